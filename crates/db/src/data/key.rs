@@ -1,0 +1,274 @@
+//! The order-preserving key encoding.
+//!
+//! A key is the number of its table (2 bytes, big endian) followed by its columns. Comparing two encoded keys as
+//! bytes compares them as typed values, and no key of a table is a prefix of another of the same table:
+//!
+//! | type | bytes |
+//! |---|---|
+//! | bool | `00` or `01` |
+//! | int32, int64 | big endian, sign bit flipped |
+//! | float64 | big endian; negative: all bits flipped, else sign bit flipped (the order of `total_cmp`) |
+//! | text, bytes | the bytes, each `00` written `00 FF`, ended by `00 00` |
+//!
+//! Key columns are never null.
+
+use std::fmt;
+use std::ops::Deref;
+
+use smallvec::SmallVec;
+
+use super::schema::TableId;
+use super::value::{ColumnType, DataError, Value};
+use crate::hash::key_hash;
+use crate::limits::KEY_BYTES_MAX;
+
+/// An encoded key with its table prefix. Short keys live without an allocation.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Key(SmallVec<[u8; 32]>);
+
+impl Key {
+    /// Starts a key of a table.
+    pub(crate) fn of_table(table: TableId) -> Key {
+        Key(SmallVec::from_slice(&table.0.to_be_bytes()))
+    }
+
+    /// A key from bytes that were a key before.
+    pub fn from_bytes(bytes: &[u8]) -> Key {
+        Key(SmallVec::from_slice(bytes))
+    }
+
+    /// The encoded bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The table, or `None` for bytes too short to be a key.
+    pub fn table(&self) -> Option<TableId> {
+        table_of(&self.0)
+    }
+
+    /// The key's hash, see [`key_hash`].
+    pub fn hash(&self) -> u64 {
+        key_hash(&self.0)
+    }
+
+    /// Appends a value. The caller has checked its type.
+    #[inline]
+    pub(crate) fn push(&mut self, value: Value<'_>) {
+        match value {
+            Value::Null => unreachable!("key columns are checked to be non-null before they are encoded"),
+            Value::Bool(value) => self.0.push(u8::from(value)),
+            Value::Int32(value) => self.0.extend_from_slice(&(value ^ i32::MIN).to_be_bytes()),
+            Value::Int64(value) => self.0.extend_from_slice(&(value ^ i64::MIN).to_be_bytes()),
+            Value::Float64(value) => self.0.extend_from_slice(&order_float(value).to_be_bytes()),
+            Value::Text(value) => self.push_escaped(value.as_bytes()),
+            Value::Bytes(value) => self.push_escaped(value),
+        }
+    }
+
+    fn push_escaped(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0.push(*byte);
+            if *byte == 0 {
+                self.0.push(0xFF);
+            }
+        }
+        self.0.extend_from_slice(&[0, 0]);
+    }
+
+    pub(crate) fn check_length(&self) -> Result<(), DataError> {
+        if self.0.len() > KEY_BYTES_MAX { Err(DataError::KeyTooLong(self.0.len())) } else { Ok(()) }
+    }
+
+    /// The smallest byte string that is larger than every key which starts with this one.
+    pub(crate) fn successor_of_prefix(&self) -> Key {
+        let mut bytes = self.0.clone();
+        while let Some(last) = bytes.pop() {
+            if last < 0xFF {
+                bytes.push(last + 1);
+                break;
+            }
+        }
+        debug_assert!(!bytes.is_empty(), "table numbers stay below u16::MAX");
+        Key(bytes)
+    }
+}
+
+impl Deref for Key {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<[u8]> for Key {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl serde::Serialize for Key {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Key {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
+        let bytes = <&[u8]>::deserialize(deserializer)?;
+        let key = Key::from_bytes(bytes);
+        key.check_length().map_err(serde::de::Error::custom)?;
+        Ok(key)
+    }
+}
+
+/// The table of an encoded key, or `None` for bytes too short to be a key.
+#[inline]
+pub fn table_of(key: &[u8]) -> Option<TableId> {
+    key.first_chunk().map(|prefix| TableId(u16::from_be_bytes(*prefix)))
+}
+
+/// A half-open range of encoded keys, `start <= key < end`.
+#[derive(
+    Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize, serde::Deserialize,
+)]
+pub struct KeyRange {
+    /// The first key that may be in the range.
+    pub start: Key,
+    /// The first key after the range.
+    pub end: Key,
+}
+
+impl KeyRange {
+    /// All keys that start with `prefix`.
+    pub(crate) fn of_prefix(prefix: Key) -> KeyRange {
+        let end = prefix.successor_of_prefix();
+        KeyRange { start: prefix, end }
+    }
+
+    /// Whether the key is in the range.
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.start.bytes() <= key && key < self.end.bytes()
+    }
+
+    /// Whether the other range lies in this one.
+    pub fn covers(&self, other: &KeyRange) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    /// Whether no key can be in the range.
+    pub fn is_empty(&self) -> bool {
+        self.start >= self.end
+    }
+
+    /// The part of this range up to and including `last`.
+    #[must_use]
+    pub fn up_to(&self, last: &[u8]) -> KeyRange {
+        let mut end = SmallVec::from_slice(last);
+        end.push(0);
+        KeyRange { start: self.start.clone(), end: Key(end) }
+    }
+
+    /// The part of this range after `last`.
+    #[must_use]
+    pub fn after(&self, last: &[u8]) -> KeyRange {
+        let mut start = SmallVec::from_slice(last);
+        start.push(0);
+        KeyRange { start: Key(start), end: self.end.clone() }
+    }
+}
+
+fn order_float(value: f64) -> u64 {
+    let bits = value.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+fn unorder_float(ordered: u64) -> f64 {
+    f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
+}
+
+/// Number of bytes that the next column of the given type takes at the start of `bytes`, or `None` when the
+/// bytes end before the column does.
+pub(crate) fn encoded_width(bytes: &[u8], column: ColumnType) -> Option<usize> {
+    if let Some(width) = column.fixed_width() {
+        return (bytes.len() >= width).then_some(width);
+    }
+    let mut at = 0;
+    loop {
+        match (bytes.get(at)?, bytes.get(at + 1)) {
+            (0, Some(0)) => return Some(at + 2),
+            (0, Some(0xFF)) => at += 2,
+            (0, _) => return None,
+            _ => at += 1,
+        }
+    }
+}
+
+/// A decoded key column. Text and bytes are owned, since escapes are taken out.
+#[derive(Clone, PartialEq, Debug)]
+pub enum KeyValue {
+    /// See [`ColumnType::Bool`].
+    Bool(bool),
+    /// See [`ColumnType::Int32`].
+    Int32(i32),
+    /// See [`ColumnType::Int64`].
+    Int64(i64),
+    /// See [`ColumnType::Float64`].
+    Float64(f64),
+    /// See [`ColumnType::Text`].
+    Text(String),
+    /// See [`ColumnType::Bytes`].
+    Bytes(Vec<u8>),
+}
+
+impl KeyValue {
+    /// The integer, of either width.
+    pub fn integer(&self) -> Option<i64> {
+        match self {
+            KeyValue::Int32(value) => Some(i64::from(*value)),
+            KeyValue::Int64(value) => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+/// Decodes the first column of `bytes`; returns the value and its width.
+pub(crate) fn decode_column(bytes: &[u8], column: ColumnType) -> Result<(KeyValue, usize), DataError> {
+    let malformed = DataError::Malformed("key");
+    let width = encoded_width(bytes, column).ok_or(malformed.clone())?;
+    let part = &bytes[..width];
+    let value = match column {
+        ColumnType::Bool => KeyValue::Bool(part[0] != 0),
+        ColumnType::Int32 => {
+            KeyValue::Int32(i32::from_be_bytes(part.try_into().map_err(|_| malformed)?) ^ i32::MIN)
+        }
+        ColumnType::Int64 => {
+            KeyValue::Int64(i64::from_be_bytes(part.try_into().map_err(|_| malformed)?) ^ i64::MIN)
+        }
+        ColumnType::Float64 => {
+            KeyValue::Float64(unorder_float(u64::from_be_bytes(part.try_into().map_err(|_| malformed)?)))
+        }
+        ColumnType::Text => KeyValue::Text(String::from_utf8(unescape(part)).map_err(|_| malformed)?),
+        ColumnType::Bytes => KeyValue::Bytes(unescape(part)),
+    };
+    Ok((value, width))
+}
+
+/// Takes out the escapes and the end mark of an encoded text or bytes column.
+fn unescape(encoded: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::with_capacity(encoded.len());
+    let mut rest = &encoded[..encoded.len() - 2];
+    while let Some((byte, tail)) = rest.split_first() {
+        plain.push(*byte);
+        rest = if *byte == 0 { &tail[1..] } else { tail };
+    }
+    plain
+}

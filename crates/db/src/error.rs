@@ -1,0 +1,59 @@
+//! Errors, by what the caller must do.
+
+use crate::data::DataError;
+use crate::limits::RESTARTS_MAX;
+
+/// Why a call had no result. Each variant tells the caller what to do.
+///
+/// A request that ends with [`Error::Aborted`] or [`Error::Invalid`] was decided in the global order, or refused before
+/// it entered; either way it had no effect. The same input gives the same error on every replica.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, serde::Serialize, serde::Deserialize)]
+pub enum Error {
+    /// The procedure's own logic decided to abort. Nothing was written. Part of the result, not of the system's mood.
+    #[error("aborted: {0}")]
+    Aborted(String),
+    /// The input or the procedure is wrong: fix it; retrying gives the same answer.
+    #[error("invalid: {0}")]
+    Invalid(String),
+    /// A limit is reached for now: wait and send the same request again.
+    #[error("busy: {0}; wait and send the request again")]
+    Busy(String),
+    /// The keys that the transaction needs changed each time between reconnaissance and execution: send it again later.
+    #[error("footprint changed under {RESTARTS_MAX} restarts in a row; send the request again later")]
+    Contended,
+    /// The request's number was acknowledged by its own client before: its result is gone. A mistake of the client.
+    #[error("request {0} was acknowledged before, its result is no longer kept; use a new sequence number")]
+    Acknowledged(u64),
+    /// The database is shutting down or out of reach: connect again, then send the same request again.
+    #[error("unavailable: {0}; connect again and send the same request")]
+    Unavailable(String),
+}
+
+impl From<DataError> for Error {
+    fn from(error: DataError) -> Error {
+        Error::Invalid(error.to_string())
+    }
+}
+
+/// What ends a call: its encoded result, or why there is none.
+pub type Outcome = Result<bytes::Bytes, Error>;
+
+/// Why a node must stop: going on would make it differ from others.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fatal {
+    /// A peer's read results do not fit the transaction.
+    #[error(
+        "malformed read results from {0}: that node runs another version or schema; install the same on all nodes"
+    )]
+    MalformedReads(crate::position::PartitionId),
+    /// An ordered transaction cannot be placed here, though its origin could.
+    #[error(
+        "transaction at {position} cannot be executed here: {error}; install the same procedures and schema on all nodes"
+    )]
+    Unexecutable {
+        /// The transaction.
+        position: crate::position::Position,
+        /// What is wrong with it.
+        error: Error,
+    },
+}

@@ -1,0 +1,49 @@
+//! Fixed hashing: the same on every machine, in every process and in every run.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
+
+use rustc_hash::FxHasher;
+
+/// A hash map with a fixed hasher. Its iteration order must still never decide anything.
+#[allow(clippy::disallowed_types, reason = "the one place that gives the standard map a fixed hasher")]
+pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FxHasher>>;
+
+/// A hash set with a fixed hasher. Its iteration order must still never decide anything.
+#[allow(clippy::disallowed_types, reason = "the one place that gives the standard set a fixed hasher")]
+pub type FastSet<K> = HashSet<K, BuildHasherDefault<FxHasher>>;
+
+/// The hash of an encoded key: used by the storage index, the lock table and placement by hash, so that it is
+/// computed once per transaction and key.
+#[inline]
+pub fn key_hash(key: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(key)
+}
+
+/// Order-independent digest of a set of rows.
+///
+/// The digest is the sum of a 128-bit hash of each `(key, row)` pair, so that it does not depend on where rows
+/// are stored or in which order they are visited, and parts of partitions can be added up. It covers logical
+/// content only: no versions, no layout (trap 30 of the requirements).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Digest(pub u128);
+
+impl Digest {
+    /// Adds one row.
+    pub fn add(&mut self, key: &[u8], row: &[u8]) {
+        let key_part = xxhash_rust::xxh3::xxh3_128(key);
+        let seed = key_part as u64 ^ (key_part >> 64) as u64;
+        self.0 = self.0.wrapping_add(xxhash_rust::xxh3::xxh3_128_with_seed(row, seed) ^ key_part);
+    }
+
+    /// Adds the digest of another, disjoint set of rows.
+    pub fn merge(&mut self, other: Digest) {
+        self.0 = self.0.wrapping_add(other.0);
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}

@@ -1,0 +1,89 @@
+//! Every limit of the database, in one place.
+//!
+//! A limit is either checked where input enters (and answered with a clear error) or bounds a queue
+//! (and answered with push-back). Nothing grows without one of these numbers.
+
+/// Longest encoded key in bytes, the table prefix included.
+pub const KEY_BYTES_MAX: usize = 1024;
+
+/// Longest encoded row in bytes.
+pub const ROW_BYTES_MAX: usize = 60 * 1024;
+
+/// Most columns of one table, key columns included.
+pub const COLUMNS_MAX: usize = 256;
+
+/// Most tables of one schema. Table numbers stay below `u16::MAX` so that every key prefix has a successor.
+pub const TABLES_MAX: usize = 4096;
+
+/// Most partitions of one cluster.
+pub const PARTITIONS_MAX: usize = 256;
+
+/// Most procedures that can be registered.
+pub const PROCEDURES_MAX: usize = u16::MAX as usize;
+
+/// Longest encoded arguments of one call in bytes.
+pub const ARGUMENTS_BYTES_MAX: usize = 1024 * 1024;
+
+/// Longest encoded result of one call in bytes.
+pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Most keys and ranges in one footprint.
+pub const FOOTPRINT_ENTRIES_MAX: usize = 16 * 1024;
+
+/// Most bytes that one participant may contribute to the reads of one transaction.
+pub const READ_RESULTS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Most bytes of writes that one transaction may buffer.
+pub const WRITE_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Longest reason of an abort by logic in bytes; longer reasons are cut at a character border.
+pub const ABORT_REASON_BYTES_MAX: usize = 1024;
+
+/// Most calls in one batch of a sequencer. What is left waits for the next epoch.
+pub const BATCH_CALLS_MAX: usize = 8 * 1024;
+
+/// Most argument and footprint bytes in one batch. What is left waits for the next epoch.
+pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Most calls that wait at one sequencer for an epoch; more are refused as busy.
+pub const SEQUENCER_WAITING_MAX: usize = 64 * 1024;
+
+/// Most epochs that a partition closes ahead of what it has received from all peers.
+pub const EPOCHS_IN_FLIGHT_MAX: u64 = 64;
+
+/// Most delivered transactions of one partition that have not finished. Delivery pauses above it.
+pub const TRANSACTIONS_LIVE_MAX: usize = 16 * 1024;
+
+/// Most transactions that a node executes in one step before it lets its driver send what was produced.
+pub const STEP_TRANSACTIONS_MAX: usize = 256;
+
+/// Most sequence numbers of one client that may be outstanding or unacknowledged.
+pub const SESSION_WINDOW_MAX: u64 = 16 * 1024;
+
+/// Most client sessions that one partition remembers.
+pub const SESSIONS_MAX: usize = 64 * 1024;
+
+/// Most reconnaissance runs that one gateway has under way.
+pub const RECONNAISSANCE_MAX: usize = 4096;
+
+/// Most rounds of remote reads of one reconnaissance run.
+pub const RECONNAISSANCE_ROUNDS_MAX: u32 = 4096;
+
+/// Most deterministic restarts of one request after a footprint miss (CAL-64).
+pub const RESTARTS_MAX: u32 = 32;
+
+/// Most snapshots that may be open at one time on one node.
+pub const SNAPSHOTS_MAX: usize = 1024;
+
+/// Most rows that one page of a snapshot scan returns.
+pub const SCAN_PAGE_ROWS_MAX: usize = 16 * 1024;
+
+/// Most bytes that one page of a snapshot scan returns, but for its last row.
+pub const SCAN_PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Epoch length in microseconds (CAL-20: 10 ms).
+pub const EPOCH_MICROSECONDS_DEFAULT: u64 = 10_000;
+
+const _: () = assert!(TABLES_MAX < u16::MAX as usize);
+const _: () = assert!(BATCH_CALLS_MAX <= SEQUENCER_WAITING_MAX);
+const _: () = assert!(PARTITIONS_MAX <= 256, "PartitionSet holds 256 bits");

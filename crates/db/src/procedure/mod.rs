@@ -1,0 +1,173 @@
+//! Procedures: deterministic functions of their arguments and of what they read.
+//!
+//! A [`Procedure`] is written once and runs unchanged on every engine. It must not use a clock, randomness, the iteration
+//! order of a randomly seeded map or anything else that could differ between two runs (DET-09): put such values into
+//! the arguments.
+
+pub mod footprint;
+pub mod registry;
+pub mod transaction;
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::data::{DataError, Schema};
+use crate::error::Error;
+use crate::limits::ABORT_REASON_BYTES_MAX;
+
+pub use footprint::{Declaration, Footprint};
+pub use registry::{ProcedureId, Procedures};
+pub use transaction::Transaction;
+
+/// Whether a procedure knows from its arguments which keys it will touch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Declared {
+    /// The declaration is complete: an access outside of it is an error.
+    Complete,
+    /// The keys depend on data: the gateway finds them by reconnaissance (Calvin §3.2.1). What was declared is ignored.
+    Unknown,
+}
+
+/// A transaction's logic.
+pub trait Procedure: Send + Sync + 'static {
+    /// The arguments; sent and logged in their serialised form.
+    type Arguments: Serialize + DeserializeOwned;
+    /// The result of a commit.
+    type Output: Serialize + DeserializeOwned;
+
+    /// The name by which clients call the procedure; unique in a database.
+    fn name(&self) -> &str;
+
+    /// Declares every key and range that [`run`](Procedure::run) may touch with these arguments, before anything is read.
+    ///
+    /// The default declares nothing and asks for reconnaissance.
+    fn declare(
+        &self,
+        arguments: &Self::Arguments,
+        footprint: &mut Declaration<'_>,
+    ) -> Result<Declared, DataError> {
+        let _ = (arguments, footprint);
+        Ok(Declared::Unknown)
+    }
+
+    /// The logic. Reads see the state as of the transaction's position and the transaction's own writes; writes are
+    /// buffered and take effect together when `run` returns `Ok`. Pass every [`Stop`] on with `?`.
+    fn run(
+        &self,
+        arguments: &Self::Arguments,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<Self::Output, Stop>;
+}
+
+/// Why a run ended without a result. Procedures make only [`Stop::abort`]; the other kinds come from the database and
+/// are passed on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stop {
+    /// The logic decided to abort.
+    Abort(String),
+    /// The run, or its input, is wrong in a way that is the same on every replica.
+    Invalid(String),
+    /// An access outside of the footprint: an error for a declared footprint, a restart for a reconnoitred one (CAL-64).
+    OutsideFootprint(String),
+    /// Reconnaissance needs a value that lies on another partition; it continues when the value has come.
+    ReadPending,
+}
+
+impl Stop {
+    /// Aborts the transaction by logic, with a reason for the caller.
+    pub fn abort(reason: impl Into<String>) -> Stop {
+        let mut reason: String = reason.into();
+        let mut cut = ABORT_REASON_BYTES_MAX.min(reason.len());
+        while !reason.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        reason.truncate(cut);
+        Stop::Abort(reason)
+    }
+}
+
+impl From<DataError> for Stop {
+    fn from(error: DataError) -> Stop {
+        Stop::Invalid(error.to_string())
+    }
+}
+
+/// What the database runs: a [`Procedure`] behind its encoded arguments and result.
+pub(crate) trait AnyProcedure: Send + Sync {
+    fn name(&self) -> &str;
+
+    /// Decodes the arguments and lets the procedure declare its footprint.
+    fn declare(&self, arguments: &[u8], footprint: &mut Declaration<'_>) -> Result<Declared, Error>;
+
+    /// Runs the procedure and appends its encoded result to `output`.
+    fn run(
+        &self,
+        arguments: &[u8],
+        transaction: &mut Transaction<'_>,
+        output: &mut Vec<u8>,
+    ) -> Result<(), Stop>;
+}
+
+impl<P: Procedure> AnyProcedure for P {
+    fn name(&self) -> &str {
+        Procedure::name(self)
+    }
+
+    fn declare(&self, arguments: &[u8], footprint: &mut Declaration<'_>) -> Result<Declared, Error> {
+        let arguments = decode_arguments::<P>(self, arguments).map_err(Error::Invalid)?;
+        Ok(Procedure::declare(self, &arguments, footprint)?)
+    }
+
+    fn run(
+        &self,
+        arguments: &[u8],
+        transaction: &mut Transaction<'_>,
+        output: &mut Vec<u8>,
+    ) -> Result<(), Stop> {
+        let arguments = decode_arguments::<P>(self, arguments).map_err(Stop::Invalid)?;
+        let result = Procedure::run(self, &arguments, transaction)?;
+        postcard::to_extend(&result, Appender(output))
+            .map(|_| ())
+            .map_err(|error| Stop::Invalid(format!("result of {}: {error}", Procedure::name(self))))
+    }
+}
+
+/// Lets `postcard` append to a buffer that the caller reuses.
+struct Appender<'a>(&'a mut Vec<u8>);
+
+impl Extend<u8> for Appender<'_> {
+    #[inline]
+    fn extend<T: IntoIterator<Item = u8>>(&mut self, bytes: T) {
+        self.0.extend(bytes);
+    }
+}
+
+fn decode_arguments<P: Procedure>(procedure: &P, arguments: &[u8]) -> Result<P::Arguments, String> {
+    match postcard::take_from_bytes(arguments) {
+        Ok((decoded, [])) => Ok(decoded),
+        Ok((_, rest)) => {
+            Err(format!("arguments of {}: {} bytes too many", Procedure::name(procedure), rest.len()))
+        }
+        Err(error) => Err(format!("arguments of {}: {error}", Procedure::name(procedure))),
+    }
+}
+
+/// Encodes arguments as calls carry them.
+pub fn encode_arguments<T: Serialize>(arguments: &T) -> Result<Vec<u8>, Error> {
+    let bytes = postcard::to_allocvec(arguments).map_err(|error| Error::Invalid(error.to_string()))?;
+    registry::check_arguments(&bytes)?;
+    Ok(bytes)
+}
+
+/// Decodes the result of a call.
+pub fn decode_output<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    postcard::from_bytes(bytes).map_err(|error| Error::Invalid(format!("result: {error}")))
+}
+
+/// What procedures and tables make up a database; the same on every node of a cluster.
+#[derive(Clone)]
+pub struct Catalog {
+    /// The tables.
+    pub schema: Schema,
+    /// The procedures.
+    pub procedures: Procedures,
+}
