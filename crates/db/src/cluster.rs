@@ -1,0 +1,241 @@
+//! A whole cluster in one thread, for tests: nodes, the messages between them, and a seeded choice of what happens next.
+//!
+//! Messages between two nodes keep their order, as links promise; everything else may interleave in any way, and does, by the
+//! seed. Time passes only when nothing else can happen or when the seed says so.
+
+use std::collections::VecDeque;
+
+use crate::engine::EngineKind;
+use crate::error::{Error, Outcome};
+use crate::hash::{Digest, FastMap};
+use crate::limits::EPOCH_MICROSECONDS_DEFAULT;
+use crate::message::{ClientId, ClientRequest, Message, Operation, Page, Reply, Request, RequestId};
+use crate::node::{AnyNode, Event, NodeConfiguration, Outbox, Status, node};
+use crate::position::{PartitionId, Position};
+use crate::procedure::{Catalog, ProcedureId};
+use crate::storage::Storage;
+
+/// See the [module](self).
+pub struct Cluster {
+    nodes: Vec<Box<dyn AnyNode>>,
+    /// Messages under way, by receiver and sender.
+    links: Vec<Vec<VecDeque<Message>>>,
+    requests: Vec<Vec<ClientRequest>>,
+    replies: FastMap<RequestId, Vec<Outcome>>,
+    /// Nodes that said that they have more to do.
+    more: Vec<bool>,
+    now: u64,
+    random: u64,
+    sequences: FastMap<ClientId, u64>,
+}
+
+impl Cluster {
+    /// A cluster of the given nodes; `seed` decides the interleaving.
+    pub fn new(nodes: Vec<Box<dyn AnyNode>>, seed: u64) -> Cluster {
+        let count = nodes.len();
+        let links = (0..count).map(|_| (0..count).map(|_| VecDeque::new()).collect()).collect();
+        Cluster {
+            nodes,
+            links,
+            requests: vec![Vec::new(); count],
+            replies: FastMap::default(),
+            more: vec![false; count],
+            now: 0,
+            random: seed,
+            sequences: FastMap::default(),
+        }
+    }
+
+    /// A cluster of `partitions` with one engine; `load` fills each partition's storage.
+    pub fn build(
+        engine: EngineKind,
+        partitions: u16,
+        catalog: &Catalog,
+        seed: u64,
+        mut load: impl FnMut(PartitionId) -> Box<dyn Storage + Send>,
+    ) -> Cluster {
+        let nodes = (0..partitions).map(PartitionId).map(|me| {
+            let configuration =
+                NodeConfiguration { me, partitions, epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT };
+            node(engine, &configuration, catalog.clone(), load(me))
+        });
+        Cluster::new(nodes.collect(), seed)
+    }
+
+    /// The next number of a fixed sequence (SplitMix64).
+    fn draw(&mut self, below: usize) -> usize {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) % below.max(1) as u64) as usize
+    }
+
+    /// Gives a node a call of a client; the client's requests are numbered from 0.
+    pub fn call(
+        &mut self,
+        entry: PartitionId,
+        client: ClientId,
+        procedure: ProcedureId,
+        arguments: impl Into<bytes::Bytes>,
+    ) -> RequestId {
+        self.submit(entry, client, Operation::Call { procedure, arguments: arguments.into() })
+    }
+
+    /// Gives a node an ordered request of a client.
+    pub fn submit(&mut self, entry: PartitionId, client: ClientId, operation: Operation) -> RequestId {
+        let sequence = self.sequences.entry(client).or_insert(0);
+        let id = RequestId { client, sequence: *sequence };
+        *sequence += 1;
+        self.send(entry, ClientRequest::Ordered(Request { id, acknowledged: 0, operation }));
+        id
+    }
+
+    /// Gives a node any request.
+    pub fn send(&mut self, entry: PartitionId, request: ClientRequest) {
+        self.requests[entry.index()].push(request);
+    }
+
+    /// Lets something happen, by the seed; whether anything could.
+    pub fn step(&mut self) -> bool {
+        let count = self.nodes.len();
+        let first = self.draw(count);
+        for offset in 0..count {
+            let node = (first + offset) % count;
+            if self.step_node(node) {
+                return true;
+            }
+        }
+        let deadline = self.nodes.iter().filter_map(|node| node.deadline()).min();
+        let Some(deadline) = deadline.filter(|_| self.nodes.iter().any(|node| !node.is_idle())) else {
+            return false;
+        };
+        self.now = self.now.max(deadline);
+        (0..count).for_each(|node| self.run(node, &mut Vec::new()));
+        true
+    }
+
+    /// Gives a node some of what is under way to it; whether there was anything.
+    fn step_node(&mut self, node: usize) -> bool {
+        let mut events = Vec::new();
+        if !self.requests[node].is_empty() && self.draw(2) == 0 {
+            let taken = 1 + self.draw(self.requests[node].len());
+            events.push(Event::Requests(self.requests[node].drain(..taken).collect()));
+        }
+        for from in 0..self.nodes.len() {
+            let waiting = self.links[node][from].len();
+            let taken = self.draw(waiting + 1);
+            events.extend(
+                self.links[node][from]
+                    .drain(..taken)
+                    .map(|message| Event::Peer { from: PartitionId(from as u16), message }),
+            );
+        }
+        let pending = self.more[node] || !self.requests[node].is_empty();
+        if events.is_empty() && !pending && self.links[node].iter().all(VecDeque::is_empty) {
+            return false;
+        }
+        self.now += self.draw(100) as u64;
+        self.run(node, &mut events);
+        true
+    }
+
+    fn run(&mut self, node: usize, events: &mut Vec<Event>) {
+        let mut outbox = Outbox::default();
+        let stepped = self.nodes[node].step(self.now, events, &mut outbox);
+        self.more[node] = stepped.expect("nodes of one build agree");
+        for (to, message) in outbox.sends {
+            self.links[to.index()][node].push_back(message);
+        }
+        for Reply { request, outcome } in outbox.replies {
+            self.replies.entry(request).or_default().push(outcome);
+        }
+    }
+
+    /// Runs until nothing can happen any more.
+    ///
+    /// # Panics
+    /// When that leaves a node with unfinished work: the cluster is stuck.
+    pub fn run_until_quiet(&mut self) {
+        while self.step() {}
+        for (index, node) in self.nodes.iter().enumerate() {
+            assert!(node.is_idle(), "p{index} is stuck:\n{}", node.describe());
+        }
+    }
+
+    /// All answers to a request so far. One is right; several mean that it was sent several times.
+    pub fn replies(&self, request: RequestId) -> &[Outcome] {
+        self.replies.get(&request).map_or(&[], Vec::as_slice)
+    }
+
+    /// The one answer to a request.
+    ///
+    /// # Panics
+    /// When there is none or more than one.
+    pub fn reply(&self, request: RequestId) -> &Outcome {
+        match self.replies(request) {
+            [outcome] => outcome,
+            other => panic!("{request:?} has {} answers", other.len()),
+        }
+    }
+
+    /// The state digest of the whole cluster.
+    pub fn digest(&self) -> Digest {
+        let mut digest = Digest::default();
+        for node in &self.nodes {
+            digest.merge(Digest(node.status(true).digest.unwrap_or_default()));
+        }
+        digest
+    }
+
+    /// The nodes' status.
+    pub fn statuses(&self) -> Vec<Status> {
+        self.nodes.iter().map(|node| node.status(false)).collect()
+    }
+
+    /// Each node's live transactions, for scripts.
+    pub fn describe(&self) -> String {
+        let describe = |(index, node): (usize, &Box<dyn AnyNode>)| -> String {
+            node.describe().lines().map(|line| format!("p{index}: {line}\n")).collect()
+        };
+        self.nodes.iter().enumerate().map(describe).collect()
+    }
+
+    /// Opens a snapshot, runs until it can be read, and returns its position.
+    pub fn open_snapshot(&mut self, client: ClientId) -> Result<Position, Error> {
+        let request = self.submit(client.home, client, Operation::OpenSnapshot);
+        while self.replies(request).is_empty() && self.step() {}
+        let position = self.reply(request).clone()?;
+        postcard::from_bytes(&position).map_err(|error| Error::Invalid(error.to_string()))
+    }
+
+    /// All rows of a range as of a snapshot, partition by partition.
+    pub fn scan(
+        &mut self,
+        client: ClientId,
+        at: Position,
+        range: &crate::data::KeyRange,
+    ) -> Result<Vec<(bytes::Bytes, bytes::Bytes)>, Error> {
+        let mut rows = Vec::new();
+        for partition in (0..self.nodes.len()).map(|index| PartitionId(index as u16)) {
+            let mut rest = range.clone();
+            loop {
+                let sequence = self.sequences.entry(client).or_insert(0);
+                let request = RequestId { client, sequence: *sequence };
+                *sequence += 1;
+                self.send(partition, ClientRequest::Scan { request, at, range: rest.clone(), rows: 1000 });
+                while self.replies(request).is_empty() && self.step() {}
+                let bytes = self.reply(request).clone()?;
+                let page: Page =
+                    postcard::from_bytes(&bytes).map_err(|error| Error::Invalid(error.to_string()))?;
+                let last = page.rows.last().map(|(key, _)| key.clone());
+                rows.extend(page.rows);
+                match last {
+                    Some(last) if page.more => rest = rest.after(&last),
+                    _ => break,
+                }
+            }
+        }
+        Ok(rows)
+    }
+}

@@ -1,0 +1,220 @@
+//! Range locks: a declared range excludes phantoms (CAL-50, the paper's future work).
+//!
+//! Key queues know nothing of order, so ranges are kept apart, and a conflict with a range makes one transaction wait for
+//! *another transaction* rather than for a place in a queue: locks are released all at once, at the end, so that both come to
+//! the same. A range waits for every earlier live transaction that locks a key in it or a range that overlaps it, and a key
+//! waits for every earlier live range around it, unless both only read.
+//!
+//! Keys must be kept in order for this, which costs; so that is done only in tables in which ranges are used. The first
+//! range in a table waits for all live transactions, and from then on the table's keys are kept.
+//!
+//! Live ranges are found through *segments*: unions of ranges that overlap, which do not overlap each other. Nearly all
+//! ranges in use are equal or disjoint, so that a segment holds the waiters of one hot prefix.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use smallvec::SmallVec;
+
+use super::{Mode, Slot};
+use crate::data::{Key, KeyRange, TableId};
+use crate::hash::FastSet;
+use crate::position::PartitionId;
+use crate::procedure::Footprint;
+use crate::procedure::footprint::RangeEntry;
+
+#[derive(Debug)]
+struct Member {
+    slot: Slot,
+    range: KeyRange,
+    mode: Mode,
+}
+
+#[derive(Debug)]
+struct Segment {
+    end: Key,
+    members: Vec<Member>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct RangeLocks {
+    /// Tables in which a range has been locked.
+    ranged: FastSet<TableId>,
+    /// Live locks of keys of those tables.
+    keys: BTreeMap<Key, SmallVec<[(Slot, Mode); 2]>>,
+    /// Live ranges, by the start of their segment.
+    segments: BTreeMap<Key, Segment>,
+    /// By slot: whether it is live, and the slots that wait for its end, one for each reason.
+    live: Vec<bool>,
+    dependents: Vec<Vec<Slot>>,
+}
+
+/// The ranges of a footprint that this partition holds a part of.
+fn local_ranges(footprint: &Footprint, me: PartitionId) -> impl Iterator<Item = &RangeEntry> {
+    footprint.ranges().iter().filter(move |entry| entry.owner.includes(me))
+}
+
+impl RangeLocks {
+    /// Whether no live range or key stands before the footprint.
+    #[inline]
+    pub(super) fn is_free(&self, footprint: &Footprint, me: PartitionId) -> bool {
+        if self.ranged.is_empty() {
+            return local_ranges(footprint, me).next().is_none();
+        }
+        let ranges_free = local_ranges(footprint, me).all(|entry| {
+            let mode = Mode::of(entry.access);
+            self.is_ranged(&entry.range.start)
+                && !self.keys_in(&entry.range).any(|(_, held)| held.conflicts(mode))
+                && !self.members_over(&entry.range).any(|member| member.mode.conflicts(mode))
+        });
+        ranges_free
+            && (self.segments.is_empty()
+                || footprint.keys().iter().filter(|entry| entry.owner.includes(me)).all(|entry| {
+                    let mode = Mode::of(entry.access);
+                    !self.members_at(footprint.key(entry)).any(|member| member.mode.conflicts(mode))
+                }))
+    }
+
+    /// Enters the footprint's ranges, and its keys in ranged tables; returns how many ends the slot has to wait for.
+    pub(super) fn request(&mut self, slot: Slot, footprint: &Footprint, me: PartitionId) -> u32 {
+        if self.live.len() <= slot.index() {
+            self.live.resize(slot.index() + 1, false);
+            self.dependents.resize_with(slot.index() + 1, Vec::new);
+        }
+        let mut before: Vec<Slot> = Vec::new();
+        for entry in local_ranges(footprint, me) {
+            let mode = Mode::of(entry.access);
+            let Some(table) = entry.range.start.table() else { continue };
+            if self.ranged.insert(table) {
+                let live = self.live.iter().enumerate().filter(|(_, live)| **live);
+                before.extend(live.map(|(index, _)| Slot(index as u32)));
+            }
+            before.extend(
+                self.keys_in(&entry.range).filter(|(_, held)| held.conflicts(mode)).map(|(slot, _)| slot),
+            );
+            let over = self.members_over(&entry.range).filter(|member| member.mode.conflicts(mode));
+            before.extend(over.map(|member| member.slot));
+        }
+        if !self.ranged.is_empty() {
+            self.request_keys(slot, footprint, me, &mut before);
+        }
+        for entry in local_ranges(footprint, me) {
+            self.insert(Member { slot, range: entry.range.clone(), mode: Mode::of(entry.access) });
+        }
+        before.sort_unstable();
+        before.dedup();
+        for earlier in &before {
+            debug_assert_ne!(*earlier, slot, "a transaction is entered after its conflicts are found");
+            self.dependents[earlier.index()].push(slot);
+        }
+        self.live[slot.index()] = true;
+        before.len() as u32
+    }
+
+    fn request_keys(&mut self, slot: Slot, footprint: &Footprint, me: PartitionId, before: &mut Vec<Slot>) {
+        for entry in footprint.keys().iter().filter(|entry| entry.owner.includes(me)) {
+            let (key, mode) = (footprint.key(entry), Mode::of(entry.access));
+            if !self.is_ranged(key) {
+                continue;
+            }
+            let around = self.members_at(key).filter(|member| member.mode.conflicts(mode));
+            before.extend(around.map(|member| member.slot));
+            self.keys.entry(Key::from_bytes(key)).or_default().push((slot, mode));
+        }
+    }
+
+    /// Takes a finished transaction out and tells those that waited for its end.
+    pub(super) fn release(
+        &mut self,
+        slot: Slot,
+        footprint: &Footprint,
+        me: PartitionId,
+        grant: &mut impl FnMut(Slot),
+    ) {
+        self.live[slot.index()] = false;
+        for dependent in self.dependents[slot.index()].drain(..) {
+            grant(dependent);
+        }
+        for entry in local_ranges(footprint, me) {
+            self.remove(slot, &entry.range);
+        }
+        if self.keys.is_empty() {
+            return;
+        }
+        for entry in footprint.keys().iter().filter(|entry| entry.owner.includes(me)) {
+            let key = footprint.key(entry);
+            if self.is_ranged(key)
+                && let Some(holders) = self.keys.get_mut(key)
+            {
+                holders.retain(|(holder, _)| *holder != slot);
+                if holders.is_empty() {
+                    self.keys.remove(key);
+                }
+            }
+        }
+    }
+
+    fn is_ranged(&self, key: &[u8]) -> bool {
+        crate::data::key::table_of(key).is_some_and(|table| self.ranged.contains(&table))
+    }
+
+    fn keys_in(&self, range: &KeyRange) -> impl Iterator<Item = (Slot, Mode)> {
+        let bounds = (Bound::Included(range.start.bytes()), Bound::Excluded(range.end.bytes()));
+        self.keys.range::<[u8], _>(bounds).flat_map(|(_, holders)| holders.iter().copied())
+    }
+
+    /// The start of the last segment that begins at or before the key, if it reaches beyond the key.
+    fn segment_at(&self, key: &[u8]) -> Option<(&Key, &Segment)> {
+        let bounds = (Bound::Unbounded, Bound::Included(key));
+        self.segments.range::<[u8], _>(bounds).next_back().filter(|(_, segment)| segment.end.bytes() > key)
+    }
+
+    fn members_at(&self, key: &[u8]) -> impl Iterator<Item = &Member> {
+        let members = self.segment_at(key).map(|(_, segment)| segment.members.iter());
+        members.into_iter().flatten().filter(move |member| member.range.contains(key))
+    }
+
+    fn members_over(&self, range: &KeyRange) -> impl Iterator<Item = &Member> {
+        let bounds = (Bound::Excluded(range.start.bytes()), Bound::Excluded(range.end.bytes()));
+        let within = self.segments.range::<[u8], _>(bounds).map(|(_, segment)| segment);
+        let first = self.segment_at(&range.start).map(|(_, segment)| segment);
+        first
+            .into_iter()
+            .chain(within)
+            .flat_map(|segment| &segment.members)
+            .filter(|member| member.range.start < range.end && range.start < member.range.end)
+    }
+
+    /// Adds a range; the segments that it touches become one.
+    fn insert(&mut self, member: Member) {
+        let mut touched: SmallVec<[Key; 4]> = SmallVec::new();
+        touched.extend(self.segment_at(&member.range.start).map(|(start, _)| start.clone()));
+        let bounds = (Bound::Excluded(member.range.start.bytes()), Bound::Excluded(member.range.end.bytes()));
+        touched.extend(self.segments.range::<[u8], _>(bounds).map(|(start, _)| start.clone()));
+        let mut start = member.range.start.clone();
+        let mut merged = Segment { end: member.range.end.clone(), members: Vec::new() };
+        for key in touched {
+            let Some(segment) = self.segments.remove(&key) else { continue };
+            start = start.min(key);
+            merged.end = merged.end.max(segment.end);
+            if merged.members.is_empty() {
+                merged.members = segment.members;
+            } else {
+                merged.members.extend(segment.members);
+            }
+        }
+        merged.members.push(member);
+        self.segments.insert(start, merged);
+    }
+
+    fn remove(&mut self, slot: Slot, range: &KeyRange) {
+        let Some((start, _)) = self.segment_at(&range.start) else { return };
+        let start = start.clone();
+        if let Some(segment) = self.segments.get_mut(&start) {
+            segment.members.retain(|member| member.slot != slot || member.range != *range);
+            if segment.members.is_empty() {
+                self.segments.remove(&start);
+            }
+        }
+    }
+}

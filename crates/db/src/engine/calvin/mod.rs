@@ -1,0 +1,189 @@
+//! The `calvin` engine: deterministic locking and execution in five phases (Calvin §3.2).
+//!
+//! Transactions come in the order of the log. One that needs nothing from elsewhere and meets no lock runs to its end at
+//! once. Any other becomes a live transaction in a table, requests all its locks, and goes through the [`Phase`]s:
+//!
+//! ```text
+//! deliver ──► Locking ──all locks──► local reads served ──► Collecting ──all reads──► executed, locks released
+//!                                          └── passive participant: locks released, done
+//! ```
+//!
+//! A waiting transaction occupies no thread: others run meanwhile (CAL-59), and may finish out of order (CAL-48), with the
+//! same result as in order, since those that conflict never pass each other.
+//!
+//! Left out: the worker pool of the paper. A partition is one thread here, and a process runs one partition per core.
+
+pub mod lock_manager;
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use self::lock_manager::{LockManager, Slot};
+use super::Engine;
+use crate::error::Fatal;
+use crate::execution::remote_reads;
+use crate::execution::{Call, Context, Executor, Inbox, Participation, Received, call_of};
+use crate::hash::FastMap;
+use crate::message::Delivered;
+use crate::position::{PartitionId, Position};
+
+/// What a live transaction waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// For earlier transactions to release locks.
+    Locking,
+    /// For remote reads; all locks are held and the local reads were sent.
+    Collecting,
+}
+
+#[derive(Debug)]
+struct Live {
+    call: Call,
+    participation: Participation,
+    phase: Phase,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Calvin {
+    locks: LockManager,
+    /// Live transactions by slot; `None` where a slot is free.
+    table: Vec<Option<Live>>,
+    free: Vec<Slot>,
+    by_position: FastMap<Position, Slot>,
+    /// Positions in order; those no longer live are dropped from the front when it is asked for.
+    order: VecDeque<Position>,
+    inbox: Inbox,
+    executor: Executor,
+    /// Transactions that have just got all their locks.
+    granted: Vec<Slot>,
+    /// Transactions for which read results have just come.
+    touched: Vec<Position>,
+}
+
+impl Calvin {
+    /// An engine with nothing to do.
+    pub fn new() -> Calvin {
+        Calvin::default()
+    }
+
+    /// Enters a transaction into the table and requests its locks.
+    fn enter(&mut self, call: Call, participation: Participation, context: &mut Context<'_>) {
+        let slot = self.free.pop().unwrap_or(Slot(self.table.len() as u32));
+        if slot.index() == self.table.len() {
+            self.table.push(None);
+        }
+        self.by_position.insert(call.position, slot);
+        self.order.push_back(call.position);
+        let all_granted = self.locks.request(slot, &call.footprint, context.me);
+        self.table[slot.index()] = Some(Live { call, participation, phase: Phase::Locking });
+        if all_granted {
+            self.granted.push(slot);
+            self.continue_granted(context);
+        }
+    }
+
+    /// Takes transactions with all their locks onwards, and those that get theirs by that, until nothing moves.
+    fn continue_granted(&mut self, context: &mut Context<'_>) {
+        while let Some(slot) = self.granted.pop() {
+            let Some(live) = &mut self.table[slot.index()] else { continue };
+            debug_assert_eq!(live.phase, Phase::Locking, "locks are granted once");
+            remote_reads::serve(&live.call, live.participation, context);
+            live.phase = Phase::Collecting;
+            self.finish_if_complete(slot, context);
+        }
+    }
+
+    /// Finishes a transaction that holds its locks if nothing is missing (phases 4 and 5).
+    fn finish_if_complete(&mut self, slot: Slot, context: &mut Context<'_>) {
+        let complete = self.table[slot.index()].as_ref().is_some_and(|live| {
+            live.phase == Phase::Collecting
+                && self.inbox.is_complete(live.call.position, live.participation.await_reads_from)
+        });
+        if !complete {
+            return;
+        }
+        let Some(Live { call, participation, .. }) = self.table[slot.index()].take() else { return };
+        if participation.active {
+            let received = self.inbox.take(call.position);
+            self.execute(&call, participation, &received, context);
+        }
+        self.locks.release(slot, &call.footprint, context.me, &mut self.granted);
+        self.by_position.remove(&call.position);
+        self.free.push(slot);
+        context.effects.footprints.push(call.footprint);
+    }
+
+    fn execute(
+        &mut self,
+        call: &Call,
+        participation: Participation,
+        received: &Received,
+        context: &mut Context<'_>,
+    ) {
+        let verdict = self.executor.execute(call, received, context);
+        if participation.reports {
+            context.effects.report(call.position.origin, call.request, verdict);
+        }
+    }
+}
+
+impl Engine for Calvin {
+    fn deliver(&mut self, transaction: Delivered, context: &mut Context<'_>) -> Result<(), Fatal> {
+        let origin = transaction.position.origin;
+        let call = call_of(transaction, context.effects.footprints.pop(), context)?;
+        let participation = Participation::of(&call.footprint, origin, context.me);
+        if participation.await_reads_from.is_empty() && self.locks.is_free(&call.footprint, context.me) {
+            remote_reads::serve(&call, participation, context);
+            if participation.active {
+                self.execute(&call, participation, &Received::default(), context);
+            }
+            context.effects.footprints.push(call.footprint);
+        } else {
+            self.enter(call, participation, context);
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, from: PartitionId, reads: &Bytes, context: &mut Context<'_>) -> Result<(), Fatal> {
+        let mut touched = std::mem::take(&mut self.touched);
+        self.inbox.receive(from, reads, &mut touched)?;
+        for position in touched.drain(..) {
+            if let Some(slot) = self.by_position.get(&position) {
+                self.finish_if_complete(*slot, context);
+                self.continue_granted(context);
+            }
+        }
+        self.touched = touched;
+        Ok(())
+    }
+
+    fn live(&self) -> usize {
+        self.by_position.len()
+    }
+
+    fn oldest_live(&mut self) -> Option<Position> {
+        while let Some(position) = self.order.front() {
+            if self.by_position.contains_key(position) {
+                return Some(*position);
+            }
+            self.order.pop_front();
+        }
+        None
+    }
+
+    fn describe(&self, out: &mut String) {
+        let mut live: Vec<&Live> = self.table.iter().flatten().collect();
+        live.sort_by_key(|live| live.call.position);
+        for Live { call, participation, phase } in live {
+            out.push_str(&format!("{} {phase:?}", call.position));
+            let received = self.inbox.received_from(call.position);
+            let awaited = participation.await_reads_from.iter();
+            for partition in awaited.filter(|partition| !received.contains(*partition)) {
+                out.push_str(&format!(" {partition}"));
+            }
+            out.push('\n');
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Engines: how a partition executes the transactions that the order gives it. One folder, one paper; siblings that do not
+//! know each other.
+//!
+//! | engine | executes | paper |
+//! |---|---|---|
+//! | [`serial`] | one transaction at a time, in order | H-Store's mode in Ren et al. §2.1, §3.1 (DET-07); the oracle of the others |
+//! | [`calvin`] | concurrently under ordered locks | Calvin §3.2 |
+
+pub mod calvin;
+pub mod serial;
+
+use bytes::Bytes;
+
+use crate::error::Fatal;
+use crate::execution::Context;
+use crate::message::Delivered;
+use crate::position::{PartitionId, Position};
+
+/// An engine: a state machine fed with ordered transactions and with what other partitions send.
+///
+/// Every method runs to completion and never blocks; a transaction that must wait is a phase in the engine's own table.
+pub trait Engine {
+    /// Takes the next transaction of the order. Transactions come in ascending order of position.
+    ///
+    /// # Errors
+    /// When the transaction cannot be executed although its origin ordered it: the node must stop.
+    fn deliver(&mut self, transaction: Delivered, context: &mut Context<'_>) -> Result<(), Fatal>;
+
+    /// Takes read results that another participant pushed.
+    ///
+    /// # Errors
+    /// When they are malformed, which means that the cluster is misconfigured: the node must stop.
+    fn receive(&mut self, from: PartitionId, reads: &Bytes, context: &mut Context<'_>) -> Result<(), Fatal>;
+
+    /// Number of delivered transactions that have not finished here.
+    fn live(&self) -> usize;
+
+    /// The position of the first delivered transaction that has not finished here. All before it have.
+    fn oldest_live(&mut self) -> Option<Position>;
+
+    /// The engine's state, for scripts and people: a line per live transaction with its phase.
+    fn describe(&self, out: &mut String);
+}
+
+/// Which engine a cluster runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EngineKind {
+    /// See [`serial`].
+    Serial,
+    /// See [`calvin`].
+    Calvin,
+}
+
+impl EngineKind {
+    /// All engines.
+    pub const ALL: [EngineKind; 2] = [EngineKind::Serial, EngineKind::Calvin];
+
+    /// The engine's name on command lines and in configuration files.
+    pub fn name(self) -> &'static str {
+        match self {
+            EngineKind::Serial => "serial",
+            EngineKind::Calvin => "calvin",
+        }
+    }
+}
+
+impl std::str::FromStr for EngineKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<EngineKind, String> {
+        EngineKind::ALL.into_iter().find(|engine| engine.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = EngineKind::ALL.iter().map(|engine| engine.name()).collect();
+            format!("there is no engine {name:?}: choose one of {}", names.join(", "))
+        })
+    }
+}

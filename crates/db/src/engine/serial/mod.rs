@@ -1,0 +1,113 @@
+//! The `serial` engine: one transaction at a time, in the order of the log.
+//!
+//! The mode of H-Store in the evaluation paper (Ren et al. §2.1, §3.1, DET-07): no locks, and no concurrency within a
+//! partition. A transaction that spans partitions makes this one wait for its remote reads. What it leaves behind is, by
+//! construction, the state that the order prescribes: it is the oracle of the other engines.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::Engine;
+use crate::error::Fatal;
+use crate::execution::remote_reads;
+use crate::execution::{Call, Context, Executor, Inbox, Participation, call_of};
+use crate::message::Delivered;
+use crate::position::{PartitionId, Position};
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub struct Serial {
+    /// Delivered transactions that have not begun, in order.
+    waiting: VecDeque<Delivered>,
+    /// The transaction that is at its turn and waits for remote reads; its own were sent.
+    current: Option<(Call, Participation)>,
+    inbox: Inbox,
+    executor: Executor,
+}
+
+impl Serial {
+    /// An engine with nothing to do.
+    pub fn new() -> Serial {
+        Serial::default()
+    }
+
+    /// Runs transactions in order until one has to wait.
+    fn advance(&mut self, context: &mut Context<'_>) -> Result<(), Fatal> {
+        loop {
+            if let Some((call, participation)) = &self.current {
+                if !self.inbox.is_complete(call.position, participation.await_reads_from) {
+                    return Ok(());
+                }
+            } else if let Some(delivered) = self.waiting.pop_front() {
+                self.begin(delivered, context)?;
+                continue;
+            } else {
+                return Ok(());
+            }
+            if let Some((call, participation)) = self.current.take() {
+                self.finish(call, participation, context);
+            }
+        }
+    }
+
+    /// Phases 1 to 3: the transaction becomes the current one, or is done if this partition is passive.
+    fn begin(&mut self, delivered: Delivered, context: &mut Context<'_>) -> Result<(), Fatal> {
+        let origin = delivered.position.origin;
+        let call = call_of(delivered, context.effects.footprints.pop(), context)?;
+        let participation = Participation::of(&call.footprint, origin, context.me);
+        remote_reads::serve(&call, participation, context);
+        if participation.active {
+            self.current = Some((call, participation));
+        } else {
+            context.effects.footprints.push(call.footprint);
+        }
+        Ok(())
+    }
+
+    /// Phase 5.
+    fn finish(&mut self, call: Call, participation: Participation, context: &mut Context<'_>) {
+        let received = self.inbox.take(call.position);
+        let verdict = self.executor.execute(&call, &received, context);
+        if participation.reports {
+            context.effects.report(call.position.origin, call.request, verdict);
+        }
+        context.effects.footprints.push(call.footprint);
+    }
+}
+
+impl Engine for Serial {
+    fn deliver(&mut self, transaction: Delivered, context: &mut Context<'_>) -> Result<(), Fatal> {
+        self.waiting.push_back(transaction);
+        self.advance(context)
+    }
+
+    fn receive(&mut self, from: PartitionId, reads: &Bytes, context: &mut Context<'_>) -> Result<(), Fatal> {
+        self.inbox.receive(from, reads, &mut Vec::new())?;
+        self.advance(context)
+    }
+
+    fn live(&self) -> usize {
+        self.waiting.len() + usize::from(self.current.is_some())
+    }
+
+    fn oldest_live(&mut self) -> Option<Position> {
+        let current = self.current.as_ref().map(|(call, _)| call.position);
+        current.or_else(|| self.waiting.front().map(|delivered| delivered.position))
+    }
+
+    fn describe(&self, out: &mut String) {
+        if let Some((call, participation)) = &self.current {
+            let missing: Vec<String> = participation
+                .await_reads_from
+                .iter()
+                .filter(|partition| !self.inbox.received_from(call.position).contains(*partition))
+                .map(|partition| partition.to_string())
+                .collect();
+            out.push_str(&format!("{} waits for reads of {}\n", call.position, missing.join(" ")));
+        }
+        for delivered in &self.waiting {
+            out.push_str(&format!("{} waits for its turn\n", delivered.position));
+        }
+    }
+}

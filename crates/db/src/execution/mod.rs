@@ -1,0 +1,149 @@
+//! Execution of one transaction at one participant: the five phases of Calvin §3.2, shared by the engines that follow them.
+//!
+//! 1. *Analysis*: [`Participation::of`] tells who takes part and who is active.
+//! 2. *Local reads* and 3. *serving them*: [`remote_reads::encode`] writes this participant's part for the others.
+//! 4. *Collecting*: [`remote_reads::Inbox`] keeps what has come until everything is there.
+//! 5. *Logic and writes*: [`Executor::execute`] runs the procedure over all reads and applies the local writes.
+//!
+//! Every active participant has all reads and runs all of the logic, so all reach the same verdict without a message
+//! (CAL-07 needs its notices only where a check runs at one participant alone; see trap 5).
+
+pub mod remote_reads;
+pub mod run;
+pub mod write_buffer;
+
+use bytes::Bytes;
+
+use crate::error::Fatal;
+use crate::message::{Delivered, Report, RequestId, Verdict, Work};
+use crate::position::{PartitionId, PartitionSet, Position};
+use crate::procedure::{Catalog, Footprint, ProcedureId};
+use crate::storage::Storage;
+
+pub use remote_reads::{Inbox, Received};
+pub use run::Executor;
+
+/// A call at its position, with the footprint that it was locked by.
+#[derive(Debug)]
+pub struct Call {
+    /// Its place in the global order, and the version of its writes.
+    pub position: Position,
+    /// The request that it serves.
+    pub request: RequestId,
+    /// The procedure.
+    pub procedure: ProcedureId,
+    /// The encoded arguments.
+    pub arguments: Bytes,
+    /// What it may touch.
+    pub footprint: Footprint,
+    /// Whether the footprint was found by reconnaissance: then an access outside of it is no error but a restart.
+    pub reconnoitred: bool,
+}
+
+/// Who takes part in a call, and as what (phase 1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Participation {
+    /// Whether this partition runs the logic; else it is passive and only serves its reads (CAL-52, CAL-55).
+    pub active: bool,
+    /// The other active participants: local read results go to them and to nobody else (CAL-54).
+    pub send_reads_to: PartitionSet,
+    /// The participants whose read results this one waits for; empty for a passive participant.
+    pub await_reads_from: PartitionSet,
+    /// Whether this participant reports the verdict to the origin.
+    pub reports: bool,
+}
+
+impl Participation {
+    /// The role of the partition `me` in a call.
+    pub fn of(footprint: &Footprint, origin: PartitionId, me: PartitionId) -> Participation {
+        let mut others = footprint.active(origin);
+        let active = others.contains(me);
+        others.remove(me);
+        let mut await_reads_from = if active { footprint.readers() } else { PartitionSet::EMPTY };
+        await_reads_from.remove(me);
+        let serves = footprint.readers().contains(me);
+        Participation {
+            active,
+            send_reads_to: if serves { others } else { PartitionSet::EMPTY },
+            await_reads_from,
+            reports: footprint.reporter(origin) == me,
+        }
+    }
+
+    /// Whether the call concerns this partition alone: it needs no message but its report.
+    pub fn is_local(&self) -> bool {
+        self.active && self.send_reads_to.is_empty() && self.await_reads_from.is_empty()
+    }
+}
+
+/// What an engine works with: the node's parts, lent for one step.
+pub struct Context<'a> {
+    /// This partition.
+    pub me: PartitionId,
+    /// Number of partitions in the cluster.
+    pub partitions: u16,
+    /// The tables and procedures.
+    pub catalog: &'a Catalog,
+    /// This partition's rows.
+    pub storage: &'a mut dyn Storage,
+    /// What the engine wants sent.
+    pub effects: &'a mut Effects,
+}
+
+/// What execution produces in a step.
+#[derive(Debug)]
+pub struct Effects {
+    /// Read results by receiving partition, in the form of [`remote_reads`].
+    pub reads: Vec<Vec<u8>>,
+    /// Verdicts with the origin that they go to.
+    pub reports: Vec<(PartitionId, Report)>,
+    /// Snapshots that can be read here, with the origin that wants to know.
+    pub snapshots: Vec<(PartitionId, RequestId, Position)>,
+    /// Footprints whose buffers can be filled again.
+    pub footprints: Vec<Footprint>,
+}
+
+impl Effects {
+    /// Nothing to send in a cluster of `partitions`.
+    pub fn new(partitions: u16) -> Effects {
+        Effects {
+            reads: vec![Vec::new(); usize::from(partitions)],
+            reports: Vec::new(),
+            snapshots: Vec::new(),
+            footprints: Vec::new(),
+        }
+    }
+
+    /// Adds a verdict.
+    pub fn report(&mut self, origin: PartitionId, request: RequestId, verdict: Verdict) {
+        self.reports.push((origin, Report { request, verdict }));
+    }
+}
+
+/// Makes a call of a delivered transaction: takes its footprint from where it is known, or computes it again into `spare`.
+///
+/// # Errors
+/// When the footprint cannot be computed although the origin could: the nodes differ.
+pub fn call_of(delivered: Delivered, spare: Option<Footprint>, context: &Context<'_>) -> Result<Call, Fatal> {
+    let Delivered { position, ordered, footprint } = delivered;
+    let Work::Call { procedure, arguments, reconnoitred } = ordered.work else {
+        unreachable!("only calls are delivered to engines");
+    };
+    let Catalog { schema, procedures } = context.catalog;
+    let footprint = match footprint {
+        Some(footprint) => footprint,
+        None => {
+            let mut footprint = spare.unwrap_or_default();
+            let placed = match &reconnoitred {
+                Some(recorded) => footprint.decode(recorded, schema, context.partitions),
+                None => procedures
+                    .declare(procedure, &arguments, schema, context.partitions, &mut footprint)
+                    .map(|_| ()),
+            };
+            placed.map_err(|error| Fatal::Unexecutable { position, error })?;
+            footprint
+        }
+    };
+    let reconnoitred = reconnoitred.is_some();
+    Ok(Call { position, request: ordered.request, procedure, arguments, footprint, reconnoitred })
+}

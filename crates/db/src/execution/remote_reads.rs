@@ -1,0 +1,301 @@
+//! Read results on their way between participants (Calvin §3.2, phases 3 and 4).
+//!
+//! A message carries the results of many transactions:
+//!
+//! ```text
+//! message  := { position: epoch u64, origin u16, index u32; length u32; results }*
+//! results  := 00 { key result }* { range result }*   |   01 (too large: the transaction fails alike everywhere)
+//! key      := 00 (no row)   |   01 length u32, row
+//! range    := count u32 { key length u16, key, row length u32, row }*
+//! ```
+//!
+//! Keys and ranges are those of the footprint's read set that the sender holds, in the footprint's order, which the receiver
+//! knows too. Numbers are little endian.
+
+use std::ops::{ControlFlow, Range};
+
+use bytes::Bytes;
+
+use super::{Call, Context, Participation};
+use crate::data::Owner;
+use crate::error::Fatal;
+use crate::hash::FastMap;
+use crate::limits::READ_RESULTS_BYTES_MAX;
+use crate::position::{Epoch, PartitionId, PartitionSet, Position};
+use crate::procedure::Footprint;
+use crate::storage::Storage;
+
+const COMPLETE: u8 = 0;
+const TOO_LARGE: u8 = 1;
+const HEADER_BYTES: usize = 18;
+
+/// Phases 2 and 3: sends the local part of a call's read set to the other active participants.
+pub fn serve(call: &Call, participation: Participation, context: &mut Context<'_>) {
+    for partition in participation.send_reads_to.iter() {
+        let message = &mut context.effects.reads[partition.index()];
+        encode(call.position, &call.footprint, context.me, context.storage, message);
+    }
+}
+
+/// Appends this partition's read results for one transaction to a message.
+fn encode(
+    position: Position,
+    footprint: &Footprint,
+    me: PartitionId,
+    storage: &mut dyn Storage,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(&position.epoch.0.to_le_bytes());
+    out.extend_from_slice(&position.origin.0.to_le_bytes());
+    out.extend_from_slice(&position.index.to_le_bytes());
+    let length_at = out.len();
+    out.extend_from_slice(&[0; 4]);
+    let start = out.len();
+    out.push(COMPLETE);
+    encode_keys(footprint, me, storage, out);
+    encode_ranges(footprint, me, storage, out, start);
+    if out.len() - start > READ_RESULTS_BYTES_MAX {
+        out.truncate(start);
+        out.push(TOO_LARGE);
+    }
+    let length = (out.len() - start) as u32;
+    out[length_at..start].copy_from_slice(&length.to_le_bytes());
+}
+
+fn encode_keys(footprint: &Footprint, me: PartitionId, storage: &dyn Storage, out: &mut Vec<u8>) {
+    for entry in footprint.keys() {
+        if !entry.access.read || entry.owner != Owner::Partition(me) {
+            continue;
+        }
+        match storage.locate(footprint.key(entry), entry.hash) {
+            None => out.push(0),
+            Some(record) => {
+                let row = storage.row(record);
+                out.push(1);
+                out.extend_from_slice(&(row.len() as u32).to_le_bytes());
+                out.extend_from_slice(row);
+            }
+        }
+    }
+}
+
+fn encode_ranges(
+    footprint: &Footprint,
+    me: PartitionId,
+    storage: &mut dyn Storage,
+    out: &mut Vec<u8>,
+    start: usize,
+) {
+    for entry in footprint.ranges() {
+        if !entry.access.read || !serves_range(entry.owner, me) {
+            continue;
+        }
+        let count_at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        let mut count = 0_u32;
+        storage.scan(&entry.range, Position::LATEST, &mut |key, row| {
+            count += 1;
+            out.extend_from_slice(&(key.len() as u16).to_le_bytes());
+            out.extend_from_slice(key);
+            out.extend_from_slice(&(row.len() as u32).to_le_bytes());
+            out.extend_from_slice(row);
+            if out.len() - start > READ_RESULTS_BYTES_MAX {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        });
+        out[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
+    }
+}
+
+fn serves_range(owner: Owner, sender: PartitionId) -> bool {
+    owner == Owner::Partition(sender) || owner == Owner::Split
+}
+
+/// Read results that have come, by transaction. They may come before the transaction itself (trap 3).
+#[derive(Debug, Default)]
+pub struct Inbox {
+    received: FastMap<Position, Received>,
+}
+
+/// What has come for one transaction.
+#[derive(Debug, Default)]
+pub struct Received {
+    from: PartitionSet,
+    results: Vec<(PartitionId, Bytes)>,
+}
+
+impl Inbox {
+    /// Takes in a message and names the transactions that it has results for.
+    ///
+    /// # Errors
+    /// When the message is malformed.
+    pub fn receive(
+        &mut self,
+        from: PartitionId,
+        message: &Bytes,
+        touched: &mut Vec<Position>,
+    ) -> Result<(), Fatal> {
+        let malformed = Fatal::MalformedReads(from);
+        let mut at = 0;
+        while at < message.len() {
+            let header = message.get(at..at + HEADER_BYTES).ok_or(malformed.clone())?;
+            let (epoch, rest) = header.split_first_chunk().ok_or(malformed.clone())?;
+            let (origin, rest) = rest.split_first_chunk().ok_or(malformed.clone())?;
+            let (index, rest) = rest.split_first_chunk().ok_or(malformed.clone())?;
+            let length = rest.first_chunk().ok_or(malformed.clone())?;
+            let position = Position {
+                epoch: Epoch(u64::from_le_bytes(*epoch)),
+                origin: PartitionId(u16::from_le_bytes(*origin)),
+                index: u32::from_le_bytes(*index),
+            };
+            let start = at + HEADER_BYTES;
+            let end = start + u32::from_le_bytes(*length) as usize;
+            if end > message.len() {
+                return Err(malformed);
+            }
+            let received = self.received.entry(position).or_default();
+            if !received.from.contains(from) {
+                received.from.insert(from);
+                received.results.push((from, message.slice(start..end)));
+                touched.push(position);
+            }
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Whether the results of all of `awaited` have come.
+    pub fn is_complete(&self, position: Position, awaited: PartitionSet) -> bool {
+        if awaited.is_empty() {
+            return true;
+        }
+        let Some(received) = self.received.get(&position) else { return false };
+        awaited.iter().all(|partition| received.from.contains(partition))
+    }
+
+    /// The partitions whose results have come.
+    pub fn received_from(&self, position: Position) -> PartitionSet {
+        self.received.get(&position).map_or(PartitionSet::EMPTY, |received| received.from)
+    }
+
+    /// Hands out what has come for a transaction and forgets it.
+    pub fn take(&mut self, position: Position) -> Received {
+        self.received.remove(&position).unwrap_or_default()
+    }
+
+    /// Number of transactions with results.
+    pub fn len(&self) -> usize {
+        self.received.len()
+    }
+
+    /// Whether nothing waits here.
+    pub fn is_empty(&self) -> bool {
+        self.received.is_empty()
+    }
+}
+
+/// Where a remote row stands: in which participant's results, and where in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemoteRow {
+    pub(crate) part: usize,
+    pub(crate) bytes: Range<usize>,
+}
+
+/// A row of a remote range.
+#[derive(Clone, Debug)]
+pub(crate) struct RemoteRangeRow {
+    pub(crate) part: usize,
+    pub(crate) key: Range<usize>,
+    pub(crate) row: Range<usize>,
+}
+
+/// Why remote results cannot be used.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Unusable {
+    TooLarge,
+    Malformed,
+}
+
+impl Received {
+    pub(crate) fn bytes(&self, part: usize, range: &Range<usize>) -> &[u8] {
+        &self.results[part].1[range.clone()]
+    }
+
+    /// Finds each remote row of the footprint: `keys[i]` is filled for key entry `i`, `ranges[i]` for range entry `i`.
+    pub(crate) fn index(
+        &self,
+        footprint: &Footprint,
+        keys: &mut [Option<RemoteRow>],
+        ranges: &mut [Vec<RemoteRangeRow>],
+    ) -> Result<(), Unusable> {
+        for (part, (sender, bytes)) in self.results.iter().enumerate() {
+            let mut reader = Reader { bytes, at: 0 };
+            match reader.byte()? {
+                COMPLETE => {}
+                TOO_LARGE => return Err(Unusable::TooLarge),
+                _ => return Err(Unusable::Malformed),
+            }
+            for (entry, slot) in footprint.keys().iter().zip(keys.iter_mut()) {
+                if entry.access.read && entry.owner == Owner::Partition(*sender) {
+                    *slot = reader.optional_row()?.map(|bytes| RemoteRow { part, bytes });
+                }
+            }
+            for (entry, rows) in footprint.ranges().iter().zip(ranges.iter_mut()) {
+                if entry.access.read && serves_range(entry.owner, *sender) {
+                    for _ in 0..reader.u32()? {
+                        let key_bytes = reader.u16()?;
+                        let key = reader.take(key_bytes)?;
+                        let row_bytes = reader.u32()?;
+                        rows.push(RemoteRangeRow { part, key, row: reader.take(row_bytes)? });
+                    }
+                }
+            }
+            if reader.at != bytes.len() {
+                return Err(Unusable::Malformed);
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn take(&mut self, length: usize) -> Result<Range<usize>, Unusable> {
+        let range = self.at..self.at + length;
+        if range.end > self.bytes.len() {
+            return Err(Unusable::Malformed);
+        }
+        self.at = range.end;
+        Ok(range)
+    }
+
+    fn byte(&mut self) -> Result<u8, Unusable> {
+        let at = self.take(1)?;
+        Ok(self.bytes[at.start])
+    }
+
+    fn u16(&mut self) -> Result<usize, Unusable> {
+        let at = self.take(2)?;
+        Ok(usize::from(u16::from_le_bytes([self.bytes[at.start], self.bytes[at.start + 1]])))
+    }
+
+    fn u32(&mut self) -> Result<usize, Unusable> {
+        let at = self.take(4)?;
+        let bytes = self.bytes[at].first_chunk().ok_or(Unusable::Malformed)?;
+        Ok(u32::from_le_bytes(*bytes) as usize)
+    }
+
+    fn optional_row(&mut self) -> Result<Option<Range<usize>>, Unusable> {
+        if self.byte()? == 0 {
+            return Ok(None);
+        }
+        let length = self.u32()?;
+        Ok(Some(self.take(length)?))
+    }
+}

@@ -1,0 +1,361 @@
+//! Phase 5: the logic over all reads, and the local writes (Calvin §3.2).
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+
+use super::remote_reads::{Received, RemoteRangeRow, RemoteRow, Unusable};
+use super::write_buffer::{Operation, Target, WriteBuffer};
+use super::{Call, Context};
+use crate::data::row::FixedValue;
+use crate::data::{Key, KeyRange, Owner, Table};
+use crate::error::Error;
+use crate::limits::READ_RESULTS_BYTES_MAX;
+use crate::message::Verdict;
+use crate::position::{PartitionId, Position};
+use crate::procedure::footprint::Access as Touch;
+use crate::procedure::transaction::{Access, Found};
+use crate::procedure::{Catalog, Footprint, Stop, Transaction};
+use crate::storage::{RecordId, Storage};
+
+/// Runs procedures; holds the buffers that runs share.
+#[derive(Debug, Default)]
+pub struct Executor {
+    keys: Vec<KeyState>,
+    remote_keys: Vec<Option<RemoteRow>>,
+    remote_ranges: Vec<Vec<RemoteRangeRow>>,
+    writes: WriteBuffer,
+    scratch: Vec<u8>,
+    output: Vec<u8>,
+}
+
+/// What is known of a key entry of the footprint during a run.
+#[derive(Clone, Copy, Debug)]
+struct KeyState {
+    local: Option<RecordId>,
+    written: bool,
+}
+
+impl Executor {
+    /// Runs a call whose reads are all at hand and applies its local writes if it commits.
+    ///
+    /// The verdict depends only on the call and on the rows of its footprint: it is alike at every active participant.
+    pub fn execute(&mut self, call: &Call, received: &Received, context: &mut Context<'_>) -> Verdict {
+        if let Err(stop) = self.prepare(call, received, context) {
+            return verdict_of(stop, call, context.catalog);
+        }
+        let mut run = Run {
+            me: context.me,
+            catalog: context.catalog,
+            storage: &mut *context.storage,
+            footprint: &call.footprint,
+            received,
+            keys: &mut self.keys,
+            remote_keys: &self.remote_keys,
+            remote_ranges: &self.remote_ranges,
+            writes: &mut self.writes,
+            next_key: 0,
+        };
+        self.output.clear();
+        let mut transaction = Transaction::new(&context.catalog.schema, &mut run, &mut self.scratch);
+        let procedures = &context.catalog.procedures;
+        match procedures.run(call.procedure, &call.arguments, &mut transaction, &mut self.output) {
+            Err(stop) => verdict_of(stop, call, context.catalog),
+            Ok(()) => {
+                self.apply(call, context);
+                Verdict::Committed(if self.output.is_empty() {
+                    Bytes::new()
+                } else {
+                    Bytes::copy_from_slice(&self.output)
+                })
+            }
+        }
+    }
+
+    /// Looks up all local rows in one pass, so that their cache misses overlap, and finds the remote ones.
+    fn prepare(&mut self, call: &Call, received: &Received, context: &Context<'_>) -> Result<(), Stop> {
+        let footprint = &call.footprint;
+        self.writes.clear();
+        self.keys.clear();
+        for entry in footprint.keys() {
+            let local = entry.access.read && entry.owner.includes(context.me);
+            let local = if local { context.storage.locate(footprint.key(entry), entry.hash) } else { None };
+            self.keys.push(KeyState { local, written: false });
+        }
+        self.remote_keys.clear();
+        self.remote_keys.resize(footprint.keys().len(), None);
+        self.remote_ranges.iter_mut().for_each(Vec::clear);
+        self.remote_ranges.resize_with(footprint.ranges().len(), Vec::new);
+        received.index(footprint, &mut self.remote_keys, &mut self.remote_ranges).map_err(|unusable| {
+            match unusable {
+                Unusable::TooLarge => Stop::Invalid(format!(
+                    "one partition's reads exceed {READ_RESULTS_BYTES_MAX} bytes: declare smaller ranges"
+                )),
+                Unusable::Malformed => Stop::Invalid("remote reads do not fit the footprint".to_owned()),
+            }
+        })
+    }
+
+    /// Applies the writes to keys that this partition holds; the others are applied where they are local.
+    fn apply(&mut self, call: &Call, context: &mut Context<'_>) {
+        let footprint = &call.footprint;
+        let schema = &context.catalog.schema;
+        for (target, operation) in self.writes.operations() {
+            let key = self.writes.key(*target, footprint);
+            let (owner, hash) = match target {
+                Target::Entry(index) => (footprint.keys()[*index].owner, footprint.keys()[*index].hash),
+                Target::InRange { hash, .. } => {
+                    (schema.owner(key, context.partitions).unwrap_or(Owner::Split), *hash)
+                }
+            };
+            if !owner.includes(context.me) {
+                continue;
+            }
+            match operation {
+                Operation::Put { start, length } => {
+                    let record =
+                        context.storage.put(key, hash, self.writes.bytes(*start, *length), call.position);
+                    if let Target::Entry(index) = target {
+                        self.keys[*index].local = Some(record);
+                    }
+                }
+                Operation::Replace(value) => {
+                    let known = match target {
+                        Target::Entry(index) => self.keys[*index].local,
+                        Target::InRange { .. } => None,
+                    };
+                    let record = known.or_else(|| context.storage.locate(key, hash));
+                    let record = record.expect("a replaced row was found to exist when it was replaced");
+                    if let Ok(table) = schema.table_of(key) {
+                        table.layout().replace(context.storage.modify(record, call.position), value);
+                    }
+                }
+                Operation::Delete => {
+                    context.storage.delete(key, hash, call.position);
+                    if let Target::Entry(index) = target {
+                        self.keys[*index].local = None;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn verdict_of(stop: Stop, call: &Call, catalog: &Catalog) -> Verdict {
+    let name = catalog.procedures.name(call.procedure);
+    match stop {
+        Stop::Abort(reason) => Verdict::Failed(Error::Aborted(reason)),
+        Stop::Invalid(problem) => Verdict::Failed(Error::Invalid(format!("{name}: {problem}"))),
+        Stop::OutsideFootprint(_) if call.reconnoitred => Verdict::FootprintMissed,
+        Stop::OutsideFootprint(what) => Verdict::Failed(Error::Invalid(format!(
+            "{name} accessed {what} outside of its declared footprint: declare it"
+        ))),
+        Stop::ReadPending => {
+            Verdict::Failed(Error::Invalid(format!("{name} made up a stop that only reconnaissance has")))
+        }
+    }
+}
+
+/// One run of a procedure over the reads of its footprint.
+struct Run<'a> {
+    me: PartitionId,
+    catalog: &'a Catalog,
+    storage: &'a mut dyn Storage,
+    footprint: &'a Footprint,
+    received: &'a Received,
+    keys: &'a mut [KeyState],
+    remote_keys: &'a [Option<RemoteRow>],
+    remote_ranges: &'a [Vec<RemoteRangeRow>],
+    writes: &'a mut WriteBuffer,
+    /// The key entry that is expected next.
+    next_key: usize,
+}
+
+impl Run<'_> {
+    fn outside(&self, key: &[u8], how: &str) -> Stop {
+        let table = self.catalog.schema.table_of(key).map_or("(no table)", Table::name);
+        Stop::OutsideFootprint(format!("key {:?} of table {table} ({how})", Key::from_bytes(key)))
+    }
+
+    #[inline]
+    fn find(&mut self, key: &[u8]) -> Option<usize> {
+        let index = self.footprint.find(key, self.next_key)?;
+        self.next_key = index + 1;
+        Some(index)
+    }
+
+    /// The row of a key entry before the transaction's own writes.
+    #[inline]
+    fn base(&self, index: usize) -> Option<&[u8]> {
+        if let Some(record) = self.keys[index].local {
+            return Some(self.storage.row(record));
+        }
+        self.remote_keys[index].as_ref().map(|row| self.received.bytes(row.part, &row.bytes))
+    }
+
+    /// The row of a key in a declared range before the transaction's own writes.
+    fn base_in_range(&self, range: usize, key: &[u8]) -> Option<&[u8]> {
+        let owner = self.footprint.ranges()[range].owner;
+        if owner.includes(self.me)
+            && let Some(record) = self.storage.locate(key, crate::hash::key_hash(key))
+        {
+            return Some(self.storage.row(record));
+        }
+        let rows = &self.remote_ranges[range];
+        let found = rows.iter().find(|row| self.received.bytes(row.part, &row.key) == key)?;
+        Some(self.received.bytes(found.part, &found.row))
+    }
+
+    /// Where a write of the key goes, if the footprint allows it.
+    #[inline]
+    fn write_target(&mut self, key: &Key, how: &str) -> Result<Target, Stop> {
+        if let Some(index) = self.find(key) {
+            if self.footprint.keys()[index].access.write {
+                self.keys[index].written = true;
+                return Ok(Target::Entry(index));
+            }
+            if self.footprint.find_range_of(key, Touch::WRITE).is_none() {
+                return Err(self.outside(key, how));
+            }
+        }
+        if self.footprint.find_range_of(key, Touch::WRITE).is_some() {
+            key.check_length()?;
+            return Ok(self.writes.target_in_range(key));
+        }
+        Err(self.outside(key, how))
+    }
+
+    /// The row of a key that a range covers, or that was written in one.
+    fn get_in_range(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
+        let range = self.footprint.find_range_of(key, Touch::READ);
+        if !self.writes.is_empty() && self.writes.wrote(key, self.footprint) {
+            let base = range.and_then(|range| self.base_in_range(range, key)).map(<[u8]>::to_vec);
+            return self.writes.overlay(key, base.as_deref(), self.footprint, &self.catalog.schema);
+        }
+        match range {
+            Some(range) => Ok(self.base_in_range(range, key)),
+            None => Err(self.outside(key, "read")),
+        }
+    }
+
+    /// The rows of a range before the transaction's own writes, in order, at most `limit`.
+    fn scan_base(&mut self, entry: usize, range: &KeyRange, limit: usize) -> Vec<Found> {
+        let owner = self.footprint.ranges()[entry].owner;
+        let mut found = Vec::new();
+        if owner.includes(self.me) {
+            self.storage.scan(range, Position::LATEST, &mut |key, row| {
+                if found.len() >= limit {
+                    return ControlFlow::Break(());
+                }
+                found.push(Found { key: Key::from_bytes(key), row: row.to_vec() });
+                ControlFlow::Continue(())
+            });
+        }
+        for row in &self.remote_ranges[entry] {
+            let key = self.received.bytes(row.part, &row.key);
+            if range.contains(key) {
+                let row = self.received.bytes(row.part, &row.row).to_vec();
+                found.push(Found { key: Key::from_bytes(key), row });
+            }
+        }
+        found.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        found.truncate(limit);
+        found
+    }
+}
+
+impl Access for Run<'_> {
+    #[inline]
+    fn get(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
+        let Some(index) = self.find(key) else { return self.get_in_range(key) };
+        if self.keys[index].written {
+            let base = self.base(index).map(<[u8]>::to_vec);
+            return self.writes.overlay(key, base.as_deref(), self.footprint, &self.catalog.schema);
+        }
+        if !self.footprint.keys()[index].access.read {
+            return self.get_in_range(key);
+        }
+        Ok(self.base(index))
+    }
+
+    #[inline]
+    fn put(&mut self, key: &Key, row: &[u8]) -> Result<(), Stop> {
+        let target = self.write_target(key, "put")?;
+        self.writes.put(target, row)
+    }
+
+    #[inline]
+    fn replace(&mut self, _table: &Table, key: &Key, values: &[FixedValue]) -> Result<bool, Stop> {
+        let exists = match self.find(key) {
+            Some(index) if self.footprint.keys()[index].access.read && !self.keys[index].written => {
+                self.next_key = index;
+                self.keys[index].local.is_some() || self.remote_keys[index].is_some()
+            }
+            _ => self.get(key)?.is_some(),
+        };
+        let target = self.write_target(key, "set")?;
+        if exists {
+            self.writes.replace(target, values);
+        }
+        Ok(exists)
+    }
+
+    fn delete(&mut self, key: &Key) -> Result<(), Stop> {
+        let target = self.write_target(key, "delete")?;
+        self.writes.delete(target);
+        Ok(())
+    }
+
+    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+        if range.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        // The entry that reaches furthest. A reconnoitred one ends at the last row that was seen, so it may end before the
+        // range that the procedure asks for.
+        let starts = self.footprint.ranges().iter().enumerate();
+        let covering = starts
+            .filter(|(_, entry)| entry.access.read && entry.range.contains(&range.start))
+            .max_by(|(_, left), (_, right)| left.range.end.cmp(&right.range.end));
+        let Some((entry, declared)) = covering else { return Err(self.outside(&range.start, "scan from")) };
+        let covered = declared.range.end >= range.end;
+        let visible = if covered {
+            range.clone()
+        } else {
+            KeyRange { start: range.start.clone(), end: declared.range.end.clone() }
+        };
+        let found = self.scan_visible(entry, &visible, limit)?;
+        if !covered && found.len() < limit {
+            return Err(self.outside(&visible.end, "scan beyond"));
+        }
+        Ok(found)
+    }
+}
+
+impl Run<'_> {
+    /// The rows of a part of a declared range, own writes included.
+    fn scan_visible(&mut self, entry: usize, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+        let written =
+            if self.writes.is_empty() { Vec::new() } else { self.writes.keys_in(range, self.footprint) };
+        if written.is_empty() {
+            return Ok(self.scan_base(entry, range, limit));
+        }
+        // Each written key may hide one row of the base, so that many more are wanted.
+        let base = self.scan_base(entry, range, limit.saturating_add(written.len()));
+        let full = base.len() == limit.saturating_add(written.len());
+        let last = base.last().map(|found| found.key.clone());
+        let mut rows: BTreeMap<Key, Vec<u8>> = base.into_iter().map(|found| (found.key, found.row)).collect();
+        for key in written {
+            let key = Key::from_bytes(&key);
+            if full && last.as_ref().is_some_and(|last| key > *last) {
+                continue;
+            }
+            let base = rows.remove(&key);
+            let own = self.writes.overlay(&key, base.as_deref(), self.footprint, &self.catalog.schema)?;
+            if let Some(row) = own {
+                rows.insert(key, row.to_vec());
+            }
+        }
+        Ok(rows.into_iter().take(limit).map(|(key, row)| Found { key, row }).collect())
+    }
+}

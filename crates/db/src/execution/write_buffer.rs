@@ -1,0 +1,137 @@
+//! Buffered writes of a running transaction: seen by its own reads, applied together at the end or dropped.
+
+use crate::data::row::FixedValue;
+use crate::data::{KeyRange, Schema};
+use crate::hash::key_hash;
+use crate::limits::WRITE_BYTES_MAX;
+use crate::procedure::{Footprint, Stop};
+
+/// Which key an operation writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Target {
+    /// A key entry of the footprint.
+    Entry(usize),
+    /// A key in a declared range; its bytes stand in the buffer.
+    InRange { start: usize, length: usize, hash: u64 },
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Operation {
+    Put { start: usize, length: usize },
+    Replace(FixedValue),
+    Delete,
+}
+
+/// The writes of one run, in program order. Reused from run to run.
+#[derive(Debug, Default)]
+pub(crate) struct WriteBuffer {
+    operations: Vec<(Target, Operation)>,
+    bytes: Vec<u8>,
+    /// The state of a row with its writes applied, for the last read of a written key.
+    overlay: Vec<u8>,
+}
+
+impl WriteBuffer {
+    pub(crate) fn clear(&mut self) {
+        self.operations.clear();
+        self.bytes.clear();
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.operations.is_empty()
+    }
+
+    pub(crate) fn operations(&self) -> &[(Target, Operation)] {
+        &self.operations
+    }
+
+    pub(crate) fn bytes(&self, start: usize, length: usize) -> &[u8] {
+        &self.bytes[start..start + length]
+    }
+
+    pub(crate) fn target_in_range(&mut self, key: &[u8]) -> Target {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        Target::InRange { start, length: key.len(), hash: key_hash(key) }
+    }
+
+    #[inline]
+    pub(crate) fn put(&mut self, target: Target, row: &[u8]) -> Result<(), Stop> {
+        let start = self.bytes.len();
+        if start + row.len() > WRITE_BYTES_MAX {
+            return Err(Stop::Invalid(format!(
+                "a transaction may write at most {WRITE_BYTES_MAX} bytes: split it"
+            )));
+        }
+        self.bytes.extend_from_slice(row);
+        self.operations.push((target, Operation::Put { start, length: row.len() }));
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn replace(&mut self, target: Target, values: &[FixedValue]) {
+        self.operations.extend(values.iter().map(|value| (target, Operation::Replace(*value))));
+    }
+
+    pub(crate) fn delete(&mut self, target: Target) {
+        self.operations.push((target, Operation::Delete));
+    }
+
+    /// The key of a target.
+    pub(crate) fn key<'a>(&'a self, target: Target, footprint: &'a Footprint) -> &'a [u8] {
+        match target {
+            Target::Entry(index) => footprint.key(&footprint.keys()[index]),
+            Target::InRange { start, length, .. } => self.bytes(start, length),
+        }
+    }
+
+    /// Whether a key in a range was written.
+    pub(crate) fn wrote(&self, key: &[u8], footprint: &Footprint) -> bool {
+        self.operations.iter().any(|(target, _)| self.key(*target, footprint) == key)
+    }
+
+    /// The row of a key with the transaction's own writes applied to `base`.
+    pub(crate) fn overlay(
+        &mut self,
+        key: &[u8],
+        base: Option<&[u8]>,
+        footprint: &Footprint,
+        schema: &Schema,
+    ) -> Result<Option<&[u8]>, Stop> {
+        let mut overlay = std::mem::take(&mut self.overlay);
+        overlay.clear();
+        let mut exists = base.is_some();
+        overlay.extend_from_slice(base.unwrap_or_default());
+        for (target, operation) in &self.operations {
+            if self.key(*target, footprint) != key {
+                continue;
+            }
+            match operation {
+                Operation::Put { start, length } => {
+                    overlay.clear();
+                    overlay.extend_from_slice(self.bytes(*start, *length));
+                    exists = true;
+                }
+                Operation::Replace(value) => schema.table_of(key)?.layout().replace(&mut overlay, value),
+                Operation::Delete => exists = false,
+            }
+        }
+        self.overlay = overlay;
+        Ok(exists.then_some(self.overlay.as_slice()))
+    }
+
+    /// The distinct keys in a range that were written.
+    pub(crate) fn keys_in(&self, range: &KeyRange, footprint: &Footprint) -> Vec<Vec<u8>> {
+        let mut keys: Vec<Vec<u8>> = self
+            .operations
+            .iter()
+            .map(|(target, _)| self.key(*target, footprint))
+            .filter(|key| range.contains(key))
+            .map(<[u8]>::to_vec)
+            .collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+}

@@ -1,0 +1,313 @@
+//! Reconnaissance: finding a dependent transaction's footprint by a trial run (OLLP, Calvin §3.2.1, CAL-63).
+//!
+//! The trial run reads recent state without isolation and without locks, is not in the log, is sent to no replica, and writes
+//! nothing. What it touched is recorded as the footprint. Rows of other partitions are fetched when the run asks for them; the
+//! run then starts again over what has been fetched, until it ends. It may see torn state (trap 8): whatever it concludes,
+//! abort included, is only a guess that execution checks in the order.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+
+use crate::data::row::FixedValue;
+use crate::data::{Key, KeyRange, Owner, Schema, Table};
+use crate::error::Error;
+use crate::hash::{FastMap, key_hash};
+use crate::limits::{FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX};
+use crate::message::Want;
+use crate::position::{PartitionId, Position};
+use crate::procedure::footprint::Access as Touch;
+use crate::procedure::transaction::{Access, Found as Row};
+use crate::procedure::{Catalog, Declaration, Footprint, ProcedureId, Stop, Transaction};
+use crate::storage::Storage;
+
+/// Rows that another partition found.
+#[derive(Debug)]
+pub struct Found {
+    /// Who found them.
+    pub from: PartitionId,
+    /// What was wanted.
+    pub want: Want,
+    /// The rows.
+    pub rows: Vec<(Key, Bytes)>,
+}
+
+/// How far a run has come.
+#[derive(Debug)]
+pub enum Scouted {
+    /// It needs rows of other partitions.
+    Wants(Vec<(PartitionId, Want)>),
+    /// It ended; the encoded footprint.
+    Footprint(Vec<u8>),
+    /// It cannot end.
+    Failed(Error),
+}
+
+/// A reconnaissance under way.
+#[derive(Debug)]
+pub struct Reconnaissance {
+    me: PartitionId,
+    partitions: u16,
+    rounds: u32,
+    /// Rows of other partitions, by key.
+    keys: FastMap<Key, Option<Bytes>>,
+    /// Parts of ranges on other partitions: the range, the limit that it was asked with, and who sent which rows.
+    ranges: Vec<(KeyRange, u64, PartitionId, Vec<(Key, Bytes)>)>,
+    /// Answers that are still to come.
+    awaited: usize,
+}
+
+impl Reconnaissance {
+    /// A run that knows nothing yet.
+    pub fn new(me: PartitionId, partitions: u16) -> Reconnaissance {
+        Reconnaissance { me, partitions, rounds: 0, keys: FastMap::default(), ranges: Vec::new(), awaited: 0 }
+    }
+
+    /// Takes rows; whether all that were wanted are there.
+    pub fn found(&mut self, found: Found) -> bool {
+        match found.want {
+            Want::Key(key) => {
+                let row = found.rows.into_iter().next().map(|(_, row)| row);
+                self.keys.insert(key, row);
+            }
+            Want::Range { range, limit } => self.ranges.push((range, limit, found.from, found.rows)),
+        }
+        self.awaited = self.awaited.saturating_sub(1);
+        self.awaited == 0
+    }
+
+    /// Runs the procedure from its start over local rows and those fetched.
+    pub fn run(
+        &mut self,
+        procedure: ProcedureId,
+        arguments: &[u8],
+        catalog: &Catalog,
+        storage: &mut dyn Storage,
+    ) -> Scouted {
+        self.rounds += 1;
+        if self.rounds > RECONNAISSANCE_ROUNDS_MAX {
+            let problem =
+                format!("reconnaissance needs more than {RECONNAISSANCE_ROUNDS_MAX} rounds of remote reads");
+            return Scouted::Failed(Error::Invalid(problem));
+        }
+        let mut trial = Trial {
+            schema: &catalog.schema,
+            storage,
+            known: self,
+            touched: Vec::new(),
+            index: FastMap::default(),
+            ranges: Vec::new(),
+            own: BTreeMap::new(),
+            wants: Vec::new(),
+        };
+        let mut scratch = Vec::new();
+        let mut transaction = Transaction::new(&catalog.schema, &mut trial, &mut scratch);
+        let result = catalog.procedures.run(procedure, arguments, &mut transaction, &mut Vec::new());
+        let Trial { touched, ranges, wants, .. } = trial;
+        if result == Err(Stop::ReadPending) && !wants.is_empty() {
+            self.awaited = wants.len();
+            return Scouted::Wants(wants);
+        }
+        // Any other end, an abort included, is a guess from unisolated reads; the ordered run decides.
+        match self.footprint(&touched, &ranges, &catalog.schema) {
+            Ok(encoded) => Scouted::Footprint(encoded),
+            Err(error) => Scouted::Failed(error),
+        }
+    }
+
+    fn footprint(
+        &self,
+        touched: &[(Key, Touch)],
+        ranges: &[KeyRange],
+        schema: &Schema,
+    ) -> Result<Vec<u8>, Error> {
+        let mut footprint = Footprint::default();
+        let mut declaration = Declaration::new(schema, self.partitions, &mut footprint);
+        for (key, access) in touched {
+            declaration.touch(key, *access)?;
+        }
+        for range in ranges {
+            declaration.read_range(range)?;
+        }
+        declaration.finish()?;
+        Ok(footprint.encode())
+    }
+}
+
+/// One trial run.
+struct Trial<'a> {
+    schema: &'a Schema,
+    storage: &'a mut dyn Storage,
+    known: &'a Reconnaissance,
+    touched: Vec<(Key, Touch)>,
+    index: FastMap<Key, usize>,
+    ranges: Vec<KeyRange>,
+    /// The run's own writes; `None` is a deletion.
+    own: BTreeMap<Key, Option<Vec<u8>>>,
+    wants: Vec<(PartitionId, Want)>,
+}
+
+impl Trial<'_> {
+    fn touch(&mut self, key: &Key, access: Touch) -> Result<(), Stop> {
+        if let Some(index) = self.index.get(key) {
+            let known = &mut self.touched[*index].1;
+            known.read |= access.read;
+            known.write |= access.write;
+            return Ok(());
+        }
+        if self.touched.len() >= FOOTPRINT_ENTRIES_MAX {
+            return Err(Stop::Invalid(format!(
+                "a transaction may touch at most {FOOTPRINT_ENTRIES_MAX} keys"
+            )));
+        }
+        self.index.insert(key.clone(), self.touched.len());
+        self.touched.push((key.clone(), access));
+        Ok(())
+    }
+
+    /// The row of a key before the run's own writes.
+    fn base(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
+        match self.schema.owner(key, self.known.partitions)? {
+            Owner::Partition(owner) if owner != self.known.me => match self.known.keys.get(key) {
+                Some(row) => Ok(row.as_deref()),
+                None => {
+                    self.wants.push((owner, Want::Key(key.clone())));
+                    Err(Stop::ReadPending)
+                }
+            },
+            _ => {
+                let record = self.storage.locate(key, key_hash(key));
+                Ok(record.map(|record| self.storage.row(record)))
+            }
+        }
+    }
+
+    /// The rows of a range before the run's own writes, at most `limit`, in order.
+    fn scan_base(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Row>, Stop> {
+        let owner = self.schema.table_of(&range.start)?.range_owner(range, self.known.partitions);
+        let mut rows = Vec::new();
+        if owner.includes(self.known.me) {
+            self.storage.scan(range, Position::LATEST, &mut |key, row| {
+                if rows.len() >= limit {
+                    return ControlFlow::Break(());
+                }
+                rows.push(Row { key: Key::from_bytes(key), row: row.to_vec() });
+                ControlFlow::Continue(())
+            });
+        }
+        let others: Vec<PartitionId> = match owner {
+            Owner::Partition(owner) => vec![owner],
+            Owner::Replicated => Vec::new(),
+            Owner::Split => (0..self.known.partitions).map(PartitionId).collect(),
+        };
+        for partition in others.into_iter().filter(|partition| *partition != self.known.me) {
+            let known = self.known.ranges.iter().find(|(known, known_limit, from, _)| {
+                known == range && *known_limit >= limit as u64 && *from == partition
+            });
+            match known {
+                Some((_, _, _, found)) => {
+                    rows.extend(found.iter().map(|(key, row)| Row { key: key.clone(), row: row.to_vec() }));
+                }
+                None => {
+                    let want = Want::Range { range: range.clone(), limit: limit as u64 };
+                    self.wants.push((partition, want));
+                }
+            }
+        }
+        if !self.wants.is_empty() {
+            return Err(Stop::ReadPending);
+        }
+        rows.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        rows.truncate(limit);
+        Ok(rows)
+    }
+}
+
+impl Access for Trial<'_> {
+    fn get(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
+        self.touch(key, Touch::READ)?;
+        if self.own.contains_key(key) {
+            return Ok(self.own[key].as_deref());
+        }
+        self.base(key)
+    }
+
+    fn put(&mut self, key: &Key, row: &[u8]) -> Result<(), Stop> {
+        self.touch(key, Touch::WRITE)?;
+        self.own.insert(key.clone(), Some(row.to_vec()));
+        Ok(())
+    }
+
+    fn replace(&mut self, table: &Table, key: &Key, values: &[FixedValue]) -> Result<bool, Stop> {
+        self.touch(key, Touch::UPDATE)?;
+        let current = match self.own.get(key) {
+            Some(own) => own.clone(),
+            None => self.base(key)?.map(<[u8]>::to_vec),
+        };
+        let Some(mut row) = current else { return Ok(false) };
+        values.iter().for_each(|value| table.layout().replace(&mut row, value));
+        self.own.insert(key.clone(), Some(row));
+        Ok(true)
+    }
+
+    fn delete(&mut self, key: &Key) -> Result<(), Stop> {
+        self.touch(key, Touch::WRITE)?;
+        self.own.insert(key.clone(), None);
+        Ok(())
+    }
+
+    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Row>, Stop> {
+        if range.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let hidden = self.own.keys().filter(|key| range.contains(key)).count();
+        let wanted = limit.saturating_add(hidden);
+        let base = self.scan_base(range, wanted)?;
+        let cut = (base.len() == wanted).then(|| base.last().map(|row| row.key.clone())).flatten();
+        let mut rows: BTreeMap<Key, Vec<u8>> = base.into_iter().map(|row| (row.key, row.row)).collect();
+        for (key, own) in self.own.iter().filter(|(key, _)| range.contains(key)) {
+            match own {
+                Some(row) if cut.as_ref().is_none_or(|cut| key <= cut) => {
+                    rows.insert(key.clone(), row.clone());
+                }
+                Some(_) => {}
+                None => {
+                    rows.remove(key);
+                }
+            }
+        }
+        let found: Vec<Row> = rows.into_iter().take(limit).map(|(key, row)| Row { key, row }).collect();
+        // Only what was seen is protected: up to the last row when the limit ended the scan.
+        let seen = match found.last() {
+            Some(last) if found.len() == limit => range.up_to(&last.key),
+            _ => range.clone(),
+        };
+        self.ranges.push(seen);
+        Ok(found)
+    }
+}
+
+/// Serves a reconnaissance read of another partition from this one's newest rows.
+pub fn serve(want: &Want, storage: &mut dyn Storage) -> Vec<(Key, Bytes)> {
+    match want {
+        Want::Key(key) => {
+            let record = storage.locate(key, key_hash(key));
+            let row = record.map(|record| Bytes::copy_from_slice(storage.row(record)));
+            row.map(|row| (key.clone(), row)).into_iter().collect()
+        }
+        Want::Range { range, limit } => {
+            let mut rows: Vec<(Key, Bytes)> = Vec::new();
+            let mut bytes = 0;
+            storage.scan(range, Position::LATEST, &mut |key, row| {
+                if rows.len() as u64 >= *limit || bytes > READ_RESULTS_BYTES_MAX {
+                    return ControlFlow::Break(());
+                }
+                bytes += key.len() + row.len();
+                rows.push((Key::from_bytes(key), Bytes::copy_from_slice(row)));
+                ControlFlow::Continue(())
+            });
+            rows
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! Everything that is said: between clients and nodes, and between the nodes of a cluster.
+//!
+//! | message | from | to | protocol |
+//! |---|---|---|---|
+//! | [`ClientRequest`] | client | any node | front door |
+//! | [`Reply`] | node where the client entered | client | front door |
+//! | [`Message::Forward`], [`Message::Replies`] | entry node ↔ the client's home | | front door |
+//! | [`Message::Batch`] | sequencer | every other node | ordering (Calvin §3.1) |
+//! | [`Message::Reads`] | participant with local reads | every other active participant | execution, phase 3 (Calvin §3.2) |
+//! | [`Message::Reports`] | the one reporting participant | the origin | execution, end |
+//! | [`Message::SnapshotReady`], [`Message::CloseSnapshot`] | node ↔ origin | | snapshots |
+//! | [`Message::Fetch`], [`Message::Fetched`] | gateway ↔ owner | | reconnaissance (Calvin §3.2.1) |
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::data::{Key, KeyRange};
+use crate::error::{Error, Outcome};
+use crate::position::{Epoch, PartitionId, Position};
+use crate::procedure::{Footprint, ProcedureId};
+
+/// Identity of a client session. All requests of a client are ordered by its home partition, wherever they enter: there it
+/// is known whether a request was seen before.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ClientId {
+    /// The partition whose sequencer orders the client's requests.
+    pub home: PartitionId,
+    /// Unique among the clients of the cluster, over restarts of the client too.
+    pub number: u64,
+}
+
+/// Identity of a request: one takes effect once, however often it is sent (CAL-29).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct RequestId {
+    /// The client.
+    pub client: ClientId,
+    /// The client's own number for the request, from 0 upwards without gaps.
+    pub sequence: u64,
+}
+
+/// What a client asks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ClientRequest {
+    /// Takes part in the global order and takes effect once.
+    Ordered(Request),
+    /// One page of a range on this node's partition as of an open snapshot. Replied to with an encoded [`Page`].
+    Scan {
+        /// Who asks, and the number that comes back in the reply.
+        request: RequestId,
+        /// The snapshot's position.
+        at: Position,
+        /// The keys.
+        range: KeyRange,
+        /// Most rows wanted.
+        rows: u32,
+    },
+    /// Ends a snapshot on all nodes. Has no reply.
+    CloseSnapshot(Position),
+    /// Asks for an encoded [`crate::node::Status`] of this node.
+    Status {
+        /// Who asks, and the number that comes back in the reply.
+        request: RequestId,
+        /// Whether to compute the state digest, which visits every row.
+        digest: bool,
+    },
+}
+
+/// A request that takes part in the global order.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Request {
+    /// The request's identity.
+    pub id: RequestId,
+    /// All of this client's sequence numbers below have been answered; their results need not be kept.
+    pub acknowledged: u64,
+    /// What to do.
+    pub operation: Operation,
+}
+
+/// What an ordered request does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Operation {
+    /// Runs a procedure.
+    Call {
+        /// The procedure.
+        procedure: ProcedureId,
+        /// Its encoded arguments.
+        arguments: Bytes,
+    },
+    /// Opens a snapshot of the whole cluster at the request's own position. The result is that encoded [`Position`].
+    OpenSnapshot,
+}
+
+/// The answer to a request.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Reply {
+    /// The request.
+    pub request: RequestId,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// A page of rows of one partition.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Page {
+    /// Encoded keys and rows in ascending order of keys.
+    pub rows: Vec<(Bytes, Bytes)>,
+    /// Whether the range has more rows on this partition.
+    pub more: bool,
+}
+
+/// A transaction as the order holds it: all that its execution depends on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Ordered {
+    /// The request that it serves.
+    pub request: RequestId,
+    /// What to do.
+    pub work: Work,
+}
+
+/// A transaction at its position, ready for execution.
+#[derive(Debug)]
+pub struct Delivered {
+    /// Its place in the global order.
+    pub position: Position,
+    /// The transaction.
+    pub ordered: Ordered,
+    /// Its footprint, when it was ordered here and is known already.
+    pub footprint: Option<Footprint>,
+}
+
+/// What a position of the order does.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Work {
+    /// Runs a procedure.
+    Call {
+        /// The procedure.
+        procedure: ProcedureId,
+        /// Its encoded arguments.
+        arguments: Bytes,
+        /// The encoded footprint that reconnaissance found; `None` when the procedure declares it.
+        reconnoitred: Option<Bytes>,
+    },
+    /// Opens a snapshot.
+    OpenSnapshot,
+}
+
+/// What became of an ordered transaction, from the one participant that reports it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Report {
+    /// The request.
+    pub request: RequestId,
+    /// The verdict, alike at every active participant.
+    pub verdict: Verdict,
+}
+
+/// What execution decided.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Verdict {
+    /// Writes were applied; the encoded result.
+    Committed(Bytes),
+    /// Nothing was written.
+    Failed(Error),
+    /// The reconnoitred footprint did not hold; nothing was written; the gateway starts over (CAL-64).
+    FootprintMissed,
+}
+
+/// What reconnaissance wants to know of another partition.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Want {
+    /// The row of a key.
+    Key(Key),
+    /// The first rows of a range.
+    Range {
+        /// The keys.
+        range: KeyRange,
+        /// Most rows wanted.
+        limit: u64,
+    },
+}
+
+/// Messages between the nodes of a cluster.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Message {
+    /// The part of the sender's batch that concerns the receiver; sent for every epoch, also when empty (CAL-24, CAL-25).
+    Batch {
+        /// The epoch.
+        epoch: Epoch,
+        /// Transactions with their index in the sender's full batch, ascending.
+        transactions: Vec<(u32, Ordered)>,
+    },
+    /// Read results of many transactions, see [`crate::execution::remote_reads`].
+    Reads(Bytes),
+    /// Verdicts for the receiver's clients.
+    Reports(Vec<Report>),
+    /// The sender serves reads of the snapshot at the position.
+    SnapshotReady {
+        /// The request that opens it.
+        request: RequestId,
+        /// The snapshot's position.
+        at: Position,
+    },
+    /// The snapshot is no longer read.
+    CloseSnapshot(Position),
+    /// Requests whose client is at home at the receiver.
+    Forward(Vec<Request>),
+    /// Answers to forwarded requests.
+    Replies(Vec<Reply>),
+    /// Asks for recent rows, without isolation.
+    Fetch {
+        /// The asker's number for the reconnaissance run.
+        ticket: u64,
+        /// What is wanted.
+        want: Want,
+    },
+    /// Answers [`Message::Fetch`].
+    Fetched {
+        /// The asker's number for the reconnaissance run.
+        ticket: u64,
+        /// What was wanted.
+        want: Want,
+        /// The rows found with their keys; for a key none or one.
+        rows: Vec<(Key, Bytes)>,
+    },
+}
+
+impl Message {
+    /// Bytes of payload, for statistics: keys, rows, arguments and results, without headers.
+    pub fn payload_bytes(&self) -> usize {
+        const HEADER: usize = 16;
+        HEADER
+            + match self {
+                Message::Batch { transactions, .. } => {
+                    transactions.iter().map(|(_, ordered)| HEADER + ordered.payload_bytes()).sum()
+                }
+                Message::Reads(bytes) => bytes.len(),
+                Message::Reports(reports) => reports.iter().map(Report::payload_bytes).sum(),
+                Message::Forward(requests) => requests.iter().map(|request| request.payload_bytes()).sum(),
+                Message::Replies(replies) => replies.iter().map(Reply::payload_bytes).sum(),
+                Message::SnapshotReady { .. } | Message::CloseSnapshot(_) => HEADER,
+                Message::Fetch { .. } => HEADER,
+                Message::Fetched { rows, .. } => {
+                    rows.iter().map(|(key, row)| key.bytes().len() + row.len()).sum()
+                }
+            }
+    }
+}
+
+impl Ordered {
+    /// Bytes of arguments and footprint, which the limits of a batch count.
+    pub fn payload_bytes(&self) -> usize {
+        match &self.work {
+            Work::Call { arguments, reconnoitred, .. } => {
+                arguments.len() + reconnoitred.as_ref().map_or(0, Bytes::len)
+            }
+            Work::OpenSnapshot => 0,
+        }
+    }
+}
+
+impl Request {
+    fn payload_bytes(&self) -> usize {
+        match &self.operation {
+            Operation::Call { arguments, .. } => arguments.len(),
+            Operation::OpenSnapshot => 0,
+        }
+    }
+}
+
+impl Report {
+    fn payload_bytes(&self) -> usize {
+        match &self.verdict {
+            Verdict::Committed(result) => 24 + result.len(),
+            Verdict::Failed(_) | Verdict::FootprintMissed => 24,
+        }
+    }
+}
+
+impl Reply {
+    fn payload_bytes(&self) -> usize {
+        self.outcome.as_ref().map_or(24, |result| 24 + result.len())
+    }
+}

@@ -1,0 +1,58 @@
+//! The one place where an engine is chosen by its name.
+
+use super::{Event, Node, NodeConfiguration, Outbox, Status};
+use crate::engine::calvin::Calvin;
+use crate::engine::serial::Serial;
+use crate::engine::{Engine, EngineKind};
+use crate::error::Fatal;
+use crate::procedure::Catalog;
+use crate::storage::Storage;
+
+/// What a node of any engine does: a driver holds it without knowing which.
+pub trait AnyNode: Send {
+    /// See [`Node::step`].
+    fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Fatal>;
+    /// See [`Node::deadline`].
+    fn deadline(&self) -> Option<u64>;
+    /// See [`Node::is_idle`].
+    fn is_idle(&self) -> bool;
+    /// See [`Node::status`].
+    fn status(&self, digest: bool) -> Status;
+    /// See [`Node::describe`].
+    fn describe(&self) -> String;
+}
+
+impl<E: Engine + Send> AnyNode for Node<E> {
+    fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Fatal> {
+        Node::step(self, now, events, outbox)
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        Node::deadline(self)
+    }
+
+    fn is_idle(&self) -> bool {
+        Node::is_idle(self)
+    }
+
+    fn status(&self, digest: bool) -> Status {
+        Node::status(self, digest)
+    }
+
+    fn describe(&self) -> String {
+        Node::describe(self)
+    }
+}
+
+/// Makes a node that runs the engine.
+pub fn node(
+    engine: EngineKind,
+    configuration: &NodeConfiguration,
+    catalog: Catalog,
+    storage: Box<dyn Storage + Send>,
+) -> Box<dyn AnyNode> {
+    match engine {
+        EngineKind::Serial => Box::new(Node::new(configuration, catalog, Serial::new(), storage)),
+        EngineKind::Calvin => Box::new(Node::new(configuration, catalog, Calvin::new(), storage)),
+    }
+}

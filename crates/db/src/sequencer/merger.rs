@@ -1,0 +1,85 @@
+//! Interleaves all sequencers' batches into one order (Calvin §3.1, CAL-26, CAL-27).
+
+use std::collections::VecDeque;
+
+use crate::message::{Delivered, Ordered};
+use crate::position::{Epoch, PartitionId, Position};
+use crate::procedure::Footprint;
+
+/// The part of one sequencer's batch that concerns this partition.
+type Part = Vec<(u32, Ordered, Option<Footprint>)>;
+
+#[derive(Debug)]
+struct Slot {
+    /// By origin; `None` until the part has come. Silence is not "empty" (trap 2).
+    parts: Vec<Option<Part>>,
+    missing: usize,
+}
+
+/// One partition's view of the global order.
+#[derive(Debug)]
+pub struct Merger {
+    partitions: u16,
+    /// The last epoch that was delivered: `epochs[0]` is `delivered` + 1.
+    delivered: Epoch,
+    epochs: VecDeque<Slot>,
+}
+
+impl Merger {
+    /// A merger that waits for the first epoch of a cluster of `partitions`.
+    pub fn new(partitions: u16) -> Merger {
+        Merger { partitions, delivered: Epoch(0), epochs: VecDeque::new() }
+    }
+
+    /// The last epoch that was delivered.
+    pub fn delivered(&self) -> Epoch {
+        self.delivered
+    }
+
+    /// Takes in the part of a batch.
+    ///
+    /// # Panics
+    /// When the same part comes twice: links deliver exactly once, so the order itself would be in doubt.
+    pub fn receive(&mut self, origin: PartitionId, epoch: Epoch, part: Part) {
+        assert!(epoch > self.delivered, "batch of {epoch} from {origin} came after that epoch was delivered");
+        debug_assert!(part.windows(2).all(|pair| pair[0].0 < pair[1].0), "indexes of a batch ascend");
+        let ahead = (epoch.0 - self.delivered.0 - 1) as usize;
+        while self.epochs.len() <= ahead {
+            let parts = (0..self.partitions).map(|_| None).collect();
+            self.epochs.push_back(Slot { parts, missing: usize::from(self.partitions) });
+        }
+        let slot = &mut self.epochs[ahead];
+        let place = &mut slot.parts[origin.index()];
+        assert!(place.is_none(), "two batches of {epoch} from {origin}");
+        *place = Some(part);
+        slot.missing -= 1;
+    }
+
+    /// Appends the transactions of the next epoch to `ready` if all its parts have come; whether it did.
+    ///
+    /// Whole batches follow each other in the order of their origins. Taking one transaction of each in turn would give
+    /// partitions different orders, since each sees only its own transactions (trap 1).
+    pub fn deliver_next(&mut self, ready: &mut VecDeque<Delivered>) -> bool {
+        if self.epochs.front().is_none_or(|slot| slot.missing > 0) {
+            return false;
+        }
+        let Some(slot) = self.epochs.pop_front() else { return false };
+        let epoch = self.delivered.next();
+        self.delivered = epoch;
+        for (origin, part) in slot.parts.into_iter().enumerate() {
+            let origin = PartitionId(origin as u16);
+            for (index, ordered, footprint) in part.into_iter().flatten() {
+                let position = Position { epoch, origin, index };
+                ready.push_back(Delivered { position, ordered, footprint });
+            }
+        }
+        true
+    }
+
+    /// The partitions whose batch of the next epoch has not come, for messages about a stall.
+    pub fn awaited(&self) -> Vec<PartitionId> {
+        let Some(slot) = self.epochs.front() else { return Vec::new() };
+        let absent = slot.parts.iter().enumerate().filter(|(_, part)| part.is_none());
+        absent.map(|(origin, _)| PartitionId(origin as u16)).collect()
+    }
+}

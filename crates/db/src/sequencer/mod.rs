@@ -1,0 +1,167 @@
+//! The sequencing layer (Calvin §3.1): from requests to one global order.
+//!
+//! Every partition has a [`Sequencer`]: it collects transactions into the batch of its open epoch, closes the epoch, and
+//! gives every partition its part of the batch. Every partition has a [`Merger`]: it interleaves the parts that it
+//! gets from all sequencers, whole batches in the order of their origins, into its view of the one global order. [`Sessions`]
+//! make sure that each request enters the order once.
+//!
+//! # When an epoch closes
+//!
+//! The paper closes an epoch every 10 ms. Here an epoch closes (`Sequencer::close_due`)
+//! 1. at once, when work waits and no earlier epoch of this partition is still on its way, so that light load does not wait;
+//! 2. when work waits and the epoch has lasted 10 ms, even if earlier ones are on their way (CAL-20, CAL-39);
+//! 3. when a peer has closed this epoch or a later one, so that epochs advance in step (CAL-21), empty batches included
+//!    (CAL-25).
+//!
+//! While nobody has work there are no epochs. Under load, epochs grow by themselves: the next one closes when the one
+//! before has been delivered everywhere.
+
+pub mod merger;
+pub mod sessions;
+
+use std::collections::VecDeque;
+
+use crate::limits::{BATCH_BYTES_MAX, BATCH_CALLS_MAX, EPOCHS_IN_FLIGHT_MAX, SEQUENCER_WAITING_MAX};
+use crate::message::Ordered;
+use crate::position::{Epoch, PartitionId, PartitionSet};
+use crate::procedure::Footprint;
+
+pub use merger::Merger;
+pub use sessions::Sessions;
+
+/// A transaction that waits for an epoch.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The transaction.
+    pub ordered: Ordered,
+    /// Its footprint, already placed; execution at this partition uses it again. `None` for work without one.
+    pub footprint: Option<Footprint>,
+    /// The partitions that take part.
+    pub participants: PartitionSet,
+}
+
+/// A closed batch, cut into the parts of its recipients.
+#[derive(Debug)]
+pub struct ClosedBatch {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// For each partition its transactions, with their index in the full batch. The own part is empty here.
+    pub parts: Vec<Vec<(u32, Ordered)>>,
+    /// This partition's own part.
+    pub own: Vec<(u32, Ordered, Option<Footprint>)>,
+}
+
+/// One partition's sequencer.
+#[derive(Debug)]
+pub struct Sequencer {
+    me: PartitionId,
+    partitions: u16,
+    epoch_microseconds: u64,
+    /// Transactions for the next batches, in order of arrival.
+    waiting: VecDeque<Waiting>,
+    /// The epoch that is open: `open` − 1 have been closed.
+    open: Epoch,
+    /// When the open epoch began, in microseconds.
+    opened_at: u64,
+    /// The highest epoch that a peer is known to have closed.
+    peers_closed: Epoch,
+}
+
+/// What decides, besides the clock, whether an epoch may close.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The last epoch whose batches have all arrived here.
+    pub delivered: Epoch,
+    /// Whether execution still has enough delivered work to be busy: then the epoch may grow.
+    pub busy: bool,
+    /// Whether so much delivered work waits here that no more can be taken, not even a peer's.
+    pub full: bool,
+}
+
+impl Sequencer {
+    /// A sequencer of a cluster of `partitions`, with its first epoch open.
+    pub fn new(me: PartitionId, partitions: u16, epoch_microseconds: u64) -> Sequencer {
+        Sequencer {
+            me,
+            partitions,
+            epoch_microseconds,
+            waiting: VecDeque::new(),
+            open: Epoch(1),
+            opened_at: 0,
+            peers_closed: Epoch(0),
+        }
+    }
+
+    /// Whether no more transactions can wait.
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= SEQUENCER_WAITING_MAX
+    }
+
+    /// Number of transactions that wait for an epoch.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// The open epoch.
+    pub fn open(&self) -> Epoch {
+        self.open
+    }
+
+    /// Adds a transaction to the next batch with room. The caller has checked [`Sequencer::is_full`].
+    pub fn add(&mut self, waiting: Waiting) {
+        debug_assert!(!waiting.participants.is_empty(), "a transaction has a participant");
+        self.waiting.push_back(waiting);
+    }
+
+    /// Notes that a peer has closed an epoch.
+    pub fn follow(&mut self, closed: Epoch) {
+        self.peers_closed = self.peers_closed.max(closed);
+    }
+
+    /// Whether the open epoch is to be closed at the time `now` (microseconds).
+    pub fn close_due(&self, now: u64, progress: Progress) -> bool {
+        if progress.full {
+            return false;
+        }
+        if self.peers_closed >= self.open {
+            return true;
+        }
+        let in_flight = self.open.0 - 1 - progress.delivered.0;
+        if self.waiting.is_empty() || progress.busy || in_flight >= EPOCHS_IN_FLIGHT_MAX {
+            return false;
+        }
+        in_flight == 0 || now >= self.opened_at + self.epoch_microseconds
+    }
+
+    /// When [`Sequencer::close_due`] can next become true by time alone, in microseconds.
+    pub fn deadline(&self) -> Option<u64> {
+        (!self.waiting.is_empty()).then_some(self.opened_at + self.epoch_microseconds)
+    }
+
+    /// Closes the open epoch and opens the next.
+    pub fn close(&mut self, now: u64) -> ClosedBatch {
+        let epoch = self.open;
+        self.open = epoch.next();
+        self.opened_at = now;
+        let mut batch =
+            ClosedBatch { epoch, parts: vec![Vec::new(); usize::from(self.partitions)], own: Vec::new() };
+        let mut bytes = 0;
+        for index in 0..BATCH_CALLS_MAX.min(self.waiting.len()) {
+            if bytes > BATCH_BYTES_MAX {
+                break;
+            }
+            let Some(Waiting { ordered, footprint, participants }) = self.waiting.pop_front() else { break };
+            bytes += ordered.payload_bytes();
+            let index = index as u32;
+            let mut others = participants;
+            others.remove(self.me);
+            for partition in others.iter() {
+                batch.parts[partition.index()].push((index, ordered.clone()));
+            }
+            if participants.contains(self.me) {
+                batch.own.push((index, ordered, footprint));
+            }
+        }
+        batch
+    }
+}

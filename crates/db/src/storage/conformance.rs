@@ -1,0 +1,121 @@
+//! The conformance suite: what every storage must do, whatever it is made of.
+//!
+//! A test of a storage calls [`check_all`] with a function that makes an empty one. A violation panics and says what was
+//! expected. Each property is one function; [`model`] compares with a naive model under random operations.
+
+mod model;
+mod rows;
+mod scans;
+mod snapshots;
+
+use std::ops::ControlFlow;
+
+use super::{RecordId, Storage};
+use crate::data::{Key, KeyRange};
+use crate::hash::key_hash;
+use crate::position::{Epoch, PartitionId, Position};
+
+/// Checks all properties, each on storages of its own.
+pub fn check_all<S: Storage>(make: &mut dyn FnMut() -> S) {
+    rows::rows_are_created_read_replaced_and_deleted(make());
+    rows::rows_and_keys_of_all_lengths_are_kept(make());
+    rows::modify_changes_in_place_and_keeps_the_handle(make());
+    snapshots::a_snapshot_sees_no_later_write(make());
+    snapshots::a_snapshot_sees_a_deletion_before_a_later_insert(make());
+    snapshots::several_snapshots_see_their_own_versions(make());
+    snapshots::snapshots_at_one_position_are_counted(make());
+    snapshots::a_late_write_below_a_snapshot_is_seen_by_it(make());
+    snapshots::a_write_twice_at_one_position_keeps_nothing(make());
+    snapshots::positions_order_by_epoch_then_origin_then_index(make());
+    scans::scans_keep_to_their_bounds(make());
+    scans::scans_end_when_the_visitor_breaks(make());
+    scans::scans_follow_inserts_and_deletes(make());
+    scans::scans_at_a_snapshot_see_its_rows(make());
+    rows::churn_leaves_nothing_behind(make());
+    snapshots::garbage_is_what_no_snapshot_sees(make());
+    snapshots::garbage_is_collected_in_steps(make());
+    rows::digests_are_of_content_only(make(), make());
+    rows::digests_are_at_a_position_and_of_chosen_keys(make());
+    for seed in 0..32 {
+        model::agrees_with_the_naive_model(&mut make(), seed);
+    }
+}
+
+/// The position of index 0 at partition 0 in an epoch.
+fn at(epoch: u64) -> Position {
+    Position { epoch: Epoch(epoch), origin: PartitionId(0), index: 0 }
+}
+
+/// A key of table 1.
+fn key(name: &str) -> Vec<u8> {
+    key_in(1, name)
+}
+
+fn key_in(table: u16, name: &str) -> Vec<u8> {
+    let mut key = table.to_be_bytes().to_vec();
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+fn range(start: &[u8], end: &[u8]) -> KeyRange {
+    KeyRange { start: Key::from_bytes(start), end: Key::from_bytes(end) }
+}
+
+/// All keys of a table.
+fn table_range(table: u16) -> KeyRange {
+    range(&table.to_be_bytes(), &(table + 1).to_be_bytes())
+}
+
+fn put<S: Storage>(storage: &mut S, key: &[u8], row: &str, position: Position) -> RecordId {
+    storage.put(key, key_hash(key), row.as_bytes(), position)
+}
+
+fn delete<S: Storage>(storage: &mut S, key: &[u8], position: Position) {
+    storage.delete(key, key_hash(key), position);
+}
+
+fn locate<S: Storage>(storage: &S, key: &[u8]) -> Option<RecordId> {
+    storage.locate(key, key_hash(key))
+}
+
+fn modify<S: Storage>(storage: &mut S, key: &[u8], row: &str, position: Position) {
+    let Some(record) = locate(storage, key) else { panic!("the key {key:?} to be modified is not located") };
+    storage.modify(record, position).copy_from_slice(row.as_bytes());
+}
+
+/// Asserts what is read at a position, through all the ways to read it.
+#[track_caller]
+fn expect<S: Storage>(storage: &mut S, key: &[u8], position: Position, row: Option<&str>) {
+    let expected = row.map(str::as_bytes);
+    assert_eq!(storage.get(key, key_hash(key), position), expected, "get of {key:?} at {position}");
+    if position == Position::LATEST {
+        let located = locate(storage, key).map(|record| storage.row(record));
+        assert_eq!(located, expected, "locate and row of {key:?}");
+    }
+    let mut only = key.to_vec();
+    only.push(0);
+    let rows: Vec<_> = rows(storage, &range(key, &only), position).into_iter().map(|(_, row)| row).collect();
+    let expected: Vec<_> = expected.into_iter().map(<[u8]>::to_vec).collect();
+    assert_eq!(rows, expected, "scan of only {key:?} at {position}");
+}
+
+/// Key and row of everything that a scan visits.
+fn rows<S: Storage>(storage: &mut S, range: &KeyRange, position: Position) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut rows = Vec::new();
+    storage.scan(range, position, &mut |key, row| {
+        rows.push((key.to_vec(), row.to_vec()));
+        ControlFlow::Continue(())
+    });
+    rows
+}
+
+/// The names of the keys that a scan of a range of table 1 visits.
+fn names<S: Storage>(storage: &mut S, range: &KeyRange, position: Position) -> String {
+    let names = rows(storage, range, position).into_iter().map(|(key, _)| key[2..].to_vec());
+    String::from_utf8_lossy(&names.collect::<Vec<_>>().join(&b' ')).into_owned()
+}
+
+/// Collects all garbage that can be.
+fn collect_all<S: Storage>(storage: &mut S) -> usize {
+    storage.collect_garbage(usize::MAX)
+}

@@ -1,0 +1,154 @@
+//! The hash index: from the hash of a key to the number of its record.
+//!
+//! Open addressing with linear probing. An entry is 8 bytes, so that eight of them share a cache line: the upper half of
+//! the key's hash as a tag and the record's number. The key itself is compared in the record, and only when the tag
+//! matches, which happens by chance once in 2³² comparisons.
+//!
+//! An entry's home is its tag scaled to the capacity, so that growing needs no look at the records: the entries
+//! stand nearly in the order of their tags before and after, and both tables are streamed. The index is cut into shards by
+//! the low bits of the hash, and each begins with a different capacity: they never grow together, and no pause is longer
+//! than that of one shard.
+
+use super::arena::NONE;
+
+const SHARDS: usize = 64;
+const CAPACITY_MIN: usize = 16;
+
+/// Most entries per 4 slots.
+const LOAD_MAX_QUARTERS: usize = 3;
+
+/// From hashes to records.
+pub(super) struct HashIndex {
+    /// By the low bits of the hash.
+    shards: Vec<Shard>,
+}
+
+/// A part of the index. `entries * 4 <= slots.len() * LOAD_MAX_QUARTERS`, so that every search meets an empty slot.
+#[derive(Clone, Default)]
+struct Shard {
+    /// Tag in the upper and record in the lower half; 0 is empty, since no record is [`NONE`].
+    slots: Box<[u64]>,
+    entries: usize,
+}
+
+#[inline]
+fn entry(hash: u64, record: u32) -> u64 {
+    (hash & !0xFFFF_FFFF) | u64::from(record)
+}
+
+/// The slot at which the search for an entry begins.
+#[inline]
+fn home(entry: u64, capacity: usize) -> usize {
+    (((entry >> 32) * capacity as u64) >> 32) as usize
+}
+
+impl HashIndex {
+    /// An index without entries.
+    pub(super) fn new() -> HashIndex {
+        HashIndex { shards: vec![Shard::default(); SHARDS] }
+    }
+
+    /// Bytes of the index.
+    pub(super) fn bytes(&self) -> usize {
+        self.shards.iter().map(|shard| shard.slots.len() * size_of::<u64>()).sum()
+    }
+
+    /// The record with this hash that `matches`.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, matches: impl Fn(u32) -> bool) -> Option<u32> {
+        let slots = &self.shards[hash as usize % SHARDS].slots;
+        if slots.is_empty() {
+            return None;
+        }
+        let mut at = home(hash, slots.len());
+        loop {
+            let found = slots[at];
+            if found == 0 {
+                return None;
+            }
+            if (found ^ hash) >> 32 == 0 && matches(found as u32) {
+                return Some(found as u32);
+            }
+            at = if at + 1 == slots.len() { 0 } else { at + 1 };
+        }
+    }
+
+    /// Adds a record whose key is not in the index.
+    pub(super) fn insert(&mut self, hash: u64, record: u32) {
+        assert_ne!(record, NONE, "the index cannot hold the record that is none");
+        let number = hash as usize % SHARDS;
+        let shard = &mut self.shards[number];
+        if (shard.entries + 1) * 4 > shard.slots.len() * LOAD_MAX_QUARTERS {
+            shard.grow(number);
+        }
+        shard.entries += 1;
+        place(&mut shard.slots, entry(hash, record));
+    }
+
+    /// Puts another record in the place of one.
+    pub(super) fn replace(&mut self, hash: u64, record: u32, other: u32) {
+        let shard = &mut self.shards[hash as usize % SHARDS];
+        let at = shard.slot_of(entry(hash, record));
+        shard.slots[at] = entry(hash, other);
+    }
+
+    /// Takes a record out.
+    pub(super) fn remove(&mut self, hash: u64, record: u32) {
+        let shard = &mut self.shards[hash as usize % SHARDS];
+        let mut hole = shard.slot_of(entry(hash, record));
+        shard.entries -= 1;
+        let capacity = shard.slots.len();
+        let mut at = hole;
+        // Entries after the hole move into it unless that would put them before their home: no tombstones are needed.
+        loop {
+            at = if at + 1 == capacity { 0 } else { at + 1 };
+            let moved = shard.slots[at];
+            if moved == 0 {
+                break;
+            }
+            let distance_home = (at + capacity - home(moved, capacity)) % capacity;
+            let distance_hole = (at + capacity - hole) % capacity;
+            if distance_home >= distance_hole {
+                shard.slots[hole] = moved;
+                hole = at;
+            }
+        }
+        shard.slots[hole] = 0;
+    }
+}
+
+impl Shard {
+    fn slot_of(&self, wanted: u64) -> usize {
+        let mut at = if self.slots.is_empty() { 0 } else { home(wanted, self.slots.len()) };
+        loop {
+            let found = self.slots.get(at).copied().unwrap_or(0);
+            assert_ne!(found, 0, "record {} is in the hash index", wanted as u32);
+            if found == wanted {
+                return at;
+            }
+            at = if at + 1 == self.slots.len() { 0 } else { at + 1 };
+        }
+    }
+
+    /// Doubles the capacity. The first one depends on the number of the shard, so that the shards take turns.
+    fn grow(&mut self, number: usize) {
+        let capacity = match self.slots.len() {
+            0 => CAPACITY_MIN + CAPACITY_MIN * number / SHARDS,
+            capacity => capacity * 2,
+        };
+        let mut slots = vec![0; capacity].into_boxed_slice();
+        for entry in self.slots.iter().filter(|entry| **entry != 0) {
+            place(&mut slots, *entry);
+        }
+        self.slots = slots;
+    }
+}
+
+/// Puts an entry into the first empty slot from its home on.
+fn place(slots: &mut [u64], entry: u64) {
+    let mut at = home(entry, slots.len());
+    while slots[at] != 0 {
+        at = if at + 1 == slots.len() { 0 } else { at + 1 };
+    }
+    slots[at] = entry;
+}

@@ -1,0 +1,311 @@
+//! The storage in memory, laid out for the memory hierarchy.
+//!
+//! - [`arena`]: records, each one version of a row: header, key and row side by side.
+//! - [`hash_index`]: from the hash of a key to its newest version.
+//! - [`ordered_index`]: the order of a table's keys, built when the table is scanned.
+//! - [`snapshots`]: which old versions are kept, and for whom.
+//!
+//! Look-up, read and change of a row cost two cache misses: the slot of the hash index and the record. The newest version
+//! stays where it is when it is changed; the version that an open snapshot sees is copied aside and linked from it.
+//! Versions that no snapshot sees are overwritten at once, so that without snapshots there is never any garbage.
+
+mod arena;
+mod hash_index;
+mod ordered_index;
+mod snapshots;
+
+use self::arena::{Arena, DELETED, NONE, SUPERSEDED};
+use self::hash_index::HashIndex;
+use self::ordered_index::OrderedIndex;
+use self::snapshots::{Pinned, Snapshots};
+use super::{RecordId, Statistics, Storage, Visit};
+use crate::data::KeyRange;
+use crate::hash::{Digest, key_hash};
+use crate::position::Position;
+
+/// Rows and their versions in memory.
+pub struct MemoryStorage {
+    arena: Arena,
+    index: HashIndex,
+    /// By table number.
+    orders: Vec<OrderedIndex>,
+    snapshots: Snapshots,
+    /// Keys whose newest version is a row.
+    rows: usize,
+    /// Superseded versions, and keys whose newest version is a deletion.
+    garbage: usize,
+}
+
+impl Default for MemoryStorage {
+    fn default() -> MemoryStorage {
+        MemoryStorage::new()
+    }
+}
+
+/// The number of a key's table. Keys too short to have one are ordered as if zeros followed, as byte strings are.
+fn table_of(key: &[u8]) -> usize {
+    let byte = |at: usize| usize::from(key.get(at).copied().unwrap_or(0));
+    byte(0) << 8 | byte(1)
+}
+
+impl MemoryStorage {
+    /// A storage without rows.
+    pub fn new() -> MemoryStorage {
+        MemoryStorage {
+            arena: Arena::new(),
+            index: HashIndex::new(),
+            orders: Vec::new(),
+            snapshots: Snapshots::default(),
+            rows: 0,
+            garbage: 0,
+        }
+    }
+
+    /// The newest version of a key, deleted or not.
+    #[inline]
+    fn find(&self, key: &[u8], hash: u64) -> Option<u32> {
+        debug_assert_eq!(hash, key_hash(key), "the hash is that of the key");
+        self.index.find(hash, |record| self.arena.key(record) == key)
+    }
+
+    fn insert(&mut self, key: &[u8], hash: u64, row: &[u8], position: Position) -> u32 {
+        let record = self.arena.allocate(key, row, position);
+        self.index.insert(hash, record);
+        let table = table_of(key);
+        if self.orders.len() <= table {
+            self.orders.resize_with(table + 1, OrderedIndex::default);
+        }
+        self.orders[table].insert(record, &mut self.arena);
+        self.rows += 1;
+        record
+    }
+
+    /// Whether the newest version must be kept when a write at `position` supersedes it.
+    #[inline]
+    fn must_keep(&self, newest: u32, position: Position) -> bool {
+        let from = self.arena.position(newest);
+        assert!(from <= position, "positions of one key ascend: {position} comes after {from}");
+        self.snapshots.see(from, position)
+    }
+
+    /// Keeps a version that has just become the next older one of `newer`.
+    fn pin(&mut self, record: u32, newer: u32, to: Position) {
+        self.arena.set_flags(record, self.arena.flags(record) | SUPERSEDED);
+        self.arena.set_slot(record, newer);
+        self.arena.set_older(newer, record);
+        let older = self.arena.older(record);
+        if older != NONE {
+            self.arena.set_slot(older, record);
+        }
+        self.garbage += 1;
+        let pinned = self.snapshots.pin(Pinned { record, from: self.arena.position(record), to });
+        assert!(pinned, "only what a snapshot sees is kept");
+    }
+
+    /// Copies the newest version aside, where it is the next older version.
+    #[cold]
+    fn keep_copy(&mut self, newest: u32, to: Position) {
+        // The copy needs no key: it is reached from the newest version only.
+        let deleted = self.arena.flags(newest) & DELETED != 0;
+        let row = if deleted { Vec::new() } else { self.arena.row(newest).to_vec() };
+        let copy = self.arena.allocate(&[], &row, self.arena.position(newest));
+        self.arena.set_flags(copy, self.arena.flags(newest));
+        self.arena.set_older(copy, self.arena.older(newest));
+        self.pin(copy, newest, to);
+    }
+
+    /// Gives a row another record, since the new row does not fit into the old one.
+    fn relocate(&mut self, newest: u32, hash: u64, row: &[u8], position: Position, keep: bool) -> u32 {
+        let key = self.arena.key(newest).to_vec();
+        let record = self.arena.allocate(&key, row, position);
+        self.index.replace(hash, newest, record);
+        self.orders[table_of(&key)].replace(newest, record, &mut self.arena);
+        if keep {
+            self.pin(newest, record, position);
+        } else {
+            let older = self.arena.older(newest);
+            self.arena.set_older(record, older);
+            if older != NONE {
+                self.arena.set_slot(older, record);
+            }
+            self.arena.free(newest);
+        }
+        record
+    }
+
+    /// Forgets a key, whose newest version has no older one.
+    fn forget(&mut self, newest: u32, hash: u64) {
+        debug_assert_eq!(self.arena.older(newest), NONE, "older versions are freed first");
+        self.index.remove(hash, newest);
+        let table = table_of(self.arena.key(newest));
+        self.orders[table].remove(newest, &mut self.arena);
+        self.arena.free(newest);
+    }
+
+    /// Frees a superseded version that no snapshot sees; and the deletion of its row, if it was the last to need it.
+    /// Returns how many records were freed.
+    fn free_version(&mut self, record: u32) -> usize {
+        let (newer, older) = (self.arena.slot(record), self.arena.older(record));
+        assert_eq!(self.arena.older(newer), record, "versions are linked in both directions");
+        self.arena.set_older(newer, older);
+        if older != NONE {
+            self.arena.set_slot(older, newer);
+        }
+        self.arena.free(record);
+        self.garbage -= 1;
+        if older != NONE || self.arena.flags(newer) != DELETED {
+            return 1;
+        }
+        self.forget(newer, key_hash(self.arena.key(newer)));
+        self.garbage -= 1;
+        2
+    }
+}
+
+/// The version of a row that is seen at a position, from the newest one.
+#[inline]
+fn version_at(arena: &Arena, newest: u32, at: Position) -> Option<u32> {
+    let mut record = newest;
+    if at != Position::LATEST {
+        while arena.position(record) > at {
+            record = arena.older(record);
+            if record == NONE {
+                return None;
+            }
+        }
+    }
+    (arena.flags(record) & DELETED == 0).then_some(record)
+}
+
+impl Storage for MemoryStorage {
+    #[inline]
+    fn locate(&self, key: &[u8], hash: u64) -> Option<RecordId> {
+        let newest = self.find(key, hash)?;
+        (self.arena.flags(newest) == 0).then_some(RecordId(newest))
+    }
+
+    #[inline]
+    fn row(&self, record: RecordId) -> &[u8] {
+        debug_assert_eq!(self.arena.flags(record.0), 0, "{record:?} is the newest version of a row");
+        self.arena.row(record.0)
+    }
+
+    #[inline]
+    fn get(&self, key: &[u8], hash: u64, at: Position) -> Option<&[u8]> {
+        let newest = self.find(key, hash)?;
+        version_at(&self.arena, newest, at).map(|version| self.arena.row(version))
+    }
+
+    fn put(&mut self, key: &[u8], hash: u64, row: &[u8], position: Position) -> RecordId {
+        let Some(newest) = self.find(key, hash) else {
+            return RecordId(self.insert(key, hash, row, position));
+        };
+        if self.arena.flags(newest) & DELETED != 0 {
+            self.rows += 1;
+            self.garbage -= 1;
+        }
+        let keep = self.must_keep(newest, position);
+        if !self.arena.row_fits(newest, row.len()) {
+            return RecordId(self.relocate(newest, hash, row, position, keep));
+        }
+        if keep {
+            self.keep_copy(newest, position);
+        }
+        self.arena.replace_row(newest, row);
+        self.arena.set_flags(newest, 0);
+        self.arena.set_position(newest, position);
+        RecordId(newest)
+    }
+
+    #[inline]
+    fn modify(&mut self, record: RecordId, position: Position) -> &mut [u8] {
+        let newest = record.0;
+        assert_eq!(self.arena.flags(newest), 0, "{record:?} is the newest version of a row");
+        if self.must_keep(newest, position) {
+            self.keep_copy(newest, position);
+        }
+        self.arena.set_position(newest, position);
+        self.arena.row_mut(newest)
+    }
+
+    fn delete(&mut self, key: &[u8], hash: u64, position: Position) {
+        let Some(newest) = self.find(key, hash) else { return };
+        let keep = self.must_keep(newest, position);
+        if self.arena.flags(newest) & DELETED != 0 {
+            return;
+        }
+        self.rows -= 1;
+        if keep {
+            self.keep_copy(newest, position);
+        } else if self.arena.older(newest) == NONE {
+            self.forget(newest, hash);
+            return;
+        }
+        self.garbage += 1;
+        self.arena.set_flags(newest, DELETED);
+        self.arena.set_position(newest, position);
+    }
+
+    fn scan(&mut self, range: &KeyRange, at: Position, visit: &mut Visit<'_>) {
+        if range.is_empty() || self.orders.is_empty() {
+            return;
+        }
+        let (first, last) = (table_of(&range.start), table_of(&range.end));
+        for table in first..=last.min(self.orders.len() - 1) {
+            let open_ended = (table > first, table < last);
+            let mut visit_record = |record: u32, arena: &Arena| match version_at(arena, record, at) {
+                Some(version) => visit(arena.key(record), arena.row(version)).is_continue(),
+                None => true,
+            };
+            if !self.orders[table].scan(range, open_ended, &mut self.arena, &mut visit_record) {
+                return;
+            }
+        }
+    }
+
+    fn open_snapshot(&mut self, at: Position) {
+        self.snapshots.open(at);
+    }
+
+    fn close_snapshot(&mut self, at: Position) {
+        self.snapshots.close(at);
+    }
+
+    fn collect_garbage(&mut self, budget: usize) -> usize {
+        let (mut looked_at, mut freed) = (0, 0);
+        while looked_at < budget
+            && let Some(version) = self.snapshots.take_released()
+        {
+            looked_at += 1;
+            if !self.snapshots.pin(version) {
+                freed += self.free_version(version.record);
+            }
+        }
+        freed
+    }
+
+    fn digest(&self, at: Position, include: &dyn Fn(&[u8]) -> bool) -> Digest {
+        let mut digest = Digest::default();
+        for newest in self.arena.records() {
+            if self.arena.flags(newest) & SUPERSEDED != 0 {
+                continue;
+            }
+            let key = self.arena.key(newest);
+            if include(key)
+                && let Some(version) = version_at(&self.arena, newest, at)
+            {
+                digest.add(key, self.arena.row(version));
+            }
+        }
+        digest
+    }
+
+    fn statistics(&self) -> Statistics {
+        Statistics {
+            rows: self.rows,
+            garbage: self.garbage,
+            record_bytes: self.arena.used_bytes(),
+            index_bytes: self.index.bytes() + self.orders.iter().map(OrderedIndex::bytes).sum::<usize>(),
+        }
+    }
+}
