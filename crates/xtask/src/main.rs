@@ -1,0 +1,54 @@
+//! Project automation, run as `cargo xtask <command>`.
+//!
+//! It replaces shell scripts and CI configuration: what a contributor runs and what the build server runs is the
+//! same program, written in the language of the project, and it needs nothing but cargo (and git, if there is one).
+
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool speaks to its user")]
+
+mod ci;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask <command>
+
+  ci     everything that must pass before a change lands, in order: formatting, clippy, tests, docs.
+         Changes no file; stops at the first failure.
+  tidy   the rules of the house that no compiler knows (CONTRIBUTING.md explains them).
+         Also runs as a test, so `cargo test --workspace --locked` and `ci` include it.
+  help   this text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments.as_slice() {
+        ["ci"] => ci::run(&workspace_root()),
+        ["tidy"] => tidy::run(&workspace_root()),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            ExitCode::SUCCESS
+        }
+        [] => {
+            eprint!("xtask: say which command to run.\n\n{HELP}");
+            ExitCode::from(2)
+        }
+        unknown => {
+            eprint!("xtask: unknown command `{}`.\n\n{HELP}", unknown.join(" "));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The folder of the workspace's Cargo.toml.
+///
+/// Cargo sets `CARGO_MANIFEST_DIR` when it runs a program or a test; asking at run time rather than at compile time
+/// keeps a moved checkout working without a rebuild.
+fn workspace_root() -> PathBuf {
+    let of_xtask = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    let root = of_xtask.ancestors().nth(2).map(PathBuf::from);
+    root.expect("xtask lives in crates/xtask, two folders below the root of the workspace")
+}
