@@ -1,0 +1,397 @@
+//! The load generator: one thread that keeps requests outstanding (closed loop) or begins them at a set rate (open loop).
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use ordain_db::error::{Error, Outcome};
+use ordain_db::limits::SESSION_WINDOW_MAX;
+use ordain_db::message::{ClientId, ClientRequest, Operation, Reply, Request, RequestId};
+use ordain_db::position::PartitionId;
+use ordain_db::procedure::{Catalog, Declared, Footprint, ProcedureId};
+use ordain_workload::{Generator, Part, Totals, Workload};
+
+use crate::caller::random_number;
+use crate::inbox::NotTaken;
+use crate::port::Port;
+use crate::replies::ReplySink;
+
+/// Most requests that are sent to a partition at once.
+const BATCH_REQUESTS_MAX: usize = 256;
+
+/// How long the generator waits for a reply before it looks at the clock again.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long it waits when a partition takes no more.
+const PUSHED_BACK: Duration = Duration::from_micros(200);
+
+/// A run without any reply for this long has failed.
+const STUCK: Duration = Duration::from_secs(30);
+
+/// What the load is.
+#[derive(Clone, Copy, Debug)]
+pub enum Load {
+    /// Requests kept outstanding over all homes.
+    Closed(u32),
+    /// Requests per second.
+    Open(f64),
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub enum Length {
+    /// A warm-up, and then the time that is measured.
+    Time(Duration, Duration),
+    /// This many transactions in one fixed order, all measured.
+    Transactions(u64),
+}
+
+/// What was measured.
+pub struct Measured {
+    /// Wall time of the measured part.
+    pub elapsed: Duration,
+    /// Transactions that committed in it.
+    pub committed: u64,
+    /// Transactions that their logic aborted in it.
+    pub aborted: u64,
+    /// Requests that ended with another error in it.
+    pub failed: u64,
+    /// The first such error.
+    pub first_failure: Option<Error>,
+    /// Latency in microseconds of requests that ended in it.
+    pub latency: Histogram<u64>,
+    /// CPU time of the partitions in it.
+    pub cpu: Duration,
+    /// CPU time of this generator in it.
+    pub load_cpu: Duration,
+    /// How all calls ended, the warm-up included: for the checker.
+    pub totals: Totals,
+    /// Times that a partition took no more requests.
+    pub pushed_back: u64,
+}
+
+#[derive(Default)]
+struct Arrived {
+    replies: Mutex<(Vec<Reply>, bool)>,
+    more: Condvar,
+}
+
+impl ReplySink for Arrived {
+    fn deliver(&self, replies: Vec<Reply>) {
+        let mut arrived = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        if arrived.0.is_empty() {
+            arrived.0 = replies;
+            drop(arrived);
+            self.more.notify_one();
+        } else {
+            arrived.0.extend(replies);
+        }
+    }
+
+    fn end(&self) {
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.more.notify_one();
+    }
+}
+
+impl Arrived {
+    fn take(&self, patience: Duration, replies: &mut Vec<Reply>) -> Result<(), String> {
+        let mut arrived = self.replies.lock().unwrap_or_else(PoisonError::into_inner);
+        if arrived.0.is_empty() && !arrived.1 && !patience.is_zero() {
+            let waited = self.more.wait_timeout(arrived, patience);
+            arrived = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        std::mem::swap(&mut arrived.0, replies);
+        if arrived.1 { Err("the cluster has stopped; see its log".to_owned()) } else { Ok(()) }
+    }
+}
+
+/// A request under way.
+struct UnderWay {
+    procedure: ProcedureId,
+    /// When it began, or was meant to begin, in nanoseconds since the start.
+    began: u64,
+    done: bool,
+}
+
+/// The requests to one home partition.
+struct Home {
+    client: ClientId,
+    generator: Box<dyn Generator>,
+    /// From the oldest without an answer on.
+    window: VecDeque<UnderWay>,
+    /// The sequence number of `window[0]`.
+    first: u64,
+    outstanding: u32,
+}
+
+/// See the [module](self).
+pub struct Driver<'a> {
+    port: &'a dyn Port,
+    catalog: &'a Catalog,
+    homes: Vec<Home>,
+    arrived: Arc<Arrived>,
+    number: u64,
+    started: Instant,
+    measuring: bool,
+    measured: Measured,
+}
+
+impl<'a> Driver<'a> {
+    /// A driver with a generator for each home partition, or with a single one for all if the order is to be fixed.
+    ///
+    /// # Errors
+    /// When the workload has no calls for a partition.
+    pub fn new(
+        port: &'a dyn Port,
+        workload: &'a dyn Workload,
+        seed: u64,
+        one_order: bool,
+    ) -> Result<Driver<'a>, String> {
+        let number = random_number().map_err(|error| error.to_string())?;
+        let partitions = port.partitions();
+        let mut homes = Vec::new();
+        for home in (0..if one_order { 1 } else { partitions }).map(PartitionId) {
+            let part = if one_order { Part::WHOLE } else { Part::of(home, partitions) };
+            let generator = workload
+                .generator(seed.wrapping_add(u64::from(home.0)), u32::from(home.0), part)
+                .map_err(|error| error.to_string())?;
+            let client = ClientId { home, number };
+            homes.push(Home { client, generator, window: VecDeque::new(), first: 0, outstanding: 0 });
+        }
+        let arrived = Arc::new(Arrived::default());
+        port.open(number, Arc::<Arrived>::clone(&arrived) as Arc<dyn ReplySink>);
+        let latency = Histogram::new_with_bounds(1, 3_600_000_000, 3).map_err(|error| error.to_string())?;
+        let measured = Measured {
+            elapsed: Duration::ZERO,
+            committed: 0,
+            aborted: 0,
+            failed: 0,
+            first_failure: None,
+            latency,
+            cpu: Duration::ZERO,
+            load_cpu: Duration::ZERO,
+            totals: Totals::new(),
+            pushed_back: 0,
+        };
+        let catalog = workload.catalog();
+        let started = Instant::now();
+        Ok(Driver { port, catalog, homes, arrived, number, started, measuring: false, measured })
+    }
+
+    /// Drives the load to its end and waits for the last answer.
+    ///
+    /// # Errors
+    /// When the cluster stops or answers nothing any more.
+    pub fn run(mut self, load: Load, length: Length) -> Result<Measured, String> {
+        self.started = Instant::now();
+        match (length, load) {
+            (Length::Transactions(count), _) => self.run_in_order(count, load)?,
+            (Length::Time(warm_up, time), Load::Closed(clients)) => {
+                self.run_closed(clients, warm_up)?;
+                let begun = self.begin_measuring()?;
+                self.run_closed(clients, time)?;
+                self.end_measuring(begun)?;
+            }
+            (Length::Time(warm_up, time), Load::Open(rate)) => {
+                self.run_open(rate, warm_up)?;
+                let begun = self.begin_measuring()?;
+                self.run_open(rate, time)?;
+                self.end_measuring(begun)?;
+            }
+        }
+        self.wait_for_all()?;
+        self.port.close(self.number);
+        Ok(self.measured)
+    }
+
+    fn begin_measuring(&mut self) -> Result<(Instant, Duration, u64), String> {
+        self.measuring = true;
+        Ok((Instant::now(), self.port.cpu()?, crate::cpu::thread_cpu_nanoseconds()))
+    }
+
+    fn end_measuring(&mut self, begun: (Instant, Duration, u64)) -> Result<(), String> {
+        self.measuring = false;
+        let (start, cpu, load_cpu) = begun;
+        self.measured.elapsed = start.elapsed();
+        self.measured.cpu = self.port.cpu()?.saturating_sub(cpu);
+        let load_cpu = crate::cpu::thread_cpu_nanoseconds() - load_cpu;
+        self.measured.load_cpu = Duration::from_nanos(load_cpu);
+        Ok(())
+    }
+
+    fn run_closed(&mut self, clients: u32, time: Duration) -> Result<(), String> {
+        let end = Instant::now() + time;
+        let share = clients.div_ceil(self.homes.len() as u32);
+        while Instant::now() < end {
+            let began = self.now();
+            for home in 0..self.homes.len() {
+                while self.homes[home].outstanding < share {
+                    let wanted = (share - self.homes[home].outstanding) as usize;
+                    if !self.send(home, wanted, |_| began)? {
+                        break;
+                    }
+                }
+            }
+            self.take_replies(PATIENCE)?;
+        }
+        Ok(())
+    }
+
+    fn run_open(&mut self, rate: f64, time: Duration) -> Result<(), String> {
+        let interval = 1e9 / rate;
+        let from = self.now();
+        let due_at = |request: u64| from + (request as f64 * interval) as u64;
+        let end = from + time.as_nanos() as u64;
+        let mut next = 0_u64;
+        while self.now() < end {
+            let now = self.now();
+            while due_at(next) <= now {
+                let home = (next % self.homes.len() as u64) as usize;
+                if !self.send(home, 1, |_| due_at(next))? {
+                    break;
+                }
+                next += 1;
+            }
+            let wait = Duration::from_nanos(due_at(next).saturating_sub(self.now()));
+            self.take_replies(wait.min(PATIENCE))?;
+        }
+        Ok(())
+    }
+
+    /// Sends calls one after the other through one sequencer. Around a dependent one nothing else is under way: its
+    /// reconnaissance takes time that depends on the cluster, and would change the order.
+    fn run_in_order(&mut self, count: u64, load: Load) -> Result<(), String> {
+        let begun = self.begin_measuring()?;
+        let outstanding = match load {
+            Load::Closed(clients) => clients,
+            Load::Open(_) => 1024,
+        };
+        for _ in 0..count {
+            let call = self.homes[0].generator.next();
+            let mut footprint = Footprint::default();
+            let Catalog { schema, procedures } = self.catalog;
+            let partitions = self.port.partitions();
+            let declared =
+                procedures.declare(call.procedure, &call.arguments, schema, partitions, &mut footprint);
+            let dependent = declared != Ok(Declared::Complete);
+            while self.homes[0].outstanding >= if dependent { 1 } else { outstanding } {
+                self.take_replies(PATIENCE)?;
+            }
+            let began = self.now();
+            let request = self.request(0, call, began);
+            self.push(0, vec![request])?;
+            while dependent && self.homes[0].outstanding > 0 {
+                self.take_replies(PATIENCE)?;
+            }
+        }
+        self.wait_for_all()?;
+        self.end_measuring(begun)
+    }
+
+    fn wait_for_all(&mut self) -> Result<(), String> {
+        let mut deadline = Instant::now() + STUCK;
+        while self.homes.iter().any(|home| home.outstanding > 0) {
+            if self.take_replies(PATIENCE)? > 0 {
+                deadline = Instant::now() + STUCK;
+            } else if Instant::now() > deadline {
+                return Err(format!("no answer for {STUCK:?}: the cluster is stuck or overloaded"));
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&self) -> u64 {
+        self.started.elapsed().as_nanos() as u64
+    }
+
+    /// Sends new requests to a home; `false` when no more can be sent now.
+    fn send(&mut self, home: usize, wanted: usize, began: impl Fn(usize) -> u64) -> Result<bool, String> {
+        let room = SESSION_WINDOW_MAX as usize - self.homes[home].window.len();
+        let count = wanted.min(BATCH_REQUESTS_MAX).min(room);
+        if count == 0 {
+            return Ok(false);
+        }
+        let mut requests = Vec::with_capacity(count);
+        for index in 0..count {
+            let call = self.homes[home].generator.next();
+            requests.push(self.request(home, call, began(index)));
+        }
+        self.push(home, requests)?;
+        Ok(true)
+    }
+
+    fn request(&mut self, home: usize, call: ordain_workload::Call, began: u64) -> ClientRequest {
+        let home = &mut self.homes[home];
+        let sequence = home.first + home.window.len() as u64;
+        home.window.push_back(UnderWay { procedure: call.procedure, began, done: false });
+        home.outstanding += 1;
+        let operation = Operation::Call { procedure: call.procedure, arguments: call.arguments };
+        let id = RequestId { client: home.client, sequence };
+        ClientRequest::Ordered(Request { id, acknowledged: home.first, operation })
+    }
+
+    fn push(&mut self, home: usize, mut requests: Vec<ClientRequest>) -> Result<(), String> {
+        let to = self.homes[home].client.home;
+        loop {
+            match self.port.request(to, requests) {
+                Ok(()) => return Ok(()),
+                Err(NotTaken::Stopped(_)) => return Err(format!("{to} has stopped; see its log")),
+                Err(NotTaken::Full(back)) => {
+                    requests = back;
+                    self.measured.pushed_back += 1;
+                    self.take_replies(PUSHED_BACK)?;
+                }
+            }
+        }
+    }
+
+    /// Takes the answers that have come; returns how many.
+    fn take_replies(&mut self, patience: Duration) -> Result<usize, String> {
+        let mut replies = Vec::new();
+        let taken = self.arrived.take(patience, &mut replies);
+        let now = self.now();
+        let count = replies.len();
+        for Reply { request, outcome } in replies {
+            self.take_reply(request, outcome, now);
+        }
+        for home in &mut self.homes {
+            while home.window.front().is_some_and(|under_way| under_way.done) {
+                home.window.pop_front();
+                home.first += 1;
+            }
+        }
+        taken.map(|()| count)
+    }
+
+    fn take_reply(&mut self, request: RequestId, outcome: Outcome, now: u64) {
+        let Some(home) = self.homes.iter_mut().find(|home| home.client == request.client) else { return };
+        let index = request.sequence.checked_sub(home.first).map(|index| index as usize);
+        let Some(under_way) = index.and_then(|index| home.window.get_mut(index)) else { return };
+        if std::mem::replace(&mut under_way.done, true) {
+            return;
+        }
+        home.outstanding -= 1;
+        let (procedure, began) = (under_way.procedure, under_way.began);
+        if self.measuring {
+            self.measured.latency.saturating_record(now.saturating_sub(began) / 1000);
+        }
+        let totals = self.measured.totals.of_mut(self.catalog.procedures.name(procedure));
+        let measured = u64::from(self.measuring);
+        match outcome {
+            Ok(_) => {
+                totals.committed += 1;
+                self.measured.committed += measured;
+            }
+            Err(Error::Aborted(_)) => {
+                totals.aborted += 1;
+                self.measured.aborted += measured;
+            }
+            Err(error) => {
+                self.measured.failed += 1;
+                self.measured.first_failure.get_or_insert(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! `ordain bench`: loads a workload, runs it, prints what it measured, and checks that the data is consistent.
+
+mod drive;
+mod limit;
+pub mod options;
+mod report;
+
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use ordain_db::data::KeyRange;
+use ordain_db::error::Error;
+use ordain_db::node::Status;
+use ordain_db::position::PartitionId;
+use ordain_workload::{CheckLine, SnapshotReader, Workload};
+
+use self::drive::{Driver, Length, Load, Measured};
+use self::options::{RunOptions, WorkloadOptions};
+use self::report::Report;
+use crate::connection::{Connection, Snapshot};
+use crate::database::Database;
+use crate::load::load;
+use crate::port::Port;
+
+/// What remains after a run.
+struct Finished {
+    measured: Measured,
+    statuses: Vec<Status>,
+    digest: String,
+    lines: Vec<CheckLine>,
+}
+
+/// Runs a benchmark; whether the data was consistent afterwards.
+///
+/// # Errors
+/// When an option is wrong or the cluster fails; the message says what to do.
+pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<bool, String> {
+    options.check()?;
+    let workload = workload_options.workload(options.partitions, options.sites, options.seed)?;
+    let workload = &*workload;
+    let finished = in_this_process(options, workload)?;
+    let limit = if options.limit_seconds > 0.0 {
+        Some(limit::measure(workload, options.seed, Duration::from_secs_f64(options.limit_seconds))?)
+    } else {
+        None
+    };
+    let consistent = finished.lines.iter().all(|line| line.holds) && finished.measured.failed == 0;
+    let report = summarise(options, workload.name(), &finished, limit, consistent);
+    publish(options.json.as_deref(), &report, &finished, consistent)?;
+    Ok(consistent)
+}
+
+fn in_this_process(options: &RunOptions, workload: &dyn Workload) -> Result<Finished, String> {
+    let own: Vec<PartitionId> = (0..options.partitions).map(PartitionId).collect();
+    let seeds = load(workload, &own, options.partitions)?;
+    let database = Database::with_rows(&options.cluster(), workload.catalog().clone(), seeds)
+        .map_err(|error| error.to_string())?;
+    let finished = drive(options, workload, &**database.process(), &database)?;
+    database.close().map_err(|error| error.to_string())?;
+    Ok(finished)
+}
+
+/// Drives the load against a cluster and holds the workload's conditions against what it left.
+fn drive(
+    options: &RunOptions,
+    workload: &dyn Workload,
+    port: &dyn Port,
+    connection: &Connection,
+) -> Result<Finished, String> {
+    let driver = Driver::new(port, workload, options.seed, options.transactions.is_some())?;
+    let load = options.rate.map_or(Load::Closed(options.outstanding()), Load::Open);
+    let time = Duration::from_secs_f64(options.seconds);
+    let warm_up = (time / 5).min(Duration::from_secs(2));
+    let length = options.transactions.map_or(Length::Time(warm_up, time), Length::Transactions);
+    let measured = driver.run(load, length)?;
+    let statuses = connection.statuses(false).map_err(|error| error.to_string())?;
+    let digest = connection.digest().map_err(|error| error.to_string())?;
+    let snapshot = connection.snapshot().map_err(|error| error.to_string())?;
+    let lines = workload
+        .check(&mut Reader(&snapshot), &measured.totals)
+        .map_err(|error| format!("the state could not be read: {error}"))?;
+    Ok(Finished { measured, statuses, digest: digest.to_string(), lines })
+}
+
+struct Reader<'a>(&'a Snapshot);
+
+impl SnapshotReader for Reader<'_> {
+    fn scan(&mut self, range: &KeyRange, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        self.0.scan(range, |key, row| {
+            visit(key, row);
+            Ok(())
+        })
+    }
+}
+
+fn summarise(
+    options: &RunOptions,
+    workload: &str,
+    finished: &Finished,
+    limit: Option<f64>,
+    consistent: bool,
+) -> Report {
+    let Finished { measured, statuses, digest, .. } = finished;
+    let seconds = measured.elapsed.as_secs_f64();
+    let ended = measured.committed + measured.aborted;
+    let throughput = ended as f64 / seconds.max(1e-9);
+    let sum = |field: fn(&Status) -> u64| statuses.iter().map(field).sum::<u64>();
+    let percentile = |quantile: f64| measured.latency.value_at_quantile(quantile);
+    Report {
+        workload: workload.to_owned(),
+        engine: options.engine.name().to_owned(),
+        partitions: options.partitions,
+        processes: options.processes,
+        seed: options.seed,
+        seconds,
+        clients: options.rate.is_none().then(|| options.outstanding()),
+        rate: options.rate,
+        committed: measured.committed,
+        aborted: measured.aborted,
+        failed: measured.failed,
+        restarts: sum(|status| status.counters.restarts),
+        reconnaissance: sum(|status| status.counters.reconnaissance),
+        pushed_back: measured.pushed_back,
+        throughput_txn_s: throughput,
+        latency_p50_us: percentile(0.5),
+        latency_p95_us: percentile(0.95),
+        latency_p99_us: percentile(0.99),
+        latency_p999_us: percentile(0.999),
+        latency_max_us: measured.latency.max(),
+        cpu_s: measured.cpu.as_secs_f64(),
+        cpu_per_txn_us: measured.cpu.as_secs_f64() * 1e6 / (ended as f64).max(1.0),
+        load_cpu_s: measured.load_cpu.as_secs_f64(),
+        messages: sum(|status| status.messages),
+        message_bytes: sum(|status| status.message_bytes),
+        epochs: statuses.iter().map(|status| status.delivered.0).max().unwrap_or(0),
+        limit_txn_s: limit,
+        ratio_to_limit: limit.map(|limit| throughput / limit),
+        digest: digest.clone(),
+        consistent,
+    }
+}
+
+/// Prints the table and the conditions, and writes the JSON where it is wanted. With JSON on the standard output, people
+/// read the standard error.
+fn publish(
+    json: Option<&Path>,
+    report: &Report,
+    finished: &Finished,
+    consistent: bool,
+) -> Result<(), String> {
+    let mut text = format!("\n{}\n{}", report.table(), report::conditions(&finished.lines));
+    if let Some(error) = &finished.measured.first_failure {
+        text.push_str(&format!("  FAILED    {} requests; the first: {error}\n", report.failed));
+    }
+    text.push_str(if consistent { "\n  consistent\n" } else { "\n  NOT CONSISTENT\n" });
+    let to_output = json == Some(Path::new("-"));
+    let written = if to_output {
+        std::io::stderr().write_all(text.as_bytes())
+    } else {
+        std::io::stdout().write_all(text.as_bytes())
+    };
+    written.map_err(|error| format!("cannot print: {error}"))?;
+    let Some(path) = json else { return Ok(()) };
+    let mut line = serde_json::to_string(report).map_err(|error| error.to_string())?;
+    line.push('\n');
+    let written =
+        if to_output { std::io::stdout().write_all(line.as_bytes()) } else { std::fs::write(path, line) };
+    written.map_err(|error| format!("cannot write {}: {error}", path.display()))
+}

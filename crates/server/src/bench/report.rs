@@ -1,0 +1,137 @@
+//! What a benchmark prints: a table for people, one flat JSON object for machines.
+
+use std::fmt::Write as _;
+
+use ordain_workload::CheckLine;
+use serde::Serialize;
+
+/// The result of a run. Latencies are in microseconds, CPU times in seconds over the measured part.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The workload's name.
+    pub workload: String,
+    /// The engine's name.
+    pub engine: String,
+    /// Number of partitions.
+    pub partitions: u16,
+    /// Number of processes.
+    pub processes: u16,
+    /// Seed of the calls.
+    pub seed: u64,
+    /// Wall time of the measured part.
+    pub seconds: f64,
+    /// Requests kept outstanding, or `None` in an open loop.
+    pub clients: Option<u32>,
+    /// Requests begun per second, or `None` in a closed loop.
+    pub rate: Option<f64>,
+    /// Transactions that committed.
+    pub committed: u64,
+    /// Transactions that their logic aborted.
+    pub aborted: u64,
+    /// Requests that ended with another error.
+    pub failed: u64,
+    /// Deterministic restarts after a footprint miss, over the whole run.
+    pub restarts: u64,
+    /// Reconnaissance runs, over the whole run.
+    pub reconnaissance: u64,
+    /// Times that a partition pushed requests back, over the whole run.
+    pub pushed_back: u64,
+    /// Committed and aborted transactions per second.
+    pub throughput_txn_s: f64,
+    /// Median latency.
+    pub latency_p50_us: u64,
+    /// 95th percentile.
+    pub latency_p95_us: u64,
+    /// 99th percentile.
+    pub latency_p99_us: u64,
+    /// 99.9th percentile.
+    pub latency_p999_us: u64,
+    /// The longest.
+    pub latency_max_us: u64,
+    /// CPU time of the partitions' threads.
+    pub cpu_s: f64,
+    /// CPU time of the partitions per transaction, in microseconds.
+    pub cpu_per_txn_us: f64,
+    /// CPU time of the load generator.
+    pub load_cpu_s: f64,
+    /// Messages between partitions, over the whole run.
+    pub messages: u64,
+    /// Their payload in bytes.
+    pub message_bytes: u64,
+    /// Epochs that were delivered, over the whole run.
+    pub epochs: u64,
+    /// Transactions per second of the plain single-threaded limit, if measured.
+    pub limit_txn_s: Option<f64>,
+    /// Throughput over the limit.
+    pub ratio_to_limit: Option<f64>,
+    /// Digest of the final state, in hexadecimal.
+    pub digest: String,
+    /// Whether all conditions of the workload hold.
+    pub consistent: bool,
+}
+
+impl Report {
+    /// The table.
+    pub fn table(&self) -> String {
+        let mut out = String::new();
+        let mut row = |name: &str, value: String| {
+            // Writing to a string cannot fail.
+            let _ = writeln!(out, "  {name:<26}{value}");
+        };
+        row("workload", self.workload.clone());
+        let partitions = format!("{} in {} process(es)", self.partitions, self.processes);
+        row("engine, partitions", format!("{}, {partitions}", self.engine));
+        row("measured", format!("{:.2} s", self.seconds));
+        row("throughput", format!("{} transactions/s", thousands(self.throughput_txn_s)));
+        if let (Some(limit), Some(ratio)) = (self.limit_txn_s, self.ratio_to_limit) {
+            row("limit (plain, 1 thread)", format!("{} transactions/s, ratio {ratio:.2}", thousands(limit)));
+        }
+        row("committed", thousands(self.committed as f64));
+        row("aborted by logic", thousands(self.aborted as f64));
+        row("failed", thousands(self.failed as f64));
+        row("restarts", format!("{} ({} reconnaissance runs)", self.restarts, self.reconnaissance));
+        row("latency p50", microseconds(self.latency_p50_us));
+        row("latency p95", microseconds(self.latency_p95_us));
+        row("latency p99", microseconds(self.latency_p99_us));
+        row("latency p99.9", microseconds(self.latency_p999_us));
+        row("latency max", microseconds(self.latency_max_us));
+        let per_transaction = format!("{:.2} us per transaction", self.cpu_per_txn_us);
+        row("CPU of partitions", format!("{:.2} s, {per_transaction}", self.cpu_s));
+        row("CPU of load generator", format!("{:.2} s", self.load_cpu_s));
+        let bytes = format!("{} bytes", thousands(self.message_bytes as f64));
+        row("partition messages", format!("{}, {bytes}", thousands(self.messages as f64)));
+        row("epochs", thousands(self.epochs as f64));
+        row("state digest", self.digest.clone());
+        out
+    }
+}
+
+/// The conditions, a line each.
+pub fn conditions(lines: &[CheckLine]) -> String {
+    let mut out = String::new();
+    for line in lines {
+        let mark = if line.holds { "holds   " } else { "VIOLATED" };
+        let _ = write!(out, "  {mark}  {}", line.condition);
+        if !line.holds {
+            let _ = write!(out, ": {}", line.detail);
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn thousands(number: f64) -> String {
+    let digits = format!("{number:.0}");
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+fn microseconds(value: u64) -> String {
+    if value < 10_000 { format!("{value} us") } else { format!("{:.1} ms", value as f64 / 1000.0) }
+}

@@ -1,0 +1,181 @@
+//! One client of a cluster: numbers its requests, sends them, and hands each reply to whoever waits for it.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{self, Poll};
+use std::time::Duration;
+
+use ordain_db::error::{Error, Outcome};
+use ordain_db::message::{ClientId, ClientRequest, Operation, Reply, Request, RequestId};
+use ordain_db::position::PartitionId;
+
+use crate::inbox::NotTaken;
+use crate::port::Port;
+use crate::replies::ReplySink;
+
+/// A reply to come: block for it with [`Pending::wait`], or await it in any executor.
+#[must_use = "the request is under way; wait for its outcome"]
+pub struct Pending(oneshot::Receiver<Outcome>);
+
+impl Pending {
+    /// Blocks until the reply is there.
+    ///
+    /// # Errors
+    /// The request's own error, or that the database has stopped.
+    pub fn wait(self) -> Outcome {
+        self.0.recv().unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Blocks for at most `patience`; the reply may be waited for again after `None`.
+    pub fn wait_for(&self, patience: Duration) -> Option<Outcome> {
+        match self.0.recv_timeout(patience) {
+            Ok(outcome) => Some(outcome),
+            Err(oneshot::RecvTimeoutError::Timeout) => None,
+            Err(oneshot::RecvTimeoutError::Disconnected) => Some(Err(gone())),
+        }
+    }
+}
+
+impl IntoFuture for Pending {
+    type Output = Outcome;
+    type IntoFuture = PendingFuture;
+
+    fn into_future(self) -> PendingFuture {
+        PendingFuture(self.0.into_future())
+    }
+}
+
+/// See [`Pending`].
+pub struct PendingFuture(oneshot::AsyncReceiver<Outcome>);
+
+impl Future for PendingFuture {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Outcome> {
+        Pin::new(&mut self.0).poll(context).map(|received| received.unwrap_or_else(|_| Err(gone())))
+    }
+}
+
+fn gone() -> Error {
+    Error::Unavailable("the connection to the database has ended".to_owned())
+}
+
+/// Requests of one session whose replies have not come.
+#[derive(Default)]
+struct Session {
+    /// The number of the next request.
+    next: u64,
+    pending: BTreeMap<u64, oneshot::Sender<Outcome>>,
+}
+
+/// The sessions of one client, one for each home partition.
+#[derive(Default)]
+struct Sessions(Vec<Mutex<Session>>);
+
+impl Sessions {
+    fn lock(&self, home: PartitionId) -> MutexGuard<'_, Session> {
+        self.0[home.index()].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ReplySink for Sessions {
+    fn deliver(&self, replies: Vec<Reply>) {
+        for Reply { request, outcome } in replies {
+            if request.client.home.index() >= self.0.len() {
+                continue;
+            }
+            let waiting = self.lock(request.client.home).pending.remove(&request.sequence);
+            if let Some(waiting) = waiting {
+                // Whoever waited may have given up; then nobody needs the reply.
+                let _ = waiting.send(outcome);
+            }
+        }
+    }
+
+    fn end(&self) {
+        self.give_up();
+    }
+}
+
+impl Sessions {
+    /// Whoever still waits gets an error, since its sender is dropped.
+    fn give_up(&self) {
+        for home in 0..self.0.len() {
+            self.lock(PartitionId(home as u16)).pending.clear();
+        }
+    }
+}
+
+/// See the [module](self).
+pub struct Caller {
+    port: Arc<dyn Port>,
+    number: u64,
+    sessions: Arc<Sessions>,
+}
+
+impl Caller {
+    /// A new client of the cluster behind `port`.
+    ///
+    /// # Errors
+    /// When the operating system gives no randomness to draw a client number from.
+    pub fn new(port: Arc<dyn Port>) -> Result<Caller, Error> {
+        let number = random_number()?;
+        let sessions = (0..port.partitions()).map(|_| Mutex::new(Session::default()));
+        let sessions = Arc::new(Sessions(sessions.collect()));
+        let sink: Arc<dyn ReplySink> = Arc::<Sessions>::clone(&sessions);
+        port.open(number, sink);
+        Ok(Caller { port, number, sessions })
+    }
+
+    /// Number of partitions in the cluster.
+    pub fn partitions(&self) -> u16 {
+        self.port.partitions()
+    }
+
+    /// Sends an ordered request to the partition `home`, whose sequencer orders it.
+    pub fn order(&self, home: PartitionId, operation: Operation) -> Pending {
+        self.send(home, |id, acknowledged| ClientRequest::Ordered(Request { id, acknowledged, operation }))
+    }
+
+    /// Sends any request with a reply to a partition.
+    pub fn send(&self, to: PartitionId, make: impl FnOnce(RequestId, u64) -> ClientRequest) -> Pending {
+        let (sender, receiver) = oneshot::channel();
+        let pending = Pending(receiver);
+        let mut session = self.sessions.lock(to);
+        let sequence = session.next;
+        session.next += 1;
+        let acknowledged = session.pending.keys().next().copied().unwrap_or(sequence);
+        session.pending.insert(sequence, sender);
+        drop(session);
+        let id = RequestId { client: ClientId { home: to, number: self.number }, sequence };
+        if let Err(not_taken) = self.port.request(to, vec![make(id, acknowledged)]) {
+            let error = match not_taken {
+                NotTaken::Full(_) => Error::Busy(format!("the inbox of {to} is full")),
+                NotTaken::Stopped(_) => Error::Unavailable(format!("{to} has stopped")),
+            };
+            self.sessions.deliver(vec![Reply { request: id, outcome: Err(error) }]);
+        }
+        pending
+    }
+
+    /// Sends a request without a reply to a partition.
+    pub fn tell(&self, to: PartitionId, request: ClientRequest) {
+        // Nobody waits for it; a stopped partition has nothing to be told.
+        let _ = self.port.request(to, vec![request]);
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        self.port.close(self.number);
+    }
+}
+
+/// A number that no other process draws.
+///
+/// # Errors
+/// When the operating system gives no randomness.
+pub fn random_number() -> Result<u64, Error> {
+    getrandom::u64().map_err(|error| Error::Unavailable(format!("no randomness from the system: {error}")))
+}

@@ -1,0 +1,225 @@
+//! A client's view of a database, wherever it runs: calls and snapshots.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ordain_db::data::{Key, KeyRange, Owner, Schema};
+use ordain_db::error::Error;
+use ordain_db::hash::Digest;
+use ordain_db::message::{ClientRequest, Operation, Page};
+use ordain_db::node::Status;
+use ordain_db::position::{PartitionId, Position};
+use ordain_db::procedure::{Catalog, Footprint, Procedure, ProcedureId, decode_output, encode_arguments};
+use serde::de::DeserializeOwned;
+
+use crate::caller::{Caller, Pending};
+use crate::port::Port;
+
+/// Rows that a snapshot fetches at a time.
+const PAGE_ROWS: u32 = 4096;
+
+/// A registered procedure of type `P`: what [`Connection::call`] takes.
+pub struct Handle<P> {
+    id: ProcedureId,
+    procedure: PhantomData<fn() -> P>,
+}
+
+impl<P> Handle<P> {
+    pub(crate) fn new(id: ProcedureId) -> Handle<P> {
+        Handle { id, procedure: PhantomData }
+    }
+}
+
+impl<P> Clone for Handle<P> {
+    fn clone(&self) -> Handle<P> {
+        *self
+    }
+}
+
+impl<P> Copy for Handle<P> {}
+
+/// See the [module](self).
+pub struct Connection {
+    caller: Arc<Caller>,
+    catalog: Catalog,
+}
+
+impl Connection {
+    /// A new client of the cluster behind `port`.
+    ///
+    /// # Errors
+    /// When the operating system gives no randomness to draw a client number from.
+    pub fn new(port: Arc<dyn Port>, catalog: Catalog) -> Result<Connection, Error> {
+        Ok(Connection { caller: Arc::new(Caller::new(port)?), catalog })
+    }
+
+    /// The database's tables.
+    pub fn schema(&self) -> &Schema {
+        &self.catalog.schema
+    }
+
+    /// Finds a registered procedure by its name. The caller vouches for its type.
+    pub fn handle<P: Procedure>(&self, name: &str) -> Option<Handle<P>> {
+        self.catalog.procedures.find(name).map(Handle::new)
+    }
+
+    /// Calls a procedure and blocks until it has committed or failed.
+    ///
+    /// # Errors
+    /// See [`Error`]: each tells what to do.
+    pub fn call<P: Procedure>(
+        &self,
+        procedure: Handle<P>,
+        arguments: &P::Arguments,
+    ) -> Result<P::Output, Error> {
+        let pending = self.begin(procedure, arguments)?;
+        decode_output(&pending.wait()?)
+    }
+
+    /// Calls a procedure; the future is ready when it has committed or failed. The call is under way before the future is
+    /// first polled, and goes on when the future is dropped.
+    pub fn call_async<P: Procedure>(
+        &self,
+        procedure: Handle<P>,
+        arguments: &P::Arguments,
+    ) -> impl Future<Output = Result<P::Output, Error>> + Send + use<P> {
+        let pending = self.begin(procedure, arguments);
+        async move { decode_output(&pending?.await?) }
+    }
+
+    fn begin<P: Procedure>(&self, procedure: Handle<P>, arguments: &P::Arguments) -> Result<Pending, Error> {
+        let arguments = encode_arguments(arguments)?;
+        self.submit(procedure.id, arguments.into())
+    }
+
+    /// Sends a call with encoded arguments to a partition that takes part in it.
+    ///
+    /// # Errors
+    /// When the procedure cannot declare its footprint for these arguments.
+    pub fn submit(&self, procedure: ProcedureId, arguments: Bytes) -> Result<Pending, Error> {
+        let Catalog { schema, procedures } = &self.catalog;
+        let mut footprint = Footprint::default();
+        let partitions = self.caller.partitions();
+        procedures.declare(procedure, &arguments, schema, partitions, &mut footprint)?;
+        let home = footprint.reporter(PartitionId(0));
+        Ok(self.caller.order(home, Operation::Call { procedure, arguments }))
+    }
+
+    /// Opens a consistent snapshot of all partitions: it sees every transaction that committed before this call, and no part
+    /// of one that is ordered after it.
+    ///
+    /// # Errors
+    /// When too many snapshots are open.
+    pub fn snapshot(&self) -> Result<Snapshot, Error> {
+        let opened = self.caller.order(PartitionId(0), Operation::OpenSnapshot).wait()?;
+        let snapshot = Snapshot {
+            caller: Arc::clone(&self.caller),
+            schema: self.catalog.schema.clone(),
+            at: decode(&opened)?,
+        };
+        Ok(snapshot)
+    }
+
+    /// What each partition's node tells about itself.
+    ///
+    /// # Errors
+    /// When a node cannot be asked.
+    pub fn statuses(&self, digest: bool) -> Result<Vec<Status>, Error> {
+        let asked: Vec<Pending> = (0..self.caller.partitions())
+            .map(|partition| {
+                self.caller
+                    .send(PartitionId(partition), |request, _| ClientRequest::Status { request, digest })
+            })
+            .collect();
+        asked.into_iter().map(|pending| decode(&pending.wait()?)).collect()
+    }
+
+    /// Digest of the state of all partitions. Only means something while nothing is under way.
+    ///
+    /// # Errors
+    /// When a node cannot be asked.
+    pub fn digest(&self) -> Result<Digest, Error> {
+        let mut digest = Digest::default();
+        for status in self.statuses(true)? {
+            digest.merge(Digest(status.digest.unwrap_or_default()));
+        }
+        Ok(digest)
+    }
+}
+
+/// A consistent, unchanging view of all partitions. Nodes keep what it sees until it is dropped.
+pub struct Snapshot {
+    caller: Arc<Caller>,
+    schema: Schema,
+    at: Position,
+}
+
+impl Snapshot {
+    /// The position in the global order that the snapshot shows.
+    pub fn position(&self) -> Position {
+        self.at
+    }
+
+    /// The row of a key; read it with [`ordain_db::data::Table::read`].
+    ///
+    /// # Errors
+    /// When the key does not fit the schema or its node cannot be asked.
+    pub fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        let table = self.schema.table_of(key)?;
+        let owner = match table.owner(key, self.caller.partitions()) {
+            Owner::Partition(partition) => partition,
+            Owner::Replicated | Owner::Split => PartitionId(0),
+        };
+        let range = KeyRange { start: key.clone(), end: KeyRange::default().up_to(key).end };
+        let page = self.page(owner, &range, 1)?;
+        Ok(page.rows.into_iter().next().map(|(_, row)| row))
+    }
+
+    /// All rows of a range with their keys, visited in ascending order of keys within each partition.
+    ///
+    /// # Errors
+    /// The visitor's own, or that a node cannot be asked.
+    pub fn scan<F>(&self, range: &KeyRange, mut visit: F) -> Result<(), Error>
+    where
+        F: FnMut(&[u8], &[u8]) -> Result<(), Error>,
+    {
+        let partitions = self.caller.partitions();
+        let owners = match self.schema.table_of(&range.start)?.range_owner(range, partitions) {
+            Owner::Partition(partition) => partition.0..partition.0 + 1,
+            Owner::Replicated => 0..1,
+            Owner::Split => 0..partitions,
+        };
+        for partition in owners.map(PartitionId) {
+            let mut rest = range.clone();
+            loop {
+                let page = self.page(partition, &rest, PAGE_ROWS)?;
+                for (key, row) in &page.rows {
+                    visit(key, row)?;
+                }
+                match page.rows.last() {
+                    Some((last, _)) if page.more => rest = rest.after(last),
+                    _ => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn page(&self, partition: PartitionId, range: &KeyRange, rows: u32) -> Result<Page, Error> {
+        let (at, range) = (self.at, range.clone());
+        let pending =
+            self.caller.send(partition, |request, _| ClientRequest::Scan { request, at, range, rows });
+        decode(&pending.wait()?)
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.caller.tell(PartitionId(0), ClientRequest::CloseSnapshot(self.at));
+    }
+}
+
+fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
+    postcard::from_bytes(body).map_err(|error| Error::Unavailable(format!("malformed reply: {error}")))
+}

@@ -1,0 +1,25 @@
+//! Ordain: a distributed, strictly serializable database that agrees on the order of transactions first and executes them
+//! deterministically afterwards.
+//!
+//! This crate is the library and the server: everything that has threads, sockets, files and clocks. The database itself is
+//! [`ordain_db`]; its front page tells the life of a transaction.
+//!
+//! - [`Database`]: a database in this process.
+//! - [`Connection`]: calls and snapshots, wherever the database runs.
+
+pub mod bench;
+pub mod caller;
+pub mod connection;
+mod cpu;
+pub mod database;
+pub mod inbox;
+mod load;
+pub mod partition;
+pub mod port;
+pub mod process;
+pub mod replies;
+pub mod transport;
+
+pub use connection::{Connection, Handle, Snapshot};
+pub use database::{Database, DatabaseBuilder};
+pub use ordain_db as db;

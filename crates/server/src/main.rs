@@ -1,0 +1,49 @@
+//! The `ordain` command.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use ordain::bench;
+use ordain::bench::options::{RunOptions, WorkloadOptions};
+use tracing_subscriber::EnvFilter;
+
+/// Ordain: a strictly serializable database that agrees on the order of transactions first.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Load a standard workload, run it, print what was measured, and check the data.
+    Bench {
+        #[command(flatten)]
+        options: RunOptions,
+        #[command(subcommand)]
+        workload: WorkloadOptions,
+    },
+}
+
+/// The run did not finish.
+const FAILED: u8 = 1;
+
+/// The run finished and its data is not consistent.
+const INCONSISTENT: u8 = 2;
+
+fn main() -> ExitCode {
+    let filter = EnvFilter::try_from_env("ORDAIN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    let result = match Arguments::parse().command {
+        Command::Bench { options, workload } => bench::run(&options, &workload),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(INCONSISTENT),
+        Err(problem) => {
+            tracing::error!("{problem}");
+            ExitCode::from(FAILED)
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The one procedure of the microbenchmark.
+
+use std::hint::black_box;
+
+use arrayvec::ArrayVec;
+use ordain_db::data::{DataError, Key, Table, Value};
+use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
+use serde::{Deserialize, Serialize};
+
+use super::{INCREMENT, RECORDS_PER_TRANSACTION, column};
+
+/// Which record: its site and its number there.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct RecordName {
+    /// The site.
+    pub site: u16,
+    /// The number among the site's records; the contended ones come first.
+    pub id: u32,
+}
+
+/// What to increment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Arguments {
+    /// The sum of the counters must be below this, or the call aborts.
+    pub sum_below: i64,
+    /// The records, all different.
+    pub records: [RecordName; RECORDS_PER_TRANSACTION],
+}
+
+/// Reads ten records, checks that no counter is negative and that their sum is below a bound, and increments each.
+/// Returns the sum before.
+pub struct Increment {
+    records: Table,
+    work_rounds: u32,
+}
+
+impl Increment {
+    pub(super) fn new(records: Table, work_rounds: u32) -> Increment {
+        Increment { records, work_rounds }
+    }
+
+    #[inline]
+    fn key(&self, name: RecordName) -> Result<Key, DataError> {
+        self.records.key((i32::from(name.site), i64::from(name.id)))
+    }
+
+    /// Keeps the processor busy: integers only, the result thrown away.
+    fn work(&self) {
+        let mut value = 1_u64;
+        for round in 0..self.work_rounds {
+            value = black_box((value ^ u64::from(round)).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        }
+    }
+}
+
+impl Procedure for Increment {
+    type Arguments = Arguments;
+    type Output = i64;
+
+    fn name(&self) -> &str {
+        INCREMENT
+    }
+
+    fn declare(
+        &self,
+        arguments: &Arguments,
+        footprint: &mut Declaration<'_>,
+    ) -> Result<Declared, DataError> {
+        for name in arguments.records {
+            footprint.update(&self.key(name)?)?;
+        }
+        Ok(Declared::Complete)
+    }
+
+    fn run(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<i64, Stop> {
+        let mut keys = ArrayVec::<Key, RECORDS_PER_TRANSACTION>::new();
+        let mut counters = [0; RECORDS_PER_TRANSACTION];
+        for (index, name) in arguments.records.into_iter().enumerate() {
+            keys.push(self.key(name)?);
+            let row = transaction.get(&keys[index])?;
+            let row = row.ok_or_else(|| Stop::Invalid(format!("there is no record {name:?}")))?;
+            counters[index] = row.int64(column::COUNTER)?;
+            self.work();
+        }
+        let sum: i64 = counters.iter().sum();
+        if counters.iter().any(|counter| *counter < 0) || sum >= arguments.sum_below {
+            return Err(Stop::abort(format!("the counters sum to {sum}, not below {}", arguments.sum_below)));
+        }
+        for (key, counter) in keys.iter().zip(counters) {
+            transaction.set(&self.records, key, [(column::COUNTER, Value::Int64(counter + 1))])?;
+        }
+        Ok(sum)
+    }
+}

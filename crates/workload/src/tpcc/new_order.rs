@@ -1,0 +1,280 @@
+//! New Order (clause 2.4).
+//!
+//! # Keys of what is inserted
+//! The order's number comes from the district row at run time, so the keys of the rows that are inserted are not known
+//! when the footprint is declared (trap 13). The footprint therefore has the district row for update, and the ranges of
+//! `orders`, `new_order` and `order_line` that start with the warehouse and district for writing. The rule: *whoever inserts
+//! into these ranges holds the district row exclusively*, so the range locks never make anybody wait who does not wait for
+//! the district anyway (CAL-119), and the ranges belong to the warehouse's partition, where the rows go.
+//!
+//! # Order of accesses
+//! Items come first: an unused item number aborts before anything is written, so the procedure needs no undo.
+
+use arrayvec::{ArrayString, ArrayVec};
+use ordain_db::data::{DataError, Row, Value};
+use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
+use serde::{Deserialize, Serialize};
+
+use super::random::LastName;
+use super::schema::{Tables, customer, district, item, stock, warehouse};
+use super::{DISTRICTS_MAX, NEW_ORDER};
+
+/// Most lines of an order (clause 2.4.1.3).
+pub(crate) const LINES_MAX: usize = 15;
+
+/// One line to order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Line {
+    /// The item's number.
+    pub item: i32,
+    /// The warehouse that supplies it.
+    pub supply_warehouse: i32,
+    /// How many, 1 to 10.
+    pub quantity: i32,
+}
+
+/// What to order.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Arguments {
+    /// The customer's warehouse.
+    pub warehouse: i32,
+    /// The customer's district.
+    pub district: i32,
+    /// The customer's number.
+    pub customer: i32,
+    /// When the order was entered, in microseconds since 1970.
+    pub entry_date: i64,
+    /// The lines, 1 to 15 (the specification orders at least 5).
+    pub lines: ArrayVec<Line, LINES_MAX>,
+}
+
+/// One line as ordered (clause 2.4.3.5).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LineResult {
+    /// `i_name`.
+    pub item_name: ArrayString<24>,
+    /// `s_quantity` after the order.
+    pub stock_quantity: i32,
+    /// `B` when both the item's and the stock's data have "ORIGINAL", else `G`.
+    pub brand_generic: char,
+    /// `i_price`, in cents.
+    pub price: i64,
+    /// `ol_amount`, in cents: quantity times price.
+    pub amount: i64,
+}
+
+/// The order as entered (clause 2.4.3.5).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Output {
+    /// `o_id`.
+    pub order: i32,
+    /// `c_last`.
+    pub customer_last: LastName,
+    /// `c_credit`.
+    pub customer_credit: ArrayString<2>,
+    /// `c_discount`, in basis points.
+    pub discount: i32,
+    /// `w_tax`, in basis points.
+    pub warehouse_tax: i32,
+    /// `d_tax`, in basis points.
+    pub district_tax: i32,
+    /// In cents: the sum of the amounts, times 1 less the discount, times 1 plus both taxes; rounded once, half up.
+    pub total: i64,
+    /// The lines, in order.
+    pub lines: ArrayVec<LineResult, LINES_MAX>,
+}
+
+/// The procedure. Aborts when an item, the customer, the district or the warehouse does not exist.
+pub struct NewOrder {
+    tables: Tables,
+}
+
+/// Fetches a row that must exist, or aborts.
+macro_rules! fetch {
+    ($transaction:expr, $key:expr, $($name:tt)*) => {
+        $transaction.get($key)?.ok_or_else(|| Stop::abort(format!("there is no {}", format_args!($($name)*))))?
+    };
+}
+
+impl NewOrder {
+    pub(super) fn new(tables: Tables) -> NewOrder {
+        NewOrder { tables }
+    }
+
+    /// Reads all items; whether each is original is left in `brand_generic` until its stock is known.
+    fn items(
+        &self,
+        arguments: &Arguments,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<ArrayVec<LineResult, LINES_MAX>, Stop> {
+        let mut lines = ArrayVec::new();
+        for line in &arguments.lines {
+            if !(1..=10).contains(&line.quantity) {
+                return Err(Stop::abort("quantities are 1 to 10"));
+            }
+            let row = fetch!(transaction, &self.tables.item.key((line.item,))?, "item {}", line.item);
+            let price = row.int64(item::PRICE)?;
+            lines.push(LineResult {
+                item_name: short(row.text(item::NAME)?)?,
+                stock_quantity: 0,
+                brand_generic: if original(&row, item::DATA)? { 'B' } else { 'G' },
+                price,
+                amount: price * i64::from(line.quantity),
+            });
+        }
+        Ok(lines)
+    }
+
+    /// Takes a line from its stock and inserts it.
+    fn take(
+        &self,
+        arguments: &Arguments,
+        order: i32,
+        index: usize,
+        result: &mut LineResult,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(), Stop> {
+        let Line { item, supply_warehouse, quantity } = arguments.lines[index];
+        let key = self.tables.stock.key((supply_warehouse, item))?;
+        let Some(row) = transaction.get(&key)? else {
+            return Err(Stop::Invalid(format!("warehouse {supply_warehouse} has no stock row of item {item}")));
+        };
+        let district_column = stock::DISTRICT_01 + arguments.district as usize - 1;
+        let info: ArrayString<24> = short(row.text(district_column)?)?;
+        if result.brand_generic == 'B' && !original(&row, stock::DATA)? {
+            result.brand_generic = 'G';
+        }
+        result.stock_quantity = restock(row.int32(stock::QUANTITY)?, quantity);
+        let remote = i32::from(supply_warehouse != arguments.warehouse);
+        let changes = [
+            (stock::QUANTITY, Value::Int32(result.stock_quantity)),
+            (stock::YTD, Value::Int32(row.int32(stock::YTD)?.saturating_add(quantity))),
+            (stock::ORDER_COUNT, Value::Int32(row.int32(stock::ORDER_COUNT)?.saturating_add(1))),
+            (stock::REMOTE_COUNT, Value::Int32(row.int32(stock::REMOTE_COUNT)?.saturating_add(remote))),
+        ];
+        transaction.set(&self.tables.stock, &key, changes)?;
+        let line_key =
+            self.tables.order_line.key((arguments.warehouse, arguments.district, order, index as i32 + 1))?;
+        let line = (item, supply_warehouse, None::<i64>, quantity, result.amount, &*info);
+        transaction.put(&self.tables.order_line, &line_key, line)
+    }
+
+    /// Inserts the order and its mark as undelivered.
+    fn insert(
+        &self,
+        arguments: &Arguments,
+        order: i32,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(), Stop> {
+        let Arguments { warehouse, district, customer, entry_date, lines } = arguments;
+        let all_local = lines.iter().all(|line| line.supply_warehouse == *warehouse);
+        let row = (*customer, *entry_date, None::<i32>, lines.len() as i32, all_local);
+        let key = self.tables.orders.key((*warehouse, *district, order))?;
+        transaction.put(&self.tables.orders, &key, row)?;
+        let key = self.tables.new_order.key((*warehouse, *district, order))?;
+        let no_columns: &[Value<'_>] = &[];
+        transaction.put(&self.tables.new_order, &key, no_columns)
+    }
+}
+
+impl Procedure for NewOrder {
+    type Arguments = Arguments;
+    type Output = Output;
+
+    fn name(&self) -> &str {
+        NEW_ORDER
+    }
+
+    fn declare(
+        &self,
+        arguments: &Arguments,
+        footprint: &mut Declaration<'_>,
+    ) -> Result<Declared, DataError> {
+        let Arguments { warehouse, district, customer, .. } = *arguments;
+        for line in &arguments.lines {
+            footprint.read(&self.tables.item.key((line.item,))?)?;
+        }
+        footprint.read(&self.tables.warehouse.key((warehouse,))?)?;
+        footprint.read(&self.tables.customer.key((warehouse, district, customer))?)?;
+        footprint.update(&self.tables.district.key((warehouse, district))?)?;
+        for line in &arguments.lines {
+            footprint.update(&self.tables.stock.key((line.supply_warehouse, line.item))?)?;
+        }
+        for table in [&self.tables.orders, &self.tables.new_order, &self.tables.order_line] {
+            footprint.write_range(&table.prefix((warehouse, district))?)?;
+        }
+        Ok(Declared::Complete)
+    }
+
+    fn run(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<Output, Stop> {
+        let Arguments { warehouse, district, customer, .. } = *arguments;
+        if arguments.lines.is_empty() || !(1..=i32::from(DISTRICTS_MAX)).contains(&district) {
+            return Err(Stop::abort("an order needs a line and a district from 1 to 10"));
+        }
+        let mut lines = self.items(arguments, transaction)?;
+        let key = self.tables.warehouse.key((warehouse,))?;
+        let warehouse_tax = fetch!(transaction, &key, "warehouse {warehouse}").int32(warehouse::TAX)?;
+        let key = self.tables.customer.key((warehouse, district, customer))?;
+        let row = fetch!(transaction, &key, "customer ({warehouse}, {district}, {customer})");
+        let discount = row.int32(customer::DISCOUNT)?;
+        let customer_last = short(row.text(customer::LAST)?)?;
+        let customer_credit = short(row.text(customer::CREDIT)?)?;
+        let key = self.tables.district.key((warehouse, district))?;
+        let row = fetch!(transaction, &key, "district ({warehouse}, {district})");
+        let district_tax = row.int32(district::TAX)?;
+        let order = row.int32(district::NEXT_ORDER)?;
+
+        transaction.set(&self.tables.district, &key, [(district::NEXT_ORDER, Value::Int32(order + 1))])?;
+        for (index, result) in lines.iter_mut().enumerate() {
+            self.take(arguments, order, index, result, transaction)?;
+        }
+        self.insert(arguments, order, transaction)?;
+        let sum: i64 = lines.iter().map(|line| line.amount).sum();
+        let total = total(sum, discount, warehouse_tax + district_tax);
+        Ok(Output { order, customer_last, customer_credit, discount, warehouse_tax, district_tax, total, lines })
+    }
+}
+
+/// The stock after an order: ten are left at least, else 91 come in (clause 2.4.2.2).
+fn restock(stock: i32, ordered: i32) -> i32 {
+    if stock >= ordered + 10 { stock - ordered } else { stock - ordered + 91 }
+}
+
+/// In cents, from cents and basis points: exact until one division at the end, which rounds half up.
+fn total(sum: i64, discount: i32, tax: i32) -> i64 {
+    const SCALE: i64 = 10_000 * 10_000;
+    (sum * i64::from(10_000 - discount) * i64::from(10_000 + tax) + SCALE / 2) / SCALE
+}
+
+fn original(row: &Row<'_>, column: usize) -> Result<bool, DataError> {
+    Ok(row.text(column)?.contains("ORIGINAL"))
+}
+
+/// Copies a text out of a row.
+pub(super) fn short<const LENGTH: usize>(text: &str) -> Result<ArrayString<LENGTH>, Stop> {
+    ArrayString::from(text).map_err(|_| Stop::Invalid(format!("text {text:?} is longer than {LENGTH} bytes")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stock_stays_at_ten_or_more() {
+        assert_eq!(restock(20, 10), 10);
+        assert_eq!(restock(19, 10), 100);
+        assert_eq!(restock(10, 1), 100);
+        assert_eq!(restock(11, 1), 10);
+    }
+
+    #[test]
+    fn totals_round_half_up_once() {
+        assert_eq!(total(100_00, 0, 0), 100_00);
+        assert_eq!(total(100_00, 5_000, 4_000), 70_00);
+        // 1 cent x 0.5 = 0.5 cents.
+        assert_eq!(total(1, 5_000, 0), 1);
+        assert_eq!(total(1, 5_001, 0), 0);
+        // 15 lines of 10 items at 100.00 fit with room to spare.
+        assert_eq!(total(15 * 10 * 100_00, 0, 4_000), 21_000_00);
+    }
+}

@@ -1,0 +1,273 @@
+//! Payment (clause 2.5).
+//!
+//! A customer named by number makes a complete footprint. One named by last name is found through `customer_by_name`, so its
+//! key depends on data: the declaration is [`Declared::Unknown`] and the gateway finds the keys by reconnaissance (Calvin
+//! §3.2.1). No transaction changes that index, so such a Payment never restarts (CAL-68).
+
+use arrayvec::ArrayString;
+use ordain_db::data::{DataError, Key, Row, Value};
+use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
+use serde::{Deserialize, Serialize};
+
+use super::PAYMENT;
+use super::new_order::short;
+use super::random::LastName;
+use super::schema::{Tables, customer, district, warehouse};
+
+/// Most bytes of `c_data` (clause 1.3.1).
+const CUSTOMER_DATA_BYTES_MAX: usize = 500;
+
+/// Bytes of `c_data` that a result carries for a customer with bad credit (clause 2.5.3.3).
+const CUSTOMER_DATA_BYTES_SHOWN: usize = 200;
+
+/// How a Payment names its customer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum CustomerName {
+    /// By number.
+    Number(i32),
+    /// By last name: of all with that name in the district, ordered by first name, the middle one (clause 2.5.2.2).
+    Last(LastName),
+}
+
+/// What to pay.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Arguments {
+    /// The warehouse that is paid.
+    pub warehouse: i32,
+    /// The district that is paid.
+    pub district: i32,
+    /// The warehouse of the customer.
+    pub customer_warehouse: i32,
+    /// The district of the customer.
+    pub customer_district: i32,
+    /// The customer.
+    pub customer: CustomerName,
+    /// How much, in cents; 1.00 to 5,000.00 by the specification.
+    pub amount: i64,
+    /// When, in microseconds since 1970.
+    pub date: i64,
+    /// Makes the history row's key unique: each request has another one, and none is 0.
+    pub number: i64,
+}
+
+/// The customer after the payment (clause 2.5.3.4, without addresses).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Output {
+    /// `c_id`.
+    pub customer: i32,
+    /// `c_first`.
+    pub first: ArrayString<16>,
+    /// `c_middle`.
+    pub middle: ArrayString<2>,
+    /// `c_last`.
+    pub last: LastName,
+    /// `c_since`, in microseconds since 1970.
+    pub since: i64,
+    /// `c_credit`.
+    pub credit: ArrayString<2>,
+    /// `c_credit_lim`, in cents.
+    pub credit_limit: i64,
+    /// `c_discount`, in basis points.
+    pub discount: i32,
+    /// `c_balance`, in cents.
+    pub balance: i64,
+    /// The first 200 characters of `c_data` for a customer with bad credit, else nothing.
+    pub data: String,
+}
+
+/// The procedure. Aborts when the warehouse, the district or the customer does not exist.
+pub struct Payment {
+    tables: Tables,
+}
+
+impl Payment {
+    pub(super) fn new(tables: Tables) -> Payment {
+        Payment { tables }
+    }
+
+    fn customer_key(&self, arguments: &Arguments, customer: i32) -> Result<Key, DataError> {
+        self.tables.customer.key((arguments.customer_warehouse, arguments.customer_district, customer))
+    }
+
+    fn history_key(&self, arguments: &Arguments, customer: i32) -> Result<Key, DataError> {
+        let Arguments { warehouse, district, customer_warehouse, customer_district, number, .. } = *arguments;
+        self.tables.history.key((warehouse, district, customer_warehouse, customer_district, customer, number))
+    }
+
+    /// The number of the customer.
+    fn find(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<i32, Stop> {
+        let last = match &arguments.customer {
+            CustomerName::Number(number) => return Ok(*number),
+            CustomerName::Last(last) => last,
+        };
+        let place = (arguments.customer_warehouse, arguments.customer_district, last.as_str());
+        let found = transaction.scan(&self.tables.customer_by_name.prefix(place)?, usize::MAX)?;
+        if found.is_empty() {
+            return Err(Stop::abort(format!("no customer of the district is named {last}")));
+        }
+        // The place n / 2, rounded up, counted from one (clause 2.5.2.2).
+        let middle = &found[found.len().div_ceil(2) - 1];
+        let columns = self.tables.customer_by_name.key_values(&middle.key)?;
+        let number = columns.last().and_then(|column| column.integer());
+        number.map(|number| number as i32).ok_or_else(|| Stop::Invalid("malformed index key".to_owned()))
+    }
+
+    /// Takes the payment from the customer's balance.
+    fn charge(
+        &self,
+        arguments: &Arguments,
+        key: &Key,
+        before: &Customer,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(), Stop> {
+        let balance = (customer::BALANCE, Value::Int64(before.output.balance));
+        let paid = (customer::YTD_PAYMENT, Value::Int64(before.ytd_payment + arguments.amount));
+        let count = (customer::PAYMENT_COUNT, Value::Int32(before.payment_count.saturating_add(1)));
+        match &before.new_data {
+            None => transaction.set(&self.tables.customer, key, [balance, paid, count])?,
+            Some(data) => {
+                let data = (customer::DATA, Value::Text(data));
+                transaction.set(&self.tables.customer, key, [balance, paid, count, data])?
+            }
+        };
+        Ok(())
+    }
+}
+
+/// What is read of a customer; the output is that after the payment.
+struct Customer {
+    output: Output,
+    ytd_payment: i64,
+    payment_count: i32,
+    /// For bad credit.
+    new_data: Option<String>,
+}
+
+impl Customer {
+    fn read(row: &Row<'_>, number: i32, arguments: &Arguments) -> Result<Customer, Stop> {
+        let credit: ArrayString<2> = short(row.text(customer::CREDIT)?)?;
+        let new_data = match credit.as_str() {
+            "BC" => Some(bad_credit_data(row.text(customer::DATA)?, number, arguments)),
+            _ => None,
+        };
+        let shown = new_data.as_ref().map_or("", |data| cut(data, CUSTOMER_DATA_BYTES_SHOWN));
+        let output = Output {
+            customer: number,
+            first: short(row.text(customer::FIRST)?)?,
+            middle: short(row.text(customer::MIDDLE)?)?,
+            last: short(row.text(customer::LAST)?)?,
+            since: row.int64(customer::SINCE)?,
+            credit,
+            credit_limit: row.int64(customer::CREDIT_LIMIT)?,
+            discount: row.int32(customer::DISCOUNT)?,
+            balance: row.int64(customer::BALANCE)? - arguments.amount,
+            data: shown.to_owned(),
+        };
+        Ok(Customer {
+            output,
+            ytd_payment: row.int64(customer::YTD_PAYMENT)?,
+            payment_count: row.int32(customer::PAYMENT_COUNT)?,
+            new_data,
+        })
+    }
+}
+
+/// The payment written before the old data, what exceeds 500 characters cut off (clause 2.5.2.2).
+fn bad_credit_data(old: &str, customer: i32, arguments: &Arguments) -> String {
+    let Arguments { warehouse, district, customer_warehouse, customer_district, amount, .. } = arguments;
+    let mut data = format!(
+        "{customer} {customer_district} {customer_warehouse} {district} {warehouse} {}.{:02} ",
+        amount / 100,
+        amount % 100
+    );
+    data.push_str(old);
+    let length = cut(&data, CUSTOMER_DATA_BYTES_MAX).len();
+    data.truncate(length);
+    data
+}
+
+/// At most `length` bytes of a text, cut at a character's border.
+fn cut(text: &str, length: usize) -> &str {
+    &text[..text.floor_char_boundary(length)]
+}
+
+impl Procedure for Payment {
+    type Arguments = Arguments;
+    type Output = Output;
+
+    fn name(&self) -> &str {
+        PAYMENT
+    }
+
+    fn declare(
+        &self,
+        arguments: &Arguments,
+        footprint: &mut Declaration<'_>,
+    ) -> Result<Declared, DataError> {
+        let CustomerName::Number(customer) = arguments.customer else { return Ok(Declared::Unknown) };
+        footprint.update(&self.customer_key(arguments, customer)?)?;
+        footprint.update(&self.tables.warehouse.key((arguments.warehouse,))?)?;
+        footprint.update(&self.tables.district.key((arguments.warehouse, arguments.district))?)?;
+        footprint.write(&self.history_key(arguments, customer)?)?;
+        Ok(Declared::Complete)
+    }
+
+    fn run(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<Output, Stop> {
+        let Arguments { warehouse, district, amount, .. } = *arguments;
+        if amount < 1 {
+            return Err(Stop::abort("a payment is positive"));
+        }
+        let number = self.find(arguments, transaction)?;
+        let customer_key = self.customer_key(arguments, number)?;
+        let Some(row) = transaction.get(&customer_key)? else {
+            return Err(Stop::abort(format!("there is no customer {number} in the district")));
+        };
+        let customer = Customer::read(&row, number, arguments)?;
+        let warehouse_key = self.tables.warehouse.key((warehouse,))?;
+        let Some(row) = transaction.get(&warehouse_key)? else {
+            return Err(Stop::abort(format!("there is no warehouse {warehouse}")));
+        };
+        let warehouse_name: ArrayString<10> = short(row.text(warehouse::NAME)?)?;
+        let warehouse_ytd = Value::Int64(row.int64(warehouse::YTD)? + amount);
+        let district_key = self.tables.district.key((warehouse, district))?;
+        let Some(row) = transaction.get(&district_key)? else {
+            return Err(Stop::abort(format!("there is no district ({warehouse}, {district})")));
+        };
+        let district_name: ArrayString<10> = short(row.text(district::NAME)?)?;
+        let district_ytd = Value::Int64(row.int64(district::YTD)? + amount);
+
+        self.charge(arguments, &customer_key, &customer, transaction)?;
+        transaction.set(&self.tables.warehouse, &warehouse_key, [(warehouse::YTD, warehouse_ytd)])?;
+        transaction.set(&self.tables.district, &district_key, [(district::YTD, district_ytd)])?;
+        let mut data = ArrayString::<24>::new();
+        for part in [&*warehouse_name, "    ", &*district_name] {
+            data.push_str(part);
+        }
+        let history = (arguments.date, amount, data.as_str());
+        transaction.put(&self.tables.history, &self.history_key(arguments, number)?, history)?;
+        Ok(customer.output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_credit_data_is_prepended_and_cut() {
+        let arguments = Arguments {
+            warehouse: 1,
+            district: 2,
+            customer_warehouse: 3,
+            customer_district: 4,
+            customer: CustomerName::Number(5),
+            amount: 12_34,
+            date: 0,
+            number: 1,
+        };
+        assert_eq!(bad_credit_data("old", 5, &arguments), "5 4 3 2 1 12.34 old");
+        let long = bad_credit_data(&"x".repeat(500), 5, &arguments);
+        assert_eq!(long.len(), 500);
+        assert!(long.starts_with("5 4 3 2 1 12.34 xxx"));
+    }
+}
