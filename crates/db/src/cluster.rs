@@ -26,7 +26,9 @@ pub struct Cluster {
     more: Vec<bool>,
     now: u64,
     random: u64,
+    /// By client: the number of its next request, and that below which all are answered.
     sequences: FastMap<ClientId, u64>,
+    answered: FastMap<ClientId, u64>,
 }
 
 impl Cluster {
@@ -43,6 +45,7 @@ impl Cluster {
             now: 0,
             random: seed,
             sequences: FastMap::default(),
+            answered: FastMap::default(),
         }
     }
 
@@ -87,8 +90,19 @@ impl Cluster {
         let sequence = self.sequences.entry(client).or_insert(0);
         let id = RequestId { client, sequence: *sequence };
         *sequence += 1;
-        self.send(entry, ClientRequest::Ordered(Request { id, acknowledged: 0, operation }));
+        let acknowledged = self.acknowledged(client);
+        self.send(entry, ClientRequest::Ordered(Request { id, acknowledged, operation }));
         id
+    }
+
+    /// The number below which the client has all answers.
+    fn acknowledged(&mut self, client: ClientId) -> u64 {
+        let mut below = self.answered.get(&client).copied().unwrap_or(0);
+        while self.replies.contains_key(&RequestId { client, sequence: below }) {
+            below += 1;
+        }
+        self.answered.insert(client, below);
+        below
     }
 
     /// Gives a node any request.

@@ -125,7 +125,7 @@ pub struct Delivered {
     /// The transaction.
     pub ordered: Ordered,
     /// Its footprint, when it was ordered here and is known already.
-    pub footprint: Option<Footprint>,
+    pub footprint: Option<Box<Footprint>>,
 }
 
 /// What a position of the order does.

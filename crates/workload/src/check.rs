@@ -26,7 +26,8 @@ pub struct Outcomes {
 impl Outcomes {
     /// Whether `count` commits can have happened.
     pub fn allow(self, count: i64) -> bool {
-        u64::try_from(count).is_ok_and(|count| (self.committed..=self.committed + self.unknown).contains(&count))
+        u64::try_from(count)
+            .is_ok_and(|count| (self.committed..=self.committed + self.unknown).contains(&count))
     }
 
     /// How many commits can have happened, for messages.

@@ -155,7 +155,8 @@ mod tests {
     #[test]
     fn certain_and_impossible_chances() {
         let mut random = Random::new(1, "chance", &[]);
-        let (always, never) = (Chance::of_percent(100.0, "x").unwrap(), Chance::of_percent(0.0, "x").unwrap());
+        let (always, never) =
+            (Chance::of_percent(100.0, "x").unwrap(), Chance::of_percent(0.0, "x").unwrap());
         assert!((0..1000).all(|_| random.happens(always) && !random.happens(never)));
         assert!(Chance::of_percent(100.1, "x").is_err());
         assert!(Chance::of_percent(f64::NAN, "x").is_err());

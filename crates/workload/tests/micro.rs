@@ -11,7 +11,13 @@ use ordain_workload::micro::{Arguments, INCREMENT, Micro, Options};
 use ordain_workload::{Part, Workload};
 
 fn options() -> Options {
-    Options { sites: 8, records: 8_000, contention_index: 0.01, multi_partition_percent: 40.0, ..Options::default() }
+    Options {
+        sites: 8,
+        records: 8_000,
+        contention_index: 0.01,
+        multi_partition_percent: 40.0,
+        ..Options::default()
+    }
 }
 
 /// Draws calls and decodes their arguments.
@@ -88,7 +94,8 @@ fn records_differ_and_one_of_each_site_is_contended() {
             }
             for (place, name) in arguments.records.iter().enumerate() {
                 assert!(!arguments.records[..place].contains(name));
-                *contended_hits.entry((name.site, name.id)).or_insert(0) += u32::from(name.id < micro.contended());
+                *contended_hits.entry((name.site, name.id)).or_insert(0) +=
+                    u32::from(name.id < micro.contended());
             }
         }
         assert!((1_900..2_100).contains(&multi_site), "{multi_site}");

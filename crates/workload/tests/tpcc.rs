@@ -10,8 +10,8 @@ use ordain_db::position::PartitionId;
 use ordain_db::procedure::{Stop, decode_output};
 use ordain_workload::limit::PlainStore;
 use ordain_workload::tpcc::{
-    CustomerName, NEW_ORDER, NewOrderArguments, NewOrderOutput, Options, PAYMENT, PaymentArguments, PaymentOutput,
-    Tpcc,
+    CustomerName, NEW_ORDER, NewOrderArguments, NewOrderOutput, Options, PAYMENT, PaymentArguments,
+    PaymentOutput, Tpcc,
 };
 use ordain_workload::{Call, Part, SnapshotReader, Totals, Workload};
 
@@ -40,7 +40,8 @@ fn draw(tpcc: &Tpcc, calls: usize) -> Vec<Call> {
 
 fn rows(store: &mut PlainStore, range: &KeyRange) -> Vec<(Key, Vec<u8>)> {
     let mut found = Vec::new();
-    SnapshotReader::scan(store, range, &mut |key, row| found.push((Key::from_bytes(key), row.to_vec()))).unwrap();
+    SnapshotReader::scan(store, range, &mut |key, row| found.push((Key::from_bytes(key), row.to_vec())))
+        .unwrap();
     found
 }
 
@@ -104,7 +105,8 @@ fn new_order_inserts_what_it_returns() {
 
 #[test]
 fn payment_by_name_takes_the_middle_customer() {
-    let tpcc = Tpcc::new(Options { new_order_percent: 0.0, customers_per_district: 2_000, ..small() }).unwrap();
+    let tpcc =
+        Tpcc::new(Options { new_order_percent: 0.0, customers_per_district: 2_000, ..small() }).unwrap();
     let mut ended = Vec::new();
     let (mut store, _) = common::run(&tpcc, 200, 2, |call, result| {
         let arguments: PaymentArguments = decode_output(&call.arguments).unwrap();
@@ -226,7 +228,10 @@ fn population_of_one_warehouse_follows_the_specification() {
     })
     .unwrap();
     let count = |name: &str| counts[usize::from(table(&tpcc, name).id().0)];
-    assert_eq!((count("warehouse"), count("district"), count("item"), count("stock")), (1, 10, 100_000, 100_000));
+    assert_eq!(
+        (count("warehouse"), count("district"), count("item"), count("stock")),
+        (1, 10, 100_000, 100_000)
+    );
     assert_eq!((count("customer"), count("customer_by_name"), count("history")), (30_000, 30_000, 30_000));
     assert_eq!((count("orders"), count("new_order")), (30_000, 9_000));
     assert!((297_000..303_000).contains(&count("order_line")), "{}", count("order_line"));

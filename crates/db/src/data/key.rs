@@ -12,45 +12,82 @@
 //!
 //! Key columns are never null.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
-
-use smallvec::SmallVec;
 
 use super::schema::TableId;
 use super::value::{ColumnType, DataError, Value};
 use crate::hash::key_hash;
 use crate::limits::KEY_BYTES_MAX;
 
+/// Longest key that needs no allocation, in bytes.
+const INLINE_BYTES: usize = 38;
+
 /// An encoded key with its table prefix. Short keys live without an allocation.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Key(SmallVec<[u8; 32]>);
+#[derive(Clone)]
+pub struct Key {
+    inline: [u8; INLINE_BYTES],
+    /// Bytes in use of `inline`, if `spilled` is empty.
+    length: u8,
+    /// The whole key, once it is longer than `inline`.
+    spilled: Vec<u8>,
+}
 
 impl Key {
+    const EMPTY: Key = Key { inline: [0; INLINE_BYTES], length: 0, spilled: Vec::new() };
+
     /// Starts a key of a table.
+    #[inline]
     pub(crate) fn of_table(table: TableId) -> Key {
-        Key(SmallVec::from_slice(&table.0.to_be_bytes()))
+        let mut key = Key::EMPTY;
+        key.extend(&table.0.to_be_bytes());
+        key
     }
 
     /// A key from bytes that were a key before.
+    #[inline]
     pub fn from_bytes(bytes: &[u8]) -> Key {
-        Key(SmallVec::from_slice(bytes))
+        let mut key = Key::EMPTY;
+        key.extend(bytes);
+        key
     }
 
     /// The encoded bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        &self.0
+        if self.spilled.is_empty() { &self.inline[..usize::from(self.length)] } else { &self.spilled }
+    }
+
+    #[inline]
+    fn extend(&mut self, bytes: &[u8]) {
+        let start = usize::from(self.length);
+        let end = start + bytes.len();
+        if end <= INLINE_BYTES && self.spilled.is_empty() {
+            self.inline[start..end].copy_from_slice(bytes);
+            self.length = end as u8;
+        } else {
+            self.spill(bytes);
+        }
+    }
+
+    #[cold]
+    fn spill(&mut self, bytes: &[u8]) {
+        if self.spilled.is_empty() {
+            self.spilled.extend_from_slice(&self.inline[..usize::from(self.length)]);
+        }
+        self.spilled.extend_from_slice(bytes);
     }
 
     /// The table, or `None` for bytes too short to be a key.
     pub fn table(&self) -> Option<TableId> {
-        table_of(&self.0)
+        table_of(self.bytes())
     }
 
     /// The key's hash, see [`key_hash`].
     pub fn hash(&self) -> u64 {
-        key_hash(&self.0)
+        key_hash(self.bytes())
     }
 
     /// Appends a value. The caller has checked its type.
@@ -58,32 +95,33 @@ impl Key {
     pub(crate) fn push(&mut self, value: Value<'_>) {
         match value {
             Value::Null => unreachable!("key columns are checked to be non-null before they are encoded"),
-            Value::Bool(value) => self.0.push(u8::from(value)),
-            Value::Int32(value) => self.0.extend_from_slice(&(value ^ i32::MIN).to_be_bytes()),
-            Value::Int64(value) => self.0.extend_from_slice(&(value ^ i64::MIN).to_be_bytes()),
-            Value::Float64(value) => self.0.extend_from_slice(&order_float(value).to_be_bytes()),
+            Value::Bool(value) => self.extend(&[u8::from(value)]),
+            Value::Int32(value) => self.extend(&(value ^ i32::MIN).to_be_bytes()),
+            Value::Int64(value) => self.extend(&(value ^ i64::MIN).to_be_bytes()),
+            Value::Float64(value) => self.extend(&order_float(value).to_be_bytes()),
             Value::Text(value) => self.push_escaped(value.as_bytes()),
             Value::Bytes(value) => self.push_escaped(value),
         }
     }
 
     fn push_escaped(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0.push(*byte);
-            if *byte == 0 {
-                self.0.push(0xFF);
+        for part in bytes.split_inclusive(|byte| *byte == 0) {
+            self.extend(part);
+            if part.ends_with(&[0]) {
+                self.extend(&[0xFF]);
             }
         }
-        self.0.extend_from_slice(&[0, 0]);
+        self.extend(&[0, 0]);
     }
 
     pub(crate) fn check_length(&self) -> Result<(), DataError> {
-        if self.0.len() > KEY_BYTES_MAX { Err(DataError::KeyTooLong(self.0.len())) } else { Ok(()) }
+        let length = self.bytes().len();
+        if length > KEY_BYTES_MAX { Err(DataError::KeyTooLong(length)) } else { Ok(()) }
     }
 
     /// The smallest byte string that is larger than every key which starts with this one.
     pub(crate) fn successor_of_prefix(&self) -> Key {
-        let mut bytes = self.0.clone();
+        let mut bytes = self.bytes().to_vec();
         while let Some(last) = bytes.pop() {
             if last < 0xFF {
                 bytes.push(last + 1);
@@ -91,7 +129,46 @@ impl Key {
             }
         }
         debug_assert!(!bytes.is_empty(), "table numbers stay below u16::MAX");
-        Key(bytes)
+        Key::from_bytes(&bytes)
+    }
+
+    /// The smallest key that is larger than this one.
+    fn successor(bytes: &[u8]) -> Key {
+        let mut key = Key::from_bytes(bytes);
+        key.extend(&[0]);
+        key
+    }
+}
+
+impl Default for Key {
+    fn default() -> Key {
+        Key::EMPTY
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Key) -> bool {
+        self.bytes() == other.bytes()
+    }
+}
+
+impl Eq for Key {}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Key) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Key) -> Ordering {
+        self.bytes().cmp(other.bytes())
+    }
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.bytes().hash(state);
     }
 }
 
@@ -99,25 +176,25 @@ impl Deref for Key {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        &self.0
+        self.bytes()
     }
 }
 
 impl std::borrow::Borrow<[u8]> for Key {
     fn borrow(&self) -> &[u8] {
-        &self.0
+        self.bytes()
     }
 }
 
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        self.bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
 impl serde::Serialize for Key {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(&self.0)
+        serializer.serialize_bytes(self.bytes())
     }
 }
 
@@ -172,17 +249,18 @@ impl KeyRange {
     /// The part of this range up to and including `last`.
     #[must_use]
     pub fn up_to(&self, last: &[u8]) -> KeyRange {
-        let mut end = SmallVec::from_slice(last);
-        end.push(0);
-        KeyRange { start: self.start.clone(), end: Key(end) }
+        KeyRange { start: self.start.clone(), end: Key::successor(last) }
+    }
+
+    /// The range of one key.
+    pub fn one(key: &[u8]) -> KeyRange {
+        KeyRange { start: Key::from_bytes(key), end: Key::successor(key) }
     }
 
     /// The part of this range after `last`.
     #[must_use]
     pub fn after(&self, last: &[u8]) -> KeyRange {
-        let mut start = SmallVec::from_slice(last);
-        start.push(0);
-        KeyRange { start: Key(start), end: self.end.clone() }
+        KeyRange { start: Key::successor(last), end: self.end.clone() }
     }
 }
 

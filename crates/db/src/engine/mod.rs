@@ -12,8 +12,7 @@ pub mod serial;
 use bytes::Bytes;
 
 use crate::error::Fatal;
-use crate::execution::Context;
-use crate::message::Delivered;
+use crate::execution::{Call, Context};
 use crate::position::{PartitionId, Position};
 
 /// An engine: a state machine fed with ordered transactions and with what other partitions send.
@@ -21,10 +20,7 @@ use crate::position::{PartitionId, Position};
 /// Every method runs to completion and never blocks; a transaction that must wait is a phase in the engine's own table.
 pub trait Engine {
     /// Takes the next transaction of the order. Transactions come in ascending order of position.
-    ///
-    /// # Errors
-    /// When the transaction cannot be executed although its origin ordered it: the node must stop.
-    fn deliver(&mut self, transaction: Delivered, context: &mut Context<'_>) -> Result<(), Fatal>;
+    fn deliver(&mut self, call: Call, context: &mut Context<'_>);
 
     /// Takes read results that another participant pushed.
     ///

@@ -35,7 +35,7 @@ pub struct Call {
     /// The encoded arguments.
     pub arguments: Bytes,
     /// What it may touch.
-    pub footprint: Footprint,
+    pub footprint: Box<Footprint>,
     /// Whether the footprint was found by reconnaissance: then an access outside of it is no error but a restart.
     pub reconnoitred: bool,
 }
@@ -100,7 +100,8 @@ pub struct Effects {
     /// Snapshots that can be read here, with the origin that wants to know.
     pub snapshots: Vec<(PartitionId, RequestId, Position)>,
     /// Footprints whose buffers can be filled again.
-    pub footprints: Vec<Footprint>,
+    #[allow(clippy::vec_box, reason = "boxes move through queues as one word")]
+    pub footprints: Vec<Box<Footprint>>,
 }
 
 impl Effects {
@@ -120,30 +121,49 @@ impl Effects {
     }
 }
 
-/// Makes a call of a delivered transaction: takes its footprint from where it is known, or computes it again into `spare`.
-///
-/// # Errors
-/// When the footprint cannot be computed although the origin could: the nodes differ.
-pub fn call_of(delivered: Delivered, spare: Option<Footprint>, context: &Context<'_>) -> Result<Call, Fatal> {
-    let Delivered { position, ordered, footprint } = delivered;
-    let Work::Call { procedure, arguments, reconnoitred } = ordered.work else {
-        unreachable!("only calls are delivered to engines");
-    };
-    let Catalog { schema, procedures } = context.catalog;
-    let footprint = match footprint {
-        Some(footprint) => footprint,
-        None => {
-            let mut footprint = spare.unwrap_or_default();
-            let placed = match &reconnoitred {
-                Some(recorded) => footprint.decode(recorded, schema, context.partitions),
-                None => procedures
-                    .declare(procedure, &arguments, schema, context.partitions, &mut footprint)
-                    .map(|_| ()),
-            };
-            placed.map_err(|error| Fatal::Unexecutable { position, error })?;
-            footprint
-        }
-    };
-    let reconnoitred = reconnoitred.is_some();
-    Ok(Call { position, request: ordered.request, procedure, arguments, footprint, reconnoitred })
+impl Call {
+    /// Appends the hashes of the keys that the partition holds.
+    pub fn local_hashes(&self, me: PartitionId, hashes: &mut Vec<u64>) {
+        let local = self.footprint.keys().iter().filter(|entry| entry.owner.includes(me));
+        hashes.extend(local.map(|entry| entry.hash));
+    }
+
+    /// Gets the local rows into the cache. `hashes` is a buffer whose content is lost.
+    pub fn prefetch(&self, hashes: &mut Vec<u64>, context: &Context<'_>) {
+        hashes.clear();
+        self.local_hashes(context.me, hashes);
+        context.storage.prefetch(hashes);
+    }
+
+    /// Makes a call of a delivered transaction: takes its footprint from where it is known, or computes it again into `spare`.
+    /// `None` for what is no call.
+    ///
+    /// # Errors
+    /// When the footprint cannot be computed although the origin could: the nodes differ.
+    pub fn of(
+        delivered: Delivered,
+        spare: &mut Vec<Box<Footprint>>,
+        catalog: &Catalog,
+        partitions: u16,
+    ) -> Result<Option<Call>, Fatal> {
+        let Delivered { position, ordered, footprint } = delivered;
+        let Work::Call { procedure, arguments, reconnoitred } = ordered.work else { return Ok(None) };
+        let Catalog { schema, procedures } = catalog;
+        let footprint = match footprint {
+            Some(footprint) => footprint,
+            None => {
+                let mut footprint = spare.pop().unwrap_or_default();
+                let placed = match &reconnoitred {
+                    Some(recorded) => footprint.decode(recorded, schema, partitions),
+                    None => procedures
+                        .declare(procedure, &arguments, schema, partitions, &mut footprint)
+                        .map(|_| ()),
+                };
+                placed.map_err(|error| Fatal::Unexecutable { position, error })?;
+                footprint
+            }
+        };
+        let reconnoitred = reconnoitred.is_some();
+        Ok(Some(Call { position, request: ordered.request, procedure, arguments, footprint, reconnoitred }))
+    }
 }

@@ -113,6 +113,18 @@ fn serves_range(owner: Owner, sender: PartitionId) -> bool {
     owner == Owner::Partition(sender) || owner == Owner::Split
 }
 
+/// Cuts a message between two transactions, near its middle; `None` if it has the results of a single one.
+///
+/// To receive both parts is the same as to receive the whole.
+pub fn halves(message: &Bytes) -> Option<(Bytes, Bytes)> {
+    let mut at = 0;
+    while at < message.len().div_ceil(2) {
+        let length = message.get(at + HEADER_BYTES - 4..)?.first_chunk()?;
+        at += HEADER_BYTES + u32::from_le_bytes(*length) as usize;
+    }
+    (at < message.len()).then(|| (message.slice(..at), message.slice(at..)))
+}
+
 /// Read results that have come, by transaction. They may come before the transaction itself (trap 3).
 #[derive(Debug, Default)]
 pub struct Inbox {

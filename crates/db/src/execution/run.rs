@@ -26,6 +26,7 @@ pub struct Executor {
     remote_keys: Vec<Option<RemoteRow>>,
     remote_ranges: Vec<Vec<RemoteRangeRow>>,
     writes: WriteBuffer,
+    hashes: Vec<u64>,
     scratch: Vec<u8>,
     output: Vec<u8>,
 }
@@ -100,6 +101,15 @@ impl Executor {
     /// Applies the writes to keys that this partition holds; the others are applied where they are local.
     fn apply(&mut self, call: &Call, context: &mut Context<'_>) {
         let footprint = &call.footprint;
+        // Keys that only the run knew, mostly inserts: nothing of them is in the cache yet.
+        self.hashes.clear();
+        self.hashes.extend(self.writes.operations().iter().filter_map(|(target, _)| match target {
+            Target::Entry(_) => None,
+            Target::InRange { hash, .. } => Some(*hash),
+        }));
+        if !self.hashes.is_empty() {
+            context.storage.prefetch(&self.hashes);
+        }
         let schema = &context.catalog.schema;
         for (target, operation) in self.writes.operations() {
             let key = self.writes.key(*target, footprint);
@@ -180,7 +190,7 @@ impl Run<'_> {
 
     #[inline]
     fn find(&mut self, key: &[u8]) -> Option<usize> {
-        let index = self.footprint.find(key, self.next_key)?;
+        let index = self.footprint.find_hinted(key, self.next_key).ok()?;
         self.next_key = index + 1;
         Some(index)
     }
@@ -210,18 +220,22 @@ impl Run<'_> {
     /// Where a write of the key goes, if the footprint allows it.
     #[inline]
     fn write_target(&mut self, key: &Key, how: &str) -> Result<Target, Stop> {
-        if let Some(index) = self.find(key) {
-            if self.footprint.keys()[index].access.write {
+        let hash = match self.footprint.find_hinted(key, self.next_key) {
+            Ok(index) if self.footprint.keys()[index].access.write => {
+                self.next_key = index + 1;
                 self.keys[index].written = true;
                 return Ok(Target::Entry(index));
             }
-            if self.footprint.find_range_of(key, Touch::WRITE).is_none() {
-                return Err(self.outside(key, how));
+            Ok(index) => {
+                // Only a range lets it be written; reads by its entry see the write all the same.
+                self.keys[index].written = true;
+                self.footprint.keys()[index].hash
             }
-        }
+            Err(hash) => hash,
+        };
         if self.footprint.find_range_of(key, Touch::WRITE).is_some() {
             key.check_length()?;
-            return Ok(self.writes.target_in_range(key));
+            return Ok(self.writes.target_in_range(key, hash));
         }
         Err(self.outside(key, how))
     }
@@ -269,12 +283,13 @@ impl Access for Run<'_> {
     #[inline]
     fn get(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
         let Some(index) = self.find(key) else { return self.get_in_range(key) };
+        // A key that is only written by itself may still be read as part of a range.
+        if !self.footprint.keys()[index].access.read {
+            return self.get_in_range(key);
+        }
         if self.keys[index].written {
             let base = self.base(index).map(<[u8]>::to_vec);
             return self.writes.overlay(key, base.as_deref(), self.footprint, &self.catalog.schema);
-        }
-        if !self.footprint.keys()[index].access.read {
-            return self.get_in_range(key);
         }
         Ok(self.base(index))
     }

@@ -2,7 +2,6 @@
 
 use crate::data::row::FixedValue;
 use crate::data::{KeyRange, Schema};
-use crate::hash::key_hash;
 use crate::limits::WRITE_BYTES_MAX;
 use crate::procedure::{Footprint, Stop};
 
@@ -50,10 +49,10 @@ impl WriteBuffer {
         &self.bytes[start..start + length]
     }
 
-    pub(crate) fn target_in_range(&mut self, key: &[u8]) -> Target {
+    pub(crate) fn target_in_range(&mut self, key: &[u8], hash: u64) -> Target {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
-        Target::InRange { start, length: key.len(), hash: key_hash(key) }
+        Target::InRange { start, length: key.len(), hash }
     }
 
     #[inline]

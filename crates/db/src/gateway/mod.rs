@@ -67,7 +67,9 @@ pub struct Gateway {
     /// Reconnaissance runs that wait for reads, by ticket.
     scouts: FastMap<u64, (RequestId, Reconnaissance)>,
     next_ticket: u64,
-    spare: Vec<Footprint>,
+    /// Footprints whose buffers can be filled again.
+    #[allow(clippy::vec_box, reason = "boxes move through queues as one word")]
+    pub spare: Vec<Box<Footprint>>,
     /// Snapshots that were opened through this gateway and not closed.
     open_snapshots: usize,
     /// What to do next.
@@ -101,11 +103,6 @@ impl Gateway {
             effects: GatewayEffects::default(),
             counters: Counters::default(),
         }
-    }
-
-    /// Gives a footprint's buffers back for later requests.
-    pub fn recycle(&mut self, footprint: Footprint) {
-        self.spare.push(footprint);
     }
 
     /// Takes a request of a client that is at home here, and that is connected to the node `entry`.
@@ -190,7 +187,7 @@ impl Gateway {
         }
     }
 
-    fn order(&mut self, id: RequestId, work: Work, footprint: Footprint, sequencer: &mut Sequencer) {
+    fn order(&mut self, id: RequestId, work: Work, footprint: Box<Footprint>, sequencer: &mut Sequencer) {
         let participants = footprint.participants(self.me);
         let ordered = Ordered { request: id, work };
         sequencer.add(Waiting { ordered, footprint: Some(footprint), participants });

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Key, KeyRange, Partitioning};
 use crate::engine::Engine;
 use crate::error::{Error, Fatal};
-use crate::execution::{Context, Effects};
+use crate::execution::{Call, Context, Effects};
 use crate::gateway::{Counters, Gateway, GatewayContext, reconnaissance};
 use crate::hash::{Digest, FastMap, key_hash};
 use crate::limits::{
@@ -28,6 +28,9 @@ use crate::sequencer::{Merger, Sequencer};
 use crate::storage::{Statistics, Storage};
 
 pub use any::{AnyNode, node};
+
+/// Transactions whose rows are prefetched together.
+const PREFETCH_CALLS: usize = 8;
 
 /// Something that happened to a node.
 #[derive(Clone, Debug)]
@@ -105,6 +108,9 @@ pub struct Node<E> {
     open: Vec<Position>,
     /// Snapshots ordered here, with the partitions that are not ready.
     unready: FastMap<RequestId, PartitionSet>,
+    /// The transactions that are delivered next, and the hashes of their keys.
+    group: Vec<Call>,
+    hashes: Vec<u64>,
     messages: u64,
     message_bytes: u64,
 }
@@ -132,6 +138,8 @@ impl<E: Engine> Node<E> {
             opening: VecDeque::new(),
             open: Vec::new(),
             unready: FastMap::default(),
+            group: Vec::new(),
+            hashes: Vec::new(),
             messages: 0,
             message_bytes: 0,
         }
@@ -299,22 +307,50 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// Gives delivered transactions to the engine, as many as a step may execute.
+    /// Gives delivered transactions to the engine, as many as a step may execute, in groups whose rows are prefetched together.
     fn execute(&mut self) -> Result<(), Fatal> {
-        for _ in 0..STEP_TRANSACTIONS_MAX {
-            if self.engine.live() >= TRANSACTIONS_LIVE_MAX {
-                return Ok(());
+        let mut left = STEP_TRANSACTIONS_MAX;
+        while left > 0 && !self.ready.is_empty() && self.engine.live() < TRANSACTIONS_LIVE_MAX {
+            left = left.saturating_sub(PREFETCH_CALLS);
+            self.place_group()?;
+            let mut group = std::mem::take(&mut self.group);
+            for call in group.drain(..) {
+                let (engine, mut context) = self.engine();
+                engine.deliver(call, &mut context);
             }
-            let Some(delivered) = self.ready.pop_front() else { return Ok(()) };
-            if delivered.ordered.work == Work::OpenSnapshot {
-                self.storage.open_snapshot(delivered.position);
-                self.opening.push_back((delivered.position, delivered.ordered.request));
-                continue;
-            }
-            let (engine, mut context) = self.engine();
-            engine.deliver(delivered, &mut context)?;
+            self.group = group;
         }
         Ok(())
+    }
+
+    /// Takes the next delivered transactions up to a snapshot, finds their footprints, and prefetches their rows.
+    fn place_group(&mut self) -> Result<(), Fatal> {
+        self.hashes.clear();
+        while self.group.len() < PREFETCH_CALLS {
+            let Some(delivered) = self.ready.front() else { break };
+            if delivered.ordered.work == Work::OpenSnapshot {
+                // What is ahead of the snapshot is delivered first: later writes must find it open.
+                if self.group.is_empty() {
+                    self.begin_snapshot();
+                }
+                break;
+            }
+            let Some(delivered) = self.ready.pop_front() else { break };
+            let call = Call::of(delivered, &mut self.gateway.spare, &self.catalog, self.partitions)?;
+            let Some(call) = call else { continue };
+            call.local_hashes(self.me, &mut self.hashes);
+            self.group.push(call);
+        }
+        self.storage.prefetch(&self.hashes);
+        Ok(())
+    }
+
+    /// Opens the snapshot that is next in the order.
+    fn begin_snapshot(&mut self) {
+        if let Some(Delivered { position, ordered, .. }) = self.ready.pop_front() {
+            self.storage.open_snapshot(position);
+            self.opening.push_back((position, ordered.request));
+        }
     }
 
     /// Reports snapshots for which all earlier transactions have finished here.
@@ -387,9 +423,7 @@ impl<E: Engine> Node<E> {
         for (origin, request, at) in std::mem::take(&mut self.effects.snapshots) {
             self.send(origin, Message::SnapshotReady { request, at }, outbox);
         }
-        for footprint in self.effects.footprints.drain(..) {
-            self.gateway.recycle(footprint);
-        }
+        self.gateway.spare.append(&mut self.effects.footprints);
         for (partition, ticket, want) in std::mem::take(&mut self.gateway.effects.fetches) {
             self.send(partition, Message::Fetch { ticket, want }, outbox);
         }

@@ -132,17 +132,23 @@ impl Footprint {
         if among.contains(origin) { origin } else { among.first().unwrap_or(origin) }
     }
 
-    /// Finds the entry of a key. `hint` is the entry after the one found last: procedures mostly touch keys in the order
-    /// in which they declared them.
+    /// Finds the entry of a key.
+    pub fn find(&self, key: &[u8]) -> Option<usize> {
+        self.find_hinted(key, 0).ok()
+    }
+
+    /// Finds the entry of a key, or gives the key's hash when there is none. `hint` is the entry after the one found last:
+    /// procedures mostly touch keys in the order in which they declared them.
     #[inline]
-    pub fn find(&self, key: &[u8], hint: usize) -> Option<usize> {
+    pub(crate) fn find_hinted(&self, key: &[u8], hint: usize) -> Result<usize, u64> {
         if let Some(entry) = self.keys.get(hint)
             && self.key(entry) == key
         {
-            return Some(hint);
+            return Ok(hint);
         }
         let hash = key_hash(key);
-        self.keys.iter().position(|entry| entry.hash == hash && self.key(entry) == key)
+        let found = self.keys.iter().position(|entry| entry.hash == hash && self.key(entry) == key);
+        found.ok_or(hash)
     }
 
     /// Finds a range that contains the key and allows the access.

@@ -7,7 +7,7 @@ use crate::position::{Epoch, PartitionId, Position};
 use crate::procedure::Footprint;
 
 /// The part of one sequencer's batch that concerns this partition.
-type Part = Vec<(u32, Ordered, Option<Footprint>)>;
+type Part = Vec<(u32, Ordered, Option<Box<Footprint>>)>;
 
 #[derive(Debug)]
 struct Slot {

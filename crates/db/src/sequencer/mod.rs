@@ -35,7 +35,7 @@ pub struct Waiting {
     /// The transaction.
     pub ordered: Ordered,
     /// Its footprint, already placed; execution at this partition uses it again. `None` for work without one.
-    pub footprint: Option<Footprint>,
+    pub footprint: Option<Box<Footprint>>,
     /// The partitions that take part.
     pub participants: PartitionSet,
 }
@@ -48,7 +48,7 @@ pub struct ClosedBatch {
     /// For each partition its transactions, with their index in the full batch. The own part is empty here.
     pub parts: Vec<Vec<(u32, Ordered)>>,
     /// This partition's own part.
-    pub own: Vec<(u32, Ordered, Option<Footprint>)>,
+    pub own: Vec<(u32, Ordered, Option<Box<Footprint>>)>,
 }
 
 /// One partition's sequencer.

@@ -24,6 +24,12 @@ pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 /// Per key, writes come in ascending order of position; across keys they may come in any order. `hash` is always
 /// [`crate::hash::key_hash`] of `key`. Reads take a position: [`Position::LATEST`], or that of an open snapshot.
 pub trait Storage {
+    /// Announces look-ups of the keys with these hashes. It changes nothing but how long they take: a storage may fetch from
+    /// slower memory for many keys at once what would otherwise be waited for key by key. Best with 20 to 100 hashes.
+    fn prefetch(&self, hashes: &[u64]) {
+        let _ = hashes;
+    }
+
     /// Finds the newest version of a row. A deleted row is not found.
     fn locate(&self, key: &[u8], hash: u64) -> Option<RecordId>;
 

@@ -80,7 +80,8 @@ impl Bank {
         if !(2..=u64::from(u32::MAX)).contains(&per_site) {
             return invalid(format!("{accounts} accounts give {per_site} to each site: give at least 2"));
         }
-        if balance < 0 || amount_max < 1 || i128::from(balance) * i128::from(accounts) > i128::from(i64::MAX) {
+        if balance < 0 || amount_max < 1 || i128::from(balance) * i128::from(accounts) > i128::from(i64::MAX)
+        {
             return invalid(format!(
                 "balance is {balance}, amount_max {amount_max}: give at least 0 and 1, and a sum that fits 64 bits"
             ));

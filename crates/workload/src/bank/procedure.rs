@@ -65,11 +65,7 @@ impl Procedure for Transfer {
         TRANSFER
     }
 
-    fn declare(
-        &self,
-        arguments: &Arguments,
-        footprint: &mut Declaration<'_>,
-    ) -> Result<Declared, DataError> {
+    fn declare(&self, arguments: &Arguments, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
         footprint.update(&self.key(arguments.from)?)?;
         footprint.update(&self.key(arguments.to)?)?;
         Ok(Declared::Complete)

@@ -2,7 +2,6 @@
 
 use std::hint::black_box;
 
-use arrayvec::ArrayVec;
 use ordain_db::data::{DataError, Key, Table, Value};
 use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
 use serde::{Deserialize, Serialize};
@@ -61,11 +60,7 @@ impl Procedure for Increment {
         INCREMENT
     }
 
-    fn declare(
-        &self,
-        arguments: &Arguments,
-        footprint: &mut Declaration<'_>,
-    ) -> Result<Declared, DataError> {
+    fn declare(&self, arguments: &Arguments, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
         for name in arguments.records {
             footprint.update(&self.key(name)?)?;
         }
@@ -73,10 +68,10 @@ impl Procedure for Increment {
     }
 
     fn run(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<i64, Stop> {
-        let mut keys = ArrayVec::<Key, RECORDS_PER_TRANSACTION>::new();
+        let mut keys: [Key; RECORDS_PER_TRANSACTION] = Default::default();
         let mut counters = [0; RECORDS_PER_TRANSACTION];
         for (index, name) in arguments.records.into_iter().enumerate() {
-            keys.push(self.key(name)?);
+            keys[index] = self.key(name)?;
             let row = transaction.get(&keys[index])?;
             let row = row.ok_or_else(|| Stop::Invalid(format!("there is no record {name:?}")))?;
             counters[index] = row.int64(column::COUNTER)?;

@@ -80,10 +80,11 @@ impl<'a> Sums<'a> {
     fn district(&mut self, warehouse: i64, district: i64) -> &mut District {
         let per_warehouse = i64::from(self.options.districts_per_warehouse);
         let count = self.districts.len() as i64 - 1;
-        let known =
-            (1..=i64::from(self.options.warehouses)).contains(&warehouse) && (1..=per_warehouse).contains(&district);
+        let known = (1..=i64::from(self.options.warehouses)).contains(&warehouse)
+            && (1..=per_warehouse).contains(&district);
         self.strays += i64::from(!known);
-        &mut self.districts[if known { (warehouse - 1) * per_warehouse + district - 1 } else { count } as usize]
+        &mut self.districts
+            [if known { (warehouse - 1) * per_warehouse + district - 1 } else { count } as usize]
     }
 
     fn read(&mut self, tables: &Tables, reader: &mut dyn SnapshotReader) -> Result<(), Error> {
@@ -165,7 +166,10 @@ impl<'a> Sums<'a> {
     fn known_districts(&self) -> impl Iterator<Item = (usize, usize, &District)> {
         let per_warehouse = usize::from(self.options.districts_per_warehouse);
         let known = &self.districts[..self.districts.len() - 1];
-        known.iter().enumerate().map(move |(index, sums)| (index / per_warehouse + 1, index % per_warehouse + 1, sums))
+        known
+            .iter()
+            .enumerate()
+            .map(move |(index, sums)| (index / per_warehouse + 1, index % per_warehouse + 1, sums))
     }
 
     fn warehouse_conditions(&self) -> Vec<CheckLine> {

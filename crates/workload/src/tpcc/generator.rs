@@ -5,9 +5,7 @@ use ordain_db::error::Error;
 use ordain_db::procedure::ProcedureId;
 
 use super::random::{Constants, last_name};
-use super::{
-    Chances, CustomerName, LOADED_AT, Line, NewOrderArguments, Options, PaymentArguments, Tpcc,
-};
+use super::{Chances, CustomerName, LOADED_AT, Line, NewOrderArguments, Options, PaymentArguments, Tpcc};
 use crate::part::Homes;
 use crate::random::{Chance, Random};
 use crate::{Call, Generator, Part, call};
@@ -91,7 +89,8 @@ impl Calls {
 
     fn payment(&mut self, warehouse: i32) -> Call {
         let district = self.district();
-        let remote = if self.random.happens(self.chances.payment_remote) { self.remote(warehouse) } else { None };
+        let remote =
+            if self.random.happens(self.chances.payment_remote) { self.remote(warehouse) } else { None };
         let (customer_warehouse, customer_district) = match remote {
             Some(remote) => (remote, self.district()),
             None => (warehouse, district),

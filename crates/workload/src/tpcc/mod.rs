@@ -30,9 +30,7 @@ use crate::check::{CheckLine, SnapshotReader, Totals};
 use crate::random::Chance;
 use crate::{Generator, Part, Workload};
 
-pub use new_order::{
-    Arguments as NewOrderArguments, Line, LineResult, NewOrder, Output as NewOrderOutput,
-};
+pub use new_order::{Arguments as NewOrderArguments, Line, LineResult, NewOrder, Output as NewOrderOutput};
 pub use payment::{Arguments as PaymentArguments, CustomerName, Output as PaymentOutput, Payment};
 pub use random::{LastName, last_name, non_uniform};
 

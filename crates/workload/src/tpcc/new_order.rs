@@ -137,7 +137,9 @@ impl NewOrder {
         let Line { item, supply_warehouse, quantity } = arguments.lines[index];
         let key = self.tables.stock.key((supply_warehouse, item))?;
         let Some(row) = transaction.get(&key)? else {
-            return Err(Stop::Invalid(format!("warehouse {supply_warehouse} has no stock row of item {item}")));
+            return Err(Stop::Invalid(format!(
+                "warehouse {supply_warehouse} has no stock row of item {item}"
+            )));
         };
         let district_column = stock::DISTRICT_01 + arguments.district as usize - 1;
         let info: ArrayString<24> = short(row.text(district_column)?)?;
@@ -185,11 +187,7 @@ impl Procedure for NewOrder {
         NEW_ORDER
     }
 
-    fn declare(
-        &self,
-        arguments: &Arguments,
-        footprint: &mut Declaration<'_>,
-    ) -> Result<Declared, DataError> {
+    fn declare(&self, arguments: &Arguments, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
         let Arguments { warehouse, district, customer, .. } = *arguments;
         for line in &arguments.lines {
             footprint.read(&self.tables.item.key((line.item,))?)?;
@@ -231,7 +229,16 @@ impl Procedure for NewOrder {
         self.insert(arguments, order, transaction)?;
         let sum: i64 = lines.iter().map(|line| line.amount).sum();
         let total = total(sum, discount, warehouse_tax + district_tax);
-        Ok(Output { order, customer_last, customer_credit, discount, warehouse_tax, district_tax, total, lines })
+        Ok(Output {
+            order,
+            customer_last,
+            customer_credit,
+            discount,
+            warehouse_tax,
+            district_tax,
+            total,
+            lines,
+        })
     }
 }
 

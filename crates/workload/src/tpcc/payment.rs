@@ -91,7 +91,14 @@ impl Payment {
 
     fn history_key(&self, arguments: &Arguments, customer: i32) -> Result<Key, DataError> {
         let Arguments { warehouse, district, customer_warehouse, customer_district, number, .. } = *arguments;
-        self.tables.history.key((warehouse, district, customer_warehouse, customer_district, customer, number))
+        self.tables.history.key((
+            warehouse,
+            district,
+            customer_warehouse,
+            customer_district,
+            customer,
+            number,
+        ))
     }
 
     /// The number of the customer.
@@ -199,11 +206,7 @@ impl Procedure for Payment {
         PAYMENT
     }
 
-    fn declare(
-        &self,
-        arguments: &Arguments,
-        footprint: &mut Declaration<'_>,
-    ) -> Result<Declared, DataError> {
+    fn declare(&self, arguments: &Arguments, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
         let CustomerName::Number(customer) = arguments.customer else { return Ok(Declared::Unknown) };
         footprint.update(&self.customer_key(arguments, customer)?)?;
         footprint.update(&self.tables.warehouse.key((arguments.warehouse,))?)?;

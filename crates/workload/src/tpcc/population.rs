@@ -253,8 +253,7 @@ impl Population<'_> {
                 let amount = if delivered { 0 } else { random.between(1, 9_999_99) };
                 let delivery = if delivered { Int64(LOADED_AT) } else { Value::Null };
                 let info = letters(&mut random, 24, 24);
-                let row =
-                    [Int32(item), Int32(warehouse), delivery, Int32(5), Int64(amount), Text(&info)];
+                let row = [Int32(item), Int32(warehouse), delivery, Int32(5), Int64(amount), Text(&info)];
                 sink.emit(&self.tables.order_line, (warehouse, district, order, line), &row)?;
             }
         }

@@ -128,7 +128,14 @@ fn district_table() -> TableBuilder {
 fn customer_table() -> TableBuilder {
     let table = columns(
         Table::builder("customer"),
-        &[("c_w_id", Int32), ("c_d_id", Int32), ("c_id", Int32), ("c_first", Text), ("c_middle", Text), ("c_last", Text)],
+        &[
+            ("c_w_id", Int32),
+            ("c_d_id", Int32),
+            ("c_id", Int32),
+            ("c_first", Text),
+            ("c_middle", Text),
+            ("c_last", Text),
+        ],
     );
     let table = columns(
         address(table, "c"),
@@ -152,7 +159,8 @@ fn customer_by_name_table() -> TableBuilder {
     let key = ["c_w_id", "c_d_id", "c_last", "c_first", "c_id"];
     let types = [Int32, Int32, Text, Text, Int32];
     let table = Table::builder("customer_by_name");
-    let table = key.iter().zip(types).fold(table, |table, (name, column_type)| table.column(name, column_type));
+    let table =
+        key.iter().zip(types).fold(table, |table, (name, column_type)| table.column(name, column_type));
     table.primary_key(&key).partition_by_column("c_w_id")
 }
 
@@ -219,7 +227,8 @@ fn item_table() -> TableBuilder {
 }
 
 fn stock_table() -> TableBuilder {
-    let table = columns(Table::builder("stock"), &[("s_w_id", Int32), ("s_i_id", Int32), ("s_quantity", Int32)]);
+    let table =
+        columns(Table::builder("stock"), &[("s_w_id", Int32), ("s_i_id", Int32), ("s_quantity", Int32)]);
     let districts = (1..=10).map(|district| format!("s_dist_{district:02}"));
     let table = districts.fold(table, |table, name| table.column(&name, Text));
     columns(table, &[("s_ytd", Int32), ("s_order_cnt", Int32), ("s_remote_cnt", Int32), ("s_data", Text)])

@@ -18,7 +18,7 @@ struct Checked<'a> {
 
 impl Checked<'_> {
     fn key(&self, key: &Key, access: footprint::Access) -> Result<(), Stop> {
-        let declared = match self.footprint.find(key, 0) {
+        let declared = match self.footprint.find(key) {
             Some(entry) => self.footprint.keys()[entry].access.covers(access),
             None => false,
         };

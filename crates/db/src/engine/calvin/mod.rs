@@ -23,9 +23,8 @@ use self::lock_manager::{LockManager, Slot};
 use super::Engine;
 use crate::error::Fatal;
 use crate::execution::remote_reads;
-use crate::execution::{Call, Context, Executor, Inbox, Participation, Received, call_of};
+use crate::execution::{Call, Context, Executor, Inbox, Participation, Received};
 use crate::hash::FastMap;
-use crate::message::Delivered;
 use crate::position::{PartitionId, Position};
 
 /// What a live transaction waits for.
@@ -42,6 +41,8 @@ struct Live {
     call: Call,
     participation: Participation,
     phase: Phase,
+    /// Whether its locks were not granted at once.
+    waited: bool,
 }
 
 /// See the [module](self).
@@ -60,6 +61,8 @@ pub struct Calvin {
     granted: Vec<Slot>,
     /// Transactions for which read results have just come.
     touched: Vec<Position>,
+    /// Hashes of keys to prefetch.
+    hashes: Vec<u64>,
 }
 
 impl Calvin {
@@ -77,7 +80,8 @@ impl Calvin {
         self.by_position.insert(call.position, slot);
         self.order.push_back(call.position);
         let all_granted = self.locks.request(slot, &call.footprint, context.me);
-        self.table[slot.index()] = Some(Live { call, participation, phase: Phase::Locking });
+        self.table[slot.index()] =
+            Some(Live { call, participation, phase: Phase::Locking, waited: !all_granted });
         if all_granted {
             self.granted.push(slot);
             self.continue_granted(context);
@@ -89,6 +93,10 @@ impl Calvin {
         while let Some(slot) = self.granted.pop() {
             let Some(live) = &mut self.table[slot.index()] else { continue };
             debug_assert_eq!(live.phase, Phase::Locking, "locks are granted once");
+            if live.waited {
+                // What was prefetched at delivery has left the cache meanwhile.
+                live.call.prefetch(&mut self.hashes, context);
+            }
             remote_reads::serve(&live.call, live.participation, context);
             live.phase = Phase::Collecting;
             self.finish_if_complete(slot, context);
@@ -130,10 +138,8 @@ impl Calvin {
 }
 
 impl Engine for Calvin {
-    fn deliver(&mut self, transaction: Delivered, context: &mut Context<'_>) -> Result<(), Fatal> {
-        let origin = transaction.position.origin;
-        let call = call_of(transaction, context.effects.footprints.pop(), context)?;
-        let participation = Participation::of(&call.footprint, origin, context.me);
+    fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
+        let participation = Participation::of(&call.footprint, call.position.origin, context.me);
         if participation.await_reads_from.is_empty() && self.locks.is_free(&call.footprint, context.me) {
             remote_reads::serve(&call, participation, context);
             if participation.active {
@@ -143,7 +149,6 @@ impl Engine for Calvin {
         } else {
             self.enter(call, participation, context);
         }
-        Ok(())
     }
 
     fn receive(&mut self, from: PartitionId, reads: &Bytes, context: &mut Context<'_>) -> Result<(), Fatal> {
@@ -176,7 +181,7 @@ impl Engine for Calvin {
     fn describe(&self, out: &mut String) {
         let mut live: Vec<&Live> = self.table.iter().flatten().collect();
         live.sort_by_key(|live| live.call.position);
-        for Live { call, participation, phase } in live {
+        for Live { call, participation, phase, .. } in live {
             out.push_str(&format!("{} {phase:?}", call.position));
             let received = self.inbox.received_from(call.position);
             let awaited = participation.await_reads_from.iter();

@@ -11,15 +11,14 @@ use bytes::Bytes;
 use super::Engine;
 use crate::error::Fatal;
 use crate::execution::remote_reads;
-use crate::execution::{Call, Context, Executor, Inbox, Participation, call_of};
-use crate::message::Delivered;
+use crate::execution::{Call, Context, Executor, Inbox, Participation};
 use crate::position::{PartitionId, Position};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub struct Serial {
     /// Delivered transactions that have not begun, in order.
-    waiting: VecDeque<Delivered>,
+    waiting: VecDeque<Call>,
     /// The transaction that is at its turn and waits for remote reads; its own were sent.
     current: Option<(Call, Participation)>,
     inbox: Inbox,
@@ -33,17 +32,17 @@ impl Serial {
     }
 
     /// Runs transactions in order until one has to wait.
-    fn advance(&mut self, context: &mut Context<'_>) -> Result<(), Fatal> {
+    fn advance(&mut self, context: &mut Context<'_>) {
         loop {
             if let Some((call, participation)) = &self.current {
                 if !self.inbox.is_complete(call.position, participation.await_reads_from) {
-                    return Ok(());
+                    return;
                 }
-            } else if let Some(delivered) = self.waiting.pop_front() {
-                self.begin(delivered, context)?;
+            } else if let Some(call) = self.waiting.pop_front() {
+                self.begin(call, context);
                 continue;
             } else {
-                return Ok(());
+                return;
             }
             if let Some((call, participation)) = self.current.take() {
                 self.finish(call, participation, context);
@@ -52,17 +51,14 @@ impl Serial {
     }
 
     /// Phases 1 to 3: the transaction becomes the current one, or is done if this partition is passive.
-    fn begin(&mut self, delivered: Delivered, context: &mut Context<'_>) -> Result<(), Fatal> {
-        let origin = delivered.position.origin;
-        let call = call_of(delivered, context.effects.footprints.pop(), context)?;
-        let participation = Participation::of(&call.footprint, origin, context.me);
+    fn begin(&mut self, call: Call, context: &mut Context<'_>) {
+        let participation = Participation::of(&call.footprint, call.position.origin, context.me);
         remote_reads::serve(&call, participation, context);
         if participation.active {
             self.current = Some((call, participation));
         } else {
             context.effects.footprints.push(call.footprint);
         }
-        Ok(())
     }
 
     /// Phase 5.
@@ -77,14 +73,15 @@ impl Serial {
 }
 
 impl Engine for Serial {
-    fn deliver(&mut self, transaction: Delivered, context: &mut Context<'_>) -> Result<(), Fatal> {
-        self.waiting.push_back(transaction);
-        self.advance(context)
+    fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
+        self.waiting.push_back(call);
+        self.advance(context);
     }
 
     fn receive(&mut self, from: PartitionId, reads: &Bytes, context: &mut Context<'_>) -> Result<(), Fatal> {
         self.inbox.receive(from, reads, &mut Vec::new())?;
-        self.advance(context)
+        self.advance(context);
+        Ok(())
     }
 
     fn live(&self) -> usize {
@@ -93,7 +90,7 @@ impl Engine for Serial {
 
     fn oldest_live(&mut self) -> Option<Position> {
         let current = self.current.as_ref().map(|(call, _)| call.position);
-        current.or_else(|| self.waiting.front().map(|delivered| delivered.position))
+        current.or_else(|| self.waiting.front().map(|call| call.position))
     }
 
     fn describe(&self, out: &mut String) {
@@ -106,8 +103,8 @@ impl Engine for Serial {
                 .collect();
             out.push_str(&format!("{} waits for reads of {}\n", call.position, missing.join(" ")));
         }
-        for delivered in &self.waiting {
-            out.push_str(&format!("{} waits for its turn\n", delivered.position));
+        for call in &self.waiting {
+            out.push_str(&format!("{} waits for its turn\n", call.position));
         }
     }
 }

@@ -5,53 +5,56 @@
 //! 32 bits, their offset in granules of 16 bytes, which is half the size of a pointer and cannot dangle.
 //!
 //! ```text
-//! byte 0      8       12       14           16           18         20      22        24      28     32
-//! ┌───────────┬───────┬────────┬────────────┬────────────┬──────────┬───────┬─────────┬───────┬──────┬─────┬─────┐
-//! │ epoch     │ index │ origin │ key length │ row length │ granules │ flags │ (unused)│ older │ slot │ key │ row │
-//! └───────────┴───────┴────────┴────────────┴────────────┴──────────┴───────┴─────────┴───────┴──────┴─────┴─────┘
+//! byte 0       2       6        8       16           18           20         22        24      28     32
+//! ┌────────────┬───────┬────────┬───────┬────────────┬────────────┬──────────┬─────────┬───────┬──────┬─────┬─────┐
+//! │ flags      │ index │ origin │ epoch │ key length │ row length │ granules │ unused  │ older │ slot │ key │ row │
+//! └────────────┴───────┴────────┴───────┴────────────┴────────────┴──────────┴─────────┴───────┴──────┴─────┴─────┘
 //! ```
 //!
-//! Memory comes in zeroed segments, each twice as long as the one before, so that the segment of a record is found by
-//! counting zero bits and the operating system lends pages only as they are touched. A freed record is kept for the
-//! next record of the same size; it is never split or joined, so that a granule at which a record once began always is
-//! the beginning of a record, and the arena can be read from front to back.
+//! Memory comes in zeroed segments of 16 MiB, of which the operating system lends pages only as they are touched; the first
+//! segment grows by doubling, so that a small storage stays small. A freed record is kept for the next record of
+//! the same size; it is never split or joined, so that a granule at which a record once began always is the beginning
+//! of a record, and the arena can be read from front to back.
+//!
+//! What is read on the hot path is written for few instructions: while a look-up waits for memory, the processor runs
+//! ahead into the next one only as far as its reorder buffer goes, some 300 instructions.
 
+use super::stamp::Stamp;
 use crate::limits::{KEY_BYTES_MAX, ROW_BYTES_MAX};
-use crate::position::{Epoch, PartitionId, Position};
 
 /// The number that no record has.
 pub(super) const NONE: u32 = 0;
 
-/// Bytes of a granule, the unit of addresses and sizes.
-pub(super) const GRANULE_BYTES: usize = 16;
-
-const HEADER_BYTES: usize = 32;
-const SEGMENT_GRANULES_MIN_LOG2: u32 = 12;
-const SEGMENT_GRANULES_MIN: u32 = 1 << SEGMENT_GRANULES_MIN_LOG2;
-const HEADER_GRANULES: u32 = (HEADER_BYTES / GRANULE_BYTES) as u32;
-
-/// Most granules of one record.
-const RECORD_GRANULES_MAX: usize = (HEADER_BYTES + KEY_BYTES_MAX + ROW_BYTES_MAX).div_ceil(GRANULE_BYTES);
-
-/// The record is the newest version, but the row is deleted.
+/// The row is deleted by this version.
 pub(super) const DELETED: u16 = 1;
-/// The record is a version that a newer one has taken the place of; its slot is the number of the newer record.
+/// A newer version has taken the place of this one; its slot is the number of the newer record.
 pub(super) const SUPERSEDED: u16 = 2;
-/// The memory of the record is free; its `older` is the next free record of the same size.
+/// The memory is free; `older` is the next free record of the same size.
 const FREE: u16 = 4;
 
-// The first segment holds the largest record, and a header can state its size and its lengths.
-const _: () = assert!(RECORD_GRANULES_MAX < SEGMENT_GRANULES_MIN as usize);
+const GRANULE_BYTES: usize = 16;
+const HEADER_BYTES: usize = 32;
+const HEADER_GRANULES: usize = HEADER_BYTES / GRANULE_BYTES;
+const SEGMENT_GRANULES_LOG2: u32 = 20;
+const SEGMENT_GRANULES: usize = 1 << SEGMENT_GRANULES_LOG2;
+const SEGMENT_BYTES: usize = SEGMENT_GRANULES * GRANULE_BYTES;
+const SEGMENTS_MAX: usize = 1 << (u32::BITS - SEGMENT_GRANULES_LOG2);
+/// Bytes that the first segment begins with.
+const FIRST_SEGMENT_BYTES_MIN: usize = 64 * 1024;
+const RECORD_GRANULES_MAX: usize = (HEADER_BYTES + KEY_BYTES_MAX + ROW_BYTES_MAX).div_ceil(GRANULE_BYTES);
+
+// A segment holds the largest record, and a header can state its size and its lengths.
+const _: () = assert!(RECORD_GRANULES_MAX < FIRST_SEGMENT_BYTES_MIN / GRANULE_BYTES);
 const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(ROW_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(HEADER_BYTES.is_multiple_of(GRANULE_BYTES));
 
 /// Records by number.
 pub(super) struct Arena {
-    /// Segment `i` has `SEGMENT_GRANULES_MIN << i` granules.
-    segments: Vec<Box<[u8]>>,
+    /// All of [`SEGMENT_BYTES`] but the first, which may be shorter while it is the only one.
+    segments: Vec<Vec<u8>>,
     /// The first granule that was never part of a record.
-    next: u32,
+    next: usize,
     /// First free record by number of granules, or [`NONE`].
     free: Vec<u32>,
     /// Granules of all records that are not free.
@@ -61,29 +64,39 @@ pub(super) struct Arena {
 /// The segment of a record and its byte offset there.
 #[inline]
 fn place(record: u32) -> (usize, usize) {
-    let shifted = u64::from(record) + u64::from(SEGMENT_GRANULES_MIN);
-    let segment = shifted.ilog2() - SEGMENT_GRANULES_MIN_LOG2;
-    let offset = shifted - (u64::from(SEGMENT_GRANULES_MIN) << segment);
-    (segment as usize, offset as usize * GRANULE_BYTES)
-}
-
-/// The first granule after the first `segments` segments.
-fn segments_end(segments: usize) -> u64 {
-    (u64::from(SEGMENT_GRANULES_MIN) << segments) - u64::from(SEGMENT_GRANULES_MIN)
+    let granule = record as usize;
+    (granule >> SEGMENT_GRANULES_LOG2, granule % SEGMENT_GRANULES * GRANULE_BYTES)
 }
 
 /// Granules for a record with `bytes` of key and row. Large records are rounded up to one of eight sizes per power of
 /// two, so that freed ones find a taker and rows can grow a little in place.
-fn granules_for(bytes: usize) -> u32 {
-    let exact = (HEADER_BYTES + bytes).div_ceil(GRANULE_BYTES) as u32;
+fn granules_for(bytes: usize) -> usize {
+    let exact = (HEADER_BYTES + bytes).div_ceil(GRANULE_BYTES);
     let step = 1 << exact.ilog2().saturating_sub(3);
-    exact.next_multiple_of(step).min(RECORD_GRANULES_MAX as u32)
+    exact.next_multiple_of(step).min(RECORD_GRANULES_MAX)
+}
+
+#[inline]
+fn u16_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+#[inline]
+fn u32_at(bytes: &[u8; HEADER_BYTES], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// Where the key begins, where it ends and the row begins, and where the row ends, after the header.
+#[inline]
+fn extents(header: &[u8; HEADER_BYTES]) -> (usize, usize) {
+    let key = usize::from(u16_at(header, 16));
+    (key, key + usize::from(u16_at(header, 18)))
 }
 
 impl Arena {
     /// An arena without records.
     pub(super) fn new() -> Arena {
-        Arena { segments: Vec::new(), next: NONE + 1, free: Vec::new(), used_granules: 0 }
+        Arena { segments: Vec::new(), next: NONE as usize + 1, free: Vec::new(), used_granules: 0 }
     }
 
     /// Bytes of all records that are not free.
@@ -92,84 +105,98 @@ impl Arena {
     }
 
     /// Makes a record. It has no older version, slot 0 and no flags.
-    pub(super) fn allocate(&mut self, key: &[u8], row: &[u8], position: Position) -> u32 {
+    pub(super) fn allocate(&mut self, key: &[u8], row: &[u8], stamp: Stamp) -> u32 {
         assert!(key.len() <= KEY_BYTES_MAX, "a key of {} bytes", key.len());
         assert!(row.len() <= ROW_BYTES_MAX, "a row of {} bytes", row.len());
         let granules = granules_for(key.len() + row.len());
         let record = self.take_free(granules).unwrap_or_else(|| self.take_fresh(granules));
-        self.used_granules += granules as usize;
-        let bytes = self.bytes_mut(record);
-        let (header, rest) = bytes.split_at_mut(HEADER_BYTES);
-        header[14..16].copy_from_slice(&(key.len() as u16).to_le_bytes());
-        header[16..18].copy_from_slice(&(row.len() as u16).to_le_bytes());
-        header[18..20].copy_from_slice(&(granules as u16).to_le_bytes());
-        header[20..32].fill(0);
+        self.used_granules += granules;
+        let (header, rest) = self.record_mut(record);
+        header[..16].copy_from_slice(&stamp.to_bytes(0));
+        header[16..18].copy_from_slice(&(key.len() as u16).to_le_bytes());
+        header[18..20].copy_from_slice(&(row.len() as u16).to_le_bytes());
+        header[20..22].copy_from_slice(&(granules as u16).to_le_bytes());
+        header[22..].fill(0);
         rest[..key.len()].copy_from_slice(key);
         rest[key.len()..key.len() + row.len()].copy_from_slice(row);
-        self.set_position(record, position);
         record
     }
 
-    fn take_free(&mut self, granules: u32) -> Option<u32> {
-        let record = *self.free.get(granules as usize)?;
+    fn take_free(&mut self, granules: usize) -> Option<u32> {
+        let record = *self.free.get(granules)?;
         if record == NONE {
             return None;
         }
         assert_eq!(self.flags(record), FREE, "record {record} is on a free list");
-        self.free[granules as usize] = self.older(record);
+        self.free[granules] = self.older(record);
         Some(record)
     }
 
-    fn take_fresh(&mut self, granules: u32) -> u32 {
-        let end = segments_end(self.segments.len());
-        if u64::from(self.next) + u64::from(granules) > end {
+    fn take_fresh(&mut self, granules: usize) -> u32 {
+        let left = SEGMENT_GRANULES - self.next % SEGMENT_GRANULES;
+        if granules > left {
             // What is left of the segment becomes a free record, so that the records of a segment leave no gap.
-            let rest = end.saturating_sub(u64::from(self.next)) as u32;
-            if rest >= HEADER_GRANULES {
-                self.write_free(self.next, rest);
+            if left >= HEADER_GRANULES {
+                self.add_free(self.next as u32, left);
             }
-            let next_end = segments_end(self.segments.len() + 1);
-            assert!(next_end <= u64::from(u32::MAX), "the storage has used up its address space of 64 GiB");
-            self.segments.push(vec![0; (next_end - end) as usize * GRANULE_BYTES].into_boxed_slice());
-            self.next = (end as u32).max(NONE + 1);
+            self.next += left;
         }
-        let record = self.next;
+        let segment = self.next / SEGMENT_GRANULES;
+        let end = (self.next % SEGMENT_GRANULES + granules) * GRANULE_BYTES;
+        if self.segments.get(segment).is_none_or(|segment| segment.len() < end) {
+            self.grow(segment, end);
+        }
+        let record = self.next as u32;
         self.next += granules;
         record
+    }
+
+    #[cold]
+    fn grow(&mut self, segment: usize, end: usize) {
+        assert!(segment < SEGMENTS_MAX, "the storage has used up its address space of 64 GiB");
+        if segment > 0 {
+            self.segments.push(vec![0; SEGMENT_BYTES]);
+            return;
+        }
+        if self.segments.is_empty() {
+            self.segments.push(vec![0; FIRST_SEGMENT_BYTES_MIN]);
+        }
+        let first = &mut self.segments[0];
+        if first.len() < end {
+            first.resize((first.len() * 2).min(SEGMENT_BYTES), 0);
+        }
     }
 
     /// Frees a record: its number may be used again.
     pub(super) fn free(&mut self, record: u32) {
         assert_eq!(self.flags(record) & FREE, 0, "record {record} is freed twice");
         let granules = self.granules(record);
-        self.used_granules -= granules as usize;
-        self.write_free(record, granules);
+        self.used_granules -= granules;
+        self.add_free(record, granules);
     }
 
-    fn write_free(&mut self, record: u32, granules: u32) {
-        let class = granules as usize;
-        if self.free.len() <= class {
-            self.free.resize(class + 1, NONE);
+    fn add_free(&mut self, record: u32, granules: usize) {
+        if self.free.len() <= granules {
+            self.free.resize(granules + 1, NONE);
         }
-        let next = std::mem::replace(&mut self.free[class], record);
-        let bytes = self.bytes_mut(record);
-        bytes[18..20].copy_from_slice(&(granules as u16).to_le_bytes());
+        let next = std::mem::replace(&mut self.free[granules], record);
         self.set_flags(record, FREE);
         self.set_older(record, next);
+        let (header, _) = self.record_mut(record);
+        header[20..22].copy_from_slice(&(granules as u16).to_le_bytes());
     }
 
     /// The numbers of all records that are not free, in the order of memory.
     pub(super) fn records(&self) -> impl Iterator<Item = u32> {
-        let mut at = NONE + 1;
+        let mut at = NONE as usize + 1;
         std::iter::from_fn(move || {
             while at < self.next {
-                let (segment, offset) = place(at);
-                let rest = (self.segments[segment].len() - offset) / GRANULE_BYTES;
-                if rest < HEADER_GRANULES as usize {
-                    at += rest as u32;
+                let left = SEGMENT_GRANULES - at % SEGMENT_GRANULES;
+                if left < HEADER_GRANULES {
+                    at += left;
                     continue;
                 }
-                let record = at;
+                let record = at as u32;
                 at += self.granules(record);
                 if self.flags(record) & FREE == 0 {
                     return Some(record);
@@ -179,123 +206,130 @@ impl Arena {
         })
     }
 
+    /// The header of a record and everything after it.
     #[inline]
-    fn bytes(&self, record: u32) -> &[u8] {
+    fn record(&self, record: u32) -> (&[u8; HEADER_BYTES], &[u8]) {
         let (segment, offset) = place(record);
-        &self.segments[segment][offset..]
+        match self.segments[segment][offset..].split_first_chunk() {
+            Some(parts) => parts,
+            None => unreachable!("a record has a header"),
+        }
     }
 
     #[inline]
-    fn bytes_mut(&mut self, record: u32) -> &mut [u8] {
+    fn record_mut(&mut self, record: u32) -> (&mut [u8; HEADER_BYTES], &mut [u8]) {
         let (segment, offset) = place(record);
-        &mut self.segments[segment][offset..]
+        match self.segments[segment][offset..].split_first_chunk_mut() {
+            Some(parts) => parts,
+            None => unreachable!("a record has a header"),
+        }
     }
 
+    /// Reads what a look-up of the record will read, to have it in the cache. Which bytes it returns means nothing.
     #[inline]
-    fn u16_at(bytes: &[u8], at: usize) -> u16 {
-        u16::from_le_bytes([bytes[at], bytes[at + 1]])
+    pub(super) fn touch(&self, record: u32) -> u8 {
+        let (segment, offset) = place(record);
+        let bytes = &self.segments[segment][offset..];
+        // Header, key and the start of the row lie on two lines more often than on one.
+        bytes[0] ^ bytes.get(64).unwrap_or(&0)
     }
 
+    /// Whether the record has this key.
     #[inline]
-    fn u32_at(bytes: &[u8], at: usize) -> u32 {
-        u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    pub(super) fn has_key(&self, record: u32, key: &[u8]) -> bool {
+        let (header, rest) = self.record(record);
+        usize::from(u16_at(header, 16)) == key.len() && rest.starts_with(key)
     }
 
     /// The key. It is empty for superseded versions that were copied aside.
     #[inline]
     pub(super) fn key(&self, record: u32) -> &[u8] {
-        let (header, rest) = self.bytes(record).split_at(HEADER_BYTES);
-        &rest[..usize::from(Self::u16_at(header, 14))]
+        let (header, rest) = self.record(record);
+        &rest[..extents(header).0]
     }
 
     /// The row.
     #[inline]
     pub(super) fn row(&self, record: u32) -> &[u8] {
-        let (header, rest) = self.bytes(record).split_at(HEADER_BYTES);
-        let start = usize::from(Self::u16_at(header, 14));
-        &rest[start..start + usize::from(Self::u16_at(header, 16))]
+        let (header, rest) = self.record(record);
+        let (start, end) = extents(header);
+        &rest[start..end]
     }
 
     /// The row, to be changed without changing its length.
     #[inline]
     pub(super) fn row_mut(&mut self, record: u32) -> &mut [u8] {
-        let (header, rest) = self.bytes_mut(record).split_at_mut(HEADER_BYTES);
-        let start = usize::from(Self::u16_at(header, 14));
-        &mut rest[start..start + usize::from(Self::u16_at(header, 16))]
+        let (header, rest) = self.record_mut(record);
+        let (start, end) = extents(header);
+        &mut rest[start..end]
     }
 
     /// Whether a row fits into the record and does not leave most of it unused.
     pub(super) fn row_fits(&self, record: u32, row_bytes: usize) -> bool {
-        let needed = HEADER_BYTES + usize::from(Self::u16_at(self.bytes(record), 14)) + row_bytes;
-        let capacity = self.granules(record) as usize * GRANULE_BYTES;
+        let (header, _) = self.record(record);
+        let needed = HEADER_BYTES + extents(header).0 + row_bytes;
+        let capacity = self.granules(record) * GRANULE_BYTES;
         needed <= capacity && needed * 2 >= capacity
     }
 
     /// Replaces the row by one that [fits](Arena::row_fits).
     pub(super) fn replace_row(&mut self, record: u32, row: &[u8]) {
         debug_assert!(self.row_fits(record, row.len()), "the caller has checked the size");
-        let bytes = self.bytes_mut(record);
-        let start = HEADER_BYTES + usize::from(Self::u16_at(bytes, 14));
-        bytes[start..start + row.len()].copy_from_slice(row);
-        bytes[16..18].copy_from_slice(&(row.len() as u16).to_le_bytes());
+        let (header, rest) = self.record_mut(record);
+        header[18..20].copy_from_slice(&(row.len() as u16).to_le_bytes());
+        let (start, end) = extents(header);
+        rest[start..end].copy_from_slice(row);
     }
 
-    /// The position that wrote the version.
+    /// The stamp of the position that wrote the version, and the flags: [`DELETED`], [`SUPERSEDED`].
     #[inline]
-    pub(super) fn position(&self, record: u32) -> Position {
-        let bytes = self.bytes(record);
-        let epoch = u64::from(Self::u32_at(bytes, 0)) | u64::from(Self::u32_at(bytes, 4)) << 32;
-        Position {
-            epoch: Epoch(epoch),
-            origin: PartitionId(Self::u16_at(bytes, 12)),
-            index: Self::u32_at(bytes, 8),
-        }
+    pub(super) fn stamp(&self, record: u32) -> (Stamp, u16) {
+        let (header, _) = self.record(record);
+        Stamp::from_bytes(*header.first_chunk().unwrap_or(&[0; 16]))
     }
 
-    /// Sets the position that wrote the version.
+    /// Sets stamp and flags.
     #[inline]
-    pub(super) fn set_position(&mut self, record: u32, position: Position) {
-        let bytes = self.bytes_mut(record);
-        bytes[0..8].copy_from_slice(&position.epoch.0.to_le_bytes());
-        bytes[8..12].copy_from_slice(&position.index.to_le_bytes());
-        bytes[12..14].copy_from_slice(&position.origin.0.to_le_bytes());
+    pub(super) fn set_stamp(&mut self, record: u32, stamp: Stamp, flags: u16) {
+        let (header, _) = self.record_mut(record);
+        header[..16].copy_from_slice(&stamp.to_bytes(flags));
     }
 
     /// Size of the record in granules.
-    fn granules(&self, record: u32) -> u32 {
-        u32::from(Self::u16_at(self.bytes(record), 18))
+    fn granules(&self, record: u32) -> usize {
+        usize::from(u16_at(self.record(record).0, 20))
     }
 
-    /// The flags: [`DELETED`], [`SUPERSEDED`].
+    /// The flags.
     #[inline]
     pub(super) fn flags(&self, record: u32) -> u16 {
-        Self::u16_at(self.bytes(record), 20)
+        u16_at(self.record(record).0, 0)
     }
 
     /// Sets the flags.
     pub(super) fn set_flags(&mut self, record: u32, flags: u16) {
-        self.bytes_mut(record)[20..22].copy_from_slice(&flags.to_le_bytes());
+        self.record_mut(record).0[..2].copy_from_slice(&flags.to_le_bytes());
     }
 
     /// The next older version, or [`NONE`].
     #[inline]
     pub(super) fn older(&self, record: u32) -> u32 {
-        Self::u32_at(self.bytes(record), 24)
+        u32_at(self.record(record).0, 24)
     }
 
     /// Sets the next older version.
     pub(super) fn set_older(&mut self, record: u32, older: u32) {
-        self.bytes_mut(record)[24..28].copy_from_slice(&older.to_le_bytes());
+        self.record_mut(record).0[24..28].copy_from_slice(&older.to_le_bytes());
     }
 
     /// For a newest version its place in the ordered index, for a superseded one the next newer version.
     #[inline]
     pub(super) fn slot(&self, record: u32) -> u32 {
-        Self::u32_at(self.bytes(record), 28)
+        u32_at(self.record(record).0, 28)
     }
 
     /// Sets the slot.
     pub(super) fn set_slot(&mut self, record: u32, slot: u32) {
-        self.bytes_mut(record)[28..32].copy_from_slice(&slot.to_le_bytes());
+        self.record_mut(record).0[28..32].copy_from_slice(&slot.to_le_bytes());
     }
 }

@@ -24,7 +24,6 @@ pub(super) struct HashIndex {
 }
 
 /// A part of the index. `entries * 4 <= slots.len() * LOAD_MAX_QUARTERS`, so that every search meets an empty slot.
-#[derive(Clone, Default)]
 struct Shard {
     /// Tag in the upper and record in the lower half; 0 is empty, since no record is [`NONE`].
     slots: Box<[u64]>,
@@ -45,7 +44,7 @@ fn home(entry: u64, capacity: usize) -> usize {
 impl HashIndex {
     /// An index without entries.
     pub(super) fn new() -> HashIndex {
-        HashIndex { shards: vec![Shard::default(); SHARDS] }
+        HashIndex { shards: (0..SHARDS).map(Shard::new).collect() }
     }
 
     /// Bytes of the index.
@@ -57,9 +56,6 @@ impl HashIndex {
     #[inline]
     pub(super) fn find(&self, hash: u64, matches: impl Fn(u32) -> bool) -> Option<u32> {
         let slots = &self.shards[hash as usize % SHARDS].slots;
-        if slots.is_empty() {
-            return None;
-        }
         let mut at = home(hash, slots.len());
         loop {
             let found = slots[at];
@@ -73,13 +69,19 @@ impl HashIndex {
         }
     }
 
+    /// Reads the slot at which a search begins, to have it in the cache. What it returns means nothing.
+    #[inline]
+    pub(super) fn touch(&self, hash: u64) -> u64 {
+        let slots = &self.shards[hash as usize % SHARDS].slots;
+        slots[home(hash, slots.len())]
+    }
+
     /// Adds a record whose key is not in the index.
     pub(super) fn insert(&mut self, hash: u64, record: u32) {
         assert_ne!(record, NONE, "the index cannot hold the record that is none");
-        let number = hash as usize % SHARDS;
-        let shard = &mut self.shards[number];
+        let shard = &mut self.shards[hash as usize % SHARDS];
         if (shard.entries + 1) * 4 > shard.slots.len() * LOAD_MAX_QUARTERS {
-            shard.grow(number);
+            shard.grow();
         }
         shard.entries += 1;
         place(&mut shard.slots, entry(hash, record));
@@ -118,10 +120,16 @@ impl HashIndex {
 }
 
 impl Shard {
+    /// A shard without entries. Its capacity depends on its number, so that the shards take turns in growing.
+    fn new(number: usize) -> Shard {
+        let capacity = CAPACITY_MIN + CAPACITY_MIN * number / SHARDS;
+        Shard { slots: vec![0; capacity].into_boxed_slice(), entries: 0 }
+    }
+
     fn slot_of(&self, wanted: u64) -> usize {
-        let mut at = if self.slots.is_empty() { 0 } else { home(wanted, self.slots.len()) };
+        let mut at = home(wanted, self.slots.len());
         loop {
-            let found = self.slots.get(at).copied().unwrap_or(0);
+            let found = self.slots[at];
             assert_ne!(found, 0, "record {} is in the hash index", wanted as u32);
             if found == wanted {
                 return at;
@@ -130,13 +138,8 @@ impl Shard {
         }
     }
 
-    /// Doubles the capacity. The first one depends on the number of the shard, so that the shards take turns.
-    fn grow(&mut self, number: usize) {
-        let capacity = match self.slots.len() {
-            0 => CAPACITY_MIN + CAPACITY_MIN * number / SHARDS,
-            capacity => capacity * 2,
-        };
-        let mut slots = vec![0; capacity].into_boxed_slice();
+    fn grow(&mut self) {
+        let mut slots = vec![0; self.slots.len() * 2].into_boxed_slice();
         for entry in self.slots.iter().filter(|entry| **entry != 0) {
             place(&mut slots, *entry);
         }

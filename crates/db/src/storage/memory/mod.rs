@@ -4,6 +4,7 @@
 //! - [`hash_index`]: from the hash of a key to its newest version.
 //! - [`ordered_index`]: the order of a table's keys, built when the table is scanned.
 //! - [`snapshots`]: which old versions are kept, and for whom.
+//! - [`stamp`]: positions as integers.
 //!
 //! Look-up, read and change of a row cost two cache misses: the slot of the hash index and the record. The newest version
 //! stays where it is when it is changed; the version that an open snapshot sees is copied aside and linked from it.
@@ -13,15 +14,22 @@ mod arena;
 mod hash_index;
 mod ordered_index;
 mod snapshots;
+mod stamp;
+
+use std::hint::black_box;
 
 use self::arena::{Arena, DELETED, NONE, SUPERSEDED};
 use self::hash_index::HashIndex;
 use self::ordered_index::OrderedIndex;
 use self::snapshots::{Pinned, Snapshots};
+use self::stamp::Stamp;
 use super::{RecordId, Statistics, Storage, Visit};
 use crate::data::KeyRange;
 use crate::hash::{Digest, key_hash};
 use crate::position::Position;
+
+/// Keys that are fetched from memory together.
+const PREFETCH_KEYS_MAX: usize = 64;
 
 /// Rows and their versions in memory.
 pub struct MemoryStorage {
@@ -65,11 +73,11 @@ impl MemoryStorage {
     #[inline]
     fn find(&self, key: &[u8], hash: u64) -> Option<u32> {
         debug_assert_eq!(hash, key_hash(key), "the hash is that of the key");
-        self.index.find(hash, |record| self.arena.key(record) == key)
+        self.index.find(hash, |record| self.arena.has_key(record, key))
     }
 
-    fn insert(&mut self, key: &[u8], hash: u64, row: &[u8], position: Position) -> u32 {
-        let record = self.arena.allocate(key, row, position);
+    fn insert(&mut self, key: &[u8], hash: u64, row: &[u8], stamp: Stamp) -> u32 {
+        let record = self.arena.allocate(key, row, stamp);
         self.index.insert(hash, record);
         let table = table_of(key);
         if self.orders.len() <= table {
@@ -80,17 +88,17 @@ impl MemoryStorage {
         record
     }
 
-    /// Whether the newest version must be kept when a write at `position` supersedes it.
+    /// Whether the newest version, written at `from`, must be kept when a write at `to` supersedes it.
     #[inline]
-    fn must_keep(&self, newest: u32, position: Position) -> bool {
-        let from = self.arena.position(newest);
-        assert!(from <= position, "positions of one key ascend: {position} comes after {from}");
-        self.snapshots.see(from, position)
+    fn must_keep(&self, from: Stamp, to: Stamp) -> bool {
+        assert!(from <= to, "writes of one key ascend: {} comes after {}", to.position(), from.position());
+        self.snapshots.see(from, to)
     }
 
     /// Keeps a version that has just become the next older one of `newer`.
-    fn pin(&mut self, record: u32, newer: u32, to: Position) {
-        self.arena.set_flags(record, self.arena.flags(record) | SUPERSEDED);
+    fn pin(&mut self, record: u32, newer: u32, to: Stamp) {
+        let (from, flags) = self.arena.stamp(record);
+        self.arena.set_flags(record, flags | SUPERSEDED);
         self.arena.set_slot(record, newer);
         self.arena.set_older(newer, record);
         let older = self.arena.older(record);
@@ -98,30 +106,30 @@ impl MemoryStorage {
             self.arena.set_slot(older, record);
         }
         self.garbage += 1;
-        let pinned = self.snapshots.pin(Pinned { record, from: self.arena.position(record), to });
+        let pinned = self.snapshots.pin(Pinned { record, from, to });
         assert!(pinned, "only what a snapshot sees is kept");
     }
 
     /// Copies the newest version aside, where it is the next older version.
     #[cold]
-    fn keep_copy(&mut self, newest: u32, to: Position) {
-        // The copy needs no key: it is reached from the newest version only.
-        let deleted = self.arena.flags(newest) & DELETED != 0;
-        let row = if deleted { Vec::new() } else { self.arena.row(newest).to_vec() };
-        let copy = self.arena.allocate(&[], &row, self.arena.position(newest));
-        self.arena.set_flags(copy, self.arena.flags(newest));
+    fn keep_copy(&mut self, newest: u32, to: Stamp) {
+        let (from, flags) = self.arena.stamp(newest);
+        // The copy needs no key, as it is reached from the newest version only, and no row if it is a deletion.
+        let row = if flags & DELETED == 0 { self.arena.row(newest).to_vec() } else { Vec::new() };
+        let copy = self.arena.allocate(&[], &row, from);
+        self.arena.set_flags(copy, flags);
         self.arena.set_older(copy, self.arena.older(newest));
         self.pin(copy, newest, to);
     }
 
     /// Gives a row another record, since the new row does not fit into the old one.
-    fn relocate(&mut self, newest: u32, hash: u64, row: &[u8], position: Position, keep: bool) -> u32 {
+    fn relocate(&mut self, newest: u32, hash: u64, row: &[u8], to: Stamp, keep: bool) -> u32 {
         let key = self.arena.key(newest).to_vec();
-        let record = self.arena.allocate(&key, row, position);
+        let record = self.arena.allocate(&key, row, to);
         self.index.replace(hash, newest, record);
         self.orders[table_of(&key)].replace(newest, record, &mut self.arena);
         if keep {
-            self.pin(newest, record, position);
+            self.pin(newest, record, to);
         } else {
             let older = self.arena.older(newest);
             self.arena.set_older(record, older);
@@ -164,20 +172,33 @@ impl MemoryStorage {
 
 /// The version of a row that is seen at a position, from the newest one.
 #[inline]
-fn version_at(arena: &Arena, newest: u32, at: Position) -> Option<u32> {
-    let mut record = newest;
-    if at != Position::LATEST {
-        while arena.position(record) > at {
-            record = arena.older(record);
-            if record == NONE {
-                return None;
-            }
+fn version_at(arena: &Arena, newest: u32, at: Stamp) -> Option<u32> {
+    let (mut record, (mut stamp, mut flags)) = (newest, arena.stamp(newest));
+    while stamp > at {
+        record = arena.older(record);
+        if record == NONE {
+            return None;
         }
+        (stamp, flags) = arena.stamp(record);
     }
-    (arena.flags(record) & DELETED == 0).then_some(record)
+    (flags & DELETED == 0).then_some(record)
 }
 
 impl Storage for MemoryStorage {
+    fn prefetch(&self, hashes: &[u64]) {
+        // Passes of short, independent steps, so that the processor waits for the memory of many keys at once. What the
+        // passes read goes through `black_box`, lest the compiler leave out reads whose values nobody needs.
+        for hashes in hashes.chunks(PREFETCH_KEYS_MAX) {
+            black_box(hashes.iter().fold(0, |sum, hash| sum ^ self.index.touch(*hash)));
+            let mut records = [NONE; PREFETCH_KEYS_MAX];
+            for (record, hash) in records.iter_mut().zip(hashes) {
+                *record = self.index.find(*hash, |_| true).unwrap_or(NONE);
+            }
+            let found = records.iter().filter(|record| **record != NONE);
+            black_box(found.fold(0, |sum, record| sum ^ self.arena.touch(*record)));
+        }
+    }
+
     #[inline]
     fn locate(&self, key: &[u8], hash: u64) -> Option<RecordId> {
         let newest = self.find(key, hash)?;
@@ -193,63 +214,67 @@ impl Storage for MemoryStorage {
     #[inline]
     fn get(&self, key: &[u8], hash: u64, at: Position) -> Option<&[u8]> {
         let newest = self.find(key, hash)?;
-        version_at(&self.arena, newest, at).map(|version| self.arena.row(version))
+        version_at(&self.arena, newest, Stamp::new(at)).map(|version| self.arena.row(version))
     }
 
     fn put(&mut self, key: &[u8], hash: u64, row: &[u8], position: Position) -> RecordId {
+        let to = Stamp::new(position);
         let Some(newest) = self.find(key, hash) else {
-            return RecordId(self.insert(key, hash, row, position));
+            return RecordId(self.insert(key, hash, row, to));
         };
-        if self.arena.flags(newest) & DELETED != 0 {
+        let (from, flags) = self.arena.stamp(newest);
+        if flags & DELETED != 0 {
             self.rows += 1;
             self.garbage -= 1;
         }
-        let keep = self.must_keep(newest, position);
+        let keep = self.must_keep(from, to);
         if !self.arena.row_fits(newest, row.len()) {
-            return RecordId(self.relocate(newest, hash, row, position, keep));
+            return RecordId(self.relocate(newest, hash, row, to, keep));
         }
         if keep {
-            self.keep_copy(newest, position);
+            self.keep_copy(newest, to);
         }
         self.arena.replace_row(newest, row);
-        self.arena.set_flags(newest, 0);
-        self.arena.set_position(newest, position);
+        self.arena.set_stamp(newest, to, 0);
         RecordId(newest)
     }
 
     #[inline]
     fn modify(&mut self, record: RecordId, position: Position) -> &mut [u8] {
-        let newest = record.0;
-        assert_eq!(self.arena.flags(newest), 0, "{record:?} is the newest version of a row");
-        if self.must_keep(newest, position) {
-            self.keep_copy(newest, position);
+        let (newest, to) = (record.0, Stamp::new(position));
+        let (from, flags) = self.arena.stamp(newest);
+        assert_eq!(flags, 0, "{record:?} is the newest version of a row");
+        if self.must_keep(from, to) {
+            self.keep_copy(newest, to);
         }
-        self.arena.set_position(newest, position);
+        self.arena.set_stamp(newest, to, 0);
         self.arena.row_mut(newest)
     }
 
     fn delete(&mut self, key: &[u8], hash: u64, position: Position) {
         let Some(newest) = self.find(key, hash) else { return };
-        let keep = self.must_keep(newest, position);
-        if self.arena.flags(newest) & DELETED != 0 {
+        let (from, flags) = self.arena.stamp(newest);
+        if flags & DELETED != 0 {
             return;
         }
+        let to = Stamp::new(position);
+        let keep = self.must_keep(from, to);
         self.rows -= 1;
         if keep {
-            self.keep_copy(newest, position);
+            self.keep_copy(newest, to);
         } else if self.arena.older(newest) == NONE {
             self.forget(newest, hash);
             return;
         }
         self.garbage += 1;
-        self.arena.set_flags(newest, DELETED);
-        self.arena.set_position(newest, position);
+        self.arena.set_stamp(newest, to, DELETED);
     }
 
     fn scan(&mut self, range: &KeyRange, at: Position, visit: &mut Visit<'_>) {
         if range.is_empty() || self.orders.is_empty() {
             return;
         }
+        let at = Stamp::new(at);
         let (first, last) = (table_of(&range.start), table_of(&range.end));
         for table in first..=last.min(self.orders.len() - 1) {
             let open_ended = (table > first, table < last);
@@ -264,11 +289,11 @@ impl Storage for MemoryStorage {
     }
 
     fn open_snapshot(&mut self, at: Position) {
-        self.snapshots.open(at);
+        self.snapshots.open(Stamp::new(at));
     }
 
     fn close_snapshot(&mut self, at: Position) {
-        self.snapshots.close(at);
+        self.snapshots.close(Stamp::new(at));
     }
 
     fn collect_garbage(&mut self, budget: usize) -> usize {
@@ -285,6 +310,7 @@ impl Storage for MemoryStorage {
     }
 
     fn digest(&self, at: Position, include: &dyn Fn(&[u8]) -> bool) -> Digest {
+        let at = Stamp::new(at);
         let mut digest = Digest::default();
         for newest in self.arena.records() {
             if self.arena.flags(newest) & SUPERSEDED != 0 {

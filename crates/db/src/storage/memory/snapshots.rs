@@ -7,22 +7,22 @@
 
 use std::collections::VecDeque;
 
-use crate::position::Position;
+use super::stamp::Stamp;
 
 /// A version that is kept for snapshots.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Pinned {
     /// The record of the version.
     pub(super) record: u32,
     /// The position that wrote it.
-    pub(super) from: Position,
+    pub(super) from: Stamp,
     /// The position that superseded it.
-    pub(super) to: Position,
+    pub(super) to: Stamp,
 }
 
 /// A position at which snapshots are open.
 struct OpenSnapshot {
-    at: Position,
+    at: Stamp,
     /// How many are open at this position, at least 1.
     holders: usize,
     /// Versions for which this is the newest snapshot that sees them.
@@ -40,7 +40,7 @@ pub(super) struct Snapshots {
 
 impl Snapshots {
     /// Opens a snapshot.
-    pub(super) fn open(&mut self, at: Position) {
+    pub(super) fn open(&mut self, at: Stamp) {
         match self.open.binary_search_by_key(&at, |snapshot| snapshot.at) {
             Ok(place) => self.open[place].holders += 1,
             Err(place) => self.open.insert(place, OpenSnapshot { at, holders: 1, pinned: Vec::new() }),
@@ -48,9 +48,9 @@ impl Snapshots {
     }
 
     /// Closes a snapshot.
-    pub(super) fn close(&mut self, at: Position) {
+    pub(super) fn close(&mut self, at: Stamp) {
         let Ok(place) = self.open.binary_search_by_key(&at, |snapshot| snapshot.at) else {
-            panic!("no snapshot is open at {at}");
+            panic!("no snapshot is open at {}", at.position());
         };
         self.open[place].holders -= 1;
         if self.open[place].holders == 0 {
@@ -63,7 +63,7 @@ impl Snapshots {
 
     /// The newest open snapshot that sees a version written at `from` and superseded at `to`.
     #[inline]
-    fn newest_between(&self, from: Position, to: Position) -> Option<usize> {
+    fn newest_between(&self, from: Stamp, to: Stamp) -> Option<usize> {
         // The usual cases first: no snapshot, or a version that is newer than all of them.
         if self.open.last().is_none_or(|newest| newest.at < from) {
             return None;
@@ -74,7 +74,7 @@ impl Snapshots {
 
     /// Whether a snapshot sees a version written at `from` and superseded at `to`.
     #[inline]
-    pub(super) fn see(&self, from: Position, to: Position) -> bool {
+    pub(super) fn see(&self, from: Stamp, to: Stamp) -> bool {
         self.newest_between(from, to).is_some()
     }
 

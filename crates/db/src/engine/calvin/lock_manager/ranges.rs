@@ -5,8 +5,9 @@
 //! the same. A range waits for every earlier live transaction that locks a key in it or a range that overlaps it, and a key
 //! waits for every earlier live range around it, unless both only read.
 //!
-//! Keys must be kept in order for this, which costs; so that is done only in tables in which ranges are used. The first
-//! range in a table waits for all live transactions, and from then on the table's keys are kept.
+//! Keys must be kept in order for this, which costs; so that is done only in tables in which ranges are used. From the
+//! first range in a table on the table's keys are kept. The transactions that are live then have locked keys that are not:
+//! that range, and every later one in the table, waits for all of them.
 //!
 //! Live ranges are found through *segments*: unions of ranges that overlap, which do not overlap each other. Nearly all
 //! ranges in use are equal or disjoint, so that a segment holds the waiters of one hot prefix.
@@ -40,6 +41,8 @@ struct Segment {
 pub(super) struct RangeLocks {
     /// Tables in which a range has been locked.
     ranged: FastSet<TableId>,
+    /// Transactions that were live when the first range in a table was locked, and still are: their keys are not in `keys`.
+    unkept: Vec<(TableId, Slot)>,
     /// Live locks of keys of those tables.
     keys: BTreeMap<Key, SmallVec<[(Slot, Mode); 2]>>,
     /// Live ranges, by the start of their segment.
@@ -63,7 +66,9 @@ impl RangeLocks {
         }
         let ranges_free = local_ranges(footprint, me).all(|entry| {
             let mode = Mode::of(entry.access);
+            let table = entry.range.start.table();
             self.is_ranged(&entry.range.start)
+                && self.unkept.iter().all(|(unkept, _)| Some(*unkept) != table)
                 && !self.keys_in(&entry.range).any(|(_, held)| held.conflicts(mode))
                 && !self.members_over(&entry.range).any(|member| member.mode.conflicts(mode))
         });
@@ -87,8 +92,10 @@ impl RangeLocks {
             let Some(table) = entry.range.start.table() else { continue };
             if self.ranged.insert(table) {
                 let live = self.live.iter().enumerate().filter(|(_, live)| **live);
-                before.extend(live.map(|(index, _)| Slot(index as u32)));
+                self.unkept.extend(live.map(|(index, _)| (table, Slot(index as u32))));
             }
+            let unkept = self.unkept.iter().filter(|(unkept, _)| *unkept == table);
+            before.extend(unkept.map(|(_, slot)| *slot));
             before.extend(
                 self.keys_in(&entry.range).filter(|(_, held)| held.conflicts(mode)).map(|(slot, _)| slot),
             );
@@ -132,6 +139,7 @@ impl RangeLocks {
         grant: &mut impl FnMut(Slot),
     ) {
         self.live[slot.index()] = false;
+        self.unkept.retain(|(_, unkept)| *unkept != slot);
         for dependent in self.dependents[slot.index()].drain(..) {
             grant(dependent);
         }
