@@ -65,6 +65,17 @@ pub enum ClientRequest {
     },
 }
 
+impl ClientRequest {
+    /// The identity that comes back in the reply; `None` for what has no reply.
+    pub fn id(&self) -> Option<RequestId> {
+        match self {
+            ClientRequest::Ordered(request) => Some(request.id),
+            ClientRequest::Scan { request, .. } | ClientRequest::Status { request, .. } => Some(*request),
+            ClientRequest::CloseSnapshot(_) => None,
+        }
+    }
+}
+
 /// A request that takes part in the global order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Request {

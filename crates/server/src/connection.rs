@@ -171,8 +171,7 @@ impl Snapshot {
             Owner::Partition(partition) => partition,
             Owner::Replicated | Owner::Split => PartitionId(0),
         };
-        let range = KeyRange { start: key.clone(), end: KeyRange::default().up_to(key).end };
-        let page = self.page(owner, &range, 1)?;
+        let page = self.page(owner, &KeyRange::one(key), 1)?;
         Ok(page.rows.into_iter().next().map(|(_, row)| row))
     }
 

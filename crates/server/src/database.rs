@@ -46,13 +46,15 @@ impl DatabaseBuilder {
     }
 
     /// Sets the number of partitions, each with a thread of its own; 1 by default.
-    pub fn partitions(&mut self, partitions: u16) -> &mut Self {
+    #[must_use]
+    pub fn partitions(mut self, partitions: u16) -> Self {
         self.options.partitions = partitions;
         self
     }
 
     /// Chooses the engine; `calvin` by default.
-    pub fn engine(&mut self, engine: EngineKind) -> &mut Self {
+    #[must_use]
+    pub fn engine(mut self, engine: EngineKind) -> Self {
         self.options.engine = engine;
         self
     }

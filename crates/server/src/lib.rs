@@ -5,10 +5,12 @@
 //! [`ordain_db`]; its front page tells the life of a transaction.
 //!
 //! - [`Database`]: a database in this process.
+//! - [`connect`]: a database that runs in other processes.
 //! - [`Connection`]: calls and snapshots, wherever the database runs.
 
 pub mod bench;
 pub mod caller;
+pub mod cluster_file;
 pub mod connection;
 mod cpu;
 pub mod database;
@@ -17,9 +19,15 @@ mod load;
 pub mod partition;
 pub mod port;
 pub mod process;
+pub mod remote;
 pub mod replies;
+pub mod server;
+pub mod start;
 pub mod transport;
+pub mod wire;
 
 pub use connection::{Connection, Handle, Snapshot};
 pub use database::{Database, DatabaseBuilder};
 pub use ordain_db as db;
+pub use ordain_db::error::Error;
+pub use remote::{RemoteCluster, connect};

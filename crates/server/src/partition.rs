@@ -81,16 +81,17 @@ impl Partition {
         let mut outbox = Outbox::default();
         let mut sends: Vec<Vec<Message>> = self.destinations.iter().map(|_| Vec::new()).collect();
         let mut more = false;
+        let mut now = self.now();
         let mut steps = 0_u32;
         loop {
-            let patience = if more { Some(Duration::ZERO) } else { self.prepare_to_sleep() };
+            let patience = if more { Some(Duration::ZERO) } else { self.prepare_to_sleep(now) };
             if !self.inbox.take(patience, &mut events) {
                 return Ok(());
             }
             if !events.is_empty() {
                 self.gauges.idle.store(false, Ordering::Relaxed);
             }
-            let now = self.now();
+            now = self.now();
             more = self
                 .node
                 .step(now, &mut events, &mut outbox)
@@ -107,11 +108,13 @@ impl Partition {
         self.started.elapsed().as_micros() as u64
     }
 
-    /// How long the thread may sleep; tells what others may know before.
-    fn prepare_to_sleep(&self) -> Option<Duration> {
+    /// How long the thread may sleep; tells what others may know before. A deadline that had passed when the node was last
+    /// stepped, at `stepped`, waits for an event and not for time.
+    fn prepare_to_sleep(&self, stepped: u64) -> Option<Duration> {
         self.tell_cpu_time();
         self.gauges.idle.store(self.node.is_idle(), Ordering::Relaxed);
-        self.node.deadline().map(|deadline| Duration::from_micros(deadline.saturating_sub(self.now()).max(1)))
+        let deadline = self.node.deadline().filter(|deadline| *deadline > stepped)?;
+        Some(Duration::from_micros(deadline.saturating_sub(self.now()).max(1)))
     }
 
     fn tell_cpu_time(&self) {

@@ -5,12 +5,13 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use ordain_db::message::Reply;
 
-/// Takes the replies to one client.
+/// Takes the replies to one or several clients.
 pub trait ReplySink: Send + Sync {
-    /// Takes some replies. Called by partition threads: it must return soon and not block.
+    /// Takes some replies. Called by partition threads: it must return soon and not block. A reply may come to a request
+    /// that has been answered before, and is to be ignored then.
     fn deliver(&self, replies: Vec<Reply>);
 
-    /// No more replies will come.
+    /// No more replies will come. May be told more than once.
     fn end(&self);
 }
 
@@ -37,19 +38,33 @@ impl Replies {
         sinks.values().for_each(|sink| sink.end());
     }
 
-    /// Delivers replies, those to one client together. What a client that has gone would have got is dropped: it can ask again.
-    pub fn deliver(&self, mut replies: Vec<Reply>) {
-        while let Some(first) = replies.first() {
-            let number = first.request.client.number;
-            let own = if replies.iter().all(|reply| reply.request.client.number == number) {
-                std::mem::take(&mut replies)
-            } else {
-                replies.extract_if(.., |reply| reply.request.client.number == number).collect()
-            };
+    /// Delivers replies, those to one sink together. What a client that has gone would have got is dropped: it can ask again.
+    pub fn deliver(&self, replies: Vec<Reply>) {
+        let Some(first) = replies.first() else { return };
+        let number = first.request.client.number;
+        if replies.iter().all(|reply| reply.request.client.number == number) {
             let sink = self.sinks.read().unwrap_or_else(PoisonError::into_inner).get(&number).cloned();
             if let Some(sink) = sink {
-                sink.deliver(own);
+                sink.deliver(replies);
+            }
+            return;
+        }
+        for (sink, replies) in self.by_sink(replies) {
+            sink.deliver(replies);
+        }
+    }
+
+    /// Sorts replies to several clients: clients of one connection share a sink.
+    fn by_sink(&self, replies: Vec<Reply>) -> Vec<(Arc<dyn ReplySink>, Vec<Reply>)> {
+        let sinks = self.sinks.read().unwrap_or_else(PoisonError::into_inner);
+        let mut groups: Vec<(Arc<dyn ReplySink>, Vec<Reply>)> = Vec::new();
+        for reply in replies {
+            let Some(sink) = sinks.get(&reply.request.client.number) else { continue };
+            match groups.iter_mut().find(|(other, _)| Arc::ptr_eq(other, sink)) {
+                Some((_, group)) => group.push(reply),
+                None => groups.push((Arc::clone(sink), vec![reply])),
             }
         }
+        groups
     }
 }

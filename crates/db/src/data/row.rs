@@ -26,12 +26,24 @@ pub(crate) struct LayoutColumn {
     pub(crate) offset: usize,
 }
 
+/// Where a column stands.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// `None` for columns of the key.
+    column_type: Option<ColumnType>,
+    null_mask: u8,
+    null_byte: u16,
+    offset: u16,
+}
+
 /// Where the columns of a table's rows stand.
 #[derive(Clone, Debug)]
 pub struct RowLayout {
     table: String,
     /// By table-wide column number; `None` for columns of the key.
     columns: Vec<Option<LayoutColumn>>,
+    /// What readers need of a column, by table-wide number, in few cache lines.
+    places: Vec<Place>,
     /// Bytes before the variable data.
     fixed_bytes: usize,
     /// Where the end offsets of the variable columns begin.
@@ -71,7 +83,17 @@ impl RowLayout {
                 offset += 4;
             }
         }
-        RowLayout { table: table.to_owned(), columns: laid_out, fixed_bytes: offset, ends_offset }
+        let places = laid_out.iter().map(|column| match column {
+            None => Place { column_type: None, null_mask: 0, null_byte: 0, offset: 0 },
+            Some(column) => Place {
+                column_type: Some(column.column_type),
+                null_mask: 1 << (column.ordinal % 8),
+                null_byte: (column.ordinal / 8) as u16,
+                offset: column.offset as u16,
+            },
+        });
+        let places = places.collect();
+        RowLayout { table: table.to_owned(), columns: laid_out, places, fixed_bytes: offset, ends_offset }
     }
 
     /// Bytes that every row has before the data of its variable columns.
@@ -177,15 +199,11 @@ impl RowLayout {
     /// When the value was not made by this layout or the row is shorter than the layout's fixed part.
     #[inline]
     pub fn replace(&self, row: &mut [u8], value: &FixedValue) {
-        let column = self.columns[usize::from(value.column)].as_ref().expect("made by this layout");
-        let width = column.column_type.fixed_width().expect("made by this layout");
-        row[column.offset..][..width].copy_from_slice(&value.bytes[..width]);
-        let bit = 1 << (column.ordinal % 8);
-        if value.null {
-            row[column.ordinal / 8] |= bit;
-        } else {
-            row[column.ordinal / 8] &= !bit;
-        }
+        let place = self.places[usize::from(value.column)];
+        let width = place.column_type.and_then(ColumnType::fixed_width).expect("made by this layout");
+        row[usize::from(place.offset)..][..width].copy_from_slice(&value.bytes[..width]);
+        let byte = &mut row[usize::from(place.null_byte)];
+        *byte = if value.null { *byte | place.null_mask } else { *byte & !place.null_mask };
     }
 
     /// Checks that bytes which came from outside are a row of this layout.
@@ -273,22 +291,44 @@ impl<'a> Row<'a> {
     /// The value of a column, by number or name.
     #[inline]
     pub fn value(&self, column: impl ColumnSelector) -> Result<Value<'a>, DataError> {
-        let column = self.layout.column(column.find(self.layout)?)?;
-        if self.bytes[column.ordinal / 8] & (1 << (column.ordinal % 8)) != 0 {
-            return Ok(Value::Null);
+        let number = column.find(self.layout)?;
+        let Some(Place { column_type: Some(column_type), .. }) = self.layout.places.get(number) else {
+            return self.layout.column(number).map(|_| Value::Null);
+        };
+        Ok(match column_type {
+            ColumnType::Bool => self.bool(number).map(Value::Bool),
+            ColumnType::Int32 => self.int32(number).map(Value::Int32),
+            ColumnType::Int64 => self.int64(number).map(Value::Int64),
+            ColumnType::Float64 => self.float64(number).map(Value::Float64),
+            ColumnType::Text => self.text(number).map(Value::Text),
+            ColumnType::Bytes => self.byte_string(number).map(Value::Bytes),
         }
-        Ok(match column.column_type {
-            ColumnType::Bool => Value::Bool(self.bytes[column.offset] != 0),
-            ColumnType::Int32 => Value::Int32(i32::from_le_bytes(self.fixed(column.offset))),
-            ColumnType::Int64 => Value::Int64(i64::from_le_bytes(self.fixed(column.offset))),
-            ColumnType::Float64 => {
-                Value::Float64(f64::from_bits(u64::from_le_bytes(self.fixed(column.offset))))
+        .or_else(|error| if self.has_null(number) { Ok(Value::Null) } else { Err(error) })?)
+    }
+
+    fn has_null(&self, number: usize) -> bool {
+        let place = self.layout.places[number];
+        self.bytes[usize::from(place.null_byte)] & place.null_mask != 0
+    }
+
+    /// Where a column of the wanted type stands, if it is not null.
+    #[inline]
+    fn place(&self, column: impl ColumnSelector, wanted: ColumnType) -> Result<usize, DataError> {
+        let number = column.find(self.layout)?;
+        match self.layout.places.get(number) {
+            Some(place)
+                if place.column_type == Some(wanted)
+                    && self.bytes[usize::from(place.null_byte)] & place.null_mask == 0 =>
+            {
+                Ok(usize::from(place.offset))
             }
-            ColumnType::Text => Value::Text(
-                std::str::from_utf8(self.variable(column)).map_err(|_| DataError::Malformed("row"))?,
-            ),
-            ColumnType::Bytes => Value::Bytes(self.variable(column)),
-        })
+            _ => Err(self.mismatch(number, wanted)),
+        }
+    }
+
+    /// The bytes of a text column, without the check that they are UTF-8: for comparing and searching.
+    pub fn text_bytes(&self, column: impl ColumnSelector) -> Result<&'a [u8], DataError> {
+        Ok(self.variable(self.place(column, ColumnType::Text)?))
     }
 
     #[inline]
@@ -300,21 +340,27 @@ impl<'a> Row<'a> {
         u32::from_le_bytes(self.fixed(column.offset)) as usize
     }
 
-    fn variable(&self, column: &LayoutColumn) -> &'a [u8] {
-        let start = if column.offset == self.layout.ends_offset {
+    /// The bytes of a variable column whose end stands at `offset`.
+    #[inline]
+    fn variable(&self, offset: usize) -> &'a [u8] {
+        let start = if offset == self.layout.ends_offset {
             self.layout.fixed_bytes
         } else {
-            u32::from_le_bytes(self.fixed(column.offset - 4)) as usize
+            u32::from_le_bytes(self.fixed(offset - 4)) as usize
         };
-        &self.bytes[start..self.end_of(column)]
+        &self.bytes[start..u32::from_le_bytes(self.fixed(offset)) as usize]
     }
 
-    fn mismatch<T>(&self, column: impl ColumnSelector, wanted: ColumnType) -> Result<T, DataError> {
-        let column = self.layout.column(column.find(self.layout)?)?;
-        if column.column_type == wanted {
-            return Err(DataError::Null(column.name.clone()));
+    /// Why a column has no value of the wanted type.
+    #[cold]
+    fn mismatch(&self, number: usize, wanted: ColumnType) -> DataError {
+        match self.layout.column(number) {
+            Err(error) => error,
+            Ok(column) if column.column_type == wanted => DataError::Null(column.name.clone()),
+            Ok(column) => {
+                DataError::Type { column: column.name.clone(), expected: column.column_type, given: wanted }
+            }
         }
-        Err(DataError::Type { column: column.name.clone(), expected: column.column_type, given: wanted })
     }
 
     /// Whether the column is null.
@@ -324,16 +370,15 @@ impl<'a> Row<'a> {
 }
 
 macro_rules! typed_readers {
-    ($($name:ident: $rust:ty = $variant:ident),* $(,)?) => {
+    ($($name:ident: $rust:ty = $variant:ident, |$row:ident, $offset:ident| $read:expr;)*) => {
         impl<'a> Row<'a> {
             $(
                 /// The value of a column of this type; a null or another type is an error.
                 #[inline]
-                pub fn $name(&self, column: impl ColumnSelector + Copy) -> Result<$rust, DataError> {
-                    match self.value(column)? {
-                        Value::$variant(value) => Ok(value),
-                        _ => self.mismatch(column, ColumnType::$variant),
-                    }
+                pub fn $name(&self, column: impl ColumnSelector) -> Result<$rust, DataError> {
+                    let $row = self;
+                    let $offset = self.place(column, ColumnType::$variant)?;
+                    $read
                 }
             )*
         }
@@ -341,10 +386,11 @@ macro_rules! typed_readers {
 }
 
 typed_readers! {
-    bool: bool = Bool,
-    int32: i32 = Int32,
-    int64: i64 = Int64,
-    float64: f64 = Float64,
+    bool: bool = Bool, |row, offset| Ok(row.bytes[offset] != 0);
+    int32: i32 = Int32, |row, offset| Ok(i32::from_le_bytes(row.fixed(offset)));
+    int64: i64 = Int64, |row, offset| Ok(i64::from_le_bytes(row.fixed(offset)));
+    float64: f64 = Float64, |row, offset| Ok(f64::from_bits(u64::from_le_bytes(row.fixed(offset))));
     text: &'a str = Text,
-    byte_string: &'a [u8] = Bytes,
+        |row, offset| std::str::from_utf8(row.variable(offset)).map_err(|_| DataError::Malformed("row"));
+    byte_string: &'a [u8] = Bytes, |row, offset| Ok(row.variable(offset));
 }

@@ -69,11 +69,6 @@ impl Participation {
             reports: footprint.reporter(origin) == me,
         }
     }
-
-    /// Whether the call concerns this partition alone: it needs no message but its report.
-    pub fn is_local(&self) -> bool {
-        self.active && self.send_reads_to.is_empty() && self.await_reads_from.is_empty()
-    }
 }
 
 /// What an engine works with: the node's parts, lent for one step.

@@ -30,11 +30,26 @@ const TOO_LARGE: u8 = 1;
 const HEADER_BYTES: usize = 18;
 
 /// Phases 2 and 3: sends the local part of a call's read set to the other active participants.
-pub fn serve(call: &Call, participation: Participation, context: &mut Context<'_>) {
+///
+/// Returns what an active participant must put with its [`Received`] itself: when its own part was too large to send, the
+/// transaction fails here as it does where the part was awaited.
+#[must_use]
+pub fn serve(call: &Call, participation: Participation, context: &mut Context<'_>) -> Served {
+    let mut served = Served::Complete;
     for partition in participation.send_reads_to.iter() {
         let message = &mut context.effects.reads[partition.index()];
-        encode(call.position, &call.footprint, context.me, context.storage, message);
+        served = encode(call.position, &call.footprint, context.me, context.storage, message);
     }
+    served
+}
+
+/// Whether local reads could be sent to those that wait for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Served {
+    /// All, or nobody waits for them.
+    Complete,
+    /// They are larger than [`READ_RESULTS_BYTES_MAX`]: every active participant fails the transaction.
+    TooLarge,
 }
 
 /// Appends this partition's read results for one transaction to a message.
@@ -44,7 +59,7 @@ fn encode(
     me: PartitionId,
     storage: &mut dyn Storage,
     out: &mut Vec<u8>,
-) {
+) -> Served {
     out.extend_from_slice(&position.epoch.0.to_le_bytes());
     out.extend_from_slice(&position.origin.0.to_le_bytes());
     out.extend_from_slice(&position.index.to_le_bytes());
@@ -54,12 +69,14 @@ fn encode(
     out.push(COMPLETE);
     encode_keys(footprint, me, storage, out);
     encode_ranges(footprint, me, storage, out, start);
-    if out.len() - start > READ_RESULTS_BYTES_MAX {
+    let too_large = out.len() - start > READ_RESULTS_BYTES_MAX;
+    if too_large {
         out.truncate(start);
         out.push(TOO_LARGE);
     }
     let length = (out.len() - start) as u32;
     out[length_at..start].copy_from_slice(&length.to_le_bytes());
+    if too_large { Served::TooLarge } else { Served::Complete }
 }
 
 fn encode_keys(footprint: &Footprint, me: PartitionId, storage: &dyn Storage, out: &mut Vec<u8>) {
@@ -117,12 +134,15 @@ fn serves_range(owner: Owner, sender: PartitionId) -> bool {
 ///
 /// To receive both parts is the same as to receive the whole.
 pub fn halves(message: &Bytes) -> Option<(Bytes, Bytes)> {
-    let mut at = 0;
-    while at < message.len().div_ceil(2) {
+    let (mut at, mut cut) = (0, 0);
+    while at < message.len() {
+        if cut == 0 || at <= message.len() / 2 {
+            cut = at;
+        }
         let length = message.get(at + HEADER_BYTES - 4..)?.first_chunk()?;
         at += HEADER_BYTES + u32::from_le_bytes(*length) as usize;
     }
-    (at < message.len()).then(|| (message.slice(..at), message.slice(at..)))
+    (cut > 0).then(|| (message.slice(..cut), message.slice(cut..)))
 }
 
 /// Read results that have come, by transaction. They may come before the transaction itself (trap 3).
@@ -178,6 +198,13 @@ impl Inbox {
         Ok(())
     }
 
+    /// Notes how a participant's own reads were served.
+    pub fn note(&mut self, me: PartitionId, position: Position, served: Served) {
+        if served == Served::TooLarge {
+            self.received.entry(position).or_default().note(me, served);
+        }
+    }
+
     /// Whether the results of all of `awaited` have come.
     pub fn is_complete(&self, position: Position, awaited: PartitionSet) -> bool {
         if awaited.is_empty() {
@@ -231,6 +258,25 @@ pub(crate) enum Unusable {
 }
 
 impl Received {
+    /// What there is for a participant that awaits nothing.
+    pub fn of_own(me: PartitionId, served: Served) -> Received {
+        let mut received = Received::default();
+        received.note(me, served);
+        received
+    }
+
+    fn note(&mut self, me: PartitionId, served: Served) {
+        if served == Served::TooLarge {
+            self.from.insert(me);
+            self.results.push((me, Bytes::from_static(&[TOO_LARGE])));
+        }
+    }
+
+    /// Whether nothing was received, as nothing was awaited.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.results.is_empty()
+    }
+
     pub(crate) fn bytes(&self, part: usize, range: &Range<usize>) -> &[u8] {
         &self.results[part].1[range.clone()]
     }

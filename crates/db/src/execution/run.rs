@@ -85,9 +85,12 @@ impl Executor {
             self.keys.push(KeyState { local, written: false });
         }
         self.remote_keys.clear();
-        self.remote_keys.resize(footprint.keys().len(), None);
         self.remote_ranges.iter_mut().for_each(Vec::clear);
         self.remote_ranges.resize_with(footprint.ranges().len(), Vec::new);
+        if received.is_empty() {
+            return Ok(());
+        }
+        self.remote_keys.resize(footprint.keys().len(), None);
         received.index(footprint, &mut self.remote_keys, &mut self.remote_ranges).map_err(|unusable| {
             match unusable {
                 Unusable::TooLarge => Stop::Invalid(format!(
@@ -130,7 +133,7 @@ impl Executor {
                         self.keys[*index].local = Some(record);
                     }
                 }
-                Operation::Replace(value) => {
+                Operation::Replace { .. } => {
                     let known = match target {
                         Target::Entry(index) => self.keys[*index].local,
                         Target::InRange { .. } => None,
@@ -138,7 +141,10 @@ impl Executor {
                     let record = known.or_else(|| context.storage.locate(key, hash));
                     let record = record.expect("a replaced row was found to exist when it was replaced");
                     if let Ok(table) = schema.table_of(key) {
-                        table.layout().replace(context.storage.modify(record, call.position), value);
+                        let row = context.storage.modify(record, call.position);
+                        for value in self.writes.values(operation) {
+                            table.layout().replace(row, value);
+                        }
                     }
                 }
                 Operation::Delete => {
@@ -201,7 +207,7 @@ impl Run<'_> {
         if let Some(record) = self.keys[index].local {
             return Some(self.storage.row(record));
         }
-        self.remote_keys[index].as_ref().map(|row| self.received.bytes(row.part, &row.bytes))
+        self.remote_keys.get(index)?.as_ref().map(|row| self.received.bytes(row.part, &row.bytes))
     }
 
     /// The row of a key in a declared range before the transaction's own writes.
@@ -305,7 +311,7 @@ impl Access for Run<'_> {
         let exists = match self.find(key) {
             Some(index) if self.footprint.keys()[index].access.read && !self.keys[index].written => {
                 self.next_key = index;
-                self.keys[index].local.is_some() || self.remote_keys[index].is_some()
+                self.base(index).is_some()
             }
             _ => self.get(key)?.is_some(),
         };

@@ -17,8 +17,15 @@ pub(crate) enum Target {
 /// What an operation does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operation {
-    Put { start: usize, length: usize },
-    Replace(FixedValue),
+    Put {
+        start: usize,
+        length: usize,
+    },
+    /// Of some columns; the values stand in the buffer.
+    Replace {
+        first: usize,
+        count: usize,
+    },
     Delete,
 }
 
@@ -27,6 +34,7 @@ pub(crate) enum Operation {
 pub(crate) struct WriteBuffer {
     operations: Vec<(Target, Operation)>,
     bytes: Vec<u8>,
+    values: Vec<FixedValue>,
     /// The state of a row with its writes applied, for the last read of a written key.
     overlay: Vec<u8>,
 }
@@ -35,6 +43,7 @@ impl WriteBuffer {
     pub(crate) fn clear(&mut self) {
         self.operations.clear();
         self.bytes.clear();
+        self.values.clear();
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -70,11 +79,21 @@ impl WriteBuffer {
 
     #[inline]
     pub(crate) fn replace(&mut self, target: Target, values: &[FixedValue]) {
-        self.operations.extend(values.iter().map(|value| (target, Operation::Replace(*value))));
+        let first = self.values.len();
+        self.values.extend_from_slice(values);
+        self.operations.push((target, Operation::Replace { first, count: values.len() }));
     }
 
     pub(crate) fn delete(&mut self, target: Target) {
         self.operations.push((target, Operation::Delete));
+    }
+
+    /// The values of a replacement; none for other operations.
+    pub(crate) fn values(&self, operation: &Operation) -> &[FixedValue] {
+        match operation {
+            Operation::Replace { first, count } => &self.values[*first..first + count],
+            Operation::Put { .. } | Operation::Delete => &[],
+        }
     }
 
     /// The key of a target.
@@ -112,7 +131,10 @@ impl WriteBuffer {
                     overlay.extend_from_slice(self.bytes(*start, *length));
                     exists = true;
                 }
-                Operation::Replace(value) => schema.table_of(key)?.layout().replace(&mut overlay, value),
+                Operation::Replace { .. } => {
+                    let layout = schema.table_of(key)?.layout();
+                    self.values(operation).iter().for_each(|value| layout.replace(&mut overlay, value));
+                }
                 Operation::Delete => exists = false,
             }
         }

@@ -24,7 +24,7 @@ use crate::limits::{
 use crate::message::{ClientRequest, Delivered, Message, Page, Reply, Report, Request, RequestId, Work};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::Catalog;
-use crate::sequencer::{Merger, Sequencer};
+use crate::sequencer::{Merger, Progress, Sequencer};
 use crate::storage::{Statistics, Storage};
 
 pub use any::{AnyNode, node};
@@ -168,7 +168,18 @@ impl<E: Engine> Node<E> {
         self.open_snapshots();
         self.flush(outbox);
         self.storage.collect_garbage(STEP_TRANSACTIONS_MAX);
-        Ok(!self.ready.is_empty() && self.engine.live() < TRANSACTIONS_LIVE_MAX)
+        let executes = !self.ready.is_empty() && self.engine.live() < TRANSACTIONS_LIVE_MAX;
+        // Execution may have made room for an epoch, and a restart may have brought work for one.
+        Ok(executes || self.sequencer.close_due(now, self.progress()))
+    }
+
+    /// What decides whether an epoch may close.
+    fn progress(&self) -> Progress {
+        Progress {
+            delivered: self.merger.delivered(),
+            busy: self.ready.len() >= STEP_TRANSACTIONS_MAX,
+            full: self.ready.len() >= SEQUENCER_WAITING_MAX,
+        }
     }
 
     /// When the node next wants to be stepped although nothing has happened, in microseconds.
@@ -287,12 +298,7 @@ impl<E: Engine> Node<E> {
         let mut closed_any = false;
         loop {
             while self.merger.deliver_next(&mut self.ready) {}
-            let progress = crate::sequencer::Progress {
-                delivered: self.merger.delivered(),
-                busy: self.ready.len() >= STEP_TRANSACTIONS_MAX,
-                full: self.ready.len() >= SEQUENCER_WAITING_MAX,
-            };
-            if !self.sequencer.close_due(now, progress) {
+            if !self.sequencer.close_due(now, self.progress()) {
                 return closed_any;
             }
             closed_any = true;

@@ -64,6 +64,8 @@ pub struct Footprint {
     bytes: Vec<u8>,
     keys: Vec<KeyEntry>,
     ranges: Vec<RangeEntry>,
+    /// A bit per class of hashes that a key has: most keys that are not here are seen not to be without a search.
+    classes: [u64; 4],
     /// Partitions that hold at least one element.
     participants: PartitionSet,
     /// Partitions that hold at least one element of the read set that others do not hold themselves.
@@ -94,6 +96,7 @@ impl Footprint {
         self.bytes.clear();
         self.keys.clear();
         self.ranges.clear();
+        self.classes = [0; 4];
         self.participants = PartitionSet::EMPTY;
         self.readers = PartitionSet::EMPTY;
         self.writers = PartitionSet::EMPTY;
@@ -147,8 +150,16 @@ impl Footprint {
             return Ok(hint);
         }
         let hash = key_hash(key);
+        if !self.has_class(hash) {
+            return Err(hash);
+        }
         let found = self.keys.iter().position(|entry| entry.hash == hash && self.key(entry) == key);
         found.ok_or(hash)
+    }
+
+    #[inline]
+    fn has_class(&self, hash: u64) -> bool {
+        self.classes[(hash % 256 / 64) as usize] & (1 << (hash % 64)) != 0
     }
 
     /// Finds a range that contains the key and allows the access.
@@ -253,13 +264,11 @@ pub struct Declaration<'a> {
     schema: &'a Schema,
     partitions: u16,
     footprint: &'a mut Footprint,
-    /// A bit per hash class of the keys so far: most new keys are seen to be new without a search.
-    seen: [u64; 4],
 }
 
 impl<'a> Declaration<'a> {
     pub(crate) fn new(schema: &'a Schema, partitions: u16, footprint: &'a mut Footprint) -> Declaration<'a> {
-        Declaration { schema, partitions, footprint, seen: [0; 4] }
+        Declaration { schema, partitions, footprint }
     }
 
     /// The key may be read.
@@ -310,10 +319,8 @@ impl<'a> Declaration<'a> {
     #[inline]
     fn merge_last(&mut self) {
         let last = self.footprint.keys[self.footprint.keys.len() - 1];
-        let class = (last.hash % 256) as usize;
-        let bit = 1_u64 << (class % 64);
-        if self.seen[class / 64] & bit == 0 {
-            self.seen[class / 64] |= bit;
+        if !self.footprint.has_class(last.hash) {
+            self.footprint.classes[(last.hash % 256 / 64) as usize] |= 1 << (last.hash % 64);
             return;
         }
         let footprint = &*self.footprint;

@@ -71,21 +71,19 @@ impl Sessions {
     /// Decides on a request that came in at `entry`. `acknowledged`: the client has the answers to all lower numbers.
     pub fn admit(&mut self, id: RequestId, acknowledged: u64, entry: PartitionId) -> Admission {
         self.clock += 1;
-        if !self.sessions.contains_key(&id.client)
-            && let Err(error) = self.make_room()
-        {
-            return Admission::Refuse(error);
+        if !self.sessions.contains_key(&id.client) {
+            if let Err(error) = self.make_room() {
+                return Admission::Refuse(error);
+            }
+            let session =
+                Session { first: acknowledged, window: VecDeque::new(), entry, in_flight: 0, used_at: 0 };
+            self.sessions.insert(id.client, session);
         }
-        let clock = self.clock;
-        let session = self.sessions.entry(id.client).or_insert_with(|| Session {
-            first: acknowledged,
-            window: VecDeque::new(),
-            entry,
-            in_flight: 0,
-            used_at: clock,
-        });
+        let Some(session) = self.sessions.get_mut(&id.client) else {
+            unreachable!("the session was there or was inserted")
+        };
         session.entry = entry;
-        session.used_at = clock;
+        session.used_at = self.clock;
         session.acknowledge(acknowledged);
         session.admit(id.sequence)
     }

@@ -20,25 +20,16 @@ pub fn measure(workload: &dyn Workload, seed: u64, time: Duration) -> Result<f64
     let mut store = PlainStore::load(workload).map_err(wrong)?;
     let mut generator = workload.generator(seed, 0, Part::WHOLE).map_err(wrong)?;
     let catalog = workload.catalog();
-    let mut best = 0.0_f64;
-    for grouped in [false, true] {
-        let mut spent = Duration::ZERO;
-        let mut done = 0_usize;
-        while spent < time / 2 {
-            let calls: Vec<Call> = (0..CALLS).map(|_| generator.next()).collect();
-            let begun = thread_cpu_nanoseconds();
-            if grouped {
-                store.run_all(catalog, &calls, |_, _| {});
-            } else {
-                for call in &calls {
-                    // Aborts are part of the logic; nothing else can fail here.
-                    let _ = store.run(catalog, call);
-                }
-            }
-            spent += Duration::from_nanos(thread_cpu_nanoseconds() - begun);
-            done += calls.len();
+    let (mut spent, mut done) = (Duration::ZERO, 0_usize);
+    while spent < time {
+        let calls: Vec<Call> = (0..CALLS).map(|_| generator.next()).collect();
+        let begun = thread_cpu_nanoseconds();
+        for call in &calls {
+            // Aborts are part of the logic; nothing else can fail here.
+            let _ = store.run(catalog, call);
         }
-        best = best.max(done as f64 / spent.as_secs_f64());
+        spent += Duration::from_nanos(thread_cpu_nanoseconds() - begun);
+        done += calls.len();
     }
-    Ok(best)
+    Ok(done as f64 / spent.as_secs_f64())
 }

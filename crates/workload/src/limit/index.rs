@@ -1,134 +1,177 @@
-//! Finds records by the hash of their keys: open addressing with 8-byte slots.
+//! Finds records by the hash of their keys: open addressing with buckets of one cache line.
 //!
-//! Eight slots make a bucket, one cache line. Keys that differ only in the last three bits share their home bucket, each in
-//! a slot of its own: the lines of an order are inserted into two cache lines and not into ten. Probing goes from bucket
-//! to bucket and keeps the place within it.
+//! A bucket has eight entries, searched together. Keys that differ only in the last three bits have the same home bucket:
+//! the lines of an order are inserted into two or three cache lines and not into ten. A full bucket overflows into the next.
 
 use super::records::RecordNumber;
 
-/// Slots of a bucket.
-const BUCKET_SLOTS: usize = 8;
+/// Entries of a bucket.
+const ENTRIES: usize = 8;
 
-/// Slots of an empty index, as a power of two.
-const SLOT_BITS_MIN: u32 = 10;
+/// Buckets of an empty index, as a power of two.
+const BUCKET_BITS_MIN: u32 = 7;
 
-/// What tells keys apart in the index, in 32 bits: the hash of all but the last three bits of the key, whose upper
-/// bits choose the home bucket, and below it three bits for the place within a bucket.
+/// The record of an entry that was removed from a full bucket: keys may have gone past it.
+const REMOVED: u32 = u32::MAX;
+
+/// What tells keys apart in the index: a hash of the key, whose upper bits choose the home bucket and do not depend on the
+/// key's last three bits.
 #[inline]
 pub(super) fn tag(key: &[u8]) -> u32 {
     let (last, start) = key.split_last().unwrap_or((&0, &[]));
     let group = ordain_db::hash::key_hash(start) ^ u64::from(last >> 3);
-    let hash = (group.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32;
-    // Places are changed by the hash: keys that all end alike must not crowd one place.
-    hash ^ u32::from(last & 7)
+    (group.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32 ^ u32::from(last & 7)
+}
+
+/// Eight entries. An entry is free when its record is 0.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Bucket {
+    tags: [u32; ENTRIES],
+    records: [u32; ENTRIES],
+}
+
+const _: () = assert!(size_of::<Bucket>() == 64, "a bucket is one cache line");
+
+impl Bucket {
+    /// A bit for each entry that has the value; without branches.
+    #[inline]
+    fn matches(values: &[u32; ENTRIES], value: u32) -> u32 {
+        values.iter().enumerate().fold(0, |mask, (entry, found)| mask | u32::from(*found == value) << entry)
+    }
+}
+
+/// Which entry of which bucket.
+#[derive(Clone, Copy)]
+pub(super) struct Slot {
+    bucket: usize,
+    entry: usize,
 }
 
 /// The index.
 pub(super) struct Index {
-    /// `tag << 32 | record`, or 0. A power of two of them.
-    slots: Vec<u64>,
-    slot_bits: u32,
-    /// `2 * rows <= slots.len()`.
+    /// A power of two of them.
+    buckets: Vec<Bucket>,
+    bucket_bits: u32,
+    /// `2 * used <= ENTRIES * buckets.len()`: entries that are not free.
+    used: usize,
     rows: usize,
 }
 
 impl Default for Index {
     fn default() -> Index {
-        Index { slots: vec![0; 1 << SLOT_BITS_MIN], slot_bits: SLOT_BITS_MIN, rows: 0 }
+        Index::with_bits(BUCKET_BITS_MIN)
     }
 }
 
 impl Index {
-    /// Number of entries.
+    fn with_bits(bucket_bits: u32) -> Index {
+        assert!(bucket_bits <= 29, "a plain store holds at most 2^31 rows");
+        Index { buckets: vec![Bucket::default(); 1 << bucket_bits], bucket_bits, used: 0, rows: 0 }
+    }
+
+    /// Number of rows.
     pub(super) fn len(&self) -> usize {
         self.rows
     }
 
-    /// Where probing for a tag starts.
     #[inline]
     fn home(&self, tag: u32) -> usize {
-        let bucket = tag >> (32 - self.slot_bits);
-        (bucket & !7 | tag & 7) as usize
+        (tag >> (32 - self.bucket_bits)) as usize
     }
 
     #[inline]
-    fn next(&self, slot: usize) -> usize {
-        (slot + BUCKET_SLOTS) & (self.slots.len() - 1)
+    fn next(&self, bucket: usize) -> usize {
+        (bucket + 1) & (self.buckets.len() - 1)
     }
 
-    /// The slot and record that have the tag and pass the test.
+    /// The entry and record that have the tag and pass the test.
     #[inline]
-    pub(super) fn find(&self, tag: u32, is: impl Fn(RecordNumber) -> bool) -> Option<(usize, RecordNumber)> {
-        let mut slot = self.home(tag);
+    pub(super) fn find(&self, tag: u32, is: impl Fn(RecordNumber) -> bool) -> Option<(Slot, RecordNumber)> {
+        let mut number = self.home(tag);
         loop {
-            let entry = self.slots[slot];
-            if entry == 0 {
+            let bucket = &self.buckets[number];
+            let mut matches = Bucket::matches(&bucket.tags, tag);
+            while matches != 0 {
+                let entry = matches.trailing_zeros() as usize;
+                let record = bucket.records[entry];
+                if record != 0 && record != REMOVED && is(RecordNumber(record)) {
+                    return Some((Slot { bucket: number, entry }, RecordNumber(record)));
+                }
+                matches &= matches - 1;
+            }
+            if Bucket::matches(&bucket.records, 0) != 0 {
                 return None;
             }
-            let record = RecordNumber(entry as u32);
-            if (entry >> 32) as u32 == tag && is(record) {
-                return Some((slot, record));
-            }
-            slot = self.next(slot);
+            number = self.next(number);
         }
     }
 
-    /// The first record with the tag, if any: most likely that of its key.
+    /// The record with the tag in its home bucket, most likely that of its key; or any number.
     #[inline]
-    pub(super) fn probable(&self, tag: u32) -> Option<RecordNumber> {
-        self.find(tag, |_| true).map(|(_, record)| record)
+    pub(super) fn probable(&self, tag: u32) -> RecordNumber {
+        let bucket = &self.buckets[self.home(tag)];
+        let entry = Bucket::matches(&bucket.tags, tag).trailing_zeros() as usize;
+        RecordNumber(bucket.records[entry % ENTRIES])
     }
 
-    /// Reads what a search for the tag reads first.
+    /// Reads a little of the home bucket of the tag.
     #[inline]
-    pub(super) fn touch(&self, tag: u32) -> u64 {
-        self.slots[self.home(tag)]
+    pub(super) fn touch(&self, tag: u32) -> u32 {
+        self.buckets[self.home(tag)].tags[0]
     }
 
     /// Adds a record that is not there yet.
     pub(super) fn insert(&mut self, tag: u32, record: RecordNumber) {
-        self.rows += 1;
-        if self.rows * 2 > self.slots.len() {
-            self.slot_bits += 1;
-            assert!(self.slot_bits <= 32, "a plain store holds at most 2^31 rows");
-            let old = std::mem::replace(&mut self.slots, vec![0; 1 << self.slot_bits]);
-            old.into_iter().filter(|entry| *entry != 0).for_each(|entry| self.place(entry));
+        if (self.used + 1) * 2 > ENTRIES * self.buckets.len() {
+            self.rebuild();
         }
-        self.place(u64::from(tag) << 32 | u64::from(record.0));
+        self.place(tag, record.0);
     }
 
-    fn place(&mut self, entry: u64) {
-        let mut slot = self.home((entry >> 32) as u32);
-        while self.slots[slot] != 0 {
-            slot = self.next(slot);
+    /// Makes room, and drops the marks of removed entries.
+    #[cold]
+    fn rebuild(&mut self) {
+        let grow = self.rows * 4 > ENTRIES * self.buckets.len();
+        let old = std::mem::replace(self, Index::with_bits(self.bucket_bits + u32::from(grow)));
+        for bucket in old.buckets {
+            for (tag, record) in bucket.tags.into_iter().zip(bucket.records) {
+                if record != 0 && record != REMOVED {
+                    self.place(tag, record);
+                }
+            }
         }
-        self.slots[slot] = entry;
     }
 
-    /// Points a slot to another record of the same key.
-    pub(super) fn replace(&mut self, slot: usize, record: RecordNumber) {
-        self.slots[slot] = self.slots[slot] >> 32 << 32 | u64::from(record.0);
-    }
-
-    /// Empties a slot and closes the gap, so that no later entry is cut off from its home.
-    pub(super) fn remove(&mut self, slot: usize) {
-        self.rows -= 1;
-        let mask = self.slots.len() - 1;
-        let (mut gap, mut next) = (slot, slot);
-        self.slots[gap] = 0;
+    fn place(&mut self, tag: u32, record: u32) {
+        let mut number = self.home(tag);
         loop {
-            next = self.next(next);
-            let entry = self.slots[next];
-            if entry == 0 {
+            let free = Bucket::matches(&self.buckets[number].records, 0);
+            if free != 0 {
+                let entry = free.trailing_zeros() as usize;
+                self.buckets[number].tags[entry] = tag;
+                self.buckets[number].records[entry] = record;
+                self.used += 1;
+                self.rows += 1;
                 return;
             }
-            let from_home = next.wrapping_sub(self.home((entry >> 32) as u32)) & mask;
-            if from_home >= next.wrapping_sub(gap) & mask {
-                self.slots[gap] = entry;
-                self.slots[next] = 0;
-                gap = next;
-            }
+            number = self.next(number);
         }
+    }
+
+    /// Points an entry to another record of the same key.
+    pub(super) fn replace(&mut self, slot: Slot, record: RecordNumber) {
+        self.buckets[slot.bucket].records[slot.entry] = record.0;
+    }
+
+    /// Removes an entry.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        let bucket = &mut self.buckets[slot.bucket];
+        let full = Bucket::matches(&bucket.records, 0) == 0;
+        bucket.records[slot.entry] = if full { REMOVED } else { 0 };
+        bucket.tags[slot.entry] = 0;
+        self.used -= usize::from(!full);
+        self.rows -= 1;
     }
 }
 
@@ -136,7 +179,7 @@ impl Index {
 mod tests {
     use super::*;
 
-    /// Keys of every shape spread over the slots: as many first probes hit as with a random hash.
+    /// Keys of every shape spread over the buckets: nearly all are found in their home bucket.
     #[test]
     fn homes_are_spread() {
         let shapes: [fn(u32) -> Vec<u8>; 4] = [
@@ -150,19 +193,34 @@ mod tests {
             for number in 0..100_000 {
                 index.insert(tag(&shape(number)), RecordNumber(number + 1));
             }
-            let mut direct = 0;
+            let mut at_home = 0;
             for number in 0..100_000 {
-                let (slot, _) = index.find(tag(&shape(number)), |record| record.0 == number + 1).unwrap();
-                direct += u32::from(slot == index.home(tag(&shape(number))));
+                let tag = tag(&shape(number));
+                let (slot, _) = index.find(tag, |record| record.0 == number + 1).unwrap();
+                at_home += u32::from(slot.bucket == index.home(tag));
             }
-            assert!(direct > 75_000, "{direct}");
+            assert!(at_home > 85_000, "{at_home}");
         }
     }
 
     #[test]
     fn neighbours_share_a_bucket() {
         let index = Index::default();
-        let bucket = |key: [u8; 2]| index.home(tag(&key)) / BUCKET_SLOTS;
-        assert!((8..16).all(|last| bucket([1, last]) == bucket([1, 8])));
+        assert!((8..16).all(|last| index.home(tag(&[1, last])) == index.home(tag(&[1, 8]))));
+    }
+
+    /// Inserting and removing for ever does not fill the index.
+    #[test]
+    fn removed_entries_do_not_add_up() {
+        let mut index = Index::default();
+        for number in 1..100_000_u32 {
+            index.insert(tag(&number.to_be_bytes()), RecordNumber(number));
+            if number > 500 {
+                let old = tag(&(number - 500).to_be_bytes());
+                let (slot, _) = index.find(old, |record| record.0 == number - 500).unwrap();
+                index.remove(slot);
+            }
+        }
+        assert_eq!((index.len(), index.buckets.len()), (500, 256));
     }
 }

@@ -22,7 +22,7 @@ use ordain_db::procedure::transaction::{Access, Found};
 use ordain_db::procedure::{Catalog, Declared, Footprint, Stop, Transaction};
 
 use crate::{Call, Part, SnapshotReader, Workload};
-use index::{Index, tag};
+use index::{Index, Slot, tag};
 use records::{RecordNumber, Records};
 
 /// A plain store. See the [module](self).
@@ -39,6 +39,8 @@ pub struct PlainStore {
 #[derive(Default)]
 struct Buffers {
     footprint: Footprint,
+    /// Tags, and then records, of the keys of the footprint.
+    found: Vec<u32>,
     scratch: Vec<u8>,
     output: Vec<u8>,
 }
@@ -67,29 +69,26 @@ impl PlainStore {
     /// Runs a call; returns its encoded result.
     pub fn run(&mut self, catalog: &Catalog, call: &Call) -> Result<&[u8], Stop> {
         let Catalog { schema, procedures } = catalog;
-        let Buffers { mut footprint, mut scratch, mut output } = std::mem::take(&mut self.buffers);
+        let Buffers { mut footprint, mut found, mut scratch, mut output } = std::mem::take(&mut self.buffers);
         let declared = procedures.declare(call.procedure, &call.arguments, schema, 1, &mut footprint);
         if declared == Ok(Declared::Complete) {
-            self.touch(&footprint);
+            self.touch(&footprint, &mut found);
         }
         output.clear();
         let mut transaction = Transaction::new(schema, self, &mut scratch);
         let result = procedures.run(call.procedure, &call.arguments, &mut transaction, &mut output);
-        self.buffers = Buffers { footprint, scratch, output };
+        self.buffers = Buffers { footprint, found, scratch, output };
         result.map(|()| self.buffers.output.as_slice())
     }
 
     /// Reads a little of each key's place in the index, and then of each record: accesses that do not depend on each other
-    /// and so overlap, as those of a procedure do not.
-    fn touch(&self, footprint: &Footprint) {
-        let keys = || footprint.keys().iter().map(|entry| tag(footprint.key(entry)));
-        let mut seen = keys().fold(0, |seen, tag| seen ^ self.index.touch(tag));
-        for tag in keys() {
-            if let Some(record) = self.index.probable(tag) {
-                seen ^= self.records.touch(record);
-            }
-        }
-        black_box(seen);
+    /// and so overlap, as those of a procedure do not. Each loop is short, so that the processor sees all of its accesses.
+    fn touch(&self, footprint: &Footprint, found: &mut Vec<u32>) {
+        found.clear();
+        found.extend(footprint.keys().iter().map(|entry| tag(footprint.key(entry))));
+        black_box(found.iter().fold(0, |seen, tag| seen ^ self.index.touch(*tag)));
+        found.iter_mut().for_each(|tag| *tag = self.index.probable(*tag).0);
+        black_box(found.iter().fold(0, |seen, record| seen ^ self.records.touch(RecordNumber(*record))));
     }
 
     /// Number of rows.
@@ -129,9 +128,9 @@ impl PlainStore {
         self.forget_order(key);
     }
 
-    /// The slot and record of a key.
+    /// The index entry and record of a key.
     #[inline]
-    fn find(&self, key: &[u8]) -> Option<(usize, RecordNumber)> {
+    fn find(&self, key: &[u8]) -> Option<(Slot, RecordNumber)> {
         self.index.find(tag(key), |record| self.records.key(record) == key)
     }
 

@@ -115,11 +115,11 @@ impl Records {
         self.set_header(record, Header { dead: true, ..self.header(record) });
     }
 
-    /// Reads a byte of each of the first cache lines of a record, or of what follows a short one.
+    /// Reads a byte of each of the first cache lines of a record, or of what follows a short one. Takes any number.
     #[inline]
-    pub(super) fn touch(&self, record: RecordNumber) -> u64 {
+    pub(super) fn touch(&self, record: RecordNumber) -> u8 {
         let offsets = (0..TOUCHED_BYTES).step_by(CACHE_LINE_BYTES);
-        offsets.fold(0, |seen, offset| seen ^ u64::from(*self.0.get(record.start() + offset).unwrap_or(&0)))
+        offsets.fold(0, |seen, offset| seen ^ self.0.get(record.start() + offset).unwrap_or(&0))
     }
 
     /// All records that are not deleted, as they stand in memory.

@@ -97,7 +97,10 @@ impl Calvin {
                 // What was prefetched at delivery has left the cache meanwhile.
                 live.call.prefetch(&mut self.hashes, context);
             }
-            remote_reads::serve(&live.call, live.participation, context);
+            let served = remote_reads::serve(&live.call, live.participation, context);
+            if live.participation.active {
+                self.inbox.note(context.me, live.call.position, served);
+            }
             live.phase = Phase::Collecting;
             self.finish_if_complete(slot, context);
         }
@@ -141,9 +144,10 @@ impl Engine for Calvin {
     fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
         let participation = Participation::of(&call.footprint, call.position.origin, context.me);
         if participation.await_reads_from.is_empty() && self.locks.is_free(&call.footprint, context.me) {
-            remote_reads::serve(&call, participation, context);
+            let served = remote_reads::serve(&call, participation, context);
             if participation.active {
-                self.execute(&call, participation, &Received::default(), context);
+                let received = Received::of_own(context.me, served);
+                self.execute(&call, participation, &received, context);
             }
             context.effects.footprints.push(call.footprint);
         } else {

@@ -53,8 +53,9 @@ impl Serial {
     /// Phases 1 to 3: the transaction becomes the current one, or is done if this partition is passive.
     fn begin(&mut self, call: Call, context: &mut Context<'_>) {
         let participation = Participation::of(&call.footprint, call.position.origin, context.me);
-        remote_reads::serve(&call, participation, context);
+        let served = remote_reads::serve(&call, participation, context);
         if participation.active {
+            self.inbox.note(context.me, call.position, served);
             self.current = Some((call, participation));
         } else {
             context.effects.footprints.push(call.footprint);

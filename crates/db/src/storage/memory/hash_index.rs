@@ -20,7 +20,7 @@ const LOAD_MAX_QUARTERS: usize = 3;
 /// From hashes to records.
 pub(super) struct HashIndex {
     /// By the low bits of the hash.
-    shards: Vec<Shard>,
+    shards: Box<[Shard; SHARDS]>,
 }
 
 /// A part of the index. `entries * 4 <= slots.len() * LOAD_MAX_QUARTERS`, so that every search meets an empty slot.
@@ -44,7 +44,7 @@ fn home(entry: u64, capacity: usize) -> usize {
 impl HashIndex {
     /// An index without entries.
     pub(super) fn new() -> HashIndex {
-        HashIndex { shards: (0..SHARDS).map(Shard::new).collect() }
+        HashIndex { shards: Box::new(std::array::from_fn(Shard::new)) }
     }
 
     /// Bytes of the index.
@@ -52,27 +52,35 @@ impl HashIndex {
         self.shards.iter().map(|shard| shard.slots.len() * size_of::<u64>()).sum()
     }
 
+    #[inline(always)]
+    fn slots(&self, hash: u64) -> &[u64] {
+        &self.shards[hash as usize % SHARDS].slots
+    }
+
     /// The record with this hash that `matches`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, hash: u64, matches: impl Fn(u32) -> bool) -> Option<u32> {
-        let slots = &self.shards[hash as usize % SHARDS].slots;
+        let slots = self.slots(hash);
         let mut at = home(hash, slots.len());
         loop {
-            let found = slots[at];
-            if found == 0 {
+            let Some(found) = slots.get(at) else {
+                at = 0;
+                continue;
+            };
+            if *found == 0 {
                 return None;
             }
-            if (found ^ hash) >> 32 == 0 && matches(found as u32) {
-                return Some(found as u32);
+            if (found ^ hash) >> 32 == 0 && matches(*found as u32) {
+                return Some(*found as u32);
             }
-            at = if at + 1 == slots.len() { 0 } else { at + 1 };
+            at += 1;
         }
     }
 
     /// Reads the slot at which a search begins, to have it in the cache. What it returns means nothing.
-    #[inline]
+    #[inline(always)]
     pub(super) fn touch(&self, hash: u64) -> u64 {
-        let slots = &self.shards[hash as usize % SHARDS].slots;
+        let slots = self.slots(hash);
         slots[home(hash, slots.len())]
     }
 

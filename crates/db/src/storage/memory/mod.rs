@@ -70,7 +70,7 @@ impl MemoryStorage {
     }
 
     /// The newest version of a key, deleted or not.
-    #[inline]
+    #[inline(always)]
     fn find(&self, key: &[u8], hash: u64) -> Option<u32> {
         debug_assert_eq!(hash, key_hash(key), "the hash is that of the key");
         self.index.find(hash, |record| self.arena.has_key(record, key))
