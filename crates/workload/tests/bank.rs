@@ -1,8 +1,8 @@
 //! Bank: conditions, footprints and the share of transfers between sites.
 
-mod common;
+mod checked_access;
 
-use common::{assert_holds, violated};
+use checked_access::{assert_holds, violated};
 use ordain_db::procedure::decode_output;
 use ordain_workload::bank::{Arguments, Bank, Options, TRANSFER};
 use ordain_workload::limit::PlainStore;
@@ -15,7 +15,7 @@ fn options() -> Options {
 #[test]
 fn conditions_hold_after_a_run() {
     let bank = Bank::new(options()).unwrap();
-    let (mut store, totals) = common::run(&bank, 5_000, 1, |_, _| ());
+    let (mut store, totals) = checked_access::run(&bank, 5_000, 1, |_, _| ());
     let outcomes = totals.of(TRANSFER);
     assert!(outcomes.committed > 1_000 && outcomes.aborted > 100, "{outcomes:?}");
     assert_holds(&bank.check(&mut store, &totals).unwrap());
@@ -35,8 +35,8 @@ fn the_check_notices_made_money_and_overdrafts() {
 #[test]
 fn load_and_calls_depend_on_seeds_alone() {
     let bank = Bank::new(options()).unwrap();
-    common::assert_load_is_the_same_everywhere(&bank);
-    common::assert_generator_is_deterministic(&bank);
+    checked_access::assert_load_is_the_same_everywhere(&bank);
+    checked_access::assert_generator_is_deterministic(&bank);
 }
 
 #[test]

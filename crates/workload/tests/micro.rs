@@ -1,10 +1,10 @@
 //! The microbenchmark: conditions, footprints and the shares that its options ask for.
 
-mod common;
+mod checked_access;
 
 use std::collections::BTreeMap;
 
-use common::{assert_holds, violated};
+use checked_access::{assert_holds, violated};
 use ordain_db::procedure::decode_output;
 use ordain_workload::limit::PlainStore;
 use ordain_workload::micro::{Arguments, INCREMENT, Micro, Options};
@@ -36,7 +36,7 @@ fn sites_of(arguments: &Arguments) -> Vec<u16> {
 #[test]
 fn conditions_hold_after_a_run() {
     let micro = Micro::new(Options { abort_percent: 5.0, ..options() }).unwrap();
-    let (mut store, totals) = common::run(&micro, 3_000, 1, |_, _| ());
+    let (mut store, totals) = checked_access::run(&micro, 3_000, 1, |_, _| ());
     let outcomes = totals.of(INCREMENT);
     assert!((100..200).contains(&outcomes.aborted), "{outcomes:?}");
     assert_holds(&micro.check(&mut store, &totals).unwrap());
@@ -45,7 +45,7 @@ fn conditions_hold_after_a_run() {
 #[test]
 fn the_check_notices_a_lost_update() {
     let micro = Micro::new(options()).unwrap();
-    let (mut store, mut totals) = common::run(&micro, 100, 1, |_, _| ());
+    let (mut store, mut totals) = checked_access::run(&micro, 100, 1, |_, _| ());
     totals.of_mut(INCREMENT).committed += 1;
     assert_eq!(violated(&micro.check(&mut store, &totals).unwrap()), ["sum of all counters = 10 x commits"]);
     totals.of_mut(INCREMENT).committed -= 2;
@@ -67,8 +67,8 @@ fn the_check_notices_a_lost_record() {
 #[test]
 fn load_and_calls_depend_on_seeds_alone() {
     let micro = Micro::new(options()).unwrap();
-    common::assert_load_is_the_same_everywhere(&micro);
-    common::assert_generator_is_deterministic(&micro);
+    checked_access::assert_load_is_the_same_everywhere(&micro);
+    checked_access::assert_generator_is_deterministic(&micro);
 }
 
 #[test]

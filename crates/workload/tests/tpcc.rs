@@ -1,10 +1,10 @@
 //! TPC-C: conditions, footprints, and the shares that the specification and the options ask for.
 
-mod common;
+mod checked_access;
 
 use std::collections::BTreeSet;
 
-use common::{assert_holds, violated};
+use checked_access::{assert_holds, violated};
 use ordain_db::data::{Key, KeyRange, Table, Value};
 use ordain_db::position::PartitionId;
 use ordain_db::procedure::{Stop, decode_output};
@@ -50,7 +50,7 @@ fn conditions_hold_after_a_run() {
     let tpcc = Tpcc::new(small()).unwrap();
     let mut store = PlainStore::load(&tpcc).unwrap();
     assert_holds(&tpcc.check(&mut store, &Totals::new()).unwrap());
-    let (mut store, totals) = common::run(&tpcc, 4_000, 1, |_, _| ());
+    let (mut store, totals) = checked_access::run(&tpcc, 4_000, 1, |_, _| ());
     let (new_order, payment) = (totals.of(NEW_ORDER), totals.of(PAYMENT));
     assert!(new_order.committed > 1_800 && (5..40).contains(&new_order.aborted), "{new_order:?}");
     assert!(payment.committed > 1_800 && payment.aborted == 0, "{payment:?}");
@@ -60,15 +60,15 @@ fn conditions_hold_after_a_run() {
 #[test]
 fn load_and_calls_depend_on_seeds_alone() {
     let tpcc = Tpcc::new(small()).unwrap();
-    common::assert_load_is_the_same_everywhere(&tpcc);
-    common::assert_generator_is_deterministic(&tpcc);
+    checked_access::assert_load_is_the_same_everywhere(&tpcc);
+    checked_access::assert_generator_is_deterministic(&tpcc);
 }
 
 #[test]
 fn new_order_inserts_what_it_returns() {
     let tpcc = Tpcc::new(Options { new_order_percent: 100.0, abort_percent: 20.0, ..small() }).unwrap();
     let mut ended = Vec::new();
-    let (mut store, _) = common::run(&tpcc, 500, 2, |call, result| {
+    let (mut store, _) = checked_access::run(&tpcc, 500, 2, |call, result| {
         let arguments: NewOrderArguments = decode_output(&call.arguments).unwrap();
         match result {
             Ok(result) => ended.push((arguments, decode_output::<NewOrderOutput>(result).unwrap())),
@@ -108,7 +108,7 @@ fn payment_by_name_takes_the_middle_customer() {
     let tpcc =
         Tpcc::new(Options { new_order_percent: 0.0, customers_per_district: 2_000, ..small() }).unwrap();
     let mut ended = Vec::new();
-    let (mut store, _) = common::run(&tpcc, 200, 2, |call, result| {
+    let (mut store, _) = checked_access::run(&tpcc, 200, 2, |call, result| {
         let arguments: PaymentArguments = decode_output(&call.arguments).unwrap();
         ended.push((arguments, decode_output::<PaymentOutput>(result.as_ref().unwrap()).unwrap()));
     });
@@ -167,11 +167,11 @@ fn shares_of_new_orders_are_as_asked() {
 fn remote_orders_take_two_partitions() {
     let tpcc = Tpcc::new(Options { remote_percent: 100.0, ..small() }).unwrap();
     for call in draw(&tpcc, 200).iter().filter(|call| call.procedure.0 == 0) {
-        let footprint = common::declare(tpcc.catalog(), call, 8).unwrap();
+        let footprint = checked_access::declare(tpcc.catalog(), call, 8).unwrap();
         let home = call.home_partition(8);
         assert_eq!(footprint.participants(home).len(), 2);
         assert!(footprint.participants(home).contains(home));
-        let alone = common::declare(tpcc.catalog(), call, 1).unwrap();
+        let alone = checked_access::declare(tpcc.catalog(), call, 1).unwrap();
         assert_eq!(alone.participants(PartitionId(0)).len(), 1);
     }
 }
@@ -190,7 +190,7 @@ fn shares_of_payments_are_as_asked() {
             remote += 1;
         }
         let named = matches!(arguments.customer, CustomerName::Last(_));
-        assert_eq!(common::declare(tpcc.catalog(), &call, 8).is_none(), named);
+        assert_eq!(checked_access::declare(tpcc.catalog(), &call, 8).is_none(), named);
         by_name += u32::from(named);
         assert!((1_00..=5_000_00).contains(&arguments.amount));
         assert!(arguments.number != 0 && numbers.insert(arguments.number));
@@ -271,7 +271,7 @@ fn the_check_notices_broken_rows() {
 #[test]
 fn the_check_notices_lost_and_extra_rows() {
     let tpcc = Tpcc::new(small()).unwrap();
-    let (mut store, totals) = common::run(&tpcc, 200, 1, |_, _| ());
+    let (mut store, totals) = checked_access::run(&tpcc, 200, 1, |_, _| ());
     let new_order = table(&tpcc, "new_order");
     store.delete_row(&new_order.key((3, 2, 25)).unwrap());
     assert!(violated(&tpcc.check(&mut store, &totals).unwrap()).join(";").contains("3.3.2.3"));
