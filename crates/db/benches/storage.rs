@@ -24,11 +24,26 @@ const SAMPLES: usize = 5;
 /// Where the column that transactions change stands in the row.
 const COLUMN: usize = 64;
 
+/// A key and its hash. An engine has both in memory long before it touches the row. (Keys that were written just before
+/// they are read would measure stalls of the store buffer, not the storage.)
+#[derive(Clone, Copy)]
+struct Access {
+    hash: u64,
+    key: [u8; KEY_BYTES],
+}
+
+type Transaction = [Access; KEYS_PER_TRANSACTION];
+
 /// Sizes of a run.
 #[derive(Clone, Copy)]
 struct Scale {
     rows: usize,
     transactions: usize,
+}
+
+/// What transactions do.
+struct Work {
+    transactions: Vec<Transaction>,
 }
 
 fn key_of(number: u64) -> [u8; KEY_BYTES] {
@@ -48,6 +63,15 @@ impl Random {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         ((u128::from(mixed ^ (mixed >> 31)) * end as u128) >> 64) as u64
     }
+}
+
+fn prepare(scale: Scale) -> Vec<Transaction> {
+    let mut random = Random(1);
+    let mut access = |_| {
+        let key = key_of(random.below(scale.rows));
+        Access { hash: key_hash(&key), key }
+    };
+    (0..scale.transactions).map(|_| std::array::from_fn(&mut access)).collect()
 }
 
 /// The plain floor.
@@ -76,14 +100,6 @@ impl Floor {
         let at = self.slot(key, key_hash(key));
         self.slots[at] = (*key, (self.rows.len() / ROW_BYTES) as u32);
     }
-
-    fn locate(&self, key: &[u8; KEY_BYTES], hash: u64) -> Option<usize> {
-        (self.slots[self.slot(key, hash)].1 as usize).checked_sub(1)
-    }
-
-    fn row(&mut self, row: usize) -> &mut [u8] {
-        &mut self.rows[row * ROW_BYTES..(row + 1) * ROW_BYTES]
-    }
 }
 
 fn column(row: &[u8]) -> u64 {
@@ -98,101 +114,156 @@ fn position(epoch: u64) -> Position {
     Position { epoch: Epoch(epoch), origin: PartitionId(0), index: 0 }
 }
 
-/// Median nanoseconds per operation of a function that does `operations` each time it is called.
-fn measure(operations: usize, mut work: impl FnMut(u64)) -> f64 {
-    let mut samples: Vec<f64> = (0..SAMPLES as u64 + 1)
-        .map(|sample| {
-            let start = Instant::now();
-            work(sample + 1);
-            start.elapsed().as_nanos() as f64 / operations as f64
-        })
-        .skip(1)
-        .collect();
-    samples.sort_by(f64::total_cmp);
-    samples[SAMPLES / 2]
+/// What the floor and the storages are asked, so that the same code measures both.
+trait Rows {
+    fn prefetch(&self, hashes: &[u64]);
+    fn locate(&self, key: &[u8; KEY_BYTES], hash: u64) -> Option<RecordId>;
+    fn row(&self, record: RecordId) -> &[u8];
+    fn get(&self, key: &[u8; KEY_BYTES], hash: u64) -> Option<&[u8]>;
+    fn modify(&mut self, record: RecordId, position: Position) -> &mut [u8];
 }
 
-fn print(name: &str, nanoseconds: f64, floor: Option<f64>) {
-    let ratio = floor.map_or(String::new(), |floor| format!("{:>8.2}", nanoseconds / floor));
-    println!("{name:<58}{nanoseconds:>10.1}{:>10.2}{ratio}", 1000.0 / nanoseconds);
+impl Rows for Floor {
+    fn prefetch(&self, hashes: &[u64]) {
+        let mask = self.slots.len() - 1;
+        let rows = |hash: &u64| self.slots[*hash as usize & mask].1 as usize;
+        black_box(hashes.iter().fold(0, |sum, hash| sum ^ rows(hash)));
+        let byte = |row: usize| self.rows.get(row.wrapping_sub(1) * ROW_BYTES + COLUMN).copied().unwrap_or(0);
+        black_box(hashes.iter().fold(0, |sum, hash| sum ^ byte(rows(hash))));
+    }
+
+    fn locate(&self, key: &[u8; KEY_BYTES], hash: u64) -> Option<RecordId> {
+        self.slots[self.slot(key, hash)].1.checked_sub(1).map(RecordId)
+    }
+
+    fn row(&self, record: RecordId) -> &[u8] {
+        &self.rows[record.0 as usize * ROW_BYTES..][..ROW_BYTES]
+    }
+
+    fn get(&self, key: &[u8; KEY_BYTES], hash: u64) -> Option<&[u8]> {
+        Rows::locate(self, key, hash).map(|record| Rows::row(self, record))
+    }
+
+    fn modify(&mut self, record: RecordId, _: Position) -> &mut [u8] {
+        &mut self.rows[record.0 as usize * ROW_BYTES..][..ROW_BYTES]
+    }
 }
 
-/// Ten read-modify-writes, one after the other, on any storage.
-fn one_by_one<S: Storage + ?Sized>(storage: &mut S, scale: Scale, sample: u64) {
-    let mut random = Random(sample);
-    for transaction in 0..scale.transactions as u64 {
-        let position = position(sample * scale.transactions as u64 + transaction);
-        for _ in 0..KEYS_PER_TRANSACTION {
-            let key = key_of(random.below(scale.rows));
-            if let Some(record) = storage.locate(&key, key_hash(&key)) {
-                let value = column(storage.row(record));
-                set_column(storage.modify(record, position), value + 1);
+impl<S: Storage + ?Sized> Rows for S {
+    fn prefetch(&self, hashes: &[u64]) {
+        Storage::prefetch(self, hashes);
+    }
+
+    fn locate(&self, key: &[u8; KEY_BYTES], hash: u64) -> Option<RecordId> {
+        Storage::locate(self, key, hash)
+    }
+
+    fn row(&self, record: RecordId) -> &[u8] {
+        Storage::row(self, record)
+    }
+
+    fn get(&self, key: &[u8; KEY_BYTES], hash: u64) -> Option<&[u8]> {
+        Storage::get(self, key, hash, Position::LATEST)
+    }
+
+    fn modify(&mut self, record: RecordId, position: Position) -> &mut [u8] {
+        Storage::modify(self, record, position)
+    }
+}
+
+/// How the ten keys of a transaction are visited.
+#[derive(Clone, Copy)]
+enum Pattern {
+    OneByOne,
+    LocateFirst,
+    /// Prefetch for so many transactions at a time, then one by one.
+    Prefetch(usize),
+    GetOneByOne,
+    /// Prefetch for so many transactions at a time, then get one by one.
+    GetPrefetched(usize),
+}
+
+const PATTERNS: [(Pattern, &str); 7] = [
+    (Pattern::OneByOne, "read-modify-write"),
+    (Pattern::LocateFirst, "read-modify-write, ten located first"),
+    (Pattern::Prefetch(1), "read-modify-write, prefetched per transaction"),
+    (Pattern::Prefetch(5), "read-modify-write, prefetched per 5 transactions"),
+    (Pattern::GetOneByOne, "get"),
+    (Pattern::GetPrefetched(1), "get, prefetched per transaction"),
+    (Pattern::GetPrefetched(5), "get, prefetched per 5 transactions"),
+];
+
+fn read_modify_write<R: Rows + ?Sized>(rows: &mut R, record: RecordId, position: Position) {
+    let value = column(rows.row(record));
+    set_column(rows.modify(record, position), value + 1);
+}
+
+fn prefetch<R: Rows + ?Sized>(rows: &R, transactions: &[Transaction]) {
+    let mut hashes = [0; 100];
+    let accesses = transactions.iter().flatten();
+    hashes.iter_mut().zip(accesses).for_each(|(hash, access)| *hash = access.hash);
+    rows.prefetch(&hashes[..transactions.len() * KEYS_PER_TRANSACTION]);
+}
+
+/// Runs all transactions on the floor or a storage. Returns nanoseconds per access.
+fn run<R: Rows + ?Sized>(rows: &mut R, work: &Work, pattern: Pattern, first: &mut u64) -> f64 {
+    let start = Instant::now();
+    let mut sum = 0_u64;
+    let group = match pattern {
+        Pattern::Prefetch(group) | Pattern::GetPrefetched(group) => group,
+        _ => 1,
+    };
+    for transactions in work.transactions.chunks(group) {
+        if matches!(pattern, Pattern::Prefetch(_) | Pattern::GetPrefetched(_)) {
+            prefetch(rows, transactions);
+        }
+        for transaction in transactions {
+            *first += 1;
+            let position = position(*first);
+            match pattern {
+                Pattern::OneByOne | Pattern::Prefetch(_) => {
+                    for access in transaction {
+                        let record = rows.locate(&access.key, access.hash);
+                        record.into_iter().for_each(|record| read_modify_write(rows, record, position));
+                    }
+                }
+                Pattern::LocateFirst => {
+                    let records = transaction.map(|access| rows.locate(&access.key, access.hash));
+                    records
+                        .into_iter()
+                        .flatten()
+                        .for_each(|record| read_modify_write(rows, record, position));
+                }
+                Pattern::GetOneByOne | Pattern::GetPrefetched(_) => {
+                    for access in transaction {
+                        sum += rows.get(&access.key, access.hash).map_or(0, column);
+                    }
+                }
             }
         }
     }
-}
-
-/// Ten look-ups, then ten read-modify-writes, so that the cache misses of the look-ups overlap.
-fn locate_first<S: Storage + ?Sized>(storage: &mut S, scale: Scale, sample: u64) {
-    let mut random = Random(sample);
-    for transaction in 0..scale.transactions as u64 {
-        let position = position(sample * scale.transactions as u64 + transaction);
-        let mut records = [None::<RecordId>; KEYS_PER_TRANSACTION];
-        for record in &mut records {
-            let key = key_of(random.below(scale.rows));
-            *record = storage.locate(&key, key_hash(&key));
-        }
-        for record in records.into_iter().flatten() {
-            let value = column(storage.row(record));
-            set_column(storage.modify(record, position), value + 1);
-        }
-    }
-}
-
-fn floor_one_by_one(floor: &mut Floor, scale: Scale, sample: u64) {
-    let mut random = Random(sample);
-    for _ in 0..scale.transactions * KEYS_PER_TRANSACTION {
-        let key = key_of(random.below(scale.rows));
-        if let Some(row) = floor.locate(&key, key_hash(&key)) {
-            let row = floor.row(row);
-            set_column(row, column(row) + 1);
-        }
-    }
-}
-
-fn floor_locate_first(floor: &mut Floor, scale: Scale, sample: u64) {
-    let mut random = Random(sample);
-    for _ in 0..scale.transactions {
-        let mut rows = [None; KEYS_PER_TRANSACTION];
-        for row in &mut rows {
-            let key = key_of(random.below(scale.rows));
-            *row = floor.locate(&key, key_hash(&key));
-        }
-        for row in rows.into_iter().flatten() {
-            let row = floor.row(row);
-            set_column(row, column(row) + 1);
-        }
-    }
-}
-
-fn read<S: Storage + ?Sized>(storage: &S, scale: Scale, sample: u64) {
-    let mut random = Random(sample);
-    let mut sum = 0_u64;
-    for _ in 0..scale.transactions * KEYS_PER_TRANSACTION {
-        let key = key_of(random.below(scale.rows));
-        sum += storage.get(&key, key_hash(&key), Position::LATEST).map_or(0, column);
-    }
     black_box(sum);
+    start.elapsed().as_nanos() as f64 / (work.transactions.len() * KEYS_PER_TRANSACTION) as f64
 }
 
-fn floor_read(floor: &mut Floor, scale: Scale, sample: u64) {
-    let mut random = Random(sample);
-    let mut sum = 0_u64;
-    for _ in 0..scale.transactions * KEYS_PER_TRANSACTION {
-        let key = key_of(random.below(scale.rows));
-        sum += floor.locate(&key, key_hash(&key)).map_or(0, |row| column(floor.row(row)));
-    }
-    black_box(sum);
+fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// Median nanoseconds per operation of a function that does `operations` each time it is called.
+fn measure(operations: usize, mut work: impl FnMut(u64)) -> f64 {
+    let sample = |sample| {
+        let start = Instant::now();
+        work(sample + 1);
+        start.elapsed().as_nanos() as f64 / operations as f64
+    };
+    median((0..SAMPLES as u64 + 1).map(sample).skip(1).collect())
+}
+
+fn print(name: &str, nanoseconds: f64, ratio: Option<f64>) {
+    let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:>8.2}"));
+    println!("{name:<62}{nanoseconds:>10.1}{:>10.2}{ratio}", 1000.0 / nanoseconds);
 }
 
 /// Row numbers in a fixed random order.
@@ -233,47 +304,47 @@ fn scan<S: Storage + ?Sized>(storage: &mut S, start: u64, rows: usize) {
     black_box(sum);
 }
 
-fn benchmark_transactions(scale: Scale, numbers: &[u64]) {
-    let operations = scale.transactions * KEYS_PER_TRANSACTION;
-    let mut floor = loaded_floor(numbers, scale.rows);
+fn benchmark_transactions(work: &Work, numbers: &[u64]) {
+    let mut floor = loaded_floor(numbers, numbers.len());
     let mut storage = loaded(numbers);
-    let floor_one = measure(operations, |sample| floor_one_by_one(&mut floor, scale, sample));
-    let floor_first = measure(operations, |sample| floor_locate_first(&mut floor, scale, sample));
-    let floor_get = measure(operations, |sample| floor_read(&mut floor, scale, sample));
-    print("floor: read-modify-write", floor_one, None);
-    print("floor: read-modify-write, locate ten first", floor_first, None);
-    print("floor: get", floor_get, None);
-    let direct = measure(operations, |sample| one_by_one(&mut storage, scale, sample));
-    print("memory: read-modify-write", direct, Some(floor_one));
-    let direct = measure(operations, |sample| locate_first(&mut storage, scale, sample + 100));
-    print("memory: read-modify-write, locate ten first", direct, Some(floor_first));
-    let direct = measure(operations, |sample| read(&storage, scale, sample));
-    print("memory: get", direct, Some(floor_get));
-    let dynamic: &mut dyn Storage = black_box(&mut storage);
-    let through = measure(operations, |sample| one_by_one(dynamic, scale, sample + 200));
-    print("dyn memory: read-modify-write", through, Some(floor_one));
-    let through = measure(operations, |sample| locate_first(dynamic, scale, sample + 300));
-    print("dyn memory: read-modify-write, locate ten first", through, Some(floor_first));
-    let through = measure(operations, |sample| read(dynamic, scale, sample));
-    print("dyn memory: get", through, Some(floor_get));
-    dynamic.open_snapshot(Position { epoch: Epoch(1 << 40), ..position(0) });
-    let through = measure(operations, |sample| locate_first(dynamic, scale, sample + 400));
-    print("  the same, a snapshot open that sees every write", through, Some(floor_first));
-    dynamic.close_snapshot(Position { epoch: Epoch(1 << 40), ..position(0) });
+    let mut first = 0;
+    for (pattern, name) in PATTERNS {
+        // The three take turns, so that what else the machine does meets all of them.
+        let mut samples = [const { Vec::new() }; 3];
+        for _ in 0..SAMPLES {
+            samples[0].push(run(&mut floor, work, pattern, &mut first));
+            samples[1].push(run(&mut storage, work, pattern, &mut first));
+            let dynamic: &mut dyn Storage = black_box(&mut storage);
+            samples[2].push(run(dynamic, work, pattern, &mut first));
+        }
+        let [floor, direct, dynamic] = samples;
+        let ratio =
+            |samples: &[f64]| median(samples.iter().zip(&floor).map(|(own, floor)| own / floor).collect());
+        let (direct_ratio, dynamic_ratio) = (ratio(&direct), ratio(&dynamic));
+        print(&format!("floor  {name}"), median(floor), None);
+        print(&format!("direct {name}"), median(direct), Some(direct_ratio));
+        print(&format!("dyn    {name}"), median(dynamic), Some(dynamic_ratio));
+    }
+    benchmark_versions(work, &mut storage, &mut first);
 }
 
-/// Every transaction batch overwrites a snapshot: versions are kept and collected.
-fn benchmark_versions(scale: Scale, numbers: &[u64]) {
-    let mut storage = loaded(numbers);
-    let operations = scale.transactions * KEYS_PER_TRANSACTION;
-    let through = measure(operations, |sample| {
-        let snapshot = position(sample * scale.transactions as u64 - 1);
+fn benchmark_versions(work: &Work, storage: &mut MemoryStorage, first: &mut u64) {
+    let accesses = work.transactions.len() * KEYS_PER_TRANSACTION;
+    let snapshot = position(1 << 40);
+    storage.open_snapshot(snapshot);
+    let unseen = measure(accesses, |_| {
+        run(storage, work, Pattern::Prefetch(5), first);
+    });
+    print("the same with a snapshot that sees every write", unseen, None);
+    storage.close_snapshot(snapshot);
+    let kept = measure(accesses, |_| {
+        let snapshot = position(*first);
         storage.open_snapshot(snapshot);
-        locate_first(&mut storage, scale, sample);
+        run(storage, work, Pattern::Prefetch(5), first);
         storage.close_snapshot(snapshot);
         while storage.collect_garbage(1000) > 0 {}
     });
-    print("read-modify-write that keeps versions, and their collection", through, None);
+    print("the same, every version kept for a snapshot, and collected", kept, None);
     println!("{:?}", storage.statistics());
 }
 
@@ -281,7 +352,7 @@ fn benchmark_inserts(scale: Scale, numbers: &[u64]) {
     let floor = measure(scale.rows, |_| drop(black_box(loaded_floor(numbers, scale.rows))));
     print("floor: insert, room set aside beforehand", floor, None);
     let insert = measure(scale.rows, |_| drop(black_box(loaded(numbers))));
-    print("insert into a growing storage", insert, Some(floor));
+    print("insert into a growing storage", insert, Some(insert / floor));
     let mut storage = loaded(numbers);
     let row = [0xA5; ROW_BYTES];
     let replace = measure(scale.rows, |sample| {
@@ -327,7 +398,9 @@ fn benchmark_scans(scale: Scale, numbers: &[u64]) {
         }
     });
     print("scan of 20 rows, per scan", short, None);
-    let digest = measure(scale.rows, |_| drop(black_box(storage.digest(Position::LATEST, &|_| true))));
+    let digest = measure(scale.rows, |_| {
+        black_box(storage.digest(Position::LATEST, &|_| true));
+    });
     print("digest, per row", digest, None);
     let mut appended = 0;
     let mut ordered = loaded(&[]);
@@ -359,8 +432,8 @@ fn main() {
         "M/s",
         "ratio"
     );
-    benchmark_transactions(scale, &numbers);
-    benchmark_versions(scale, &numbers);
+    let work = Work { transactions: prepare(scale) };
+    benchmark_transactions(&work, &numbers);
     benchmark_inserts(scale, &numbers);
     benchmark_scans(scale, &numbers);
 }

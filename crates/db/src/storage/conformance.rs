@@ -31,6 +31,7 @@ pub fn check_all<S: Storage>(make: &mut dyn FnMut() -> S) {
     scans::scans_end_when_the_visitor_breaks(make());
     scans::scans_follow_inserts_and_deletes(make());
     scans::scans_at_a_snapshot_see_its_rows(make());
+    scans::a_queue_that_is_scanned_does_not_grow(make());
     rows::churn_leaves_nothing_behind(make());
     snapshots::garbage_is_what_no_snapshot_sees(make());
     snapshots::garbage_is_collected_in_steps(make());

@@ -162,8 +162,8 @@ impl<S: Storage> Run<'_, S> {
         let epoch = self.epoch.saturating_sub(self.random.below(30) as u64);
         let position = Position {
             epoch: Epoch(epoch),
-            origin: PartitionId(self.random.below(2) as u16),
-            index: self.random.below(3) as u32,
+            origin: PartitionId(self.random.below(3) as u16),
+            index: self.random.below(5) as u32,
         };
         position.max(self.model.last_write(key))
     }
@@ -210,6 +210,9 @@ impl<S: Storage> Run<'_, S> {
 
     fn read(&mut self) {
         let (key, view) = (self.key(), self.view());
+        let announced: Vec<u64> = (0..self.random.below(70)).map(|_| self.random.next()).collect();
+        self.storage.prefetch(&announced);
+        self.storage.prefetch(&[key_hash(&key), 0, u64::MAX]);
         let found = self.storage.get(&key, key_hash(&key), view);
         let expected = self.model.read(&key, view).map(Vec::as_slice);
         assert_eq!(found, expected, "seed {}: get of {key:?} at {view}", self.seed);
@@ -228,8 +231,8 @@ impl<S: Storage> Run<'_, S> {
 
     fn open_snapshot(&mut self) {
         if self.model.snapshots.len() < 8 {
-            let index = self.random.below(2) as u32 + 3;
-            let snapshot = Position { index, origin: PartitionId(2), ..at(self.epoch) };
+            // The last position of the epoch, at which a write may still come.
+            let snapshot = Position { origin: PartitionId(2), index: 4, ..at(self.epoch) };
             self.epoch += 1;
             self.storage.open_snapshot(snapshot);
             self.model.snapshots.push(snapshot);

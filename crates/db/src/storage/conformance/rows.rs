@@ -45,6 +45,11 @@ pub(super) fn rows_and_keys_of_all_lengths_are_kept<S: Storage>(mut storage: S) 
         }
     }
     expect(&mut storage, &second, Position::LATEST, Some("untouched"));
+    put(&mut storage, &first, &"r".repeat(20_000), at(epoch));
+    let long = storage.statistics().record_bytes;
+    put(&mut storage, &first, "r", at(epoch + 1));
+    let short = storage.statistics().record_bytes;
+    assert!(short + 10_000 < long, "a short row in place of a long one gives memory back");
     for length in [0, 1, 2, 8, 9, 10, 200, KEY_BYTES_MAX - 2] {
         let long = key(&"k".repeat(length));
         put(&mut storage, &long, "row", at(1));

@@ -90,3 +90,29 @@ pub(super) fn scans_at_a_snapshot_see_its_rows<S: Storage>(mut storage: S) {
     collect_all(&mut storage);
     assert_eq!(names(&mut storage, &table_range(1), Position::LATEST), "a b bb c");
 }
+
+/// Rows are added at the end, deleted from the front and scanned in between, as in TPC-C's table of new orders.
+pub(super) fn a_queue_that_is_scanned_does_not_grow<S: Storage>(mut storage: S) {
+    const LENGTH: u32 = 200;
+    let name = |number: u32| key(&format!("{number:08}"));
+    let mut bytes_early = 0;
+    for number in 0..100 * LENGTH {
+        put(&mut storage, &name(number), "row", at(u64::from(number)));
+        if let Some(oldest) = number.checked_sub(LENGTH) {
+            delete(&mut storage, &name(oldest), at(u64::from(number)));
+        }
+        if number.is_multiple_of(50) {
+            let mut first = None;
+            storage.scan(&table_range(1), Position::LATEST, &mut |key, _| {
+                first = Some(key.to_vec());
+                ControlFlow::Break(())
+            });
+            assert_eq!(first, Some(name((number + 1).saturating_sub(LENGTH))), "the front of the queue");
+        }
+        if number == 10 * LENGTH {
+            bytes_early = storage.statistics().index_bytes;
+        }
+    }
+    let bytes = storage.statistics().index_bytes;
+    assert!(bytes <= bytes_early * 2, "indexes grew from {bytes_early} to {bytes} bytes");
+}

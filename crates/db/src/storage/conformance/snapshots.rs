@@ -111,6 +111,9 @@ pub(super) fn a_late_write_below_a_snapshot_is_seen_by_it<S: Storage>(mut storag
     }
     expect(&mut storage, &deleted, at(10), None);
     assert_eq!(storage.statistics().garbage, 0, "no snapshot sees what was before a write below it");
+    put(&mut storage, &inserted, "own", at(10));
+    expect(&mut storage, &inserted, at(10), Some("own"));
+    assert_eq!(storage.statistics().garbage, 0, "a snapshot sees a write at its own position");
     put(&mut storage, &replaced, "newer", at(11));
     expect(&mut storage, &replaced, at(10), Some("new"));
     assert_eq!(storage.statistics().garbage, 1, "the late version is kept once it is superseded");
@@ -134,8 +137,8 @@ pub(super) fn positions_order_by_epoch_then_origin_then_index<S: Storage>(mut st
     let position =
         |epoch, origin, index| Position { epoch: Epoch(epoch), origin: PartitionId(origin), index };
     let ascending = [
-        position(1, 2, 70_000),
-        position(1, 2, 70_001),
+        position(1, 2, 65_535),
+        position(1, 2, 65_536),
         position(1, 255, 3),
         position(1 << 40, 0, 0),
         position(1 << 40, 0, u32::MAX),

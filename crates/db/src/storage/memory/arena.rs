@@ -362,3 +362,66 @@ impl Arena {
         self.record_mut(record).0[28..32].copy_from_slice(&slot.to_le_bytes());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::Position;
+
+    const STAMP: Stamp = Stamp::new(Position::LOADED);
+
+    #[test]
+    fn keys_are_compared_in_all_bytes_and_in_length() {
+        let mut arena = Arena::new();
+        for length in 0..40_usize {
+            let key: Vec<u8> = (0..length as u8).collect();
+            let record = arena.allocate(&key, b"row", STAMP);
+            assert!(arena.has_key(record, &key));
+            assert!(!arena.has_key(record, &[&key[..], b"r"].concat()), "a longer key");
+            assert!(!arena.has_key(record, &key[..length.saturating_sub(1)]) || length == 0, "a shorter key");
+            for changed in 0..length {
+                let mut other = key.clone();
+                other[changed] ^= 0x80;
+                assert!(!arena.has_key(record, &other), "byte {changed} of {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn freed_memory_is_used_again() {
+        let mut arena = Arena::new();
+        let rows: Vec<Vec<u8>> = (0..1000).map(|number| vec![1; number * 7]).collect();
+        let mut lines = 0;
+        for round in 0..5 {
+            let records: Vec<u32> = rows.iter().map(|row| arena.allocate(b"key", row, STAMP)).collect();
+            assert!(records.iter().zip(&rows).all(|(record, row)| arena.row(*record) == row));
+            assert_eq!(arena.records().count(), rows.len(), "all records are met from front to back");
+            records.iter().for_each(|record| arena.free(*record));
+            assert_eq!((arena.used_bytes(), arena.records().count()), (0, 0));
+            if round == 0 {
+                lines = arena.next;
+            }
+        }
+        assert_eq!(arena.next, lines, "no round took fresh memory but the first");
+    }
+
+    #[test]
+    fn records_of_many_segments_are_met_from_front_to_back() {
+        let mut arena = Arena::new();
+        let row = [7; 50_000];
+        let mut records: Vec<u32> = (0..1000).map(|_| arena.allocate(b"key", &row, STAMP)).collect();
+        assert!(arena.segments.len() >= 3, "the test reaches several segments");
+        arena.free(records.remove(500));
+        assert!(arena.records().eq(records.iter().copied()));
+        assert!(records.iter().all(|record| arena.row(*record) == row && arena.key(*record) == b"key"));
+    }
+
+    #[test]
+    #[should_panic(expected = "freed twice")]
+    fn a_record_is_not_freed_twice() {
+        let mut arena = Arena::new();
+        let record = arena.allocate(b"key", b"row", STAMP);
+        arena.free(record);
+        arena.free(record);
+    }
+}

@@ -41,6 +41,12 @@ fn home(entry: u64, capacity: usize) -> usize {
     (((entry >> 32) * capacity as u64) >> 32) as usize
 }
 
+/// Steps from one slot to another, around the end if need be.
+#[inline]
+fn distance(from: usize, to: usize, capacity: usize) -> usize {
+    if to >= from { to - from } else { to + capacity - from }
+}
+
 impl HashIndex {
     /// An index without entries.
     pub(super) fn new() -> HashIndex {
@@ -116,9 +122,7 @@ impl HashIndex {
             if moved == 0 {
                 break;
             }
-            let distance_home = (at + capacity - home(moved, capacity)) % capacity;
-            let distance_hole = (at + capacity - hole) % capacity;
-            if distance_home >= distance_hole {
+            if distance(home(moved, capacity), at, capacity) >= distance(hole, at, capacity) {
                 shard.slots[hole] = moved;
                 hole = at;
             }
@@ -162,4 +166,65 @@ fn place(slots: &mut [u64], entry: u64) {
         at = if at + 1 == slots.len() { 0 } else { at + 1 };
     }
     slots[at] = entry;
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hashes of one shard whose homes are the first slots and the last, so that runs are long and go around the end.
+    fn crowded_hash() -> impl Strategy<Value = u64> {
+        (any::<bool>(), 0..8_u64, 0..2_u64).prop_map(|(last, tag, below)| {
+            let tag = if last { 0xFFFF_FFFF - tag } else { tag };
+            tag << 32 | below << 6
+        })
+    }
+
+    proptest! {
+        /// Inserts, replacements and removals against a plain list, with records that collide in all bits of the tag.
+        #[test]
+        fn agrees_with_a_list(operations in prop::collection::vec((crowded_hash(), 0..4_u32), 1..400)) {
+            let mut index = HashIndex::new();
+            let mut list: Vec<(u64, u32)> = Vec::new();
+            for (number, (hash, operation)) in operations.into_iter().enumerate() {
+                let found = list.iter().position(|(other, _)| *other == hash);
+                match (operation, found) {
+                    (0 | 1, None) => {
+                        let record = number as u32 + 1;
+                        index.insert(hash, record);
+                        list.push((hash, record));
+                    }
+                    (2, Some(place)) => {
+                        let record = number as u32 + 1;
+                        index.replace(hash, list[place].1, record);
+                        list[place].1 = record;
+                    }
+                    (_, Some(place)) => {
+                        let (hash, record) = list.swap_remove(place);
+                        index.remove(hash, record);
+                    }
+                    (_, None) => {}
+                }
+                for (hash, record) in &list {
+                    prop_assert_eq!(index.find(*hash, |found| found == *record), Some(*record));
+                }
+                prop_assert_eq!(index.find(hash, |found| list.iter().all(|(_, record)| *record != found)), None);
+            }
+        }
+    }
+
+    #[test]
+    fn shards_do_not_grow_together() {
+        let mut index = HashIndex::new();
+        let mut grown_at_once_most = 0;
+        for number in 0..100_000_u32 {
+            let before = index.bytes();
+            index.insert(crate::hash::key_hash(&number.to_le_bytes()), number + 1);
+            let grown = index.bytes() - before;
+            grown_at_once_most = grown_at_once_most.max(grown * SHARDS / index.bytes());
+        }
+        assert!(grown_at_once_most <= 2, "a shard grew by {grown_at_once_most} times its share of the index");
+    }
 }

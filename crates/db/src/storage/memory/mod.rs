@@ -6,9 +6,13 @@
 //! - [`snapshots`]: which old versions are kept, and for whom.
 //! - [`stamp`]: positions as integers.
 //!
-//! Look-up, read and change of a row cost two cache misses: the slot of the hash index and the record. The newest version
-//! stays where it is when it is changed; the version that an open snapshot sees is copied aside and linked from it.
-//! Versions that no snapshot sees are overwritten at once, so that without snapshots there is never any garbage.
+//! Look-up, read and change of a row wait twice for memory: for the slot of the hash index and for the record. With
+//! [`prefetch`](Storage::prefetch) these waits are shared by all keys announced together; a key announced with 49 others
+//! costs less than half of one that is not.
+//!
+//! The newest version stays where it is when it is changed; the version that an open snapshot sees is copied aside and
+//! linked from it. Versions that no snapshot sees are overwritten at once, so that without snapshots there is never any
+//! garbage.
 
 mod arena;
 mod hash_index;
@@ -42,6 +46,8 @@ pub struct MemoryStorage {
     rows: usize,
     /// Superseded versions, and keys whose newest version is a deletion.
     garbage: usize,
+    /// Room for the row of a version that is being copied.
+    copied_row: Vec<u8>,
 }
 
 impl Default for MemoryStorage {
@@ -66,6 +72,7 @@ impl MemoryStorage {
             snapshots: Snapshots::default(),
             rows: 0,
             garbage: 0,
+            copied_row: Vec::new(),
         }
     }
 
@@ -115,8 +122,11 @@ impl MemoryStorage {
     fn keep_copy(&mut self, newest: u32, to: Stamp) {
         let (from, flags) = self.arena.stamp(newest);
         // The copy needs no key, as it is reached from the newest version only, and no row if it is a deletion.
-        let row = if flags & DELETED == 0 { self.arena.row(newest).to_vec() } else { Vec::new() };
+        let mut row = std::mem::take(&mut self.copied_row);
+        row.clear();
+        row.extend_from_slice(if flags & DELETED == 0 { self.arena.row(newest) } else { &[] });
         let copy = self.arena.allocate(&[], &row, from);
+        self.copied_row = row;
         self.arena.set_flags(copy, flags);
         self.arena.set_older(copy, self.arena.older(newest));
         self.pin(copy, newest, to);

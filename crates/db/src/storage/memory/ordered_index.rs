@@ -1,20 +1,21 @@
 //! The ordered index of one table, built on demand.
 //!
 //! An insert only notes the record as *pending*. A scan first *settles* what is pending: sorts it and merges it into
-//! blocks of up to 512 records in ascending order of keys. So a table that is never scanned pays a push per insert, and one
+//! blocks of up to 64 records in ascending order of keys. So a table that is never scanned pays a push per insert, and one
 //! that is scanned rarely pays for sorted, batched inserts.
 //!
 //! Blocks are found by their *fence*, a byte string that is above all keys of the block before and not above the own keys.
 //! All keys between two fences share the fences' common prefix; the 8 bytes of each key after that prefix stand in the
 //! block as a number, its *head*, so that a search rarely has to look at keys in the arena.
 //!
-//! With n settled records: a search takes O(log n) steps, of which O(log 512) are in one block; an insert or a removal moves at
-//! most one block's entries; settling p pending records costs O(p log p) for sorting and then at most one pass over each
-//! block that it meets. Records not yet settled know their place among the pending ones, so that removing one takes
+//! With n settled records, a search takes O(log n) steps and then one pass over the heads of one block. Removing a record
+//! moves the entries of one block. Settling p pending records costs O(p log p) for sorting, then for each block that they
+//! belong to a search and one pass. A pending record knows its place among the pending ones, so that removing it takes
 //! O(1) and inserts and deletes by turns leave nothing behind.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::hint::black_box;
 use std::ops::Bound;
 
 use smallvec::SmallVec;
@@ -23,11 +24,17 @@ use super::arena::Arena;
 use crate::data::KeyRange;
 
 /// Most records of one block.
-const BLOCK_RECORDS_MAX: usize = 512;
+const BLOCK_RECORDS_MAX: usize = 64;
 /// Records of a block that was just made; leaves room for inserts.
-const BLOCK_RECORDS_FILL: usize = 384;
+const BLOCK_RECORDS_FILL: usize = 48;
 /// A block with fewer records is joined with a neighbour.
-const BLOCK_RECORDS_MIN: usize = 96;
+const BLOCK_RECORDS_MIN: usize = 12;
+
+/// Records that a scan fetches from memory together.
+const RECORDS_FETCHED: usize = 16;
+
+/// Room for pending records that is kept from one scan to the next.
+const PENDING_KEPT: usize = 1024;
 
 /// Bytes that all keys of a table share.
 const TABLE_BYTES: usize = 2;
@@ -93,16 +100,20 @@ impl Block {
         block
     }
 
-    /// Number of records among the first `end` whose key is below `key`, which lies between the fences of the block.
+    /// Number of records among the first `end` whose key is below `key`, which begins with the bytes that all keys of the
+    /// block begin with.
     fn lower_bound(&self, key: &[u8], end: usize, arena: &Arena) -> usize {
         let head = head_of(key, self.skip);
-        let heads = &self.heads[..end];
-        let start = heads.partition_point(|other| *other < head);
-        if heads.get(start) != Some(&head) {
+        // Counting reads all heads at once, where a binary search would wait for one cache line after the other.
+        let count_below = |limit: u64| self.heads[..end].iter().filter(|other| **other < limit).count();
+        let start = count_below(head);
+        // A key that ends inside its head, and not in a zero, is not above any key with the same head.
+        let decided = key.len() <= self.skip + size_of::<u64>() && key.last().is_some_and(|last| *last != 0);
+        if decided || self.heads[..end].get(start) != Some(&head) {
             return start;
         }
-        let equal = heads[start..].partition_point(|other| *other == head);
-        start + self.records[start..start + equal].partition_point(|record| arena.key(*record) < key)
+        let equal = head.checked_add(1).map_or(end, count_below);
+        start + self.records[start..equal].partition_point(|record| arena.key(*record) < key)
     }
 
     /// Merges records in ascending order of keys, none of them in the block.
@@ -158,6 +169,7 @@ impl OrderedIndex {
         block.records.remove(at);
         block.heads.remove(at);
         if block.records.len() < BLOCK_RECORDS_MIN {
+            let fence = fence.clone();
             self.join(&fence, arena);
         }
     }
@@ -176,24 +188,25 @@ impl OrderedIndex {
     }
 
     /// The block of a settled record, and the record's place there.
-    fn settled(&mut self, record: u32, arena: &Arena) -> (Fence, &mut Block, usize) {
+    fn settled(&mut self, record: u32, arena: &Arena) -> (&Fence, &mut Block, usize) {
         let key = arena.key(record);
-        let found = self.blocks.range_mut::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
-        let Some((fence, block)) = found else { unreachable!("the first fence is empty") };
+        let (fence, block) = self.block_of(key);
         let at = block.lower_bound(key, block.records.len(), arena);
         assert_eq!(block.records.get(at), Some(&record), "a settled record is in its block");
-        (fence.clone(), block, at)
+        (fence, block, at)
     }
 
-    /// The fence of the block of a key.
-    fn fence_of(&self, key: &[u8]) -> Option<&Fence> {
-        let found = self.blocks.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
-        found.map(|(fence, _)| fence)
+    /// The block to which a key belongs, and its fence.
+    fn block_of(&mut self, key: &[u8]) -> (&Fence, &mut Block) {
+        match self.blocks.range_mut::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back() {
+            Some(found) => found,
+            None => unreachable!("the first fence is empty"),
+        }
     }
 
-    /// The first fence above another.
-    fn fence_after(&self, fence: &Fence) -> Option<&Fence> {
-        let found = self.blocks.range::<Fence, _>((Bound::Excluded(fence), Bound::Unbounded)).next();
+    /// The first fence above a key or fence.
+    fn fence_after(&self, key: &[u8]) -> Option<&Fence> {
+        let found = self.blocks.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded)).next();
         found.map(|(fence, _)| fence)
     }
 
@@ -217,28 +230,25 @@ impl OrderedIndex {
         }
         let mut rest = &fresh[..];
         while let Some(first) = rest.first() {
-            let Some(fence) = self.fence_of(arena.key(first.record)).cloned() else {
-                unreachable!("the first fence is empty")
-            };
-            let upper = self.fence_after(&fence);
-            let below = |fresh: &Fresh| upper.is_none_or(|upper| arena.key(fresh.record) < &upper[..]);
-            let run = rest.partition_point(below);
+            let key = arena.key(first.record);
+            let above = |upper: &Fence| rest.iter().position(|fresh| arena.key(fresh.record) >= &upper[..]);
+            let run = self.fence_after(key).and_then(above).unwrap_or(rest.len());
             assert!(run > 0, "a key lies below the fence after its own");
-            self.merge(&fence, &rest[..run], arena);
+            self.merge(&rest[..run], arena);
             rest = &rest[run..];
         }
-        if self.pending.capacity() > BLOCK_RECORDS_MAX {
-            self.pending = Vec::new();
-        }
+        // What a large load has left is given back.
+        self.pending.shrink_to(PENDING_KEPT);
     }
 
-    /// Merges records, whose keys belong between a fence and the next, in ascending order.
-    fn merge(&mut self, fence: &Fence, fresh: &[Fresh], arena: &Arena) {
-        let Some(block) = self.blocks.get_mut(fence) else { unreachable!("the fence of a block") };
+    /// Merges records in ascending order of keys, which all belong to one block.
+    fn merge(&mut self, fresh: &[Fresh], arena: &Arena) {
+        let (fence, block) = self.block_of(arena.key(fresh[0].record));
         if block.records.len() + fresh.len() <= BLOCK_RECORDS_MAX {
             block.merge(fresh, arena);
             return;
         }
+        let fence = fence.clone();
         let mut records = Vec::with_capacity(block.records.len() + fresh.len());
         let mut old = block.records.iter().copied().peekable();
         for fresh in fresh {
@@ -249,7 +259,7 @@ impl OrderedIndex {
             records.push(fresh.record);
         }
         records.extend(old);
-        self.rebuild(fence, &records, arena);
+        self.rebuild(&fence, &records, arena);
     }
 
     /// Joins a block that has become small with the one before, or after if it is the first.
@@ -289,8 +299,8 @@ impl OrderedIndex {
         }
     }
 
-    /// Visits the records whose key is in the range, in ascending order of keys, until the visitor returns false.
-    /// `from_start` and `to_end` say that the range begins before the table or ends after it.
+    /// Visits the records whose key is in the range, in ascending order of keys, until the visitor returns false; returns
+    /// whether it never did. `from_start` and `to_end` say that the range begins before the table or ends after it.
     pub(super) fn scan(
         &mut self,
         range: &KeyRange,
@@ -299,28 +309,27 @@ impl OrderedIndex {
         visit: &mut impl FnMut(u32, &Arena) -> bool,
     ) -> bool {
         self.settle(arena);
-        let first: &[u8] = if from_start { &[] } else { range.start.bytes() };
-        let Some(fence) = self.fence_of(first) else { return true };
-        let mut blocks = self.blocks.range::<Fence, _>(fence..).peekable();
-        let mut start = blocks.peek().map_or(0, |(_, block)| match from_start {
-            true => 0,
-            false => block.lower_bound(first, block.records.len(), arena),
-        });
-        while let Some((_, block)) = blocks.next() {
-            let whole = match blocks.peek() {
-                Some((upper, _)) => to_end || &upper[..] <= range.end.bytes(),
-                None => to_end,
-            };
+        let (first, limit): (&[u8], &[u8]) = (if from_start { &[] } else { &range.start }, &range.end);
+        let found = self.blocks.range::<[u8], _>((Bound::Unbounded, Bound::Included(first))).next_back();
+        let Some((fence, block)) = found else { return true };
+        let mut start = if from_start { 0 } else { block.lower_bound(first, block.records.len(), arena) };
+        for (fence, block) in self.blocks.range::<Fence, _>(fence..) {
+            // Keys of the block share a prefix. If the limit has it too, it may be among them; else it is before all
+            // of them or after.
+            let prefix = fence.get(..block.skip).unwrap_or_default();
+            let whole = to_end || (limit > &fence[..] && !limit.starts_with(prefix));
             let end = match whole {
                 true => block.records.len(),
-                false => block.lower_bound(range.end.bytes(), block.records.len(), arena),
+                false if limit <= &fence[..] => 0,
+                false => block.lower_bound(limit, block.records.len(), arena),
             };
-            for record in block.records.get(start..end).unwrap_or_default() {
-                if !visit(*record, arena) {
+            for records in block.records.get(start..end).unwrap_or_default().chunks(RECORDS_FETCHED) {
+                black_box(records.iter().fold(0, |sum, record| sum ^ arena.touch(*record)));
+                if !records.iter().all(|record| visit(*record, arena)) {
                     return false;
                 }
             }
-            if !whole {
+            if end < block.records.len() {
                 return true;
             }
             start = 0;
