@@ -209,10 +209,11 @@ impl Cluster {
 
     /// Each node's live transactions, for scripts.
     pub fn describe(&self) -> String {
-        let describe = |(index, node): (usize, &Box<dyn AnyNode>)| -> String {
-            node.describe().lines().map(|line| format!("p{index}: {line}\n")).collect()
-        };
-        self.nodes.iter().enumerate().map(describe).collect()
+        let mut out = String::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            node.describe().lines().for_each(|line| out.push_str(&format!("p{index}: {line}\n")));
+        }
+        out
     }
 
     /// Opens a snapshot, runs until it can be read, and returns its position.

@@ -1,5 +1,6 @@
 //! Fixed hashing: the same on every machine, in every process and in every run.
 
+#[allow(clippy::disallowed_types, reason = "they are given a fixed hasher below")]
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
 

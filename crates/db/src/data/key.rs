@@ -119,6 +119,12 @@ impl Key {
         if length > KEY_BYTES_MAX { Err(DataError::KeyTooLong(length)) } else { Ok(()) }
     }
 
+    /// As [`Key::check_length`] for the bound of a range, which may stand right after the longest key.
+    pub(crate) fn check_bound_length(&self) -> Result<(), DataError> {
+        let length = self.bytes().len();
+        if length > KEY_BYTES_MAX + 1 { Err(DataError::KeyTooLong(length)) } else { Ok(()) }
+    }
+
     /// The smallest byte string that is larger than every key which starts with this one.
     pub(crate) fn successor_of_prefix(&self) -> Key {
         let mut bytes = self.bytes().to_vec();
@@ -202,7 +208,7 @@ impl<'de> serde::Deserialize<'de> for Key {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Key, D::Error> {
         let bytes = <&[u8]>::deserialize(deserializer)?;
         let key = Key::from_bytes(bytes);
-        key.check_length().map_err(serde::de::Error::custom)?;
+        key.check_bound_length().map_err(serde::de::Error::custom)?;
         Ok(key)
     }
 }
@@ -349,4 +355,245 @@ fn unescape(encoded: &[u8]) -> Vec<u8> {
         rest = if *byte == 0 { &tail[1..] } else { tail };
     }
     plain
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::{SchemaBuilder, Table};
+
+    /// A table with a key of all types, twice, so that every type comes before and after another.
+    fn table() -> Table {
+        let types = [
+            ColumnType::Bool,
+            ColumnType::Text,
+            ColumnType::Int32,
+            ColumnType::Bytes,
+            ColumnType::Float64,
+            ColumnType::Int64,
+            ColumnType::Text,
+        ];
+        let names: Vec<String> = (0..types.len()).map(|index| format!("c{index}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut builder = Table::builder("t");
+        for (name, column_type) in names.iter().zip(types) {
+            builder = builder.column(name, column_type);
+        }
+        let mut schema = SchemaBuilder::new();
+        schema.table(Table::builder("first").column("c", ColumnType::Bool).primary_key(&["c"])).unwrap();
+        schema.table(builder.primary_key(&names)).unwrap()
+    }
+
+    type Columns = (bool, String, i32, Vec<u8>, f64, i64, String);
+
+    /// Bytes and characters around the escapes, and lengths around what a key holds without an allocation.
+    fn bytes() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![Just(0), Just(1), Just(0xFE), Just(0xFF), any::<u8>()];
+        prop_oneof![4 => proptest::collection::vec(byte, 0..4), 1 => proptest::collection::vec(any::<u8>(), 0..60)]
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        prop_oneof![4 => "[\\x00\\x01a\\u{7ff}]{0,3}", 1 => "[\\x00a]{30,45}", 1 => any::<String>()]
+    }
+
+    fn float() -> impl Strategy<Value = f64> {
+        prop_oneof![
+            any::<u64>().prop_map(f64::from_bits),
+            Just(0.0),
+            Just(-0.0),
+            Just(f64::INFINITY),
+            Just(f64::NEG_INFINITY),
+            Just(f64::MIN_POSITIVE),
+        ]
+    }
+
+    fn columns() -> impl Strategy<Value = Columns> {
+        let int32 = prop_oneof![-2..2_i32, Just(i32::MIN), Just(i32::MAX), any::<i32>()];
+        let int64 = prop_oneof![-2..2_i64, Just(i64::MIN), Just(i64::MAX), any::<i64>()];
+        (any::<bool>(), text(), int32, bytes(), float(), int64, text())
+    }
+
+    fn values(columns: &Columns) -> [Value<'_>; 7] {
+        let (bool, first, int32, bytes, float, int64, last) = columns;
+        [
+            Value::Bool(*bool),
+            Value::Text(first),
+            Value::Int32(*int32),
+            Value::Bytes(bytes),
+            Value::Float64(*float),
+            Value::Int64(*int64),
+            Value::Text(last),
+        ]
+    }
+
+    /// The order of the first columns of two keys, by type.
+    fn typed_order(left: &Columns, right: &Columns, columns: usize) -> Ordering {
+        let by_column = [
+            left.0.cmp(&right.0),
+            left.1.as_bytes().cmp(right.1.as_bytes()),
+            left.2.cmp(&right.2),
+            left.3.cmp(&right.3),
+            left.4.total_cmp(&right.4),
+            left.5.cmp(&right.5),
+            left.6.as_bytes().cmp(right.6.as_bytes()),
+        ];
+        by_column.into_iter().take(columns).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    }
+
+    /// The second key is the first with some columns changed, so that long prefixes are equal.
+    fn pair() -> impl Strategy<Value = (Columns, Columns)> {
+        (columns(), columns(), any::<u8>()).prop_map(|(left, other, changed)| {
+            let mut right = left.clone();
+            let change = |column: u8| changed & 1 << column != 0;
+            if change(0) {
+                right.0 = other.0
+            }
+            if change(1) {
+                right.1 = other.1
+            }
+            if change(2) {
+                right.2 = other.2
+            }
+            if change(3) {
+                right.3 = other.3
+            }
+            if change(4) {
+                right.4 = other.4
+            }
+            if change(5) {
+                right.5 = other.5
+            }
+            if change(6) {
+                right.6 = other.6
+            }
+            (left, right)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_are_ordered_as_values_are((left, right) in pair()) {
+            let table = table();
+            let encode = |columns| table.key(&values(columns)[..]).unwrap();
+            let (left_key, right_key) = (encode(&left), encode(&right));
+            prop_assert_eq!(left_key.cmp(&right_key), typed_order(&left, &right, 7));
+            prop_assert_eq!(left_key == right_key, left_key.bytes() == right_key.bytes());
+            let is_prefix = left_key.starts_with(&right_key) || right_key.starts_with(&left_key);
+            prop_assert_eq!(is_prefix, left_key == right_key, "no key is a prefix of another");
+        }
+
+        #[test]
+        fn decoding_inverts_encoding(columns in columns()) {
+            let table = table();
+            let key = table.key(&values(&columns)[..]).unwrap();
+            let (bool, first, int32, bytes, float, int64, last) = columns;
+            let expected = vec![
+                KeyValue::Bool(bool),
+                KeyValue::Text(first),
+                KeyValue::Int32(int32),
+                KeyValue::Bytes(bytes),
+                KeyValue::Float64(float),
+                KeyValue::Int64(int64),
+                KeyValue::Text(last),
+            ];
+            let decoded = table.key_values(&key).unwrap();
+            // By their text, since NaN is not equal to itself.
+            prop_assert_eq!(format!("{decoded:?}"), format!("{expected:?}"));
+            prop_assert_eq!(Key::from_bytes(&key), key.clone());
+            let wire = postcard::to_allocvec(&key).unwrap();
+            prop_assert_eq!(postcard::from_bytes::<Key>(&wire).unwrap(), key);
+        }
+
+        #[test]
+        fn decoding_survives_any_bytes(bytes in bytes(), cut in 0..80_usize, columns in columns()) {
+            let table = table();
+            let key = table.key(&values(&columns)[..]).unwrap();
+            for malformed in [&key[..cut.min(key.len())], &[&key[..], &bytes[..]].concat(), &bytes] {
+                if malformed != key.bytes() {
+                    prop_assert!(table.key_values(malformed).is_err());
+                }
+            }
+        }
+
+        #[test]
+        fn a_prefix_covers_the_keys_that_start_with_it((left, right) in pair(), prefix in 0..8_usize) {
+            let table = table();
+            let range = table.prefix(&values(&left)[..prefix]).unwrap();
+            let key = table.key(&values(&right)[..]).unwrap();
+            prop_assert_eq!(range.contains(&key), typed_order(&left, &right, prefix).is_eq());
+            prop_assert!(range.contains(&table.key(&values(&left)[..]).unwrap()));
+            prop_assert!(table.all().covers(&range) && !range.is_empty());
+        }
+
+        #[test]
+        fn a_range_goes_from_one_prefix_to_another(
+            (from, to) in pair(),
+            columns in columns(),
+            prefix in 1..8_usize,
+        ) {
+            let table = table();
+            let range = table.range(&values(&from)[..prefix], &values(&to)[..prefix]).unwrap();
+            let inside = |columns| {
+                typed_order(&from, columns, prefix).is_le() && typed_order(columns, &to, prefix).is_lt()
+            };
+            for candidate in [&from, &to, &columns] {
+                let key = table.key(&values(candidate)[..]).unwrap();
+                prop_assert_eq!(range.contains(&key), inside(candidate));
+            }
+            prop_assert_eq!(range.is_empty(), typed_order(&from, &to, prefix).is_ge());
+        }
+
+        #[test]
+        fn ranges_are_cut_at_a_key((left, right) in pair()) {
+            let table = table();
+            let encode = |columns| table.key(&values(columns)[..]).unwrap();
+            let (left, right, all) = (encode(&left), encode(&right), table.all());
+            prop_assert_eq!(all.up_to(&left).contains(&right), right <= left);
+            prop_assert_eq!(all.after(&left).contains(&right), right > left);
+            prop_assert_eq!(KeyRange::one(&left).contains(&right), right == left);
+            prop_assert!(all.covers(&all.up_to(&left)) && all.covers(&all.after(&left)));
+        }
+    }
+
+    #[test]
+    fn keys_longer_than_the_limit_are_refused() {
+        let mut schema = SchemaBuilder::new();
+        let table = Table::builder("t").column("c", ColumnType::Bytes).primary_key(&["c"]);
+        let table = schema.table(table).unwrap();
+        let longest = vec![7; KEY_BYTES_MAX - 4];
+        let key = table.key((longest.as_slice(),)).unwrap();
+        assert_eq!(key.len(), KEY_BYTES_MAX);
+        let longer = vec![7; KEY_BYTES_MAX - 3];
+        let error = table.key((longer.as_slice(),)).unwrap_err();
+        assert_eq!(error, DataError::KeyTooLong(KEY_BYTES_MAX + 1));
+        assert!(error.to_string().contains("shorten"), "{error}");
+        // Escapes count.
+        assert!(table.key((vec![0; KEY_BYTES_MAX / 2],)).is_err());
+        let wire = postcard::to_allocvec(&Key::from_bytes(&[7; KEY_BYTES_MAX + 2])).unwrap();
+        assert!(postcard::from_bytes::<Key>(&wire).is_err());
+    }
+
+    #[test]
+    fn ranges_cut_at_the_longest_key_travel() {
+        let mut schema = SchemaBuilder::new();
+        let table = Table::builder("t").column("c", ColumnType::Bytes).primary_key(&["c"]);
+        let table = schema.table(table).unwrap();
+        let key = table.key((vec![7; KEY_BYTES_MAX - 4],)).unwrap();
+        for range in [table.all().up_to(&key), table.all().after(&key), KeyRange::one(&key)] {
+            let wire = postcard::to_allocvec(&range).unwrap();
+            assert_eq!(postcard::from_bytes::<KeyRange>(&wire).unwrap(), range);
+        }
+    }
+
+    #[test]
+    fn keys_take_all_columns_and_no_nulls() {
+        let table = table();
+        assert!(matches!(table.key((true,)), Err(DataError::Count { expected: 7, given: 1, .. })));
+        assert!(matches!(table.prefix((1_i32,)), Err(DataError::Type { given: ColumnType::Int32, .. })));
+        assert!(matches!(table.prefix((None::<bool>,)), Err(DataError::Null(column)) if column == "c0"));
+        let many = [Value::Bool(true); 8];
+        assert!(table.prefix(&many[..1]).is_ok() && table.prefix(&many[..]).is_err());
+    }
 }

@@ -144,3 +144,187 @@ fn end_range_of(boundaries: &[Vec<u8>], range: &KeyRange, table: &Table) -> usiz
 fn range_partition(range: usize, partitions: u16) -> PartitionId {
     PartitionId((range % usize::from(partitions)) as u16)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::{Key, SchemaBuilder, TableBuilder, Values};
+
+    /// One table of each placement and key shape.
+    fn tables() -> Vec<Table> {
+        let builder = |name: &str| {
+            Table::builder(name)
+                .column("small", ColumnType::Int32)
+                .column("big", ColumnType::Int64)
+                .column("text", ColumnType::Text)
+        };
+        let keyed = |name: &str| builder(name).primary_key(&["small", "big", "text"]);
+        let builders: Vec<TableBuilder> = vec![
+            keyed("hash of all"),
+            keyed("hash of one").partition_by_hash(1),
+            keyed("hash of two").partition_by_hash(2),
+            builder("hash of text").primary_key(&["text", "small", "big"]).partition_by_hash(1),
+            keyed("first column").partition_by_column("small"),
+            keyed("second column").partition_by_column("big"),
+            keyed("range").partition_by_range(&[-10, 0, 7, 8, 1000]),
+            builder("big range").primary_key(&["big", "text", "small"]).partition_by_range(&[-1, 1]),
+            keyed("replicated").replicated(),
+        ];
+        let mut schema = SchemaBuilder::new();
+        builders.into_iter().map(|builder| schema.table(builder).unwrap()).collect()
+    }
+
+    type Columns = (i32, i64, String);
+
+    fn columns() -> impl Strategy<Value = Columns> {
+        let small = prop_oneof![4 => -12..12_i32, 1 => any::<i32>()];
+        let big = prop_oneof![4 => -3..3_i64, 1 => any::<i64>()];
+        (small, big, "[\\x00ab]{0,2}")
+    }
+
+    /// Some leading columns of a key, encoded as a prefix of the table's keys.
+    fn bound(table: &Table, columns: &Columns, count: usize) -> KeyRange {
+        let (small, big, text) = (columns.0, columns.1, columns.2.as_str());
+        fn first(table: &Table, values: impl Values + Copy) -> KeyRange {
+            table.prefix(values).unwrap()
+        }
+        let types: Vec<ColumnType> = table.key_columns().collect();
+        match (types[0], types[1], count) {
+            (_, _, 0) => first(table, &[][..]),
+            (ColumnType::Int32, _, 1) => first(table, (small,)),
+            (ColumnType::Int32, _, 2) => first(table, (small, big)),
+            (ColumnType::Int32, _, _) => first(table, (small, big, text)),
+            (ColumnType::Int64, _, 1) => first(table, (big,)),
+            (ColumnType::Int64, _, 2) => first(table, (big, text)),
+            (ColumnType::Int64, _, _) => first(table, (big, text, small)),
+            (_, _, 1) => first(table, (text,)),
+            (_, _, 2) => first(table, (text, small)),
+            (_, _, _) => first(table, (text, small, big)),
+        }
+    }
+
+    fn key(table: &Table, columns: &Columns) -> Key {
+        bound(table, columns, 3).start
+    }
+
+    proptest! {
+        /// Whoever owns a range owns every key in it; and what one prefix decides is never split.
+        #[test]
+        fn ranges_are_owned_as_their_keys_are(
+            from in columns(),
+            to in columns(),
+            other in columns(),
+            counts in (0..4_usize, 0..4_usize),
+            partitions in prop_oneof![1..9_u16, Just(256)],
+        ) {
+            for table in tables() {
+                let (start, end) = (bound(&table, &from, counts.0), bound(&table, &to, counts.1));
+                let ranges = [
+                    start.clone(),
+                    KeyRange { start: start.start.clone(), end: end.start.clone() },
+                    KeyRange { start: start.start.clone(), end: end.end },
+                    start.up_to(&key(&table, &other)),
+                    start.after(&key(&table, &other)),
+                    KeyRange::one(&key(&table, &from)),
+                    table.all(),
+                ];
+                for range in ranges.iter().filter(|range| !range.is_empty()) {
+                    let owner = table.range_owner(range, partitions);
+                    for columns in [&from, &to, &other] {
+                        let key = key(&table, columns);
+                        if range.contains(&key) && owner != Owner::Split {
+                            prop_assert_eq!(table.owner(&key, partitions), owner, "{}: {:?}", table.name(), range);
+                        }
+                    }
+                }
+                prop_assert_ne!(table.range_owner(&ranges[5], partitions), Owner::Split, "{}", table.name());
+            }
+        }
+
+        #[test]
+        fn keys_are_owned_by_a_partition_of_the_cluster(columns in columns(), partitions in 1..=256_u16) {
+            for table in tables() {
+                match table.owner(&key(&table, &columns), partitions) {
+                    Owner::Partition(owner) => prop_assert!(owner.0 < partitions),
+                    owner => prop_assert_eq!((owner, table.name()), (Owner::Replicated, "replicated")),
+                }
+            }
+        }
+    }
+
+    fn named(name: &str) -> Table {
+        tables().into_iter().find(|table| table.name() == name).unwrap()
+    }
+
+    fn partition(table: &Table, small: i32, big: i64, partitions: u16) -> u16 {
+        match table.owner(&key(table, &(small, big, String::new())), partitions) {
+            Owner::Partition(owner) => owner.0,
+            owner => panic!("{owner:?}"),
+        }
+    }
+
+    #[test]
+    fn columns_place_by_their_value_modulo_partitions() {
+        let (first, second) = (named("first column"), named("second column"));
+        for value in -9..9_i32 {
+            let expected = value.rem_euclid(4) as u16;
+            assert_eq!(partition(&first, value, 5, 4), expected);
+            assert_eq!(partition(&second, 5, i64::from(value), 4), expected);
+        }
+    }
+
+    #[test]
+    fn boundaries_are_the_first_of_their_range() {
+        let table = named("range");
+        for (value, range) in
+            [(-11, 0), (-10, 1), (-1, 1), (0, 2), (6, 2), (7, 3), (8, 4), (999, 4), (1000, 5)]
+        {
+            assert_eq!(partition(&table, value, 0, 8), range, "{value}");
+            assert_eq!(partition(&table, value, 0, 4), range % 4, "{value}");
+        }
+        let owner = |from: i32, to: i32| table.range_owner(&table.range((from,), (to,)).unwrap(), 8);
+        assert_eq!(owner(0, 7), Owner::Partition(PartitionId(2)));
+        assert_eq!(owner(0, 8), Owner::Split);
+        assert_eq!(owner(7, 8), Owner::Partition(PartitionId(3)));
+        assert_eq!(
+            table.range_owner(&table.range((1000,), (1001,)).unwrap(), 8),
+            Owner::Partition(PartitionId(5))
+        );
+        assert_eq!(table.range_owner(&table.all(), 8), Owner::Split);
+        assert_eq!(table.range_owner(&table.all(), 1), Owner::Partition(PartitionId(0)));
+    }
+
+    #[test]
+    fn a_prefix_of_the_deciding_columns_is_split_and_what_follows_is_not() {
+        let table = named("hash of two");
+        let owner = |range: KeyRange| table.range_owner(&range, 8);
+        assert_eq!(owner(table.prefix((1_i32,)).unwrap()), Owner::Split);
+        assert!(matches!(owner(table.prefix((1_i32, 2_i64)).unwrap()), Owner::Partition(_)));
+        let within = table.range((1_i32, 2_i64, "a"), (1_i32, 2_i64, "b")).unwrap();
+        assert_eq!(owner(within), owner(table.prefix((1_i32, 2_i64)).unwrap()));
+        assert_eq!(
+            owner(table.range((1_i32, 2_i64), (1_i32, 3_i64)).unwrap()),
+            owner(table.prefix((1_i32, 2_i64)).unwrap())
+        );
+        assert_eq!(owner(table.range((1_i32, 2_i64), (1_i32, 4_i64)).unwrap()), Owner::Split);
+    }
+
+    #[test]
+    fn hashes_spread_evenly() {
+        let table = named("hash of one");
+        let mut counts = [0; 8];
+        (0..8000).for_each(|small| counts[usize::from(partition(&table, small, 0, 8))] += 1);
+        assert!(counts.iter().all(|count| (850..1150).contains(count)), "{counts:?}");
+    }
+
+    #[test]
+    fn a_key_that_ends_early_has_no_owner() {
+        for table in
+            tables().iter().filter(|table| !table.name().contains("range") && table.name() != "replicated")
+        {
+            assert_eq!(table.owner(&table.all().start, 4), Owner::Split, "{}", table.name());
+        }
+    }
+}

@@ -206,7 +206,8 @@ impl RowLayout {
         *byte = if value.null { *byte | place.null_mask } else { *byte & !place.null_mask };
     }
 
-    /// Checks that bytes which came from outside are a row of this layout.
+    /// Checks that bytes which came from outside are a row of this layout, in the one form that a row has: digests compare
+    /// bytes.
     pub fn check(&self, row: &[u8]) -> Result<(), DataError> {
         let malformed = || DataError::Malformed("row");
         if row.len() < self.fixed_bytes || row.len() > ROW_BYTES_MAX {
@@ -214,15 +215,36 @@ impl RowLayout {
         }
         let reader = Row { layout: self, bytes: row };
         let mut end_before = self.fixed_bytes;
-        for column in self.row_columns().filter(|column| column.column_type.fixed_width().is_none()) {
-            let end = reader.end_of(column);
-            if end < end_before || end > row.len() {
+        for column in self.row_columns() {
+            let bytes = match column.column_type.fixed_width() {
+                Some(width) => &row[column.offset..][..width],
+                None => {
+                    let end = reader.end_of(column);
+                    let bytes = row.get(end_before..end).ok_or_else(malformed)?;
+                    end_before = end;
+                    bytes
+                }
+            };
+            let well_formed = if row[column.ordinal / 8] & 1 << (column.ordinal % 8) != 0 {
+                let is_blank = match column.column_type.fixed_width() {
+                    Some(_) => bytes.iter().all(|byte| *byte == 0),
+                    None => bytes.is_empty(),
+                };
+                column.nullable && is_blank
+            } else {
+                match column.column_type {
+                    ColumnType::Bool => bytes[0] <= 1,
+                    ColumnType::Text => std::str::from_utf8(bytes).is_ok(),
+                    _ => true,
+                }
+            };
+            if !well_formed {
                 return Err(malformed());
             }
-            if column.column_type == ColumnType::Text {
-                std::str::from_utf8(&row[end_before..end]).map_err(|_| malformed())?;
-            }
-            end_before = end;
+        }
+        let columns = self.row_columns().count();
+        if !columns.is_multiple_of(8) && row[columns / 8] >> (columns % 8) != 0 {
+            return Err(malformed());
         }
         if end_before == row.len() { Ok(()) } else { Err(malformed()) }
     }
@@ -295,15 +317,15 @@ impl<'a> Row<'a> {
         let Some(Place { column_type: Some(column_type), .. }) = self.layout.places.get(number) else {
             return self.layout.column(number).map(|_| Value::Null);
         };
-        Ok(match column_type {
+        let value = match column_type {
             ColumnType::Bool => self.bool(number).map(Value::Bool),
             ColumnType::Int32 => self.int32(number).map(Value::Int32),
             ColumnType::Int64 => self.int64(number).map(Value::Int64),
             ColumnType::Float64 => self.float64(number).map(Value::Float64),
             ColumnType::Text => self.text(number).map(Value::Text),
             ColumnType::Bytes => self.byte_string(number).map(Value::Bytes),
-        }
-        .or_else(|error| if self.has_null(number) { Ok(Value::Null) } else { Err(error) })?)
+        };
+        value.or_else(|error| if self.has_null(number) { Ok(Value::Null) } else { Err(error) })
     }
 
     fn has_null(&self, number: usize) -> bool {
@@ -393,4 +415,253 @@ typed_readers! {
     text: &'a str = Text,
         |row, offset| std::str::from_utf8(row.variable(offset)).map_err(|_| DataError::Malformed("row"));
     byte_string: &'a [u8] = Bytes, |row, offset| Ok(row.variable(offset));
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::{SchemaBuilder, Table};
+
+    /// A value that owns its text.
+    #[derive(Clone, Debug)]
+    enum Owned {
+        Null,
+        Bool(bool),
+        Int32(i32),
+        Int64(i64),
+        Float64(f64),
+        Text(String),
+        Bytes(Vec<u8>),
+    }
+
+    impl Owned {
+        fn borrow(&self) -> Value<'_> {
+            match self {
+                Owned::Null => Value::Null,
+                Owned::Bool(value) => Value::Bool(*value),
+                Owned::Int32(value) => Value::Int32(*value),
+                Owned::Int64(value) => Value::Int64(*value),
+                Owned::Float64(value) => Value::Float64(*value),
+                Owned::Text(value) => Value::Text(value),
+                Owned::Bytes(value) => Value::Bytes(value),
+            }
+        }
+    }
+
+    const TYPES: [ColumnType; 6] = [
+        ColumnType::Bool,
+        ColumnType::Int32,
+        ColumnType::Int64,
+        ColumnType::Float64,
+        ColumnType::Text,
+        ColumnType::Bytes,
+    ];
+
+    /// A column in the key, or in the row and then nullable or not, with two values that it can have.
+    type Defined = (Option<bool>, ColumnType, Owned, Owned);
+
+    fn value_of(column_type: ColumnType) -> BoxedStrategy<Owned> {
+        match column_type {
+            ColumnType::Bool => any::<bool>().prop_map(Owned::Bool).boxed(),
+            ColumnType::Int32 => any::<i32>().prop_map(Owned::Int32).boxed(),
+            ColumnType::Int64 => any::<i64>().prop_map(Owned::Int64).boxed(),
+            ColumnType::Float64 => (-1e9..1e9_f64).prop_map(Owned::Float64).boxed(),
+            ColumnType::Text => ".{0,9}".prop_map(Owned::Text).boxed(),
+            ColumnType::Bytes => proptest::collection::vec(any::<u8>(), 0..9).prop_map(Owned::Bytes).boxed(),
+        }
+    }
+
+    fn defined() -> impl Strategy<Value = Defined> {
+        (proptest::sample::select(&TYPES[..]), 0..6_u8).prop_flat_map(|(column_type, kind)| {
+            let place =
+                [None, Some(false), Some(false), Some(true), Some(true), Some(true)][usize::from(kind)];
+            let value = || match place {
+                Some(true) => prop_oneof![Just(Owned::Null), value_of(column_type)].boxed(),
+                _ => value_of(column_type),
+            };
+            (Just(place), Just(column_type), value(), value())
+        })
+    }
+
+    /// A table with the columns after the first, which is its key. Columns of the key may stand between those of the row.
+    fn table(columns: &[Defined]) -> Table {
+        let names: Vec<String> = (0..columns.len()).map(|index| format!("c{index}")).collect();
+        let mut builder = Table::builder("t").column("id", ColumnType::Int32);
+        let mut key = vec!["id"];
+        for ((place, column_type, ..), name) in columns.iter().zip(&names) {
+            builder = match place {
+                Some(true) => builder.nullable(name, *column_type),
+                _ => builder.column(name, *column_type),
+            };
+            if place.is_none() {
+                key.push(name);
+            }
+        }
+        SchemaBuilder::new().table(builder.primary_key(&key)).unwrap()
+    }
+
+    /// The row's columns: number in the table, and both values.
+    fn in_row(columns: &[Defined]) -> impl Iterator<Item = (usize, &Owned, &Owned)> {
+        let numbered = columns.iter().enumerate().filter(|(_, (place, ..))| place.is_some());
+        numbered.map(|(index, (_, _, first, second))| (index + 1, first, second))
+    }
+
+    fn typed(row: &Row<'_>, number: usize, value: &Value<'_>) -> Result<(), DataError> {
+        match value {
+            Value::Null => assert!(row.is_null(number)?),
+            Value::Bool(value) => assert_eq!(row.bool(number)?, *value),
+            Value::Int32(value) => assert_eq!(row.int32(number)?, *value),
+            Value::Int64(value) => assert_eq!(row.int64(number)?, *value),
+            Value::Float64(value) => assert_eq!(row.float64(number)?.to_bits(), value.to_bits()),
+            Value::Text(value) => {
+                assert_eq!(row.text(number)?, *value);
+                assert_eq!(row.text_bytes(number)?, value.as_bytes());
+            }
+            Value::Bytes(value) => assert_eq!(row.byte_string(number)?, *value),
+        }
+        Ok(())
+    }
+
+    proptest! {
+        #[test]
+        fn readers_find_what_was_encoded(columns in proptest::collection::vec(defined(), 0..20)) {
+            let table = table(&columns);
+            let values: Vec<Value<'_>> = in_row(&columns).map(|(_, first, _)| first.borrow()).collect();
+            let bytes = table.row(values.as_slice()).unwrap();
+            table.layout().check(&bytes).unwrap();
+            let row = table.read(&bytes);
+            for (number, first, _) in in_row(&columns) {
+                prop_assert_eq!(row.value(number).unwrap(), first.borrow());
+                prop_assert_eq!(row.value(format!("c{}", number - 1).as_str()).unwrap(), first.borrow());
+                typed(&row, number, &first.borrow()).unwrap();
+            }
+        }
+
+        /// To replace a fixed-width column in place is the same as to encode the row with the new value.
+        #[test]
+        fn replacing_is_encoding_anew(columns in proptest::collection::vec(defined(), 1..20), which: u32) {
+            let table = table(&columns);
+            let layout = table.layout();
+            let chosen = |number: usize| which >> (number % 32) & 1 == 1;
+            let values: Vec<Value<'_>> = in_row(&columns).map(|(_, first, _)| first.borrow()).collect();
+            let mut bytes = table.row(values.as_slice()).unwrap();
+            let mut expected = values.clone();
+            for (place, (number, _, second)) in in_row(&columns).enumerate() {
+                match layout.fixed_value(number, second.borrow()).unwrap() {
+                    Some(value) if chosen(number) => {
+                        layout.replace(&mut bytes, &value);
+                        expected[place] = second.borrow();
+                    }
+                    Some(_) => {}
+                    None => prop_assert!(columns[number - 1].1.fixed_width().is_none()),
+                }
+            }
+            prop_assert_eq!(bytes, table.row(expected.as_slice()).unwrap());
+        }
+
+        /// What passes the check can be read, and it is what encoding its values gives: rows have one form.
+        #[test]
+        fn malformed_bytes_are_found(
+            columns in proptest::collection::vec(defined(), 0..9),
+            flips in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..3),
+            length in -3..3_isize,
+        ) {
+            let table = table(&columns);
+            let values: Vec<Value<'_>> = in_row(&columns).map(|(_, first, _)| first.borrow()).collect();
+            let mut bytes = table.row(values.as_slice()).unwrap();
+            bytes.resize(bytes.len().saturating_add_signed(length), 0);
+            for (index, byte) in flips.iter().filter(|_| !bytes.is_empty()).collect::<Vec<_>>() {
+                let index = index.index(bytes.len());
+                bytes[index] = *byte;
+            }
+            if table.layout().check(&bytes).is_ok() {
+                let row = table.read(&bytes);
+                let found: Result<Vec<Value<'_>>, DataError> =
+                    in_row(&columns).map(|(number, ..)| row.value(number)).collect();
+                let again = table.row(found.unwrap().as_slice()).unwrap();
+                prop_assert_eq!(again, bytes);
+            }
+        }
+    }
+
+    fn small() -> Table {
+        let builder = Table::builder("small")
+            .column("id", ColumnType::Int64)
+            .column("count", ColumnType::Int32)
+            .nullable("rank", ColumnType::Bool)
+            .nullable("name", ColumnType::Text);
+        SchemaBuilder::new().table(builder.primary_key(&["id"])).unwrap()
+    }
+
+    #[test]
+    fn rows_have_one_form() {
+        let table = small();
+        let check = |bytes: &[u8]| table.layout().check(bytes);
+        let bytes = table.row((7, true, "ab")).unwrap();
+        check(&bytes).unwrap();
+        let changed = |at: usize, byte: u8| {
+            let mut changed = bytes.clone();
+            changed[at] = byte;
+            changed
+        };
+        assert_eq!(bytes, [0, 7, 0, 0, 0, 1, 12, 0, 0, 0, b'a', b'b']);
+        for (at, byte, problem) in [
+            (0, 0b1000, "a null bit of no column"),
+            (0, 0b0001, "a null where there must be a value"),
+            (0, 0b0010, "a null with a value"),
+            (0, 0b0100, "a null text with bytes"),
+            (5, 2, "neither true nor false"),
+            (6, 13, "an end beyond the row"),
+            (6, 11, "bytes after the last column"),
+            (6, 3, "an end before the start"),
+            (10, 0xFF, "no UTF-8"),
+        ] {
+            assert_eq!(check(&changed(at, byte)), Err(DataError::Malformed("row")), "{problem}");
+        }
+        assert!(check(&bytes[..9]).is_err() && check(&[]).is_err());
+    }
+
+    #[test]
+    fn values_that_do_not_fit_are_refused() {
+        let table = small();
+        let error = |result: Result<Vec<u8>, DataError>| result.unwrap_err().to_string();
+        assert!(error(table.row((7, true))).contains("takes 3 values here, not 2"));
+        assert!(error(table.row((7, true, "a", 1))).contains("takes 3 values here, not 4"));
+        assert!(error(table.row((7_i64, true, "a"))).contains("column count holds Int32, not Int64"));
+        assert!(error(table.row((None::<i32>, true, "a"))).contains("column count must have a value"));
+        let long = "x".repeat(ROW_BYTES_MAX);
+        assert!(error(table.row((7, true, long.as_str()))).contains("split it over several rows"));
+        let longest = "x".repeat(ROW_BYTES_MAX - 10);
+        let bytes = table.row((7, true, longest.as_str())).unwrap();
+        assert_eq!(bytes.len(), ROW_BYTES_MAX);
+        table.layout().check(&bytes).unwrap();
+    }
+
+    #[test]
+    fn a_failed_encoding_leaves_the_buffer_as_it_was() {
+        let mut out = vec![1, 2, 3];
+        small().layout().encode((7, "not a bool", "a"), &mut out).unwrap_err();
+        assert_eq!(out, [1, 2, 3]);
+        small().layout().encode((7, true, "a"), &mut out).unwrap();
+        assert_eq!(out[3..], small().row((7, true, "a")).unwrap());
+    }
+
+    #[test]
+    fn readers_say_what_is_wrong() {
+        let table = small();
+        let bytes = table.row((7, None::<bool>, None::<&str>)).unwrap();
+        let row = table.read(&bytes);
+        assert_eq!(row.value("rank").unwrap(), Value::Null);
+        assert_eq!(row.bool("rank").unwrap_err(), DataError::Null("rank".to_owned()));
+        assert_eq!(row.text("name").unwrap_err(), DataError::Null("name".to_owned()));
+        assert!(matches!(row.int64("count"), Err(DataError::Type { given: ColumnType::Int64, .. })));
+        // The type is wrong before the value is missing.
+        assert!(matches!(row.int64("rank"), Err(DataError::Type { given: ColumnType::Int64, .. })));
+        assert!(row.value("id").unwrap_err().to_string().contains("no row column"));
+        assert!(row.value(0).unwrap_err().to_string().contains("is part of the key"));
+        assert!(row.value(4).unwrap_err().to_string().contains("there is no column 4"));
+        assert!(row.is_null(9).is_err());
+    }
 }

@@ -420,3 +420,111 @@ impl Schema {
         Ok(self.table_of(key)?.owner(key, partitions))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Value;
+
+    fn builder() -> TableBuilder {
+        Table::builder("t").column("id", ColumnType::Int32).nullable("name", ColumnType::Text)
+    }
+
+    fn problem(builder: TableBuilder) -> String {
+        SchemaBuilder::new().table(builder).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn mistakes_in_a_definition_are_named() {
+        let keyed = || builder().column("big", ColumnType::Int64).primary_key(&["id"]);
+        let by_text = Table::builder("t").column("id", ColumnType::Text).primary_key(&["id"]);
+        let after_text = Table::builder("t")
+            .column("text", ColumnType::Text)
+            .column("id", ColumnType::Int32)
+            .primary_key(&["text", "id"]);
+        for (builder, expected) in [
+            (Table::builder("t"), "give it 1 to 256 columns"),
+            (builder(), "name at least one primary key column"),
+            (builder().primary_key(&["no"]), "key column \"no\" is not defined"),
+            (builder().primary_key(&["name"]), "key column \"name\" must be non-null and named once"),
+            (builder().primary_key(&["id", "id"]), "key column \"id\" must be non-null and named once"),
+            (keyed().column("id", ColumnType::Bool), "column \"id\" is defined twice"),
+            (keyed().partition_by_hash(0), "cannot hash 0 columns of a key of 1"),
+            (keyed().partition_by_hash(2), "cannot hash 2 columns of a key of 1"),
+            (keyed().partition_by_column("big"), "partition column \"big\" must be in the key"),
+            (keyed().partition_by_column("no"), "partition column \"no\" must be in the key"),
+            (by_text.partition_by_column("id"), "partition column \"id\" must be an integer"),
+            (after_text.partition_by_column("id"), "before partition column \"id\" must have a fixed width"),
+            (keyed().partition_by_range(&[1, 1]), "range boundaries must ascend"),
+            (keyed().partition_by_range(&[2, 1]), "range boundaries must ascend"),
+            (keyed().partition_by_range(&[1 << 40]), "boundary 1099511627776 exceeds int32"),
+            (
+                keyed().primary_key(&["id"]).replicated().primary_key(&[]),
+                "name at least one primary key column",
+            ),
+        ] {
+            let problem = problem(builder);
+            assert!(problem.starts_with("table t: ") && problem.contains(expected), "{problem}");
+        }
+        let by_text = Table::builder("t").column("id", ColumnType::Text).primary_key(&["id"]);
+        let by_text = problem(by_text.partition_by_range(&[1]));
+        assert!(by_text.contains("must be an integer to partition by range"), "{by_text}");
+    }
+
+    #[test]
+    fn limits_give_clear_errors() {
+        let with_columns = |count: usize| {
+            let names: Vec<String> = (0..count).map(|index| format!("c{index}")).collect();
+            let builder = Table::builder("t").primary_key(&["c0"]);
+            names.iter().fold(builder, |builder, name| builder.column(name, ColumnType::Bool))
+        };
+        assert!(SchemaBuilder::new().table(with_columns(COLUMNS_MAX)).is_ok());
+        assert!(problem(with_columns(COLUMNS_MAX + 1)).contains("give it 1 to 256 columns"));
+        let mut schema = SchemaBuilder::new();
+        for number in 0..TABLES_MAX {
+            let table = Table::builder(format!("t{number}")).column("id", ColumnType::Bool);
+            assert_eq!(usize::from(schema.table(table.primary_key(&["id"])).unwrap().id().0), number);
+        }
+        let error = schema.table(builder().primary_key(&["id"])).unwrap_err();
+        assert_eq!(error, DataError::TooManyTables);
+        let last = &schema.finish().tables()[TABLES_MAX - 1].all();
+        assert!(!last.is_empty());
+    }
+
+    #[test]
+    fn tables_are_found_by_name_number_and_key() {
+        let mut schema = SchemaBuilder::new();
+        let first = schema.table(builder().primary_key(&["id"])).unwrap();
+        let taken = schema.table(builder().primary_key(&["id"])).unwrap_err();
+        assert_eq!(taken.to_string(), "table t: the name is taken");
+        let second = Table::builder("u").column("id", ColumnType::Int32).primary_key(&["id"]);
+        let second = schema.table(second).unwrap();
+        let schema = schema.finish();
+        for table in [&first, &second] {
+            let key = table.key((7,)).unwrap();
+            assert_eq!(schema.table_of(&key).unwrap().name(), table.name());
+            assert_eq!(schema.table(table.id()).unwrap().name(), table.name());
+            assert_eq!(schema.table_named(table.name()).unwrap().id(), table.id());
+        }
+        assert!(first.key_values(&second.key((7,)).unwrap()).is_err(), "a key of another table");
+        assert!(!first.all().contains(&second.key((i32::MIN,)).unwrap()));
+        for stray in [&[][..], &[0], &[0, 2], &[0xFF, 0xFF, 1]] {
+            assert!(schema.table_of(stray).is_err() && schema.owner(stray, 4).is_err());
+        }
+        assert!(schema.table_named("v").is_none() && first.column("no").is_err());
+    }
+
+    #[test]
+    fn columns_keep_their_numbers_when_the_key_is_in_their_midst() {
+        let table = Table::builder("t")
+            .column("a", ColumnType::Int32)
+            .column("key", ColumnType::Int32)
+            .column("b", ColumnType::Int64);
+        let table = SchemaBuilder::new().table(table.primary_key(&["key"])).unwrap();
+        let bytes = table.row((1, 2_i64)).unwrap();
+        let row = table.read(&bytes);
+        assert_eq!((table.column("a").unwrap(), table.column("b").unwrap()), (0, 2));
+        assert_eq!((row.value(0).unwrap(), row.value(2).unwrap()), (Value::Int32(1), Value::Int64(2)));
+        assert_eq!(row.int64("b").unwrap(), 2);
+    }
+}

@@ -44,6 +44,9 @@ pub enum Scouted {
     Failed(Error),
 }
 
+/// A range, the limit that it was asked with, and who sent which rows of it.
+type RangePart = (KeyRange, u64, PartitionId, Vec<(Key, Bytes)>);
+
 /// A reconnaissance under way.
 #[derive(Debug)]
 pub struct Reconnaissance {
@@ -52,8 +55,8 @@ pub struct Reconnaissance {
     rounds: u32,
     /// Rows of other partitions, by key.
     keys: FastMap<Key, Option<Bytes>>,
-    /// Parts of ranges on other partitions: the range, the limit that it was asked with, and who sent which rows.
-    ranges: Vec<(KeyRange, u64, PartitionId, Vec<(Key, Bytes)>)>,
+    /// Parts of ranges on other partitions.
+    ranges: Vec<RangePart>,
     /// Answers that are still to come.
     awaited: usize,
 }
@@ -156,7 +159,8 @@ impl Trial<'_> {
             known.write |= access.write;
             return Ok(());
         }
-        if self.touched.len() >= FOOTPRINT_ENTRIES_MAX {
+        // One too many is recorded, so that the footprint is refused for it: no later attempt could do with less.
+        if self.touched.len() > FOOTPRINT_ENTRIES_MAX {
             return Err(Stop::Invalid(format!(
                 "a transaction may touch at most {FOOTPRINT_ENTRIES_MAX} keys"
             )));

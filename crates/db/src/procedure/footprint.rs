@@ -336,7 +336,8 @@ impl<'a> Declaration<'a> {
 
     /// Declares a range with any access.
     pub fn touch_range(&mut self, range: &KeyRange, access: Access) -> Result<(), DataError> {
-        range.start.check_length()?;
+        range.start.check_bound_length()?;
+        range.end.check_bound_length()?;
         if range.is_empty() {
             return Ok(());
         }
@@ -358,5 +359,293 @@ impl<'a> Declaration<'a> {
             )));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::{ColumnType, SchemaBuilder, Table, TableBuilder};
+    use crate::limits::KEY_BYTES_MAX;
+
+    /// `by_site` lies on the partition with the number of the site, modulo; `spread` is hashed; `everywhere` is replicated.
+    fn tables() -> ([Table; 3], Schema) {
+        let builder = |name: &str| -> TableBuilder {
+            let columns =
+                Table::builder(name).column("site", ColumnType::Int32).column("id", ColumnType::Bytes);
+            columns.primary_key(&["site", "id"])
+        };
+        let mut schema = SchemaBuilder::new();
+        let by_site = schema.table(builder("by_site").partition_by_column("site")).unwrap();
+        let spread = schema.table(builder("spread")).unwrap();
+        let everywhere = schema.table(builder("everywhere").replicated()).unwrap();
+        ([by_site, spread, everywhere], schema.finish())
+    }
+
+    fn declared(partitions: u16, declare: impl FnOnce(&mut Declaration<'_>, &[Table; 3])) -> Footprint {
+        let (tables, schema) = tables();
+        let mut footprint = Footprint::default();
+        let mut declaration = Declaration::new(&schema, partitions, &mut footprint);
+        declare(&mut declaration, &tables);
+        declaration.finish().unwrap();
+        footprint
+    }
+
+    fn key(table: &Table, site: i32, id: u8) -> Key {
+        table.key((site, &[id][..])).unwrap()
+    }
+
+    fn site(table: &Table, site: i32) -> KeyRange {
+        table.prefix((site,)).unwrap()
+    }
+
+    fn set(partitions: &[u16]) -> PartitionSet {
+        let mut set = PartitionSet::EMPTY;
+        partitions.iter().for_each(|partition| set.insert(PartitionId(*partition)));
+        set
+    }
+
+    /// What the roles of a footprint are: participants, readers, active ones and the reporter, for an origin.
+    fn roles(footprint: &Footprint, origin: u16) -> [PartitionSet; 4] {
+        let origin = PartitionId(origin);
+        let reporter = PartitionSet::one(footprint.reporter(origin));
+        [footprint.participants(origin), footprint.readers(), footprint.active(origin), reporter]
+    }
+
+    #[test]
+    fn a_key_in_two_sets_is_one_entry() {
+        let footprint = declared(4, |declaration, [table, ..]| {
+            declaration.read(&key(table, 1, 1)).unwrap();
+            declaration.read(&key(table, 1, 2)).unwrap();
+            declaration.write(&key(table, 1, 1)).unwrap();
+            declaration.read(&key(table, 1, 1)).unwrap();
+            declaration.write(&key(table, 1, 3)).unwrap();
+        });
+        let ([table, ..], _) = tables();
+        let accesses: Vec<Access> = footprint.keys().iter().map(|entry| entry.access).collect();
+        assert_eq!(accesses, [Access::UPDATE, Access::READ, Access::WRITE]);
+        for (index, id) in [1, 2, 3].into_iter().enumerate() {
+            assert_eq!(footprint.key(&footprint.keys()[index]), key(&table, 1, id).bytes());
+            assert_eq!(footprint.find(&key(&table, 1, id)), Some(index));
+            assert_eq!(footprint.keys()[index].hash, key(&table, 1, id).hash());
+        }
+        assert_eq!(footprint.find(&key(&table, 1, 4)), None);
+    }
+
+    /// CAL-52: who stores an element of the write set is active, who stores only elements of the read set is passive.
+    #[test]
+    fn writers_are_active_and_readers_passive() {
+        let footprint = declared(4, |declaration, [table, ..]| {
+            declaration.read(&key(table, 3, 1)).unwrap();
+            declaration.update(&key(table, 2, 1)).unwrap();
+            declaration.write(&key(table, 1, 1)).unwrap();
+        });
+        assert_eq!(roles(&footprint, 0), [set(&[1, 2, 3]), set(&[2, 3]), set(&[1, 2]), set(&[1])]);
+        assert_eq!(roles(&footprint, 2)[3], set(&[2]), "the origin reports if it is active");
+        assert_eq!(roles(&footprint, 3)[3], set(&[1]), "a passive origin does not");
+    }
+
+    /// Trap 12: without writes one collector is active, the same for everybody.
+    #[test]
+    fn a_transaction_that_only_reads_has_one_collector() {
+        let footprint = declared(4, |declaration, [table, ..]| {
+            declaration.read(&key(table, 3, 1)).unwrap();
+            declaration.read_range(&site(table, 2)).unwrap();
+        });
+        assert_eq!(roles(&footprint, 0), [set(&[2, 3]), set(&[2, 3]), set(&[2]), set(&[2])]);
+        assert_eq!(roles(&footprint, 3), [set(&[2, 3]), set(&[2, 3]), set(&[3]), set(&[3])]);
+    }
+
+    #[test]
+    fn what_touches_nothing_of_others_runs_at_its_origin() {
+        let nothing = declared(4, |_, _| {});
+        let copies = declared(4, |declaration, [_, _, everywhere]| {
+            declaration.read(&key(everywhere, 1, 1)).unwrap();
+            declaration.read_range(&everywhere.all()).unwrap();
+        });
+        for footprint in [nothing, copies] {
+            assert_eq!(roles(&footprint, 3), [set(&[3]), set(&[]), set(&[3]), set(&[3])]);
+        }
+    }
+
+    #[test]
+    fn replicated_rows_are_read_at_home_and_written_everywhere() {
+        let reads = declared(3, |declaration, [by_site, _, everywhere]| {
+            declaration.read(&key(everywhere, 1, 1)).unwrap();
+            declaration.update(&key(by_site, 1, 1)).unwrap();
+        });
+        assert_eq!(roles(&reads, 0), [set(&[1]), set(&[1]), set(&[1]), set(&[1])]);
+        let writes = declared(3, |declaration, [by_site, _, everywhere]| {
+            declaration.update(&key(everywhere, 1, 1)).unwrap();
+            declaration.read(&key(by_site, 1, 1)).unwrap();
+        });
+        let all = PartitionSet::all(3);
+        assert_eq!(roles(&writes, 2), [all, set(&[1]), all, set(&[2])]);
+    }
+
+    #[test]
+    fn a_split_range_concerns_everybody() {
+        let all = PartitionSet::all(3);
+        let read = declared(3, |declaration, [_, spread, _]| declaration.read_range(&spread.all()).unwrap());
+        assert_eq!(roles(&read, 1), [all, all, set(&[1]), set(&[1])]);
+        let write =
+            declared(3, |declaration, [_, spread, _]| declaration.write_range(&spread.all()).unwrap());
+        assert_eq!(roles(&write, 1), [all, set(&[]), all, set(&[1])]);
+    }
+
+    #[test]
+    fn ranges_allow_what_was_declared_for_them() {
+        let ([table, ..], _) = tables();
+        let footprint = declared(4, |declaration, [table, ..]| {
+            declaration.read_range(&site(table, 1)).unwrap();
+            declaration.write_range(&site(table, 1)).unwrap();
+            declaration.update_range(&site(table, 2)).unwrap();
+            declaration.read_range(&site(table, 3).after(&site(table, 3).end)).unwrap();
+        });
+        let owners: Vec<Owner> = footprint.ranges().iter().map(|entry| entry.owner).collect();
+        assert_eq!(
+            owners,
+            [1, 1, 2].map(|owner| Owner::Partition(PartitionId(owner))),
+            "an empty range is none"
+        );
+        let find = |site, access| footprint.find_range_of(&key(&table, site, 1), access);
+        assert_eq!(
+            (find(1, Access::READ), find(1, Access::WRITE), find(1, Access::UPDATE)),
+            (Some(0), Some(1), None)
+        );
+        assert_eq!(
+            (find(2, Access::READ), find(2, Access::UPDATE), find(3, Access::READ)),
+            (Some(2), Some(2), None)
+        );
+    }
+
+    #[test]
+    fn what_is_no_key_or_range_of_the_schema_is_refused() {
+        let ([table, ..], schema) = tables();
+        let mut footprint = Footprint::default();
+        let mut declaration = Declaration::new(&schema, 4, &mut footprint);
+        let malformed =
+            |result: Result<(), DataError>| assert!(matches!(result, Err(DataError::Malformed(_))));
+        malformed(declaration.read(&Key::from_bytes(&[])));
+        malformed(declaration.read(&Key::from_bytes(&[0, 9, 1])));
+        malformed(declaration.read(&table.all().start));
+        malformed(
+            declaration.read_range(&KeyRange { start: table.all().start, end: Key::from_bytes(&[9, 9]) }),
+        );
+        malformed(declaration.read_range(&KeyRange { start: Key::default(), end: table.all().end }));
+        let long = Key::from_bytes(&[0; KEY_BYTES_MAX + 2]);
+        assert_eq!(declaration.read(&long), Err(DataError::KeyTooLong(KEY_BYTES_MAX + 2)));
+        let range = KeyRange { start: long.clone(), end: table.all().end };
+        assert_eq!(declaration.read_range(&range), Err(DataError::KeyTooLong(KEY_BYTES_MAX + 2)));
+        // The range after the longest key is one.
+        let longest = table.key((1, vec![7; KEY_BYTES_MAX - 8])).unwrap();
+        assert_eq!(longest.len(), KEY_BYTES_MAX);
+        declaration.read_range(&table.all().after(&longest)).unwrap();
+        declaration.read_range(&table.all().up_to(&longest)).unwrap();
+    }
+
+    #[test]
+    fn footprints_are_limited() {
+        let (tables, schema) = tables();
+        let mut footprint = Footprint::default();
+        let mut declaration = Declaration::new(&schema, 4, &mut footprint);
+        let key = |number: usize| tables[0].key((1, &number.to_le_bytes()[..])).unwrap();
+        (0..FOOTPRINT_ENTRIES_MAX).for_each(|number| declaration.read(&key(number)).unwrap());
+        declaration.write(&key(0)).unwrap();
+        declaration.finish().unwrap();
+        let mut declaration = Declaration::new(&schema, 4, &mut footprint);
+        declaration.read_range(&tables[0].all()).unwrap();
+        let error = declaration.finish().unwrap_err().to_string();
+        assert!(error.contains("footprint of 16385 keys and ranges exceeds the limit of 16384"), "{error}");
+    }
+
+    /// Something to declare: a table, a site, a key's last byte or the site's range, and an access.
+    type Part = (usize, i32, Option<u8>, Access);
+
+    fn part() -> impl Strategy<Value = Part> {
+        let access = prop_oneof![Just(Access::READ), Just(Access::WRITE), Just(Access::UPDATE)];
+        (0..3_usize, 0..5_i32, proptest::option::weighted(0.7, 0..6_u8), access)
+    }
+
+    fn declare_parts(parts: &[Part], partitions: u16) -> Footprint {
+        declared(partitions, |declaration, tables| {
+            for (table, number, id, access) in parts {
+                match id {
+                    Some(id) => declaration.touch(&key(&tables[*table], *number, *id), *access).unwrap(),
+                    None => declaration.touch_range(&site(&tables[*table], *number), *access).unwrap(),
+                }
+            }
+        })
+    }
+
+    /// All that can be seen of a footprint.
+    fn seen(footprint: &Footprint) -> String {
+        let keys = footprint
+            .keys()
+            .iter()
+            .map(|entry| (footprint.key(entry), entry.access, entry.owner, entry.hash));
+        let roles: Vec<_> = (0..4).map(|origin| roles(footprint, origin)).collect();
+        format!("{:?} {:?} {roles:?}", keys.collect::<Vec<_>>(), footprint.ranges())
+    }
+
+    proptest! {
+        #[test]
+        fn decoding_inverts_encoding(
+            parts in proptest::collection::vec(part(), 0..30),
+            stale in proptest::collection::vec(part(), 0..30),
+            partitions in 1..5_u16,
+        ) {
+            let footprint = declare_parts(&parts, partitions);
+            let (_, schema) = tables();
+            // Into buffers that were used before, and placed on another number of partitions.
+            let mut decoded = declare_parts(&stale, 3);
+            decoded.decode(&footprint.encode(), &schema, partitions).unwrap();
+            prop_assert_eq!(seen(&decoded), seen(&footprint));
+            prop_assert_eq!(decoded.encode(), footprint.encode());
+        }
+
+        /// Each key is found once, with all accesses that were declared for it.
+        #[test]
+        fn accesses_of_a_key_are_merged(parts in proptest::collection::vec(part(), 0..60)) {
+            let footprint = declare_parts(&parts, 4);
+            let (tables, _) = tables();
+            let mut named = 0;
+            for (place, table) in tables.iter().enumerate() {
+                for (number, id) in (0..5).flat_map(|number| (0..6).map(move |id| (number, id))) {
+                    let same = |part: &&Part| (part.0, part.1, part.2) == (place, number, Some(id));
+                    let accesses: Vec<Access> = parts.iter().filter(same).map(|part| part.3).collect();
+                    let key = key(table, number, id);
+                    let entry = footprint.find(&key).map(|index| footprint.keys()[index].access);
+                    let expected = (!accesses.is_empty()).then(|| Access {
+                        read: accesses.iter().any(|access| access.read),
+                        write: accesses.iter().any(|access| access.write),
+                    });
+                    prop_assert_eq!(entry, expected);
+                    named += usize::from(expected.is_some());
+                }
+            }
+            prop_assert_eq!(footprint.keys().len(), named);
+        }
+
+        #[test]
+        fn malformed_footprints_are_refused(
+            parts in proptest::collection::vec(part(), 0..9),
+            cut in 1..40_usize,
+            flip in any::<(proptest::sample::Index, u8)>(),
+        ) {
+            let (_, schema) = tables();
+            let encoded = declare_parts(&parts, 4).encode();
+            let mut decoded = Footprint::default();
+            prop_assert!(decoded.decode(&encoded[..encoded.len().saturating_sub(cut)], &schema, 4).is_err());
+            prop_assert!(decoded.decode(&[&encoded[..], &[0]].concat(), &schema, 4).is_err());
+            let mut flipped = encoded.clone();
+            flipped[flip.0.index(encoded.len())] = flip.1;
+            if decoded.decode(&flipped, &schema, 4).is_ok() {
+                let again = decoded.encode();
+                decoded.decode(&again, &schema, 4).unwrap();
+            }
+        }
     }
 }

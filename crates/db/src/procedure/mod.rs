@@ -171,3 +171,28 @@ pub struct Catalog {
     /// The procedures.
     pub procedures: Procedures,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_of_aborts_are_cut_between_characters() {
+        assert_eq!(Stop::abort("no money"), Stop::Abort("no money".to_owned()));
+        let Stop::Abort(exact) = Stop::abort("x".repeat(ABORT_REASON_BYTES_MAX)) else { panic!("an abort") };
+        assert_eq!(exact.len(), ABORT_REASON_BYTES_MAX);
+        for (padding, expected) in [(0, 1023), (1, 1024), (2, 1022)] {
+            let reason = format!("{}{}", "x".repeat(padding), "€".repeat(ABORT_REASON_BYTES_MAX));
+            let Stop::Abort(cut) = Stop::abort(reason.clone()) else { panic!("an abort") };
+            assert!(reason.starts_with(&cut) && cut.len() <= ABORT_REASON_BYTES_MAX);
+            assert_eq!(cut.len(), expected, "as long as characters of three bytes allow");
+        }
+    }
+
+    #[test]
+    fn results_that_are_none_are_refused() {
+        assert_eq!(decode_output::<(u32, bool)>(&[7, 1]), Ok((7, true)));
+        let problem = decode_output::<(u32, bool)>(&[7]).unwrap_err().to_string();
+        assert!(problem.starts_with("invalid: result: "), "{problem}");
+    }
+}

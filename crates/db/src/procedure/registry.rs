@@ -103,3 +103,168 @@ pub(crate) fn check_arguments(arguments: &[u8]) -> Result<(), Error> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::row::FixedValue;
+    use crate::data::{ColumnType, DataError, Key, KeyRange, SchemaBuilder, Table};
+    use crate::procedure::transaction::{Access, Found};
+    use crate::procedure::{Declaration as Touches, decode_output, encode_arguments};
+
+    /// Gives back as many bytes as it is asked for; declares a key of the first table for each of `keys`.
+    struct Echo(&'static str);
+
+    impl Procedure for Echo {
+        type Arguments = (u32, Vec<u8>);
+        type Output = Vec<u8>;
+
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn declare(
+            &self,
+            (_, keys): &(u32, Vec<u8>),
+            footprint: &mut Touches<'_>,
+        ) -> Result<Declared, DataError> {
+            for key in keys {
+                footprint.read(&Key::from_bytes(&[0, 0, *key]))?;
+            }
+            Ok(if keys.is_empty() { Declared::Unknown } else { Declared::Complete })
+        }
+
+        fn run(&self, (bytes, _): &(u32, Vec<u8>), _: &mut Transaction<'_>) -> Result<Vec<u8>, Stop> {
+            Ok(vec![7; *bytes as usize])
+        }
+    }
+
+    struct Nothing;
+
+    impl Access for Nothing {
+        fn get(&mut self, _: &Key) -> Result<Option<&[u8]>, Stop> {
+            Ok(None)
+        }
+
+        fn put(&mut self, _: &Key, _: &[u8]) -> Result<(), Stop> {
+            Ok(())
+        }
+
+        fn replace(&mut self, _: &Table, _: &Key, _: &[FixedValue]) -> Result<bool, Stop> {
+            Ok(false)
+        }
+
+        fn delete(&mut self, _: &Key) -> Result<(), Stop> {
+            Ok(())
+        }
+
+        fn scan(&mut self, _: &KeyRange, _: usize) -> Result<Vec<Found>, Stop> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn schema() -> Schema {
+        let mut schema = SchemaBuilder::new();
+        schema.table(Table::builder("t").column("id", ColumnType::Bool).primary_key(&["id"])).unwrap();
+        schema.finish()
+    }
+
+    fn run(
+        procedures: &Procedures,
+        id: ProcedureId,
+        arguments: &[u8],
+        output: &mut Vec<u8>,
+    ) -> Result<(), Stop> {
+        let schema = schema();
+        let (mut access, mut scratch) = (Nothing, Vec::new());
+        procedures.run(id, arguments, &mut Transaction::new(&schema, &mut access, &mut scratch), output)
+    }
+
+    fn declare(
+        procedures: &Procedures,
+        id: ProcedureId,
+        arguments: &[u8],
+    ) -> Result<(Declared, usize), Error> {
+        let mut footprint = Footprint::default();
+        let declared = procedures.declare(id, arguments, &schema(), 2, &mut footprint)?;
+        Ok((declared, footprint.keys().len()))
+    }
+
+    fn registered() -> Procedures {
+        let mut procedures = Procedures::new();
+        assert_eq!(procedures.register(Echo("first")).unwrap(), ProcedureId(0));
+        assert_eq!(procedures.register(Echo("second")).unwrap(), ProcedureId(1));
+        procedures
+    }
+
+    #[test]
+    fn procedures_have_names_and_numbers() {
+        let mut procedures = registered();
+        let taken = procedures.register(Echo("first")).unwrap_err().to_string();
+        assert!(taken.contains("\"first\" is registered already"), "{taken}");
+        assert_eq!((procedures.find("second"), procedures.find("third")), (Some(ProcedureId(1)), None));
+        assert_eq!(
+            (procedures.name(ProcedureId(1)), procedures.name(ProcedureId(2))),
+            ("second", "(unknown)")
+        );
+        assert_eq!(procedures.names().collect::<Vec<_>>(), ["first", "second"]);
+    }
+
+    #[test]
+    fn an_unknown_procedure_is_refused() {
+        let unknown = declare(&registered(), ProcedureId(2), &[]).unwrap_err().to_string();
+        assert!(unknown.contains("there is no procedure number 2"), "{unknown}");
+        assert!(matches!(run(&registered(), ProcedureId(2), &[], &mut Vec::new()), Err(Stop::Invalid(_))));
+    }
+
+    #[test]
+    fn arguments_are_decoded_as_a_whole() {
+        let arguments = encode_arguments(&(3_u32, vec![1_u8, 2])).unwrap();
+        assert_eq!(declare(&registered(), ProcedureId(0), &arguments).unwrap(), (Declared::Complete, 2));
+        let empty = encode_arguments(&(3_u32, Vec::<u8>::new())).unwrap();
+        assert_eq!(declare(&registered(), ProcedureId(0), &empty).unwrap(), (Declared::Unknown, 0));
+        let more = [&arguments[..], &[0]].concat();
+        let problem = declare(&registered(), ProcedureId(0), &more).unwrap_err().to_string();
+        assert!(problem.contains("arguments of first: 1 bytes too many"), "{problem}");
+        let less = &arguments[..arguments.len() - 1];
+        assert!(
+            declare(&registered(), ProcedureId(0), less)
+                .unwrap_err()
+                .to_string()
+                .contains("arguments of first")
+        );
+        assert!(matches!(run(&registered(), ProcedureId(0), less, &mut Vec::new()), Err(Stop::Invalid(_))));
+    }
+
+    #[test]
+    fn a_footprint_is_filled_anew() {
+        let mut footprint = Footprint::default();
+        let procedures = registered();
+        for keys in [vec![0_u8, 1], vec![1]] {
+            let arguments = encode_arguments(&(0_u32, &keys)).unwrap();
+            procedures.declare(ProcedureId(0), &arguments, &schema(), 2, &mut footprint).unwrap();
+            assert_eq!(footprint.keys().len(), keys.len());
+        }
+    }
+
+    #[test]
+    fn arguments_and_results_are_limited() {
+        let long = vec![1_u8; ARGUMENTS_BYTES_MAX];
+        let problem = encode_arguments(&long).unwrap_err().to_string();
+        assert!(problem.contains("exceed the limit of 1048576: split the call"), "{problem}");
+        let problem = declare(&registered(), ProcedureId(0), &vec![0; ARGUMENTS_BYTES_MAX + 1]).unwrap_err();
+        assert!(problem.to_string().contains("split the call"));
+        let result = |bytes: usize, output: &mut Vec<u8>| {
+            let arguments = encode_arguments(&(bytes as u32, vec![1_u8])).unwrap();
+            run(&registered(), ProcedureId(0), &arguments, output)
+        };
+        // What stands in the buffer already is not counted, and a result's length takes 3 bytes.
+        let mut output = vec![9; 100];
+        result(RESULT_BYTES_MAX - 3, &mut output).unwrap();
+        assert_eq!(decode_output::<Vec<u8>>(&output[100..]).unwrap().len(), RESULT_BYTES_MAX - 3);
+        let Err(Stop::Invalid(problem)) = result(RESULT_BYTES_MAX - 2, &mut Vec::new()) else {
+            panic!("too long")
+        };
+        assert!(problem.contains("result of 1048577 bytes exceeds the limit of 1048576"), "{problem}");
+    }
+}

@@ -58,6 +58,7 @@ impl<'a> Transaction<'a> {
     /// Inserts or replaces the row of a key, given the values of all columns that are not part of the key.
     #[inline]
     pub fn put<V: Values>(&mut self, table: &Table, key: &Key, values: V) -> Result<(), Stop> {
+        check_table(table, key)?;
         self.scratch.clear();
         table.layout().encode(values, self.scratch)?;
         self.access.put(key, self.scratch)
@@ -71,6 +72,7 @@ impl<'a> Transaction<'a> {
         key: &Key,
         values: [(C, Value<'_>); COLUMNS],
     ) -> Result<bool, Stop> {
+        check_table(table, key)?;
         let mut fixed = [FixedValue { column: 0, bytes: [0; 8], null: false }; COLUMNS];
         for ((column, value), slot) in values.iter().zip(&mut fixed) {
             match table.layout().fixed_value(column.find(table.layout())?, *value)? {
@@ -119,5 +121,154 @@ impl<'a> Transaction<'a> {
     /// For a reconnoitred transaction the range is recorded, and protected from phantoms, only as far as it was scanned.
     pub fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
         self.access.scan(range, limit)
+    }
+}
+
+/// Whether a row of the table may be written under the key: a row of another layout would break whoever reads it there.
+#[inline]
+fn check_table(table: &Table, key: &Key) -> Result<(), Stop> {
+    if key.table() == Some(table.id()) {
+        return Ok(());
+    }
+    Err(Stop::Invalid(format!("{key:?} is no key of table {}: make it with that table", table.name())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::data::{ColumnType, SchemaBuilder};
+
+    /// Rows in a map, and how often a row was replaced in place.
+    #[derive(Default)]
+    struct Rows {
+        rows: BTreeMap<Key, Vec<u8>>,
+        replaced: usize,
+    }
+
+    impl Access for Rows {
+        fn get(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
+            Ok(self.rows.get(key).map(Vec::as_slice))
+        }
+
+        fn put(&mut self, key: &Key, row: &[u8]) -> Result<(), Stop> {
+            self.rows.insert(key.clone(), row.to_vec());
+            Ok(())
+        }
+
+        fn replace(&mut self, table: &Table, key: &Key, values: &[FixedValue]) -> Result<bool, Stop> {
+            let Some(row) = self.rows.get_mut(key) else { return Ok(false) };
+            self.replaced += 1;
+            values.iter().for_each(|value| table.layout().replace(row, value));
+            Ok(true)
+        }
+
+        fn delete(&mut self, key: &Key) -> Result<(), Stop> {
+            self.rows.remove(key);
+            Ok(())
+        }
+
+        fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+            let inside = self.rows.iter().filter(|(key, _)| range.contains(key)).take(limit);
+            Ok(inside.map(|(key, row)| Found { key: key.clone(), row: row.clone() }).collect())
+        }
+    }
+
+    fn tables() -> (Table, Table, Schema) {
+        let wide = Table::builder("wide")
+            .column("count", ColumnType::Int64)
+            .column("id", ColumnType::Int32)
+            .nullable("rank", ColumnType::Int32)
+            .nullable("name", ColumnType::Text)
+            .column("note", ColumnType::Bytes);
+        let narrow = Table::builder("narrow").column("id", ColumnType::Int32).column("on", ColumnType::Bool);
+        let mut schema = SchemaBuilder::new();
+        let wide = schema.table(wide.primary_key(&["id"])).unwrap();
+        let narrow = schema.table(narrow.primary_key(&["id"])).unwrap();
+        (wide, narrow, schema.finish())
+    }
+
+    /// Runs a closure in a transaction over rows: `wide` has 1, `narrow` has 1.
+    fn within<T>(run: impl FnOnce(&mut Transaction<'_>, &Table, &Table) -> T) -> (T, Rows) {
+        let (wide, narrow, schema) = tables();
+        let mut rows = Rows::default();
+        rows.rows.insert(wide.key((1,)).unwrap(), wide.row((5_i64, 6, "name", &b"note"[..])).unwrap());
+        rows.rows.insert(narrow.key((1,)).unwrap(), narrow.row((true,)).unwrap());
+        let mut scratch = Vec::new();
+        let mut transaction = Transaction::new(&schema, &mut rows, &mut scratch);
+        let result = run(&mut transaction, &wide, &narrow);
+        (result, rows)
+    }
+
+    #[test]
+    fn columns_are_set_in_place_or_anew() {
+        let set = |values: [(&'static str, Value<'static>); 3]| {
+            let ((found, bytes), rows) = within(|transaction, wide, _| {
+                let key = wide.key((1,)).unwrap();
+                let found = transaction.set(wide, &key, values).unwrap();
+                (found, transaction.get(&key).unwrap().unwrap().bytes().to_vec())
+            });
+            assert!(found);
+            (bytes, rows.replaced)
+        };
+        let (wide, ..) = tables();
+        let fixed = [("count", Value::Int64(1)), ("rank", Value::Null), ("count", Value::Int64(2))];
+        let expected = wide.row((2_i64, None::<i32>, "name", &b"note"[..])).unwrap();
+        assert_eq!(set(fixed), (expected, 1), "the last of two values for a column counts");
+        let variable = [("name", Value::Text("a")), ("rank", Value::Int32(9)), ("name", Value::Null)];
+        let expected = wide.row((5_i64, 9, None::<&str>, &b"note"[..])).unwrap();
+        assert_eq!(set(variable), (expected, 0));
+    }
+
+    #[test]
+    fn a_missing_row_is_not_set() {
+        let (results, rows) = within(|transaction, wide, _| {
+            let key = wide.key((2,)).unwrap();
+            let fixed = transaction.set(wide, &key, [("count", Value::Int64(1))]);
+            let variable = transaction.set(wide, &key, [("name", Value::Text("a"))]);
+            (fixed, variable)
+        });
+        assert_eq!(results, (Ok(false), Ok(false)));
+        assert_eq!(rows.rows.len(), 2);
+    }
+
+    #[test]
+    fn values_that_do_not_fit_stop_the_run() {
+        let stop = |column: &'static str, value: Value<'static>| {
+            let (result, _) = within(|transaction, wide, _| {
+                transaction.set(wide, &wide.key((1,)).unwrap(), [(column, value)])
+            });
+            match result {
+                Err(Stop::Invalid(problem)) => problem,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(stop("id", Value::Int32(1)).contains("no row column"));
+        assert!(stop("no", Value::Int32(1)).contains("no row column"));
+        assert!(stop("count", Value::Int32(1)).contains("holds Int64, not Int32"));
+        assert!(stop("count", Value::Null).contains("must have a value"));
+        assert!(stop("note", Value::Null).contains("must have a value"));
+    }
+
+    /// Else the row of one table would be written under a key of another, and break whoever reads it there.
+    #[test]
+    fn a_key_of_another_table_stops_the_run() {
+        let invalid = |result: Result<(), Stop>| {
+            let Err(Stop::Invalid(problem)) = result else { panic!("{result:?}") };
+            assert!(problem.contains("is no key of table"), "{problem}");
+        };
+        let (wide, narrow, _) = tables();
+        let foreign = narrow.key((1,)).unwrap();
+        let row = (1_i64, 1, "a", &b"b"[..]);
+        invalid(within(|transaction, wide, _| transaction.put(wide, &foreign, row)).0);
+        let count = [("count", Value::Int64(1))];
+        invalid(within(|transaction, wide, _| transaction.set(wide, &foreign, count).map(|_| ())).0);
+        let name = [("name", Value::Text("a"))];
+        invalid(within(|transaction, wide, _| transaction.set(wide, &foreign, name).map(|_| ())).0);
+        let stray = Key::from_bytes(&[0]);
+        invalid(within(|transaction, wide, _| transaction.put(wide, &stray, row)).0);
+        let own = wide.key((7,)).unwrap();
+        within(|transaction, wide, _| transaction.put(wide, &own, row)).0.unwrap();
     }
 }

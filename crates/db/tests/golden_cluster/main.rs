@@ -1,0 +1,42 @@
+//! Golden scripts of whole clusters, node by node and message by message.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[allow(dead_code, reason = "every test crate uses its own part")]
+#[path = "../interpreted/mod.rs"]
+mod interpreted;
+#[macro_use]
+#[path = "../scripts/mod.rs"]
+mod scripts;
+mod commands;
+mod display;
+mod network;
+
+use commands::Runner;
+
+scripts!(
+    "cluster",
+    Runner::new(),
+    abort_by_logic,
+    blind_writes,
+    contended,
+    distributed_read_only,
+    entry_at_a_non_participant,
+    finish_out_of_order,
+    footprint_miss,
+    footprint_too_large,
+    forward_and_back,
+    key_and_range,
+    live_transactions_are_limited,
+    outside_of_declaration,
+    passive_participant,
+    reads_before_transaction,
+    reads_too_large,
+    replicated_table,
+    same_request_twice,
+    sequencer_full,
+    serial_waits_in_turn,
+    snapshot,
+    split_range,
+    writes_too_large,
+);

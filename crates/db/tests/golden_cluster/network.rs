@@ -1,0 +1,144 @@
+//! Nodes and the messages between them, moved by hand.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::error::Error;
+
+use ordain_db::data::Key;
+use ordain_db::engine::calvin::Calvin;
+use ordain_db::engine::serial::Serial;
+use ordain_db::engine::{Engine, EngineKind};
+use ordain_db::limits::EPOCH_MICROSECONDS_DEFAULT;
+use ordain_db::message::{ClientRequest, Message, Reply};
+use ordain_db::node::{AnyNode, Event, Node, NodeConfiguration, Outbox};
+use ordain_db::position::PartitionId;
+
+use crate::interpreted::Database;
+
+/// A node that lets scripts see its rows.
+pub(crate) trait OpenNode: AnyNode {
+    fn row(&self, key: &Key) -> Option<Vec<u8>>;
+}
+
+impl<E: Engine + Send> OpenNode for Node<E> {
+    fn row(&self, key: &Key) -> Option<Vec<u8>> {
+        self.peek(key).map(<[u8]>::to_vec)
+    }
+}
+
+/// A cluster that does only what it is told.
+pub(crate) struct Network {
+    pub(crate) nodes: Vec<Box<dyn OpenNode>>,
+    /// By node: its database, which counts the runs of the logic there.
+    pub(crate) databases: Vec<Database>,
+    /// Messages under way, by sender and receiver.
+    pub(crate) links: BTreeMap<(PartitionId, PartitionId), VecDeque<Message>>,
+    pub(crate) now: u64,
+}
+
+/// Whether a message on a link, from one partition to another, may be delivered.
+pub(crate) type Allowed<'a> = dyn Fn((PartitionId, PartitionId), &Message) -> bool + 'a;
+
+/// What a node did.
+#[derive(Default)]
+pub(crate) struct Done {
+    pub(crate) sent: Vec<(PartitionId, PartitionId, Message)>,
+    pub(crate) replies: Vec<(PartitionId, Reply)>,
+}
+
+impl Network {
+    pub(crate) fn new(engine: EngineKind, partitions: u16, rows: &[(Key, Vec<u8>)]) -> Network {
+        let databases: Vec<Database> = (0..partitions).map(|_| Database::new()).collect();
+        let nodes =
+            (0..partitions).map(PartitionId).zip(&databases).map(|(me, database)| -> Box<dyn OpenNode> {
+                let configuration =
+                    NodeConfiguration { me, partitions, epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT };
+                let storage = Box::new(database.load(rows, me, partitions));
+                let catalog = database.catalog.clone();
+                match engine {
+                    EngineKind::Serial => {
+                        Box::new(Node::new(&configuration, catalog, Serial::new(), storage))
+                    }
+                    EngineKind::Calvin => {
+                        Box::new(Node::new(&configuration, catalog, Calvin::new(), storage))
+                    }
+                }
+            });
+        Network { nodes: nodes.collect(), databases, links: BTreeMap::new(), now: 0 }
+    }
+
+    fn step(&mut self, at: PartitionId, events: Vec<Event>) -> Result<Done, Box<dyn Error>> {
+        let node = self.nodes.get_mut(at.index()).ok_or("there is no such node")?;
+        let (mut events, mut done) = (events, Done::default());
+        let mut more = true;
+        while more {
+            let mut outbox = Outbox::default();
+            more = node.step(self.now, &mut events, &mut outbox)?;
+            done.replies.extend(outbox.replies.into_iter().map(|reply| (at, reply)));
+            for (to, message) in outbox.sends {
+                done.sent.push((at, to, message.clone()));
+                self.links.entry((at, to)).or_default().push_back(message);
+            }
+        }
+        Ok(done)
+    }
+
+    /// Lets a node go on with what it has.
+    pub(crate) fn wake(&mut self, at: PartitionId) -> Result<Done, Box<dyn Error>> {
+        self.step(at, Vec::new())
+    }
+
+    pub(crate) fn request(
+        &mut self,
+        at: PartitionId,
+        requests: Vec<ClientRequest>,
+    ) -> Result<Done, Box<dyn Error>> {
+        self.step(at, vec![Event::Requests(requests)])
+    }
+
+    /// Delivers the oldest messages of a link, one by one.
+    pub(crate) fn deliver(
+        &mut self,
+        from: PartitionId,
+        to: PartitionId,
+        count: usize,
+    ) -> Result<Done, Box<dyn Error>> {
+        let mut all = Done::default();
+        for _ in 0..count {
+            let link = self.links.get_mut(&(from, to)).ok_or("there is no message")?;
+            let message = link.pop_front().ok_or("there is no message")?;
+            all.append(self.step(to, vec![Event::Peer { from, message }])?);
+        }
+        Ok(all)
+    }
+
+    /// A link whose oldest message may be delivered.
+    fn busy_link(&self, allowed: &Allowed<'_>) -> Option<(PartitionId, PartitionId)> {
+        let mut busy = self.links.iter();
+        let busy = busy.find(|(link, queue)| queue.front().is_some_and(|message| allowed(**link, message)));
+        busy.map(|(link, _)| *link)
+    }
+
+    /// Delivers message after message until only such are left that are not allowed, and nobody waits for the clock.
+    pub(crate) fn run(&mut self, allowed: &Allowed<'_>) -> Result<Done, Box<dyn Error>> {
+        let mut all = Done::default();
+        loop {
+            if let Some((from, to)) = self.busy_link(allowed) {
+                all.append(self.deliver(from, to, 1)?);
+                continue;
+            }
+            let due = self.nodes.iter().filter_map(|node| node.deadline()).min();
+            let Some(due) = due.filter(|due| *due > self.now) else { return Ok(all) };
+            self.now = due;
+            for node in 0..self.nodes.len() as u16 {
+                all.append(self.wake(PartitionId(node))?);
+            }
+        }
+    }
+}
+
+impl Done {
+    pub(crate) fn append(&mut self, mut other: Done) {
+        self.sent.append(&mut other.sent);
+        self.replies.append(&mut other.replies);
+    }
+}

@@ -1,0 +1,207 @@
+//! Golden scripts of the lock manager: requests and releases in, grants out.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[macro_use]
+mod scripts;
+#[allow(dead_code, reason = "every test crate uses its own part")]
+mod interpreted;
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::str::FromStr;
+
+use ordain_db::engine::calvin::lock_manager::{LockManager, Mode, Slot};
+use ordain_db::hash::key_hash;
+use ordain_db::position::PartitionId;
+use ordain_db::procedure::Footprint;
+
+use interpreted::Database;
+use interpreted::name::{Name, Span};
+
+/// Two encoded keys of the replicated table `item` with one hash: found by running the hash of 8 bytes backwards from that
+/// of 7. They stand for the pair in billions of pairs that shares a queue.
+const TWINS: [&[u8]; 2] = [b"\x00\x03\x0b\x0b\x00\x00\x2a", b"\x00\x03\x12\xd2\xd1\xe8\xe8\x9b"];
+
+/// One lock: `read account/1/5`, `write line/5..25`, `read twin/0`.
+#[derive(Clone)]
+struct Lock {
+    access: u8,
+    keys: Keys,
+}
+
+#[derive(Clone)]
+enum Keys {
+    Key(Name),
+    Twin(usize),
+    Range(Span),
+}
+
+impl FromStr for Lock {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Lock, String> {
+        let (access, what) = text.split_once(' ').ok_or("give an access and a key")?;
+        let access = match access {
+            "read" => 1,
+            "write" => 2,
+            "update" => 3,
+            other => return Err(format!("{other:?} is no access")),
+        };
+        let keys = match (what, what.parse()) {
+            ("twin/0", _) => Keys::Twin(0),
+            ("twin/1", _) => Keys::Twin(1),
+            (_, Ok(name)) => Keys::Key(name),
+            (_, Err(_)) => Keys::Range(what.parse()?),
+        };
+        Ok(Lock { access, keys })
+    }
+}
+
+/// A transaction, `t5`; it has the slot of its number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Number(u32);
+
+impl FromStr for Number {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Number, String> {
+        let number = text.strip_prefix('t').and_then(|number| number.parse().ok());
+        number.map(Number).ok_or_else(|| format!("{text:?} is no transaction"))
+    }
+}
+
+#[derive(goldenscript::Command)]
+enum Command {
+    /// Begins with an empty lock table of one of some partitions.
+    Partition {
+        me: u16,
+        #[arg(key)]
+        of: u16,
+    },
+    /// A transaction requests all its locks.
+    Request(Number, Vec<Lock>),
+    /// A transaction has finished.
+    Release(Number),
+    /// Who stands in the queue of a key.
+    Queue(String),
+    /// Whether all locks would be granted at once.
+    Free(Vec<Lock>),
+    /// How many transactions hold or wait for locks.
+    Live,
+}
+
+struct Runner {
+    database: Database,
+    locks: LockManager,
+    me: PartitionId,
+    partitions: u16,
+    live: BTreeMap<Number, Footprint>,
+}
+
+impl Runner {
+    fn new() -> Runner {
+        assert_eq!(key_hash(TWINS[0]), key_hash(TWINS[1]));
+        Runner {
+            database: Database::new(),
+            locks: LockManager::new(),
+            me: PartitionId(0),
+            partitions: 1,
+            live: BTreeMap::new(),
+        }
+    }
+
+    /// The footprint with the locks, in their order. Keys come before ranges, as in every footprint.
+    fn footprint(&self, locks: &[Lock]) -> Result<Footprint, Box<dyn Error>> {
+        let part =
+            |access: u8, bytes: &[u8]| [&[access], &(bytes.len() as u16).to_le_bytes()[..], bytes].concat();
+        let (mut keys, mut ranges) = (Vec::new(), Vec::new());
+        for lock in locks {
+            match &lock.keys {
+                Keys::Key(name) => keys.push(part(lock.access, &name.key(&self.database.tables))),
+                Keys::Twin(twin) => keys.push(part(lock.access, TWINS[*twin])),
+                Keys::Range(span) => {
+                    let range = span.range(&self.database.tables);
+                    ranges.push([part(lock.access, &range.start), part(lock.access, &range.end)].concat());
+                }
+            }
+        }
+        let counts = [(keys.len() as u32).to_le_bytes(), (ranges.len() as u32).to_le_bytes()].concat();
+        let encoded = [counts, keys.concat(), ranges.concat()].concat();
+        let mut footprint = Footprint::default();
+        footprint.decode(&encoded, &self.database.catalog.schema, self.partitions)?;
+        Ok(footprint)
+    }
+
+    fn queue(&self, key: &str) -> Result<String, Box<dyn Error>> {
+        let hash = match key {
+            "twin/0" => key_hash(TWINS[0]),
+            "twin/1" => key_hash(TWINS[1]),
+            name => name.parse::<Name>()?.key(&self.database.tables).hash(),
+        };
+        let requests = self.locks.queue(hash).into_iter().map(|(slot, mode, granted)| {
+            let mode = if mode == Mode::Shared { "shared" } else { "exclusive" };
+            format!("t{} {mode} {}", slot.0, if granted { "granted" } else { "waits" })
+        });
+        let requests: Vec<String> = requests.collect();
+        Ok(if requests.is_empty() { "nobody".to_owned() } else { requests.join(", ") })
+    }
+}
+
+impl goldenscript::Runner for Runner {
+    type Command = Command;
+
+    fn run(&mut self, command: &Command, _: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
+        let mut output = String::new();
+        match command {
+            Command::Partition { me, of } => {
+                *self = Runner { me: PartitionId(*me), partitions: *of, ..Runner::new() };
+            }
+            Command::Request(number, locks) => {
+                let footprint = self.footprint(locks)?;
+                let free = self.locks.is_free(&footprint, self.me);
+                let granted = self.locks.request(Slot(number.0), &footprint, self.me);
+                assert_eq!(free, granted, "what is free is granted at once");
+                write!(output, "t{} {}", number.0, if granted { "granted" } else { "waits" })?;
+                self.live.insert(*number, footprint);
+            }
+            Command::Release(number) => {
+                let footprint = self.live.remove(number).ok_or("it is not live")?;
+                let mut granted = Vec::new();
+                self.locks.release(Slot(number.0), &footprint, self.me, &mut granted);
+                write!(output, "t{} released", number.0)?;
+                granted.iter().try_for_each(|slot| write!(output, ", t{} granted", slot.0))?;
+            }
+            Command::Queue(key) => write!(output, "{key}: {}", self.queue(key)?)?,
+            Command::Free(locks) => {
+                let free = self.locks.is_free(&self.footprint(locks)?, self.me);
+                output.push_str(if free { "free" } else { "not free" });
+            }
+            Command::Live => write!(output, "{} live", self.locks.live())?,
+        }
+        Ok(output)
+    }
+
+    fn end_script(&mut self) -> Result<(), Box<dyn Error>> {
+        let left: Vec<u32> = self.live.keys().map(|number| number.0).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("never released: {left:?}").into()) }
+    }
+}
+
+scripts!(
+    "lock_manager",
+    Runner::new(),
+    first_come_first_served,
+    foreign_keys_are_not_locked,
+    grants_follow_requests,
+    group_of_readers,
+    key_in_both_sets,
+    range_excludes_phantoms,
+    ranges_and_disjoint_ranges,
+    ranges_in_a_fresh_table,
+    reader_does_not_overtake_writer,
+    release_in_the_middle,
+    slots_are_used_again,
+    two_keys_with_one_hash,
+);

@@ -1,0 +1,9 @@
+//! Golden scripts of the sequencing layer, each part driven by itself.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[macro_use]
+#[path = "../scripts/mod.rs"]
+mod scripts;
+mod sequencing;
+mod sessions;

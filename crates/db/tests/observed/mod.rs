@@ -1,0 +1,156 @@
+//! Observes which order a cluster chose: an engine that notes what is delivered to the engine within it.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use bytes::Bytes;
+use ordain_db::cluster::Cluster;
+use ordain_db::engine::calvin::Calvin;
+use ordain_db::engine::serial::Serial;
+use ordain_db::engine::{Engine, EngineKind};
+use ordain_db::error::Fatal;
+use ordain_db::execution::{Call, Context, Effects};
+use ordain_db::limits::EPOCH_MICROSECONDS_DEFAULT;
+use ordain_db::message::{RequestId, Verdict};
+use ordain_db::node::{AnyNode, Node, NodeConfiguration};
+use ordain_db::position::{PartitionId, Position};
+use ordain_db::procedure::Footprint;
+use ordain_db::storage::memory::MemoryStorage;
+
+use crate::interpreted::{Database, INTERPRET};
+
+/// A transaction as the order has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Ordered {
+    pub(crate) request: RequestId,
+    pub(crate) arguments: Bytes,
+    /// The encoded footprint, which does not depend on the number of partitions.
+    pub(crate) footprint: Vec<u8>,
+    pub(crate) reconnoitred: bool,
+}
+
+/// A transaction, where it stands in the order, and which partition it was delivered to.
+type Observation = (PartitionId, Position, Ordered);
+
+struct Observed<E> {
+    engine: E,
+    observations: Sender<Observation>,
+    last: Position,
+}
+
+impl<E: Engine> Engine for Observed<E> {
+    fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
+        assert!(call.position > self.last, "{} comes after {}", call.position, self.last);
+        self.last = call.position;
+        let ordered = Ordered {
+            request: call.request,
+            arguments: call.arguments.clone(),
+            footprint: call.footprint.encode(),
+            reconnoitred: call.reconnoitred,
+        };
+        self.observations.send((context.me, call.position, ordered)).unwrap();
+        self.engine.deliver(call, context);
+    }
+
+    fn receive(&mut self, from: PartitionId, reads: &Bytes, context: &mut Context<'_>) -> Result<(), Fatal> {
+        self.engine.receive(from, reads, context)
+    }
+
+    fn live(&self) -> usize {
+        self.engine.live()
+    }
+
+    fn oldest_live(&mut self) -> Option<Position> {
+        self.engine.oldest_live()
+    }
+
+    fn describe(&self, out: &mut String) {
+        self.engine.describe(out);
+    }
+}
+
+/// What a cluster delivered to its engines.
+pub(crate) struct Observer(Receiver<Observation>);
+
+impl Observer {
+    /// The order so far. All partitions that take part in a transaction were given the same one.
+    pub(crate) fn order(&self) -> BTreeMap<Position, Ordered> {
+        let mut order: BTreeMap<Position, Ordered> = BTreeMap::new();
+        for (partition, position, ordered) in self.0.try_iter() {
+            let known = order.entry(position).or_insert_with(|| ordered.clone());
+            assert_eq!(*known, ordered, "{partition} was given another transaction at {position}");
+        }
+        order
+    }
+}
+
+/// A cluster with the initial rows whose order is observed.
+pub(crate) fn cluster(
+    database: &Database,
+    engine: EngineKind,
+    partitions: u16,
+    seed: u64,
+) -> (Cluster, Observer) {
+    let (observations, receiver) = channel();
+    let rows = database.initial();
+    let nodes = (0..partitions).map(PartitionId).map(|me| -> Box<dyn AnyNode> {
+        let configuration =
+            NodeConfiguration { me, partitions, epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT };
+        let storage = Box::new(database.load(&rows, me, partitions));
+        let (observations, catalog) = (observations.clone(), database.catalog.clone());
+        let last = Position::LOADED;
+        match engine {
+            EngineKind::Serial => {
+                let engine = Observed { engine: Serial::new(), observations, last };
+                Box::new(Node::new(&configuration, catalog, engine, storage))
+            }
+            EngineKind::Calvin => {
+                let engine = Observed { engine: Calvin::new(), observations, last };
+                Box::new(Node::new(&configuration, catalog, engine, storage))
+            }
+        }
+    });
+    (Cluster::new(nodes.collect(), seed), Observer(receiver))
+}
+
+/// The serial engine on one partition, given an order instead of choosing one.
+pub(crate) struct Oracle<'a> {
+    database: &'a Database,
+    engine: Serial,
+    pub(crate) storage: MemoryStorage,
+}
+
+impl Oracle<'_> {
+    pub(crate) fn new(database: &Database) -> Oracle<'_> {
+        let storage = database.load(&database.initial(), PartitionId(0), 1);
+        Oracle { database, engine: Serial::new(), storage }
+    }
+
+    /// Runs the next transaction of the order.
+    pub(crate) fn run(&mut self, position: Position, ordered: &Ordered) -> (RequestId, Verdict) {
+        let mut footprint = Box::<Footprint>::default();
+        footprint.decode(&ordered.footprint, &self.database.catalog.schema, 1).unwrap();
+        // One partition is the origin of all.
+        let index = u32::from(position.origin.0) << 24 | position.index;
+        let call = Call {
+            position: Position { epoch: position.epoch, origin: PartitionId(0), index },
+            request: ordered.request,
+            procedure: INTERPRET,
+            arguments: ordered.arguments.clone(),
+            footprint,
+            reconnoitred: ordered.reconnoitred,
+        };
+        let mut effects = Effects::new(1);
+        let mut context = Context {
+            me: PartitionId(0),
+            partitions: 1,
+            catalog: &self.database.catalog,
+            storage: &mut self.storage,
+            effects: &mut effects,
+        };
+        self.engine.deliver(call, &mut context);
+        let (_, report) = effects.reports.pop().expect("one partition has nothing to wait for");
+        assert!(effects.reports.is_empty());
+        (report.request, report.verdict)
+    }
+}
