@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use ordain::bench;
 use ordain::bench::options::{RunOptions, WorkloadOptions};
+use ordain::start::{self, StartOptions};
 use tracing_subscriber::EnvFilter;
 
 /// Ordain: a strictly serializable database that agrees on the order of transactions first.
@@ -24,6 +25,8 @@ enum Command {
         #[command(subcommand)]
         workload: WorkloadOptions,
     },
+    /// Start one process of a cluster; SIGTERM ends it in good order.
+    Start(StartOptions),
 }
 
 /// The run did not finish.
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
     let result = match Arguments::parse().command {
         Command::Bench { options, workload } => bench::run(&options, &workload),
+        Command::Start(options) => start::run(&options).map(|()| true),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

@@ -62,6 +62,9 @@ pub struct Seed {
     pub storage: Box<dyn Storage + Send>,
 }
 
+/// The thread of a partition.
+type Thread = JoinHandle<Result<(), Failure>>;
+
 struct Local {
     partition: PartitionId,
     inbox: Arc<Inbox>,
@@ -73,7 +76,7 @@ pub struct Process {
     options: ClusterOptions,
     locals: Vec<Local>,
     /// Empty once stopped.
-    threads: Mutex<Vec<(PartitionId, JoinHandle<Result<(), Failure>>)>>,
+    threads: Mutex<Vec<(PartitionId, Thread)>>,
     destinations: Vec<Destination>,
     replies: Arc<Replies>,
 }
@@ -173,9 +176,14 @@ impl Process {
         threads.iter().any(|(_, thread)| thread.is_finished())
     }
 
+    /// Refuses new requests from now on.
+    pub fn refuse_requests(&self) {
+        self.locals.iter().for_each(|local| local.inbox.drain());
+    }
+
     /// Refuses new requests and waits until nothing is under way here, for at most `patience`; whether that came true.
     pub fn drain(&self, patience: Duration) -> bool {
-        self.locals.iter().for_each(|local| local.inbox.drain());
+        self.refuse_requests();
         let deadline = Instant::now() + patience;
         while Instant::now() < deadline {
             if self.locals.iter().all(|local| local.gauges.idle.load(Ordering::Relaxed)) {

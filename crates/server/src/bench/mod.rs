@@ -1,8 +1,10 @@
 //! `ordain bench`: loads a workload, runs it, prints what it measured, and checks that the data is consistent.
 
+mod children;
 mod drive;
 mod limit;
 pub mod options;
+mod processes;
 mod report;
 
 use std::io::Write;
@@ -39,7 +41,11 @@ pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<b
     options.check()?;
     let workload = workload_options.workload(options.partitions, options.sites, options.seed)?;
     let workload = &*workload;
-    let finished = in_this_process(options, workload)?;
+    let finished = if options.processes > 1 {
+        processes::run(options, workload_options, workload)?
+    } else {
+        in_this_process(options, workload)?
+    };
     let limit = if options.limit_seconds > 0.0 {
         Some(limit::measure(workload, options.seed, Duration::from_secs_f64(options.limit_seconds))?)
     } else {

@@ -159,7 +159,7 @@ pub struct BankOptions {
     #[arg(long = "multi-partition", value_name = "PERCENT", default_value_t = 10.0)]
     pub multi_partition_percent: f64,
     /// The balance of each account at first.
-    #[arg(long, default_value_t = 1000)]
+    #[arg(long, default_value_t = 100_000)]
     pub balance: i64,
 }
 
@@ -169,7 +169,7 @@ impl Default for MicroOptions {
         MicroOptions {
             records: own.records,
             contention_index: own.contention_index,
-            multi_partition_percent: own.multi_partition_percent,
+            multi_partition_percent: 0.0,
             participants: own.participants,
             abort_percent: own.abort_percent,
         }
@@ -254,5 +254,27 @@ impl WorkloadOptions {
                 .map_err(wrong)?,
             ),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct CommandLine {
+        #[command(subcommand)]
+        workload: WorkloadOptions,
+    }
+
+    #[test]
+    fn the_command_line_and_the_cluster_file_have_the_same_defaults() {
+        for name in ["micro", "tpcc", "bank"] {
+            let from_command_line = CommandLine::parse_from(["ordain", name]).workload;
+            let from_file: WorkloadOptions = toml::from_str(&format!("name = {name:?}")).unwrap();
+            assert_eq!(from_command_line, from_file);
+        }
     }
 }

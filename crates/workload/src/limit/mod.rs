@@ -146,7 +146,8 @@ impl PlainStore {
             self.orders.resize_with(table + 1, || None);
         }
         let mut order = self.orders[table].take().unwrap_or_else(|| {
-            let records = self.records.live().filter(|record| table_number(self.records.key(*record)) == table);
+            let records =
+                self.records.live().filter(|record| table_number(self.records.key(*record)) == table);
             Order { sorted: Vec::new(), added: records.collect() }
         });
         if !order.added.is_empty() {
@@ -267,13 +268,17 @@ mod tests {
     }
 
     fn assert_scans_agree(store: &mut PlainStore, model: &BTreeMap<Vec<u8>, Vec<u8>>, range: &KeyRange) {
-        let expected: Vec<_> =
-            model.iter().filter(|(key, _)| range.contains(key)).map(|(key, row)| (key.clone(), row.clone())).collect();
+        let expected: Vec<_> = model
+            .iter()
+            .filter(|(key, _)| range.contains(key))
+            .map(|(key, row)| (key.clone(), row.clone()))
+            .collect();
         let found = Access::scan(store, range, usize::MAX).unwrap();
         let found: Vec<_> = found.into_iter().map(|found| (found.key.to_vec(), found.row)).collect();
         assert_eq!(found, expected);
         let mut visited = Vec::new();
-        SnapshotReader::scan(store, range, &mut |key, row| visited.push((key.to_vec(), row.to_vec()))).unwrap();
+        SnapshotReader::scan(store, range, &mut |key, row| visited.push((key.to_vec(), row.to_vec())))
+            .unwrap();
         visited.sort();
         assert_eq!(visited, expected);
     }

@@ -1,0 +1,515 @@
+//! What the payloads of frames say: between the processes of a cluster, and between a client and a process.
+//!
+//! A payload begins with [`WIRE_VERSION`] and a byte for its kind. Fixed numbers are little endian; an item of a list is the
+//! postcard form of its type. The kinds of the three directions are disjoint, so that a payload that strays is noticed.
+//!
+//! | kind | payload                              | what follows                                                         |
+//! |------|--------------------------------------|----------------------------------------------------------------------|
+//! | 1    | [`PeerPayload::Messages`]            | from u16, to u16, count u32, that many [`Message`]s                  |
+//! | 2    | [`PeerPayload::Leaving`]             |                                                                      |
+//! | 3    | [`PeerPayload::Finished`]            |                                                                      |
+//! | 16   | [`ClientPayload::Requests`]          | to u16, count u32, that many [`ClientRequest`]s                      |
+//! | 17   | [`ClientPayload::Usage`]             | token u64                                                            |
+//! | 32   | [`ServerPayload::Replies`]           | count u32, that many [`Reply`]s                                      |
+//! | 33   | [`ServerPayload::Usage`]             | token u64, a [`Usage`]                                               |
+//!
+//! A list that is long becomes several payloads in order: one is cut once it has [`PAYLOAD_BYTES_TARGET`], and a message that is
+//! itself too long for a frame is sent in halves. So every payload fits the transport.
+
+use bytes::Bytes;
+use ordain_db::error::Error;
+use ordain_db::execution::remote_reads;
+use ordain_db::message::{ClientRequest, Message, Reply};
+use ordain_db::position::PartitionId;
+use postcard::ser_flavors::Flavor;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::transport::limits::FRAME_PAYLOAD_BYTES_MAX;
+
+/// The version of the payloads that this build writes and reads.
+pub const WIRE_VERSION: u8 = 1;
+
+/// A payload that has grown to this many bytes gets no further item.
+pub const PAYLOAD_BYTES_TARGET: usize = 1 << 20;
+
+/// Most items of a payload from a client or to one: a short payload must not unfold into much memory.
+pub const PAYLOAD_ITEMS_MAX: usize = 64 * 1024;
+
+/// Room for items that is made before they have been read.
+const ITEMS_AHEAD_MAX: usize = 1024;
+
+const _: () = assert!(PAYLOAD_BYTES_TARGET < FRAME_PAYLOAD_BYTES_MAX);
+
+const MESSAGES: u8 = 1;
+const LEAVING: u8 = 2;
+const FINISHED: u8 = 3;
+const REQUESTS: u8 = 16;
+const ASK_USAGE: u8 = 17;
+const REPLIES: u8 = 32;
+const TELL_USAGE: u8 = 33;
+
+/// Why bytes are not a payload, or something cannot be one.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum WireError {
+    /// The other side writes another version.
+    #[error(
+        "the payload has version {theirs}, this side reads version {WIRE_VERSION}: run the same release of Ordain on both sides"
+    )]
+    Version {
+        /// The version in the payload.
+        theirs: u8,
+    },
+    /// A kind that does not come this way, or does not exist.
+    #[error(
+        "a payload of kind {kind} does not come from a {from}: run the same release of Ordain on both sides"
+    )]
+    Kind {
+        /// The byte in the payload.
+        kind: u8,
+        /// Who has sent it.
+        from: &'static str,
+    },
+    /// The bytes do not say what their kind must say.
+    #[error("malformed payload ({detail}): run the same release of Ordain on both sides")]
+    Malformed {
+        /// What is wrong.
+        detail: String,
+    },
+    /// One item is longer than a frame may be.
+    #[error("an item takes {bytes} bytes, a payload at most {FRAME_PAYLOAD_BYTES_MAX}: make it smaller")]
+    TooLong {
+        /// Its encoded length.
+        bytes: usize,
+    },
+}
+
+/// What one process of a cluster says to another.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PeerPayload {
+    /// Messages of one partition to another, in order.
+    Messages {
+        /// A partition of the sender.
+        from: PartitionId,
+        /// A partition of the receiver.
+        to: PartitionId,
+        /// What it says.
+        messages: Vec<Message>,
+    },
+    /// The sender shuts down and takes no new requests. No transaction commits without it, so the receiver does the same.
+    Leaving,
+    /// The sender shuts down and none of its clients waits for an answer any more.
+    Finished,
+}
+
+/// What a client says to a process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ClientPayload {
+    /// Requests to the node of a partition.
+    Requests {
+        /// The partition, one of the process.
+        to: PartitionId,
+        /// What is asked.
+        requests: Vec<ClientRequest>,
+    },
+    /// Asks for the process's [`Usage`].
+    Usage {
+        /// Comes back with the answer.
+        token: u64,
+    },
+}
+
+/// What a process says to a client.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ServerPayload {
+    /// Answers to requests.
+    Replies(Vec<Reply>),
+    /// The answer to [`ClientPayload::Usage`].
+    Usage {
+        /// That of the question.
+        token: u64,
+        /// What is told.
+        usage: Usage,
+    },
+}
+
+/// What a process tells about itself.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time of the partitions' threads.
+    pub partitions_cpu_nanoseconds: u64,
+    /// CPU time of the whole process, its connections included.
+    pub process_cpu_nanoseconds: u64,
+    /// Whether the process is connected with all others of its cluster.
+    pub ready: bool,
+}
+
+impl PeerPayload {
+    /// The payloads for messages of a partition to another.
+    ///
+    /// # Errors
+    /// [`WireError::TooLong`] if a message has more bytes than a frame may and cannot be sent in parts.
+    pub fn encode_messages(
+        from: PartitionId,
+        to: PartitionId,
+        messages: &[Message],
+    ) -> Result<Vec<Bytes>, WireError> {
+        let (from, to) = (from.0.to_le_bytes(), to.0.to_le_bytes());
+        let mut lists = ListEncoder::new(&[WIRE_VERSION, MESSAGES, from[0], from[1], to[0], to[1]]);
+        messages.iter().try_for_each(|message| lists.push(message))?;
+        Ok(lists.finish())
+    }
+
+    /// The payload of [`PeerPayload::Leaving`].
+    pub fn encode_leaving() -> Bytes {
+        Bytes::from_static(&[WIRE_VERSION, LEAVING])
+    }
+
+    /// The payload of [`PeerPayload::Finished`].
+    pub fn encode_finished() -> Bytes {
+        Bytes::from_static(&[WIRE_VERSION, FINISHED])
+    }
+
+    /// Reads a payload from a peer.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn decode(payload: &[u8]) -> Result<PeerPayload, WireError> {
+        let (mut rest, kind) = Cursor::open(payload)?;
+        let payload = match kind {
+            MESSAGES => PeerPayload::Messages {
+                from: PartitionId(rest.u16()?),
+                to: PartitionId(rest.u16()?),
+                messages: rest.list(usize::MAX)?,
+            },
+            LEAVING => PeerPayload::Leaving,
+            FINISHED => PeerPayload::Finished,
+            kind => return Err(WireError::Kind { kind, from: "peer" }),
+        };
+        rest.end(payload)
+    }
+}
+
+impl ClientPayload {
+    /// The payloads for requests to a partition.
+    ///
+    /// # Errors
+    /// [`WireError::TooLong`] if a request has more bytes than a frame may.
+    pub fn encode_requests(to: PartitionId, requests: &[ClientRequest]) -> Result<Vec<Bytes>, WireError> {
+        let to = to.0.to_le_bytes();
+        let mut lists = ListEncoder::new(&[WIRE_VERSION, REQUESTS, to[0], to[1]]);
+        requests.iter().try_for_each(|request| lists.push(request))?;
+        Ok(lists.finish())
+    }
+
+    /// The payload of [`ClientPayload::Usage`].
+    pub fn encode_usage(token: u64) -> Bytes {
+        [&[WIRE_VERSION, ASK_USAGE], &token.to_le_bytes()[..]].concat().into()
+    }
+
+    /// Reads a payload from a client.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn decode(payload: &[u8]) -> Result<ClientPayload, WireError> {
+        let (mut rest, kind) = Cursor::open(payload)?;
+        let payload = match kind {
+            REQUESTS => ClientPayload::Requests {
+                to: PartitionId(rest.u16()?),
+                requests: rest.list(PAYLOAD_ITEMS_MAX)?,
+            },
+            ASK_USAGE => ClientPayload::Usage { token: rest.u64()? },
+            kind => return Err(WireError::Kind { kind, from: "client" }),
+        };
+        rest.end(payload)
+    }
+}
+
+impl ServerPayload {
+    /// The payloads for answers. One that is too long for a frame becomes an error that says so.
+    pub fn encode_replies(replies: &[Reply]) -> Vec<Bytes> {
+        let mut lists = ListEncoder::new(&[WIRE_VERSION, REPLIES]);
+        for reply in replies {
+            if let Err(problem) = lists.push(reply) {
+                let outcome = Err(Error::Invalid(format!("the answer cannot be sent: {problem}")));
+                let instead = lists.push(&Reply { request: reply.request, outcome });
+                debug_assert!(instead.is_ok(), "an error with a short reason fits");
+            }
+        }
+        lists.finish()
+    }
+
+    /// The payload of [`ServerPayload::Usage`].
+    pub fn encode_usage(token: u64, usage: &Usage) -> Bytes {
+        let mut payload = [&[WIRE_VERSION, TELL_USAGE], &token.to_le_bytes()[..]].concat();
+        append(usage, &mut payload);
+        payload.into()
+    }
+
+    /// Reads a payload from a process.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn decode(payload: &[u8]) -> Result<ServerPayload, WireError> {
+        let (mut rest, kind) = Cursor::open(payload)?;
+        let payload = match kind {
+            REPLIES => ServerPayload::Replies(rest.list(PAYLOAD_ITEMS_MAX)?),
+            TELL_USAGE => ServerPayload::Usage { token: rest.u64()?, usage: rest.item()? },
+            kind => return Err(WireError::Kind { kind, from: "server" }),
+        };
+        rest.end(payload)
+    }
+}
+
+/// An item of a list.
+trait Item: Serialize + Sized {
+    /// Two items that say the same when they arrive one after the other; `None` if it cannot be cut.
+    fn halves(&self) -> Option<(Self, Self)> {
+        None
+    }
+}
+
+impl Item for ClientRequest {}
+
+impl Item for Reply {}
+
+impl Item for Message {
+    fn halves(&self) -> Option<(Message, Message)> {
+        fn split<T: Clone>(items: &[T], message: fn(Vec<T>) -> Message) -> Option<(Message, Message)> {
+            let (first, second) = items.split_at_checked(items.len().div_ceil(2))?;
+            (!second.is_empty()).then(|| (message(first.to_vec()), message(second.to_vec())))
+        }
+        match self {
+            Message::Reads(reads) => remote_reads::halves(reads)
+                .map(|(first, second)| (Message::Reads(first), Message::Reads(second))),
+            Message::Reports(reports) => split(reports, Message::Reports),
+            Message::Forward(requests) => split(requests, Message::Forward),
+            Message::Replies(replies) => split(replies, Message::Replies),
+            // The limits of the database keep these below that of a frame.
+            Message::Batch { .. }
+            | Message::SnapshotReady { .. }
+            | Message::CloseSnapshot(_)
+            | Message::Fetch { .. }
+            | Message::Fetched { .. } => None,
+        }
+    }
+}
+
+/// Makes payloads of a list: each a head, the number of items as u32, and the items.
+struct ListEncoder {
+    payloads: Vec<Bytes>,
+    buffer: Vec<u8>,
+    /// Bytes of the head and the number.
+    start: usize,
+    count: u32,
+    bytes_target: usize,
+    bytes_max: usize,
+}
+
+impl ListEncoder {
+    fn new(head: &[u8]) -> ListEncoder {
+        let mut buffer = Vec::with_capacity(256);
+        buffer.extend_from_slice(head);
+        buffer.extend_from_slice(&[0; 4]);
+        let start = buffer.len();
+        let (bytes_target, bytes_max) = (PAYLOAD_BYTES_TARGET, FRAME_PAYLOAD_BYTES_MAX);
+        ListEncoder { payloads: Vec::new(), buffer, start, count: 0, bytes_target, bytes_max }
+    }
+
+    fn push<T: Item>(&mut self, item: &T) -> Result<(), WireError> {
+        let before = self.buffer.len();
+        append(item, &mut self.buffer);
+        if self.buffer.len() > self.bytes_max && self.count > 0 {
+            let item = self.buffer.split_off(before);
+            self.cut();
+            self.buffer.extend_from_slice(&item);
+        }
+        let bytes = self.buffer.len() - self.start;
+        if self.buffer.len() > self.bytes_max {
+            self.buffer.truncate(self.start);
+            let (first, second) = item.halves().ok_or(WireError::TooLong { bytes })?;
+            self.push(&first)?;
+            return self.push(&second);
+        }
+        self.count += 1;
+        if self.buffer.len() >= self.bytes_target || self.count as usize == PAYLOAD_ITEMS_MAX {
+            self.cut();
+        }
+        Ok(())
+    }
+
+    /// Ends a payload and begins the next.
+    fn cut(&mut self) {
+        self.buffer[self.start - 4..self.start].copy_from_slice(&self.count.to_le_bytes());
+        self.count = 0;
+        let head = self.buffer[..self.start].to_vec();
+        self.payloads.push(Bytes::from(std::mem::replace(&mut self.buffer, head)));
+    }
+
+    fn finish(mut self) -> Vec<Bytes> {
+        if self.count > 0 {
+            self.buffer[self.start - 4..self.start].copy_from_slice(&self.count.to_le_bytes());
+            self.payloads.push(Bytes::from(self.buffer));
+        }
+        self.payloads
+    }
+}
+
+/// Appends the postcard form of an item.
+fn append<T: Serialize>(item: &T, out: &mut Vec<u8>) {
+    let appended = postcard::serialize_with_flavor::<T, Append<'_>, ()>(item, Append(out));
+    assert!(appended.is_ok(), "messages have no parts that postcard cannot write, and memory grows");
+}
+
+struct Append<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Append<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}
+
+/// What has not been read of a payload.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    /// Reads version and kind.
+    fn open(payload: &'a [u8]) -> Result<(Cursor<'a>, u8), WireError> {
+        match payload {
+            [WIRE_VERSION, kind, rest @ ..] => Ok((Cursor(rest), *kind)),
+            [WIRE_VERSION] | [] => Err(malformed("it has no kind")),
+            [theirs, ..] => Err(WireError::Version { theirs: *theirs }),
+        }
+    }
+
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(|| malformed("it ends too early"))?;
+        self.0 = rest;
+        Ok(*bytes)
+    }
+
+    fn u16(&mut self) -> Result<u16, WireError> {
+        self.bytes().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, WireError> {
+        self.bytes().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, WireError> {
+        self.bytes().map(u64::from_le_bytes)
+    }
+
+    fn item<T: DeserializeOwned>(&mut self) -> Result<T, WireError> {
+        let (item, rest) = postcard::take_from_bytes(self.0).map_err(malformed)?;
+        self.0 = rest;
+        Ok(item)
+    }
+
+    fn list<T: DeserializeOwned>(&mut self, items_max: usize) -> Result<Vec<T>, WireError> {
+        let count = self.u32()? as usize;
+        if count > items_max || count > self.0.len() {
+            return Err(malformed(format!("it announces {count} items")));
+        }
+        let mut items = Vec::with_capacity(count.min(ITEMS_AHEAD_MAX));
+        for _ in 0..count {
+            items.push(self.item()?);
+        }
+        Ok(items)
+    }
+
+    /// Makes sure that nothing is left.
+    fn end<T>(self, payload: T) -> Result<T, WireError> {
+        match self.0.len() {
+            0 => Ok(payload),
+            bytes => Err(malformed(format!("{bytes} bytes follow its end"))),
+        }
+    }
+}
+
+fn malformed(detail: impl ToString) -> WireError {
+    WireError::Malformed { detail: detail.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use ordain_db::message::{ClientId, RequestId};
+
+    use super::*;
+
+    fn reply(sequence: u64, bytes: usize) -> Reply {
+        let client = ClientId { home: PartitionId(1), number: 2 };
+        Reply { request: RequestId { client, sequence }, outcome: Ok(vec![7; bytes].into()) }
+    }
+
+    fn decoded(payloads: &[Bytes]) -> Vec<Vec<Message>> {
+        let decode = |payload: &Bytes| match PeerPayload::decode(payload) {
+            Ok(PeerPayload::Messages { messages, .. }) => messages,
+            other => panic!("{other:?}"),
+        };
+        payloads.iter().map(decode).collect()
+    }
+
+    #[test]
+    fn lists_are_cut_at_the_target_and_below_the_limit() {
+        let mut lists = ListEncoder::new(&[WIRE_VERSION, MESSAGES, 1, 0, 2, 0]);
+        (lists.bytes_target, lists.bytes_max) = (100, 300);
+        for bytes in [10, 100, 90, 250, 10] {
+            lists.push(&Message::Reads(vec![1; bytes].into())).unwrap();
+        }
+        let payloads = lists.finish();
+        assert!(payloads.iter().all(|payload| payload.len() <= 300));
+        let sizes: Vec<Vec<usize>> = decoded(&payloads)
+            .iter()
+            .map(|messages| messages.iter().map(|message| message.payload_bytes() - 16).collect())
+            .collect();
+        assert_eq!(sizes, [vec![10, 100], vec![90], vec![250], vec![10]]);
+    }
+
+    #[test]
+    fn what_is_too_long_for_a_frame_is_sent_in_halves_or_refused() {
+        let mut lists = ListEncoder::new(&[WIRE_VERSION, MESSAGES, 1, 0, 2, 0]);
+        (lists.bytes_target, lists.bytes_max) = (200, 200);
+        let replies: Vec<Reply> = (0..10).map(|sequence| reply(sequence, 50)).collect();
+        lists.push(&Message::CloseSnapshot(ordain_db::position::Position::LOADED)).unwrap();
+        lists.push(&Message::Replies(replies.clone())).unwrap();
+        let error = lists.push(&Message::Reads(vec![1; 300].into())).unwrap_err();
+        assert!(matches!(error, WireError::TooLong { bytes } if bytes > 300), "{error}");
+        lists.push(&Message::Reports(Vec::new())).unwrap();
+        let mut arrived = Vec::new();
+        for message in decoded(&lists.finish()).into_iter().flatten() {
+            if let Message::Replies(replies) = message {
+                arrived.extend(replies);
+            }
+        }
+        assert_eq!(arrived, replies, "all, once, in order");
+    }
+
+    #[test]
+    fn an_answer_that_cannot_be_sent_becomes_an_error() {
+        let replies = [reply(0, 10), reply(1, FRAME_PAYLOAD_BYTES_MAX), reply(2, 10)];
+        let mut arrived = Vec::new();
+        for payload in ServerPayload::encode_replies(&replies) {
+            match ServerPayload::decode(&payload) {
+                Ok(ServerPayload::Replies(replies)) => arrived.extend(replies),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(arrived.len(), 3);
+        assert_eq!((&arrived[0], &arrived[2]), (&replies[0], &replies[2]));
+        assert_eq!(arrived[1].request, replies[1].request);
+        assert!(matches!(&arrived[1].outcome, Err(Error::Invalid(reason)) if reason.contains("smaller")));
+    }
+}

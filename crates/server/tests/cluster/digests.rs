@@ -1,0 +1,58 @@
+//! The oracle: whatever the engine and the number of partitions and processes, the same calls in the same order lead to the
+//! same state.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Runs a benchmark to its end; its report.
+fn bench(arguments: &str) -> Value {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_ordain")).arg("bench").args(arguments.split(' ')).output().unwrap();
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments}: {}\n{log}", output.status);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments}: {error}\n{log}"))
+}
+
+/// Runs the same transactions serially in one process and on a cluster of processes.
+fn check_digest(workload: &str, transactions: u64) {
+    let run = format!("--transactions {transactions} --seed 7 --sites 4 --limit-seconds 0 --json -");
+    let serial = bench(&format!("{workload} --engine serial --partitions 1 {run}"));
+    for processes in [2, 3] {
+        let calvin =
+            bench(&format!("{workload} --engine calvin --partitions 4 --processes {processes} {run}"));
+        for field in ["digest", "committed", "aborted"] {
+            assert_eq!(serial[field], calvin[field], "{field} of {workload} in {processes} processes");
+        }
+        assert_eq!(calvin["consistent"], true);
+        assert_eq!(calvin["failed"], 0);
+        assert_eq!(calvin["committed"].as_u64().unwrap() + calvin["aborted"].as_u64().unwrap(), transactions);
+        assert!(calvin["messages"].as_u64().unwrap() > 0, "the partitions did talk");
+    }
+}
+
+#[test]
+fn bank_in_processes_reaches_the_state_of_serial() {
+    check_digest("bank --accounts 400 --multi-partition 50", 5000);
+}
+
+#[test]
+fn micro_in_processes_reaches_the_state_of_serial() {
+    check_digest("micro --records 4000 --contention-index 0.01 --multi-partition 50 --abort-percent 5", 5000);
+}
+
+#[test]
+fn tpcc_in_processes_reaches_the_state_of_serial() {
+    let options = "--warehouses 4 --items 200 --customers 30 --new-order 60 --remote 30 --payment-remote 30";
+    check_digest(&format!("tpcc {options}"), 600);
+}
+
+#[test]
+fn a_timed_run_in_processes_is_consistent() {
+    let report = bench(
+        "micro --records 4000 --contention-index 0.01 --multi-partition 20 --partitions 4 --processes 2 --clients 200 --seconds 0.5 --limit-seconds 0 --json -",
+    );
+    assert_eq!(report["consistent"], true);
+    assert!(report["committed"].as_u64().unwrap() > 0);
+    assert!(report["cpu_s"].as_f64().unwrap() > 0.0, "the children tell their CPU time");
+}

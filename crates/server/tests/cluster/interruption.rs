@@ -1,0 +1,67 @@
+//! A benchmark that is interrupted leaves nothing behind.
+
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use super::support::*;
+
+/// A benchmark in two processes that would run for long; `folder` is for its temporary file.
+fn start(folder: &Path) -> Process {
+    let arguments = "bench bank --accounts 400 --partitions 2 --processes 2 --seconds 600 --limit-seconds 0";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ordain"));
+    Process::spawn(command.args(arguments.split(' ')).env("TMPDIR", folder))
+}
+
+/// The processes whose parent is `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        // "number (name) state parent …"; the name may hold anything, so that what follows it is what counts.
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let parent_of = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
+        if parent_of == Some(parent) {
+            found.push(process);
+        }
+    }
+    found
+}
+
+fn is_ordain(process: u32) -> bool {
+    let command = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+    command.windows(9).any(|words| words == b"--cluster")
+}
+
+fn check_nothing_is_left(signal: Signal, also_the_file: bool) {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{:016x}", unique()));
+    std::fs::create_dir(&folder).unwrap();
+    let mut bench = start(&folder);
+    // Both have started: their log comes through the benchmark's.
+    bench.says("[process-0]");
+    bench.says("[process-1]");
+    bench.says(" ready ");
+    let children = children(bench.child.id());
+    assert_eq!(children.len(), 2);
+    bench.signal(signal);
+    assert!(!bench.wait().success());
+    eventually("the children have ended", || !children.iter().any(|child| is_ordain(*child)));
+    if also_the_file {
+        let left: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_benchmark_that_is_terminated_leaves_no_processes_and_no_file() {
+    check_nothing_is_left(Signal::TERM, true);
+}
+
+#[test]
+fn a_benchmark_that_is_killed_leaves_no_processes() {
+    check_nothing_is_left(Signal::KILL, false);
+}

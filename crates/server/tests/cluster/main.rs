@@ -1,0 +1,17 @@
+//! Clusters of real processes: the built binary on loopback, and clients that behave well or not.
+//!
+//! Deadlines here are for liveness only, and generous: they pass on a machine that is busy with something else.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod clients;
+mod digests;
+mod garbage;
+mod interruption;
+mod misconfiguration;
+mod peers;
+#[path = "../transport/proxy.rs"]
+mod proxy;
+mod shutdown;
+mod support;
+mod wire;

@@ -1,0 +1,85 @@
+//! The links between processes: cut, damaged, and used by an impostor.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ordain::db::message::Message;
+use ordain::db::position::{Epoch, PartitionId};
+use ordain::transport::{Link, Membership};
+use ordain::wire::PeerPayload;
+
+use super::proxy::Proxy;
+use super::support::*;
+
+#[test]
+fn links_that_are_cut_again_and_again_lose_and_double_nothing() {
+    let direct = cluster_file(2, 4, MICRO);
+    let mut through_proxies = direct.clone();
+    let proxies: Vec<Proxy> = through_proxies
+        .processes
+        .iter_mut()
+        .zip(1..)
+        .map(|(process, seed)| {
+            let address: SocketAddr = process.address.parse().unwrap();
+            let proxy = Proxy::start(address, seed, 60_000);
+            process.listen = Some(std::mem::replace(&mut process.address, proxy.address()));
+            proxy
+        })
+        .collect();
+    let mut cluster = Cluster::spawn(through_proxies);
+    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    // Clients come the direct way: addresses are not part of what both sides must agree on.
+    cluster.file = direct;
+    let load = Load::start(&cluster, 2);
+    eventually("links have been cut many times", || proxies.iter().map(Proxy::cuts).sum::<u64>() > 40);
+    load.wait_for_commits(1000);
+    let tally = load.finish();
+    assert_eq!(tally.unavailable, 0);
+    cluster.check(&tally.totals);
+    proxies.iter().for_each(Proxy::be_kind);
+    cluster.stop();
+}
+
+/// Starts a process whose peer is played by the test, says something to it as that peer, and waits for its end.
+fn impostor_says(payload: Bytes, words: &str) {
+    let file = cluster_file(2, 2, BANK);
+    let on_disk = TemporaryFile::create(&file.to_text().unwrap());
+    let mut process = Process::of_cluster(&on_disk, "node-0");
+    let workload = file.workload().unwrap();
+    let membership = Arc::new(Membership::new(1, [0, 1], file.fingerprint(workload.catalog()), 1));
+    let link = Link::start(membership, 0, file.processes[0].address.clone()).unwrap();
+    link.send(payload).unwrap();
+    let status = process.wait();
+    assert_eq!(status.code(), Some(1), "{}", process.log());
+    let log = process.log();
+    assert!(log.contains("process node-1 sent what cannot be used") && log.contains(words), "{log}");
+}
+
+#[test]
+fn a_payload_from_a_peer_that_cannot_be_used_stops_the_process() {
+    impostor_says(Bytes::from_static(b"nonsense"), "run the same release");
+    let batch = Message::Batch { epoch: Epoch(1), transactions: Vec::new() };
+    let from_here =
+        PeerPayload::encode_messages(PartitionId(0), PartitionId(0), std::slice::from_ref(&batch));
+    impostor_says(from_here.unwrap().remove(0), "messages of p0, which does not run there");
+    let not_here = PeerPayload::encode_messages(PartitionId(1), PartitionId(1), &[batch]);
+    impostor_says(not_here.unwrap().remove(0), "messages to p1, which does not run here");
+}
+
+#[test]
+fn a_panic_in_any_thread_stops_the_process() {
+    // The same batch twice breaks what the merger relies on: the partition's thread panics.
+    let batch = Message::Batch { epoch: Epoch(1), transactions: Vec::new() };
+    let file = cluster_file(2, 2, BANK);
+    let on_disk = TemporaryFile::create(&file.to_text().unwrap());
+    let mut process = Process::of_cluster(&on_disk, "node-0");
+    let workload = file.workload().unwrap();
+    let membership = Arc::new(Membership::new(1, [0, 1], file.fingerprint(workload.catalog()), 1));
+    let link = Link::start(membership, 0, file.processes[0].address.clone()).unwrap();
+    let twice = PeerPayload::encode_messages(PartitionId(1), PartitionId(0), &[batch.clone(), batch]);
+    link.send(twice.unwrap().remove(0)).unwrap();
+    let status = process.wait();
+    assert_eq!(status.code(), Some(1), "{}", process.log());
+    process.says("a thread panicked");
+}
