@@ -1,5 +1,8 @@
 //! Bank: conditions, footprints and the share of transfers between sites.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[allow(dead_code, reason = "every test crate uses its own part")]
 mod checked_access;
 
 use checked_access::{assert_holds, violated};
@@ -46,7 +49,7 @@ fn share_between_sites_is_as_asked() {
     let mut between = 0;
     for _ in 0..4_000 {
         let Arguments { from, to, amount } = decode_output(&generator.next().arguments).unwrap();
-        assert!(from != to && (1..=500_00).contains(&amount));
+        assert!(from != to && (1..=50_000).contains(&amount));
         between += u32::from(from.site != to.site);
     }
     assert!((900..1_100).contains(&between), "{between}");

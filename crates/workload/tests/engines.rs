@@ -1,6 +1,8 @@
 //! Equal logs give equal states: every workload, on every engine and number of partitions, under any interleaving, leaves the
 //! state and gives the answers that `serial` on one partition does, and passes its own check.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use ordain_db::cluster::Cluster;
 use ordain_db::data::KeyRange;
 use ordain_db::engine::EngineKind;
@@ -150,7 +152,6 @@ fn bank_agrees_at_every_share_of_transfers_between_sites() {
             balance: 1_000,
             amount_max: 500,
             multi_partition_percent,
-            ..bank::Options::default()
         };
         all_agree(&bank::Bank::new(options).unwrap(), 300);
     }

@@ -1,5 +1,8 @@
 //! The microbenchmark: conditions, footprints and the shares that its options ask for.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[allow(dead_code, reason = "every test crate uses its own part")]
 mod checked_access;
 
 use std::collections::BTreeMap;

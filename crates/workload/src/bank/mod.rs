@@ -42,8 +42,8 @@ impl Default for Options {
         Options {
             sites: 1,
             accounts: 100_000,
-            balance: 1_000_00,
-            amount_max: 500_00,
+            balance: 100_000,
+            amount_max: 50_000,
             multi_partition_percent: 10.0,
         }
     }

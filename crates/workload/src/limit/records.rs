@@ -1,6 +1,7 @@
 //! Records side by side in one arena: header, key, row.
 
-/// Bytes of a record before its key: lengths of row, space for the row, and key, and whether it is dead, 2 bytes each.
+/// Bytes of a record before its key: length of the row, bytes after the key, length of the key, and whether the record is
+/// dead, 2 bytes each.
 const HEADER_BYTES: usize = 8;
 
 /// Records start at multiples of this, so that 4 bytes address 32 GiB.
@@ -95,19 +96,6 @@ impl Records {
         self.0.extend_from_slice(row);
         self.0.resize(end, 0);
         RecordNumber(record)
-    }
-
-    /// Replaces the row of a record; `false`, with nothing done, when it has too little space.
-    pub(super) fn overwrite(&mut self, record: RecordNumber, row: &[u8]) -> bool {
-        let header = self.header(record);
-        if row.len() > header.row_space {
-            return false;
-        }
-        if row.len() != header.row_length {
-            self.set_header(record, Header { row_length: row.len(), ..header });
-        }
-        self.row_mut(record).copy_from_slice(row);
-        true
     }
 
     /// Marks a record as deleted.

@@ -108,7 +108,7 @@ impl Calls {
             customer_warehouse,
             customer_district,
             customer,
-            amount: self.random.between(1_00, 5_000_00),
+            amount: self.random.between(100, 500_000),
             date: self.date,
             number: self.number,
         };

@@ -47,10 +47,10 @@ pub const DISTRICTS_MAX: u8 = 10;
 pub const LOADED_AT: i64 = 1_577_836_800_000_000;
 
 /// Money in each district's `d_ytd` at first, in cents (clause 4.3.3.1).
-pub(crate) const DISTRICT_YTD_LOADED: i64 = 30_000_00;
+pub(crate) const DISTRICT_YTD_LOADED: i64 = 3_000_000;
 
 /// Money that each customer has paid at first, in cents (clause 4.3.3.1).
-pub(crate) const PAYMENT_LOADED: i64 = 10_00;
+pub(crate) const PAYMENT_LOADED: i64 = 1_000;
 
 /// Settings of TPC-C.
 #[derive(Clone, PartialEq, Debug)]

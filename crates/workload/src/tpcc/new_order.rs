@@ -276,12 +276,12 @@ mod tests {
 
     #[test]
     fn totals_round_half_up_once() {
-        assert_eq!(total(100_00, 0, 0), 100_00);
-        assert_eq!(total(100_00, 5_000, 4_000), 70_00);
+        assert_eq!(total(10_000, 0, 0), 10_000);
+        assert_eq!(total(10_000, 5_000, 4_000), 7_000);
         // 1 cent x 0.5 = 0.5 cents.
         assert_eq!(total(1, 5_000, 0), 1);
         assert_eq!(total(1, 5_001, 0), 0);
         // 15 lines of 10 items at 100.00 fit with room to spare.
-        assert_eq!(total(15 * 10 * 100_00, 0, 4_000), 21_000_00);
+        assert_eq!(total(15 * 10 * 10_000, 0, 4_000), 2_100_000);
     }
 }

@@ -264,7 +264,7 @@ mod tests {
             customer_warehouse: 3,
             customer_district: 4,
             customer: CustomerName::Number(5),
-            amount: 12_34,
+            amount: 1_234,
             date: 0,
             number: 1,
         };

@@ -132,7 +132,7 @@ impl Population<'_> {
         for item in 1..=self.options.items as i32 {
             let image = random.between(1, 10_000) as i32;
             let name = letters(&mut random, 14, 24);
-            let price = random.between(1_00, 100_00);
+            let price = random.between(100, 10_000);
             let data = data(&mut random, tenth);
             sink.emit(&self.tables.item, (item,), &[Int32(image), Text(&name), Int64(price), Text(&data)])?;
         }
@@ -211,7 +211,7 @@ impl Population<'_> {
                 Text(&phone),
                 Int64(LOADED_AT),
                 Text(credit),
-                Int64(50_000_00),
+                Int64(5_000_000),
                 Int32(discount),
                 Int64(-PAYMENT_LOADED),
                 Int64(PAYMENT_LOADED),
@@ -250,7 +250,7 @@ impl Population<'_> {
             }
             for line in 1..=lines {
                 let item = random.between(1, i64::from(self.options.items)) as i32;
-                let amount = if delivered { 0 } else { random.between(1, 9_999_99) };
+                let amount = if delivered { 0 } else { random.between(1, 999_999) };
                 let delivery = if delivered { Int64(LOADED_AT) } else { Value::Null };
                 let info = letters(&mut random, 24, 24);
                 let row = [Int32(item), Int32(warehouse), delivery, Int32(5), Int64(amount), Text(&info)];
