@@ -1,7 +1,8 @@
 //! The storage in memory beside the plain floor, in one run: `cargo bench -p ordain-db --bench storage`.
 //!
 //! The floor is what the same work costs with keys inline in an open-addressing table, rows in one array, and nothing
-//! else: no versions, no deletes, no sizes but one. Figures are medians; ratios compare with the floor's same pattern.
+//! else: no versions, no deletes, no sizes but one. Figures are medians. A ratio compares with what the floor takes for the
+//! same pattern of accesses, "plain" with what it takes when it visits one row after the other.
 #![allow(clippy::disallowed_types, reason = "a benchmark reads the clock")]
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(missing_docs, reason = "a benchmark has no interface")]
@@ -246,7 +247,8 @@ fn run<R: Rows + ?Sized>(rows: &mut R, work: &Work, pattern: Pattern, first: &mu
     start.elapsed().as_nanos() as f64 / (work.transactions.len() * KEYS_PER_TRANSACTION) as f64
 }
 
-fn median(mut samples: Vec<f64>) -> f64 {
+fn median(samples: impl Iterator<Item = f64>) -> f64 {
+    let mut samples: Vec<f64> = samples.collect();
     samples.sort_by(f64::total_cmp);
     samples[samples.len() / 2]
 }
@@ -258,12 +260,13 @@ fn measure(operations: usize, mut work: impl FnMut(u64)) -> f64 {
         work(sample + 1);
         start.elapsed().as_nanos() as f64 / operations as f64
     };
-    median((0..SAMPLES as u64 + 1).map(sample).skip(1).collect())
+    median((0..SAMPLES as u64 + 1).map(sample).skip(1))
 }
 
-fn print(name: &str, nanoseconds: f64, ratio: Option<f64>) {
-    let ratio = ratio.map_or(String::new(), |ratio| format!("{ratio:>8.2}"));
-    println!("{name:<62}{nanoseconds:>10.1}{:>10.2}{ratio}", 1000.0 / nanoseconds);
+/// Prints a line: nanoseconds, millions per second, ratio to the floor's same work and to its plain work.
+fn print(name: &str, nanoseconds: f64, ratios: &[f64]) {
+    let ratios: String = ratios.iter().map(|ratio| format!("{ratio:>8.2}")).collect();
+    println!("{name:<62}{nanoseconds:>8.1}{:>8.2}{ratios}", 1000.0 / nanoseconds);
 }
 
 /// Row numbers in a fixed random order.
@@ -309,21 +312,26 @@ fn benchmark_transactions(work: &Work, numbers: &[u64]) {
     let mut storage = loaded(numbers);
     let mut first = 0;
     for (pattern, name) in PATTERNS {
-        // The three take turns, so that what else the machine does meets all of them.
-        let mut samples = [const { Vec::new() }; 3];
+        let plain = match pattern {
+            Pattern::GetOneByOne | Pattern::GetPrefetched(_) => Pattern::GetOneByOne,
+            _ => Pattern::OneByOne,
+        };
+        // They take turns, so that what else the machine does meets all of them.
+        let mut samples = [const { Vec::new() }; 4];
         for _ in 0..SAMPLES {
-            samples[0].push(run(&mut floor, work, pattern, &mut first));
-            samples[1].push(run(&mut storage, work, pattern, &mut first));
+            samples[0].push(run(&mut floor, work, plain, &mut first));
+            samples[1].push(run(&mut floor, work, pattern, &mut first));
+            samples[2].push(run(&mut storage, work, pattern, &mut first));
             let dynamic: &mut dyn Storage = black_box(&mut storage);
-            samples[2].push(run(dynamic, work, pattern, &mut first));
+            samples[3].push(run(dynamic, work, pattern, &mut first));
         }
-        let [floor, direct, dynamic] = samples;
-        let ratio =
-            |samples: &[f64]| median(samples.iter().zip(&floor).map(|(own, floor)| own / floor).collect());
-        let (direct_ratio, dynamic_ratio) = (ratio(&direct), ratio(&dynamic));
-        print(&format!("floor  {name}"), median(floor), None);
-        print(&format!("direct {name}"), median(direct), Some(direct_ratio));
-        print(&format!("dyn    {name}"), median(dynamic), Some(dynamic_ratio));
+        let [plain, floor, direct, dynamic] = samples;
+        let over =
+            |base: &[f64], samples: &[f64]| median(samples.iter().zip(base).map(|(own, base)| own / base));
+        for (who, own) in [("floor ", &floor), ("direct", &direct), ("dyn   ", &dynamic)] {
+            let ratios = [over(&floor, own), over(&plain, own)];
+            print(&format!("{who} {name}"), median(own.iter().copied()), &ratios);
+        }
     }
     benchmark_versions(work, &mut storage, &mut first);
 }
@@ -335,7 +343,7 @@ fn benchmark_versions(work: &Work, storage: &mut MemoryStorage, first: &mut u64)
     let unseen = measure(accesses, |_| {
         run(storage, work, Pattern::Prefetch(5), first);
     });
-    print("the same with a snapshot that sees every write", unseen, None);
+    print("the same with a snapshot that sees every write", unseen, &[]);
     storage.close_snapshot(snapshot);
     let kept = measure(accesses, |_| {
         let snapshot = position(*first);
@@ -344,15 +352,15 @@ fn benchmark_versions(work: &Work, storage: &mut MemoryStorage, first: &mut u64)
         storage.close_snapshot(snapshot);
         while storage.collect_garbage(1000) > 0 {}
     });
-    print("the same, every version kept for a snapshot, and collected", kept, None);
+    print("the same, every version kept for a snapshot, and collected", kept, &[]);
     println!("{:?}", storage.statistics());
 }
 
 fn benchmark_inserts(scale: Scale, numbers: &[u64]) {
     let floor = measure(scale.rows, |_| drop(black_box(loaded_floor(numbers, scale.rows))));
-    print("floor: insert, room set aside beforehand", floor, None);
+    print("floor: insert, room set aside beforehand", floor, &[]);
     let insert = measure(scale.rows, |_| drop(black_box(loaded(numbers))));
-    print("insert into a growing storage", insert, Some(insert / floor));
+    print("insert into a growing storage", insert, &[insert / floor]);
     let mut storage = loaded(numbers);
     let row = [0xA5; ROW_BYTES];
     let replace = measure(scale.rows, |sample| {
@@ -361,7 +369,7 @@ fn benchmark_inserts(scale: Scale, numbers: &[u64]) {
             storage.put(&key, key_hash(&key), &row, position(sample));
         }
     });
-    print("replace by put", replace, None);
+    print("replace by put", replace, &[]);
     let churn = measure(scale.rows, |sample| {
         for number in numbers {
             let key = key_of(*number);
@@ -369,7 +377,7 @@ fn benchmark_inserts(scale: Scale, numbers: &[u64]) {
             storage.put(&key, key_hash(&key), &row, position(100 + sample));
         }
     });
-    print("delete and insert, never scanned", churn, None);
+    print("delete and insert, never scanned", churn, &[]);
     scan(&mut storage, 0, 1);
     let churn = measure(scale.rows, |sample| {
         for (place, number) in numbers.iter().enumerate() {
@@ -381,27 +389,27 @@ fn benchmark_inserts(scale: Scale, numbers: &[u64]) {
             }
         }
     });
-    print("delete and insert, ordered, a scan every 100", churn, None);
+    print("delete and insert, ordered, a scan every 100", churn, &[]);
 }
 
 fn benchmark_scans(scale: Scale, numbers: &[u64]) {
     let mut storages: Vec<MemoryStorage> = (0..SAMPLES + 1).map(|_| loaded(numbers)).collect();
     let first = measure(scale.rows, |sample| scan(&mut storages[sample as usize - 1], 0, 1));
-    print("first scan of a table: ordering, per row", first, None);
+    print("first scan of a table: ordering, per row", first, &[]);
     let storage = &mut storages[0];
     let whole = measure(scale.rows, |_| scan(storage, 0, scale.rows));
-    print("scan of the whole table, rows in random places, per row", whole, None);
+    print("scan of the whole table, rows in random places, per row", whole, &[]);
     let short = measure(scale.transactions, |sample| {
         let mut random = Random(sample);
         for _ in 0..scale.transactions {
             scan(storage, random.below(scale.rows), 20);
         }
     });
-    print("scan of 20 rows, per scan", short, None);
+    print("scan of 20 rows, per scan", short, &[]);
     let digest = measure(scale.rows, |_| {
         black_box(storage.digest(Position::LATEST, &|_| true));
     });
-    print("digest, per row", digest, None);
+    print("digest, per row", digest, &[]);
     let mut appended = 0;
     let mut ordered = loaded(&[]);
     let append = measure(scale.rows, |_| {
@@ -414,7 +422,7 @@ fn benchmark_scans(scale: Scale, numbers: &[u64]) {
             }
         }
     });
-    print("append, the last 10 scanned after every 10, per row", append, None);
+    print("append, the last 10 scanned after every 10, per row", append, &[]);
 }
 
 fn main() {
@@ -425,13 +433,8 @@ fn main() {
         false => Scale { rows: 1000, transactions: 100 },
     };
     let numbers = shuffled(scale.rows);
-    println!(
-        "{:<58}{:>10}{:>10}{:>8}",
-        format!("{} rows of {ROW_BYTES} bytes", scale.rows),
-        "ns",
-        "M/s",
-        "ratio"
-    );
+    let title = format!("{} rows of {ROW_BYTES} bytes, per access", scale.rows);
+    println!("{title:<62}{:>8}{:>8}{:>8}{:>8}", "ns", "M/s", "ratio", "plain");
     let work = Work { transactions: prepare(scale) };
     benchmark_transactions(&work, &numbers);
     benchmark_inserts(scale, &numbers);

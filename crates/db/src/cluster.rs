@@ -124,9 +124,11 @@ impl Cluster {
         let Some(deadline) = deadline.filter(|_| self.nodes.iter().any(|node| !node.is_idle())) else {
             return false;
         };
+        let time_passes = deadline > self.now;
         self.now = self.now.max(deadline);
-        (0..count).for_each(|node| self.run(node, &mut Vec::new()));
-        true
+        let acted = (0..count).filter(|node| self.run(*node, &mut Vec::new())).count();
+        // Who still waits for a time that has come is stuck.
+        time_passes || acted > 0
     }
 
     /// Gives a node some of what is under way to it; whether there was anything.
@@ -154,16 +156,19 @@ impl Cluster {
         true
     }
 
-    fn run(&mut self, node: usize, events: &mut Vec<Event>) {
+    /// Steps a node; whether it did anything or wants to go on.
+    fn run(&mut self, node: usize, events: &mut Vec<Event>) -> bool {
         let mut outbox = Outbox::default();
         let stepped = self.nodes[node].step(self.now, events, &mut outbox);
         self.more[node] = stepped.expect("nodes of one build agree");
+        let acted = self.more[node] || !outbox.sends.is_empty() || !outbox.replies.is_empty();
         for (to, message) in outbox.sends {
             self.links[to.index()][node].push_back(message);
         }
         for Reply { request, outcome } in outbox.replies {
             self.replies.entry(request).or_default().push(outcome);
         }
+        acted
     }
 
     /// Runs until nothing can happen any more.

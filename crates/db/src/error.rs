@@ -18,14 +18,16 @@ pub enum Error {
     /// A limit is reached for now: wait and send the same request again.
     #[error("busy: {0}; wait and send the request again")]
     Busy(String),
-    /// The keys that the transaction needs changed each time between reconnaissance and execution: send it again later.
-    #[error("footprint changed under {RESTARTS_MAX} restarts in a row; send the request again later")]
+    /// The keys that the transaction needs changed each time between reconnaissance and execution. Nothing was written: make a
+    /// new request of it later.
+    #[error("footprint changed under {RESTARTS_MAX} restarts in a row; make a new request of it later")]
     Contended,
     /// The request's number was acknowledged by its own client before: its result is gone. A mistake of the client.
     #[error("request {0} was acknowledged before, its result is no longer kept; use a new sequence number")]
     Acknowledged(u64),
-    /// The database is shutting down or out of reach: connect again, then send the same request again.
-    #[error("unavailable: {0}; connect again and send the same request")]
+    /// The database is shutting down or out of reach. Unless the message says otherwise the request may have taken effect or may
+    /// yet: look before making a new one of it.
+    #[error("unavailable: {0}")]
     Unavailable(String),
 }
 

@@ -57,13 +57,19 @@ pub const TRANSACTIONS_LIVE_MAX: usize = 16 * 1024;
 /// Most transactions that a node executes in one step before it lets its driver send what was produced.
 pub const STEP_TRANSACTIONS_MAX: usize = 256;
 
+/// Most old versions that a node frees in one step; more than a step of usual transactions makes.
+pub const STEP_GARBAGE_MAX: usize = 16 * STEP_TRANSACTIONS_MAX;
+
+/// Most bytes of arguments and footprints that wait at one sequencer for an epoch; more are refused as busy.
+pub const SEQUENCER_WAITING_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// Most sequence numbers of one client that may be outstanding or unacknowledged.
 pub const SESSION_WINDOW_MAX: u64 = 16 * 1024;
 
 /// Most client sessions that one partition remembers.
 pub const SESSIONS_MAX: usize = 64 * 1024;
 
-/// Most reconnaissance runs that one gateway has under way.
+/// Most dependent transactions that one gateway has under way, from reconnaissance to the verdict.
 pub const RECONNAISSANCE_MAX: usize = 4096;
 
 /// Most rounds of remote reads of one reconnaissance run.

@@ -34,7 +34,7 @@ pub struct ClientId {
 pub struct RequestId {
     /// The client.
     pub client: ClientId,
-    /// The client's own number for the request, from 0 upwards without gaps.
+    /// The client's own number for the request, ascending; gaps are allowed.
     pub sequence: u64,
 }
 
@@ -253,6 +253,16 @@ impl Message {
                     rows.iter().map(|(key, row)| key.bytes().len() + row.len()).sum()
                 }
             }
+    }
+}
+
+impl ClientRequest {
+    /// Bytes of arguments, which the limits of queues count.
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            ClientRequest::Ordered(request) => request.payload_bytes(),
+            ClientRequest::Scan { .. } | ClientRequest::CloseSnapshot(_) | ClientRequest::Status { .. } => 0,
+        }
     }
 }
 

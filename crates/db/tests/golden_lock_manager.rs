@@ -13,18 +13,13 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use ordain_db::engine::calvin::lock_manager::{LockManager, Mode, Slot};
-use ordain_db::hash::key_hash;
 use ordain_db::position::PartitionId;
 use ordain_db::procedure::Footprint;
 
 use interpreted::Database;
 use interpreted::name::{Name, Span};
 
-/// Two encoded keys of the replicated table `item` with one hash: found by running the hash of 8 bytes backwards from that
-/// of 7. They stand for the pair in billions of pairs that shares a queue.
-const TWINS: [&[u8]; 2] = [b"\x00\x03\x0b\x0b\x00\x00\x2a", b"\x00\x03\x12\xd2\xd1\xe8\xe8\x9b"];
-
-/// One lock: `read account/1/5`, `write line/5..25`, `read twin/0`.
+/// One lock: `read account/1/5`, `write line/5..25`.
 #[derive(Clone)]
 struct Lock {
     access: u8,
@@ -34,7 +29,6 @@ struct Lock {
 #[derive(Clone)]
 enum Keys {
     Key(Name),
-    Twin(usize),
     Range(Span),
 }
 
@@ -49,11 +43,9 @@ impl FromStr for Lock {
             "update" => 3,
             other => return Err(format!("{other:?} is no access")),
         };
-        let keys = match (what, what.parse()) {
-            ("twin/0", _) => Keys::Twin(0),
-            ("twin/1", _) => Keys::Twin(1),
-            (_, Ok(name)) => Keys::Key(name),
-            (_, Err(_)) => Keys::Range(what.parse()?),
+        let keys = match what.parse() {
+            Ok(name) => Keys::Key(name),
+            Err(_) => Keys::Range(what.parse()?),
         };
         Ok(Lock { access, keys })
     }
@@ -102,7 +94,6 @@ struct Runner {
 
 impl Runner {
     fn new() -> Runner {
-        assert_eq!(key_hash(TWINS[0]), key_hash(TWINS[1]));
         Runner {
             database: Database::new(),
             locks: LockManager::new(),
@@ -120,7 +111,6 @@ impl Runner {
         for lock in locks {
             match &lock.keys {
                 Keys::Key(name) => keys.push(part(lock.access, &name.key(&self.database.tables))),
-                Keys::Twin(twin) => keys.push(part(lock.access, TWINS[*twin])),
                 Keys::Range(span) => {
                     let range = span.range(&self.database.tables);
                     ranges.push([part(lock.access, &range.start), part(lock.access, &range.end)].concat());
@@ -135,11 +125,7 @@ impl Runner {
     }
 
     fn queue(&self, key: &str) -> Result<String, Box<dyn Error>> {
-        let hash = match key {
-            "twin/0" => key_hash(TWINS[0]),
-            "twin/1" => key_hash(TWINS[1]),
-            name => name.parse::<Name>()?.key(&self.database.tables).hash(),
-        };
+        let hash = key.parse::<Name>()?.key(&self.database.tables).hash();
         let requests = self.locks.queue(hash).into_iter().map(|(slot, mode, granted)| {
             let mode = if mode == Mode::Shared { "shared" } else { "exclusive" };
             format!("t{} {mode} {}", slot.0, if granted { "granted" } else { "waits" })
@@ -203,5 +189,4 @@ scripts!(
     reader_does_not_overtake_writer,
     release_in_the_middle,
     slots_are_used_again,
-    two_keys_with_one_hash,
 );

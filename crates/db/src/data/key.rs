@@ -510,9 +510,11 @@ mod tests {
         fn decoding_survives_any_bytes(bytes in bytes(), cut in 0..80_usize, columns in columns()) {
             let table = table();
             let key = table.key(&values(&columns)[..]).unwrap();
+            table.check_key(&key).unwrap();
             for malformed in [&key[..cut.min(key.len())], &[&key[..], &bytes[..]].concat(), &bytes] {
                 if malformed != key.bytes() {
                     prop_assert!(table.key_values(malformed).is_err());
+                    prop_assert!(table.check_key(malformed).is_err());
                 }
             }
         }

@@ -48,6 +48,8 @@ struct Definition {
     partitioning: Partitioning,
     /// For [`Partitioning::Column`]: where the integer stands in the key, and its type.
     deciding_integer: (usize, ColumnType),
+    /// Bytes of every key, table prefix included, if all key columns have a fixed width.
+    key_bytes: Option<usize>,
     layout: RowLayout,
 }
 
@@ -155,6 +157,26 @@ impl Table {
         }
         key.check_length()?;
         Ok((key, given))
+    }
+
+    /// Checks that bytes are a full key of this table: that they have all key columns and nothing else. Text is not checked to
+    /// be UTF-8; [`Table::key_values`] does that.
+    #[inline]
+    pub fn check_key(&self, key: &[u8]) -> Result<(), DataError> {
+        let whole = match self.0.key_bytes {
+            Some(bytes) => key.len() == bytes,
+            None => self.has_key_columns(key),
+        };
+        if whole { Ok(()) } else { Err(DataError::Malformed("key")) }
+    }
+
+    fn has_key_columns(&self, key: &[u8]) -> bool {
+        let mut rest = key.get(2..).unwrap_or_default();
+        for column in self.key_columns() {
+            let Some(width) = key::encoded_width(rest, column) else { return false };
+            rest = &rest[width..];
+        }
+        rest.is_empty()
     }
 
     /// Decodes the columns of a key of this table.
@@ -285,6 +307,8 @@ impl TableBuilder {
         }
         let key_types: Vec<ColumnType> = key.iter().map(|number| self.columns[*number].column_type).collect();
         let (partitioning, deciding_integer) = self.placement(&key, &key_types).map_err(problem)?;
+        let key_bytes = key_types.iter().map(|column| column.fixed_width()).sum::<Option<usize>>();
+        let key_bytes = key_bytes.map(|columns| 2 + columns);
         let layout = RowLayout::new(
             &self.name,
             self.columns
@@ -297,7 +321,16 @@ impl TableBuilder {
                 .collect(),
         );
         let Self { name, columns, .. } = self;
-        Ok(Table(Arc::new(Definition { id, name, columns, key, partitioning, deciding_integer, layout })))
+        Ok(Table(Arc::new(Definition {
+            id,
+            name,
+            columns,
+            key,
+            partitioning,
+            deciding_integer,
+            key_bytes,
+            layout,
+        })))
     }
 
     fn placement(

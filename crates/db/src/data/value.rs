@@ -1,6 +1,6 @@
 //! Column types, borrowed values, and the errors of the data model.
 
-use crate::limits::{COLUMNS_MAX, KEY_BYTES_MAX, ROW_BYTES_MAX, TABLES_MAX};
+use crate::limits::{COLUMNS_MAX, FOOTPRINT_ENTRIES_MAX, KEY_BYTES_MAX, ROW_BYTES_MAX, TABLES_MAX};
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -203,6 +203,11 @@ pub enum DataError {
     /// A row over [`ROW_BYTES_MAX`].
     #[error("row of {0} bytes exceeds the limit of {ROW_BYTES_MAX}: split it over several rows")]
     RowTooLong(usize),
+    /// A footprint over [`FOOTPRINT_ENTRIES_MAX`].
+    #[error(
+        "a footprint holds at most {FOOTPRINT_ENTRIES_MAX} keys and ranges: declare ranges instead of keys"
+    )]
+    FootprintTooLarge,
     /// Bytes that are no key or no row of this table.
     #[error("malformed {0}: the bytes do not come from this schema")]
     Malformed(&'static str),

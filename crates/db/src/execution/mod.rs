@@ -1,7 +1,7 @@
 //! Execution of one transaction at one participant: the five phases of Calvin §3.2, shared by the engines that follow them.
 //!
 //! 1. *Analysis*: [`Participation::of`] tells who takes part and who is active.
-//! 2. *Local reads* and 3. *serving them*: [`remote_reads::encode`] writes this participant's part for the others.
+//! 2. *Local reads* and 3. *serving them*: [`remote_reads::serve`] sends this participant's part to the others.
 //! 4. *Collecting*: [`remote_reads::Inbox`] keeps what has come until everything is there.
 //! 5. *Logic and writes*: [`Executor::execute`] runs the procedure over all reads and applies the local writes.
 //!

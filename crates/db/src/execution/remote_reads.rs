@@ -67,7 +67,7 @@ fn encode(
     out.extend_from_slice(&[0; 4]);
     let start = out.len();
     out.push(COMPLETE);
-    encode_keys(footprint, me, storage, out);
+    encode_keys(footprint, me, storage, out, start);
     encode_ranges(footprint, me, storage, out, start);
     let too_large = out.len() - start > READ_RESULTS_BYTES_MAX;
     if too_large {
@@ -79,8 +79,17 @@ fn encode(
     if too_large { Served::TooLarge } else { Served::Complete }
 }
 
-fn encode_keys(footprint: &Footprint, me: PartitionId, storage: &dyn Storage, out: &mut Vec<u8>) {
+fn encode_keys(
+    footprint: &Footprint,
+    me: PartitionId,
+    storage: &dyn Storage,
+    out: &mut Vec<u8>,
+    start: usize,
+) {
     for entry in footprint.keys() {
+        if out.len() - start > READ_RESULTS_BYTES_MAX {
+            return;
+        }
         if !entry.access.read || entry.owner != Owner::Partition(me) {
             continue;
         }

@@ -241,6 +241,7 @@ impl Run<'_> {
         };
         if self.footprint.find_range_of(key, Touch::WRITE).is_some() {
             key.check_length()?;
+            self.catalog.schema.table_of(key)?.check_key(key)?;
             return Ok(self.writes.target_in_range(key, hash));
         }
         Err(self.outside(key, how))

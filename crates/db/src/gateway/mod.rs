@@ -290,8 +290,8 @@ impl Gateway {
         }
     }
 
-    /// Number of reconnaissance runs that wait for reads.
-    pub fn scouting(&self) -> usize {
-        self.scouts.len()
+    /// Number of requests that were taken in and not answered.
+    pub fn in_flight(&self) -> usize {
+        self.sessions.in_flight()
     }
 }

@@ -133,7 +133,6 @@ impl Reconnaissance {
         for range in ranges {
             declaration.read_range(range)?;
         }
-        declaration.finish()?;
         Ok(footprint.encode())
     }
 }

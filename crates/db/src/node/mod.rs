@@ -18,7 +18,7 @@ use crate::execution::{Call, Context, Effects};
 use crate::gateway::{Counters, Gateway, GatewayContext, reconnaissance};
 use crate::hash::{Digest, FastMap, key_hash};
 use crate::limits::{
-    SCAN_PAGE_BYTES_MAX, SCAN_PAGE_ROWS_MAX, SEQUENCER_WAITING_MAX, STEP_TRANSACTIONS_MAX,
+    SCAN_PAGE_BYTES_MAX, SCAN_PAGE_ROWS_MAX, SEQUENCER_WAITING_MAX, STEP_GARBAGE_MAX, STEP_TRANSACTIONS_MAX,
     TRANSACTIONS_LIVE_MAX,
 };
 use crate::message::{ClientRequest, Delivered, Message, Page, Reply, Report, Request, RequestId, Work};
@@ -167,10 +167,10 @@ impl<E: Engine> Node<E> {
         }
         self.open_snapshots();
         self.flush(outbox);
-        self.storage.collect_garbage(STEP_TRANSACTIONS_MAX);
+        let garbage_left = self.storage.collect_garbage(STEP_GARBAGE_MAX) >= STEP_GARBAGE_MAX;
         let executes = !self.ready.is_empty() && self.engine.live() < TRANSACTIONS_LIVE_MAX;
         // Execution may have made room for an epoch, and a restart may have brought work for one.
-        Ok(executes || self.sequencer.close_due(now, self.progress()))
+        Ok(executes || garbage_left || self.sequencer.close_due(now, self.progress()))
     }
 
     /// What decides whether an epoch may close.
@@ -193,7 +193,7 @@ impl<E: Engine> Node<E> {
             && self.sequencer.open() == self.merger.delivered().next()
             && self.ready.is_empty()
             && self.engine.live() == 0
-            && self.gateway.scouting() == 0
+            && self.gateway.in_flight() == 0
             && self.opening.is_empty()
     }
 

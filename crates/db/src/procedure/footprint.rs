@@ -2,9 +2,12 @@
 
 use crate::data::{DataError, Key, KeyRange, Owner, Schema};
 use crate::error::Error;
-use crate::hash::key_hash;
+use crate::hash::{FastMap, key_hash};
 use crate::limits::FOOTPRINT_ENTRIES_MAX;
 use crate::position::{PartitionId, PartitionSet};
+
+/// Keys that are searched one by one; those that follow have an index.
+const SEARCHED_KEYS_MAX: usize = 64;
 
 /// How a transaction touches a key or range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -66,6 +69,8 @@ pub struct Footprint {
     ranges: Vec<RangeEntry>,
     /// A bit per class of hashes that a key has: most keys that are not here are seen not to be without a search.
     classes: [u64; 4],
+    /// By hash: the place of keys after the first [`SEARCHED_KEYS_MAX`].
+    index: FastMap<u64, u32>,
     /// Partitions that hold at least one element.
     participants: PartitionSet,
     /// Partitions that hold at least one element of the read set that others do not hold themselves.
@@ -97,6 +102,7 @@ impl Footprint {
         self.keys.clear();
         self.ranges.clear();
         self.classes = [0; 4];
+        self.index.clear();
         self.participants = PartitionSet::EMPTY;
         self.readers = PartitionSet::EMPTY;
         self.writers = PartitionSet::EMPTY;
@@ -153,8 +159,21 @@ impl Footprint {
         if !self.has_class(hash) {
             return Err(hash);
         }
-        let found = self.keys.iter().position(|entry| entry.hash == hash && self.key(entry) == key);
-        found.ok_or(hash)
+        self.position(hash, key, self.keys.len()).ok_or(hash)
+    }
+
+    /// Searches the first keys one by one and finds the others through the index.
+    fn position(&self, hash: u64, key: &[u8], count: usize) -> Option<usize> {
+        let is_it = |entry: &KeyEntry| entry.hash == hash && self.key(entry) == key;
+        let first = &self.keys[..count.min(SEARCHED_KEYS_MAX)];
+        first.iter().position(is_it).or_else(|| {
+            let indexed = *self.index.get(&hash)? as usize;
+            if indexed < count && is_it(&self.keys[indexed]) {
+                return Some(indexed);
+            }
+            // Two keys with one hash: the index has the earlier.
+            self.keys[..count].iter().position(is_it)
+        })
     }
 
     #[inline]
@@ -234,7 +253,6 @@ impl Footprint {
             let range = KeyRange { start: Key::from_bytes(start), end: Key::from_bytes(end) };
             declaration.touch_range(&range, access)?;
         }
-        declaration.finish()?;
         if rest.is_empty() { Ok(()) } else { Err(malformed()) }
     }
 }
@@ -305,33 +323,43 @@ impl<'a> Declaration<'a> {
     #[inline]
     pub fn touch(&mut self, key: &Key, access: Access) -> Result<(), DataError> {
         key.check_length()?;
-        let owner = self.schema.owner(key, self.partitions)?;
-        if owner == Owner::Split {
-            return Err(DataError::Malformed("key"));
-        }
+        let table = self.schema.table_of(key)?;
+        table.check_key(key)?;
+        let owner = table.owner(key, self.partitions);
         self.footprint.push_key(key, access, owner);
         self.footprint.place(access, owner, self.partitions);
         self.merge_last();
-        Ok(())
+        self.check_size()
     }
 
     /// A key in two sets is one entry, and one lock request (trap 6).
     #[inline]
     fn merge_last(&mut self) {
         let last = self.footprint.keys[self.footprint.keys.len() - 1];
+        let count = self.footprint.keys.len() - 1;
         if !self.footprint.has_class(last.hash) {
             self.footprint.classes[(last.hash % 256 / 64) as usize] |= 1 << (last.hash % 64);
+            if count >= SEARCHED_KEYS_MAX {
+                self.footprint.index.insert(last.hash, count as u32);
+            }
             return;
         }
-        let footprint = &*self.footprint;
-        let earlier = footprint.keys[..footprint.keys.len() - 1]
-            .iter()
-            .position(|entry| entry.hash == last.hash && footprint.key(entry) == footprint.key(&last));
-        if let Some(earlier) = earlier {
-            self.footprint.keys[earlier].access.merge(last.access);
-            self.footprint.keys.pop();
-            self.footprint.bytes.truncate(last.start as usize);
+        match self.footprint.position(last.hash, self.footprint.key(&last), count) {
+            Some(earlier) => {
+                self.footprint.keys[earlier].access.merge(last.access);
+                self.footprint.keys.pop();
+                self.footprint.bytes.truncate(last.start as usize);
+            }
+            None if count >= SEARCHED_KEYS_MAX => {
+                self.footprint.index.entry(last.hash).or_insert(count as u32);
+            }
+            None => {}
         }
+    }
+
+    fn check_size(&self) -> Result<(), DataError> {
+        let entries = self.footprint.keys.len() + self.footprint.ranges.len();
+        if entries > FOOTPRINT_ENTRIES_MAX { Err(DataError::FootprintTooLarge) } else { Ok(()) }
     }
 
     /// Declares a range with any access.
@@ -348,17 +376,7 @@ impl<'a> Declaration<'a> {
         let owner = table.range_owner(range, self.partitions);
         self.footprint.place(access, owner, self.partitions);
         self.footprint.ranges.push(RangeEntry { range: range.clone(), access, owner });
-        Ok(())
-    }
-
-    pub(crate) fn finish(self) -> Result<(), DataError> {
-        let entries = self.footprint.keys.len() + self.footprint.ranges.len();
-        if entries > FOOTPRINT_ENTRIES_MAX {
-            return Err(DataError::Column(format!(
-                "footprint of {entries} keys and ranges exceeds the limit of {FOOTPRINT_ENTRIES_MAX}: declare ranges instead of keys"
-            )));
-        }
-        Ok(())
+        self.check_size()
     }
 }
 
@@ -389,7 +407,6 @@ mod tests {
         let mut footprint = Footprint::default();
         let mut declaration = Declaration::new(&schema, partitions, &mut footprint);
         declare(&mut declaration, &tables);
-        declaration.finish().unwrap();
         footprint
     }
 
@@ -554,11 +571,8 @@ mod tests {
         let key = |number: usize| tables[0].key((1, &number.to_le_bytes()[..])).unwrap();
         (0..FOOTPRINT_ENTRIES_MAX).for_each(|number| declaration.read(&key(number)).unwrap());
         declaration.write(&key(0)).unwrap();
-        declaration.finish().unwrap();
         let mut declaration = Declaration::new(&schema, 4, &mut footprint);
-        declaration.read_range(&tables[0].all()).unwrap();
-        let error = declaration.finish().unwrap_err().to_string();
-        assert!(error.contains("footprint of 16385 keys and ranges exceeds the limit of 16384"), "{error}");
+        assert_eq!(declaration.read_range(&tables[0].all()), Err(DataError::FootprintTooLarge));
     }
 
     /// Something to declare: a table, a site, a key's last byte or the site's range, and an access.
@@ -566,7 +580,7 @@ mod tests {
 
     fn part() -> impl Strategy<Value = Part> {
         let access = prop_oneof![Just(Access::READ), Just(Access::WRITE), Just(Access::UPDATE)];
-        (0..3_usize, 0..5_i32, proptest::option::weighted(0.7, 0..6_u8), access)
+        (0..3_usize, 0..5_i32, proptest::option::weighted(0.9, 0..20_u8), access)
     }
 
     fn declare_parts(parts: &[Part], partitions: u16) -> Footprint {
@@ -608,12 +622,12 @@ mod tests {
 
         /// Each key is found once, with all accesses that were declared for it.
         #[test]
-        fn accesses_of_a_key_are_merged(parts in proptest::collection::vec(part(), 0..60)) {
+        fn accesses_of_a_key_are_merged(parts in proptest::collection::vec(part(), 0..250)) {
             let footprint = declare_parts(&parts, 4);
             let (tables, _) = tables();
             let mut named = 0;
             for (place, table) in tables.iter().enumerate() {
-                for (number, id) in (0..5).flat_map(|number| (0..6).map(move |id| (number, id))) {
+                for (number, id) in (0..5).flat_map(|number| (0..20).map(move |id| (number, id))) {
                     let same = |part: &&Part| (part.0, part.1, part.2) == (place, number, Some(id));
                     let accesses: Vec<Access> = parts.iter().filter(same).map(|part| part.3).collect();
                     let key = key(table, number, id);

@@ -69,7 +69,6 @@ impl Procedures {
         footprint.clear();
         let mut declaration = Declaration::new(schema, partitions, footprint);
         let declared = self.get(id)?.declare(arguments, &mut declaration)?;
-        declaration.finish()?;
         Ok(declared)
     }
 

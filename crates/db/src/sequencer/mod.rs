@@ -8,20 +8,24 @@
 //! # When an epoch closes
 //!
 //! The paper closes an epoch every 10 ms. Here an epoch closes (`Sequencer::close_due`)
-//! 1. at once, when work waits and no earlier epoch of this partition is still on its way, so that light load does not wait;
+//! 1. at once, when work waits and all earlier epochs have been delivered here, so that light load does not wait;
 //! 2. when work waits and the epoch has lasted 10 ms, even if earlier ones are on their way (CAL-20, CAL-39);
 //! 3. when a peer has closed this epoch or a later one, so that epochs advance in step (CAL-21), empty batches included
 //!    (CAL-25).
 //!
-//! While nobody has work there are no epochs. Under load, epochs grow by themselves: the next one closes when the one
-//! before has been delivered everywhere.
+//! Rules 1 and 2 rest while execution has enough delivered work to be busy: then the epoch grows. While nobody has work
+//! there are no epochs. Under load, epochs grow by themselves: the next one closes when the one
+//! before has been delivered.
 
 pub mod merger;
 pub mod sessions;
 
 use std::collections::VecDeque;
 
-use crate::limits::{BATCH_BYTES_MAX, BATCH_CALLS_MAX, EPOCHS_IN_FLIGHT_MAX, SEQUENCER_WAITING_MAX};
+use crate::limits::{
+    BATCH_BYTES_MAX, BATCH_CALLS_MAX, EPOCHS_IN_FLIGHT_MAX, SEQUENCER_WAITING_BYTES_MAX,
+    SEQUENCER_WAITING_MAX,
+};
 use crate::message::Ordered;
 use crate::position::{Epoch, PartitionId, PartitionSet};
 use crate::procedure::Footprint;
@@ -59,6 +63,8 @@ pub struct Sequencer {
     epoch_microseconds: u64,
     /// Transactions for the next batches, in order of arrival.
     waiting: VecDeque<Waiting>,
+    /// Bytes of their arguments and footprints.
+    waiting_bytes: usize,
     /// The epoch that is open: `open` − 1 have been closed.
     open: Epoch,
     /// When the open epoch began, in microseconds.
@@ -86,6 +92,7 @@ impl Sequencer {
             partitions,
             epoch_microseconds,
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             open: Epoch(1),
             opened_at: 0,
             peers_closed: Epoch(0),
@@ -94,7 +101,7 @@ impl Sequencer {
 
     /// Whether no more transactions can wait.
     pub fn is_full(&self) -> bool {
-        self.waiting.len() >= SEQUENCER_WAITING_MAX
+        self.waiting.len() >= SEQUENCER_WAITING_MAX || self.waiting_bytes >= SEQUENCER_WAITING_BYTES_MAX
     }
 
     /// Number of transactions that wait for an epoch.
@@ -110,6 +117,7 @@ impl Sequencer {
     /// Adds a transaction to the next batch with room. The caller has checked [`Sequencer::is_full`].
     pub fn add(&mut self, waiting: Waiting) {
         debug_assert!(!waiting.participants.is_empty(), "a transaction has a participant");
+        self.waiting_bytes += waiting.ordered.payload_bytes();
         self.waiting.push_back(waiting);
     }
 
@@ -152,6 +160,7 @@ impl Sequencer {
             }
             let Some(Waiting { ordered, footprint, participants }) = self.waiting.pop_front() else { break };
             bytes += ordered.payload_bytes();
+            self.waiting_bytes -= ordered.payload_bytes();
             let index = index as u32;
             let mut others = participants;
             others.remove(self.me);

@@ -48,6 +48,8 @@ pub enum Admission {
 #[derive(Debug, Default)]
 pub struct Sessions {
     sessions: FastMap<ClientId, Session>,
+    /// Requests that were admitted and not answered.
+    in_flight: usize,
     /// Counts admissions; orders sessions by their last use.
     clock: u64,
 }
@@ -85,7 +87,14 @@ impl Sessions {
         session.entry = entry;
         session.used_at = self.clock;
         session.acknowledge(acknowledged);
-        session.admit(id.sequence)
+        let admission = session.admit(id.sequence);
+        self.in_flight += usize::from(matches!(admission, Admission::Enter));
+        admission
+    }
+
+    /// Number of requests that were admitted and not answered.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
     }
 
     /// Records the answer to a request in flight; returns where to send it, or `None` if nobody waits for it any more.
@@ -97,6 +106,7 @@ impl Sessions {
         }
         *known = Known::Answered(outcome.clone());
         session.in_flight -= 1;
+        self.in_flight -= 1;
         Some(session.entry)
     }
 
@@ -108,6 +118,7 @@ impl Sessions {
         if matches!(known, Known::InFlight) {
             *known = Known::Unseen;
             session.in_flight -= 1;
+            self.in_flight -= 1;
         }
         Some(session.entry)
     }

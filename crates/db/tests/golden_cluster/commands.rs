@@ -100,9 +100,13 @@ pub(crate) enum Command {
     Crowd {
         entry: Partition,
         calls: u64,
+        #[arg(key)]
+        declare: Option<Declares>,
         #[arg(optional)]
         steps: Vec<Step>,
     },
+    /// A client with the number 1000 opens so many snapshots.
+    OpenMany { entry: Partition, snapshots: u64 },
     /// A client opens a snapshot by way of a node.
     Snapshot { entry: Partition, client: Client },
     /// Reads a span at one node as of a snapshot.
@@ -205,15 +209,29 @@ impl Runner {
         Ok(self.show(done, Print::All))
     }
 
-    fn crowd(&mut self, entry: PartitionId, calls: u64, steps: &[Step]) -> Result<String, Box<dyn Error>> {
-        let program = Program { declares: Declares::Exactly, operations: steps.to_vec() };
-        let client = |number| ClientId { home: entry, number: 1000 + number / 10_000 };
-        let requests = (0..calls).map(|number| self.call(client(number), &program)).collect();
+    /// Many requests at once; what is refused is printed, the rest is counted.
+    fn flood(&mut self, entry: PartitionId, operations: Vec<Operation>) -> Result<String, Box<dyn Error>> {
+        let client = |number: u64| ClientId { home: entry, number: 1000 + number / 10_000 };
+        let numbered = (0_u64..).zip(operations);
+        let requests = numbered.map(|(number, operation)| self.number(client(number), operation));
+        let requests = requests.map(ClientRequest::Ordered).collect();
         let done = self.network.request(entry, requests)?;
         let (committed, refused): (Vec<_>, Vec<_>) =
             done.replies.into_iter().partition(|(_, reply)| reply.outcome.is_ok());
         let shown = self.show(Done { sent: Vec::new(), replies: refused }, Print::Answers);
         Ok(format!("{} committed\n{shown}", committed.len()))
+    }
+
+    fn crowd(
+        &mut self,
+        entry: PartitionId,
+        calls: u64,
+        declares: Declares,
+        steps: &[Step],
+    ) -> Result<String, Box<dyn Error>> {
+        let arguments = arguments(&Program { declares, operations: steps.to_vec() });
+        let call = Operation::Call { procedure: INTERPRET, arguments: arguments.into() };
+        self.flood(entry, vec![call; calls as usize])
     }
 
     fn scan(&mut self, entry: PartitionId, at: Position, span: &Span) -> Result<String, Box<dyn Error>> {
@@ -316,7 +334,12 @@ impl goldenscript::Runner for Runner {
                 let request = self.requests.get(&id).ok_or("never sent")?.clone();
                 self.submit(entry.0, vec![ClientRequest::Ordered(request)])?
             }
-            Command::Crowd { entry, calls, steps } => self.crowd(entry.0, *calls, steps)?,
+            Command::Crowd { entry, calls, declare, steps } => {
+                self.crowd(entry.0, *calls, declare.clone().unwrap_or(Declares::Exactly), steps)?
+            }
+            Command::OpenMany { entry, snapshots } => {
+                self.flood(entry.0, vec![Operation::OpenSnapshot; *snapshots as usize])?
+            }
             Command::Snapshot { entry, client } => {
                 let request = self.number(client.0, Operation::OpenSnapshot);
                 self.submit(entry.0, vec![ClientRequest::Ordered(request)])?

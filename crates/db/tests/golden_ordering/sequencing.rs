@@ -219,7 +219,8 @@ impl goldenscript::Runner for Runner {
                 }
             }
             Command::AddMany { count, bytes } => {
-                (0..*count).for_each(|index| self.add(ordered(&format!("t{index}"), *bytes), &[]));
+                let ordered = ordered("many", *bytes);
+                (0..*count).for_each(|_| self.add(ordered.clone(), &[]));
             }
             Command::Follow(epoch) => self.sequencer.follow(epoch.0),
             Command::Due => return Ok(self.due()),

@@ -76,5 +76,5 @@ pub(crate) fn any_program() -> impl Strategy<Value = Program> {
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
     let given = ProptestConfig::default();
     let cases = if given.cases == 256 { cases } else { given.cases };
-    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 4000, ..given }
+    ProptestConfig { cases, failure_persistence: None, ..given }
 }

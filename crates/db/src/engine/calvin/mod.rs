@@ -53,7 +53,7 @@ pub struct Calvin {
     table: Vec<Option<Live>>,
     free: Vec<Slot>,
     by_position: FastMap<Position, Slot>,
-    /// Positions in order; those no longer live are dropped from the front when it is asked for.
+    /// Positions in order. The first is live; those after it may have finished.
     order: VecDeque<Position>,
     inbox: Inbox,
     executor: Executor,
@@ -122,8 +122,18 @@ impl Calvin {
         }
         self.locks.release(slot, &call.footprint, context.me, &mut self.granted);
         self.by_position.remove(&call.position);
+        if self.order.front() == Some(&call.position) {
+            self.forget_finished();
+        }
         self.free.push(slot);
         context.effects.footprints.push(call.footprint);
+    }
+
+    /// Drops finished transactions from the front of the order.
+    fn forget_finished(&mut self) {
+        while self.order.front().is_some_and(|position| !self.by_position.contains_key(position)) {
+            self.order.pop_front();
+        }
     }
 
     fn execute(
@@ -173,13 +183,7 @@ impl Engine for Calvin {
     }
 
     fn oldest_live(&mut self) -> Option<Position> {
-        while let Some(position) = self.order.front() {
-            if self.by_position.contains_key(position) {
-                return Some(*position);
-            }
-            self.order.pop_front();
-        }
-        None
+        self.order.front().copied()
     }
 
     fn describe(&self, out: &mut String) {

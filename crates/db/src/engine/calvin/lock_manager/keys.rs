@@ -82,3 +82,27 @@ impl KeyLocks {
         queue.map(|request| (request.slot, request.mode, request.granted)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two keys of one transaction with one hash are one request in the stronger mode, and one grant.
+    #[test]
+    fn two_keys_with_one_hash_are_one_request() {
+        let (first, second, mut locks, mut granted) = (Slot(1), Slot(2), KeyLocks::default(), Vec::new());
+        assert!(locks.request(7, first, Mode::Shared));
+        assert!(locks.request(7, second, Mode::Shared));
+        assert!(
+            !locks.request(7, second, Mode::Exclusive),
+            "the exclusive request waits for the reader before it"
+        );
+        locks.release(7, first, &mut |slot| granted.push(slot));
+        assert_eq!(granted, [second]);
+        assert!(locks.request(7, second, Mode::Shared), "what is held covers it");
+        locks.release(7, second, &mut |slot| granted.push(slot));
+        locks.release(7, second, &mut |slot| granted.push(slot));
+        assert_eq!(granted, [second]);
+        assert!(locks.is_free(7, Mode::Exclusive));
+    }
+}
