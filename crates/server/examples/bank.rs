@@ -35,9 +35,11 @@ fn main() -> Result<(), Error> {
     let database = builder.partitions(2).open()?;
     assert_eq!(database.call(transfer, &(1, 2, 30)), Ok(70));
     assert_eq!(database.call(transfer, &(1, 2, 80)), Err(Error::Aborted("10 short".to_owned())));
+    let mut total = 0;
     database.snapshot()?.scan(&accounts.all(), |_key, row| {
-        println!("{} in an account", accounts.read(row).int64("balance")?);
+        total += accounts.read(row).int64("balance")?;
         Ok(())
     })?;
+    assert_eq!(total, 200);
     database.close()
 }

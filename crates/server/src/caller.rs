@@ -112,6 +112,8 @@ pub struct Caller {
     port: Arc<dyn Port>,
     number: u64,
     sessions: Arc<Sessions>,
+    /// Requests without a reply that a full inbox did not take; sent again with the next request.
+    postponed: Mutex<Vec<(PartitionId, ClientRequest)>>,
 }
 
 impl Caller {
@@ -125,7 +127,7 @@ impl Caller {
         let sessions = Arc::new(Sessions(sessions.collect()));
         let sink: Arc<dyn ReplySink> = Arc::<Sessions>::clone(&sessions);
         port.open(number, sink);
-        Ok(Caller { port, number, sessions })
+        Ok(Caller { port, number, sessions, postponed: Mutex::default() })
     }
 
     /// Number of partitions in the cluster.
@@ -140,6 +142,7 @@ impl Caller {
 
     /// Sends any request with a reply to a partition.
     pub fn send(&self, to: PartitionId, make: impl FnOnce(RequestId, u64) -> ClientRequest) -> Pending {
+        self.tell_postponed();
         let (sender, receiver) = oneshot::channel();
         let pending = Pending(receiver);
         let mut session = self.sessions.lock(to);
@@ -161,8 +164,18 @@ impl Caller {
 
     /// Sends a request without a reply to a partition.
     pub fn tell(&self, to: PartitionId, request: ClientRequest) {
-        // Nobody waits for it; a stopped partition has nothing to be told.
-        let _ = self.port.request(to, vec![request]);
+        self.postponed.lock().unwrap_or_else(PoisonError::into_inner).push((to, request));
+        self.tell_postponed();
+    }
+
+    fn tell_postponed(&self) {
+        let mut postponed = self.postponed.lock().unwrap_or_else(PoisonError::into_inner);
+        for (to, request) in std::mem::take(&mut *postponed) {
+            // A stopped partition has nothing to be told.
+            if let Err(NotTaken::Full(back)) = self.port.request(to, vec![request]) {
+                postponed.extend(back.into_iter().map(|request| (to, request)));
+            }
+        }
     }
 }
 

@@ -97,6 +97,13 @@ impl Database {
         seeds: Vec<Seed>,
     ) -> Result<Database, Error> {
         let partitions: Vec<PartitionId> = seeds.iter().map(|seed| seed.partition).collect();
+        let missing =
+            (0..options.partitions).map(PartitionId).find(|partition| !partitions.contains(partition));
+        if let Some(missing) = missing {
+            return Err(Error::Invalid(format!(
+                "{missing} has no rows, not even none: all partitions run here"
+            )));
+        }
         let inboxes = Process::inboxes(&partitions);
         let nowhere = |partition: PartitionId| -> Arc<dyn PeerLink> {
             unreachable!("{partition} runs in this process like all others")

@@ -15,6 +15,9 @@ use ordain_db::position::PartitionId;
 /// Most client requests that wait in an inbox.
 pub const INBOX_REQUESTS_MAX: usize = 64 * 1024;
 
+/// Most bytes of arguments that wait in an inbox.
+pub const INBOX_REQUEST_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// Most peer messages that wait in an inbox. The protocol stays far below.
 pub const INBOX_MESSAGES_MAX: usize = 4 * 1024 * 1024;
 
@@ -23,8 +26,14 @@ struct State {
     requests: Vec<ClientRequest>,
     messages: Vec<(PartitionId, Vec<Message>)>,
     message_count: usize,
+    /// Bytes of the requests' arguments.
+    request_bytes: usize,
     /// Whether the owner sleeps and must be woken.
     asleep: bool,
+    /// Whether the owner had nothing under way when it went to sleep, and nothing has come since.
+    idle: bool,
+    /// How often the owner has taken something out.
+    takes: u64,
     stopped: bool,
 }
 
@@ -53,6 +62,7 @@ impl Inbox {
     }
 
     fn wake(&self, mut state: MutexGuard<'_, State>) {
+        state.idle = false;
         if std::mem::take(&mut state.asleep) {
             drop(state);
             self.filled.notify_one();
@@ -68,9 +78,13 @@ impl Inbox {
         if state.stopped || self.draining.load(Ordering::Relaxed) {
             return Err(NotTaken::Stopped(requests));
         }
-        if state.requests.len() + requests.len() > INBOX_REQUESTS_MAX {
+        let bytes: usize = requests.iter().map(ClientRequest::payload_bytes).sum();
+        if state.requests.len() + requests.len() > INBOX_REQUESTS_MAX
+            || state.request_bytes + bytes > INBOX_REQUEST_BYTES_MAX
+        {
             return Err(NotTaken::Full(requests));
         }
+        state.request_bytes += bytes;
         if state.requests.is_empty() {
             state.requests = requests;
         } else {
@@ -97,9 +111,11 @@ impl Inbox {
         }
     }
 
-    /// Moves everything into `events`; sleeps for at most `patience` while there is nothing. `false` once stopped.
-    pub fn take(&self, patience: Option<Duration>, events: &mut Vec<Event>) -> bool {
+    /// Moves everything into `events`; sleeps for at most `patience` while there is nothing. `idle` tells whether the owner has
+    /// nothing under way. `false` once stopped.
+    pub fn take(&self, patience: Option<Duration>, idle: bool, events: &mut Vec<Event>) -> bool {
         let mut state = self.lock();
+        state.idle = idle && state.requests.is_empty() && state.messages.is_empty();
         while state.requests.is_empty() && state.messages.is_empty() && !state.stopped {
             state.asleep = true;
             match patience {
@@ -112,9 +128,10 @@ impl Inbox {
             }
         }
         state.asleep = false;
+        state.takes += 1;
         let requests = std::mem::take(&mut state.requests);
         let messages = std::mem::take(&mut state.messages);
-        state.message_count = 0;
+        (state.message_count, state.request_bytes) = (0, 0);
         let stopped = state.stopped;
         drop(state);
         for (from, messages) in messages {
@@ -124,6 +141,12 @@ impl Inbox {
             events.push(Event::Requests(requests));
         }
         !stopped
+    }
+
+    /// If the owner has nothing under way, how often it has taken something out: unchanged while it stays so.
+    pub fn idle_since(&self) -> Option<u64> {
+        let state = self.lock();
+        state.idle.then_some(state.takes)
     }
 
     /// Refuses new requests from now on; messages of peers are still taken.

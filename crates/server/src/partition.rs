@@ -1,7 +1,7 @@
 //! The thread of a partition: takes what is in the inbox, steps the node, sends what the node wants sent.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use ordain_db::error::Fatal;
@@ -33,14 +33,12 @@ pub enum Destination {
 /// What others may know of a partition's thread while it runs.
 #[derive(Default)]
 pub struct Gauges {
-    /// CPU time of the thread in nanoseconds; exact whenever the thread sleeps.
+    /// CPU time of the thread in nanoseconds: exact when the thread sleeps, else as of a moment ago.
     pub cpu_nanoseconds: AtomicU64,
-    /// Whether the thread sleeps with nothing under way.
-    pub idle: AtomicBool,
 }
 
-/// How often a busy thread tells its CPU time, in steps.
-const CPU_SAMPLE_STEPS: u32 = 256;
+/// How often a busy thread tells its CPU time, in microseconds.
+const CPU_SAMPLE_MICROSECONDS: u64 = 1000;
 
 /// Everything that the thread of a partition works with.
 pub struct Partition {
@@ -82,14 +80,12 @@ impl Partition {
         let mut sends: Vec<Vec<Message>> = self.destinations.iter().map(|_| Vec::new()).collect();
         let mut more = false;
         let mut now = self.now();
-        let mut steps = 0_u32;
+        let mut told_at = now;
         loop {
             let patience = if more { Some(Duration::ZERO) } else { self.prepare_to_sleep(now) };
-            if !self.inbox.take(patience, &mut events) {
+            let idle = !more && self.node.is_idle();
+            if !self.inbox.take(patience, idle, &mut events) {
                 return Ok(());
-            }
-            if !events.is_empty() {
-                self.gauges.idle.store(false, Ordering::Relaxed);
             }
             now = self.now();
             more = self
@@ -97,9 +93,9 @@ impl Partition {
                 .step(now, &mut events, &mut outbox)
                 .map_err(|fatal| Failure::Node(self.me, fatal))?;
             self.send(&mut outbox, &mut sends)?;
-            steps = steps.wrapping_add(1);
-            if steps.is_multiple_of(CPU_SAMPLE_STEPS) {
+            if now >= told_at + CPU_SAMPLE_MICROSECONDS {
                 self.tell_cpu_time();
+                told_at = now;
             }
         }
     }
@@ -112,7 +108,6 @@ impl Partition {
     /// stepped, at `stepped`, waits for an event and not for time.
     fn prepare_to_sleep(&self, stepped: u64) -> Option<Duration> {
         self.tell_cpu_time();
-        self.gauges.idle.store(self.node.is_idle(), Ordering::Relaxed);
         let deadline = self.node.deadline().filter(|deadline| *deadline > stepped)?;
         Some(Duration::from_micros(deadline.saturating_sub(self.now()).max(1)))
     }

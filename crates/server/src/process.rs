@@ -108,6 +108,18 @@ impl Process {
                 None => Destination::Elsewhere(elsewhere(partition)),
             })
             .collect();
+        for seed in &seeds {
+            if here(seed.partition).is_none() || seed.partition.0 >= options.partitions {
+                return Err(format!("{} is not a partition of this process", seed.partition));
+            }
+        }
+        if seeds.len() != inboxes.len() {
+            return Err(format!(
+                "{} partitions have rows and {} are to run here",
+                seeds.len(),
+                inboxes.len()
+            ));
+        }
         let started = Instant::now();
         let (mut locals, mut threads) = (Vec::new(), Vec::new());
         for Seed { partition, storage } in seeds {
@@ -185,8 +197,13 @@ impl Process {
     pub fn drain(&self, patience: Duration) -> bool {
         self.refuse_requests();
         let deadline = Instant::now() + patience;
+        let idle_since =
+            || self.locals.iter().map(|local| local.inbox.idle_since()).collect::<Option<Vec<_>>>();
         while Instant::now() < deadline {
-            if self.locals.iter().all(|local| local.gauges.idle.load(Ordering::Relaxed)) {
+            // One partition may wake another after it was looked at: all are idle if a second look finds that none has
+            // stirred since the first.
+            let first = idle_since();
+            if first.is_some() && first == idle_since() {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -214,13 +231,35 @@ impl Process {
     }
 }
 
-/// Runs a partition; when its node must stop, the inbox refuses everything from then on.
-fn run(partition: Partition) -> Result<(), Failure> {
-    let inbox = Arc::clone(&partition.inbox);
-    let result = partition.run();
-    if let Err(failure) = &result {
-        tracing::error!(%failure, "a partition has stopped");
+/// Ends everything in this process when one of its partitions ends before it was told to, by an error or a panic: the others
+/// could only wait for it, and so could clients.
+struct EndTogether {
+    inboxes: Vec<Arc<Inbox>>,
+    replies: Arc<Replies>,
+    as_told: bool,
+}
+
+impl Drop for EndTogether {
+    fn drop(&mut self) {
+        if !self.as_told {
+            self.inboxes.iter().for_each(|inbox| inbox.stop());
+            self.replies.end();
+        }
     }
-    inbox.stop();
+}
+
+/// Runs a partition to its end.
+fn run(partition: Partition) -> Result<(), Failure> {
+    let here = partition.destinations.iter().filter_map(|destination| match destination {
+        Destination::Here(inbox) => Some(Arc::clone(inbox)),
+        Destination::Elsewhere(_) => None,
+    });
+    let replies = Arc::clone(&partition.replies);
+    let mut together = EndTogether { inboxes: here.collect(), replies, as_told: false };
+    let result = partition.run();
+    match &result {
+        Ok(()) => together.as_told = true,
+        Err(failure) => tracing::error!(%failure, "a partition has stopped"),
+    }
     result
 }

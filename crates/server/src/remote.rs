@@ -1,8 +1,8 @@
 //! A client's way into a cluster over the network: one connection to each process.
 //!
 //! A connection that is lost is not opened again: its requests end with [`Error::Unavailable`], since nobody here can know
-//! whether they took effect. Whoever wants to go on connects again and sends the same requests again, under the same numbers;
-//! each takes effect once.
+//! whether they took effect. Who wants to know connects again and sends the same requests again, under the same numbers; each
+//! takes effect once.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -269,7 +269,7 @@ impl RemoteProcess {
             std::mem::take(&mut state.waiting)
         };
         let problem = format!(
-            "the connection to process {} is lost ({reason}), and whether the request took effect is not known",
+            "the connection to process {} is lost ({reason}), and whether the request took effect is not known: connect again and send the same request, under the same number, to learn it",
             self.name
         );
         let replies = waiting

@@ -23,6 +23,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(20);
 /// How often to look whether they have.
 const STOP_PAUSE: Duration = Duration::from_millis(5);
 
+/// How long a child may take to end after it has been seen to fail.
+const TROUBLE_PATIENCE: Duration = Duration::from_millis(500);
+
 /// What a child said last, in lines, to be shown if it fails.
 const LAST_LINES: usize = 10;
 
@@ -110,13 +113,20 @@ impl Children {
         }
     }
 
-    /// A problem, with what is known of children that have ended.
+    /// A problem, with what is known of children that have ended. One that is about to end is given a moment.
     pub(super) fn trouble(&self, problem: &str) -> Trouble {
-        Trouble::Other(format!("{problem}{}", self.obituaries()))
+        let deadline = Instant::now() + TROUBLE_PATIENCE;
+        loop {
+            let obituaries = self.obituaries();
+            if !obituaries.is_empty() || Instant::now() > deadline {
+                return Trouble::Other(format!("{problem}{obituaries}"));
+            }
+            std::thread::sleep(STOP_PAUSE);
+        }
     }
 
     /// How the children that have ended did so and what they said last; empty if all live.
-    pub(super) fn obituaries(&self) -> String {
+    fn obituaries(&self) -> String {
         let mut shared = lock(&self.shared);
         shared.running.iter_mut().filter_map(Running::obituary).collect()
     }

@@ -67,7 +67,7 @@ pub struct Measured {
     pub load_cpu: Duration,
     /// How all calls ended, the warm-up included: for the checker.
     pub totals: Totals,
-    /// Times that a partition took no more requests.
+    /// Times that a partition took no more requests, and requests that were refused as busy.
     pub pushed_back: u64,
 }
 
@@ -134,6 +134,8 @@ pub struct Driver<'a> {
     arrived: Arc<Arrived>,
     number: u64,
     started: Instant,
+    /// When an answer last came, or nothing was under way, in nanoseconds since the start.
+    answered_at: u64,
     measuring: bool,
     measured: Measured,
 }
@@ -177,7 +179,17 @@ impl<'a> Driver<'a> {
         };
         let catalog = workload.catalog();
         let started = Instant::now();
-        Ok(Driver { port, catalog, homes, arrived, number, started, measuring: false, measured })
+        Ok(Driver {
+            port,
+            catalog,
+            homes,
+            arrived,
+            number,
+            started,
+            answered_at: 0,
+            measuring: false,
+            measured,
+        })
     }
 
     /// Drives the load to its end and waits for the last answer.
@@ -223,12 +235,13 @@ impl<'a> Driver<'a> {
 
     fn run_closed(&mut self, clients: u32, time: Duration) -> Result<(), String> {
         let end = Instant::now() + time;
-        let share = clients.div_ceil(self.homes.len() as u32);
+        let homes = self.homes.len() as u32;
+        let share_of = |home: usize| clients / homes + u32::from((home as u32) < clients % homes);
         while Instant::now() < end {
             let began = self.now();
             for home in 0..self.homes.len() {
-                while self.homes[home].outstanding < share {
-                    let wanted = (share - self.homes[home].outstanding) as usize;
+                while self.homes[home].outstanding < share_of(home) {
+                    let wanted = (share_of(home) - self.homes[home].outstanding) as usize;
                     if !self.send(home, wanted, |_| began)? {
                         break;
                     }
@@ -276,7 +289,9 @@ impl<'a> Driver<'a> {
             let declared =
                 procedures.declare(call.procedure, &call.arguments, schema, partitions, &mut footprint);
             let dependent = declared != Ok(Declared::Complete);
-            while self.homes[0].outstanding >= if dependent { 1 } else { outstanding } {
+            while self.homes[0].outstanding >= if dependent { 1 } else { outstanding }
+                || self.homes[0].window.len() >= SESSION_WINDOW_MAX as usize
+            {
                 self.take_replies(PATIENCE)?;
             }
             let began = self.now();
@@ -291,13 +306,8 @@ impl<'a> Driver<'a> {
     }
 
     fn wait_for_all(&mut self) -> Result<(), String> {
-        let mut deadline = Instant::now() + STUCK;
         while self.homes.iter().any(|home| home.outstanding > 0) {
-            if self.take_replies(PATIENCE)? > 0 {
-                deadline = Instant::now() + STUCK;
-            } else if Instant::now() > deadline {
-                return Err(format!("no answer for {STUCK:?}: the cluster is stuck or overloaded"));
-            }
+            self.take_replies(PATIENCE)?;
         }
         Ok(())
     }
@@ -347,8 +357,11 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Takes the answers that have come; returns how many.
-    fn take_replies(&mut self, patience: Duration) -> Result<usize, String> {
+    /// Takes the answers that have come.
+    ///
+    /// # Errors
+    /// When the cluster has stopped, or has not answered for long although something is under way.
+    fn take_replies(&mut self, patience: Duration) -> Result<(), String> {
         let mut replies = Vec::new();
         let taken = self.arrived.take(patience, &mut replies);
         let now = self.now();
@@ -362,7 +375,13 @@ impl<'a> Driver<'a> {
                 home.first += 1;
             }
         }
-        taken.map(|()| count)
+        taken?;
+        if count > 0 || self.homes.iter().all(|home| home.outstanding == 0) {
+            self.answered_at = now;
+        } else if now > self.answered_at + STUCK.as_nanos() as u64 {
+            return Err(format!("no answer for {STUCK:?}: the cluster is stuck or overloaded"));
+        }
+        Ok(())
     }
 
     fn take_reply(&mut self, request: RequestId, outcome: Outcome, now: u64) {
@@ -388,6 +407,8 @@ impl<'a> Driver<'a> {
                 totals.aborted += 1;
                 self.measured.aborted += measured;
             }
+            // Refused before it was ordered: the loop makes another instead.
+            Err(Error::Busy(_)) => self.measured.pushed_back += 1,
             Err(error) => {
                 self.measured.failed += 1;
                 self.measured.first_failure.get_or_insert(error);

@@ -43,7 +43,7 @@ pub(super) fn run(
     let port: Arc<dyn Port> = Arc::<RemoteCluster>::clone(&cluster);
     let connection = Connection::new(port, workload.catalog().clone()).map_err(|error| error.to_string())?;
     let finished = drive(options, workload, &*cluster, &connection)
-        .map_err(|error| format!("{error}{}", children.obituaries()))?;
+        .map_err(|error| children.trouble(&error).to_string())?;
     for (usage, name) in cluster.usage()?.iter().zip(children.names()) {
         let [all, partitions] = [usage.process_cpu_nanoseconds, usage.partitions_cpu_nanoseconds]
             .map(|nanoseconds| Duration::from_nanos(nanoseconds).as_secs_f64());

@@ -187,7 +187,7 @@ impl ClientConnection {
                     refused.extend(self.withdraw(
                         to,
                         &back,
-                        &Error::Unavailable(format!("{to} has stopped")),
+                        &Error::Unavailable(format!("{to} has stopped and did not take the request")),
                     ));
                 }
             }
@@ -294,13 +294,7 @@ impl State {
         draining: bool,
     ) -> Admission {
         let Some(id) = request.id() else { return self.admit_without_answer(to, request) };
-        let bytes = match request {
-            ClientRequest::Ordered(request) => match &request.operation {
-                Operation::Call { arguments, .. } => arguments.len(),
-                Operation::OpenSnapshot => 0,
-            },
-            _ => 0,
-        };
+        let bytes = request.payload_bytes();
         if let Some(error) = self.problem(&id, bytes, partitions, draining) {
             return Admission::Refuse(error);
         }
@@ -335,7 +329,9 @@ impl State {
             }
         }
         if draining {
-            return Some(Error::Unavailable("the process is shutting down".to_owned()));
+            return Some(Error::Unavailable(
+                "the process is shutting down and did not take the request".to_owned(),
+            ));
         }
         if bytes > ARGUMENTS_BYTES_MAX {
             return Some(Error::Invalid(format!(

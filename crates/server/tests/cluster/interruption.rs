@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::support::*;
 
@@ -36,16 +36,25 @@ fn is_ordain(process: u32) -> bool {
     command.windows(9).any(|words| words == b"--cluster")
 }
 
-fn check_nothing_is_left(signal: Signal, also_the_file: bool) {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{:016x}", unique()));
-    std::fs::create_dir(&folder).unwrap();
-    let mut bench = start(&folder);
-    // Both have started: their log comes through the benchmark's.
-    bench.says("[process-0]");
-    bench.says("[process-1]");
-    bench.says(" ready ");
+/// Starts a benchmark and waits until its children have found each other; they are returned too.
+fn start_with_children(folder: &Path) -> (Process, Vec<u32>) {
+    let bench = start(folder);
+    // The children's log comes through the benchmark's.
+    eventually("both children are ready", || bench.log().matches(" ready ").count() == 2);
     let children = children(bench.child.id());
     assert_eq!(children.len(), 2);
+    (bench, children)
+}
+
+fn folder() -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{:016x}", unique()));
+    std::fs::create_dir(&folder).unwrap();
+    folder
+}
+
+fn check_nothing_is_left(signal: Signal, also_the_file: bool) {
+    let folder = folder();
+    let (mut bench, children) = start_with_children(&folder);
     bench.signal(signal);
     assert!(!bench.wait().success());
     eventually("the children have ended", || !children.iter().any(|child| is_ordain(*child)));
@@ -53,6 +62,19 @@ fn check_nothing_is_left(signal: Signal, also_the_file: bool) {
         let left: Vec<_> = std::fs::read_dir(&folder).unwrap().flatten().collect();
         assert!(left.is_empty(), "{left:?}");
     }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_benchmark_whose_child_dies_fails_and_says_which() {
+    let folder = folder();
+    let (mut bench, children) = start_with_children(&folder);
+    let child = Pid::from_raw(children[0].cast_signed()).unwrap();
+    kill_process(child, Signal::KILL).unwrap();
+    assert_eq!(bench.wait().code(), Some(1));
+    bench.says("ended with signal: 9");
+    assert!(!children.iter().any(|child| is_ordain(*child)), "the other child has been ended");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

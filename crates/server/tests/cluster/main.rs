@@ -2,7 +2,7 @@
 //!
 //! Deadlines here are for liveness only, and generous: they pass on a machine that is busy with something else.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test may panic, and print what tells why")]
 
 mod clients;
 mod digests;

@@ -1,6 +1,6 @@
 //! What the tests share: clusters of child processes, and clients of them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -65,11 +65,14 @@ pub(crate) fn unique() -> u64 {
     getrandom::u64().unwrap()
 }
 
-/// A port on which nobody listens, below those of outgoing connections.
+/// A port on which nobody listens and which no other test gets: above those that benchmarks choose from, below those that
+/// operating systems give to outgoing connections.
 pub(crate) fn free_port() -> u16 {
+    static TAKEN: Mutex<BTreeSet<u16>> = Mutex::new(BTreeSet::new());
+    let mut taken = TAKEN.lock().unwrap();
     loop {
-        let port = 10_240 + (unique() % 21_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        let port = 32_000 + (unique() % 768) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() && taken.insert(port) {
             return port;
         }
     }
