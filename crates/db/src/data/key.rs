@@ -178,6 +178,73 @@ impl Hash for Key {
     }
 }
 
+/// Builds a key: the first 16 bytes in a register, stored at once, since a processor waits when it loads together what was
+/// stored in parts just before.
+pub(crate) struct KeyEncoder {
+    /// The first bytes, from the top.
+    head: u128,
+    /// Bytes in use of `head`, while `long` is empty.
+    length: u32,
+    /// The key, once it is longer than `head`.
+    long: Option<Key>,
+}
+
+impl KeyEncoder {
+    #[inline]
+    pub(crate) fn new(table: TableId) -> KeyEncoder {
+        KeyEncoder { head: u128::from(table.0) << 112, length: 2, long: None }
+    }
+
+    /// Appends a value. The caller has checked its type.
+    #[inline]
+    pub(crate) fn push(&mut self, value: Value<'_>) {
+        match value {
+            Value::Int32(value) => self.push_integer(u64::from(value as u32 ^ 1 << 31), 4),
+            Value::Int64(value) => self.push_integer(value as u64 ^ 1 << 63, 8),
+            value => self.long().push(value),
+        }
+    }
+
+    #[inline]
+    fn push_integer(&mut self, value: u64, width: u32) {
+        let end = self.length + width;
+        if end <= 16 && self.long.is_none() {
+            self.head |= u128::from(value) << (128 - 8 * end);
+            self.length = end;
+        } else {
+            self.push_long(value, width);
+        }
+    }
+
+    #[inline(never)]
+    fn push_long(&mut self, value: u64, width: u32) {
+        self.long().extend(&value.to_be_bytes()[8 - width as usize..]);
+    }
+
+    fn long(&mut self) -> &mut Key {
+        let (head, length) = (self.head, self.length);
+        self.long.get_or_insert_with(|| Key::of_head(head, length))
+    }
+
+    #[inline]
+    pub(crate) fn finish(self) -> Key {
+        match self.long {
+            None => Key::of_head(self.head, self.length),
+            Some(key) => key,
+        }
+    }
+}
+
+impl Key {
+    #[inline]
+    fn of_head(head: u128, length: u32) -> Key {
+        let mut key = Key::EMPTY;
+        key.inline[..16].copy_from_slice(&head.to_be_bytes());
+        key.length = length as u8;
+        key
+    }
+}
+
 impl Deref for Key {
     type Target = [u8];
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::key::{self, Key, KeyRange, KeyValue};
+use super::key::{self, Key, KeyEncoder, KeyRange, KeyValue};
 use super::placement::{Owner, Partitioning};
 use super::row::{Row, RowLayout};
 use super::value::{ColumnType, DataError, Values};
@@ -128,7 +128,7 @@ impl Table {
 
     #[inline]
     fn encode_key_columns<V: Values>(&self, values: V) -> Result<(Key, usize), DataError> {
-        let mut key = Key::of_table(self.0.id);
+        let mut key = KeyEncoder::new(self.0.id);
         let mut columns = self.0.key.iter();
         let mut given = 0;
         values.visit(|value| {
@@ -155,6 +155,7 @@ impl Table {
                 given,
             });
         }
+        let key = key.finish();
         key.check_length()?;
         Ok((key, given))
     }
