@@ -12,7 +12,7 @@
 //! Live ranges are found through *segments*: unions of ranges that overlap, which do not overlap each other. Nearly all
 //! ranges in use are equal or disjoint, so that a segment holds the waiters of one hot prefix.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
 use smallvec::SmallVec;
@@ -26,6 +26,8 @@ use crate::procedure::footprint::RangeEntry;
 
 #[derive(Debug)]
 struct Member {
+    /// Ascends in the order of requests.
+    ticket: u64,
     slot: Slot,
     range: KeyRange,
     mode: Mode,
@@ -34,7 +36,29 @@ struct Member {
 #[derive(Debug)]
 struct Segment {
     end: Key,
-    members: Vec<Member>,
+    /// In the order of requests.
+    members: VecDeque<Member>,
+}
+
+impl Segment {
+    /// Tells which members a later request has to wait for: those that it conflicts with, from the last back to one that is
+    /// exclusive and covers the request. That one waits for all before it that the request could conflict with.
+    fn find_before(
+        &self,
+        mode: Mode,
+        overlaps: impl Fn(&KeyRange) -> bool,
+        covered_by: impl Fn(&KeyRange) -> bool,
+        before: &mut Vec<Slot>,
+    ) {
+        for member in self.members.iter().rev() {
+            if member.mode.conflicts(mode) && overlaps(&member.range) {
+                before.push(member.slot);
+                if member.mode == Mode::Exclusive && covered_by(&member.range) {
+                    return;
+                }
+            }
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -47,6 +71,7 @@ pub(super) struct RangeLocks {
     keys: BTreeMap<Key, SmallVec<[(Slot, Mode); 2]>>,
     /// Live ranges, by the start of their segment.
     segments: BTreeMap<Key, Segment>,
+    next_ticket: u64,
     /// By slot: whether it is live, and the slots that wait for its end, one for each reason.
     live: Vec<bool>,
     dependents: Vec<Vec<Slot>>,
@@ -55,6 +80,10 @@ pub(super) struct RangeLocks {
 /// The ranges of a footprint that this partition holds a part of.
 fn local_ranges(footprint: &Footprint, me: PartitionId) -> impl Iterator<Item = &RangeEntry> {
     footprint.ranges().iter().filter(move |entry| entry.owner.includes(me))
+}
+
+fn overlap(left: &KeyRange, right: &KeyRange) -> bool {
+    left.start < right.end && right.start < left.end
 }
 
 impl RangeLocks {
@@ -70,13 +99,26 @@ impl RangeLocks {
             self.is_ranged(&entry.range.start)
                 && self.unkept.iter().all(|(unkept, _)| Some(*unkept) != table)
                 && !self.keys_in(&entry.range).any(|(_, held)| held.conflicts(mode))
-                && !self.members_over(&entry.range).any(|member| member.mode.conflicts(mode))
+                && !self.segments_over(&entry.range).any(|segment| {
+                    segment
+                        .members
+                        .iter()
+                        .rev()
+                        .any(|member| member.mode.conflicts(mode) && overlap(&member.range, &entry.range))
+                })
         });
         ranges_free
             && (self.segments.is_empty()
                 || footprint.keys().iter().filter(|entry| entry.owner.includes(me)).all(|entry| {
                     let mode = Mode::of(entry.access);
-                    !self.members_at(footprint.key(entry)).any(|member| member.mode.conflicts(mode))
+                    let key = footprint.key(entry);
+                    !self.segment_at(key).is_some_and(|(_, segment)| {
+                        segment
+                            .members
+                            .iter()
+                            .rev()
+                            .any(|member| member.mode.conflicts(mode) && member.range.contains(key))
+                    })
                 }))
     }
 
@@ -99,14 +141,16 @@ impl RangeLocks {
             before.extend(
                 self.keys_in(&entry.range).filter(|(_, held)| held.conflicts(mode)).map(|(slot, _)| slot),
             );
-            let over = self.members_over(&entry.range).filter(|member| member.mode.conflicts(mode));
-            before.extend(over.map(|member| member.slot));
+            for segment in self.segments_over(&entry.range) {
+                let overlaps = |range: &KeyRange| overlap(range, &entry.range);
+                segment.find_before(mode, overlaps, |range| range.covers(&entry.range), &mut before);
+            }
         }
         if !self.ranged.is_empty() {
             self.request_keys(slot, footprint, me, &mut before);
         }
         for entry in local_ranges(footprint, me) {
-            self.insert(Member { slot, range: entry.range.clone(), mode: Mode::of(entry.access) });
+            self.insert(slot, &entry.range, Mode::of(entry.access));
         }
         before.sort_unstable();
         before.dedup();
@@ -124,8 +168,9 @@ impl RangeLocks {
             if !self.is_ranged(key) {
                 continue;
             }
-            let around = self.members_at(key).filter(|member| member.mode.conflicts(mode));
-            before.extend(around.map(|member| member.slot));
+            if let Some((_, segment)) = self.segment_at(key) {
+                segment.find_before(mode, |range| range.contains(key), |range| range.contains(key), before);
+            }
             self.keys.entry(Key::from_bytes(key)).or_default().push((slot, mode));
         }
     }
@@ -177,49 +222,49 @@ impl RangeLocks {
         self.segments.range::<[u8], _>(bounds).next_back().filter(|(_, segment)| segment.end.bytes() > key)
     }
 
-    fn members_at(&self, key: &[u8]) -> impl Iterator<Item = &Member> {
-        let members = self.segment_at(key).map(|(_, segment)| segment.members.iter());
-        members.into_iter().flatten().filter(move |member| member.range.contains(key))
-    }
-
-    fn members_over(&self, range: &KeyRange) -> impl Iterator<Item = &Member> {
+    fn segments_over(&self, range: &KeyRange) -> impl Iterator<Item = &Segment> {
         let bounds = (Bound::Excluded(range.start.bytes()), Bound::Excluded(range.end.bytes()));
         let within = self.segments.range::<[u8], _>(bounds).map(|(_, segment)| segment);
         let first = self.segment_at(&range.start).map(|(_, segment)| segment);
-        first
-            .into_iter()
-            .chain(within)
-            .flat_map(|segment| &segment.members)
-            .filter(|member| member.range.start < range.end && range.start < member.range.end)
+        first.into_iter().chain(within)
     }
 
     /// Adds a range; the segments that it touches become one.
-    fn insert(&mut self, member: Member) {
+    fn insert(&mut self, slot: Slot, range: &KeyRange, mode: Mode) {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        let member = Member { ticket, slot, range: range.clone(), mode };
+        let up_to_start = (Bound::Unbounded, Bound::Included(range.start.bytes()));
+        if let Some((_, segment)) = self.segments.range_mut::<[u8], _>(up_to_start).next_back()
+            && segment.end >= range.end
+        {
+            segment.members.push_back(member);
+            return;
+        }
         let mut touched: SmallVec<[Key; 4]> = SmallVec::new();
-        touched.extend(self.segment_at(&member.range.start).map(|(start, _)| start.clone()));
-        let bounds = (Bound::Excluded(member.range.start.bytes()), Bound::Excluded(member.range.end.bytes()));
+        touched.extend(self.segment_at(&range.start).map(|(start, _)| start.clone()));
+        let bounds = (Bound::Excluded(range.start.bytes()), Bound::Excluded(range.end.bytes()));
         touched.extend(self.segments.range::<[u8], _>(bounds).map(|(start, _)| start.clone()));
-        let mut start = member.range.start.clone();
-        let mut merged = Segment { end: member.range.end.clone(), members: Vec::new() };
+        let (mut start, mut end) = (range.start.clone(), range.end.clone());
+        let mut members = vec![member];
         for key in touched {
             let Some(segment) = self.segments.remove(&key) else { continue };
             start = start.min(key);
-            merged.end = merged.end.max(segment.end);
-            if merged.members.is_empty() {
-                merged.members = segment.members;
-            } else {
-                merged.members.extend(segment.members);
-            }
+            end = end.max(segment.end);
+            members.extend(segment.members);
         }
-        merged.members.push(member);
-        self.segments.insert(start, merged);
+        members.sort_unstable_by_key(|member| member.ticket);
+        self.segments.insert(start, Segment { end, members: members.into() });
     }
 
     fn remove(&mut self, slot: Slot, range: &KeyRange) {
         let Some((start, _)) = self.segment_at(&range.start) else { return };
         let start = start.clone();
         if let Some(segment) = self.segments.get_mut(&start) {
-            segment.members.retain(|member| member.slot != slot || member.range != *range);
+            let own = |member: &Member| member.slot == slot && member.range == *range;
+            if let Some(place) = segment.members.iter().position(own) {
+                segment.members.remove(place);
+            }
             if segment.members.is_empty() {
                 self.segments.remove(&start);
             }
