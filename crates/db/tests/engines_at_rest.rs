@@ -109,12 +109,21 @@ fn size_after<E: Engine + Debug>(transactions: u64, engine: fn() -> E) -> [usize
     parts.map(|part| format!("{:?}", part.engine).len())
 }
 
+/// Ten times the transactions leave an engine as large as it was, but for a digit more in a counter.
+fn forgets_what_has_finished<E: Engine + Debug>(engine: fn() -> E) {
+    const COUNTER_DIGITS: usize = 4;
+    let (few, many) = (size_after(120, engine), size_after(1200, engine));
+    for (few, many) in few.into_iter().zip(many) {
+        assert!(many <= few + COUNTER_DIGITS, "{few} characters grew to {many}");
+    }
+}
+
 #[test]
 fn calvin_forgets_what_has_finished() {
-    assert_eq!(size_after(120, Calvin::new), size_after(1200, Calvin::new));
+    forgets_what_has_finished(Calvin::new);
 }
 
 #[test]
 fn serial_forgets_what_has_finished() {
-    assert_eq!(size_after(120, Serial::new), size_after(1200, Serial::new));
+    forgets_what_has_finished(Serial::new);
 }
