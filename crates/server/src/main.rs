@@ -32,12 +32,17 @@ enum Command {
 /// The run did not finish.
 const FAILED: u8 = 1;
 
-/// The run finished and its data is not consistent.
-const INCONSISTENT: u8 = 2;
+/// The run finished and its data is not consistent. (2 is a wrong command line.)
+const INCONSISTENT: u8 = 3;
 
 fn main() -> ExitCode {
     let filter = EnvFilter::try_from_env("ORDAIN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    // A log that nobody reads any more must not end a server.
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false)
+        .init();
     let result = match Arguments::parse().command {
         Command::Bench { options, workload } => bench::run(&options, &workload),
         Command::Start(options) => start::run(&options).map(|()| true),

@@ -67,6 +67,8 @@ pub struct Measured {
     pub load_cpu: Duration,
     /// How all calls ended, the warm-up included: for the checker.
     pub totals: Totals,
+    /// Requests of an open loop that were due in it and had not begun when it ended.
+    pub not_begun: u64,
     /// Times that a partition took no more requests, and requests that were refused as busy.
     pub pushed_back: u64,
 }
@@ -175,6 +177,7 @@ impl<'a> Driver<'a> {
             cpu: Duration::ZERO,
             load_cpu: Duration::ZERO,
             totals: Totals::new(),
+            not_begun: 0,
             pushed_back: 0,
         };
         let catalog = workload.catalog();
@@ -269,6 +272,9 @@ impl<'a> Driver<'a> {
             }
             let wait = Duration::from_nanos(due_at(next).saturating_sub(self.now()));
             self.take_replies(wait.min(PATIENCE))?;
+        }
+        if self.measuring {
+            self.measured.not_begun = ((time.as_nanos() as f64 / interval) as u64).saturating_sub(next);
         }
         Ok(())
     }

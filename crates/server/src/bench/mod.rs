@@ -39,6 +39,11 @@ struct Finished {
 /// When an option is wrong or the cluster fails; the message says what to do.
 pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<bool, String> {
     options.check()?;
+    if let Some(path) = options.json.as_deref().filter(|path| *path != Path::new("-")) {
+        // Found out before the run, not after it.
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
     let workload = workload_options.workload(options.partitions, options.sites, options.seed)?;
     let workload = &*workload;
     let finished = if options.processes > 1 {
@@ -131,6 +136,7 @@ fn summarise(
         failed: measured.failed,
         restarts: sum(|status| status.counters.restarts),
         reconnaissance: sum(|status| status.counters.reconnaissance),
+        not_begun: measured.not_begun,
         pushed_back: measured.pushed_back,
         throughput_txn_s: throughput,
         latency_p50_us: percentile(0.5),

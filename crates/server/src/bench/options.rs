@@ -26,10 +26,10 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 5.0, global = true)]
     pub seconds: f64,
     /// Run exactly this many transactions in one fixed order instead, so that the digest depends on the seed alone.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, conflicts_with = "rate")]
     pub transactions: Option<u64>,
     /// Requests that are kept outstanding, over all partitions (closed loop). Default: 1024 per partition.
-    #[arg(long, global = true, conflicts_with = "rate")]
+    #[arg(long, global = true, conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: Option<u32>,
     /// Requests per second to begin, however long they take (open loop); latency counts from the intended start.
     #[arg(long, global = true)]
@@ -71,6 +71,9 @@ impl RunOptions {
     /// # Errors
     /// Says which option to change.
     pub fn check(&self) -> Result<(), String> {
+        if !(0.001..=10_000.0).contains(&self.epoch_milliseconds) {
+            return Err("--epoch-milliseconds must be between 0.001 and 10000".to_owned());
+        }
         self.cluster().check()?;
         if self.processes == 0 || self.processes > self.partitions {
             return Err(format!(

@@ -34,6 +34,8 @@ pub struct Report {
     pub restarts: u64,
     /// Reconnaissance runs, over the whole run.
     pub reconnaissance: u64,
+    /// Requests of an open loop that were due and had not begun when the time was over.
+    pub not_begun: u64,
     /// Times that a partition pushed requests back, over the whole run.
     pub pushed_back: u64,
     /// Committed and aborted transactions per second.
@@ -89,6 +91,9 @@ impl Report {
         row("committed", thousands(self.committed as f64));
         row("aborted by logic", thousands(self.aborted as f64));
         row("failed", thousands(self.failed as f64));
+        if self.not_begun > 0 {
+            row("due and not begun", format!("{}: the rate is too high", thousands(self.not_begun as f64)));
+        }
         row("restarts", format!("{} ({} reconnaissance runs)", self.restarts, self.reconnaissance));
         row("latency p50", microseconds(self.latency_p50_us));
         row("latency p95", microseconds(self.latency_p95_us));
