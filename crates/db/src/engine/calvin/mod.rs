@@ -129,6 +129,18 @@ impl Calvin {
         context.effects.footprints.push(call.footprint);
     }
 
+    /// Gets the rows of transactions that wait for reads into the cache, together.
+    fn prefetch_collecting(&mut self, positions: &[Position], context: &Context<'_>) {
+        self.hashes.clear();
+        let slots = positions.iter().filter_map(|position| self.by_position.get(position));
+        for live in slots.filter_map(|slot| self.table[slot.index()].as_ref()) {
+            if live.phase == Phase::Collecting {
+                live.call.local_hashes(context.me, &mut self.hashes);
+            }
+        }
+        context.storage.prefetch(&self.hashes);
+    }
+
     /// Drops finished transactions from the front of the order.
     fn forget_finished(&mut self) {
         while self.order.front().is_some_and(|position| !self.by_position.contains_key(position)) {
@@ -168,6 +180,7 @@ impl Engine for Calvin {
     fn receive(&mut self, from: PartitionId, reads: &Bytes, context: &mut Context<'_>) -> Result<(), Fatal> {
         let mut touched = std::mem::take(&mut self.touched);
         self.inbox.receive(from, reads, &mut touched)?;
+        self.prefetch_collecting(&touched, context);
         for position in touched.drain(..) {
             if let Some(slot) = self.by_position.get(&position) {
                 self.finish_if_complete(*slot, context);
