@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use crate::engine::EngineKind;
 use crate::error::{Error, Outcome};
 use crate::hash::{Digest, FastMap};
-use crate::limits::EPOCH_MICROSECONDS_DEFAULT;
 use crate::message::{ClientId, ClientRequest, Message, Operation, Page, Reply, Request, RequestId};
 use crate::node::{AnyNode, Event, NodeConfiguration, Outbox, Status, node};
 use crate::position::{PartitionId, Position};
@@ -58,8 +57,7 @@ impl Cluster {
         mut load: impl FnMut(PartitionId) -> Box<dyn Storage + Send>,
     ) -> Cluster {
         let nodes = (0..partitions).map(PartitionId).map(|me| {
-            let configuration =
-                NodeConfiguration { me, partitions, epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT };
+            let configuration = NodeConfiguration::new(me, partitions);
             node(engine, &configuration, catalog.clone(), load(me))
         });
         Cluster::new(nodes.collect(), seed)

@@ -1,7 +1,6 @@
 //! Errors, by what the caller must do.
 
 use crate::data::DataError;
-use crate::limits::RESTARTS_MAX;
 
 /// Why a call had no result. Each variant tells the caller what to do.
 ///
@@ -20,7 +19,7 @@ pub enum Error {
     Busy(String),
     /// The keys that the transaction needs changed each time between reconnaissance and execution. Nothing was written: make a
     /// new request of it later.
-    #[error("footprint changed under {RESTARTS_MAX} restarts in a row; make a new request of it later")]
+    #[error("footprint changed under every restart that is allowed; make a new request of it later")]
     Contended,
     /// The request's number was acknowledged by its own client before: its result is gone. A mistake of the client.
     #[error("request {0} was acknowledged before, its result is no longer kept; use a new sequence number")]

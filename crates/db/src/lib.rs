@@ -57,6 +57,7 @@ pub mod data;
 pub mod engine;
 pub mod error;
 pub mod execution;
+pub mod failpoint;
 pub mod gateway;
 pub mod hash;
 pub mod limits;

@@ -90,6 +90,57 @@ pub const SCAN_PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Epoch length in microseconds (CAL-20: 10 ms).
 pub const EPOCH_MICROSECONDS_DEFAULT: u64 = 10_000;
 
+/// The limits of a node's queues, as far as a driver may choose them.
+///
+/// None of them changes what a transaction does, only when it is done or whether it is refused as busy: the nodes of a
+/// cluster may differ in them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// See [`BATCH_CALLS_MAX`].
+    pub batch_calls: usize,
+    /// See [`BATCH_BYTES_MAX`].
+    pub batch_bytes: usize,
+    /// See [`SEQUENCER_WAITING_MAX`].
+    pub sequencer_waiting: usize,
+    /// See [`SEQUENCER_WAITING_BYTES_MAX`].
+    pub sequencer_waiting_bytes: usize,
+    /// See [`EPOCHS_IN_FLIGHT_MAX`].
+    pub epochs_in_flight: u64,
+    /// See [`TRANSACTIONS_LIVE_MAX`].
+    pub transactions_live: usize,
+    /// See [`STEP_TRANSACTIONS_MAX`].
+    pub step_transactions: usize,
+    /// See [`SESSION_WINDOW_MAX`].
+    pub session_window: u64,
+    /// See [`SESSIONS_MAX`].
+    pub sessions: usize,
+    /// See [`RECONNAISSANCE_MAX`].
+    pub reconnaissance: usize,
+    /// See [`RESTARTS_MAX`].
+    pub restarts: u32,
+    /// See [`SNAPSHOTS_MAX`].
+    pub snapshots: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            batch_calls: BATCH_CALLS_MAX,
+            batch_bytes: BATCH_BYTES_MAX,
+            sequencer_waiting: SEQUENCER_WAITING_MAX,
+            sequencer_waiting_bytes: SEQUENCER_WAITING_BYTES_MAX,
+            epochs_in_flight: EPOCHS_IN_FLIGHT_MAX,
+            transactions_live: TRANSACTIONS_LIVE_MAX,
+            step_transactions: STEP_TRANSACTIONS_MAX,
+            session_window: SESSION_WINDOW_MAX,
+            sessions: SESSIONS_MAX,
+            reconnaissance: RECONNAISSANCE_MAX,
+            restarts: RESTARTS_MAX,
+            snapshots: SNAPSHOTS_MAX,
+        }
+    }
+}
+
 const _: () = assert!(TABLES_MAX < u16::MAX as usize);
 const _: () = assert!(BATCH_CALLS_MAX <= SEQUENCER_WAITING_MAX);
 const _: () = assert!(PARTITIONS_MAX <= 256, "PartitionSet holds 256 bits");

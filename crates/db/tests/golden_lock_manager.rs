@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use ordain_db::engine::calvin::lock_manager::{LockManager, Mode, Slot};
+use ordain_db::failpoint::NoFailpoints;
 use ordain_db::position::PartitionId;
 use ordain_db::procedure::Footprint;
 
@@ -165,8 +166,8 @@ impl goldenscript::Runner for Runner {
             }
             Command::Request(number, locks) => {
                 let footprint = self.footprint(locks)?;
-                let free = self.locks.is_free(&footprint, self.me);
-                let granted = self.locks.request(Slot(number.0), &footprint, self.me);
+                let free = self.locks.is_free::<NoFailpoints>(&footprint, self.me);
+                let granted = self.locks.request::<NoFailpoints>(Slot(number.0), &footprint, self.me);
                 assert_eq!(free, granted, "what is free is granted at once");
                 write!(output, "t{} {}", number.0, if granted { "granted" } else { "waits" })?;
                 self.live.insert(*number, footprint);
@@ -174,13 +175,13 @@ impl goldenscript::Runner for Runner {
             Command::Release(number) => {
                 let footprint = self.live.remove(number).ok_or("it is not live")?;
                 let mut granted = Vec::new();
-                self.locks.release(Slot(number.0), &footprint, self.me, &mut granted);
+                self.locks.release::<NoFailpoints>(Slot(number.0), &footprint, self.me, &mut granted);
                 write!(output, "t{} released", number.0)?;
                 granted.iter().try_for_each(|slot| write!(output, ", t{} granted", slot.0))?;
             }
             Command::Queue(key) => write!(output, "{key}: {}", self.queue(key)?)?,
             Command::Free(locks) => {
-                let free = self.locks.is_free(&self.footprint(locks)?, self.me);
+                let free = self.locks.is_free::<NoFailpoints>(&self.footprint(locks)?, self.me);
                 output.push_str(if free { "free" } else { "not free" });
             }
             Command::Live => write!(output, "{} live", self.locks.live())?,

@@ -124,9 +124,8 @@ impl Process {
         let (mut locals, mut threads) = (Vec::new(), Vec::new());
         for Seed { partition, storage } in seeds {
             let configuration = NodeConfiguration {
-                me: partition,
-                partitions: options.partitions,
                 epoch_microseconds: options.epoch.as_micros() as u64,
+                ..NodeConfiguration::new(partition, options.partitions)
             };
             let (_, inbox) = here(partition).ok_or_else(|| format!("{partition} has no inbox"))?;
             let gauges = Arc::new(Gauges::default());

@@ -13,12 +13,16 @@ use bytes::Bytes;
 
 use crate::error::Fatal;
 use crate::execution::{Call, Context};
+use crate::failpoint::Failpoints;
 use crate::position::{PartitionId, Position};
 
 /// An engine: a state machine fed with ordered transactions and with what other partitions send.
 ///
 /// Every method runs to completion and never blocks; a transaction that must wait is a phase in the engine's own table.
 pub trait Engine {
+    /// Which mistakes the node is to make: [`NoFailpoints`](crate::failpoint::NoFailpoints) but in the simulator.
+    type Failpoints: Failpoints;
+
     /// Takes the next transaction of the order. Transactions come in ascending order of position.
     fn deliver(&mut self, call: Call, context: &mut Context<'_>);
 

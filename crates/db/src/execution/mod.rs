@@ -10,6 +10,7 @@
 
 pub mod remote_reads;
 pub mod run;
+pub mod trace;
 pub mod write_buffer;
 
 use bytes::Bytes;
@@ -22,6 +23,7 @@ use crate::storage::Storage;
 
 pub use remote_reads::{Inbox, Received};
 pub use run::Executor;
+pub use trace::{Executed, Trace};
 
 /// A call at its position, with the footprint that it was locked by.
 #[derive(Debug)]
@@ -97,6 +99,21 @@ pub struct Effects {
     /// Footprints whose buffers can be filled again.
     #[allow(clippy::vec_box, reason = "boxes move through queues as one word")]
     pub footprints: Vec<Box<Footprint>>,
+    /// What was executed so far.
+    pub executions: Executions,
+    /// Transactions that ran, if the node is asked to tell.
+    pub executed: Option<Vec<Executed>>,
+}
+
+/// Counts of the work that the order gave a node.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Executions {
+    /// Transactions that were delivered, also those that only read here for others.
+    pub delivered: u64,
+    /// Runs of the logic that needed no other partition's reads.
+    pub alone: u64,
+    /// Runs of the logic over the reads of several partitions.
+    pub together: u64,
 }
 
 impl Effects {
@@ -107,6 +124,8 @@ impl Effects {
             reports: Vec::new(),
             snapshots: Vec::new(),
             footprints: Vec::new(),
+            executions: Executions::default(),
+            executed: None,
         }
     }
 

@@ -19,6 +19,7 @@ use bytes::Bytes;
 use super::{Call, Context, Participation};
 use crate::data::Owner;
 use crate::error::Fatal;
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
 use crate::limits::READ_RESULTS_BYTES_MAX;
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
@@ -34,11 +35,14 @@ const HEADER_BYTES: usize = 18;
 /// Returns what an active participant must put with its [`Received`] itself: when its own part was too large to send, the
 /// transaction fails here as it does where the part was awaited.
 #[must_use]
-pub fn serve(call: &Call, participation: Participation, context: &mut Context<'_>) -> Served {
+pub fn serve<F: Failpoints>(call: &Call, participation: Participation, context: &mut Context<'_>) -> Served {
     let mut served = Served::Complete;
     for partition in participation.send_reads_to.iter() {
+        if F::on(Failpoint::DropRemoteReads) && call.position.index % 8 == 7 {
+            continue;
+        }
         let message = &mut context.effects.reads[partition.index()];
-        served = encode(call.position, &call.footprint, context.me, context.storage, message);
+        served = encode::<F>(call.position, &call.footprint, context.me, context.storage, message);
     }
     served
 }
@@ -53,7 +57,7 @@ pub enum Served {
 }
 
 /// Appends this partition's read results for one transaction to a message.
-fn encode(
+fn encode<F: Failpoints>(
     position: Position,
     footprint: &Footprint,
     me: PartitionId,
@@ -67,7 +71,7 @@ fn encode(
     out.extend_from_slice(&[0; 4]);
     let start = out.len();
     out.push(COMPLETE);
-    encode_keys(footprint, me, storage, out, start);
+    encode_keys::<F>(footprint, me, storage, out, start);
     encode_ranges(footprint, me, storage, out, start);
     let too_large = out.len() - start > READ_RESULTS_BYTES_MAX;
     if too_large {
@@ -79,7 +83,7 @@ fn encode(
     if too_large { Served::TooLarge } else { Served::Complete }
 }
 
-fn encode_keys(
+fn encode_keys<F: Failpoints>(
     footprint: &Footprint,
     me: PartitionId,
     storage: &dyn Storage,
@@ -95,6 +99,7 @@ fn encode_keys(
         }
         match storage.locate(footprint.key(entry), entry.hash) {
             None => out.push(0),
+            Some(_) if F::on(Failpoint::DropRemoteRow) && entry.hash % 8 == 7 => out.push(0),
             Some(record) => {
                 let row = storage.row(record);
                 out.push(1);

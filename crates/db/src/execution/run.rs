@@ -6,11 +6,13 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use super::remote_reads::{Received, RemoteRangeRow, RemoteRow, Unusable};
+use super::trace::Version;
 use super::write_buffer::{Operation, Target, WriteBuffer};
-use super::{Call, Context};
+use super::{Call, Context, Executed};
 use crate::data::row::FixedValue;
 use crate::data::{Key, KeyRange, Owner, Table};
 use crate::error::Error;
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::limits::READ_RESULTS_BYTES_MAX;
 use crate::message::Verdict;
 use crate::position::{PartitionId, Position};
@@ -42,10 +44,25 @@ impl Executor {
     /// Runs a call whose reads are all at hand and applies its local writes if it commits.
     ///
     /// The verdict depends only on the call and on the rows of its footprint: it is alike at every active participant.
-    pub fn execute(&mut self, call: &Call, received: &Received, context: &mut Context<'_>) -> Verdict {
-        if let Err(stop) = self.prepare(call, received, context) {
-            return verdict_of(stop, call, context.catalog);
+    pub fn execute<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        context: &mut Context<'_>,
+    ) -> Verdict {
+        let executions = &mut context.effects.executions;
+        *if received.is_empty() { &mut executions.alone } else { &mut executions.together } += 1;
+        if context.effects.executed.is_some() {
+            return self.execute_traced::<F>(call, received, context);
         }
+        match self.prepare(call, received, context) {
+            Ok(()) => self.run::<F>(call, received, context),
+            Err(stop) => verdict_of(stop, call, context.catalog),
+        }
+    }
+
+    /// Runs the logic over what was prepared.
+    fn run<F: Failpoints>(&mut self, call: &Call, received: &Received, context: &mut Context<'_>) -> Verdict {
         let mut run = Run {
             me: context.me,
             catalog: context.catalog,
@@ -57,6 +74,7 @@ impl Executor {
             remote_ranges: &self.remote_ranges,
             writes: &mut self.writes,
             next_key: 0,
+            unchecked: F::on(Failpoint::SkipFootprintCheck) && call.reconnoitred,
         };
         self.output.clear();
         let mut transaction = Transaction::new(&context.catalog.schema, &mut run, &mut self.scratch);
@@ -64,7 +82,7 @@ impl Executor {
         match procedures.run(call.procedure, &call.arguments, &mut transaction, &mut self.output) {
             Err(stop) => verdict_of(stop, call, context.catalog),
             Ok(()) => {
-                self.apply(call, context);
+                self.apply::<F>(call, context);
                 Verdict::Committed(if self.output.is_empty() {
                     Bytes::new()
                 } else {
@@ -102,7 +120,7 @@ impl Executor {
     }
 
     /// Applies the writes to keys that this partition holds; the others are applied where they are local.
-    fn apply(&mut self, call: &Call, context: &mut Context<'_>) {
+    fn apply<F: Failpoints>(&mut self, call: &Call, context: &mut Context<'_>) {
         let footprint = &call.footprint;
         // Keys that only the run knew, mostly inserts: nothing of them is in the cache yet.
         self.hashes.clear();
@@ -122,7 +140,7 @@ impl Executor {
                     (schema.owner(key, context.partitions).unwrap_or(Owner::Split), *hash)
                 }
             };
-            if !owner.includes(context.me) {
+            if !owner.includes(context.me) && !F::on(Failpoint::ApplyNonLocalWrite) {
                 continue;
             }
             match operation {
@@ -139,7 +157,13 @@ impl Executor {
                         Target::InRange { .. } => None,
                     };
                     let record = known.or_else(|| context.storage.locate(key, hash));
-                    let record = record.expect("a replaced row was found to exist when it was replaced");
+                    let Some(record) = record else {
+                        assert!(
+                            F::on(Failpoint::ApplyNonLocalWrite) || F::on(Failpoint::SkipFootprintCheck),
+                            "a replaced row was found to exist when it was replaced"
+                        );
+                        continue;
+                    };
                     if let Ok(table) = schema.table_of(key) {
                         let row = context.storage.modify(record, call.position);
                         for value in self.writes.values(operation) {
@@ -155,6 +179,83 @@ impl Executor {
                 }
             }
         }
+    }
+}
+
+impl Executor {
+    /// The same, and tells what was read and written.
+    #[cold]
+    fn execute_traced<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        context: &mut Context<'_>,
+    ) -> Verdict {
+        let (verdict, reads) = match self.prepare(call, received, context) {
+            Ok(()) => {
+                let reads = self.reads(call, received, context);
+                (self.run::<F>(call, received, context), reads)
+            }
+            Err(stop) => (verdict_of(stop, call, context.catalog), Vec::new()),
+        };
+        let committed = matches!(verdict, Verdict::Committed(_));
+        let writes = if committed { self.written::<F>(call, context) } else { Vec::new() };
+        let (position, request) = (call.position, call.request);
+        let executed = Executed { position, request, verdict: verdict.clone(), reads, writes };
+        context.effects.executed.get_or_insert_default().push(executed);
+        verdict
+    }
+
+    /// The rows of the read set that the logic is given.
+    fn reads(&self, call: &Call, received: &Received, context: &mut Context<'_>) -> Vec<Version> {
+        let footprint = &call.footprint;
+        let mut reads = Vec::new();
+        for (index, entry) in footprint.keys().iter().enumerate().filter(|(_, entry)| entry.access.read) {
+            let row = match self.keys[index].local {
+                Some(record) => Some(context.storage.row(record)),
+                None => {
+                    let remote = self.remote_keys.get(index).and_then(Option::as_ref);
+                    remote.map(|row| received.bytes(row.part, &row.bytes))
+                }
+            };
+            let key = Bytes::copy_from_slice(footprint.key(entry));
+            reads.push((key, row.map(Bytes::copy_from_slice)));
+        }
+        for (index, entry) in footprint.ranges().iter().enumerate().filter(|(_, entry)| entry.access.read) {
+            let first = reads.len();
+            if entry.owner.includes(context.me) {
+                context.storage.scan(&entry.range, Position::LATEST, &mut |key, row| {
+                    reads.push((Bytes::copy_from_slice(key), Some(Bytes::copy_from_slice(row))));
+                    ControlFlow::Continue(())
+                });
+            }
+            for row in &self.remote_ranges[index] {
+                let bytes = |range| Bytes::copy_from_slice(received.bytes(row.part, range));
+                reads.push((bytes(&row.key), Some(bytes(&row.row))));
+            }
+            reads[first..].sort_unstable();
+        }
+        reads
+    }
+
+    /// The local keys that the last run wrote, with their rows.
+    fn written<F: Failpoints>(&self, call: &Call, context: &Context<'_>) -> Vec<Version> {
+        let schema = &context.catalog.schema;
+        let keys =
+            self.writes.operations().iter().map(|(target, _)| self.writes.key(*target, &call.footprint));
+        let mut keys: Vec<&[u8]> = keys.collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let local = keys.into_iter().filter(|key| {
+            let owner = schema.owner(key, context.partitions);
+            owner.is_ok_and(|owner| owner.includes(context.me)) || F::on(Failpoint::ApplyNonLocalWrite)
+        });
+        let written = local.map(|key| {
+            let record = context.storage.locate(key, crate::hash::key_hash(key));
+            let row = record.map(|record| Bytes::copy_from_slice(context.storage.row(record)));
+            (Bytes::copy_from_slice(key), row)
+        });
+        written.collect()
     }
 }
 
@@ -186,6 +287,8 @@ struct Run<'a> {
     writes: &'a mut WriteBuffer,
     /// The key entry that is expected next.
     next_key: usize,
+    /// Whether accesses outside of the footprint are let pass: see [`Failpoint::SkipFootprintCheck`].
+    unchecked: bool,
 }
 
 impl Run<'_> {
@@ -239,7 +342,7 @@ impl Run<'_> {
             }
             Err(hash) => hash,
         };
-        if self.footprint.find_range_of(key, Touch::WRITE).is_some() {
+        if self.footprint.find_range_of(key, Touch::WRITE).is_some() || self.unchecked {
             key.check_length()?;
             self.catalog.schema.table_of(key)?.check_key(key)?;
             return Ok(self.writes.target_in_range(key, hash));
@@ -256,6 +359,10 @@ impl Run<'_> {
         }
         match range {
             Some(range) => Ok(self.base_in_range(range, key)),
+            None if self.unchecked => {
+                let record = self.storage.locate(key, crate::hash::key_hash(key));
+                Ok(record.map(|record| self.storage.row(record)))
+            }
             None => Err(self.outside(key, "read")),
         }
     }

@@ -11,8 +11,9 @@ use bytes::Bytes;
 
 use crate::data::Key;
 use crate::error::{Error, Outcome};
+use crate::failpoint::Failpoints;
 use crate::hash::FastMap;
-use crate::limits::{RECONNAISSANCE_MAX, RESTARTS_MAX, SNAPSHOTS_MAX};
+use crate::limits::Limits;
 use crate::message::{Operation, Ordered, Report, Request, RequestId, Verdict, Want, Work};
 use crate::position::{PartitionId, PartitionSet};
 use crate::procedure::{Catalog, Declared, Footprint, ProcedureId};
@@ -61,6 +62,7 @@ pub struct Counters {
 pub struct Gateway {
     me: PartitionId,
     partitions: u16,
+    limits: Limits,
     sessions: Sessions,
     /// Dependent calls that are being reconnoitred or executed.
     dependent: FastMap<RequestId, Dependent>,
@@ -90,11 +92,12 @@ pub struct GatewayContext<'a> {
 
 impl Gateway {
     /// A gateway without clients.
-    pub fn new(me: PartitionId, partitions: u16) -> Gateway {
+    pub fn new(me: PartitionId, partitions: u16, limits: Limits) -> Gateway {
         Gateway {
             me,
             partitions,
-            sessions: Sessions::new(),
+            limits,
+            sessions: Sessions::new(limits),
             dependent: FastMap::default(),
             scouts: FastMap::default(),
             next_ticket: 0,
@@ -106,9 +109,14 @@ impl Gateway {
     }
 
     /// Takes a request of a client that is at home here, and that is connected to the node `entry`.
-    pub fn submit(&mut self, request: Request, entry: PartitionId, context: &mut GatewayContext<'_>) {
+    pub fn submit<F: Failpoints>(
+        &mut self,
+        request: Request,
+        entry: PartitionId,
+        context: &mut GatewayContext<'_>,
+    ) {
         let id = request.id;
-        match self.sessions.admit(id, request.acknowledged, entry) {
+        match self.sessions.admit::<F>(id, request.acknowledged, entry) {
             Admission::InFlight => {}
             Admission::Again(outcome) => self.effects.answers.push((entry, id, outcome)),
             Admission::Refuse(error) => self.refuse(id, entry, error),
@@ -125,9 +133,10 @@ impl Gateway {
 
     /// Orders a snapshot: every partition opens it at the same position.
     fn open_snapshot(&mut self, id: RequestId, entry: PartitionId, sequencer: &mut Sequencer) {
-        if self.open_snapshots >= SNAPSHOTS_MAX {
+        if self.open_snapshots >= self.limits.snapshots {
             self.sessions.withdraw(id);
-            let busy = format!("{SNAPSHOTS_MAX} snapshots are open through {}: close some", self.me);
+            let busy =
+                format!("{} snapshots are open through {}: close some", self.limits.snapshots, self.me);
             return self.refuse(id, entry, Error::Busy(busy));
         }
         self.open_snapshots += 1;
@@ -171,12 +180,10 @@ impl Gateway {
             }
             Ok(Declared::Unknown) => {
                 self.spare.push(footprint);
-                if self.dependent.len() >= RECONNAISSANCE_MAX {
+                if self.dependent.len() >= self.limits.reconnaissance {
                     if let Some(entry) = self.sessions.withdraw(id) {
-                        let busy = format!(
-                            "{RECONNAISSANCE_MAX} dependent transactions are under way at {}",
-                            self.me
-                        );
+                        let most = self.limits.reconnaissance;
+                        let busy = format!("{most} dependent transactions are under way at {}", self.me);
                         self.refuse(id, entry, Error::Busy(busy));
                     }
                     return;
@@ -266,7 +273,7 @@ impl Gateway {
             Verdict::FootprintMissed => {
                 self.counters.restarts += 1;
                 match self.dependent.get_mut(&request) {
-                    Some(dependent) if dependent.restarts < RESTARTS_MAX => {
+                    Some(dependent) if dependent.restarts < self.limits.restarts => {
                         dependent.restarts += 1;
                         return self.reconnoitre(request, context);
                     }

@@ -5,6 +5,8 @@ use crate::engine::calvin::Calvin;
 use crate::engine::serial::Serial;
 use crate::engine::{Engine, EngineKind};
 use crate::error::Fatal;
+use crate::execution::Executions;
+use crate::failpoint::{Failpoints, NoFailpoints};
 use crate::procedure::Catalog;
 use crate::storage::Storage;
 
@@ -18,6 +20,8 @@ pub trait AnyNode: Send {
     fn is_idle(&self) -> bool;
     /// See [`Node::status`].
     fn status(&self, digest: bool) -> Status;
+    /// See [`Node::executions`].
+    fn executions(&self) -> Executions;
     /// See [`Node::describe`].
     fn describe(&self) -> String;
 }
@@ -39,6 +43,10 @@ impl<E: Engine + Send> AnyNode for Node<E> {
         Node::status(self, digest)
     }
 
+    fn executions(&self) -> Executions {
+        Node::executions(self)
+    }
+
     fn describe(&self) -> String {
         Node::describe(self)
     }
@@ -51,8 +59,18 @@ pub fn node(
     catalog: Catalog,
     storage: Box<dyn Storage + Send>,
 ) -> Box<dyn AnyNode> {
+    node_with::<NoFailpoints>(engine, configuration, catalog, storage)
+}
+
+/// Makes a node that runs the engine and makes mistakes.
+pub fn node_with<F: Failpoints>(
+    engine: EngineKind,
+    configuration: &NodeConfiguration,
+    catalog: Catalog,
+    storage: Box<dyn Storage + Send>,
+) -> Box<dyn AnyNode> {
     match engine {
-        EngineKind::Serial => Box::new(Node::new(configuration, catalog, Serial::new(), storage)),
-        EngineKind::Calvin => Box::new(Node::new(configuration, catalog, Calvin::new(), storage)),
+        EngineKind::Serial => Box::new(Node::new(configuration, catalog, Serial::<F>::default(), storage)),
+        EngineKind::Calvin => Box::new(Node::new(configuration, catalog, Calvin::<F>::default(), storage)),
     }
 }

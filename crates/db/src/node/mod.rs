@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Key, KeyRange, Partitioning};
 use crate::engine::Engine;
 use crate::error::{Error, Fatal};
-use crate::execution::{Call, Context, Effects};
+use crate::execution::{Call, Context, Effects, Executions, Trace};
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::gateway::{Counters, Gateway, GatewayContext, reconnaissance};
 use crate::hash::{Digest, FastMap, key_hash};
 use crate::limits::{
-    SCAN_PAGE_BYTES_MAX, SCAN_PAGE_ROWS_MAX, SEQUENCER_WAITING_MAX, STEP_GARBAGE_MAX, STEP_TRANSACTIONS_MAX,
-    TRANSACTIONS_LIVE_MAX,
+    EPOCH_MICROSECONDS_DEFAULT, Limits, SCAN_PAGE_BYTES_MAX, SCAN_PAGE_ROWS_MAX, STEP_GARBAGE_MAX,
 };
 use crate::message::{ClientRequest, Delivered, Message, Page, Reply, Report, Request, RequestId, Work};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
@@ -27,7 +27,7 @@ use crate::procedure::Catalog;
 use crate::sequencer::{Merger, Progress, Sequencer};
 use crate::storage::{Statistics, Storage};
 
-pub use any::{AnyNode, node};
+pub use any::{AnyNode, node, node_with};
 
 /// Transactions whose rows are prefetched together.
 const PREFETCH_CALLS: usize = 8;
@@ -53,6 +53,8 @@ pub struct Outbox {
     pub sends: Vec<(PartitionId, Message)>,
     /// Answers to clients that are connected to this node.
     pub replies: Vec<Reply>,
+    /// What was done, if the node is asked to tell; nobody needs to send it.
+    pub trace: Trace,
 }
 
 /// What a node tells about itself.
@@ -87,12 +89,25 @@ pub struct NodeConfiguration {
     pub partitions: u16,
     /// The length of an epoch in microseconds (CAL-20).
     pub epoch_microseconds: u64,
+    /// The limits of its queues.
+    pub limits: Limits,
+    /// Whether the node tells what it orders and executes, for checkers; see [`Trace`].
+    pub trace: bool,
+}
+
+impl NodeConfiguration {
+    /// A node with the usual epoch and limits.
+    pub fn new(me: PartitionId, partitions: u16) -> NodeConfiguration {
+        let epoch_microseconds = EPOCH_MICROSECONDS_DEFAULT;
+        NodeConfiguration { me, partitions, epoch_microseconds, limits: Limits::default(), trace: false }
+    }
 }
 
 /// See the [module](self).
 pub struct Node<E> {
     me: PartitionId,
     partitions: u16,
+    limits: Limits,
     catalog: Catalog,
     storage: Box<dyn Storage + Send>,
     gateway: Gateway,
@@ -123,18 +138,21 @@ impl<E: Engine> Node<E> {
         engine: E,
         storage: Box<dyn Storage + Send>,
     ) -> Node<E> {
-        let NodeConfiguration { me, partitions, epoch_microseconds } = *configuration;
+        let NodeConfiguration { me, partitions, epoch_microseconds, limits, trace } = *configuration;
+        let mut effects = Effects::new(partitions);
+        effects.executed = trace.then(Vec::new);
         Node {
             me,
             partitions,
+            limits,
             catalog,
             storage,
-            gateway: Gateway::new(me, partitions),
-            sequencer: Sequencer::new(me, partitions, epoch_microseconds),
-            merger: Merger::new(partitions),
+            gateway: Gateway::new(me, partitions, limits),
+            sequencer: Sequencer::new(me, partitions, epoch_microseconds, limits),
+            merger: Merger::new(me, partitions),
             engine,
             ready: VecDeque::new(),
-            effects: Effects::new(partitions),
+            effects,
             opening: VecDeque::new(),
             open: Vec::new(),
             unready: FastMap::default(),
@@ -168,7 +186,7 @@ impl<E: Engine> Node<E> {
         self.open_snapshots();
         self.flush(outbox);
         let garbage_left = self.storage.collect_garbage(STEP_GARBAGE_MAX) >= STEP_GARBAGE_MAX;
-        let executes = !self.ready.is_empty() && self.engine.live() < TRANSACTIONS_LIVE_MAX;
+        let executes = !self.ready.is_empty() && self.engine.live() < self.limits.transactions_live;
         // Execution may have made room for an epoch, and a restart may have brought work for one.
         Ok(executes || garbage_left || self.sequencer.close_due(now, self.progress()))
     }
@@ -177,8 +195,8 @@ impl<E: Engine> Node<E> {
     fn progress(&self) -> Progress {
         Progress {
             delivered: self.merger.delivered(),
-            busy: self.ready.len() >= STEP_TRANSACTIONS_MAX,
-            full: self.ready.len() >= SEQUENCER_WAITING_MAX,
+            busy: self.ready.len() >= self.limits.step_transactions,
+            full: self.ready.len() >= self.limits.sequencer_waiting,
         }
     }
 
@@ -233,7 +251,7 @@ impl<E: Engine> Node<E> {
 
     fn submit(&mut self, request: Request, entry: PartitionId) {
         let (gateway, mut context) = self.gateway();
-        gateway.submit(request, entry, &mut context);
+        gateway.submit::<E::Failpoints>(request, entry, &mut context);
     }
 
     /// The gateway, with the parts that it works with.
@@ -297,16 +315,20 @@ impl<E: Engine> Node<E> {
     fn order(&mut self, now: u64, outbox: &mut Outbox) -> bool {
         let mut closed_any = false;
         loop {
-            while self.merger.deliver_next(&mut self.ready) {}
+            while self.merger.deliver_next::<E::Failpoints>(&mut self.ready) {}
             if !self.sequencer.close_due(now, self.progress()) {
                 return closed_any;
             }
             closed_any = true;
             let closed = self.sequencer.close(now);
+            if self.effects.executed.is_some() {
+                outbox.trace.closed.push((closed.epoch, closed.whole()));
+            }
             self.merger.receive(self.me, closed.epoch, closed.own);
             for (partition, transactions) in closed.parts.into_iter().enumerate() {
                 let partition = PartitionId(partition as u16);
-                if partition != self.me {
+                let skipped = E::Failpoints::on(Failpoint::SkipEmptyBatch) && transactions.is_empty();
+                if partition != self.me && !skipped {
                     self.send(partition, Message::Batch { epoch: closed.epoch, transactions }, outbox);
                 }
             }
@@ -315,8 +337,8 @@ impl<E: Engine> Node<E> {
 
     /// Gives delivered transactions to the engine, as many as a step may execute, in groups whose rows are prefetched together.
     fn execute(&mut self) -> Result<(), Fatal> {
-        let mut left = STEP_TRANSACTIONS_MAX;
-        while left > 0 && !self.ready.is_empty() && self.engine.live() < TRANSACTIONS_LIVE_MAX {
+        let mut left = self.limits.step_transactions;
+        while left > 0 && !self.ready.is_empty() && self.engine.live() < self.limits.transactions_live {
             left = left.saturating_sub(PREFETCH_CALLS);
             self.place_group()?;
             let mut group = std::mem::take(&mut self.group);
@@ -344,6 +366,7 @@ impl<E: Engine> Node<E> {
             let Some(delivered) = self.ready.pop_front() else { break };
             let call = Call::of(delivered, &mut self.gateway.spare, &self.catalog, self.partitions)?;
             let Some(call) = call else { continue };
+            self.effects.executions.delivered += 1;
             call.local_hashes(self.me, &mut self.hashes);
             self.group.push(call);
         }
@@ -362,7 +385,8 @@ impl<E: Engine> Node<E> {
     /// Reports snapshots for which all earlier transactions have finished here.
     fn open_snapshots(&mut self) {
         while let Some((at, request)) = self.opening.front().copied() {
-            if self.engine.oldest_live().is_some_and(|oldest| oldest < at) {
+            let early = E::Failpoints::on(Failpoint::OpenSnapshotEarly);
+            if self.engine.oldest_live().is_some_and(|oldest| oldest < at) && !early {
                 return;
             }
             self.opening.pop_front();
@@ -429,6 +453,9 @@ impl<E: Engine> Node<E> {
         for (origin, request, at) in std::mem::take(&mut self.effects.snapshots) {
             self.send(origin, Message::SnapshotReady { request, at }, outbox);
         }
+        if let Some(executed) = &mut self.effects.executed {
+            outbox.trace.executed.append(executed);
+        }
         self.gateway.spare.append(&mut self.effects.footprints);
         for (partition, ticket, want) in std::mem::take(&mut self.gateway.effects.fetches) {
             self.send(partition, Message::Fetch { ticket, want }, outbox);
@@ -486,6 +513,11 @@ impl<E: Engine> Node<E> {
             garbage: garbage as u64,
             digest: digest.then(|| self.digest().0),
         }
+    }
+
+    /// What was executed so far.
+    pub fn executions(&self) -> Executions {
+        self.effects.executions
     }
 
     /// Digest of the newest state. The digests of all partitions add up to the same sum for any number of partitions: rows that

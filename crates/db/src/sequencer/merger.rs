@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::failpoint::{Failpoint, Failpoints};
+use crate::hash::key_hash;
 use crate::message::{Delivered, Ordered};
 use crate::position::{Epoch, PartitionId, Position};
 use crate::procedure::Footprint;
@@ -19,6 +21,7 @@ struct Slot {
 /// One partition's view of the global order.
 #[derive(Debug)]
 pub struct Merger {
+    me: PartitionId,
     partitions: u16,
     /// The last epoch that was delivered: `epochs[0]` is `delivered` + 1.
     delivered: Epoch,
@@ -26,9 +29,9 @@ pub struct Merger {
 }
 
 impl Merger {
-    /// A merger that waits for the first epoch of a cluster of `partitions`.
-    pub fn new(partitions: u16) -> Merger {
-        Merger { partitions, delivered: Epoch(0), epochs: VecDeque::new() }
+    /// The merger of the node `me` that waits for the first epoch of a cluster of `partitions`.
+    pub fn new(me: PartitionId, partitions: u16) -> Merger {
+        Merger { me, partitions, delivered: Epoch(0), epochs: VecDeque::new() }
     }
 
     /// The last epoch that was delivered.
@@ -59,13 +62,14 @@ impl Merger {
     ///
     /// Whole batches follow each other in the order of their origins. Taking one transaction of each in turn would give
     /// partitions different orders, since each sees only its own transactions (trap 1).
-    pub fn deliver_next(&mut self, ready: &mut VecDeque<Delivered>) -> bool {
+    pub fn deliver_next<F: Failpoints>(&mut self, ready: &mut VecDeque<Delivered>) -> bool {
         if self.epochs.front().is_none_or(|slot| slot.missing > 0) {
             return false;
         }
         let Some(slot) = self.epochs.pop_front() else { return false };
         let epoch = self.delivered.next();
         self.delivered = epoch;
+        let first = ready.len();
         for (origin, part) in slot.parts.into_iter().enumerate() {
             let origin = PartitionId(origin as u16);
             for (index, ordered, footprint) in part.into_iter().flatten() {
@@ -73,7 +77,26 @@ impl Merger {
                 ready.push_back(Delivered { position, ordered, footprint });
             }
         }
+        if F::on(Failpoint::InterleaveByTransaction) {
+            let mut seen = vec![0_u32; usize::from(self.partitions)];
+            self.reorder(first, ready, |position| {
+                seen[position.origin.index()] += 1;
+                u64::from(seen[position.origin.index()])
+            });
+        }
+        if F::on(Failpoint::RandomHashOrder) {
+            let me = self.me.0;
+            self.reorder(first, ready, |position| key_hash(&[me as u8, position.origin.0 as u8]));
+        }
         true
+    }
+
+    /// Makes another order of what was delivered last: by a number for each transaction.
+    fn reorder(&self, first: usize, ready: &mut VecDeque<Delivered>, mut by: impl FnMut(Position) -> u64) {
+        let mut delivered: Vec<(u64, Delivered)> =
+            ready.drain(first..).map(|delivered| (by(delivered.position), delivered)).collect();
+        delivered.sort_by_key(|(number, _)| *number);
+        ready.extend(delivered.into_iter().map(|(_, delivered)| delivered));
     }
 
     /// The partitions whose batch of the next epoch has not come, for messages about a stall.

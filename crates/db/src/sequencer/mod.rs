@@ -20,12 +20,9 @@
 pub mod merger;
 pub mod sessions;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::limits::{
-    BATCH_BYTES_MAX, BATCH_CALLS_MAX, EPOCHS_IN_FLIGHT_MAX, SEQUENCER_WAITING_BYTES_MAX,
-    SEQUENCER_WAITING_MAX,
-};
+use crate::limits::Limits;
 use crate::message::Ordered;
 use crate::position::{Epoch, PartitionId, PartitionSet};
 use crate::procedure::Footprint;
@@ -55,12 +52,23 @@ pub struct ClosedBatch {
     pub own: Vec<(u32, Ordered, Option<Box<Footprint>>)>,
 }
 
+impl ClosedBatch {
+    /// All transactions of the batch with their index, ascending.
+    pub fn whole(&self) -> Vec<(u32, Ordered)> {
+        let own = self.own.iter().map(|(index, ordered, _)| (*index, ordered));
+        let sent = self.parts.iter().flatten().map(|(index, ordered)| (*index, ordered));
+        let whole: BTreeMap<u32, &Ordered> = own.chain(sent).collect();
+        whole.into_iter().map(|(index, ordered)| (index, ordered.clone())).collect()
+    }
+}
+
 /// One partition's sequencer.
 #[derive(Debug)]
 pub struct Sequencer {
     me: PartitionId,
     partitions: u16,
     epoch_microseconds: u64,
+    limits: Limits,
     /// Transactions for the next batches, in order of arrival.
     waiting: VecDeque<Waiting>,
     /// Bytes of their arguments and footprints.
@@ -86,11 +94,12 @@ pub struct Progress {
 
 impl Sequencer {
     /// A sequencer of a cluster of `partitions`, with its first epoch open.
-    pub fn new(me: PartitionId, partitions: u16, epoch_microseconds: u64) -> Sequencer {
+    pub fn new(me: PartitionId, partitions: u16, epoch_microseconds: u64, limits: Limits) -> Sequencer {
         Sequencer {
             me,
             partitions,
             epoch_microseconds,
+            limits,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             open: Epoch(1),
@@ -101,7 +110,8 @@ impl Sequencer {
 
     /// Whether no more transactions can wait.
     pub fn is_full(&self) -> bool {
-        self.waiting.len() >= SEQUENCER_WAITING_MAX || self.waiting_bytes >= SEQUENCER_WAITING_BYTES_MAX
+        self.waiting.len() >= self.limits.sequencer_waiting
+            || self.waiting_bytes >= self.limits.sequencer_waiting_bytes
     }
 
     /// Number of transactions that wait for an epoch.
@@ -135,7 +145,7 @@ impl Sequencer {
             return true;
         }
         let in_flight = self.open.0 - 1 - progress.delivered.0;
-        if self.waiting.is_empty() || progress.busy || in_flight >= EPOCHS_IN_FLIGHT_MAX {
+        if self.waiting.is_empty() || progress.busy || in_flight >= self.limits.epochs_in_flight {
             return false;
         }
         in_flight == 0 || now >= self.opened_at + self.epoch_microseconds
@@ -154,8 +164,8 @@ impl Sequencer {
         let mut batch =
             ClosedBatch { epoch, parts: vec![Vec::new(); usize::from(self.partitions)], own: Vec::new() };
         let mut bytes = 0;
-        for index in 0..BATCH_CALLS_MAX.min(self.waiting.len()) {
-            if bytes > BATCH_BYTES_MAX {
+        for index in 0..self.limits.batch_calls.min(self.waiting.len()) {
+            if bytes > self.limits.batch_bytes {
                 break;
             }
             let Some(Waiting { ordered, footprint, participants }) = self.waiting.pop_front() else { break };

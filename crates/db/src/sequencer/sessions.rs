@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 
 use crate::error::{Error, Outcome};
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
-use crate::limits::{SESSION_WINDOW_MAX, SESSIONS_MAX};
+use crate::limits::Limits;
 use crate::message::{ClientId, RequestId};
 use crate::position::PartitionId;
 
@@ -45,8 +46,9 @@ pub enum Admission {
 }
 
 /// The sessions of the clients that are at home at one partition.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sessions {
+    limits: Limits,
     sessions: FastMap<ClientId, Session>,
     /// Requests that were admitted and not answered.
     in_flight: usize,
@@ -56,8 +58,8 @@ pub struct Sessions {
 
 impl Sessions {
     /// No sessions yet.
-    pub fn new() -> Sessions {
-        Sessions::default()
+    pub fn new(limits: Limits) -> Sessions {
+        Sessions { limits, sessions: FastMap::default(), in_flight: 0, clock: 0 }
     }
 
     /// Number of sessions.
@@ -71,7 +73,12 @@ impl Sessions {
     }
 
     /// Decides on a request that came in at `entry`. `acknowledged`: the client has the answers to all lower numbers.
-    pub fn admit(&mut self, id: RequestId, acknowledged: u64, entry: PartitionId) -> Admission {
+    pub fn admit<F: Failpoints>(
+        &mut self,
+        id: RequestId,
+        acknowledged: u64,
+        entry: PartitionId,
+    ) -> Admission {
         self.clock += 1;
         if !self.sessions.contains_key(&id.client) {
             if let Err(error) = self.make_room() {
@@ -87,7 +94,7 @@ impl Sessions {
         session.entry = entry;
         session.used_at = self.clock;
         session.acknowledge(acknowledged);
-        let admission = session.admit(id.sequence);
+        let admission = session.admit::<F>(id.sequence, self.limits.session_window);
         self.in_flight += usize::from(matches!(admission, Admission::Enter));
         admission
     }
@@ -125,7 +132,7 @@ impl Sessions {
 
     /// Drops the session that was idle for longest when the limit is reached.
     fn make_room(&mut self) -> Result<(), Error> {
-        if self.sessions.len() < SESSIONS_MAX {
+        if self.sessions.len() < self.limits.sessions {
             return Ok(());
         }
         let idle = self.sessions.iter().filter(|(_, session)| session.in_flight == 0);
@@ -135,7 +142,7 @@ impl Sessions {
                 self.sessions.remove(&client);
                 Ok(())
             }
-            None => Err(Error::Busy(format!("{SESSIONS_MAX} clients have requests under way"))),
+            None => Err(Error::Busy(format!("{} clients have requests under way", self.limits.sessions))),
         }
     }
 }
@@ -160,14 +167,14 @@ impl Session {
         }
     }
 
-    fn admit(&mut self, sequence: u64) -> Admission {
+    fn admit<F: Failpoints>(&mut self, sequence: u64, window: u64) -> Admission {
         if sequence < self.first {
             return Admission::Refuse(Error::Acknowledged(sequence));
         }
         let index = sequence - self.first;
-        if index >= SESSION_WINDOW_MAX {
+        if index >= window {
             return Admission::Refuse(Error::Busy(format!(
-                "request {sequence} is more than {SESSION_WINDOW_MAX} ahead of {}, the oldest without acknowledgement",
+                "request {sequence} is more than {window} ahead of {}, the oldest without acknowledgement",
                 self.first
             )));
         }
@@ -176,6 +183,7 @@ impl Session {
             self.window.push_back(Known::Unseen);
         }
         match &self.window[index] {
+            Known::InFlight | Known::Answered(_) if F::on(Failpoint::LoseDuplicateCheck) => Admission::Enter,
             Known::Unseen => {
                 self.window[index] = Known::InFlight;
                 self.in_flight += 1;

@@ -7,7 +7,6 @@ use ordain_db::data::Key;
 use ordain_db::engine::calvin::Calvin;
 use ordain_db::engine::serial::Serial;
 use ordain_db::engine::{Engine, EngineKind};
-use ordain_db::limits::EPOCH_MICROSECONDS_DEFAULT;
 use ordain_db::message::{ClientRequest, Message, Reply};
 use ordain_db::node::{AnyNode, Event, Node, NodeConfiguration, Outbox};
 use ordain_db::position::PartitionId;
@@ -50,8 +49,7 @@ impl Network {
         let databases: Vec<Database> = (0..partitions).map(|_| Database::new()).collect();
         let nodes =
             (0..partitions).map(PartitionId).zip(&databases).map(|(me, database)| -> Box<dyn OpenNode> {
-                let configuration =
-                    NodeConfiguration { me, partitions, epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT };
+                let configuration = NodeConfiguration::new(me, partitions);
                 let storage = Box::new(database.load(rows, me, partitions));
                 let catalog = database.catalog.clone();
                 match engine {

@@ -5,7 +5,8 @@ use std::error::Error;
 use std::str::FromStr;
 
 use bytes::Bytes;
-use ordain_db::limits::EPOCH_MICROSECONDS_DEFAULT;
+use ordain_db::failpoint::NoFailpoints;
+use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
 use ordain_db::message::{ClientId, Ordered, RequestId, Work};
 use ordain_db::position::{Epoch, PartitionId, PartitionSet};
 use ordain_db::procedure::ProcedureId;
@@ -145,8 +146,13 @@ impl Runner {
             me: PartitionId(me),
             now: 0,
             progress: Progress { delivered: Epoch(0), busy: false, full: false },
-            sequencer: Sequencer::new(PartitionId(me), partitions, EPOCH_MICROSECONDS_DEFAULT),
-            mergers: all.map(|partition| (partition, Merger::new(partitions))).collect(),
+            sequencer: Sequencer::new(
+                PartitionId(me),
+                partitions,
+                EPOCH_MICROSECONDS_DEFAULT,
+                Limits::default(),
+            ),
+            mergers: all.map(|partition| (partition, Merger::new(partition.0, partitions))).collect(),
         }
     }
 
@@ -187,7 +193,7 @@ impl Runner {
         let merger = self.mergers.get_mut(&at).ok_or("no such partition")?;
         let mut lines = Vec::new();
         let mut ready = VecDeque::new();
-        while merger.deliver_next(&mut ready) {
+        while merger.deliver_next::<NoFailpoints>(&mut ready) {
             let order: Vec<String> = ready
                 .drain(..)
                 .map(|delivered| format!("{} {}", delivered.position, name(&delivered.ordered)))

@@ -4,6 +4,8 @@ use std::error::Error;
 
 use bytes::Bytes;
 use ordain_db::error::{Error as CallError, Outcome};
+use ordain_db::failpoint::NoFailpoints;
+use ordain_db::limits::Limits;
 use ordain_db::message::{ClientId, RequestId};
 use ordain_db::position::PartitionId;
 use ordain_db::sequencer::Sessions;
@@ -57,7 +59,7 @@ fn show(outcome: &Outcome) -> String {
 
 impl Runner {
     fn admit(&mut self, client: u64, sequence: u64, acknowledged: u64, entry: u16) -> String {
-        match self.0.admit(request(client, sequence), acknowledged, PartitionId(entry)) {
+        match self.0.admit::<NoFailpoints>(request(client, sequence), acknowledged, PartitionId(entry)) {
             Admission::Enter => "enters".to_owned(),
             Admission::InFlight => "is in flight".to_owned(),
             Admission::Again(outcome) => format!("answered again: {}", show(&outcome)),
@@ -92,7 +94,7 @@ impl goldenscript::Runner for Runner {
             Command::Crowd { from, to, answered } => {
                 let mut refused = 0;
                 for client in *from..=*to {
-                    let admission = self.0.admit(request(client, 0), 0, PartitionId(0));
+                    let admission = self.0.admit::<NoFailpoints>(request(client, 0), 0, PartitionId(0));
                     refused += u64::from(matches!(admission, Admission::Refuse(_)));
                     if *answered {
                         self.0.answer(request(client, 0), &Ok(Bytes::new()));
@@ -107,7 +109,7 @@ impl goldenscript::Runner for Runner {
 
 scripts!(
     "sessions",
-    Runner(Sessions::new()),
+    Runner(Sessions::new(Limits::default())),
     acknowledged_requests_are_refused,
     answers_go_where_the_client_is,
     duplicates,

@@ -10,7 +10,6 @@ use ordain_db::engine::serial::Serial;
 use ordain_db::engine::{Engine, EngineKind};
 use ordain_db::error::Fatal;
 use ordain_db::execution::{Call, Context, Effects};
-use ordain_db::limits::EPOCH_MICROSECONDS_DEFAULT;
 use ordain_db::message::{RequestId, Verdict};
 use ordain_db::node::{AnyNode, Node, NodeConfiguration};
 use ordain_db::position::{PartitionId, Position};
@@ -39,6 +38,8 @@ struct Observed<E> {
 }
 
 impl<E: Engine> Engine for Observed<E> {
+    type Failpoints = E::Failpoints;
+
     fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
         assert!(call.position > self.last, "{} comes after {}", call.position, self.last);
         self.last = call.position;
@@ -94,8 +95,7 @@ pub(crate) fn cluster(
     let (observations, receiver) = channel();
     let rows = database.initial();
     let nodes = (0..partitions).map(PartitionId).map(|me| -> Box<dyn AnyNode> {
-        let configuration =
-            NodeConfiguration { me, partitions, epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT };
+        let configuration = NodeConfiguration::new(me, partitions);
         let storage = Box::new(database.load(&rows, me, partitions));
         let (observations, catalog) = (observations.clone(), database.catalog.clone());
         let last = Position::LOADED;

@@ -16,6 +16,7 @@
 pub mod lock_manager;
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 
 use bytes::Bytes;
 
@@ -24,6 +25,7 @@ use super::Engine;
 use crate::error::Fatal;
 use crate::execution::remote_reads;
 use crate::execution::{Call, Context, Executor, Inbox, Participation, Received};
+use crate::failpoint::{Failpoints, NoFailpoints};
 use crate::hash::FastMap;
 use crate::position::{PartitionId, Position};
 
@@ -46,8 +48,8 @@ struct Live {
 }
 
 /// See the [module](self).
-#[derive(Debug, Default)]
-pub struct Calvin {
+#[derive(Debug)]
+pub struct Calvin<F = NoFailpoints> {
     locks: LockManager,
     /// Live transactions by slot; `None` where a slot is free.
     table: Vec<Option<Live>>,
@@ -63,6 +65,7 @@ pub struct Calvin {
     touched: Vec<Position>,
     /// Hashes of keys to prefetch.
     hashes: Vec<u64>,
+    failpoints: PhantomData<F>,
 }
 
 impl Calvin {
@@ -70,7 +73,27 @@ impl Calvin {
     pub fn new() -> Calvin {
         Calvin::default()
     }
+}
 
+impl<F> Default for Calvin<F> {
+    fn default() -> Calvin<F> {
+        Calvin {
+            locks: LockManager::new(),
+            table: Vec::new(),
+            free: Vec::new(),
+            by_position: FastMap::default(),
+            order: VecDeque::new(),
+            inbox: Inbox::default(),
+            executor: Executor::default(),
+            granted: Vec::new(),
+            touched: Vec::new(),
+            hashes: Vec::new(),
+            failpoints: PhantomData,
+        }
+    }
+}
+
+impl<F: Failpoints> Calvin<F> {
     /// Enters a transaction into the table and requests its locks.
     fn enter(&mut self, call: Call, participation: Participation, context: &mut Context<'_>) {
         let slot = self.free.pop().unwrap_or(Slot(self.table.len() as u32));
@@ -79,7 +102,7 @@ impl Calvin {
         }
         self.by_position.insert(call.position, slot);
         self.order.push_back(call.position);
-        let all_granted = self.locks.request(slot, &call.footprint, context.me);
+        let all_granted = self.locks.request::<F>(slot, &call.footprint, context.me);
         self.table[slot.index()] =
             Some(Live { call, participation, phase: Phase::Locking, waited: !all_granted });
         if all_granted {
@@ -97,7 +120,7 @@ impl Calvin {
                 // What was prefetched at delivery has left the cache meanwhile.
                 live.call.prefetch(&mut self.hashes, context);
             }
-            let served = remote_reads::serve(&live.call, live.participation, context);
+            let served = remote_reads::serve::<F>(&live.call, live.participation, context);
             if live.participation.active {
                 self.inbox.note(context.me, live.call.position, served);
             }
@@ -120,7 +143,7 @@ impl Calvin {
             let received = self.inbox.take(call.position);
             self.execute(&call, participation, &received, context);
         }
-        self.locks.release(slot, &call.footprint, context.me, &mut self.granted);
+        self.locks.release::<F>(slot, &call.footprint, context.me, &mut self.granted);
         self.by_position.remove(&call.position);
         if self.order.front() == Some(&call.position) {
             self.forget_finished();
@@ -155,18 +178,20 @@ impl Calvin {
         received: &Received,
         context: &mut Context<'_>,
     ) {
-        let verdict = self.executor.execute(call, received, context);
+        let verdict = self.executor.execute::<F>(call, received, context);
         if participation.reports {
             context.effects.report(call.position.origin, call.request, verdict);
         }
     }
 }
 
-impl Engine for Calvin {
+impl<F: Failpoints> Engine for Calvin<F> {
+    type Failpoints = F;
+
     fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
         let participation = Participation::of(&call.footprint, call.position.origin, context.me);
-        if participation.await_reads_from.is_empty() && self.locks.is_free(&call.footprint, context.me) {
-            let served = remote_reads::serve(&call, participation, context);
+        if participation.await_reads_from.is_empty() && self.locks.is_free::<F>(&call.footprint, context.me) {
+            let served = remote_reads::serve::<F>(&call, participation, context);
             if participation.active {
                 let received = Received::of_own(context.me, served);
                 self.execute(&call, participation, &received, context);

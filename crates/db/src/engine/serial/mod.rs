@@ -5,6 +5,7 @@
 //! construction, the state that the order prescribes: it is the oracle of the other engines.
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 
 use bytes::Bytes;
 
@@ -12,17 +13,19 @@ use super::Engine;
 use crate::error::Fatal;
 use crate::execution::remote_reads;
 use crate::execution::{Call, Context, Executor, Inbox, Participation};
+use crate::failpoint::{Failpoints, NoFailpoints};
 use crate::position::{PartitionId, Position};
 
 /// See the [module](self).
-#[derive(Debug, Default)]
-pub struct Serial {
+#[derive(Debug)]
+pub struct Serial<F = NoFailpoints> {
     /// Delivered transactions that have not begun, in order.
     waiting: VecDeque<Call>,
     /// The transaction that is at its turn and waits for remote reads; its own were sent.
     current: Option<(Call, Participation)>,
     inbox: Inbox,
     executor: Executor,
+    failpoints: PhantomData<F>,
 }
 
 impl Serial {
@@ -30,7 +33,21 @@ impl Serial {
     pub fn new() -> Serial {
         Serial::default()
     }
+}
 
+impl<F> Default for Serial<F> {
+    fn default() -> Serial<F> {
+        Serial {
+            waiting: VecDeque::new(),
+            current: None,
+            inbox: Inbox::default(),
+            executor: Executor::default(),
+            failpoints: PhantomData,
+        }
+    }
+}
+
+impl<F: Failpoints> Serial<F> {
     /// Runs transactions in order until one has to wait.
     fn advance(&mut self, context: &mut Context<'_>) {
         loop {
@@ -53,7 +70,7 @@ impl Serial {
     /// Phases 1 to 3: the transaction becomes the current one, or is done if this partition is passive.
     fn begin(&mut self, call: Call, context: &mut Context<'_>) {
         let participation = Participation::of(&call.footprint, call.position.origin, context.me);
-        let served = remote_reads::serve(&call, participation, context);
+        let served = remote_reads::serve::<F>(&call, participation, context);
         if participation.active {
             self.inbox.note(context.me, call.position, served);
             self.current = Some((call, participation));
@@ -65,7 +82,7 @@ impl Serial {
     /// Phase 5.
     fn finish(&mut self, call: Call, participation: Participation, context: &mut Context<'_>) {
         let received = self.inbox.take(call.position);
-        let verdict = self.executor.execute(&call, &received, context);
+        let verdict = self.executor.execute::<F>(&call, &received, context);
         if participation.reports {
             context.effects.report(call.position.origin, call.request, verdict);
         }
@@ -73,7 +90,9 @@ impl Serial {
     }
 }
 
-impl Engine for Serial {
+impl<F: Failpoints> Engine for Serial<F> {
+    type Failpoints = F;
+
     fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
         self.waiting.push_back(call);
         self.advance(context);

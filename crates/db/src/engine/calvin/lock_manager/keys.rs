@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::{Mode, Slot};
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,19 +26,28 @@ pub(super) struct KeyLocks {
     queues: FastMap<u64, Queue>,
 }
 
+/// Whether a reader does not see a request, since it has to wait itself.
+#[inline]
+fn overlooks<F: Failpoints>(request: &Request) -> bool {
+    F::on(Failpoint::GrantOutOfOrder) && !request.granted
+}
+
 impl KeyLocks {
     /// Whether a request would be granted at once.
     #[inline]
-    pub(super) fn is_free(&self, hash: u64, mode: Mode) -> bool {
+    pub(super) fn is_free<F: Failpoints>(&self, hash: u64, mode: Mode) -> bool {
         match self.queues.get(&hash) {
             None => true,
-            Some(queue) => mode == Mode::Shared && queue.iter().all(|request| request.mode == Mode::Shared),
+            Some(queue) => {
+                mode == Mode::Shared
+                    && queue.iter().all(|request| request.mode == Mode::Shared || overlooks::<F>(request))
+            }
         }
     }
 
     /// Appends a request; whether it was granted at once. The positions of a queue ascend, since transactions request in the
     /// order of the log (CAL-42).
-    pub(super) fn request(&mut self, hash: u64, slot: Slot, mode: Mode) -> bool {
+    pub(super) fn request<F: Failpoints>(&mut self, hash: u64, slot: Slot, mode: Mode) -> bool {
         let queue = self.queues.entry(hash).or_default();
         if let Some(own) = queue.iter_mut().find(|request| request.slot == slot) {
             // Two keys of one transaction with one hash: the stronger mode covers both. The request is the queue's last.
@@ -51,7 +61,9 @@ impl KeyLocks {
             }
             return true;
         }
-        let granted = queue.iter().all(|request| !request.mode.conflicts(mode));
+        let granted = queue.iter().all(|request| {
+            !request.mode.conflicts(mode) || (mode == Mode::Shared && overlooks::<F>(request))
+        });
         queue.push(Request { slot, mode, granted });
         granted
     }
@@ -86,23 +98,24 @@ impl KeyLocks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failpoint::NoFailpoints;
 
     /// Two keys of one transaction with one hash are one request in the stronger mode, and one grant.
     #[test]
     fn two_keys_with_one_hash_are_one_request() {
         let (first, second, mut locks, mut granted) = (Slot(1), Slot(2), KeyLocks::default(), Vec::new());
-        assert!(locks.request(7, first, Mode::Shared));
-        assert!(locks.request(7, second, Mode::Shared));
+        assert!(locks.request::<NoFailpoints>(7, first, Mode::Shared));
+        assert!(locks.request::<NoFailpoints>(7, second, Mode::Shared));
         assert!(
-            !locks.request(7, second, Mode::Exclusive),
+            !locks.request::<NoFailpoints>(7, second, Mode::Exclusive),
             "the exclusive request waits for the reader before it"
         );
         locks.release(7, first, &mut |slot| granted.push(slot));
         assert_eq!(granted, [second]);
-        assert!(locks.request(7, second, Mode::Shared), "what is held covers it");
+        assert!(locks.request::<NoFailpoints>(7, second, Mode::Shared), "what is held covers it");
         locks.release(7, second, &mut |slot| granted.push(slot));
         locks.release(7, second, &mut |slot| granted.push(slot));
         assert_eq!(granted, [second]);
-        assert!(locks.is_free(7, Mode::Exclusive));
+        assert!(locks.is_free::<NoFailpoints>(7, Mode::Exclusive));
     }
 }

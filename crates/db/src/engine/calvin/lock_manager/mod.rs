@@ -14,8 +14,10 @@
 pub mod keys;
 pub mod ranges;
 
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::position::PartitionId;
 use crate::procedure::Footprint;
+use crate::procedure::footprint::KeyEntry;
 
 use keys::KeyLocks;
 use ranges::RangeLocks;
@@ -63,6 +65,19 @@ pub struct LockManager {
     live: usize,
 }
 
+/// The keys that this partition holds.
+#[inline]
+fn local_keys<F: Failpoints>(footprint: &Footprint, me: PartitionId) -> impl Iterator<Item = &KeyEntry> {
+    let forgotten = if F::on(Failpoint::ForgetReadLock) {
+        footprint.keys().iter().position(|entry| !entry.access.write)
+    } else {
+        None
+    };
+    let keys = footprint.keys().iter().enumerate();
+    keys.filter(move |(index, entry)| entry.owner.includes(me) && Some(*index) != forgotten)
+        .map(|(_, entry)| entry)
+}
+
 impl LockManager {
     /// No locks.
     pub fn new() -> LockManager {
@@ -71,22 +86,21 @@ impl LockManager {
 
     /// Whether every lock of the footprint would be granted at once, and nobody stands before it in any queue.
     #[inline]
-    pub fn is_free(&self, footprint: &Footprint, me: PartitionId) -> bool {
+    pub fn is_free<F: Failpoints>(&self, footprint: &Footprint, me: PartitionId) -> bool {
         self.live == 0
-            || (self.ranges.is_free(footprint, me)
-                && footprint.keys().iter().all(|entry| {
-                    !entry.owner.includes(me) || self.keys.is_free(entry.hash, Mode::of(entry.access))
-                }))
+            || (self.ranges.is_free::<F>(footprint, me)
+                && local_keys::<F>(footprint, me)
+                    .all(|entry| self.keys.is_free::<F>(entry.hash, Mode::of(entry.access))))
     }
 
     /// Requests all locks of a footprint that this partition holds; whether all were granted at once.
-    pub fn request(&mut self, slot: Slot, footprint: &Footprint, me: PartitionId) -> bool {
+    pub fn request<F: Failpoints>(&mut self, slot: Slot, footprint: &Footprint, me: PartitionId) -> bool {
         if self.waits.len() <= slot.index() {
             self.waits.resize(slot.index() + 1, 0);
         }
-        let mut waits = self.ranges.request(slot, footprint, me);
-        for entry in footprint.keys().iter().filter(|entry| entry.owner.includes(me)) {
-            if !self.keys.request(entry.hash, slot, Mode::of(entry.access)) {
+        let mut waits = self.ranges.request::<F>(slot, footprint, me);
+        for entry in local_keys::<F>(footprint, me) {
+            if !self.keys.request::<F>(entry.hash, slot, Mode::of(entry.access)) {
                 waits += 1;
             }
         }
@@ -96,7 +110,13 @@ impl LockManager {
     }
 
     /// Releases all locks of a finished transaction; appends those that now have all of theirs.
-    pub fn release(&mut self, slot: Slot, footprint: &Footprint, me: PartitionId, granted: &mut Vec<Slot>) {
+    pub fn release<F: Failpoints>(
+        &mut self,
+        slot: Slot,
+        footprint: &Footprint,
+        me: PartitionId,
+        granted: &mut Vec<Slot>,
+    ) {
         debug_assert_eq!(self.waits[slot.index()], 0, "only a transaction with all its locks can finish");
         self.live -= 1;
         let waits = &mut self.waits;
@@ -106,10 +126,10 @@ impl LockManager {
                 granted.push(slot);
             }
         };
-        for entry in footprint.keys().iter().filter(|entry| entry.owner.includes(me)) {
+        for entry in local_keys::<F>(footprint, me) {
             self.keys.release(entry.hash, slot, &mut grant);
         }
-        self.ranges.release(slot, footprint, me, &mut grant);
+        self.ranges.release::<F>(slot, footprint, me, &mut grant);
     }
 
     /// Number of transactions that hold or wait for locks.

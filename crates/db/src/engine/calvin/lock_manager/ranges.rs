@@ -19,6 +19,7 @@ use smallvec::SmallVec;
 
 use super::{Mode, Slot};
 use crate::data::{Key, KeyRange, TableId};
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastSet;
 use crate::position::PartitionId;
 use crate::procedure::Footprint;
@@ -78,8 +79,9 @@ pub(super) struct RangeLocks {
 }
 
 /// The ranges of a footprint that this partition holds a part of.
-fn local_ranges(footprint: &Footprint, me: PartitionId) -> impl Iterator<Item = &RangeEntry> {
-    footprint.ranges().iter().filter(move |entry| entry.owner.includes(me))
+fn local_ranges<F: Failpoints>(footprint: &Footprint, me: PartitionId) -> impl Iterator<Item = &RangeEntry> {
+    let forgotten = F::on(Failpoint::ForgetRangeLock);
+    footprint.ranges().iter().filter(move |entry| entry.owner.includes(me) && !forgotten)
 }
 
 fn overlap(left: &KeyRange, right: &KeyRange) -> bool {
@@ -89,11 +91,11 @@ fn overlap(left: &KeyRange, right: &KeyRange) -> bool {
 impl RangeLocks {
     /// Whether no live range or key stands before the footprint.
     #[inline]
-    pub(super) fn is_free(&self, footprint: &Footprint, me: PartitionId) -> bool {
+    pub(super) fn is_free<F: Failpoints>(&self, footprint: &Footprint, me: PartitionId) -> bool {
         if self.ranged.is_empty() {
-            return local_ranges(footprint, me).next().is_none();
+            return local_ranges::<F>(footprint, me).next().is_none();
         }
-        let ranges_free = local_ranges(footprint, me).all(|entry| {
+        let ranges_free = local_ranges::<F>(footprint, me).all(|entry| {
             let mode = Mode::of(entry.access);
             let table = entry.range.start.table();
             self.is_ranged(&entry.range.start)
@@ -123,13 +125,18 @@ impl RangeLocks {
     }
 
     /// Enters the footprint's ranges, and its keys in ranged tables; returns how many ends the slot has to wait for.
-    pub(super) fn request(&mut self, slot: Slot, footprint: &Footprint, me: PartitionId) -> u32 {
+    pub(super) fn request<F: Failpoints>(
+        &mut self,
+        slot: Slot,
+        footprint: &Footprint,
+        me: PartitionId,
+    ) -> u32 {
         if self.live.len() <= slot.index() {
             self.live.resize(slot.index() + 1, false);
             self.dependents.resize_with(slot.index() + 1, Vec::new);
         }
         let mut before: Vec<Slot> = Vec::new();
-        for entry in local_ranges(footprint, me) {
+        for entry in local_ranges::<F>(footprint, me) {
             let mode = Mode::of(entry.access);
             let Some(table) = entry.range.start.table() else { continue };
             if self.ranged.insert(table) {
@@ -149,7 +156,7 @@ impl RangeLocks {
         if !self.ranged.is_empty() {
             self.request_keys(slot, footprint, me, &mut before);
         }
-        for entry in local_ranges(footprint, me) {
+        for entry in local_ranges::<F>(footprint, me) {
             self.insert(slot, &entry.range, Mode::of(entry.access));
         }
         before.sort_unstable();
@@ -176,7 +183,7 @@ impl RangeLocks {
     }
 
     /// Takes a finished transaction out and tells those that waited for its end.
-    pub(super) fn release(
+    pub(super) fn release<F: Failpoints>(
         &mut self,
         slot: Slot,
         footprint: &Footprint,
@@ -188,7 +195,7 @@ impl RangeLocks {
         for dependent in self.dependents[slot.index()].drain(..) {
             grant(dependent);
         }
-        for entry in local_ranges(footprint, me) {
+        for entry in local_ranges::<F>(footprint, me) {
             self.remove(slot, &entry.range);
         }
         if self.keys.is_empty() {

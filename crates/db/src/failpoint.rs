@@ -1,0 +1,69 @@
+//! Places where the simulator can make the database do the wrong thing, to prove that its checkers notice.
+//!
+//! A [`Failpoints`] is a type parameter, not a setting: the server's nodes are made with [`NoFailpoints`], and the compiler
+//! removes every place. There is one source for both, without conditions of compilation.
+
+/// A mistake that the code could make, at the one place where it is made right.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Failpoint {
+    /// A reader overtakes a writer that waits in the queue of a key.
+    GrantOutOfOrder,
+    /// A sequencer does not send the empty part of a batch.
+    SkipEmptyBatch,
+    /// The merger takes one transaction of each origin in turn instead of whole batches (trap 1).
+    InterleaveByTransaction,
+    /// The merger takes the origins in an order that differs between the nodes, as that of a seeded hash map would.
+    RandomHashOrder,
+    /// A participant leaves a row out of the reads that it sends.
+    DropRemoteRow,
+    /// A participant forgets to send its reads to one of those that wait for them.
+    DropRemoteReads,
+    /// A participant applies writes to keys of other partitions too.
+    ApplyNonLocalWrite,
+    /// The first key of a read set that is not written is not locked.
+    ForgetReadLock,
+    /// Ranges are not locked.
+    ForgetRangeLock,
+    /// A session takes every request for a new one.
+    LoseDuplicateCheck,
+    /// A footprint that reconnaissance found is not checked at execution.
+    SkipFootprintCheck,
+    /// A snapshot is reported before earlier transactions have finished.
+    OpenSnapshotEarly,
+}
+
+impl Failpoint {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Failpoint; 12] = [
+        Failpoint::GrantOutOfOrder,
+        Failpoint::SkipEmptyBatch,
+        Failpoint::InterleaveByTransaction,
+        Failpoint::RandomHashOrder,
+        Failpoint::DropRemoteRow,
+        Failpoint::DropRemoteReads,
+        Failpoint::ApplyNonLocalWrite,
+        Failpoint::ForgetReadLock,
+        Failpoint::ForgetRangeLock,
+        Failpoint::LoseDuplicateCheck,
+        Failpoint::SkipFootprintCheck,
+        Failpoint::OpenSnapshotEarly,
+    ];
+}
+
+/// Which failpoints are on.
+pub trait Failpoints: Send + 'static {
+    /// Whether the code is to make this mistake.
+    fn on(point: Failpoint) -> bool;
+}
+
+/// The database as it is meant to be.
+#[derive(Debug)]
+pub struct NoFailpoints;
+
+impl Failpoints for NoFailpoints {
+    #[inline(always)]
+    fn on(_: Failpoint) -> bool {
+        false
+    }
+}

@@ -1,0 +1,85 @@
+//! What a run leaves behind for the checkers: what clients saw, and what the nodes tell of themselves.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use ordain_db::engine::EngineKind;
+use ordain_db::error::Outcome;
+use ordain_db::execution::Executed;
+use ordain_db::message::{Operation, Ordered, RequestId};
+use ordain_db::node::Status;
+use ordain_db::position::{PartitionId, Position};
+use ordain_workload::CheckLine;
+
+use crate::time::Nanoseconds;
+
+/// Everything that is known of a run.
+///
+/// What the nodes tell is that of their last lives: a node that restarts tells again, from its journal, what it did. So
+/// something that clients or other nodes saw and that was then lost is missing here.
+pub struct History {
+    /// The engine of all nodes.
+    pub engine: EngineKind,
+    /// Number of partitions.
+    pub partitions: u16,
+    /// Ordered requests of clients, by identity.
+    pub requests: BTreeMap<RequestId, Invocation>,
+    /// The order: the batches of all sequencers.
+    pub log: BTreeMap<Position, Ordered>,
+    /// Runs of transactions, by position: one for each active participant.
+    pub executed: BTreeMap<Position, Vec<(PartitionId, Executed)>>,
+    /// Snapshots that clients read.
+    pub snapshots: Vec<SnapshotRead>,
+    /// The rows of each partition at the end.
+    pub rows: Vec<BTreeMap<Bytes, Bytes>>,
+    /// What the nodes say of themselves at the end, with their digests.
+    pub statuses: Vec<Status>,
+    /// Highest values of gauges, with their limits.
+    pub gauges: Vec<Gauge>,
+    /// The workload's conditions over the last snapshot. Empty when there was none.
+    pub conditions: Vec<CheckLine>,
+    /// Whether everything that was asked was answered, and all nodes came to rest. Where they did not, a reason.
+    pub unfinished: Option<String>,
+}
+
+/// A request as its client knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Invocation {
+    /// What was asked.
+    pub operation: Operation,
+    /// When it was sent first.
+    pub invoked_at: Nanoseconds,
+    /// Each answer that came, with its time; several when answers were given again or duplicated.
+    pub replies: Vec<(Nanoseconds, Outcome)>,
+    /// How often it was sent.
+    pub attempts: u32,
+}
+
+impl Invocation {
+    /// The first answer that ended the request: [`Busy`](ordain_db::error::Error::Busy) asks to send it again.
+    pub fn end(&self) -> Option<&(Nanoseconds, Outcome)> {
+        self.replies.iter().find(|(_, outcome)| !matches!(outcome, Err(ordain_db::error::Error::Busy(_))))
+    }
+}
+
+/// A snapshot that a client opened and read.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SnapshotRead {
+    /// The request that opened it, also found in [`History::requests`].
+    pub request: RequestId,
+    /// Its place in the order: the snapshot has all writes of lower positions.
+    pub position: Position,
+    /// All rows of all partitions. Rows of replicated tables once, from partition 0.
+    pub rows: BTreeMap<Bytes, Bytes>,
+}
+
+/// The highest value that a queue had.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Gauge {
+    /// Which queue of which machine.
+    pub name: String,
+    /// The highest length that was seen.
+    pub highest: u64,
+    /// The highest length that is allowed.
+    pub limit: u64,
+}

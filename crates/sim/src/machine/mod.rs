@@ -1,0 +1,3 @@
+//! Machines: what a node runs on.
+
+pub mod cost;
