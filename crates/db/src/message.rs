@@ -297,7 +297,8 @@ impl Report {
 }
 
 impl Reply {
-    fn payload_bytes(&self) -> usize {
+    /// Bytes of the result.
+    pub fn payload_bytes(&self) -> usize {
         self.outcome.as_ref().map_or(24, |result| 24 + result.len())
     }
 }

@@ -22,6 +22,7 @@ pub mod process;
 pub mod remote;
 pub mod replies;
 pub mod server;
+pub mod sim;
 pub mod start;
 pub mod transport;
 pub mod wire;

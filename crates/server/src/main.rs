@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use ordain::bench;
 use ordain::bench::options::{RunOptions, WorkloadOptions};
+use ordain::sim;
+use ordain::sim::options::SimOptions;
 use ordain::start::{self, StartOptions};
 use tracing_subscriber::EnvFilter;
 
@@ -25,6 +27,8 @@ enum Command {
         #[command(subcommand)]
         workload: WorkloadOptions,
     },
+    /// Run whole clusters in virtual time, with faults, and check what they did.
+    Sim(SimOptions),
     /// Start one process of a cluster; SIGTERM ends it in good order.
     Start(StartOptions),
 }
@@ -32,7 +36,7 @@ enum Command {
 /// The run did not finish.
 const FAILED: u8 = 1;
 
-/// The run finished and its data is not consistent. (2 is a wrong command line.)
+/// The run finished, and its data is not consistent or a property does not hold. (2 is a wrong command line.)
 const INCONSISTENT: u8 = 3;
 
 fn main() -> ExitCode {
@@ -45,6 +49,7 @@ fn main() -> ExitCode {
         .init();
     let result = match Arguments::parse().command {
         Command::Bench { options, workload } => bench::run(&options, &workload),
+        Command::Sim(options) => sim::options::run(&options),
         Command::Start(options) => start::run(&options).map(|()| true),
     };
     match result {

@@ -3,6 +3,7 @@
 //! - [`micro`]: ten read-modify-writes with a contention index (Calvin §6.2).
 //! - [`tpcc`]: TPC-C, New Order and Payment (Calvin §6.1).
 //! - [`bank`]: transfers that must conserve money.
+//! - [`append`]: lists that tell the order of the calls that appended to them, for checkers of histories.
 //! - [`limit`]: the best plain single-threaded store, to run the same procedures as fast as a machine can.
 //!
 //! Everything is a pure function of options and seeds: the same options make the same rows, the same seed the same calls,
@@ -11,6 +12,7 @@
 //! keys. By default a benchmark makes as many sites as the cluster has partitions; a test that wants the very same calls on
 //! clusters of 1, 2, 4 and 8 partitions makes 8 sites on each.
 
+pub mod append;
 pub mod bank;
 pub mod check;
 pub mod limit;

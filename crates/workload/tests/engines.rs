@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+use std::collections::BTreeMap;
+
 use ordain_db::cluster::Cluster;
 use ordain_db::data::KeyRange;
 use ordain_db::engine::EngineKind;
@@ -13,7 +15,7 @@ use ordain_db::position::{PartitionId, Position};
 use ordain_db::procedure::{Declared, Footprint};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
-use ordain_workload::{Call, Part, SnapshotReader, Totals, Workload, bank, micro, tpcc};
+use ordain_workload::{Call, Part, SnapshotReader, Totals, Workload, append, bank, micro, tpcc};
 
 const SITES: u16 = 8;
 const CLIENT: ClientId = ClientId { home: PartitionId(0), number: 1 };
@@ -64,9 +66,13 @@ struct Reader<'a>(&'a mut Cluster, Position);
 
 impl SnapshotReader for Reader<'_> {
     fn scan(&mut self, range: &KeyRange, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        let mut rows = BTreeMap::new();
         for (key, row) in self.0.scan(CLIENT, self.1, range)? {
-            visit(&key, &row);
+            // Each partition gives its copy of a replicated row.
+            let copy = rows.entry(key).or_insert_with(|| row.clone());
+            assert_eq!(*copy, row, "copies of a row");
         }
+        rows.iter().for_each(|(key, row)| visit(key, row));
         Ok(())
     }
 }
@@ -154,5 +160,23 @@ fn bank_agrees_at_every_share_of_transfers_between_sites() {
             multi_partition_percent,
         };
         all_agree(&bank::Bank::new(options).unwrap(), 300);
+    }
+}
+
+#[test]
+fn append_agrees_at_every_share_of_calls_of_two_sites() {
+    for (multi_site_percent, lists_per_site) in [(0.0, 1), (20.0, 4), (100.0, 8)] {
+        let options = append::Options {
+            sites: SITES,
+            lists_per_site,
+            operations_max: append::OPERATIONS_MAX,
+            multi_site_percent,
+            dependent_percent: 20.0,
+            range_percent: 30.0,
+            replicated_percent: 10.0,
+            abort_percent: 25.0,
+            ..append::Options::default()
+        };
+        all_agree(&append::Append::new(options).unwrap(), 200);
     }
 }

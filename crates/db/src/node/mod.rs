@@ -33,7 +33,7 @@ pub use any::{AnyNode, node, node_with};
 const PREFETCH_CALLS: usize = 8;
 
 /// Something that happened to a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Event {
     /// Clients that are connected to this node ask.
     Requests(Vec<ClientRequest>),

@@ -1,5 +1,12 @@
 //! The CPU model: what a step of a node costs, by what it did.
+//!
+//! The cost is linear in the parts of a step. What a table holds is measured: see [`calibration`](super::calibration).
+//! Not modelled are the caches, which a long run of one kind of work warms, and transactions that only read for others:
+//! the workloads that are measured have none, so that such a one costs no more than its delivery.
 
+use ordain_db::execution::Executions;
+use ordain_db::message::Message;
+use ordain_db::node::{Event, Outbox};
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanoseconds;
@@ -13,6 +20,8 @@ pub struct StepWork {
     pub messages_received: u64,
     /// See [`messages_received`](StepWork::messages_received).
     pub bytes_received: u64,
+    /// Transactions in the batches of peers that came in: their footprints are computed here once more.
+    pub transactions_received: u64,
     /// Messages to peers that went out, and their payload in bytes.
     pub messages_sent: u64,
     /// See [`messages_sent`](StepWork::messages_sent).
@@ -27,17 +36,55 @@ pub struct StepWork {
     pub replies: u64,
 }
 
+impl StepWork {
+    /// What a step with these events has to take in.
+    pub fn of_events(events: &[Event]) -> StepWork {
+        let mut work = StepWork::default();
+        for event in events {
+            match event {
+                Event::Requests(requests) => work.requests += requests.len() as u64,
+                Event::Peer { message, .. } => {
+                    work.messages_received += 1;
+                    work.bytes_received += message.payload_bytes() as u64;
+                    if let Message::Batch { transactions, .. } = message {
+                        work.transactions_received += transactions.len() as u64;
+                    }
+                }
+            }
+        }
+        work
+    }
+
+    /// The same step when it is over: with what it sent, and what the node had executed before and after it.
+    #[must_use]
+    pub fn and_did(self, outbox: &Outbox, before: Executions, after: Executions) -> StepWork {
+        let bytes = outbox.sends.iter().map(|(_, message)| message.payload_bytes() as u64);
+        StepWork {
+            messages_sent: outbox.sends.len() as u64,
+            bytes_sent: bytes.sum(),
+            delivered: after.delivered - before.delivered,
+            executed_alone: after.alone - before.alone,
+            executed_together: after.together - before.together,
+            replies: outbox.replies.len() as u64,
+            ..self
+        }
+    }
+}
+
 /// What each part of a step costs, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CostTable {
     /// A step, whatever it does.
     pub step: u64,
-    /// See the fields of [`StepWork`].
+    /// A request of a client: taking it from the inbox, its session, its footprint, its place in a batch.
     pub request: u64,
     /// A message, in or out.
     pub message: u64,
     /// A byte of a message, in or out.
     pub byte: u64,
+    /// A transaction of another sequencer's batch.
+    pub transaction_received: u64,
     /// A transaction that was delivered.
     pub delivered: u64,
     /// A transaction that ran alone.
@@ -59,10 +106,61 @@ impl CostTable {
             + work.requests * self.request
             + messages * self.message
             + bytes * self.byte
+            + work.transactions_received * self.transaction_received
             + work.delivered * self.delivered
             + work.executed_alone * self.executed_alone
             + work.executed_together * self.executed_together
             + work.replies * self.reply;
         picoseconds / 1_000
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ordain_db::message::{ClientRequest, Ordered, Reply, RequestId, Work};
+    use ordain_db::position::{Epoch, PartitionId, Position};
+
+    use super::*;
+
+    fn request_id() -> RequestId {
+        RequestId { client: ordain_db::message::ClientId { home: PartitionId(0), number: 1 }, sequence: 0 }
+    }
+
+    #[test]
+    fn a_step_is_counted() {
+        let ordered = Ordered { request: request_id(), work: Work::OpenSnapshot };
+        let batch =
+            Message::Batch { epoch: Epoch(1), transactions: vec![(0, ordered.clone()), (1, ordered)] };
+        let position = Position { epoch: Epoch(1), origin: PartitionId(0), index: 0 };
+        let bytes = batch.payload_bytes() as u64;
+        let requests = vec![ClientRequest::CloseSnapshot(position); 3];
+        let events =
+            [Event::Requests(requests), Event::Peer { from: PartitionId(1), message: batch.clone() }];
+        let reply = Reply { request: request_id(), outcome: Ok(bytes::Bytes::new()) };
+        let outbox =
+            Outbox { sends: vec![(PartitionId(1), batch)], replies: vec![reply], ..Outbox::default() };
+        let before = Executions { delivered: 5, alone: 4, together: 1 };
+        let after = Executions { delivered: 9, alone: 6, together: 2 };
+        let expected = StepWork {
+            requests: 3,
+            messages_received: 1,
+            bytes_received: bytes,
+            transactions_received: 2,
+            messages_sent: 1,
+            bytes_sent: bytes,
+            delivered: 4,
+            executed_alone: 2,
+            executed_together: 1,
+            replies: 1,
+        };
+        assert_eq!(StepWork::of_events(&events).and_did(&outbox, before, after), expected);
+    }
+
+    #[test]
+    fn a_step_costs_the_sum_of_its_parts() {
+        let table = CostTable { step: 1_500, request: 2_000, byte: 10, call: 99_000, ..CostTable::default() };
+        let work = StepWork { requests: 3, bytes_received: 100, bytes_sent: 50, ..StepWork::default() };
+        // (1500 + 3 x 2000 + 150 x 10) ps; the client's part is no part of a step.
+        assert_eq!(table.step(&work), 9);
     }
 }

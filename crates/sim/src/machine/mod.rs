@@ -1,3 +1,7 @@
 //! Machines: what a node runs on.
 
+pub mod calibration;
+pub mod clock;
 pub mod cost;
+pub mod disk;
+pub mod journal;

@@ -12,7 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ordain-consensus", &[]),
     ("ordain-workload", &["ordain-db"]),
     ("ordain-sim", &["ordain-db", "ordain-workload", "ordain-consensus"]),
-    ("ordain", &["ordain-db", "ordain-workload", "ordain-consensus"]),
+    ("ordain", &["ordain-db", "ordain-workload", "ordain-consensus", "ordain-sim"]),
     ("xtask", &[]),
 ];
 

@@ -1,0 +1,363 @@
+//! `ordain sim calibrate`: measures what the parts of a step cost on this machine, and writes the file of costs.
+//!
+//! The costs of the parts come from [`steps`](super::steps) that are timed alone, see
+//! [`ordain_sim::machine::calibration`]. Two more come from a run of `ordain bench` with one partition:
+//! - the cost of a call: the CPU time of the load generator for a transaction;
+//! - what the thread of a partition costs beside its steps (the inbox, wake-ups, handing out replies): the CPU time of the
+//!   partition for a transaction beyond that of the steps. Half of it is added to a request and half to a reply.
+//!
+//! All nodes of a measurement hold together what one node of an experiment holds, rows and requests under way, since they
+//! share the caches of one core.
+//!
+//! Not in the costs: sockets, and the encoding of messages between processes.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use ordain_db::engine::EngineKind;
+use ordain_sim::machine::calibration::{self, Calibration, Sample, Scenario};
+use ordain_sim::machine::cost::CostTable;
+use ordain_sim::scale::{Benchmark, costs_file};
+use ordain_workload::{Workload, micro, tpcc};
+
+use super::steps::{Phase, Stepper, quickest};
+use crate::bench::options::{MicroOptions, RunOptions, TpccOptions, WorkloadOptions};
+
+/// Partitions and percentages of multi-partition transactions that are measured.
+const CLUSTERS: [(u16, u8); 7] = [(1, 0), (2, 0), (2, 10), (2, 100), (4, 0), (4, 10), (4, 100)];
+
+/// What runs on each cluster: a warm-up, then a saturated server, then lighter loads with smaller steps.
+const WARM_UP: Phase = Phase { outstanding: 1_024, transactions: 20_000 };
+const PHASES: [Phase; 4] = [
+    Phase { outstanding: 1_024, transactions: 30_000 },
+    Phase { outstanding: 256, transactions: 12_000 },
+    Phase { outstanding: 64, transactions: 6_000 },
+    Phase { outstanding: 8, transactions: 2_000 },
+];
+
+/// What `ordain sim calibrate` can be told.
+#[derive(Args, Clone, Debug)]
+pub struct CalibrateOptions {
+    /// Where to write the file of costs.
+    #[arg(long)]
+    pub output: PathBuf,
+    /// Measure this workload only: micro or new-order. May be given several times; all by default.
+    #[arg(long = "workload")]
+    pub workloads: Vec<Benchmark>,
+    /// Times that every step is measured; the quickest counts.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// Records of micro, over all partitions.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub records: u64,
+    /// Warehouses of TPC-C, over all partitions; at least one each.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(4..=1_000))]
+    pub warehouses: u32,
+    /// Seconds of each run of `ordain bench`, of which there are as many as rounds.
+    #[arg(long, default_value_t = 2.0)]
+    pub seconds: f64,
+}
+
+/// What was measured of a workload.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measured {
+    /// The workload.
+    pub workload: Benchmark,
+    /// The costs of the steps' parts alone, and how well they fit.
+    pub steps: Calibration,
+    /// CPU time of the thread of a single partition for a transaction, in nanoseconds.
+    pub threaded: f64,
+    /// What the steps of a single saturated partition take for a transaction, in nanoseconds.
+    pub stepped: f64,
+    /// CPU time of the load generator for a transaction, in nanoseconds.
+    pub load: f64,
+}
+
+impl Measured {
+    /// What a thread costs beside its steps for a transaction, in nanoseconds; never negative.
+    pub fn overhead(&self) -> f64 {
+        (self.threaded - self.stepped).max(0.0)
+    }
+
+    /// The table for the simulator: of the steps, the thread around them, and the client.
+    pub fn costs(&self) -> CostTable {
+        let half = (self.overhead() * 1_000.0 / 2.0).round() as u64;
+        CostTable {
+            request: self.steps.costs.request + half,
+            reply: self.steps.costs.reply + half,
+            call: (self.load * 1_000.0).round() as u64,
+            ..self.steps.costs
+        }
+    }
+
+    /// The comparison of what was measured with what the costs predict, for people.
+    pub fn report(&self) -> String {
+        let mut out = format!(
+            "{}, the steps alone (R^2 {:.4})\n{:<34}{:>9}{:>9}{:>14}{:>14}{:>9}\n",
+            self.workload.title(),
+            self.steps.r_squared,
+            "scenario",
+            "calls",
+            "steps",
+            "measured us",
+            "predicted us",
+            "error"
+        );
+        for fit in &self.steps.fits {
+            let per_call = |nanoseconds: u64| nanoseconds as f64 / 1e3 / fit.transactions.max(1) as f64;
+            out.push_str(&format!(
+                "{:<34}{:>9}{:>9}{:>14.3}{:>14.3}{:>8.1}%\n",
+                fit.scenario,
+                fit.transactions,
+                fit.steps,
+                per_call(fit.measured),
+                per_call(fit.predicted),
+                fit.relative_error() * 100.0
+            ));
+        }
+        out.push_str(&format!(
+            "  a thread takes {:.3} us for a call and its steps {:.3} us; a call costs its client {:.3} us\n",
+            self.threaded / 1e3,
+            self.stepped / 1e3,
+            self.load / 1e3
+        ));
+        out
+    }
+}
+
+/// Measures, prints how well the costs predict what was measured, and writes the file.
+///
+/// # Errors
+/// When a workload cannot be made or run, or the file cannot be written.
+pub fn run(options: &CalibrateOptions) -> Result<(), String> {
+    let cannot_write = |error| format!("cannot write {}: {error}", options.output.display());
+    // Found out before the measurement, not after it.
+    let opened = std::fs::OpenOptions::new().create(true).append(true).open(&options.output);
+    opened.map_err(cannot_write)?;
+    let measured = calibrate(options)?;
+    let mut heading = heading(options);
+    for one in &measured {
+        heading.push('\n');
+        heading.push_str(&one.report());
+    }
+    print(&heading)?;
+    let tables: Vec<_> = measured.iter().map(|one| (one.workload, one.costs())).collect();
+    std::fs::write(&options.output, costs_file(&heading, &tables)?).map_err(cannot_write)
+}
+
+/// Measures the workloads.
+///
+/// # Errors
+/// When a workload cannot be made or run.
+pub fn calibrate(options: &CalibrateOptions) -> Result<Vec<Measured>, String> {
+    let mut chosen = options.workloads.clone();
+    if chosen.is_empty() {
+        chosen.extend(Benchmark::ALL);
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen.into_iter().map(|workload| measure(workload, options)).collect()
+}
+
+fn heading(options: &CalibrateOptions) -> String {
+    format!(
+        "Costs in picoseconds, measured by `ordain sim calibrate`; see CostTable for what each part is.\n\
+         The quickest of {} rounds; micro with {} records, TPC-C with {} warehouses, over all partitions.\n",
+        options.rounds, options.records, options.warehouses
+    )
+}
+
+fn measure(workload: Benchmark, options: &CalibrateOptions) -> Result<Measured, String> {
+    let mut rounds: Vec<Vec<Phases>> = CLUSTERS.iter().map(|_| Vec::new()).collect();
+    // Round by round over all clusters: a time in which the machine is busy must not fall on one of them alone.
+    for round in 1..=options.rounds {
+        for ((partitions, percent), rounds) in CLUSTERS.into_iter().zip(&mut rounds) {
+            let name = workload.name();
+            tracing::info!("round {round}: {name} on {partitions} partitions, {percent} % multi-partition");
+            rounds.push(phases(workload, partitions, percent, options)?);
+        }
+    }
+    let mut scenarios = Vec::new();
+    for ((partitions, percent), rounds) in CLUSTERS.into_iter().zip(&rounds) {
+        scenarios.extend(summarise(partitions, percent, rounds)?);
+    }
+    let steps = calibration::calibrate(&scenarios)?;
+    // The first is one partition and saturated, as the run with a thread is.
+    let stepped = scenarios
+        .first()
+        .map_or(0.0, |saturated| saturated.measured() as f64 / saturated.transactions.max(1) as f64);
+    let mut runs = Vec::new();
+    for _ in 0..options.rounds {
+        runs.push(threaded(workload, options)?);
+    }
+    // As with the steps: noise only adds.
+    let quickest = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
+    let (threaded, load) = (quickest(|run| run.0), quickest(|run| run.1));
+    Ok(Measured { workload, steps, threaded, stepped, load })
+}
+
+/// The steps of each of the [`PHASES`].
+type Phases = [Vec<Sample>; PHASES.len()];
+
+/// One round of all phases on one cluster.
+fn phases(
+    benchmark: Benchmark,
+    partitions: u16,
+    percent: u8,
+    options: &CalibrateOptions,
+) -> Result<Phases, String> {
+    let workload = workload(benchmark, partitions, percent, options)?;
+    let mut stepper = Stepper::new(&*workload, partitions)?;
+    stepper.run(WARM_UP)?;
+    let mut phases = Phases::default();
+    for (phase, samples) in PHASES.into_iter().zip(&mut phases) {
+        *samples = stepper.run(phase)?;
+    }
+    Ok(phases)
+}
+
+/// The scenarios of one cluster, from its rounds.
+fn summarise(partitions: u16, percent: u8, rounds: &[Phases]) -> Result<Vec<Scenario>, String> {
+    let scenario = |(place, phase): (usize, &Phase)| {
+        let rounds: Vec<&[Sample]> = rounds.iter().map(|phases| phases[place].as_slice()).collect();
+        let samples = quickest(&rounds)?;
+        let transactions = samples.iter().map(|sample| sample.work.replies).sum();
+        let name = format!("{partitions} node(s), {percent} %, {} outstanding", phase.outstanding);
+        Ok(Scenario { name, transactions, samples })
+    };
+    PHASES.iter().enumerate().map(scenario).collect()
+}
+
+fn workload(
+    workload: Benchmark,
+    partitions: u16,
+    percent: u8,
+    options: &CalibrateOptions,
+) -> Result<Box<dyn Workload>, String> {
+    let wrong = |error: ordain_db::error::Error| error.to_string();
+    Ok(match workload {
+        Benchmark::Micro => Box::new(
+            micro::Micro::new(micro::Options {
+                sites: partitions,
+                records: options.records,
+                multi_partition_percent: f64::from(percent),
+                ..micro::Options::default()
+            })
+            .map_err(wrong)?,
+        ),
+        Benchmark::NewOrder => Box::new(
+            tpcc::Tpcc::new(tpcc::Options {
+                sites: partitions,
+                warehouses: options.warehouses,
+                remote_percent: f64::from(percent),
+                ..tpcc::Options::default()
+            })
+            .map_err(wrong)?,
+        ),
+    })
+}
+
+/// Runs the benchmark with one partition; the CPU time of its thread and of the load for a transaction, in nanoseconds.
+fn threaded(benchmark: Benchmark, options: &CalibrateOptions) -> Result<(f64, f64), String> {
+    let workload = match benchmark {
+        Benchmark::Micro => {
+            WorkloadOptions::Micro(MicroOptions { records: options.records, ..MicroOptions::default() })
+        }
+        Benchmark::NewOrder => WorkloadOptions::Tpcc(TpccOptions {
+            warehouses: Some(options.warehouses),
+            ..TpccOptions::default()
+        }),
+    };
+    let json = std::env::temp_dir().join(format!("ordain-calibrate-{}.json", std::process::id()));
+    let run = RunOptions {
+        engine: EngineKind::Calvin,
+        partitions: 1,
+        processes: 1,
+        seconds: options.seconds,
+        transactions: None,
+        clients: None,
+        rate: None,
+        seed: 1,
+        sites: None,
+        epoch_milliseconds: 10.0,
+        json: Some(json.clone()),
+        limit_seconds: 0.0,
+    };
+    // Prints its table too: it tells what the CPU times come from.
+    let consistent = crate::bench::run(&run, &workload);
+    let text = std::fs::read_to_string(&json);
+    // Whatever became of the run; a file that is not there needs no removal.
+    let _ = std::fs::remove_file(&json);
+    if !consistent? {
+        return Err("the data was not consistent after the run with a thread: please report this".to_owned());
+    }
+    let text = text.map_err(|error| format!("cannot read {}: {error}", json.display()))?;
+    per_transaction(&text)
+}
+
+/// The CPU times for a transaction in a benchmark's JSON.
+fn per_transaction(report: &str) -> Result<(f64, f64), String> {
+    let report: serde_json::Value =
+        serde_json::from_str(report).map_err(|error| format!("cannot read the run's report: {error}"))?;
+    let number =
+        |name: &str| report[name].as_f64().ok_or_else(|| format!("the run's report has no number {name:?}"));
+    let transactions = (number("committed")? + number("aborted")?).max(1.0);
+    Ok((number("cpu_s")? * 1e9 / transactions, number("load_cpu_s")? * 1e9 / transactions))
+}
+
+fn print(text: &str) -> Result<(), String> {
+    use std::io::Write as _;
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| format!("cannot print: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_report_of_a_run_is_read() {
+        let report = r#"{"committed": 90, "aborted": 10, "cpu_s": 0.5, "load_cpu_s": 0.1}"#;
+        assert_eq!(per_transaction(report), Ok((5e6, 1e6)));
+        assert!(per_transaction(r#"{"committed": 90}"#).unwrap_err().contains("aborted"));
+        assert!(per_transaction("").is_err());
+    }
+
+    #[test]
+    fn the_thread_around_the_steps_is_shared_by_request_and_reply() {
+        let costs = CostTable { request: 100_000, reply: 50_000, delivered: 7, ..CostTable::default() };
+        let steps = Calibration { costs, r_squared: 1.0, fits: Vec::new() };
+        let measured =
+            Measured { workload: Benchmark::Micro, steps, threaded: 3_000.0, stepped: 2_600.0, load: 800.0 };
+        let expected = CostTable {
+            request: 300_000,
+            reply: 250_000,
+            delivered: 7,
+            call: 800_000,
+            ..CostTable::default()
+        };
+        assert_eq!(measured.costs(), expected);
+        // A measurement by chance says that threads cost nothing, never that they save something.
+        let lucky = Measured { threaded: 2_000.0, ..measured };
+        assert_eq!(lucky.costs(), CostTable { call: 800_000, ..costs });
+    }
+
+    #[test]
+    fn a_small_cluster_can_be_measured() {
+        let options = CalibrateOptions {
+            output: PathBuf::new(),
+            workloads: Vec::new(),
+            rounds: 1,
+            records: 50_000,
+            warehouses: 4,
+            seconds: 0.1,
+        };
+        let rounds = [(); 2].map(|()| phases(Benchmark::Micro, 2, 10, &options).unwrap());
+        let scenarios = summarise(2, 10, &rounds).unwrap();
+        assert_eq!(scenarios.len(), PHASES.len());
+        for (phase, scenario) in PHASES.iter().zip(&scenarios) {
+            assert!(scenario.transactions >= phase.transactions);
+        }
+        let calibration = calibration::calibrate(&scenarios).unwrap();
+        assert!(calibration.costs.executed_alone > 0);
+    }
+}

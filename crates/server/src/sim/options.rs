@@ -1,0 +1,30 @@
+//! The command line of `ordain sim`.
+
+use super::{calibrate, seeds};
+
+/// What to simulate.
+#[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct SimOptions {
+    #[command(subcommand)]
+    command: Option<SimCommand>,
+    #[command(flatten)]
+    seeds: seeds::SeedOptions,
+}
+
+#[derive(clap::Subcommand, Debug)]
+enum SimCommand {
+    /// Measure what the parts of a step cost on this machine, for the CPU model
+    Calibrate(calibrate::CalibrateOptions),
+}
+
+/// Carries out `ordain sim`; whether all properties held.
+///
+/// # Errors
+/// When an option is wrong or something cannot be measured.
+pub fn run(options: &SimOptions) -> Result<bool, String> {
+    match &options.command {
+        Some(SimCommand::Calibrate(options)) => calibrate::run(options).map(|()| true),
+        None => seeds::run_seeds(&options.seeds),
+    }
+}

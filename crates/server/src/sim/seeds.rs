@@ -1,0 +1,252 @@
+//! `ordain sim --seed` and `--seeds`: runs seeds over the cores, and says how to see a failure again.
+
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ordain_db::engine::EngineKind;
+use ordain_sim::plan::{Bug, Plan};
+use ordain_sim::run::{Report, run};
+use ordain_sim::shrink::{Reductions, Shrunk, shrink};
+use ordain_sim::swarm::{Fixed, draw};
+use ordain_sim::time::{MILLISECOND, SECOND};
+
+/// Most runs to shrink one failing seed.
+const SHRINK_RUNS_MAX: u32 = 300;
+
+/// Which seeds to run, and what of them is fixed.
+#[derive(clap::Args, Debug)]
+pub struct SeedOptions {
+    /// Run one seed and print what it did
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Run the seeds from A to B, without B
+    #[arg(long, value_name = "A..B", value_parser = parse_seeds)]
+    seeds: Option<(u64, u64)>,
+    /// Run so many seeds at a time [default: the cores]
+    #[arg(long, value_name = "N")]
+    jobs: Option<usize>,
+    /// Give every cluster so many partitions
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
+    partitions: Option<u16>,
+    /// Make so many calls in every run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    transactions: Option<u64>,
+    /// Run this engine only
+    #[arg(long, value_name = "NAME")]
+    engine: Option<EngineKind>,
+    /// Make a mistake in the code under test, to see that it is noticed
+    #[arg(long, value_name = "BUG")]
+    bug: Option<Bug>,
+    /// Make the plan smaller: what a failing seed printed
+    #[arg(long, value_name = "LIST", requires = "seed")]
+    reduce: Option<Reductions>,
+    /// Run each seed twice and compare the digests
+    #[arg(long)]
+    twice: bool,
+    /// Print a line with the digests for each seed
+    #[arg(long)]
+    digests: bool,
+    /// Go on after a failing seed
+    #[arg(long)]
+    keep_going: bool,
+}
+
+/// `A..B`, with A below B.
+fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
+    let wrong = || format!("{text:?} is no range of seeds: give A..B with A below B, such as 0..1000");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let (from, to) = (from.parse().map_err(|_| wrong())?, to.parse().map_err(|_| wrong())?);
+    if from < to { Ok((from, to)) } else { Err(wrong()) }
+}
+
+/// A seed that failed.
+struct Failure(u64);
+
+/// What all runs came to.
+#[derive(Default)]
+struct Sums {
+    seeds: u64,
+    virtual_seconds: f64,
+    node_seconds: f64,
+    events: u64,
+    answered: u64,
+    crashes: u64,
+    halted: u64,
+}
+
+/// Runs the seeds; whether all went well.
+///
+/// # Errors
+/// When an option is wrong.
+pub fn run_seeds(options: &SeedOptions) -> Result<bool, String> {
+    let (from, to) = match (options.seed, options.seeds) {
+        (Some(seed), _) => {
+            (seed, seed.checked_add(1).ok_or("the last seed cannot be run: give a smaller one")?)
+        }
+        (None, Some(seeds)) => seeds,
+        (None, None) => return Err("give --seed N or --seeds A..B".to_owned()),
+    };
+    // What the code under test says when it panics is part of the report.
+    std::panic::set_hook(Box::new(|_| {}));
+    let verbose = options.seed.is_some();
+    let started = Instant::now();
+    let (next, sums, failures) = (AtomicU64::new(from), Mutex::new(Sums::default()), Mutex::new(Vec::new()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= to || (!options.keep_going && !lock(&failures).is_empty()) {
+                return;
+            }
+            match run_seed(seed, options, verbose) {
+                Ok((plan, report)) => lock(&sums).add(&plan, &report),
+                Err(text) => {
+                    println!("{text}");
+                    lock(&failures).push(Failure(seed));
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let jobs = options.jobs.unwrap_or(cores).max(1);
+        (0..jobs).for_each(|_| drop(scope.spawn(work)));
+    });
+    let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
+    summarise(&lock(&sums), &failures, started.elapsed());
+    Ok(failures.is_empty())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SeedOptions {
+    fn plan(&self, seed: u64) -> Plan {
+        let Self { partitions, transactions, engine, .. } = *self;
+        let mut plan = draw(seed, &Fixed { partitions, transactions, engine });
+        plan.bug = self.bug;
+        match &self.reduce {
+            Some(reductions) => reductions.apply(&plan),
+            None => plan,
+        }
+    }
+
+    /// The command that runs a seed again.
+    fn command(&self, seed: u64) -> String {
+        let mut command = format!("ordain sim --seed {seed}");
+        if let Some(partitions) = self.partitions {
+            let _ = write!(command, " --partitions {partitions}");
+        }
+        if let Some(transactions) = self.transactions {
+            let _ = write!(command, " --transactions {transactions}");
+        }
+        if let Some(engine) = self.engine {
+            let _ = write!(command, " --engine {}", engine.name());
+        }
+        if let Some(bug) = self.bug {
+            let _ = write!(command, " --bug {}", bug.name());
+        }
+        command
+    }
+}
+
+/// Runs one seed; the error is a report for people.
+fn run_seed(seed: u64, options: &SeedOptions, verbose: bool) -> Result<(Plan, Report), String> {
+    let plan = options.plan(seed);
+    let report = run(&plan).map_err(|error| format!("seed {seed} has no run: {error}"))?;
+    if options.digests {
+        println!("{seed} {:016x} {}", report.trace, report.state);
+    }
+    if verbose {
+        print_run(&plan, &report);
+    }
+    if options.twice {
+        let again = run(&plan).map_err(|error| error.to_string())?;
+        if (again.trace, again.state) != (report.trace, report.state) {
+            return Err(format!(
+                "seed {seed}: two runs differ: trace {:016x} and {:016x}, state {} and {}",
+                report.trace, again.trace, report.state, again.state
+            ));
+        }
+    }
+    let Some(violation) = report.violations.first() else { return Ok((plan, report)) };
+    let shrunk = options.reduce.is_none().then(|| shrink(&plan, violation.property, SHRINK_RUNS_MAX));
+    Err(describe_failure(seed, options, &report, shrunk.as_ref()))
+}
+
+fn print_run(plan: &Plan, report: &Report) {
+    println!("{plan}");
+    let happened = report.happened;
+    println!(
+        "{} ms of virtual time: {} events, {} steps, {} packets ({} lost), {} crashes, {} calls answered",
+        report.virtual_time / MILLISECOND,
+        happened.events,
+        happened.steps,
+        happened.packets,
+        happened.packets_lost,
+        happened.crashes,
+        happened.answered,
+    );
+    if let Some(reason) = &report.halted {
+        println!("ended early, as it must: {reason}");
+    }
+    println!("trace {:016x}, state {}", report.trace, report.state);
+    if report.violations.is_empty() {
+        println!("all properties hold");
+    }
+}
+
+fn describe_failure(seed: u64, options: &SeedOptions, report: &Report, shrunk: Option<&Shrunk>) -> String {
+    let mut text = format!("seed {seed} FAILED\n");
+    for violation in &report.violations {
+        let _ = writeln!(text, "  violated: {violation}");
+    }
+    let _ = writeln!(text, "  again:    {}", options.command(seed));
+    let Some(shrunk) = shrunk else { return text };
+    let _ = writeln!(text, "  smaller:  {} --reduce {}", options.command(seed), shrunk.reductions);
+    let _ = writeln!(text, "  the smallest plan that violates the first property, of {} tried:", shrunk.runs);
+    for line in shrunk.plan.to_string().lines() {
+        let _ = writeln!(text, "    {line}");
+    }
+    text
+}
+
+impl Sums {
+    fn add(&mut self, plan: &Plan, report: &Report) {
+        let seconds = report.virtual_time as f64 / SECOND as f64;
+        self.seeds += 1;
+        self.virtual_seconds += seconds;
+        self.node_seconds += seconds * f64::from(plan.partitions);
+        self.events += report.happened.events;
+        self.answered += report.happened.answered;
+        self.crashes += report.happened.crashes;
+        self.halted += u64::from(report.halted.is_some());
+    }
+}
+
+fn summarise(sums: &Sums, failures: &[Failure], elapsed: Duration) {
+    let seconds = elapsed.as_secs_f64().max(1e-9);
+    println!(
+        "{} seeds went well and {} failed in {seconds:.1} s: {:.0} seeds per hour",
+        sums.seeds,
+        failures.len(),
+        (sums.seeds + failures.len() as u64) as f64 * 3600.0 / seconds
+    );
+    println!(
+        "{:.0} simulated seconds of clusters, {:.1} per second; {} calls, {} crashes, {} events, {:.0} per second; \
+         {} ended early at a damaged disk, as they must",
+        sums.virtual_seconds,
+        sums.virtual_seconds / seconds,
+        sums.answered,
+        sums.crashes,
+        sums.events,
+        sums.events as f64 / seconds,
+        sums.halted
+    );
+    if !failures.is_empty() {
+        let seeds: Vec<String> = failures.iter().map(|Failure(seed)| seed.to_string()).collect();
+        println!("failed: {}", seeds.join(" "));
+    }
+}

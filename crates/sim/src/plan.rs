@@ -1,0 +1,277 @@
+//! A plan: everything that decides a run. Equal plans give equal runs, event by event.
+//!
+//! A plan is data, so that [`swarm`](crate::swarm) can draw it, a scenario can write it by hand, and [`shrink`](crate::shrink)
+//! can make it smaller.
+
+use std::fmt;
+
+use ordain_db::engine::EngineKind;
+use ordain_db::error::Error;
+use ordain_db::failpoint::Failpoint;
+use ordain_db::limits::Limits;
+use ordain_workload::{Workload, append, bank, micro, tpcc};
+
+use crate::machine::clock::Clock;
+use crate::machine::cost::CostTable;
+use crate::machine::disk::DiskOptions;
+use crate::network::NetworkOptions;
+use crate::network::link::LinkOptions;
+use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds};
+
+/// See the [module](self).
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The seed of everything that is drawn during the run.
+    pub seed: u64,
+    /// The engine of all nodes.
+    pub engine: EngineKind,
+    /// Number of partitions, each one node.
+    pub partitions: u16,
+    /// Number of machines: partition `p` is on machine `p` modulo `machines`.
+    pub machines: u16,
+    /// Cores of each machine: so many of its nodes can step at a time.
+    pub cores: u16,
+    /// What is called.
+    pub workload: WorkloadPlan,
+    /// Who calls.
+    pub clients: ClientPlan,
+    /// The limits of the nodes' queues.
+    pub limits: Limits,
+    /// The length of an epoch in microseconds.
+    pub epoch_microseconds: u64,
+    /// Most events that a node takes in one step.
+    pub step_events: usize,
+    /// Most requests of clients that wait at a node; more are dropped, as by a server that reads no more.
+    pub inbox_requests: usize,
+    /// The network.
+    pub network: NetworkOptions,
+    /// The disks; `None` for nodes that keep no journal, and so lose everything in a crash.
+    pub disk: Option<DiskOptions>,
+    /// By machine; those that are missing are right.
+    pub clocks: Vec<Clock>,
+    /// What steps cost.
+    pub costs: CostTable,
+    /// What goes wrong.
+    pub faults: Vec<PlannedFault>,
+    /// A mistake in the code under test.
+    pub bug: Option<Bug>,
+    /// When the faults end at the latest: everything is healed then, or earlier when all calls were answered.
+    pub heal_at: Nanoseconds,
+    /// The time from healing within which all calls must be answered and all nodes come to rest.
+    pub settle_within: Nanoseconds,
+    /// Whether what happens is recorded for checkers.
+    pub trace: bool,
+}
+
+impl Plan {
+    /// Whether the network and the machines are such that every message arrives once and in order.
+    pub fn is_bare(&self) -> bool {
+        self.disk.is_none() && self.faults.is_empty() && self.network.is_plain()
+    }
+
+    /// The links between nodes: their patience covers the network, a sync, and a busy receiver.
+    pub(crate) fn link(&self) -> LinkOptions {
+        let sync = self.disk.map_or(0, |disk| disk.sync_max);
+        LinkOptions::for_round_trip(self.network.topology.round_trip_max() + 2 * sync + MILLISECOND)
+    }
+
+    /// Keeps the first machines and clients, and the faults that name no others.
+    pub(crate) fn keep_hosts(&mut self, machines: u16, clients: u16) {
+        let before = std::mem::replace(&mut self.machines, machines);
+        self.clients.count = clients;
+        let rename = |host: u16| match host {
+            host if host < machines => Some(host),
+            host if host < before => None,
+            // Clients come after the machines.
+            host => Some(host - before + machines).filter(|host| *host < machines + clients),
+        };
+        self.faults.retain_mut(|planned| planned.fault.rename_hosts(&rename));
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { seed, engine, partitions, machines, cores, clients, .. } = self;
+        let engine = engine.name();
+        writeln!(
+            f,
+            "seed {seed}: {engine}, {partitions} partitions on {machines} machines with {cores} cores"
+        )?;
+        if let Some(bug) = self.bug {
+            writeln!(f, "with a mistake in the code: {}", bug.name())?;
+        }
+        writeln!(f, "{:?}", self.workload)?;
+        writeln!(f, "{clients:?}")?;
+        if self.limits != Limits::default() {
+            writeln!(f, "{:?}", self.limits)?;
+        }
+        let (events, requests) = (self.step_events, self.inbox_requests);
+        let epoch = self.epoch_microseconds;
+        writeln!(f, "epochs of {epoch} us, {events} events in a step, {requests} requests in an inbox")?;
+        writeln!(f, "{:?}", self.network)?;
+        match &self.disk {
+            Some(disk) => writeln!(f, "{disk:?}")?,
+            None => writeln!(f, "no journal")?,
+        }
+        if !self.clocks.is_empty() {
+            writeln!(f, "{:?}", self.clocks)?;
+        }
+        for (index, PlannedFault { at, lasts, fault }) in self.faults.iter().enumerate() {
+            let (at, lasts) = (at / MICROSECOND, lasts / MICROSECOND);
+            writeln!(f, "fault {index} at {at} us for {lasts} us: {fault:?}")?;
+        }
+        write!(f, "healed after {} ms at the latest", self.heal_at / MILLISECOND)
+    }
+}
+
+/// The clients and what they do.
+#[derive(Clone, Debug)]
+pub struct ClientPlan {
+    /// Number of clients; client `c` is at home at partition `c` modulo the partitions.
+    pub count: u16,
+    /// Calls that one client has outstanding at a time.
+    pub window: u64,
+    /// Calls of all clients together; each client makes its share.
+    pub transactions: u64,
+    /// Longest pause of a client between the answer to a call and the next call.
+    pub think: Nanoseconds,
+    /// How long a client waits for an answer before it sends a request again.
+    pub timeout: Nanoseconds,
+    /// Whether a client sends each request to any node, or to its home only.
+    pub wanders: bool,
+    /// Snapshots that are read during the run, besides the one at its end.
+    pub snapshots: u32,
+}
+
+/// A workload and its options.
+#[derive(Clone, Debug)]
+pub enum WorkloadPlan {
+    /// See [`append`].
+    Append(append::Options),
+    /// See [`bank`].
+    Bank(bank::Options),
+    /// See [`micro`].
+    Micro(micro::Options),
+    /// See [`tpcc`].
+    Tpcc(tpcc::Options),
+}
+
+impl WorkloadPlan {
+    /// Makes the workload.
+    ///
+    /// # Errors
+    /// When an option is wrong.
+    pub fn build(&self) -> Result<Box<dyn Workload>, Error> {
+        Ok(match self {
+            WorkloadPlan::Append(options) => Box::new(append::Append::new(options.clone())?),
+            WorkloadPlan::Bank(options) => Box::new(bank::Bank::new(options.clone())?),
+            WorkloadPlan::Micro(options) => Box::new(micro::Micro::new(options.clone())?),
+            WorkloadPlan::Tpcc(options) => Box::new(tpcc::Tpcc::new(options.clone())?),
+        })
+    }
+}
+
+/// A fault, when it begins, and how long it lasts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PlannedFault {
+    /// When it begins.
+    pub at: Nanoseconds,
+    /// How long it lasts; meaningless for damage to a disk.
+    pub lasts: Nanoseconds,
+    /// What happens.
+    pub fault: Fault,
+}
+
+/// Something that goes wrong. Machines and clients are hosts: machines first, then clients.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fault {
+    /// A machine stops between two events and loses all that its disk does not hold durably. At the end it starts again.
+    Crash(u16),
+    /// A machine does nothing, and then goes on as if nothing had been.
+    Pause(u16),
+    /// A machine's steps take so many times as long.
+    Slow(u16, u64),
+    /// Nothing comes from one host to another; the other way is open.
+    Cut(u16, u16),
+    /// Nothing passes between these hosts and all others.
+    Partition(Vec<u16>),
+    /// What is sent from one host to another waits until the end.
+    Clog(u16, u16),
+    /// A machine's disk takes no more.
+    FullDisk(u16),
+    /// Bits of a durable sector of a machine's disk change.
+    Corrupt(u16),
+    /// A durable sector of a machine's disk is overwritten with another one.
+    Misdirect(u16),
+}
+
+impl Fault {
+    /// Whether the fault is one of machines with disks.
+    pub(crate) fn needs_disk(&self) -> bool {
+        matches!(self, Fault::Crash(_) | Fault::FullDisk(_) | Fault::Corrupt(_) | Fault::Misdirect(_))
+    }
+
+    /// Gives hosts other numbers; `false` when a host of the fault has none any more.
+    pub(crate) fn rename_hosts(&mut self, name: &impl Fn(u16) -> Option<u16>) -> bool {
+        let rename = |host: &mut u16| name(*host).map(|renamed| *host = renamed).is_some();
+        match self {
+            Fault::Crash(machine)
+            | Fault::Pause(machine)
+            | Fault::Slow(machine, _)
+            | Fault::FullDisk(machine)
+            | Fault::Corrupt(machine)
+            | Fault::Misdirect(machine) => rename(machine),
+            Fault::Cut(from, to) | Fault::Clog(from, to) => rename(from) && rename(to),
+            Fault::Partition(side) => {
+                side.retain_mut(rename);
+                !side.is_empty()
+            }
+        }
+    }
+}
+
+/// A mistake in the code under test, or in the machine that runs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bug {
+    /// The database makes a mistake.
+    Database(Failpoint),
+    /// The machine sends answers to clients before what they depend on is durable.
+    ReplyBeforeDurable,
+    /// The machine acknowledges messages of peers before they are durable.
+    AcknowledgeBeforeDurable,
+}
+
+impl Bug {
+    /// All bugs.
+    pub fn all() -> impl Iterator<Item = Bug> {
+        let database = Failpoint::ALL.into_iter().map(Bug::Database);
+        database.chain([Bug::ReplyBeforeDurable, Bug::AcknowledgeBeforeDurable])
+    }
+
+    /// The name on command lines and in tables.
+    pub fn name(self) -> String {
+        let name = match self {
+            Bug::Database(point) => format!("{point:?}"),
+            Bug::ReplyBeforeDurable | Bug::AcknowledgeBeforeDurable => format!("{self:?}"),
+        };
+        let mut kebab = String::new();
+        for (index, character) in name.chars().enumerate() {
+            if character.is_ascii_uppercase() && index > 0 {
+                kebab.push('-');
+            }
+            kebab.push(character.to_ascii_lowercase());
+        }
+        kebab
+    }
+}
+
+impl std::str::FromStr for Bug {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Bug, String> {
+        Bug::all().find(|bug| bug.name() == name).ok_or_else(|| {
+            let names: Vec<String> = Bug::all().map(Bug::name).collect();
+            format!("there is no bug {name:?}: choose one of {}", names.join(", "))
+        })
+    }
+}

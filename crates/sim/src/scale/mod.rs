@@ -1,0 +1,86 @@
+//! Scaling experiments: what is measured for clusters of many sizes, how it is written and drawn, and what the paper says
+//! that it should look like.
+//!
+//! - [`costs`](mod@costs): what the parts of a step cost, as measured, so that simulated throughput means something.
+//! - [`Point`]: one run.
+//! - [`csv`]: points as a table.
+//! - [`figure`]: line charts in SVG; [`panels`] draws points in the way of the paper's figures.
+//! - [`shapes`]: the paper's statements, held against the points.
+
+pub mod costs;
+pub mod csv;
+pub mod figure;
+pub mod panels;
+pub mod shapes;
+
+pub use costs::{costs, costs_file, costs_from};
+
+/// A workload of the scaling experiments.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Benchmark {
+    /// The microbenchmark (Calvin §6.2).
+    Micro,
+    /// TPC-C, New Orders only (Calvin §6.1).
+    NewOrder,
+}
+
+impl Benchmark {
+    /// All of them.
+    pub const ALL: [Benchmark; 2] = [Benchmark::Micro, Benchmark::NewOrder];
+
+    /// The name in files and on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            Benchmark::Micro => "micro",
+            Benchmark::NewOrder => "new-order",
+        }
+    }
+
+    /// The name in titles.
+    pub fn title(self) -> &'static str {
+        match self {
+            Benchmark::Micro => "Microbenchmark",
+            Benchmark::NewOrder => "TPC-C New Order",
+        }
+    }
+}
+
+impl std::str::FromStr for Benchmark {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Benchmark, String> {
+        Benchmark::ALL.into_iter().find(|workload| workload.name() == name).ok_or_else(|| {
+            let names = Benchmark::ALL.map(Benchmark::name);
+            format!("there is no experiment {name:?}: choose one of {}", names.join(", "))
+        })
+    }
+}
+
+/// The result of one run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Point {
+    /// The workload.
+    pub workload: Benchmark,
+    /// Number of nodes.
+    pub nodes: u16,
+    /// Share of a node's contended records that one transaction updates (CAL-117). For [`Benchmark::NewOrder`] one over the
+    /// districts of a node: 0.01 with 10 warehouses.
+    pub contention_index: f64,
+    /// Percentage of transactions that span nodes.
+    pub multi_partition_percent: f64,
+    /// Transactions per second of virtual time over all nodes, each counted once (CAL-114).
+    pub throughput: f64,
+    /// Median latency in microseconds of virtual time.
+    pub latency_us_p50: u64,
+    /// 99th percentile of the latency, in microseconds of virtual time.
+    pub latency_us_p99: u64,
+    /// Share of the measured time in which a node's core was busy, over all nodes, in percent.
+    pub busy_percent: f64,
+}
+
+impl Point {
+    /// Transactions per second and node.
+    pub fn per_node(&self) -> f64 {
+        self.throughput / f64::from(self.nodes.max(1))
+    }
+}

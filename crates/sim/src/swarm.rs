@@ -1,0 +1,348 @@
+//! The swarm: draws a plan from a seed, from a distribution that is wide on purpose.
+//!
+//! Each seed switches most features on or off as a whole (Groce et al., "Swarm Testing", ISSTA 2012): a run with every fault
+//! at once hides what one with a single kind shows. So each kind of fault is in some of the seeds, and there it is frequent;
+//! queues are tiny in some seeds and large in others.
+
+use ordain_db::engine::EngineKind;
+use ordain_db::limits::Limits;
+use ordain_workload::random::{Chance, Random};
+use ordain_workload::{append, bank, micro, tpcc};
+
+use crate::machine::clock::Clock;
+use crate::machine::cost::CostTable;
+use crate::machine::disk::DiskOptions;
+use crate::network::latency::Latency;
+use crate::network::topology::{Region, Topology};
+use crate::network::{InFlight, NetworkOptions};
+use crate::plan::{ClientPlan, Fault, Plan, PlannedFault, WorkloadPlan};
+use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
+
+/// What the user fixes of the draw.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Fixed {
+    /// Number of partitions.
+    pub partitions: Option<u16>,
+    /// Number of calls.
+    pub transactions: Option<u64>,
+    /// The engine.
+    pub engine: Option<EngineKind>,
+}
+
+/// Draws the plan of a seed.
+pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
+    let mut random = Random::new(seed, "swarm", &[]);
+    let random = &mut random;
+    let engine = match random.below(4) {
+        0 => EngineKind::Serial,
+        _ => EngineKind::Calvin,
+    };
+    let partitions = match random.below(8) {
+        0 => 1,
+        1 | 2 => 2,
+        3..=5 => 3,
+        6 => 4,
+        _ => 5 + random.below(4) as u16,
+    };
+    let partitions = fixed.partitions.unwrap_or(partitions);
+    let machines =
+        if one_in(random, 4) { 1 + random.below(u64::from(partitions)) as u16 } else { partitions };
+    let transactions = match random.below(4) {
+        0 => 1 + random.below(50),
+        1 | 2 => 50 + random.below(450),
+        _ => 500 + random.below(500),
+    };
+    let clients = clients(random, fixed.transactions.unwrap_or(transactions));
+    let network = network(random, machines + clients.count + 1);
+    let heal_at = MILLISECOND << random.between(6, 13);
+    let disk = (!one_in(random, 5)).then(|| disk(random));
+    let mut plan = Plan {
+        seed,
+        engine: fixed.engine.unwrap_or(engine),
+        partitions,
+        machines,
+        cores: 1 + random.below(4) as u16,
+        workload: workload(random, seed, partitions),
+        limits: limits(random),
+        epoch_microseconds: 100 << random.below(9),
+        step_events: [1, 3, 1 << 20][random.below(3) as usize],
+        inbox_requests: [2, 20, 1 << 20][random.below(3) as usize],
+        network,
+        disk,
+        clocks: clocks(random, machines),
+        costs: costs(random),
+        faults: Vec::new(),
+        bug: None,
+        heal_at,
+        settle_within: 600 * SECOND,
+        trace: true,
+        clients,
+    };
+    plan.faults = faults(random, &plan);
+    plan
+}
+
+fn one_in(random: &mut Random, count: u64) -> bool {
+    random.below(count) == 0
+}
+
+/// One of two values, the second in one of `count` seeds.
+fn rarely<T>(random: &mut Random, count: u64, usual: T, rare: T) -> T {
+    if one_in(random, count) { rare } else { usual }
+}
+
+fn percent(percent: f64) -> Chance {
+    Chance::of_percent(percent, "a chance of the swarm").expect("the swarm draws percentages")
+}
+
+fn clients(random: &mut Random, transactions: u64) -> ClientPlan {
+    ClientPlan {
+        count: 1 + random.below(12) as u16,
+        window: [1, 1, 2, 10, 100][random.below(5) as usize],
+        transactions,
+        think: [0, MILLISECOND, 10 * MILLISECOND, 100 * MILLISECOND][random.below(4) as usize],
+        timeout: (20 * MILLISECOND) << random.below(6),
+        wanders: random.below(2) == 0,
+        snapshots: random.below(4) as u32,
+    }
+}
+
+fn network(random: &mut Random, hosts: u16) -> NetworkOptions {
+    let topology = match random.below(5) {
+        0 => Topology::local(),
+        1 | 2 => Topology::lan(),
+        3 => Topology::uniform(Latency {
+            minimum: random.below(MILLISECOND),
+            spread: random.below(20 * MILLISECOND),
+            tail_one_in: 50,
+            tail: random.below(200 * MILLISECOND),
+        }),
+        _ => {
+            let regions: Vec<Region> =
+                (0..hosts).map(|_| Region::ALL[random.below(Region::ALL.len() as u64) as usize]).collect();
+            Topology::wan(&regions)
+        }
+    };
+    let chance = |random: &mut Random, most: i64| {
+        (!one_in(random, 2)).then(|| percent(random.between(1, most * 10) as f64 / 10.0))
+    };
+    let narrow = 1 << random.between(16, 24);
+    NetworkOptions {
+        topology,
+        bandwidth: rarely(random, 4, 0, narrow),
+        loss: chance(random, 20),
+        duplication: chance(random, 30),
+        reordering: chance(random, 30),
+        reordering_delay: MILLISECOND << random.below(6),
+        in_flight: rarely(random, 2, InFlight::Delivered, InFlight::Lost),
+    }
+}
+
+fn disk(random: &mut Random) -> DiskOptions {
+    let sync_min = (10 * MICROSECOND) << random.below(8);
+    DiskOptions {
+        sync_min,
+        sync_max: sync_min << random.below(6),
+        lose_unsynced: percent(random.below(101) as f64),
+        tear: percent(random.below(101) as f64),
+        ..DiskOptions::default()
+    }
+}
+
+/// Clocks that are wrong by up to ten seconds and, one in four, as wrong in their rate as no real clock is.
+fn clocks(random: &mut Random, machines: u16) -> Vec<Clock> {
+    if one_in(random, 3) {
+        return Vec::new();
+    }
+    let drift = rarely(random, 4, 200, 200_000);
+    let mut clock = |_| Clock {
+        offset_microseconds: random.below(10_000_000),
+        drift_millionths: random.between(-drift, drift),
+    };
+    (0..machines).map(&mut clock).collect()
+}
+
+fn costs(random: &mut Random) -> CostTable {
+    // Picoseconds; from faster than any machine to a hundred times slower than a usual one.
+    let scale = 1 << random.below(8);
+    let mut cost = |most: u64| random.below(most * 1_000) * scale;
+    CostTable {
+        step: cost(1_000),
+        request: cost(2_000),
+        message: cost(1_000),
+        byte: cost(2),
+        transaction_received: cost(1_000),
+        delivered: cost(1_000),
+        executed_alone: cost(10_000),
+        executed_together: cost(10_000),
+        reply: cost(1_000),
+        call: 0,
+    }
+}
+
+fn limits(random: &mut Random) -> Limits {
+    let usual = Limits::default();
+    let mut tiny = |usual: usize, most: u64| match random.below(3) {
+        0 => 1 + random.below(most) as usize,
+        _ => usual,
+    };
+    Limits {
+        batch_calls: tiny(usual.batch_calls, 10),
+        batch_bytes: tiny(usual.batch_bytes, 500),
+        sequencer_waiting: tiny(usual.sequencer_waiting, 20),
+        sequencer_waiting_bytes: tiny(usual.sequencer_waiting_bytes, 2_000),
+        epochs_in_flight: tiny(usual.epochs_in_flight as usize, 4) as u64,
+        transactions_live: tiny(usual.transactions_live, 10),
+        step_transactions: tiny(usual.step_transactions, 10),
+        session_window: usual.session_window,
+        sessions: usual.sessions,
+        reconnaissance: tiny(usual.reconnaissance, 4),
+        restarts: usual.restarts,
+        snapshots: usual.snapshots,
+    }
+}
+
+fn workload(random: &mut Random, seed: u64, partitions: u16) -> WorkloadPlan {
+    // More sites than partitions, as a cluster has that may grow; fewer would leave partitions without clients.
+    let sites = partitions * (1 + random.below(2) as u16);
+    let multi_site_percent = [0.0, 10.0, 50.0, 100.0][random.below(4) as usize];
+    match random.below(8) {
+        0 | 1 => WorkloadPlan::Bank(bank::Options {
+            sites,
+            accounts: u64::from(sites) * (2 + random.below(20)),
+            balance: random.between(0, 1_000),
+            amount_max: random.between(1, 1_000),
+            multi_partition_percent: multi_site_percent,
+        }),
+        2 => WorkloadPlan::Micro(micro::Options {
+            seed,
+            sites,
+            records: u64::from(sites) * (11 + random.below(60)),
+            contention_index: 1.0,
+            multi_partition_percent: multi_site_percent,
+            participants: 2 + random.below(3) as u16,
+            abort_percent: random.below(30) as f64,
+            work_rounds: 0,
+        }),
+        3 => WorkloadPlan::Tpcc(tpcc::Options {
+            seed,
+            sites,
+            warehouses: u32::from(sites),
+            items: 20 + random.below(30) as u32,
+            districts_per_warehouse: 1 + random.below(3) as u8,
+            customers_per_district: 2 + random.below(5) as u32,
+            orders_per_district: 2 + random.below(5) as u32,
+            new_order_percent: random.below(101) as f64,
+            remote_percent: multi_site_percent,
+            payment_remote_percent: multi_site_percent,
+            payment_by_name_percent: random.below(101) as f64,
+            abort_percent: random.below(20) as f64,
+        }),
+        _ => WorkloadPlan::Append(append_options(random, sites, multi_site_percent)),
+    }
+}
+
+fn append_options(random: &mut Random, sites: u16, multi_site_percent: f64) -> append::Options {
+    let mut share = |most: u64| {
+        let share = random.below(most) as f64;
+        rarely(random, 2, 0.0, share)
+    };
+    append::Options {
+        dependent_percent: share(60),
+        range_percent: share(60),
+        replicated_percent: share(20),
+        abort_percent: share(30),
+        hot_list_percent: share(100),
+        sites,
+        multi_site_percent,
+        lists_per_site: 1 + random.below(20) as u32,
+        pointers_per_site: 1 + random.below(5) as u32,
+        notes_per_site: 1 + random.below(30) as u32,
+        settings: 1 + random.below(3) as u32,
+        operations_max: 1 + random.below(8) as usize,
+    }
+}
+
+/// The kinds of faults, of which each seed has some.
+#[derive(Clone, Copy)]
+enum Kind {
+    Crash,
+    Pause,
+    Slow,
+    Cut,
+    Partition,
+    Isolate,
+    Clog,
+    FullDisk,
+    Damage,
+}
+
+fn faults(random: &mut Random, plan: &Plan) -> Vec<PlannedFault> {
+    let mut kinds = Vec::new();
+    let mut include = |random: &mut Random, kind: Kind, possible: bool, one_in_seeds: u64| {
+        if one_in(random, one_in_seeds) && possible {
+            kinds.push(kind);
+        }
+    };
+    let disk = plan.disk.is_some();
+    include(random, Kind::Crash, disk, 2);
+    include(random, Kind::Pause, true, 3);
+    include(random, Kind::Slow, true, 4);
+    include(random, Kind::Cut, true, 4);
+    include(random, Kind::Partition, true, 4);
+    include(random, Kind::Isolate, true, 4);
+    include(random, Kind::Clog, true, 4);
+    include(random, Kind::FullDisk, disk, 6);
+    include(random, Kind::Damage, disk, 20);
+    if kinds.is_empty() {
+        return Vec::new();
+    }
+    let count = 1 + random.below(20);
+    let mut faults: Vec<PlannedFault> = (0..count)
+        .map(|_| {
+            let kind = kinds[random.below(kinds.len() as u64) as usize];
+            fault(random, plan, kind)
+        })
+        .collect();
+    faults.sort_by_key(|fault| fault.at);
+    faults
+}
+
+fn fault(random: &mut Random, plan: &Plan, kind: Kind) -> PlannedFault {
+    let machine = random.below(u64::from(plan.machines)) as u16;
+    let hosts = u64::from(plan.machines + plan.clients.count);
+    let other = random.below(hosts) as u16;
+    let at: Nanoseconds = random.below(plan.heal_at);
+    let longest = MILLISECOND << random.below(12);
+    let lasts = random.below(longest);
+    let fault = match kind {
+        Kind::Crash => Fault::Crash(machine),
+        Kind::Pause => Fault::Pause(machine),
+        Kind::Slow => Fault::Slow(machine, 2 << random.below(8)),
+        Kind::Cut => {
+            if random.below(2) == 0 {
+                Fault::Cut(machine, other)
+            } else {
+                Fault::Cut(other, machine)
+            }
+        }
+        Kind::Partition => Fault::Partition((0..hosts as u16).filter(|_| random.below(2) == 0).collect()),
+        Kind::Isolate => Fault::Partition(vec![machine]),
+        Kind::Clog => {
+            if random.below(2) == 0 {
+                Fault::Clog(machine, other)
+            } else {
+                Fault::Clog(other, machine)
+            }
+        }
+        Kind::FullDisk => Fault::FullDisk(machine),
+        Kind::Damage => {
+            if random.below(2) == 0 {
+                Fault::Corrupt(machine)
+            } else {
+                Fault::Misdirect(machine)
+            }
+        }
+    };
+    PlannedFault { at, lasts, fault }
+}

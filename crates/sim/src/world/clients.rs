@@ -1,0 +1,171 @@
+//! Simulated clients: each keeps some calls outstanding, and sends a request again until it is answered.
+
+use std::collections::BTreeMap;
+
+use ordain_db::error::{Error, Outcome};
+use ordain_db::message::{ClientId, ClientRequest, Operation, Request, RequestId};
+use ordain_db::position::PartitionId;
+use ordain_workload::random::Random;
+use ordain_workload::{Generator, Part, Workload};
+
+use crate::history::Invocation;
+use crate::plan::{ClientPlan, Plan};
+use crate::time::Nanoseconds;
+
+/// A request on its way to a node.
+pub(crate) type Sent = (PartitionId, ClientRequest);
+
+/// What a client wants of the world.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    /// Requests to send, with the node that they go to.
+    pub(crate) sends: Vec<Sent>,
+    /// When each of these requests is to be sent again if it is not answered.
+    pub(crate) retries: Vec<(Nanoseconds, u64)>,
+    /// When the client makes its next call.
+    pub(crate) wake_at: Option<Nanoseconds>,
+}
+
+struct Outstanding {
+    request: Request,
+    attempts: u32,
+}
+
+/// One client.
+pub(crate) struct Client {
+    pub(crate) id: ClientId,
+    generator: Box<dyn Generator>,
+    random: Random,
+    outstanding: BTreeMap<u64, Outstanding>,
+    next_sequence: u64,
+    /// Calls that it may still make.
+    left: u64,
+    /// Whether a wake-up is planned.
+    waking: bool,
+    pub(crate) answered: u64,
+}
+
+impl Client {
+    /// The clients of a plan.
+    pub(crate) fn all(plan: &Plan, workload: &dyn Workload) -> Result<Vec<Client>, Error> {
+        let ClientPlan { count, transactions, .. } = plan.clients;
+        let share = |client: u16| {
+            let (count, client) = (u64::from(count), u64::from(client));
+            transactions / count + u64::from(client < transactions % count)
+        };
+        (0..count)
+            .map(|number| {
+                let home = PartitionId(number % plan.partitions);
+                let part = Part::of(home, plan.partitions);
+                Ok(Client {
+                    id: ClientId { home, number: u64::from(number) },
+                    generator: workload.generator(plan.seed, u32::from(number), part)?,
+                    random: Random::new(plan.seed, "client", &[u64::from(number)]),
+                    outstanding: BTreeMap::new(),
+                    next_sequence: 0,
+                    left: share(number),
+                    waking: false,
+                    answered: 0,
+                })
+            })
+            .collect()
+    }
+
+    /// Whether all its calls were made and answered.
+    pub(crate) fn is_done(&self) -> bool {
+        self.left == 0 && self.outstanding.is_empty()
+    }
+
+    /// Its requests that were not answered.
+    pub(crate) fn unanswered(&self) -> impl Iterator<Item = RequestId> {
+        self.outstanding.values().map(|outstanding| outstanding.request.id)
+    }
+
+    /// Makes a call, or as many as the window has room for when the client never pauses.
+    pub(crate) fn wake(
+        &mut self,
+        now: Nanoseconds,
+        plan: &Plan,
+        invoked: &mut Vec<(RequestId, Invocation)>,
+    ) -> Wishes {
+        self.waking = false;
+        let mut wishes = Wishes::default();
+        while self.left > 0 && (self.outstanding.len() as u64) < plan.clients.window {
+            let call = self.generator.next();
+            let operation = Operation::Call { procedure: call.procedure, arguments: call.arguments };
+            self.left -= 1;
+            let sequence = self.next_sequence;
+            self.next_sequence += 1;
+            let id = RequestId { client: self.id, sequence };
+            let invocation = Invocation {
+                operation: operation.clone(),
+                invoked_at: now,
+                replies: Vec::new(),
+                attempts: 0,
+            };
+            invoked.push((id, invocation));
+            let request = Request { id, acknowledged: 0, operation };
+            self.outstanding.insert(sequence, Outstanding { request, attempts: 0 });
+            self.send(now, sequence, plan, &mut wishes);
+            if plan.clients.think > 0 {
+                break;
+            }
+        }
+        self.plan_wake(now, plan, &mut wishes);
+        wishes
+    }
+
+    fn plan_wake(&mut self, now: Nanoseconds, plan: &Plan, wishes: &mut Wishes) {
+        let room = self.left > 0 && (self.outstanding.len() as u64) < plan.clients.window;
+        if room && !self.waking {
+            self.waking = true;
+            wishes.wake_at = Some(now + self.random.below(plan.clients.think + 1));
+        }
+    }
+
+    /// Sends a request that waits for its answer, the first time or again.
+    fn send(&mut self, now: Nanoseconds, sequence: u64, plan: &Plan, wishes: &mut Wishes) {
+        let acknowledged = self.outstanding.keys().next().copied().unwrap_or(self.next_sequence);
+        let entry = match plan.clients.wanders {
+            true => PartitionId(self.random.below(u64::from(plan.partitions)) as u16),
+            false => self.id.home,
+        };
+        let Some(outstanding) = self.outstanding.get_mut(&sequence) else { return };
+        outstanding.attempts += 1;
+        outstanding.request.acknowledged = acknowledged;
+        wishes.sends.push((entry, ClientRequest::Ordered(outstanding.request.clone())));
+        if plan.clients.timeout > 0 {
+            let patience = plan.clients.timeout + self.random.below(plan.clients.timeout / 2 + 1);
+            wishes.retries.push((now + patience, sequence));
+        }
+    }
+
+    /// Sends a request again whose time is over, unless it was answered.
+    pub(crate) fn retry(&mut self, now: Nanoseconds, sequence: u64, plan: &Plan) -> Wishes {
+        let mut wishes = Wishes::default();
+        self.send(now, sequence, plan, &mut wishes);
+        wishes
+    }
+
+    /// Takes an answer. One that says busy leaves the request to its next attempt.
+    pub(crate) fn reply(
+        &mut self,
+        now: Nanoseconds,
+        sequence: u64,
+        outcome: &Outcome,
+        plan: &Plan,
+    ) -> Wishes {
+        let mut wishes = Wishes::default();
+        if matches!(outcome, Err(Error::Busy(_))) {
+            if plan.clients.timeout == 0 && self.outstanding.contains_key(&sequence) {
+                wishes.retries.push((now + crate::time::MILLISECOND, sequence));
+            }
+            return wishes;
+        }
+        if self.outstanding.remove(&sequence).is_some() {
+            self.answered += 1;
+            self.plan_wake(now, plan, &mut wishes);
+        }
+        wishes
+    }
+}

@@ -1,0 +1,529 @@
+//! The world: machines with nodes, the network between them, and clients, moved by one event heap.
+//!
+//! Every step of a node is the server's own [`Node::step`](ordain_db::node::Node::step). A step takes effect in the node at
+//! once; what it wants sent leaves the machine when the step's CPU time is over and the journal that it depends on is
+//! durable. Nothing here has a clock, a thread or a source of randomness but the plan's seed.
+
+mod auditor;
+mod clients;
+mod faults;
+mod nodes;
+mod process;
+mod recorder;
+
+use std::collections::VecDeque;
+
+use ordain_db::error::Error;
+use ordain_db::hash::key_hash;
+use ordain_db::message::{ClientRequest, Message, Operation, Reply, RequestId};
+use ordain_db::position::PartitionId;
+use ordain_workload::random::Random;
+use ordain_workload::{CheckLine, Totals, Workload};
+
+use self::auditor::Auditor;
+use self::clients::{Client, Wishes};
+use self::process::Process;
+use self::recorder::Recorder;
+use crate::heap::Heap;
+use crate::history::{History, SnapshotRead};
+use crate::machine::clock::Clock;
+use crate::network::link::Packet;
+use crate::network::{Host, Network, NetworkCounters};
+use crate::plan::Plan;
+use crate::run::Collected;
+use crate::time::{MILLISECOND, Nanoseconds};
+
+/// How long the auditor waits for an answer, and rests between two snapshots.
+const AUDITOR_PATIENCE: Nanoseconds = 300 * MILLISECOND;
+
+/// What is planned.
+#[derive(Debug)]
+enum Happening {
+    /// Something comes to a host. The generation tells whether the way was cut meanwhile.
+    Arrival { from: Host, to: Host, generation: u32, parcel: Parcel },
+    /// A node's step is over.
+    Done { partition: usize, life: u32, held: Box<process::Held> },
+    /// A journal's sync is over.
+    Synced { partition: usize, life: u32 },
+    /// A node wants to be stepped although nothing has come.
+    Deadline { partition: usize, life: u32 },
+    /// A link's patience is over.
+    LinkTimer { partition: usize, life: u32 },
+    /// A client makes its next call.
+    ClientWakes(usize),
+    /// A client has waited long enough for an answer.
+    ClientRetries(usize, u64),
+    /// The auditor looks whether it has to do something.
+    AuditorWakes,
+    /// A fault of the plan begins.
+    FaultBegins(usize),
+    /// A fault of the plan ends.
+    FaultEnds(usize),
+}
+
+/// What travels over the network.
+#[derive(Clone, Debug)]
+enum Parcel {
+    /// Between two nodes.
+    Packet { from: PartitionId, to: PartitionId, packet: Packet<Message> },
+    /// From a client to a node.
+    Requests(PartitionId, Vec<ClientRequest>),
+    /// From a node to a client.
+    Replies(Vec<Reply>),
+}
+
+impl Parcel {
+    /// A number for the kind of parcel, and one for what is in it, for the digest of a run.
+    fn content(&self) -> (u64, u64) {
+        match self {
+            Parcel::Packet { packet: Packet::Data { number, message }, .. } => {
+                (1, number << 24 | message.payload_bytes() as u64)
+            }
+            Parcel::Packet { packet: Packet::Acknowledge { next }, .. } => (2, *next),
+            Parcel::Requests(_, requests) => {
+                (3, requests.first().and_then(ClientRequest::id).map_or(0, |id| id.sequence))
+            }
+            Parcel::Replies(replies) => (4, replies.first().map_or(0, |reply| reply.request.sequence)),
+        }
+    }
+}
+
+/// A simulated machine.
+struct Machine {
+    up: bool,
+    paused: bool,
+    /// A step takes so many times as long.
+    slowness: u64,
+    stepping: u16,
+    /// Nodes that wait for a core, in order.
+    queue: VecDeque<usize>,
+    /// What happened while it was paused.
+    deferred: Vec<Happening>,
+    clock: Clock,
+}
+
+/// Counts of what happened in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Happened {
+    /// Events of the heap.
+    pub events: u64,
+    /// Steps of nodes.
+    pub steps: u64,
+    /// Crashes.
+    pub crashes: u64,
+    /// Calls that were answered.
+    pub answered: u64,
+    /// Packets sent and lost.
+    pub packets: u64,
+    /// See [`packets`](Happened::packets).
+    pub packets_lost: u64,
+}
+
+/// See the [module](self).
+pub struct World<'a> {
+    plan: &'a Plan,
+    workload: &'a dyn Workload,
+    heap: Heap<Happening>,
+    network: Network,
+    machines: Vec<Machine>,
+    processes: Vec<Process>,
+    clients: Vec<Client>,
+    auditor: Auditor,
+    snapshots_left: u32,
+    recorder: Recorder,
+    random: Random,
+    digest: u64,
+    happened: Happened,
+    /// Faults that have begun and not ended.
+    active: Vec<usize>,
+    /// Whether faults are over.
+    healed: bool,
+    /// Whether nodes need no links to hear each other exactly once and in order.
+    bare: bool,
+    /// Machines whose disk was damaged on purpose: they may refuse to start.
+    damaged: Vec<bool>,
+    /// What was noticed during the run that no history shows.
+    problems: Vec<String>,
+}
+
+impl<'a> World<'a> {
+    /// A world at time 0, with everything planned that the plan says.
+    ///
+    /// # Errors
+    /// When the workload refuses its options.
+    pub fn new(plan: &'a Plan, workload: &'a dyn Workload) -> Result<World<'a>, Error> {
+        let hosts = plan.machines + plan.clients.count + 1;
+        let processes: Result<Vec<Process>, Error> =
+            (0..plan.partitions).map(|me| nodes::process(plan, workload, PartitionId(me))).collect();
+        let machines = (0..plan.machines).map(|machine| Machine {
+            up: true,
+            paused: false,
+            slowness: 1,
+            stepping: 0,
+            queue: VecDeque::new(),
+            deferred: Vec::new(),
+            clock: plan.clocks.get(usize::from(machine)).copied().unwrap_or_default(),
+        });
+        let random = Random::new(plan.seed, "network", &[]);
+        let mut world = World {
+            plan,
+            workload,
+            heap: Heap::new(),
+            network: Network::new(usize::from(hosts), plan.network.clone(), random)?,
+            machines: machines.collect(),
+            processes: processes?,
+            clients: Client::all(plan, workload)?,
+            auditor: Auditor::new(&workload.catalog().schema, plan.partitions),
+            snapshots_left: plan.clients.snapshots,
+            recorder: Recorder::new(plan.partitions),
+            random: Random::new(plan.seed, "world", &[]),
+            digest: 0,
+            happened: Happened::default(),
+            active: Vec::new(),
+            healed: false,
+            bare: plan.is_bare(),
+            damaged: vec![false; usize::from(plan.machines)],
+            problems: Vec::new(),
+        };
+        world.plan_beginning();
+        Ok(world)
+    }
+
+    fn plan_beginning(&mut self) {
+        for client in 0..self.clients.len() {
+            let at = self.random.below(self.plan.clients.think + 1);
+            self.heap.plan(at, Happening::ClientWakes(client));
+        }
+        for (index, planned) in self.plan.faults.iter().enumerate() {
+            self.heap.plan(planned.at, Happening::FaultBegins(index));
+        }
+        self.heap.plan(AUDITOR_PATIENCE, Happening::AuditorWakes);
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Nanoseconds {
+        self.heap.now()
+    }
+
+    /// What happened so far.
+    pub fn happened(&self) -> Happened {
+        let NetworkCounters { sent: packets, lost: packets_lost, .. } = self.network.counters();
+        let answered = self.clients.iter().map(|client| client.answered).sum();
+        Happened { packets, packets_lost, answered, ..self.happened }
+    }
+
+    /// A digest of every event so far: equal plans have equal digests at equal times.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// Lets everything happen that is planned until a time.
+    pub fn run_until(&mut self, until: Nanoseconds) {
+        while let Some(happening) = self.heap.next_until(until) {
+            self.happen(happening);
+        }
+    }
+
+    /// Lets things happen until `done` or a time; whether it was `done`.
+    fn run_while(&mut self, until: Nanoseconds, done: impl Fn(&World<'_>) -> bool) -> bool {
+        loop {
+            if done(self) {
+                return true;
+            }
+            // Looking is not free; the end need not be noticed at once.
+            for _ in 0..64 {
+                let Some(happening) = self.heap.next_until(until) else { return done(self) };
+                self.happen(happening);
+            }
+        }
+    }
+
+    /// Both phases of a run: safety under faults, then healing and liveness; then a last snapshot.
+    ///
+    /// Returns why the run did not end well, if it did not.
+    ///
+    /// # Panics
+    /// When an assertion in the code under test fails.
+    pub fn run(&mut self) -> Option<String> {
+        self.run_while(self.plan.heal_at, |world| world.clients_are_done());
+        self.heal();
+        let until = self.now() + self.plan.settle_within;
+        if !self.run_while(until, |world| world.halted().is_some() || world.is_at_rest()) {
+            return Some(self.stuck());
+        }
+        if self.halted().is_some() {
+            return self.halted();
+        }
+        self.snapshots_left = 1;
+        self.auditor.last = None;
+        self.heap.plan_after(0, Happening::AuditorWakes);
+        let until = self.now() + self.plan.settle_within;
+        let done = |world: &World<'_>| {
+            world.halted().is_some() || (world.auditor.last.is_some() && world.is_at_rest())
+        };
+        if !self.run_while(until, done) {
+            return Some(self.stuck());
+        }
+        self.find_forgotten_messages();
+        self.halted()
+    }
+
+    fn clients_are_done(&self) -> bool {
+        self.clients.iter().all(Client::is_done) && self.snapshots_left == 0 && self.auditor.is_resting()
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.clients_are_done() && self.processes.iter().all(Process::is_at_rest)
+    }
+
+    /// What everybody waits for, for people.
+    fn stuck(&self) -> String {
+        let mut text = format!("not at rest {} ms after healing", self.plan.settle_within / MILLISECOND);
+        let unanswered: Vec<RequestId> = self.clients.iter().flat_map(Client::unanswered).collect();
+        if let Some(first) = unanswered.first() {
+            text.push_str(&format!(
+                "; {} requests are unanswered, the first is request {} of client {}",
+                unanswered.len(),
+                first.sequence,
+                first.client.number
+            ));
+        }
+        if !self.auditor.is_resting() {
+            text.push_str("; a snapshot is being read");
+        }
+        for process in &self.processes {
+            text.push_str(&process.describe());
+        }
+        text
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        if let Some(machine) = self.addressee(&happening)
+            && self.machines[machine].paused
+        {
+            self.machines[machine].deferred.push(happening);
+            return;
+        }
+        self.happened.events += 1;
+        self.note(&happening);
+        match happening {
+            Happening::Arrival { from, to, generation, parcel } => {
+                if self.network.arrives(from, to, generation) {
+                    self.arrive(to, parcel);
+                }
+            }
+            Happening::Done { partition, life, held } => self.done(partition, life, *held),
+            Happening::Synced { partition, life } => self.synced(partition, life),
+            Happening::Deadline { partition, life } => self.deadline(partition, life),
+            Happening::LinkTimer { partition, life } => self.link_timer(partition, life),
+            Happening::ClientWakes(client) => {
+                let mut invoked = Vec::new();
+                let wishes = self.clients[client].wake(self.heap.now(), self.plan, &mut invoked);
+                if self.plan.trace {
+                    self.recorder.requests.extend(invoked);
+                }
+                self.grant(client, wishes);
+            }
+            Happening::ClientRetries(client, sequence) => {
+                let wishes = self.clients[client].retry(self.heap.now(), sequence, self.plan);
+                self.grant(client, wishes);
+            }
+            Happening::AuditorWakes => self.audit(),
+            Happening::FaultBegins(index) => self.begin_fault(index),
+            Happening::FaultEnds(index) => self.end_fault(index),
+        }
+    }
+
+    /// The machine that notices an event.
+    fn addressee(&self, happening: &Happening) -> Option<usize> {
+        match happening {
+            Happening::Arrival { to, .. } => Some(to.index()).filter(|host| *host < self.machines.len()),
+            Happening::Done { partition, .. }
+            | Happening::Synced { partition, .. }
+            | Happening::Deadline { partition, .. }
+            | Happening::LinkTimer { partition, .. } => Some(self.machine_of(*partition)),
+            _ => None,
+        }
+    }
+
+    /// Adds an event to the digest.
+    fn note(&mut self, happening: &Happening) {
+        let (kind, first, second): (u64, u64, u64) = match happening {
+            Happening::Arrival { from, to, parcel, .. } => {
+                let (kind, content) = parcel.content();
+                (kind, u64::from(to.0) << 16 | u64::from(from.0), content)
+            }
+            Happening::Done { partition, held, .. } => {
+                (5, *partition as u64, held.offset << 20 | (held.sends.len() + held.replies.len()) as u64)
+            }
+            Happening::Synced { partition, life } => (6, *partition as u64, u64::from(*life)),
+            Happening::Deadline { partition, life } => (7, *partition as u64, u64::from(*life)),
+            Happening::LinkTimer { partition, life } => (8, *partition as u64, u64::from(*life)),
+            Happening::ClientWakes(client) => (9, *client as u64, 0),
+            Happening::ClientRetries(client, sequence) => (10, *client as u64, *sequence),
+            Happening::AuditorWakes => (11, 0, 0),
+            Happening::FaultBegins(index) => (12, *index as u64, 0),
+            Happening::FaultEnds(index) => (13, *index as u64, 0),
+        };
+        let mut bytes = [0; 40];
+        for (slot, word) in bytes.chunks_exact_mut(8).zip([self.digest, self.heap.now(), kind, first, second])
+        {
+            slot.copy_from_slice(&word.to_le_bytes());
+        }
+        self.digest = key_hash(&bytes);
+    }
+
+    fn arrive(&mut self, host: Host, parcel: Parcel) {
+        match parcel {
+            Parcel::Packet { from, to, packet } => self.packet(from, to, packet),
+            Parcel::Requests(to, requests) => self.requests(to, requests),
+            Parcel::Replies(replies) => self.replies(host, replies),
+        }
+    }
+
+    fn replies(&mut self, host: Host, replies: Vec<Reply>) {
+        let now = self.heap.now();
+        let client = usize::from(host.0) - self.machines.len();
+        let mut all = Wishes::default();
+        for reply in replies {
+            if self.plan.trace {
+                self.recorder.replied(now, &reply);
+            }
+            if client == self.clients.len() {
+                self.audited(&reply);
+                continue;
+            }
+            let wishes = self.clients[client].reply(now, reply.request.sequence, &reply.outcome, self.plan);
+            all.retries.extend(wishes.retries);
+            all.wake_at = all.wake_at.or(wishes.wake_at);
+        }
+        if client < self.clients.len() {
+            self.grant(client, all);
+        }
+    }
+
+    /// Does what a client wants.
+    fn grant(&mut self, client: usize, wishes: Wishes) {
+        let mut batches: Vec<(PartitionId, Vec<ClientRequest>)> = Vec::new();
+        for (to, request) in wishes.sends {
+            if let Some(id) = request.id().filter(|_| self.plan.trace) {
+                self.recorder.sent(id);
+            }
+            match batches.iter_mut().find(|(other, _)| *other == to) {
+                Some((_, batch)) => batch.push(request),
+                None => batches.push((to, vec![request])),
+            }
+        }
+        for (to, requests) in batches {
+            self.send_requests(client, to, requests);
+        }
+        for (at, sequence) in wishes.retries {
+            self.heap.plan(at, Happening::ClientRetries(client, sequence));
+        }
+        if let Some(at) = wishes.wake_at {
+            self.heap.plan(at, Happening::ClientWakes(client));
+        }
+    }
+
+    fn send_requests(&mut self, client: usize, to: PartitionId, requests: Vec<ClientRequest>) {
+        let bytes = requests.iter().map(ClientRequest::payload_bytes).sum();
+        let host = Host((self.machines.len() + client) as u16);
+        self.ship(host, self.host_of(to.index()), bytes, Parcel::Requests(to, requests));
+    }
+
+    /// Gives a parcel to the network.
+    fn ship(&mut self, from: Host, to: Host, bytes: usize, parcel: Parcel) {
+        let arrivals = self.network.send(self.heap.now(), from, to, bytes as u64);
+        let generation = arrivals.generation();
+        let Some((last, others)) = arrivals.times().split_last() else { return };
+        for at in others {
+            let parcel = parcel.clone();
+            self.heap.plan(*at, Happening::Arrival { from, to, generation, parcel });
+        }
+        self.heap.plan(*last, Happening::Arrival { from, to, generation, parcel });
+    }
+
+    /// Lets the auditor begin a snapshot, or send again what was not answered.
+    fn audit(&mut self) {
+        let now = self.heap.now();
+        let auditor = self.clients.len();
+        if !self.auditor.is_resting() {
+            if let Some((to, request)) = self.auditor.retry() {
+                self.send_requests(auditor, to, vec![request]);
+            }
+        } else if self.snapshots_left > 0 {
+            self.snapshots_left -= 1;
+            let (id, invocation, (to, request)) = self.auditor.open(now);
+            if self.plan.trace {
+                self.recorder.requests.insert(id, invocation);
+            }
+            self.send_requests(auditor, to, vec![request]);
+        } else {
+            return;
+        }
+        let rest = AUDITOR_PATIENCE + self.random.below(AUDITOR_PATIENCE);
+        self.heap.plan_after(rest, Happening::AuditorWakes);
+    }
+
+    fn audited(&mut self, reply: &Reply) {
+        let (sends, snapshot): (_, Option<SnapshotRead>) = self.auditor.reply(reply.request, &reply.outcome);
+        for (to, request) in sends {
+            self.send_requests(self.clients.len(), to, vec![request]);
+        }
+        self.recorder.snapshots.extend(snapshot);
+        if let Some(lost) = self.auditor.lost.take() {
+            self.problems.push(lost);
+        }
+    }
+
+    /// What was noticed during the run that no history shows.
+    pub fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// What the run leaves behind for the checkers.
+    pub fn history(&self, unfinished: Option<String>) -> History {
+        let last = self.auditor.last.as_ref().map(|(_, rows)| rows.clone()).unwrap_or_default();
+        let conditions = match self.recorder.snapshots.last().filter(|_| unfinished.is_none()) {
+            Some(snapshot) => self.conditions(snapshot),
+            None => Vec::new(),
+        };
+        let nodes = self.processes.iter().filter_map(|process| process.node.as_ref());
+        History {
+            engine: self.plan.engine,
+            partitions: self.plan.partitions,
+            requests: self.recorder.requests.clone(),
+            log: self.recorder.log(),
+            executed: self.recorder.executed(),
+            snapshots: self.recorder.snapshots.clone(),
+            rows: last,
+            statuses: nodes.map(|node| node.status(true)).collect(),
+            gauges: self.recorder.gauges(),
+            conditions,
+            unfinished,
+        }
+    }
+
+    /// The workload's conditions over a snapshot.
+    fn conditions(&self, snapshot: &SnapshotRead) -> Vec<CheckLine> {
+        let mut totals = Totals::new();
+        for invocation in self.recorder.requests.values() {
+            let Operation::Call { procedure, .. } = &invocation.operation else { continue };
+            let outcomes = totals.of_mut(self.workload.catalog().procedures.name(*procedure));
+            match invocation.end() {
+                Some((_, Ok(_))) => outcomes.committed += 1,
+                Some((_, Err(Error::Aborted(_)))) => outcomes.aborted += 1,
+                Some(_) => {}
+                None => outcomes.unknown += 1,
+            }
+        }
+        let lines = self.workload.check(&mut Collected(&snapshot.rows), &totals);
+        lines.unwrap_or_else(|error| {
+            vec![CheckLine {
+                condition: "the state can be read".to_owned(),
+                holds: false,
+                detail: error.to_string(),
+            }]
+        })
+    }
+}
