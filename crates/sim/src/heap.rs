@@ -81,6 +81,11 @@ impl<E> Heap<E> {
         Some(event)
     }
 
+    /// The time of the next event.
+    pub fn next_at(&self) -> Option<Nanoseconds> {
+        self.planned.peek().map(|next| next.0.at)
+    }
+
     /// Number of planned events.
     pub fn len(&self) -> usize {
         self.planned.len()

@@ -141,6 +141,19 @@ pub struct ClientPlan {
     pub wanders: bool,
     /// Snapshots that are read during the run, besides the one at its end.
     pub snapshots: u32,
+    /// Where they are.
+    pub place: ClientPlace,
+}
+
+/// Where clients are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ClientPlace {
+    /// On hosts of their own, over the network.
+    Network,
+    /// In their home's process, on no core: calls and answers take no time.
+    Beside,
+    /// In their home's process, on its machine's cores: see [`CostTable::call`].
+    OnCores,
 }
 
 /// A workload and its options.
@@ -167,6 +180,46 @@ impl WorkloadPlan {
             WorkloadPlan::Bank(options) => Box::new(bank::Bank::new(options.clone())?),
             WorkloadPlan::Micro(options) => Box::new(micro::Micro::new(options.clone())?),
             WorkloadPlan::Tpcc(options) => Box::new(tpcc::Tpcc::new(options.clone())?),
+        })
+    }
+}
+
+/// Which workload.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum WorkloadKind {
+    /// See [`append`].
+    Append,
+    /// See [`bank`].
+    Bank,
+    /// See [`micro`].
+    Micro,
+    /// See [`tpcc`].
+    Tpcc,
+}
+
+impl WorkloadKind {
+    /// All of them.
+    pub const ALL: [WorkloadKind; 4] =
+        [WorkloadKind::Append, WorkloadKind::Bank, WorkloadKind::Micro, WorkloadKind::Tpcc];
+
+    /// The name on command lines.
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkloadKind::Append => "append",
+            WorkloadKind::Bank => "bank",
+            WorkloadKind::Micro => "micro",
+            WorkloadKind::Tpcc => "tpcc",
+        }
+    }
+}
+
+impl std::str::FromStr for WorkloadKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<WorkloadKind, String> {
+        WorkloadKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
+            let names = WorkloadKind::ALL.map(WorkloadKind::name);
+            format!("there is no workload {name:?}: choose one of {}", names.join(", "))
         })
     }
 }

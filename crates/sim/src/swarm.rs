@@ -15,7 +15,7 @@ use crate::machine::disk::DiskOptions;
 use crate::network::latency::Latency;
 use crate::network::topology::{Region, Topology};
 use crate::network::{InFlight, NetworkOptions};
-use crate::plan::{ClientPlan, Fault, Plan, PlannedFault, WorkloadPlan};
+use crate::plan::{ClientPlace, ClientPlan, Fault, Plan, PlannedFault, WorkloadKind, WorkloadPlan};
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 
 /// What the user fixes of the draw.
@@ -27,6 +27,8 @@ pub struct Fixed {
     pub transactions: Option<u64>,
     /// The engine.
     pub engine: Option<EngineKind>,
+    /// The workload; its options are drawn all the same.
+    pub workload: Option<WorkloadKind>,
 }
 
 /// Draws the plan of a seed.
@@ -62,7 +64,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         partitions,
         machines,
         cores: 1 + random.below(4) as u16,
-        workload: workload(random, seed, partitions),
+        workload: workload(random, seed, partitions, fixed.workload),
         limits: limits(random),
         epoch_microseconds: 100 << random.below(9),
         step_events: [1, 3, 1 << 20][random.below(3) as usize],
@@ -104,6 +106,7 @@ fn clients(random: &mut Random, transactions: u64) -> ClientPlan {
         timeout: (20 * MILLISECOND) << random.below(6),
         wanders: random.below(2) == 0,
         snapshots: random.below(4) as u32,
+        place: ClientPlace::Network,
     }
 }
 
@@ -202,19 +205,25 @@ fn limits(random: &mut Random) -> Limits {
     }
 }
 
-fn workload(random: &mut Random, seed: u64, partitions: u16) -> WorkloadPlan {
+fn workload(random: &mut Random, seed: u64, partitions: u16, fixed: Option<WorkloadKind>) -> WorkloadPlan {
     // More sites than partitions, as a cluster has that may grow; fewer would leave partitions without clients.
     let sites = partitions * (1 + random.below(2) as u16);
     let multi_site_percent = [0.0, 10.0, 50.0, 100.0][random.below(4) as usize];
-    match random.below(8) {
-        0 | 1 => WorkloadPlan::Bank(bank::Options {
+    let drawn = match random.below(8) {
+        0 | 1 => WorkloadKind::Bank,
+        2 => WorkloadKind::Micro,
+        3 => WorkloadKind::Tpcc,
+        _ => WorkloadKind::Append,
+    };
+    match fixed.unwrap_or(drawn) {
+        WorkloadKind::Bank => WorkloadPlan::Bank(bank::Options {
             sites,
             accounts: u64::from(sites) * (2 + random.below(20)),
             balance: random.between(0, 1_000),
             amount_max: random.between(1, 1_000),
             multi_partition_percent: multi_site_percent,
         }),
-        2 => WorkloadPlan::Micro(micro::Options {
+        WorkloadKind::Micro => WorkloadPlan::Micro(micro::Options {
             seed,
             sites,
             records: u64::from(sites) * (11 + random.below(60)),
@@ -224,7 +233,7 @@ fn workload(random: &mut Random, seed: u64, partitions: u16) -> WorkloadPlan {
             abort_percent: random.below(30) as f64,
             work_rounds: 0,
         }),
-        3 => WorkloadPlan::Tpcc(tpcc::Options {
+        WorkloadKind::Tpcc => WorkloadPlan::Tpcc(tpcc::Options {
             seed,
             sites,
             warehouses: u32::from(sites),
@@ -238,7 +247,7 @@ fn workload(random: &mut Random, seed: u64, partitions: u16) -> WorkloadPlan {
             payment_by_name_percent: random.below(101) as f64,
             abort_percent: random.below(20) as f64,
         }),
-        _ => WorkloadPlan::Append(append_options(random, sites, multi_site_percent)),
+        WorkloadKind::Append => WorkloadPlan::Append(append_options(random, sites, multi_site_percent)),
     }
 }
 

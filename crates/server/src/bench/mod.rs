@@ -19,7 +19,7 @@ use ordain_workload::{CheckLine, SnapshotReader, Workload};
 
 use self::drive::{Driver, Length, Load, Measured};
 use self::options::{RunOptions, WorkloadOptions};
-use self::report::Report;
+pub(crate) use self::report::Report;
 use crate::connection::{Connection, Snapshot};
 use crate::database::Database;
 use crate::load::load;
@@ -62,6 +62,22 @@ pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<b
     match finished.measured.first_failure {
         Some(error) => Err(format!("{} requests failed; the first: {error}", finished.measured.failed)),
         None => Ok(consistent),
+    }
+}
+
+/// Runs a workload in this process without printing anything.
+///
+/// # Errors
+/// When the run fails or leaves data that is not consistent.
+pub(crate) fn measure(options: &RunOptions, workload: &dyn Workload) -> Result<Report, String> {
+    options.check()?;
+    let finished = in_this_process(options, workload)?;
+    if let Some(error) = &finished.measured.first_failure {
+        return Err(format!("{} requests failed; the first: {error}", finished.measured.failed));
+    }
+    match finished.lines.iter().find(|line| !line.holds) {
+        Some(line) => Err(format!("the data is not consistent: {}: {}", line.condition, line.detail)),
+        None => Ok(summarise(options, workload.name(), &finished, None, true)),
     }
 }
 

@@ -61,6 +61,24 @@ impl RunOptions {
         }
     }
 
+    /// A closed loop against one process, on the `calvin` engine.
+    pub(crate) fn closed_loop(partitions: u16, seconds: f64) -> RunOptions {
+        RunOptions {
+            engine: EngineKind::Calvin,
+            partitions,
+            processes: 1,
+            seconds,
+            transactions: None,
+            clients: None,
+            rate: None,
+            seed: 1,
+            sites: None,
+            epoch_milliseconds: 10.0,
+            json: None,
+            limit_seconds: 0.0,
+        }
+    }
+
     /// Requests to keep outstanding over all partitions.
     pub fn outstanding(&self) -> u32 {
         self.clients.unwrap_or(1024 * u32::from(self.partitions)).max(1)

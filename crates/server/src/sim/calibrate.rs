@@ -14,14 +14,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ordain_db::engine::EngineKind;
 use ordain_sim::machine::calibration::{self, Calibration, Sample, Scenario};
 use ordain_sim::machine::cost::CostTable;
 use ordain_sim::scale::{Benchmark, costs_file};
-use ordain_workload::{Workload, micro, tpcc};
 
 use super::steps::{Phase, Stepper, quickest};
-use crate::bench::options::{MicroOptions, RunOptions, TpccOptions, WorkloadOptions};
+use super::{benchmark_workload, print};
+use crate::bench::{self, options::RunOptions};
 
 /// Partitions and percentages of multi-partition transactions that are measured.
 const CLUSTERS: [(u16, u8); 7] = [(1, 0), (2, 0), (2, 10), (2, 100), (4, 0), (4, 10), (4, 100)];
@@ -206,7 +205,8 @@ fn phases(
     percent: u8,
     options: &CalibrateOptions,
 ) -> Result<Phases, String> {
-    let workload = workload(benchmark, partitions, percent, options)?;
+    let percent = f64::from(percent);
+    let workload = benchmark_workload(benchmark, partitions, percent, options.records, options.warehouses)?;
     let mut stepper = Stepper::new(&*workload, partitions)?;
     stepper.run(WARM_UP)?;
     let mut phases = Phases::default();
@@ -228,99 +228,17 @@ fn summarise(partitions: u16, percent: u8, rounds: &[Phases]) -> Result<Vec<Scen
     PHASES.iter().enumerate().map(scenario).collect()
 }
 
-fn workload(
-    workload: Benchmark,
-    partitions: u16,
-    percent: u8,
-    options: &CalibrateOptions,
-) -> Result<Box<dyn Workload>, String> {
-    let wrong = |error: ordain_db::error::Error| error.to_string();
-    Ok(match workload {
-        Benchmark::Micro => Box::new(
-            micro::Micro::new(micro::Options {
-                sites: partitions,
-                records: options.records,
-                multi_partition_percent: f64::from(percent),
-                ..micro::Options::default()
-            })
-            .map_err(wrong)?,
-        ),
-        Benchmark::NewOrder => Box::new(
-            tpcc::Tpcc::new(tpcc::Options {
-                sites: partitions,
-                warehouses: options.warehouses,
-                remote_percent: f64::from(percent),
-                ..tpcc::Options::default()
-            })
-            .map_err(wrong)?,
-        ),
-    })
-}
-
 /// Runs the benchmark with one partition; the CPU time of its thread and of the load for a transaction, in nanoseconds.
 fn threaded(benchmark: Benchmark, options: &CalibrateOptions) -> Result<(f64, f64), String> {
-    let workload = match benchmark {
-        Benchmark::Micro => {
-            WorkloadOptions::Micro(MicroOptions { records: options.records, ..MicroOptions::default() })
-        }
-        Benchmark::NewOrder => WorkloadOptions::Tpcc(TpccOptions {
-            warehouses: Some(options.warehouses),
-            ..TpccOptions::default()
-        }),
-    };
-    let json = std::env::temp_dir().join(format!("ordain-calibrate-{}.json", std::process::id()));
-    let run = RunOptions {
-        engine: EngineKind::Calvin,
-        partitions: 1,
-        processes: 1,
-        seconds: options.seconds,
-        transactions: None,
-        clients: None,
-        rate: None,
-        seed: 1,
-        sites: None,
-        epoch_milliseconds: 10.0,
-        json: Some(json.clone()),
-        limit_seconds: 0.0,
-    };
-    // Prints its table too: it tells what the CPU times come from.
-    let consistent = crate::bench::run(&run, &workload);
-    let text = std::fs::read_to_string(&json);
-    // Whatever became of the run; a file that is not there needs no removal.
-    let _ = std::fs::remove_file(&json);
-    if !consistent? {
-        return Err("the data was not consistent after the run with a thread: please report this".to_owned());
-    }
-    let text = text.map_err(|error| format!("cannot read {}: {error}", json.display()))?;
-    per_transaction(&text)
-}
-
-/// The CPU times for a transaction in a benchmark's JSON.
-fn per_transaction(report: &str) -> Result<(f64, f64), String> {
-    let report: serde_json::Value =
-        serde_json::from_str(report).map_err(|error| format!("cannot read the run's report: {error}"))?;
-    let number =
-        |name: &str| report[name].as_f64().ok_or_else(|| format!("the run's report has no number {name:?}"));
-    let transactions = (number("committed")? + number("aborted")?).max(1.0);
-    Ok((number("cpu_s")? * 1e9 / transactions, number("load_cpu_s")? * 1e9 / transactions))
-}
-
-fn print(text: &str) -> Result<(), String> {
-    use std::io::Write as _;
-    std::io::stdout().write_all(text.as_bytes()).map_err(|error| format!("cannot print: {error}"))
+    let workload = benchmark_workload(benchmark, 1, 0.0, options.records, options.warehouses)?;
+    let report = bench::measure(&RunOptions::closed_loop(1, options.seconds), &*workload)?;
+    let transactions = (report.committed + report.aborted).max(1) as f64;
+    Ok((report.cpu_s * 1e9 / transactions, report.load_cpu_s * 1e9 / transactions))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_report_of_a_run_is_read() {
-        let report = r#"{"committed": 90, "aborted": 10, "cpu_s": 0.5, "load_cpu_s": 0.1}"#;
-        assert_eq!(per_transaction(report), Ok((5e6, 1e6)));
-        assert!(per_transaction(r#"{"committed": 90}"#).unwrap_err().contains("aborted"));
-        assert!(per_transaction("").is_err());
-    }
 
     #[test]
     fn the_thread_around_the_steps_is_shared_by_request_and_reply() {

@@ -2,10 +2,52 @@
 //!
 //! - [`calibrate`]: measures what the parts of a node's step cost on this machine.
 //! - [`options`]: the command line.
+//! - [`scale`]: the paper's experiments on up to 100 nodes.
 //! - [`seeds`]: runs seeds over the cores.
 //! - [`steps`]: steps real nodes in one thread and times each step.
 
 pub mod calibrate;
 pub mod options;
+pub mod scale;
 pub mod seeds;
 pub mod steps;
+
+use std::io::Write as _;
+
+use ordain_sim::scale::Benchmark;
+use ordain_workload::{Workload, micro, tpcc};
+
+/// A workload of the scaling experiments in its real size.
+fn benchmark_workload(
+    benchmark: Benchmark,
+    partitions: u16,
+    multi_partition_percent: f64,
+    records: u64,
+    warehouses: u32,
+) -> Result<Box<dyn Workload>, String> {
+    let wrong = |error: ordain_db::error::Error| error.to_string();
+    Ok(match benchmark {
+        Benchmark::Micro => Box::new(
+            micro::Micro::new(micro::Options {
+                sites: partitions,
+                records,
+                multi_partition_percent,
+                ..micro::Options::default()
+            })
+            .map_err(wrong)?,
+        ),
+        Benchmark::NewOrder => Box::new(
+            tpcc::Tpcc::new(tpcc::Options {
+                sites: partitions,
+                warehouses,
+                remote_percent: multi_partition_percent,
+                ..tpcc::Options::default()
+            })
+            .map_err(wrong)?,
+        ),
+    })
+}
+
+fn print(text: &str) -> Result<(), String> {
+    std::io::stdout().write_all(text.as_bytes()).map_err(|error| format!("cannot print: {error}"))
+}

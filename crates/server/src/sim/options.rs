@@ -1,6 +1,6 @@
 //! The command line of `ordain sim`.
 
-use super::{calibrate, seeds};
+use super::{calibrate, scale, seeds};
 
 /// What to simulate.
 #[derive(clap::Args, Debug)]
@@ -16,6 +16,8 @@ pub struct SimOptions {
 enum SimCommand {
     /// Measure what the parts of a step cost on this machine, for the CPU model
     Calibrate(calibrate::CalibrateOptions),
+    /// Run the paper's scaling experiments on simulated clusters of up to 100 nodes
+    Scale(scale::ScaleOptions),
 }
 
 /// Carries out `ordain sim`; whether all properties held.
@@ -25,6 +27,7 @@ enum SimCommand {
 pub fn run(options: &SimOptions) -> Result<bool, String> {
     match &options.command {
         Some(SimCommand::Calibrate(options)) => calibrate::run(options).map(|()| true),
+        Some(SimCommand::Scale(options)) => scale::run(options).map(|()| true),
         None => seeds::run_seeds(&options.seeds),
     }
 }

@@ -1,16 +1,20 @@
 //! `ordain sim --seed` and `--seeds`: runs seeds over the cores, and says how to see a failure again.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ordain_db::engine::EngineKind;
-use ordain_sim::plan::{Bug, Plan};
-use ordain_sim::run::{Report, run};
+use ordain_sim::export::Format;
+use ordain_sim::plan::{Bug, Plan, WorkloadKind, WorkloadPlan};
+use ordain_sim::run::{Report, observe, run};
 use ordain_sim::shrink::{Reductions, Shrunk, shrink};
 use ordain_sim::swarm::{Fixed, draw};
 use ordain_sim::time::{MILLISECOND, SECOND};
+use ordain_sim::world::log;
+use ordain_workload::append::Append;
 
 /// Most runs to shrink one failing seed.
 const SHRINK_RUNS_MAX: u32 = 300;
@@ -36,6 +40,9 @@ pub struct SeedOptions {
     /// Run this engine only
     #[arg(long, value_name = "NAME")]
     engine: Option<EngineKind>,
+    /// Run this workload only: append, bank, micro or tpcc
+    #[arg(long, value_name = "NAME")]
+    workload: Option<WorkloadKind>,
     /// Make a mistake in the code under test, to see that it is noticed
     #[arg(long, value_name = "BUG")]
     bug: Option<Bug>,
@@ -45,9 +52,18 @@ pub struct SeedOptions {
     /// Run each seed twice and compare the digests
     #[arg(long)]
     twice: bool,
+    /// Print what happens, event by event
+    #[arg(long, requires = "seed")]
+    log: bool,
     /// Print a line with the digests for each seed
     #[arg(long)]
     digests: bool,
+    /// Write the seed's history for another checker, in this format: elle, awdit or operations; the workload must be append
+    #[arg(long, value_name = "FORMAT", requires = "seed", requires = "output")]
+    export: Option<Format>,
+    /// The file for the history
+    #[arg(long, value_name = "FILE", requires = "export")]
+    output: Option<PathBuf>,
     /// Go on after a failing seed
     #[arg(long)]
     keep_going: bool,
@@ -124,8 +140,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl SeedOptions {
     fn plan(&self, seed: u64) -> Plan {
-        let Self { partitions, transactions, engine, .. } = *self;
-        let mut plan = draw(seed, &Fixed { partitions, transactions, engine });
+        let Self { partitions, transactions, engine, workload, .. } = *self;
+        let mut plan = draw(seed, &Fixed { partitions, transactions, engine, workload });
         plan.bug = self.bug;
         match &self.reduce {
             Some(reductions) => reductions.apply(&plan),
@@ -145,6 +161,9 @@ impl SeedOptions {
         if let Some(engine) = self.engine {
             let _ = write!(command, " --engine {}", engine.name());
         }
+        if let Some(workload) = self.workload {
+            let _ = write!(command, " --workload {}", workload.name());
+        }
         if let Some(bug) = self.bug {
             let _ = write!(command, " --bug {}", bug.name());
         }
@@ -155,7 +174,15 @@ impl SeedOptions {
 /// Runs one seed; the error is a report for people.
 fn run_seed(seed: u64, options: &SeedOptions, verbose: bool) -> Result<(Plan, Report), String> {
     let plan = options.plan(seed);
-    let report = run(&plan).map_err(|error| format!("seed {seed} has no run: {error}"))?;
+    if options.log {
+        let lines = log::of_run(&plan).map_err(|error| format!("seed {seed} has no run: {error}"))?;
+        lines.iter().for_each(|line| println!("{line}"));
+    }
+    let report = match (options.export, &options.output) {
+        (Some(format), Some(path)) => run_and_export(&plan, format, path),
+        _ => run(&plan).map_err(|error| error.to_string()),
+    };
+    let report = report.map_err(|error| format!("seed {seed} has no run: {error}"))?;
     if options.digests {
         println!("{seed} {:016x} {}", report.trace, report.state);
     }
@@ -174,6 +201,19 @@ fn run_seed(seed: u64, options: &SeedOptions, verbose: bool) -> Result<(Plan, Re
     let Some(violation) = report.violations.first() else { return Ok((plan, report)) };
     let shrunk = options.reduce.is_none().then(|| shrink(&plan, violation.property, SHRINK_RUNS_MAX));
     Err(describe_failure(seed, options, &report, shrunk.as_ref()))
+}
+
+/// Runs a plan and writes its history to a file.
+fn run_and_export(plan: &Plan, format: Format, path: &Path) -> Result<Report, String> {
+    let WorkloadPlan::Append(options) = &plan.workload else {
+        return Err("only histories of append can be exported: give --workload append".to_owned());
+    };
+    let workload = Append::new(options.clone()).map_err(|error| error.to_string())?;
+    let (report, history) = observe(plan, &workload).map_err(|error| error.to_string())?;
+    let history = history.ok_or("the run was broken off by an assertion, so that there is no history")?;
+    let text = format.export(&history, &workload).map_err(|error| error.to_string())?;
+    std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    Ok(report)
 }
 
 fn print_run(plan: &Plan, report: &Report) {

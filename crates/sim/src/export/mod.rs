@@ -22,3 +22,48 @@ mod transactions;
 
 #[cfg(test)]
 mod tests;
+
+use std::str::FromStr;
+
+use ordain_db::error::Error;
+use ordain_workload::append::Append;
+
+use crate::history::History;
+
+/// A format.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// See [`elle`].
+    Elle,
+    /// See [`awdit`].
+    Awdit,
+    /// See [`operations`].
+    Operations,
+}
+
+impl Format {
+    /// The history in this format.
+    ///
+    /// # Errors
+    /// When the history is not of this workload.
+    pub fn export(self, history: &History, workload: &Append) -> Result<String, Error> {
+        match self {
+            Format::Elle => elle::export(history, workload),
+            Format::Awdit => awdit::export(history, workload),
+            Format::Operations => operations::export(history, workload),
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Format, String> {
+        match name {
+            "elle" => Ok(Format::Elle),
+            "awdit" => Ok(Format::Awdit),
+            "operations" => Ok(Format::Operations),
+            other => Err(format!("there is no format {other:?}: choose one of elle, awdit, operations")),
+        }
+    }
+}

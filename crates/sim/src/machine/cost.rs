@@ -98,6 +98,11 @@ pub struct CostTable {
 }
 
 impl CostTable {
+    /// The time that so many calls take at their client.
+    pub fn calls(&self, calls: u64) -> Nanoseconds {
+        calls * self.call / 1_000
+    }
+
     /// The time that a step takes.
     pub fn step(&self, work: &StepWork) -> Nanoseconds {
         let messages = work.messages_received + work.messages_sent;

@@ -4,11 +4,13 @@
 //! - [`costs`](mod@costs): what the parts of a step cost, as measured, so that simulated throughput means something.
 //! - [`Point`]: one run.
 //! - [`csv`]: points as a table.
+//! - [`experiment`]: runs the points.
 //! - [`figure`]: line charts in SVG; [`panels`] draws points in the way of the paper's figures.
 //! - [`shapes`]: the paper's statements, held against the points.
 
 pub mod costs;
 pub mod csv;
+pub mod experiment;
 pub mod figure;
 pub mod panels;
 pub mod shapes;

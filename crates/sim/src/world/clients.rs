@@ -24,10 +24,13 @@ pub(crate) struct Wishes {
     pub(crate) retries: Vec<(Nanoseconds, u64)>,
     /// When the client makes its next call.
     pub(crate) wake_at: Option<Nanoseconds>,
+    /// How long the call took that was answered.
+    pub(crate) latency: Option<Nanoseconds>,
 }
 
 struct Outstanding {
     request: Request,
+    invoked_at: Nanoseconds,
     attempts: u32,
 }
 
@@ -94,18 +97,7 @@ impl Client {
             let call = self.generator.next();
             let operation = Operation::Call { procedure: call.procedure, arguments: call.arguments };
             self.left -= 1;
-            let sequence = self.next_sequence;
-            self.next_sequence += 1;
-            let id = RequestId { client: self.id, sequence };
-            let invocation = Invocation {
-                operation: operation.clone(),
-                invoked_at: now,
-                replies: Vec::new(),
-                attempts: 0,
-            };
-            invoked.push((id, invocation));
-            let request = Request { id, acknowledged: 0, operation };
-            self.outstanding.insert(sequence, Outstanding { request, attempts: 0 });
+            let sequence = self.invoke(now, operation, invoked);
             self.send(now, sequence, plan, &mut wishes);
             if plan.clients.think > 0 {
                 break;
@@ -113,6 +105,38 @@ impl Client {
         }
         self.plan_wake(now, plan, &mut wishes);
         wishes
+    }
+
+    /// Makes one call more, which comes from somewhere else than the workload.
+    pub(crate) fn call(
+        &mut self,
+        now: Nanoseconds,
+        plan: &Plan,
+        operation: Operation,
+        invoked: &mut Vec<(RequestId, Invocation)>,
+    ) -> (RequestId, Wishes) {
+        let mut wishes = Wishes::default();
+        let sequence = self.invoke(now, operation, invoked);
+        self.send(now, sequence, plan, &mut wishes);
+        (RequestId { client: self.id, sequence }, wishes)
+    }
+
+    /// Gives a call its number, from which on it is outstanding.
+    fn invoke(
+        &mut self,
+        now: Nanoseconds,
+        operation: Operation,
+        invoked: &mut Vec<(RequestId, Invocation)>,
+    ) -> u64 {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        let id = RequestId { client: self.id, sequence };
+        let invocation =
+            Invocation { operation: operation.clone(), invoked_at: now, replies: Vec::new(), attempts: 0 };
+        invoked.push((id, invocation));
+        let request = Request { id, acknowledged: 0, operation };
+        self.outstanding.insert(sequence, Outstanding { request, invoked_at: now, attempts: 0 });
+        sequence
     }
 
     fn plan_wake(&mut self, now: Nanoseconds, plan: &Plan, wishes: &mut Wishes) {
@@ -162,8 +186,9 @@ impl Client {
             }
             return wishes;
         }
-        if self.outstanding.remove(&sequence).is_some() {
+        if let Some(outstanding) = self.outstanding.remove(&sequence) {
             self.answered += 1;
+            wishes.latency = Some(now - outstanding.invoked_at);
             self.plan_wake(now, plan, &mut wishes);
         }
         wishes

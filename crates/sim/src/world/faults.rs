@@ -51,16 +51,19 @@ impl World<'_> {
                         self.damaged[machine] |= hit.is_some();
                     }
                 }
+                self.log_fault(index, true);
                 return;
             }
         }
         self.active.push(index);
+        self.log_fault(index, true);
         self.heap.plan(until, Happening::FaultEnds(index));
     }
 
     pub(super) fn end_fault(&mut self, index: usize) {
         let Some(place) = self.active.iter().position(|active| *active == index) else { return };
         self.active.remove(place);
+        self.log_fault(index, false);
         match &self.plan.faults[index].fault {
             Fault::Crash(machine) => self.restart(usize::from(*machine)),
             Fault::Pause(machine) => self.resume(usize::from(*machine)),
@@ -79,8 +82,9 @@ impl World<'_> {
     }
 
     /// Ends all faults: the second phase begins.
-    pub(super) fn heal(&mut self) {
+    pub fn heal(&mut self) {
         self.healed = true;
+        self.log.note(self.heap.now(), || "all faults end".to_owned());
         for index in self.active.clone() {
             self.end_fault(index);
         }

@@ -5,8 +5,10 @@
 //! durable. Nothing here has a clock, a thread or a source of randomness but the plan's seed.
 
 mod auditor;
+mod by_hand;
 mod clients;
 mod faults;
+pub mod log;
 mod nodes;
 mod process;
 mod recorder;
@@ -21,7 +23,8 @@ use ordain_workload::random::Random;
 use ordain_workload::{CheckLine, Totals, Workload};
 
 use self::auditor::Auditor;
-use self::clients::{Client, Wishes};
+use self::clients::{Client, Sent, Wishes};
+use self::log::Log;
 use self::process::Process;
 use self::recorder::Recorder;
 use crate::heap::Heap;
@@ -29,7 +32,7 @@ use crate::history::{History, SnapshotRead};
 use crate::machine::clock::Clock;
 use crate::network::link::Packet;
 use crate::network::{Host, Network, NetworkCounters};
-use crate::plan::Plan;
+use crate::plan::{ClientPlace, Plan};
 use crate::run::Collected;
 use crate::time::{MILLISECOND, Nanoseconds};
 
@@ -51,6 +54,8 @@ enum Happening {
     LinkTimer { partition: usize, life: u32 },
     /// A client makes its next call.
     ClientWakes(usize),
+    /// A client's calls are made, and leave it.
+    ClientSends { client: usize, sends: Vec<Sent> },
     /// A client has waited long enough for an answer.
     ClientRetries(usize, u64),
     /// The auditor looks whether it has to do something.
@@ -88,6 +93,23 @@ impl Parcel {
     }
 }
 
+/// Who waits for a core.
+enum Turn {
+    /// The node of a partition steps.
+    Node(usize),
+    /// A client makes calls.
+    Client(usize, Vec<Sent>),
+}
+
+/// What is measured from some time on.
+#[derive(Default)]
+struct Stopwatch {
+    /// Of calls that were answered.
+    latencies: Vec<Nanoseconds>,
+    /// Time that nodes spent on cores.
+    busy: Nanoseconds,
+}
+
 /// A simulated machine.
 struct Machine {
     up: bool,
@@ -95,11 +117,20 @@ struct Machine {
     /// A step takes so many times as long.
     slowness: u64,
     stepping: u16,
-    /// Nodes that wait for a core, in order.
-    queue: VecDeque<usize>,
+    /// Who waits for a core, in order.
+    queue: VecDeque<Turn>,
     /// What happened while it was paused.
     deferred: Vec<Happening>,
     clock: Clock,
+}
+
+/// What [`World::measure`] measured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Measured {
+    /// The latencies of all calls that were answered, ascending.
+    pub latencies: Vec<Nanoseconds>,
+    /// The time that all nodes together spent on cores.
+    pub busy: Nanoseconds,
 }
 
 /// Counts of what happened in a run.
@@ -144,6 +175,8 @@ pub struct World<'a> {
     damaged: Vec<bool>,
     /// What was noticed during the run that no history shows.
     problems: Vec<String>,
+    log: Log,
+    stopwatch: Option<Stopwatch>,
 }
 
 impl<'a> World<'a> {
@@ -184,6 +217,8 @@ impl<'a> World<'a> {
             bare: plan.is_bare(),
             damaged: vec![false; usize::from(plan.machines)],
             problems: Vec::new(),
+            log: Log::default(),
+            stopwatch: None,
         };
         world.plan_beginning();
         Ok(world)
@@ -232,6 +267,10 @@ impl<'a> World<'a> {
             }
             // Looking is not free; the end need not be noticed at once.
             for _ in 0..64 {
+                // The clock stays at the last event when there is no other: waiting longer would change nothing.
+                if self.heap.next_at().is_none_or(|at| at > until) {
+                    return done(self);
+                }
                 let Some(happening) = self.heap.next_until(until) else { return done(self) };
                 self.happen(happening);
             }
@@ -246,26 +285,7 @@ impl<'a> World<'a> {
     /// When an assertion in the code under test fails.
     pub fn run(&mut self) -> Option<String> {
         self.run_while(self.plan.heal_at, |world| world.clients_are_done());
-        self.heal();
-        let until = self.now() + self.plan.settle_within;
-        if !self.run_while(until, |world| world.halted().is_some() || world.is_at_rest()) {
-            return Some(self.stuck());
-        }
-        if self.halted().is_some() {
-            return self.halted();
-        }
-        self.snapshots_left = 1;
-        self.auditor.last = None;
-        self.heap.plan_after(0, Happening::AuditorWakes);
-        let until = self.now() + self.plan.settle_within;
-        let done = |world: &World<'_>| {
-            world.halted().is_some() || (world.auditor.last.is_some() && world.is_at_rest())
-        };
-        if !self.run_while(until, done) {
-            return Some(self.stuck());
-        }
-        self.find_forgotten_messages();
-        self.halted()
+        self.settle()
     }
 
     fn clients_are_done(&self) -> bool {
@@ -324,6 +344,7 @@ impl<'a> World<'a> {
                 }
                 self.grant(client, wishes);
             }
+            Happening::ClientSends { client, sends } => self.calls_made(client, sends),
             Happening::ClientRetries(client, sequence) => {
                 let wishes = self.clients[client].retry(self.heap.now(), sequence, self.plan);
                 self.grant(client, wishes);
@@ -360,6 +381,7 @@ impl<'a> World<'a> {
             Happening::Deadline { partition, life } => (7, *partition as u64, u64::from(*life)),
             Happening::LinkTimer { partition, life } => (8, *partition as u64, u64::from(*life)),
             Happening::ClientWakes(client) => (9, *client as u64, 0),
+            Happening::ClientSends { client, sends } => (14, *client as u64, sends.len() as u64),
             Happening::ClientRetries(client, sequence) => (10, *client as u64, *sequence),
             Happening::AuditorWakes => (11, 0, 0),
             Happening::FaultBegins(index) => (12, *index as u64, 0),
@@ -389,12 +411,16 @@ impl<'a> World<'a> {
             if self.plan.trace {
                 self.recorder.replied(now, &reply);
             }
+            self.log_answered(&reply);
             if client == self.clients.len() {
                 self.audited(&reply);
                 continue;
             }
             let wishes = self.clients[client].reply(now, reply.request.sequence, &reply.outcome, self.plan);
             all.retries.extend(wishes.retries);
+            if let (Some(watch), Some(latency)) = (&mut self.stopwatch, wishes.latency) {
+                watch.latencies.push(latency);
+            }
             all.wake_at = all.wake_at.or(wishes.wake_at);
         }
         if client < self.clients.len() {
@@ -404,8 +430,22 @@ impl<'a> World<'a> {
 
     /// Does what a client wants.
     fn grant(&mut self, client: usize, wishes: Wishes) {
+        match self.plan.clients.place {
+            ClientPlace::OnCores if !wishes.sends.is_empty() => self.make_calls(client, wishes.sends),
+            _ => self.send_all(client, wishes.sends),
+        }
+        for (at, sequence) in wishes.retries {
+            self.heap.plan(at, Happening::ClientRetries(client, sequence));
+        }
+        if let Some(at) = wishes.wake_at {
+            self.heap.plan(at, Happening::ClientWakes(client));
+        }
+    }
+
+    /// Sends requests, those to one node together.
+    fn send_all(&mut self, client: usize, sends: Vec<Sent>) {
         let mut batches: Vec<(PartitionId, Vec<ClientRequest>)> = Vec::new();
-        for (to, request) in wishes.sends {
+        for (to, request) in sends {
             if let Some(id) = request.id().filter(|_| self.plan.trace) {
                 self.recorder.sent(id);
             }
@@ -417,12 +457,6 @@ impl<'a> World<'a> {
         for (to, requests) in batches {
             self.send_requests(client, to, requests);
         }
-        for (at, sequence) in wishes.retries {
-            self.heap.plan(at, Happening::ClientRetries(client, sequence));
-        }
-        if let Some(at) = wishes.wake_at {
-            self.heap.plan(at, Happening::ClientWakes(client));
-        }
     }
 
     fn send_requests(&mut self, client: usize, to: PartitionId, requests: Vec<ClientRequest>) {
@@ -433,8 +467,14 @@ impl<'a> World<'a> {
 
     /// Gives a parcel to the network.
     fn ship(&mut self, from: Host, to: Host, bytes: usize, parcel: Parcel) {
+        let beside = self.plan.clients.place != ClientPlace::Network;
+        if beside && !matches!(parcel, Parcel::Packet { .. }) {
+            let now = self.heap.now();
+            return self.heap.plan(now, Happening::Arrival { from, to, generation: 0, parcel });
+        }
         let arrivals = self.network.send(self.heap.now(), from, to, bytes as u64);
         let generation = arrivals.generation();
+        self.log_sent(from, to, &parcel, arrivals.times().len());
         let Some((last, others)) = arrivals.times().split_last() else { return };
         for at in others {
             let parcel = parcel.clone();
@@ -474,6 +514,16 @@ impl<'a> World<'a> {
         if let Some(lost) = self.auditor.lost.take() {
             self.problems.push(lost);
         }
+    }
+
+    /// Lets the clients work for some time, and then measures for some time.
+    pub fn measure(&mut self, warm_up: Nanoseconds, time: Nanoseconds) -> Measured {
+        self.run_until(self.now() + warm_up);
+        self.stopwatch = Some(Stopwatch::default());
+        self.run_until(self.now() + time);
+        let Stopwatch { mut latencies, busy } = self.stopwatch.take().unwrap_or_default();
+        latencies.sort_unstable();
+        Measured { latencies, busy }
     }
 
     /// What was noticed during the run that no history shows.

@@ -8,13 +8,17 @@ use ordain_workload::Workload;
 use ordain_workload::random::Random;
 
 use super::auditor::Auditor;
+use super::clients::Sent;
 use super::process::{Condition, Held, Process, make_node};
-use super::{Happening, Parcel, World};
+use super::{Happening, Parcel, Turn, World, log};
 use crate::machine::disk::Disk;
 use crate::machine::journal::{AppendError, Journal, Record, recover};
 use crate::network::Host;
 use crate::network::link::{Link, Packet};
 use crate::plan::{Bug, Plan};
+
+/// Calls that a client makes before others get its core.
+const CLIENT_TURN_CALLS: usize = 16;
 
 /// A process at the beginning of the world.
 pub(super) fn process(plan: &Plan, workload: &dyn Workload, me: PartitionId) -> Result<Process, Error> {
@@ -60,8 +64,9 @@ impl World<'_> {
 
     /// A packet of a peer has come.
     pub(super) fn packet(&mut self, from: PartitionId, to: PartitionId, packet: Packet<Message>) {
-        let process = &mut self.processes[to.index()];
+        let (now, process) = (self.heap.now(), &mut self.processes[to.index()]);
         if process.node.is_none() {
+            self.log.note(now, || format!("{to} is down and hears nothing of {from}"));
             return;
         }
         let (mut ready, mut out) = (Vec::new(), Vec::new());
@@ -69,7 +74,15 @@ impl World<'_> {
             let Packet::Data { message, .. } = packet else { return };
             ready.push(message);
         } else {
-            process.links[from.index()].receive(self.heap.now(), packet, &mut ready, &mut out);
+            let number = match &packet {
+                Packet::Data { number, .. } => Some(*number),
+                Packet::Acknowledge { .. } => None,
+            };
+            let received = process.links[from.index()].received();
+            process.links[from.index()].receive(now, packet, &mut ready, &mut out);
+            if let Some(number) = number {
+                self.log.note(now, || log::arrived(from, to, number, received, ready.len()));
+            }
         }
         process.inbox.extend(ready.into_iter().map(|message| Event::Peer { from, message }));
         self.ship_packets(to, from, out);
@@ -81,6 +94,7 @@ impl World<'_> {
     pub(super) fn requests(&mut self, to: PartitionId, requests: Vec<ClientRequest>) {
         let process = &mut self.processes[to.index()];
         if process.node.is_none() {
+            self.log.note(self.heap.now(), || format!("{to} is down and takes no requests"));
             return;
         }
         process.take_requests(requests, self.plan.inbox_requests);
@@ -93,7 +107,7 @@ impl World<'_> {
         if process.condition == Condition::Ready && process.has_work() && !process.queued {
             process.queued = true;
             let machine = self.machine_of(partition);
-            self.machines[machine].queue.push_back(partition);
+            self.machines[machine].queue.push_back(Turn::Node(partition));
             self.dispatch(machine);
         }
     }
@@ -105,10 +119,39 @@ impl World<'_> {
             if !machine.up || machine.paused || machine.stepping >= self.plan.cores {
                 return;
             }
-            let Some(partition) = machine.queue.pop_front() else { return };
-            self.processes[partition].queued = false;
-            self.step(partition);
+            match machine.queue.pop_front() {
+                None => return,
+                Some(Turn::Node(partition)) => {
+                    self.processes[partition].queued = false;
+                    self.step(partition);
+                }
+                Some(Turn::Client(client, sends)) => {
+                    machine.stepping += 1;
+                    let cost = self.plan.costs.calls(sends.len() as u64);
+                    self.heap.plan_after(cost, Happening::ClientSends { client, sends });
+                }
+            }
         }
+    }
+
+    /// Lets a client make calls, as soon as a core of its machine is free.
+    pub(super) fn make_calls(&mut self, client: usize, mut sends: Vec<Sent>) {
+        let machine = self.machine_of(self.clients[client].id.home.index());
+        // Nodes need not wait for the last of many calls.
+        while !sends.is_empty() {
+            let rest = sends.split_off(sends.len().min(CLIENT_TURN_CALLS));
+            let turn = Turn::Client(client, std::mem::replace(&mut sends, rest));
+            self.machines[machine].queue.push_back(turn);
+        }
+        self.dispatch(machine);
+    }
+
+    /// A client has made its calls.
+    pub(super) fn calls_made(&mut self, client: usize, sends: Vec<Sent>) {
+        let machine = self.machine_of(self.clients[client].id.home.index());
+        self.machines[machine].stepping -= 1;
+        self.send_all(client, sends);
+        self.dispatch(machine);
     }
 
     /// A node steps: the journal has its input before anything else happens.
@@ -124,6 +167,7 @@ impl World<'_> {
                 Err(AppendError::Full(_)) => {
                     process.return_events(events);
                     process.condition = Condition::Full;
+                    self.log.note(now, || format!("{} waits for space on its disk", process.me));
                     return;
                 }
                 Err(AppendError::TooLong { .. }) => {
@@ -140,6 +184,7 @@ impl World<'_> {
                 return process.stop(fatal);
             }
         };
+        self.log.note(now, || log::step(process.me, &work, &outbox));
         process.condition = Condition::Stepping;
         let (sends, replies, received) = (outbox.sends, outbox.replies, process.received.clone());
         let held = Box::new(Held { offset, sends, replies, received });
@@ -148,6 +193,9 @@ impl World<'_> {
         self.machines[machine].stepping += 1;
         let cost = self.plan.costs.step(&work) * self.machines[machine].slowness;
         self.heap.plan_after(cost, Happening::Done { partition, life, held });
+        if let Some(watch) = &mut self.stopwatch {
+            watch.busy += cost;
+        }
         if self.plan.trace {
             self.recorder.tell(partition, outbox.trace);
             self.read_gauges(partition);
@@ -194,6 +242,7 @@ impl World<'_> {
         }
         if let (Some(ticket), Some(journal)) = (process.sync.take(), &mut process.journal) {
             journal.disk_mut().complete_sync(ticket);
+            self.log.note(self.heap.now(), || format!("{} synced its journal", process.me));
         }
         self.release(partition);
         self.sync(partition);
@@ -381,6 +430,8 @@ impl World<'_> {
             let disk = journal.into_disk();
             match recover(disk.read()) {
                 Ok(recovered) => {
+                    let steps = recovered.records.len();
+                    self.log.note(self.heap.now(), || log::recovered(partition, steps));
                     let (valid, durable) = (recovered.valid_bytes, self.processes[partition].durable);
                     if valid < durable {
                         let lost =
@@ -391,6 +442,7 @@ impl World<'_> {
                     self.replay(partition, recovered.records);
                 }
                 Err(damage) => {
+                    self.log.note(self.heap.now(), || format!("p{partition} does not start: {damage}"));
                     if !self.damaged[machine] {
                         self.problems.push(format!(
                             "p{partition} does not start, and its disk had no fault: {damage}"

@@ -1,0 +1,249 @@
+//! Runs the points of the scaling experiments: clusters without faults, at full load, in virtual time.
+
+use ordain_db::engine::EngineKind;
+use ordain_db::error::Error;
+use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
+use ordain_workload::{micro, tpcc};
+
+use super::{Benchmark, Point};
+use crate::machine::cost::CostTable;
+use crate::network::NetworkOptions;
+use crate::network::topology::Topology;
+use crate::plan::{ClientPlace, ClientPlan, Plan, WorkloadPlan};
+use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
+use crate::world::World;
+
+/// Sizes of clusters: 1 to 100 nodes, as in the paper's figures.
+pub const NODES: [u16; 8] = [1, 2, 4, 8, 16, 32, 64, 100];
+
+/// Contention indexes of the scaling curves.
+pub const CONTENTION_INDEXES: [f64; 3] = [0.0001, 0.001, 0.01];
+
+/// Percentages of multi-partition transactions of the scaling curves.
+pub const MULTI_PARTITION_PERCENTS: [f64; 3] = [0.0, 10.0, 100.0];
+
+/// Sizes and indexes of the slowdown under contention (Calvin §6.3, CAL-X11).
+const SLOWDOWN_NODES: [u16; 2] = [4, 8];
+const SLOWDOWN_INDEXES: [f64; 5] = [0.0001, 0.001, 0.01, 0.1, 1.0];
+
+/// Records of a node, hot and cold, beyond those of the contended set.
+const COLD_RECORDS: u64 = 20_000;
+
+/// Items of the scaled-down TPC-C, and customers and old orders of a district: what contention depends on, the districts,
+/// has full size.
+const ITEMS: u32 = 50;
+const CUSTOMERS_PER_DISTRICT: u32 = 3;
+
+/// What is to be measured in one run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Setting {
+    /// The workload.
+    pub workload: Benchmark,
+    /// Number of nodes.
+    pub nodes: u16,
+    /// See [`Point::contention_index`].
+    pub contention_index: f64,
+    /// See [`Point::multi_partition_percent`].
+    pub multi_partition_percent: f64,
+}
+
+/// How long and how hard each point is driven.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Effort {
+    /// Virtual time before measuring.
+    pub warm_up: Nanoseconds,
+    /// Virtual time of measuring.
+    pub time: Nanoseconds,
+    /// Calls that the client of each node has outstanding.
+    pub window: u64,
+}
+
+impl Default for Effort {
+    fn default() -> Effort {
+        Effort { warm_up: 30 * MILLISECOND, time: 70 * MILLISECOND, window: 1024 }
+    }
+}
+
+/// What the nodes run on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hardware {
+    /// Each node has a machine with a core for itself; machines are in one hall, and clients cost nothing.
+    MachineEach,
+    /// All nodes share one machine with so many cores with their clients, in one process.
+    Shared {
+        /// The cores.
+        cores: u16,
+    },
+}
+
+/// All runs of the experiments on clusters of up to `nodes_max` nodes.
+pub fn settings(nodes_max: u16) -> Vec<Setting> {
+    let mut settings = Vec::new();
+    for workload in Benchmark::ALL {
+        for contention_index in CONTENTION_INDEXES {
+            for multi_partition_percent in MULTI_PARTITION_PERCENTS {
+                let sizes = NODES.into_iter().filter(|nodes| *nodes <= nodes_max);
+                settings.extend(sizes.map(|nodes| Setting {
+                    workload,
+                    nodes,
+                    contention_index,
+                    multi_partition_percent,
+                }));
+            }
+        }
+    }
+    let workload = Benchmark::Micro;
+    for nodes in SLOWDOWN_NODES.into_iter().filter(|nodes| *nodes <= nodes_max) {
+        let further = SLOWDOWN_INDEXES.into_iter().filter(|index| !CONTENTION_INDEXES.contains(index));
+        settings.extend(further.map(|contention_index| Setting {
+            workload,
+            nodes,
+            contention_index,
+            multi_partition_percent: 100.0,
+        }));
+    }
+    settings
+}
+
+/// Runs one point.
+///
+/// # Errors
+/// When the workload refuses the setting.
+pub fn measure(
+    setting: &Setting,
+    costs: &CostTable,
+    hardware: Hardware,
+    effort: &Effort,
+) -> Result<Point, Error> {
+    let plan = plan(setting, costs, hardware, effort);
+    let workload = plan.workload.build()?;
+    let mut world = World::new(&plan, &*workload)?;
+    let measured = world.measure(effort.warm_up, effort.time);
+    let percentile = |percent: usize| {
+        let place =
+            (measured.latencies.len() * percent / 100).min(measured.latencies.len().saturating_sub(1));
+        measured.latencies.get(place).map_or(0, |latency| latency / MICROSECOND)
+    };
+    let seconds = effort.time as f64 / SECOND as f64;
+    Ok(Point {
+        workload: setting.workload,
+        nodes: setting.nodes,
+        contention_index: setting.contention_index,
+        multi_partition_percent: setting.multi_partition_percent,
+        throughput: measured.latencies.len() as f64 / seconds,
+        latency_us_p50: percentile(50),
+        latency_us_p99: percentile(99),
+        busy_percent: measured.busy as f64 * 100.0 / (effort.time as f64 * f64::from(setting.nodes)),
+    })
+}
+
+fn plan(setting: &Setting, costs: &CostTable, hardware: Hardware, effort: &Effort) -> Plan {
+    let Setting { nodes, .. } = *setting;
+    let (machines, cores, topology, place) = match hardware {
+        Hardware::MachineEach => (nodes, 1, Topology::lan(), ClientPlace::Beside),
+        Hardware::Shared { cores } => (1, cores, Topology::local(), ClientPlace::OnCores),
+    };
+    Plan {
+        seed: 1,
+        engine: EngineKind::Calvin,
+        partitions: nodes,
+        machines,
+        cores,
+        workload: workload(setting),
+        clients: ClientPlan {
+            count: nodes,
+            window: effort.window,
+            transactions: u64::MAX,
+            think: 0,
+            timeout: 0,
+            wanders: false,
+            snapshots: 0,
+            place,
+        },
+        limits: Limits::default(),
+        epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT,
+        step_events: usize::MAX,
+        inbox_requests: usize::MAX,
+        network: NetworkOptions::reliable(topology),
+        disk: None,
+        clocks: Vec::new(),
+        costs: *costs,
+        faults: Vec::new(),
+        bug: None,
+        heal_at: 0,
+        settle_within: 0,
+        trace: false,
+    }
+}
+
+fn workload(setting: &Setting) -> WorkloadPlan {
+    let Setting { workload, nodes, contention_index, multi_partition_percent } = *setting;
+    let contended = (1.0 / contention_index).round() as u64;
+    match workload {
+        Benchmark::Micro => WorkloadPlan::Micro(micro::Options {
+            sites: nodes,
+            records: u64::from(nodes) * (contended + COLD_RECORDS),
+            contention_index,
+            multi_partition_percent,
+            ..micro::Options::default()
+        }),
+        Benchmark::NewOrder => {
+            let defaults = tpcc::Options::default();
+            let districts = u64::from(defaults.districts_per_warehouse);
+            let warehouses = contended.div_ceil(districts) * u64::from(nodes);
+            WorkloadPlan::Tpcc(tpcc::Options {
+                sites: nodes,
+                warehouses: warehouses as u32,
+                items: ITEMS,
+                customers_per_district: CUSTOMERS_PER_DISTRICT,
+                orders_per_district: CUSTOMERS_PER_DISTRICT,
+                remote_percent: multi_partition_percent,
+                ..defaults
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(workload: Benchmark, nodes: u16, multi_partition_percent: f64, hardware: Hardware) -> Point {
+        let setting = Setting { workload, nodes, contention_index: 0.01, multi_partition_percent };
+        let costs = CostTable {
+            request: 1_000_000,
+            executed_alone: 4_000_000,
+            executed_together: 6_000_000,
+            call: 5_000_000,
+            ..CostTable::default()
+        };
+        let effort = Effort { warm_up: 5 * MILLISECOND, time: 20 * MILLISECOND, window: 1_000 };
+        measure(&setting, &costs, hardware, &effort).unwrap()
+    }
+
+    #[test]
+    fn a_busy_node_does_what_its_costs_allow() {
+        for workload in Benchmark::ALL {
+            let one = point(workload, 1, 0.0, Hardware::MachineEach);
+            // 5 us for each call.
+            assert!((190_000.0..=210_000.0).contains(&one.throughput), "{one:?}");
+            assert!((95.0..=101.0).contains(&one.busy_percent), "{one:?}");
+            let two = point(workload, 2, 0.0, Hardware::MachineEach);
+            assert!((1.8..=2.05).contains(&(two.throughput / one.throughput)), "{two:?}");
+        }
+        let apart = point(Benchmark::Micro, 2, 100.0, Hardware::MachineEach);
+        // 1 us at one node and 6 us at both.
+        assert!((125_000.0..=160_000.0).contains(&apart.throughput), "{apart:?}");
+        assert!(apart.latency_us_p50 > 100 && apart.latency_us_p99 >= apart.latency_us_p50, "{apart:?}");
+    }
+
+    #[test]
+    fn clients_on_the_machine_take_their_share() {
+        let alone = point(Benchmark::Micro, 1, 0.0, Hardware::Shared { cores: 2 });
+        // The client has the other core, and is as slow as the node.
+        assert!((170_000.0..=205_000.0).contains(&alone.throughput), "{alone:?}");
+        let two = point(Benchmark::Micro, 2, 0.0, Hardware::Shared { cores: 2 });
+        // Two cores for 10 us of each call.
+        assert!((170_000.0..=205_000.0).contains(&two.throughput), "{two:?}");
+    }
+}

@@ -1,0 +1,276 @@
+//! The event log: what happens in a world, one line each, in plain words.
+//!
+//! A line begins with the virtual time in microseconds. `p` is a partition's node, `m` a machine, `c` a client; `#4` is the
+//! number of a message in the stream from one node to another (always 0 where nodes need no links), and a request is named by its client and its number there.
+//! A log changes nothing: the events of a world are the same with and without one. It names requests that are sent again
+//! and transactions that ran only in worlds whose plan is traced.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ordain_db::error::{Error, Outcome};
+use ordain_db::message::{ClientRequest, Message, Ordered, Reply, RequestId, Verdict, Work};
+use ordain_db::node::Outbox;
+use ordain_db::position::PartitionId;
+
+use super::auditor::Auditor;
+use super::{Parcel, World};
+use crate::machine::cost::StepWork;
+use crate::network::Host;
+use crate::network::link::Packet;
+use crate::plan::{Fault, Plan};
+use crate::time::{MICROSECOND, Nanoseconds};
+
+/// The lines that nobody has taken yet; `None` while nobody wants them.
+#[derive(Default)]
+pub(crate) struct Log(Option<Vec<String>>);
+
+impl Log {
+    /// Adds a line, which is only made when somebody wants it.
+    #[inline]
+    pub(super) fn note(&mut self, now: Nanoseconds, line: impl FnOnce() -> String) {
+        if let Some(lines) = &mut self.0 {
+            lines.push(format!("{} {}", now / MICROSECOND, line()));
+        }
+    }
+}
+
+/// Runs a plan as [`run`](crate::run::run) does; the lines of its log. They end early when the code under test panics.
+///
+/// # Errors
+/// When the plan cannot be carried out: its options contradict each other.
+pub fn of_run(plan: &Plan) -> Result<Vec<String>, Error> {
+    let workload = plan.workload.build()?;
+    let mut world = World::new(plan, &*workload)?;
+    world.log(true);
+    // What a panic says is in the report of the run; the lines before it are wanted all the more.
+    let _ = catch_unwind(AssertUnwindSafe(|| world.run()));
+    Ok(world.take_log())
+}
+
+impl World<'_> {
+    /// Whether to keep a log of what happens from now on. Lines that were not taken are dropped.
+    pub fn log(&mut self, wanted: bool) {
+        self.log = Log(wanted.then(Vec::new));
+    }
+
+    /// The lines since the last time, in the order of events.
+    pub fn take_log(&mut self) -> Vec<String> {
+        self.log.0.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes that a parcel was given to the network, which delivers so many copies.
+    #[inline]
+    pub(super) fn log_sent(&mut self, from: Host, to: Host, parcel: &Parcel, copies: usize) {
+        if self.log.0.is_none() {
+            return;
+        }
+        let fate = match copies {
+            0 => ", which is lost".to_owned(),
+            1 => String::new(),
+            copies => format!(", which comes {copies} times"),
+        };
+        let lines: Vec<String> = match parcel {
+            Parcel::Packet { from, to, packet } => vec![describe_packet(*from, *to, packet)],
+            Parcel::Requests(node, requests) => {
+                requests.iter().map(|request| self.describe_request(from, *node, request)).collect()
+            }
+            Parcel::Replies(replies) => {
+                let (from, client) = (self.name_host(from), self.name_host(to));
+                replies
+                    .iter()
+                    .map(|reply| format!("{from} -> {client} answer {}", reply.request.sequence))
+                    .collect()
+            }
+        };
+        for line in lines {
+            self.log.note(self.heap.now(), || line + &fate);
+        }
+    }
+
+    /// Notes that an answer has come to its client.
+    pub(super) fn log_answered(&mut self, reply: &Reply) {
+        let again = self.recorder.requests.get(&reply.request).is_some_and(|known| known.replies.len() > 1);
+        self.log.note(self.heap.now(), || {
+            let (client, sequence) = (name_client(reply.request), reply.request.sequence);
+            let again = if again { " again" } else { "" };
+            format!("{client} is answered {sequence}{again}: {}", outcome(&reply.outcome))
+        });
+    }
+
+    /// Notes that a fault of the plan begins or ends.
+    pub(super) fn log_fault(&mut self, index: usize, begins: bool) {
+        let fault = &self.plan.faults[index].fault;
+        let name = |host: u16| name_host(Host(host), self.plan);
+        self.log.note(self.heap.now(), || describe_fault(fault, begins, &name));
+    }
+
+    fn name_host(&self, host: Host) -> String {
+        name_host(host, self.plan)
+    }
+
+    fn describe_request(&self, from: Host, to: PartitionId, request: &ClientRequest) -> String {
+        let from = self.name_host(from);
+        match request {
+            ClientRequest::Ordered(request) => {
+                let attempts = self.recorder.requests.get(&request.id).map_or(0, |known| known.attempts);
+                let again = if attempts > 1 { " (again)" } else { "" };
+                format!("{from} sends request {} to {to}{again}", request.id.sequence)
+            }
+            ClientRequest::Scan { at, .. } => format!("{from} reads a page of {to} as of {at}"),
+            ClientRequest::CloseSnapshot(at) => format!("{from} closes the snapshot {at}"),
+            ClientRequest::Status { .. } => format!("{from} asks {to} for its status"),
+        }
+    }
+}
+
+/// Machines are `m`, clients `c`, and the last host is the auditor.
+fn name_host(host: Host, plan: &Plan) -> String {
+    match host.0.checked_sub(plan.machines) {
+        None => format!("m{}", host.0),
+        Some(client) if client == plan.clients.count => "the auditor".to_owned(),
+        Some(client) => format!("c{client}"),
+    }
+}
+
+fn name_client(request: RequestId) -> String {
+    match Auditor::is_auditor(request.client) {
+        true => "the auditor".to_owned(),
+        false => format!("c{}", request.client.number),
+    }
+}
+
+fn describe_fault(fault: &Fault, begins: bool, name: &dyn Fn(u16) -> String) -> String {
+    let of = |host: &u16, begun: &str, ended: &str| {
+        format!("{} {}", name(*host), if begins { begun } else { ended })
+    };
+    match fault {
+        Fault::Crash(machine) => of(machine, "crashes", "starts again"),
+        Fault::Pause(machine) => of(machine, "pauses", "goes on"),
+        Fault::Slow(machine, factor) => {
+            of(machine, &format!("takes {factor} times as long"), "is as quick as before")
+        }
+        Fault::Cut(from, to) => {
+            format!("the way {} -> {} is {}", name(*from), name(*to), if begins { "cut" } else { "mended" })
+        }
+        Fault::Clog(from, to) => {
+            format!("the way {} -> {} is {}", name(*from), name(*to), if begins { "clogged" } else { "free" })
+        }
+        Fault::Partition(side) => {
+            let names: Vec<String> = side.iter().map(|host| name(*host)).collect();
+            let verb = if begins { "cut off from" } else { "joined again with" };
+            format!("{} are {verb} all others", names.join(", "))
+        }
+        Fault::FullDisk(machine) => of(machine, "has a full disk", "has space on its disk"),
+        Fault::Corrupt(machine) => of(machine, "has flipped bits on its disk", "was not repaired"),
+        Fault::Misdirect(machine) => of(machine, "has a misdirected write on its disk", "was not repaired"),
+    }
+}
+
+fn describe_packet(from: PartitionId, to: PartitionId, packet: &Packet<Message>) -> String {
+    match packet {
+        Packet::Data { number, message } => format!("{from} -> {to} #{number} {}", describe_message(message)),
+        Packet::Acknowledge { next } => format!("{from} -> {to} acknowledges all below #{next}"),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    match count {
+        1 => format!("1 {noun}"),
+        count => format!("{count} {noun}s"),
+    }
+}
+
+fn describe_message(message: &Message) -> String {
+    match message {
+        Message::Batch { epoch, transactions } => {
+            format!("batch {epoch} ({})", counted(transactions.len(), "transaction"))
+        }
+        Message::Reads(bytes) => format!("reads ({} bytes)", bytes.len()),
+        Message::Reports(reports) => {
+            let names = reports.iter().map(|report| name_request(report.request));
+            format!("reports of {}", names.collect::<Vec<_>>().join(", "))
+        }
+        Message::SnapshotReady { at, .. } => format!("the snapshot {at} is ready"),
+        Message::CloseSnapshot(at) => format!("the snapshot {at} is closed"),
+        Message::Forward(requests) => {
+            let names = requests.iter().map(|request| name_request(request.id));
+            format!("forwards {}", names.collect::<Vec<_>>().join(", "))
+        }
+        Message::Replies(replies) => {
+            let names = replies.iter().map(|reply| name_request(reply.request));
+            format!("answers to {}", names.collect::<Vec<_>>().join(", "))
+        }
+        Message::Fetch { ticket, .. } => format!("fetches rows for reconnaissance {ticket}"),
+        Message::Fetched { ticket, rows, .. } => {
+            format!("gives {} to reconnaissance {ticket}", counted(rows.len(), "row"))
+        }
+    }
+}
+
+/// `request 3 of c2`
+fn name_request(request: RequestId) -> String {
+    format!("request {} of {}", request.sequence, name_client(request))
+}
+
+/// How a packet of a peer was taken; `taken` messages could be handed to the node because of it.
+pub(super) fn arrived(
+    from: PartitionId,
+    to: PartitionId,
+    number: u64,
+    received: u64,
+    taken: usize,
+) -> String {
+    match taken {
+        0 if number < received => format!("{to} drops #{number} of {from}, which it has"),
+        0 => format!("{to} keeps #{number} of {from} until those before it come"),
+        1 => format!("{to} takes #{number} of {from}"),
+        more => format!("{to} takes #{number} to #{} of {from}", number + more as u64 - 1),
+    }
+}
+
+/// How much of its journal a node is made from again.
+pub(super) fn recovered(partition: usize, steps: usize) -> String {
+    format!("p{partition} recovers {}", counted(steps, "step"))
+}
+
+/// What a step did.
+pub(super) fn step(me: PartitionId, work: &StepWork, outbox: &Outbox) -> String {
+    let mut did = Vec::new();
+    for (count, noun) in [(work.requests, "request"), (work.messages_received, "message")] {
+        did.extend((count > 0).then(|| counted(count as usize, noun)));
+    }
+    for (epoch, transactions) in &outbox.trace.closed {
+        let names: Vec<String> = transactions.iter().map(closed).collect();
+        let names = if names.is_empty() { String::new() } else { format!(" with {}", names.join(", ")) };
+        did.push(format!("closed {epoch}{names}"));
+    }
+    for executed in &outbox.trace.executed {
+        let position = executed.position;
+        did.push(match &executed.verdict {
+            Verdict::Committed(_) => format!("executed {position}"),
+            Verdict::Failed(error) => format!("executed {position} ({error})"),
+            Verdict::FootprintMissed => format!("executed {position} (its footprint did not hold)"),
+        });
+    }
+    if work.replies > 0 {
+        did.push(format!("answers {}", work.replies));
+    }
+    if did.is_empty() {
+        return format!("{me} steps");
+    }
+    format!("{me} steps: {}", did.join(", "))
+}
+
+fn closed((_, ordered): &(u32, Ordered)) -> String {
+    match ordered.work {
+        Work::Call { .. } => name_request(ordered.request),
+        Work::OpenSnapshot => format!("a snapshot of {}", name_client(ordered.request)),
+    }
+}
+
+fn outcome(outcome: &Outcome) -> String {
+    match outcome {
+        Ok(_) => "committed".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
