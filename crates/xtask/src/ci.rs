@@ -16,7 +16,7 @@ struct Step {
 }
 
 /// From the fastest answer to the slowest.
-const STEPS: [Step; 4] = [
+const STEPS: [Step; 5] = [
     Step { arguments: "fmt --all --check", environment: None, remedy: "run `cargo fmt --all`" },
     Step {
         arguments: "clippy --workspace --all-targets --locked -- -D warnings",
@@ -32,6 +32,13 @@ const STEPS: [Step; 4] = [
         arguments: "doc --workspace --no-deps --locked --document-private-items",
         environment: Some(("RUSTDOCFLAGS", "-D warnings")),
         remedy: "fix the documentation above, most often a link to something that was renamed",
+    },
+    // The other tests ran with development builds: here the same digests must come out of optimised code.
+    Step {
+        arguments: "test --profile optimised --package ordain-sim --test digests --locked",
+        environment: None,
+        remedy: "if the digests are wrong in the development build, too, see crates/sim/tests/golden/digests; else find \
+                 what makes a run depend on the build: a float, an overflow, an address, an order of iteration",
     },
 ];
 
@@ -107,6 +114,7 @@ mod tests {
                 "cargo clippy --workspace --all-targets --locked -- -D warnings",
                 "cargo test --workspace --locked",
                 "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --document-private-items",
+                "cargo test --profile optimised --package ordain-sim --test digests --locked",
             ]
         );
     }
@@ -120,7 +128,7 @@ mod tests {
         });
         assert_eq!(ran, [1, 2]);
         let message = failure.unwrap();
-        assert!(message.starts_with("step 2 of 4 failed (exit status: 101): cargo clippy"), "{message}");
+        assert!(message.starts_with("step 2 of 5 failed (exit status: 101): cargo clippy"), "{message}");
         assert!(message.contains("to do: "), "{message}");
     }
 

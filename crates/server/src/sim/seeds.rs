@@ -16,6 +16,8 @@ use ordain_sim::time::{MILLISECOND, SECOND};
 use ordain_sim::world::log;
 use ordain_workload::append::Append;
 
+use super::print;
+
 /// Most runs to shrink one failing seed.
 const SHRINK_RUNS_MAX: u32 = 300;
 
@@ -77,6 +79,13 @@ fn parse_seeds(text: &str) -> Result<(u64, u64), String> {
     if from < to { Ok((from, to)) } else { Err(wrong()) }
 }
 
+/// A seed that went well, and what is to be printed of it.
+struct Ran {
+    plan: Plan,
+    report: Report,
+    text: String,
+}
+
 /// A seed that failed.
 struct Failure(u64);
 
@@ -88,6 +97,7 @@ struct Sums {
     node_seconds: f64,
     events: u64,
     answered: u64,
+    faults: u64,
     crashes: u64,
     halted: u64,
 }
@@ -117,10 +127,14 @@ pub fn run_seeds(options: &SeedOptions) -> Result<bool, String> {
                 return;
             }
             match run_seed(seed, options, verbose) {
-                Ok((plan, report)) => lock(&sums).add(&plan, &report),
+                Ok(Ran { plan, report, text }) => {
+                    lock(&sums).add(&plan, &report);
+                    // Who closes the pipe has seen enough.
+                    let _ = print(&text);
+                }
                 Err(text) => {
-                    println!("{text}");
                     lock(&failures).push(Failure(seed));
+                    let _ = print(&text);
                 }
             }
         }
@@ -130,7 +144,7 @@ pub fn run_seeds(options: &SeedOptions) -> Result<bool, String> {
         (0..jobs).for_each(|_| drop(scope.spawn(work)));
     });
     let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
-    summarise(&lock(&sums), &failures, started.elapsed());
+    print(&summary(&lock(&sums), &failures, started.elapsed()))?;
     Ok(failures.is_empty())
 }
 
@@ -172,11 +186,11 @@ impl SeedOptions {
 }
 
 /// Runs one seed; the error is a report for people.
-fn run_seed(seed: u64, options: &SeedOptions, verbose: bool) -> Result<(Plan, Report), String> {
-    let plan = options.plan(seed);
+fn run_seed(seed: u64, options: &SeedOptions, verbose: bool) -> Result<Ran, String> {
+    let (plan, mut text) = (options.plan(seed), String::new());
     if options.log {
         let lines = log::of_run(&plan).map_err(|error| format!("seed {seed} has no run: {error}"))?;
-        lines.iter().for_each(|line| println!("{line}"));
+        lines.iter().for_each(|line| text.extend([line, "\n"]));
     }
     let report = match (options.export, &options.output) {
         (Some(format), Some(path)) => run_and_export(&plan, format, path),
@@ -184,10 +198,10 @@ fn run_seed(seed: u64, options: &SeedOptions, verbose: bool) -> Result<(Plan, Re
     };
     let report = report.map_err(|error| format!("seed {seed} has no run: {error}"))?;
     if options.digests {
-        println!("{seed} {:016x} {}", report.trace, report.state);
+        let _ = writeln!(text, "{seed} {:016x} {}", report.trace, report.state);
     }
     if verbose {
-        print_run(&plan, &report);
+        text.push_str(&describe_run(&plan, &report));
     }
     if options.twice {
         let again = run(&plan).map_err(|error| error.to_string())?;
@@ -198,9 +212,12 @@ fn run_seed(seed: u64, options: &SeedOptions, verbose: bool) -> Result<(Plan, Re
             ));
         }
     }
-    let Some(violation) = report.violations.first() else { return Ok((plan, report)) };
+    let Some(violation) = report.violations.first() else {
+        return Ok(Ran { plan, report, text });
+    };
     let shrunk = options.reduce.is_none().then(|| shrink(&plan, violation.property, SHRINK_RUNS_MAX));
-    Err(describe_failure(seed, options, &report, shrunk.as_ref()))
+    text.push_str(&describe_failure(seed, options, &report, shrunk.as_ref()));
+    Err(text)
 }
 
 /// Runs a plan and writes its history to a file.
@@ -216,11 +233,10 @@ fn run_and_export(plan: &Plan, format: Format, path: &Path) -> Result<Report, St
     Ok(report)
 }
 
-fn print_run(plan: &Plan, report: &Report) {
-    println!("{plan}");
+fn describe_run(plan: &Plan, report: &Report) -> String {
     let happened = report.happened;
-    println!(
-        "{} ms of virtual time: {} events, {} steps, {} packets ({} lost), {} crashes, {} calls answered",
+    let mut text = format!(
+        "{plan}\n{} ms of virtual time: {} events, {} steps, {} packets ({} lost), {} crashes, {} calls answered\n",
         report.virtual_time / MILLISECOND,
         happened.events,
         happened.steps,
@@ -230,12 +246,13 @@ fn print_run(plan: &Plan, report: &Report) {
         happened.answered,
     );
     if let Some(reason) = &report.halted {
-        println!("ended early, as it must: {reason}");
+        let _ = writeln!(text, "ended early, as it must: {reason}");
     }
-    println!("trace {:016x}, state {}", report.trace, report.state);
+    let _ = writeln!(text, "trace {:016x}, state {}", report.trace, report.state);
     if report.violations.is_empty() {
-        println!("all properties hold");
+        text.push_str("all properties hold\n");
     }
+    text
 }
 
 fn describe_failure(seed: u64, options: &SeedOptions, report: &Report, shrunk: Option<&Shrunk>) -> String {
@@ -261,25 +278,35 @@ impl Sums {
         self.node_seconds += seconds * f64::from(plan.partitions);
         self.events += report.happened.events;
         self.answered += report.happened.answered;
+        self.faults += plan.faults.len() as u64;
         self.crashes += report.happened.crashes;
         self.halted += u64::from(report.halted.is_some());
     }
 }
 
-fn summarise(sums: &Sums, failures: &[Failure], elapsed: Duration) {
+fn summary(sums: &Sums, failures: &[Failure], elapsed: Duration) -> String {
+    let mut text = String::new();
     let seconds = elapsed.as_secs_f64().max(1e-9);
-    println!(
+    let _ = writeln!(
+        text,
         "{} seeds went well and {} failed in {seconds:.1} s: {:.0} seeds per hour",
         sums.seeds,
         failures.len(),
         (sums.seeds + failures.len() as u64) as f64 * 3600.0 / seconds
     );
-    println!(
-        "{:.0} simulated seconds of clusters, {:.1} per second; {} calls, {} crashes, {} events, {:.0} per second; \
-         {} ended early at a damaged disk, as they must",
-        sums.virtual_seconds,
+    let _ = writeln!(
+        text,
+        "{:.1} hours of clusters ({:.1} of nodes) in virtual time, {:.0} in an hour: {:.0} simulated seconds per second",
+        sums.virtual_seconds / 3600.0,
+        sums.node_seconds / 3600.0,
         sums.virtual_seconds / seconds,
+        sums.virtual_seconds / seconds
+    );
+    let _ = writeln!(
+        text,
+        "{} calls, {} faults planned, {} crashes, {} events ({:.0} per second); {} ended early at a damaged disk, as they must",
         sums.answered,
+        sums.faults,
         sums.crashes,
         sums.events,
         sums.events as f64 / seconds,
@@ -287,6 +314,7 @@ fn summarise(sums: &Sums, failures: &[Failure], elapsed: Duration) {
     );
     if !failures.is_empty() {
         let seeds: Vec<String> = failures.iter().map(|Failure(seed)| seed.to_string()).collect();
-        println!("failed: {}", seeds.join(" "));
+        let _ = writeln!(text, "failed: {}", seeds.join(" "));
     }
+    text
 }

@@ -25,7 +25,7 @@ const FIRST_SCAN: u64 = 1 << 40;
 enum Phase {
     Resting,
     Opening(RequestId),
-    Reading(Reading),
+    Reading(Box<Reading>),
 }
 
 #[derive(Debug)]
@@ -125,7 +125,7 @@ impl Auditor {
                 }
             },
             Phase::Reading(reading) if reading.scan == request => match outcome {
-                Ok(page) => self.page(reading, page),
+                Ok(page) => self.page(*reading, page),
                 Err(error) => {
                     self.lost = Some(format!("the snapshot at {} was lost: {error}", reading.position));
                     (Vec::new(), None)
@@ -148,7 +148,7 @@ impl Auditor {
         let scan = self.scan_id();
         let reading = Reading { request, position, partition: 0, table: 0, rest, scan, rows };
         let sent = reading.ask();
-        self.phase = Phase::Reading(reading);
+        self.phase = Phase::Reading(Box::new(reading));
         vec![sent]
     }
 
@@ -180,7 +180,7 @@ impl Auditor {
         }
         reading.scan = self.scan_id();
         let sent = reading.ask();
-        self.phase = Phase::Reading(reading);
+        self.phase = Phase::Reading(Box::new(reading));
         (vec![sent], None)
     }
 

@@ -108,6 +108,7 @@ struct Stopwatch {
     latencies: Vec<Nanoseconds>,
     /// Time that nodes spent on cores.
     busy: Nanoseconds,
+    ends_at: Nanoseconds,
 }
 
 /// A simulated machine.
@@ -519,9 +520,10 @@ impl<'a> World<'a> {
     /// Lets the clients work for some time, and then measures for some time.
     pub fn measure(&mut self, warm_up: Nanoseconds, time: Nanoseconds) -> Measured {
         self.run_until(self.now() + warm_up);
-        self.stopwatch = Some(Stopwatch::default());
-        self.run_until(self.now() + time);
-        let Stopwatch { mut latencies, busy } = self.stopwatch.take().unwrap_or_default();
+        let ends_at = self.now() + time;
+        self.stopwatch = Some(Stopwatch { ends_at, ..Stopwatch::default() });
+        self.run_until(ends_at);
+        let Stopwatch { mut latencies, busy, .. } = self.stopwatch.take().unwrap_or_default();
         latencies.sort_unstable();
         Measured { latencies, busy }
     }

@@ -194,7 +194,7 @@ impl World<'_> {
         let cost = self.plan.costs.step(&work) * self.machines[machine].slowness;
         self.heap.plan_after(cost, Happening::Done { partition, life, held });
         if let Some(watch) = &mut self.stopwatch {
-            watch.busy += cost;
+            watch.busy += cost.min(watch.ends_at - self.heap.now());
         }
         if self.plan.trace {
             self.recorder.tell(partition, outbox.trace);

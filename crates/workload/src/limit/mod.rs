@@ -7,8 +7,8 @@
 //! touched before it runs, and what it inserts is added to the index when it has run.
 //!
 //! # Limits
-//! - No undo: a procedure that aborts after its first write would leave that write behind. None of this crate's does; they
-//!   read everything that can make them abort before they write.
+//! - No undo: a procedure that aborts after its first write would leave that write behind. None of the benchmarks'
+//!   does; they read everything that can make them abort before they write. Those of `append` do.
 //! - The space of rows that are deleted, or put as a whole again, is not used again.
 //! - Scans in order sort the keys of a table at its first scan, and merge what was inserted since at each later one.
 
