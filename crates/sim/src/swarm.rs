@@ -129,7 +129,8 @@ fn network(random: &mut Random, hosts: u16) -> NetworkOptions {
     let chance = |random: &mut Random, most: i64| {
         (!one_in(random, 2)).then(|| percent(random.between(1, most * 10) as f64 / 10.0))
     };
-    let narrow = 1 << random.between(16, 24);
+    // A window of a link must pass within the link's patience: below that, resending fills the wire for ever.
+    let narrow = 1 << random.between(20, 27);
     NetworkOptions {
         topology,
         bandwidth: rarely(random, 4, 0, narrow),

@@ -26,6 +26,9 @@ use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_sim::export;
 use ordain_sim::history::{History, Invocation};
+use ordain_sim::plan::{Fault, WorkloadKind, WorkloadPlan};
+use ordain_sim::run::observe;
+use ordain_sim::swarm::{Fixed, draw};
 use ordain_workload::append::{Append, Arguments, Operation, Options, RowName};
 use ordain_workload::random::Random;
 use ordain_workload::{Generator, Part, Workload};
@@ -36,6 +39,8 @@ const CLIENTS: u16 = 4;
 const CALLS: usize = 80;
 /// Histories for each engine and number of partitions.
 const SEEDS: u64 = 15;
+/// Seeds of the simulator.
+const SIMULATED_SEEDS: u64 = 60;
 /// The search for an order is given up after this many states, with a panic.
 const STATES_MAX: usize = 200_000;
 
@@ -306,6 +311,28 @@ fn histories_of_clusters_are_strictly_serializable() {
         "{counts:?}"
     );
     assert!(overlapping > 1_000, "{overlapping}");
+}
+
+/// The exported histories of seeds of the simulator, under faults, read again.
+#[test]
+fn histories_of_simulated_clusters_are_strictly_serializable() {
+    let fixed = Fixed { transactions: Some(60), workload: Some(WorkloadKind::Append), ..Fixed::default() };
+    let (mut crashes, mut repeated) = (0, 0);
+    for seed in 0..SIMULATED_SEEDS {
+        let mut plan = draw(seed, &fixed);
+        // The tester's search grows with what is under way at a time.
+        plan.clients.count = plan.clients.count.min(4);
+        plan.clients.window = plan.clients.window.min(2);
+        plan.faults.retain(|planned| matches!(planned.fault, Fault::Crash(_) | Fault::Pause(_)));
+        let WorkloadPlan::Append(options) = &plan.workload else { panic!("the workload is fixed") };
+        let append = Append::new(options.clone()).unwrap();
+        let (report, history) = observe(&plan, &append).unwrap();
+        let history = history.expect("no assertion fails");
+        assert!(strictly_serializable(&parse(&export::elle::export(&history, &append).unwrap())), "{seed}");
+        crashes += report.happened.crashes;
+        repeated += history.requests.values().filter(|invocation| invocation.attempts > 1).count();
+    }
+    assert!(crashes > 20 && repeated > 100, "{crashes} crashes, {repeated} requests were sent again");
 }
 
 /// A mistake put into a history; `false` where it does not fit in.

@@ -338,9 +338,14 @@ impl<E: Engine> Node<E> {
     /// Gives delivered transactions to the engine, as many as a step may execute, in groups whose rows are prefetched together.
     fn execute(&mut self) -> Result<(), Fatal> {
         let mut left = self.limits.step_transactions;
-        while left > 0 && !self.ready.is_empty() && self.engine.live() < self.limits.transactions_live {
-            left = left.saturating_sub(PREFETCH_CALLS);
-            self.place_group()?;
+        while !self.ready.is_empty() {
+            let room = self.limits.transactions_live.saturating_sub(self.engine.live());
+            let most = room.min(left).min(PREFETCH_CALLS);
+            if most == 0 {
+                break;
+            }
+            left -= most;
+            self.place_group(most)?;
             let mut group = std::mem::take(&mut self.group);
             for call in group.drain(..) {
                 let (engine, mut context) = self.engine();
@@ -352,9 +357,9 @@ impl<E: Engine> Node<E> {
     }
 
     /// Takes the next delivered transactions up to a snapshot, finds their footprints, and prefetches their rows.
-    fn place_group(&mut self) -> Result<(), Fatal> {
+    fn place_group(&mut self, most: usize) -> Result<(), Fatal> {
         self.hashes.clear();
-        while self.group.len() < PREFETCH_CALLS {
+        while self.group.len() < most {
             let Some(delivered) = self.ready.front() else { break };
             if delivered.ordered.work == Work::OpenSnapshot {
                 // What is ahead of the snapshot is delivered first: later writes must find it open.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use ordain_db::data::Key;
 use ordain_db::engine::EngineKind;
+use ordain_db::limits::Limits;
 use ordain_db::message::{ClientId, ClientRequest, Message, Operation, Page, Request, RequestId};
 use ordain_db::position::{Epoch, PartitionId, Position};
 
@@ -82,6 +83,9 @@ pub(crate) enum Command {
         partitions: u16,
         #[arg(key)]
         engine: Option<EngineKind>,
+        /// Most live transactions of a node; by default the usual limit.
+        #[arg(key)]
+        live: Option<usize>,
     },
     /// The time, which moves only when nothing else can happen.
     Clock,
@@ -168,7 +172,7 @@ impl Runner {
         Runner {
             database: Database::new(),
             rows: Vec::new(),
-            network: Network::new(EngineKind::Calvin, 1, &[]),
+            network: Network::new(EngineKind::Calvin, 1, &[], Limits::default()),
             requests: BTreeMap::new(),
             next: BTreeMap::new(),
         }
@@ -317,9 +321,12 @@ impl goldenscript::Runner for Runner {
                 }
                 String::new()
             }
-            Command::Cluster { partitions, engine } => {
+            Command::Cluster { partitions, engine, live } => {
                 let rows = std::mem::take(&mut self.rows);
-                let network = Network::new(engine.unwrap_or(EngineKind::Calvin), *partitions, &rows);
+                let usual = Limits::default();
+                let limits = Limits { transactions_live: live.unwrap_or(usual.transactions_live), ..usual };
+                let engine = engine.unwrap_or(EngineKind::Calvin);
+                let network = Network::new(engine, *partitions, &rows, limits);
                 *self = Runner { network, ..Runner::new() };
                 String::new()
             }

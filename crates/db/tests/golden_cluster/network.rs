@@ -7,6 +7,7 @@ use ordain_db::data::Key;
 use ordain_db::engine::calvin::Calvin;
 use ordain_db::engine::serial::Serial;
 use ordain_db::engine::{Engine, EngineKind};
+use ordain_db::limits::Limits;
 use ordain_db::message::{ClientRequest, Message, Reply};
 use ordain_db::node::{AnyNode, Event, Node, NodeConfiguration, Outbox};
 use ordain_db::position::PartitionId;
@@ -45,11 +46,16 @@ pub(crate) struct Done {
 }
 
 impl Network {
-    pub(crate) fn new(engine: EngineKind, partitions: u16, rows: &[(Key, Vec<u8>)]) -> Network {
+    pub(crate) fn new(
+        engine: EngineKind,
+        partitions: u16,
+        rows: &[(Key, Vec<u8>)],
+        limits: Limits,
+    ) -> Network {
         let databases: Vec<Database> = (0..partitions).map(|_| Database::new()).collect();
         let nodes =
             (0..partitions).map(PartitionId).zip(&databases).map(|(me, database)| -> Box<dyn OpenNode> {
-                let configuration = NodeConfiguration::new(me, partitions);
+                let configuration = NodeConfiguration { limits, ..NodeConfiguration::new(me, partitions) };
                 let storage = Box::new(database.load(rows, me, partitions));
                 let catalog = database.catalog.clone();
                 match engine {

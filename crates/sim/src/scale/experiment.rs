@@ -235,7 +235,7 @@ mod tests {
             call: 5_000_000,
             ..CostTable::default()
         };
-        let effort = Effort { warm_up: 5 * MILLISECOND, time: 20 * MILLISECOND, windows: vec![1_000] };
+        let effort = Effort { warm_up: 5 * MILLISECOND, time: 20 * MILLISECOND, windows: vec![250, 1_000] };
         measure(&setting, &costs, hardware, &effort).unwrap()
     }
 

@@ -12,6 +12,9 @@ use crate::history::Invocation;
 use crate::plan::{ClientPlan, Plan};
 use crate::time::Nanoseconds;
 
+/// How often a client doubles its patience with a request.
+const PATIENCE_DOUBLINGS_MAX: u32 = 8;
+
 /// A request on its way to a node.
 pub(crate) type Sent = (PartitionId, ClientRequest);
 
@@ -159,7 +162,10 @@ impl Client {
         outstanding.request.acknowledged = acknowledged;
         wishes.sends.push((entry, ClientRequest::Ordered(outstanding.request.clone())));
         if plan.clients.timeout > 0 {
-            let patience = plan.clients.timeout + self.random.below(plan.clients.timeout / 2 + 1);
+            // Ever more patient: clients that all send again in a fixed time bury a slow node under what it did already.
+            let doublings = (outstanding.attempts - 1).min(PATIENCE_DOUBLINGS_MAX);
+            let patience = plan.clients.timeout << doublings;
+            let patience = patience + self.random.below(patience / 2 + 1);
             wishes.retries.push((now + patience, sequence));
         }
     }
