@@ -41,7 +41,8 @@ pub struct Plan {
     pub epoch_microseconds: u64,
     /// Most events that a node takes in one step.
     pub step_events: usize,
-    /// Most requests of clients that wait at a node; more are dropped, as by a server that reads no more.
+    /// Most requests of clients that wait at a node; more are dropped, and their clients send them again. (The server
+    /// answers that it is busy.)
     pub inbox_requests: usize,
     /// The network.
     pub network: NetworkOptions,

@@ -201,7 +201,7 @@ fn limits(random: &mut Random) -> Limits {
         session_window: usual.session_window,
         sessions: usual.sessions,
         reconnaissance: tiny(usual.reconnaissance, 4),
-        restarts: usual.restarts,
+        restarts: tiny(usual.restarts as usize, 3) as u32,
         snapshots: usual.snapshots,
     }
 }

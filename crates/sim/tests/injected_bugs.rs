@@ -54,7 +54,7 @@ macro_rules! injected {
 injected! {
     grant_out_of_order: Bug::Database(Failpoint::GrantOutOfOrder), 80, None, ["serializability", "equals oracle"];
     skip_empty_batch: Bug::Database(Failpoint::SkipEmptyBatch), 10, None, ["liveness"];
-    interleave_by_transaction: Bug::Database(Failpoint::InterleaveByTransaction), 40, None, ["assertions hold", "equals oracle"];
+    interleave_by_transaction: Bug::Database(Failpoint::InterleaveByTransaction), 40, None, ["assertions hold", "equals oracle", "liveness"];
     random_hash_order: Bug::Database(Failpoint::RandomHashOrder), 20, None, ["assertions hold", "equals oracle", "liveness"];
     drop_remote_row: Bug::Database(Failpoint::DropRemoteRow), 10, None, ["replicas agree", "equals oracle"];
     drop_remote_reads: Bug::Database(Failpoint::DropRemoteReads), 300, None, ["liveness"];

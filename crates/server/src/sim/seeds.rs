@@ -94,6 +94,7 @@ struct Failure(u64);
 struct Sums {
     seeds: u64,
     virtual_seconds: f64,
+    faulty_seconds: f64,
     node_seconds: f64,
     events: u64,
     answered: u64,
@@ -180,6 +181,9 @@ impl SeedOptions {
         }
         if let Some(bug) = self.bug {
             let _ = write!(command, " --bug {}", bug.name());
+        }
+        if let Some(reductions) = &self.reduce {
+            let _ = write!(command, " --reduce {reductions}");
         }
         command
     }
@@ -275,6 +279,7 @@ impl Sums {
         let seconds = report.virtual_time as f64 / SECOND as f64;
         self.seeds += 1;
         self.virtual_seconds += seconds;
+        self.faulty_seconds += report.happened.healed_at as f64 / SECOND as f64;
         self.node_seconds += seconds * f64::from(plan.partitions);
         self.events += report.happened.events;
         self.answered += report.happened.answered;
@@ -296,8 +301,9 @@ fn summary(sums: &Sums, failures: &[Failure], elapsed: Duration) -> String {
     );
     let _ = writeln!(
         text,
-        "{:.1} hours of clusters ({:.1} of nodes) in virtual time, {:.0} in an hour: {:.0} simulated seconds per second",
+        "{:.1} hours of clusters ({:.1} before healing, {:.1} of nodes) in virtual time, {:.0} in an hour: {:.0} simulated seconds per second",
         sums.virtual_seconds / 3600.0,
+        sums.faulty_seconds / 3600.0,
         sums.node_seconds / 3600.0,
         sums.virtual_seconds / seconds,
         sums.virtual_seconds / seconds

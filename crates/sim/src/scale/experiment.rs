@@ -29,9 +29,9 @@ const SLOWDOWN_INDEXES: [f64; 5] = [0.0001, 0.001, 0.01, 0.1, 1.0];
 /// Records of a node, hot and cold, beyond those of the contended set.
 const COLD_RECORDS: u64 = 20_000;
 
-/// Items of the scaled-down TPC-C, and customers and old orders of a district: what contention depends on, the districts,
-/// has full size.
-const ITEMS: u32 = 50;
+/// Items of the scaled-down TPC-C, and customers and old orders of a district. With so many items two orders of one
+/// warehouse share a stock row no more often than a district, so that districts decide the contention, as they do in full size.
+const ITEMS: u32 = 1_000;
 const CUSTOMERS_PER_DISTRICT: u32 = 3;
 
 /// What is to be measured in one run.
@@ -77,13 +77,20 @@ pub enum Hardware {
     },
 }
 
+/// The largest clusters that run New Order at the lowest index: its thousand warehouses for each node take 350 MB.
+const MANY_WAREHOUSES_NODES_MAX: u16 = 8;
+
 /// All runs of the experiments on clusters of up to `nodes_max` nodes.
 pub fn settings(nodes_max: u16) -> Vec<Setting> {
     let mut settings = Vec::new();
     for workload in Benchmark::ALL {
         for contention_index in CONTENTION_INDEXES {
             for multi_partition_percent in MULTI_PARTITION_PERCENTS {
-                let sizes = NODES.into_iter().filter(|nodes| *nodes <= nodes_max);
+                let most = match (workload, contention_index < 0.001) {
+                    (Benchmark::NewOrder, true) => nodes_max.min(MANY_WAREHOUSES_NODES_MAX),
+                    _ => nodes_max,
+                };
+                let sizes = NODES.into_iter().filter(|nodes| *nodes <= most);
                 settings.extend(sizes.map(|nodes| Setting {
                     workload,
                     nodes,
@@ -227,7 +234,8 @@ mod tests {
     use super::*;
 
     fn point(workload: Benchmark, nodes: u16, multi_partition_percent: f64, hardware: Hardware) -> Point {
-        let setting = Setting { workload, nodes, contention_index: 0.01, multi_partition_percent };
+        let contention_index = if workload == Benchmark::Micro { 0.001 } else { 0.01 };
+        let setting = Setting { workload, nodes, contention_index, multi_partition_percent };
         let costs = CostTable {
             request: 1_000_000,
             executed_alone: 4_000_000,
@@ -251,7 +259,7 @@ mod tests {
         }
         let apart = point(Benchmark::Micro, 2, 100.0, Hardware::MachineEach);
         // 1 us at one node and 6 us at both.
-        assert!((125_000.0..=160_000.0).contains(&apart.throughput), "{apart:?}");
+        assert!((120_000.0..=160_000.0).contains(&apart.throughput), "{apart:?}");
         assert!(apart.latency_us_p50 > 100 && apart.latency_us_p99 >= apart.latency_us_p50, "{apart:?}");
     }
 

@@ -84,6 +84,7 @@ impl World<'_> {
     /// Ends all faults: the second phase begins.
     pub fn heal(&mut self) {
         self.healed = true;
+        self.happened.healed_at = self.heap.now();
         self.log.note(self.heap.now(), || "all faults end".to_owned());
         for index in self.active.clone() {
             self.end_fault(index);

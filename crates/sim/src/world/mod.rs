@@ -145,6 +145,8 @@ pub struct Happened {
     pub crashes: u64,
     /// Calls that were answered.
     pub answered: u64,
+    /// When faults ended.
+    pub healed_at: Nanoseconds,
     /// Packets sent and lost.
     pub packets: u64,
     /// See [`packets`](Happened::packets).
@@ -376,7 +378,7 @@ impl<'a> World<'a> {
                 (kind, u64::from(to.0) << 16 | u64::from(from.0), content)
             }
             Happening::Done { partition, held, .. } => {
-                (5, *partition as u64, held.offset << 20 | (held.sends.len() + held.replies.len()) as u64)
+                (5, *partition as u64, held.offset << 20 ^ held.content)
             }
             Happening::Synced { partition, life } => (6, *partition as u64, u64::from(*life)),
             Happening::Deadline { partition, life } => (7, *partition as u64, u64::from(*life)),

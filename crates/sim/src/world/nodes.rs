@@ -9,7 +9,7 @@ use ordain_workload::random::Random;
 
 use super::auditor::Auditor;
 use super::clients::Sent;
-use super::process::{Condition, Held, Process, make_node};
+use super::process::{Condition, Held, Process, content_of, make_node};
 use super::{Happening, Parcel, Turn, World, log};
 use crate::machine::disk::Disk;
 use crate::machine::journal::{AppendError, Journal, Record, recover};
@@ -39,6 +39,7 @@ pub(super) fn process(plan: &Plan, workload: &dyn Workload, me: PartitionId) -> 
         links: (0..peers).map(|_| Link::new(plan.link())).collect(),
         received: vec![0; peers],
         journal,
+        contents: Vec::new(),
         durable: 0,
         sync: None,
         wake_at: None,
@@ -185,9 +186,13 @@ impl World<'_> {
             }
         };
         self.log.note(now, || log::step(process.me, &work, &outbox));
+        let content = if self.plan.trace { content_of(&outbox) } else { 0 };
+        if process.journal.is_some() {
+            process.contents.push(content);
+        }
         process.condition = Condition::Stepping;
         let (sends, replies, received) = (outbox.sends, outbox.replies, process.received.clone());
-        let held = Box::new(Held { offset, sends, replies, received });
+        let held = Box::new(Held { offset, content, sends, replies, received });
         let life = process.life;
         self.happened.steps += 1;
         self.machines[machine].stepping += 1;
@@ -473,7 +478,8 @@ impl World<'_> {
         process.links = received.iter().map(|count| Link::resumed(self.plan.link(), *count)).collect();
         process.node = Some(node);
         let (mut cost, mut packets) = (0, Vec::new());
-        for Record { now_microseconds, events, .. } in records {
+        process.contents.truncate(records.len());
+        for (index, Record { now_microseconds, events, .. }) in records.into_iter().enumerate() {
             let mut outbox = Outbox::default();
             match process.step(now_microseconds, events, &mut outbox) {
                 Ok(work) => cost += self.plan.costs.step(&work),
@@ -481,6 +487,10 @@ impl World<'_> {
                     self.problems.push(format!("{me} stopped while its journal was replayed: {fatal}"));
                     return process.stop(fatal);
                 }
+            }
+            if self.plan.trace && process.contents[index] != content_of(&outbox) {
+                self.problems
+                    .push(format!("{me} sent something else in step {index} than before it crashed"));
             }
             for (to, message) in outbox.sends {
                 let mut out = Vec::new();
@@ -503,7 +513,7 @@ impl World<'_> {
         process.condition = Condition::Stepping;
         process.more = true;
         let received = process.received.clone();
-        let held = Box::new(Held { offset: 0, sends: Vec::new(), replies: Vec::new(), received });
+        let held = Box::new(Held { offset: 0, content: 0, sends: Vec::new(), replies: Vec::new(), received });
         let life = process.life;
         self.machines[machine].stepping += 1;
         self.heap.plan_after(cost, Happening::Done { partition, life, held });

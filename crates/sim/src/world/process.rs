@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use ordain_db::error::Error;
 use ordain_db::execution::Executions;
 use ordain_db::failpoint::{Failpoint, Failpoints, NoFailpoints};
+use ordain_db::hash::key_hash;
 use ordain_db::message::{ClientRequest, Message, Reply};
 use ordain_db::node::{AnyNode, Event, NodeConfiguration, Outbox, node_with};
 use ordain_db::position::{PartitionId, Position};
@@ -24,6 +25,8 @@ use crate::time::Nanoseconds;
 pub(crate) struct Held {
     /// The journal must be durable up to here.
     pub(crate) offset: u64,
+    /// A hash of all that the step sends and answers.
+    pub(crate) content: u64,
     pub(crate) sends: Vec<(PartitionId, Message)>,
     pub(crate) replies: Vec<Reply>,
     /// By peer: how many of its messages the step has seen.
@@ -65,6 +68,8 @@ pub(crate) struct Process {
     /// By peer: how many of its messages the node has taken.
     pub(crate) received: Vec<u64>,
     pub(crate) journal: Option<Journal>,
+    /// By journaled step: the hash of what it sent and answered, over all lives.
+    pub(crate) contents: Vec<u64>,
     /// What was durable at the last crash.
     pub(crate) durable: u64,
     /// The sync that is under way.
@@ -182,6 +187,12 @@ impl Process {
         let before = std::mem::replace(&mut self.executions, node.executions());
         Ok(work.and_did(outbox, before, self.executions))
     }
+}
+
+/// A hash of all that a step sends and answers.
+pub(crate) fn content_of(outbox: &Outbox) -> u64 {
+    let encoded = postcard::to_allocvec(&(&outbox.sends, &outbox.replies));
+    encoded.map_or(0, |bytes| key_hash(&bytes))
 }
 
 /// Makes a node with the rows that its partition has at first.
