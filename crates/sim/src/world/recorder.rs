@@ -1,4 +1,4 @@
-//! Collects what the nodes tell and what clients see, for the [`History`].
+//! Collects what the nodes tell and what clients see, for the [`History`](crate::history::History).
 
 use std::collections::BTreeMap;
 
