@@ -1,4 +1,4 @@
-//! A whole cluster in one thread, for tests: nodes, the messages between them, and a seeded choice of what happens next.
+//! A whole cluster of one replica in one thread, without logs, for tests: nodes, the messages between them, and a seeded choice of what happens next.
 //!
 //! Messages between two nodes keep their order, as links promise; everything else may interleave in any way, and does, by the
 //! seed. Time passes only when nothing else can happen or when the seed says so.
@@ -10,7 +10,7 @@ use crate::error::{Error, Outcome};
 use crate::hash::{Digest, FastMap};
 use crate::message::{ClientId, ClientRequest, Message, Operation, Page, Reply, Request, RequestId};
 use crate::node::{AnyNode, Event, NodeConfiguration, Outbox, Status, node};
-use crate::position::{PartitionId, Position};
+use crate::position::{NodeId, PartitionId, Position};
 use crate::procedure::{Catalog, ProcedureId};
 use crate::storage::Storage;
 
@@ -58,7 +58,7 @@ impl Cluster {
     ) -> Cluster {
         let nodes = (0..partitions).map(PartitionId).map(|me| {
             let configuration = NodeConfiguration::new(me, partitions);
-            node(engine, &configuration, catalog.clone(), load(me))
+            node(engine, &configuration, catalog.clone(), load(me), None)
         });
         Cluster::new(nodes.collect(), seed)
     }
@@ -142,7 +142,7 @@ impl Cluster {
             events.extend(
                 self.links[node][from]
                     .drain(..taken)
-                    .map(|message| Event::Peer { from: PartitionId(from as u16), message }),
+                    .map(|message| Event::Peer { from: NodeId::first(PartitionId(from as u16)), message }),
             );
         }
         let pending = self.more[node] || !self.requests[node].is_empty();
@@ -161,7 +161,7 @@ impl Cluster {
         self.more[node] = stepped.expect("nodes of one build agree");
         let acted = self.more[node] || !outbox.sends.is_empty() || !outbox.replies.is_empty();
         for (to, message) in outbox.sends {
-            self.links[to.index()][node].push_back(message);
+            self.links[to.partition.index()][node].push_back(message);
         }
         for Reply { request, outcome } in outbox.replies {
             self.replies.entry(request).or_default().push(outcome);

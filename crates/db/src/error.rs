@@ -47,6 +47,48 @@ pub enum Fatal {
         "malformed read results from {0}: that node runs another version or schema; install the same on all nodes"
     )]
     MalformedReads(crate::position::PartitionId),
+    /// The log of the replication group cannot be used.
+    #[error("the log cannot be used: {0}")]
+    Log(String),
+    /// A batch that this node had handed on before a majority had it was lost with its leadership (asynchronous replication).
+    #[error(
+        "entry {index} of the log was executed here and then overwritten by another leader's: this node must start again from \
+         its checkpoint"
+    )]
+    Overwritten {
+        /// The first entry that is another one now.
+        index: u64,
+    },
+    /// The node has to go on from a later checkpoint, of another replica or its own, which is on its disk.
+    #[error("this node must start again from the checkpoint at the end of {epoch}, which is on its disk")]
+    Installed {
+        /// The epoch.
+        epoch: crate::position::Epoch,
+    },
+    /// This replica has written something else than the others.
+    #[error(
+        "what this replica has written through the end of {epoch} has digest {own}, and a majority of its group has {others}: \
+         it has diverged. Do not use its data; find out why (other hardware, another build), then replace the replica"
+    )]
+    Diverged {
+        /// The epoch.
+        epoch: crate::position::Epoch,
+        /// The digest of this replica.
+        own: crate::hash::Digest,
+        /// The digest of the others.
+        others: crate::hash::Digest,
+    },
+    /// A node that has recovered needs read results of the past that are no longer kept here.
+    #[error(
+        "{subscriber} has recovered and needs what was sent to it after {after}, which is no longer kept here: this node \
+         must start again too, and replay its own log from its checkpoint"
+    )]
+    Unserved {
+        /// The node that has recovered.
+        subscriber: crate::position::NodeId,
+        /// The last epoch of which it needs nothing.
+        after: crate::position::Epoch,
+    },
     /// An ordered transaction cannot be placed here, though its origin could.
     #[error(
         "transaction at {position} cannot be executed here: {error}; install the same procedures and schema on all nodes"
@@ -57,4 +99,11 @@ pub enum Fatal {
         /// What is wrong with it.
         error: Error,
     },
+}
+
+impl Fatal {
+    /// Whether a node that is made again from its disk can go on. Its driver does that, and resets the node's links.
+    pub fn asks_for_restart(&self) -> bool {
+        matches!(self, Fatal::Overwritten { .. } | Fatal::Installed { .. } | Fatal::Unserved { .. })
+    }
 }

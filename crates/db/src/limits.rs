@@ -87,6 +87,9 @@ pub const SCAN_PAGE_ROWS_MAX: usize = 16 * 1024;
 /// Most bytes that one page of a snapshot scan returns, but for its last row.
 pub const SCAN_PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Most bytes of messages to other partitions that a node keeps for those who may need them again.
+pub const STREAM_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// Epoch length in microseconds (CAL-20: 10 ms).
 pub const EPOCH_MICROSECONDS_DEFAULT: u64 = 10_000;
 

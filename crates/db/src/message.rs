@@ -10,13 +10,18 @@
 //! | [`Message::Reports`] | the one reporting participant | the origin | execution, end |
 //! | [`Message::SnapshotReady`], [`Message::CloseSnapshot`] | node ↔ origin | | snapshots |
 //! | [`Message::Fetch`], [`Message::Fetched`] | gateway ↔ owner | | reconnaissance (Calvin §3.2.1) |
+//! | [`Message::Consensus`], [`Message::Follow`], [`Message::Digest`] | within a replication group | | replication (Calvin §3.1.1) |
+//! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Unserved`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
+//! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
+//! | [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
+//! | [`Message::Alive`] | every node | every node of another partition | failure detection (CAL-106, CAL-109) |
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Key, KeyRange};
 use crate::error::{Error, Outcome};
-use crate::position::{Epoch, PartitionId, Position};
+use crate::position::{Epoch, NodeId, PartitionId, Position};
 use crate::procedure::{Footprint, ProcedureId};
 
 /// Identity of a client session. All requests of a client are ordered by its home partition, wherever they enter: there it
@@ -25,7 +30,8 @@ use crate::procedure::{Footprint, ProcedureId};
 pub struct ClientId {
     /// The partition whose sequencer orders the client's requests.
     pub home: PartitionId,
-    /// Unique among the clients of the cluster, over restarts of the client too.
+    /// Unique among the clients of the cluster, over restarts of the client too. The highest number is no client's: see
+    /// [`RequestId::own`].
     pub number: u64,
 }
 
@@ -65,6 +71,18 @@ pub enum ClientRequest {
     },
 }
 
+impl RequestId {
+    /// The identity of what a partition orders by itself. It belongs to no session and is not answered.
+    pub fn own(home: PartitionId) -> RequestId {
+        RequestId { client: ClientId { home, number: u64::MAX }, sequence: 0 }
+    }
+
+    /// Whether a partition ordered this by itself.
+    pub fn is_own(&self) -> bool {
+        self.client.number == u64::MAX
+    }
+}
+
 impl ClientRequest {
     /// The identity that comes back in the reply; `None` for what has no reply.
     pub fn id(&self) -> Option<RequestId> {
@@ -99,6 +117,9 @@ pub enum Operation {
     },
     /// Opens a snapshot of the whole cluster at the request's own position. The result is that encoded [`Position`].
     OpenSnapshot,
+    /// Takes a checkpoint of the whole cluster. The result, when one replica has it on its disks, is the encoded [`Epoch`] at
+    /// whose end it was taken.
+    Checkpoint,
 }
 
 /// The answer to a request.
@@ -124,6 +145,8 @@ pub struct Page {
 pub struct Ordered {
     /// The request that it serves.
     pub request: RequestId,
+    /// The client has the answers to all its lower sequence numbers.
+    pub acknowledged: u64,
     /// What to do.
     pub work: Work,
 }
@@ -139,6 +162,15 @@ pub struct Delivered {
     pub footprint: Option<Box<Footprint>>,
 }
 
+/// What reconnaissance found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Reconnoitred {
+    /// The encoded footprint.
+    pub footprint: Bytes,
+    /// Earlier attempts at the same request, all of which missed their footprint.
+    pub restarts: u32,
+}
+
 /// What a position of the order does.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Work {
@@ -148,16 +180,24 @@ pub enum Work {
         procedure: ProcedureId,
         /// Its encoded arguments.
         arguments: Bytes,
-        /// The encoded footprint that reconnaissance found; `None` when the procedure declares it.
-        reconnoitred: Option<Bytes>,
+        /// What reconnaissance found; `None` when the procedure declares its footprint.
+        reconnoitred: Option<Reconnoitred>,
     },
     /// Opens a snapshot.
     OpenSnapshot,
+    /// Ends a call whose keys cannot be found with this error.
+    GiveUp(Error),
+    /// Ends the snapshot at the position. In the order, so that replicas and replays keep the same versions.
+    CloseSnapshot(Position),
+    /// Every partition takes a checkpoint of the state at the end of this position's epoch (CAL-91, CAL-99).
+    Checkpoint,
 }
 
 /// What became of an ordered transaction, from the one participant that reports it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Report {
+    /// The transaction's place in the order: a request may have several attempts, and a report may come again.
+    pub position: Position,
     /// The request.
     pub request: RequestId,
     /// The verdict, alike at every active participant.
@@ -210,10 +250,15 @@ pub enum Message {
         /// The snapshot's position.
         at: Position,
     },
-    /// The snapshot is no longer read.
+    /// The snapshot is no longer read: its origin orders its end.
     CloseSnapshot(Position),
-    /// Requests whose client is at home at the receiver.
-    Forward(Vec<Request>),
+    /// Requests whose client is at home at the receiver's partition.
+    Forward {
+        /// The node that the client is connected to: answers go there.
+        entry: NodeId,
+        /// The requests.
+        requests: Vec<Request>,
+    },
     /// Answers to forwarded requests.
     Replies(Vec<Reply>),
     /// Asks for recent rows, without isolation.
@@ -232,6 +277,54 @@ pub enum Message {
         /// The rows found with their keys; for a key none or one.
         rows: Vec<(Key, Bytes)>,
     },
+    /// A message of the replication group's consensus; see [`ordain_consensus`].
+    Consensus(Bytes),
+    /// Asks the leader of the group to close the epoch, since the sender's replica waits for it.
+    Follow(Epoch),
+    /// From now on the receiver serves the sender: it sends all that concerns epochs after this one, again or for the first
+    /// time, and then what is new.
+    Subscribe {
+        /// The last epoch of which the sender needs nothing more.
+        after: Epoch,
+    },
+    /// Ends what [`Message::Subscribe`] began.
+    Unsubscribe,
+    /// Answers [`Message::Subscribe`] when what it asks for is no longer kept.
+    Unserved {
+        /// The newest epoch at whose end all nodes of the sender's replica have a checkpoint.
+        stable: Epoch,
+    },
+    /// The sender is there.
+    Alive,
+    /// The sender has a checkpoint at the end of the epoch on its disk.
+    CheckpointWritten(Epoch),
+    /// The sender has a checkpoint at the end of the epoch, which the receiver may fetch.
+    CheckpointOffer(Epoch),
+    /// Asks for a piece of the sender's checkpoint at the end of the epoch; of any one, if the epoch is 0.
+    CheckpointFetch {
+        /// The epoch.
+        epoch: Epoch,
+        /// The place of the piece in bytes.
+        offset: u64,
+    },
+    /// A piece of a checkpoint.
+    CheckpointPiece {
+        /// The epoch.
+        epoch: Epoch,
+        /// The place of the piece in bytes.
+        offset: u64,
+        /// The piece.
+        bytes: Bytes,
+        /// Whether nothing follows.
+        last: bool,
+    },
+    /// The digest of all that the sender has written through the end of the epoch.
+    Digest {
+        /// The epoch.
+        epoch: Epoch,
+        /// The digest.
+        digest: u128,
+    },
 }
 
 impl Message {
@@ -245,10 +338,16 @@ impl Message {
                 }
                 Message::Reads(bytes) => bytes.len(),
                 Message::Reports(reports) => reports.iter().map(Report::payload_bytes).sum(),
-                Message::Forward(requests) => requests.iter().map(|request| request.payload_bytes()).sum(),
+                Message::Forward { requests, .. } => {
+                    requests.iter().map(|request| request.payload_bytes()).sum()
+                }
                 Message::Replies(replies) => replies.iter().map(Reply::payload_bytes).sum(),
                 Message::SnapshotReady { .. } | Message::CloseSnapshot(_) => HEADER,
-                Message::Fetch { .. } => HEADER,
+                Message::Fetch { .. } | Message::Subscribe { .. } | Message::Unsubscribe => HEADER,
+                Message::Follow(_) | Message::Unserved { .. } => HEADER,
+                Message::Alive | Message::CheckpointWritten(_) | Message::Digest { .. } => HEADER,
+                Message::CheckpointOffer(_) | Message::CheckpointFetch { .. } => HEADER,
+                Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),
                 Message::Fetched { rows, .. } => {
                     rows.iter().map(|(key, row)| key.bytes().len() + row.len()).sum()
                 }
@@ -271,9 +370,9 @@ impl Ordered {
     pub fn payload_bytes(&self) -> usize {
         match &self.work {
             Work::Call { arguments, reconnoitred, .. } => {
-                arguments.len() + reconnoitred.as_ref().map_or(0, Bytes::len)
+                arguments.len() + reconnoitred.as_ref().map_or(0, |found| found.footprint.len())
             }
-            Work::OpenSnapshot => 0,
+            Work::OpenSnapshot | Work::GiveUp(_) | Work::CloseSnapshot(_) | Work::Checkpoint => 0,
         }
     }
 }
@@ -282,7 +381,7 @@ impl Request {
     fn payload_bytes(&self) -> usize {
         match &self.operation {
             Operation::Call { arguments, .. } => arguments.len(),
-            Operation::OpenSnapshot => 0,
+            Operation::OpenSnapshot | Operation::Checkpoint => 0,
         }
     }
 }

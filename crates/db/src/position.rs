@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::PARTITIONS_MAX;
 
+pub use ordain_consensus::ReplicaId;
+
 /// Number of a partition, from 0 to the cluster's number of partitions less one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct PartitionId(pub u16);
@@ -20,6 +22,28 @@ impl PartitionId {
 impl fmt::Display for PartitionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "p{}", self.0)
+    }
+}
+
+/// A node of a cluster: one partition of one replica.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct NodeId {
+    /// The partition.
+    pub partition: PartitionId,
+    /// The replica: one whole copy of the database.
+    pub replica: ReplicaId,
+}
+
+impl NodeId {
+    /// The node of a partition in the first replica, which is the only one where nothing is replicated.
+    pub fn first(partition: PartitionId) -> NodeId {
+        NodeId { partition, replica: ReplicaId(0) }
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.partition, self.replica)
     }
 }
 
@@ -59,6 +83,11 @@ pub struct Position {
 impl Position {
     /// Before every transaction: the version of loaded data.
     pub const LOADED: Position = Position { epoch: Epoch(0), origin: PartitionId(0), index: 0 };
+
+    /// After every transaction of an epoch, and before those of the next: a boundary that is the same on all partitions.
+    pub fn end_of(epoch: Epoch) -> Position {
+        Position { epoch, origin: PartitionId(u16::MAX), index: u32::MAX }
+    }
 
     /// After every transaction: reading here reads the newest version.
     pub const LATEST: Position =

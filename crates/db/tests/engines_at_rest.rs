@@ -1,4 +1,5 @@
-//! An engine at rest holds nothing of what it has done: memory does not grow with the transactions that have finished.
+//! An engine at rest holds nothing of what it has done: memory does not grow with the transactions that have finished, nor
+//! with what peers say again of them.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -31,7 +32,7 @@ struct Part<'a, E> {
     effects: Effects,
 }
 
-impl<E: Engine> Part<'_, E> {
+impl<E: Engine + Debug> Part<'_, E> {
     fn with<T>(&mut self, run: impl FnOnce(&mut E, &mut Context<'_>) -> T) -> T {
         let mut context = Context {
             me: self.me,
@@ -41,6 +42,16 @@ impl<E: Engine> Part<'_, E> {
             effects: &mut self.effects,
         };
         run(&mut self.engine, &mut context)
+    }
+
+    fn new(me: u16, database: &Database, engine: E) -> Part<'_, E> {
+        Part {
+            me: PartitionId(me),
+            database,
+            engine,
+            storage: MemoryStorage::new(),
+            effects: Effects::new(PARTITIONS),
+        }
     }
 
     fn deliver(&mut self, number: u64, program: &Program) {
@@ -53,7 +64,7 @@ impl<E: Engine> Part<'_, E> {
             .unwrap();
         let client = ClientId { home: PartitionId(0), number: 0 };
         let call = Call {
-            position: Position { epoch: Epoch(100_000 + number), origin: PartitionId(0), index: 0 },
+            position: position(number),
             request: RequestId { client, sequence: number },
             procedure: INTERPRET,
             arguments: arguments.into(),
@@ -67,12 +78,28 @@ impl<E: Engine> Part<'_, E> {
         self.with(|engine, context| engine.receive(from, &reads, context)).unwrap();
     }
 
+    /// How often the logic was run, and how many verdicts were reported since the last time.
+    fn told(&mut self) -> (u64, usize) {
+        (self.database.runs() as u64, std::mem::take(&mut self.effects.reports).len())
+    }
+
+    /// Whether results of other partitions are kept.
+    fn keeps_reads(&self) -> bool {
+        let shown = format!("{:?}", self.engine);
+        assert!(shown.contains("inbox: Inbox {"), "the inbox cannot be seen: {shown}");
+        !shown.contains("inbox: Inbox { received: {} }")
+    }
+
     /// The read results for the other partition since the last time.
     fn reads(&mut self) -> Bytes {
         self.effects.footprints.clear();
         self.effects.reports.clear();
         std::mem::take(&mut self.effects.reads[usize::from(1 - self.me.0)]).into()
     }
+}
+
+fn position(number: u64) -> Position {
+    Position { epoch: Epoch(100_000 + number), origin: PartitionId(0), index: 0 }
 }
 
 /// Runs transactions with two active participants, some of which wait for locks, and says how much each engine shows of
@@ -85,13 +112,7 @@ fn size_after<E: Engine + Debug>(transactions: u64, engine: fn() -> E) -> [usize
         let operations = texts.iter().map(|text| text.parse().unwrap());
         Program { declares: Declares::Exactly, operations: operations.collect() }
     };
-    let mut parts = [0, 1].map(|me| Part {
-        me: PartitionId(me),
-        database: &database,
-        engine: engine(),
-        storage: MemoryStorage::new(),
-        effects: Effects::new(PARTITIONS),
-    });
+    let mut parts = [0, 1].map(|me| Part::new(me, &database, engine()));
     for number in 1..=transactions {
         parts.iter_mut().for_each(|part| part.deliver(number, &program(number)));
         if number % 10 == 0 || number == transactions {
@@ -126,4 +147,100 @@ fn calvin_forgets_what_has_finished() {
 #[test]
 fn serial_forgets_what_has_finished() {
     forgets_what_has_finished(Serial::new);
+}
+
+/// Both partitions change a row of theirs by what they read of the other's.
+fn exchange() -> Program {
+    let texts = ["add account/0/1 1", "add account/1/1 1"];
+    Program {
+        declares: Declares::Exactly,
+        operations: texts.iter().map(|text| text.parse().unwrap()).collect(),
+    }
+}
+
+/// What the other partition says of its reads for a transaction.
+fn reads_of_peer<E: Engine + Debug>(database: &Database, number: u64, engine: E) -> Bytes {
+    let mut peer = Part::new(1, database, engine);
+    peer.deliver(number, &exchange());
+    let reads = peer.reads();
+    assert!(!reads.is_empty());
+    reads
+}
+
+/// Read results of finished transactions come again, alone and together with those of one that has not come yet.
+fn ignores_reads_that_come_again<E: Engine + Debug>(engine: fn() -> E) {
+    let database = Database::new();
+    let mut part = Part::new(0, &database, engine());
+    let reads = [1, 2, 3].map(|number| reads_of_peer(&database, number, engine()));
+    let before = database.runs() as u64;
+    part.deliver(1, &exchange());
+    assert_eq!((part.engine.live(), part.told()), (1, (before, 0)));
+    part.receive(PartitionId(1), reads[0].clone());
+    assert_eq!((part.engine.live(), part.told()), (0, (before + 1, 1)));
+    assert!(!part.keeps_reads());
+    // Again, when it is the last that was delivered.
+    part.receive(PartitionId(1), reads[0].clone());
+    assert!(!part.keeps_reads());
+    // Twice before the transaction: kept, and used once.
+    part.receive(PartitionId(1), reads[1].clone());
+    part.receive(PartitionId(1), reads[1].clone());
+    assert!(part.keeps_reads());
+    part.deliver(2, &exchange());
+    assert_eq!((part.engine.live(), part.told()), (0, (before + 2, 1)));
+    assert!(!part.keeps_reads());
+    // All again in one message, with what is new.
+    part.receive(PartitionId(1), reads.concat().into());
+    assert!(part.keeps_reads());
+    part.deliver(3, &exchange());
+    assert_eq!((part.engine.live(), part.told()), (0, (before + 3, 1)));
+    part.receive(PartitionId(1), reads.concat().into());
+    assert!(!part.keeps_reads());
+    assert_eq!(part.told(), (before + 3, 0));
+}
+
+/// Read results come again while the transaction waits for a lock or its turn, and while it collects.
+fn takes_reads_once_while_live<E: Engine + Debug>(engine: fn() -> E) {
+    let database = Database::new();
+    let mut part = Part::new(0, &database, engine());
+    let reads = [1, 2].map(|number| reads_of_peer(&database, number, engine()));
+    part.deliver(1, &exchange());
+    part.deliver(2, &exchange());
+    let before = database.runs() as u64;
+    // The second waits for the first.
+    part.receive(PartitionId(1), reads[1].clone());
+    part.receive(PartitionId(1), reads[1].clone());
+    assert_eq!((part.engine.live(), part.told()), (2, (before, 0)));
+    // Both in one message, and the first twice in it.
+    part.receive(PartitionId(1), [reads[0].clone(), reads[1].clone(), reads[0].clone()].concat().into());
+    assert_eq!((part.engine.live(), part.told()), (0, (before + 2, 2)));
+    assert!(!part.keeps_reads());
+}
+
+/// An engine that goes on after a checkpoint takes no read results of what the checkpoint holds.
+fn ignores_reads_of_a_checkpoint<E: Engine + Debug>(engine: fn() -> E) {
+    let database = Database::new();
+    let mut part = Part::new(0, &database, engine());
+    part.engine.resume(Position::end_of(position(2).epoch));
+    let before = database.runs() as u64;
+    for number in 1..=3 {
+        part.receive(PartitionId(1), reads_of_peer(&database, number, engine()));
+        assert_eq!(part.keeps_reads(), number == 3);
+    }
+    part.deliver(3, &exchange());
+    assert_eq!((part.engine.live(), part.told()), (0, (before + 1, 1)));
+    assert!(!part.keeps_reads());
+}
+
+#[test]
+fn calvin_ignores_what_is_said_again() {
+    ignores_reads_that_come_again(Calvin::new);
+    takes_reads_once_while_live(Calvin::new);
+    ignores_reads_of_a_checkpoint(Calvin::new);
+}
+
+#[test]
+fn serial_ignores_what_is_said_again() {
+    ignores_reads_that_come_again(Serial::new);
+    takes_reads_once_while_live(Serial::new);
+    ignores_reads_of_a_checkpoint(Serial::new);
 }

@@ -23,6 +23,9 @@ pub trait Engine {
     /// Which mistakes the node is to make: [`NoFailpoints`](crate::failpoint::NoFailpoints) but in the simulator.
     type Failpoints: Failpoints;
 
+    /// Tells a new engine that all transactions through a position have been executed already: those of a checkpoint.
+    fn resume(&mut self, at: Position);
+
     /// Takes the next transaction of the order. Transactions come in ascending order of position.
     fn deliver(&mut self, call: Call, context: &mut Context<'_>);
 

@@ -15,9 +15,9 @@ pub mod write_buffer;
 
 use bytes::Bytes;
 
-use crate::error::Fatal;
-use crate::message::{Delivered, Report, RequestId, Verdict, Work};
-use crate::position::{PartitionId, PartitionSet, Position};
+use crate::error::{Error, Fatal};
+use crate::message::{Delivered, Reconnoitred, Report, RequestId, Verdict, Work};
+use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::{Catalog, Footprint, ProcedureId};
 use crate::storage::Storage;
 
@@ -92,10 +92,12 @@ pub struct Context<'a> {
 pub struct Effects {
     /// Read results by receiving partition, in the form of [`remote_reads`].
     pub reads: Vec<Vec<u8>>,
-    /// Verdicts with the origin that they go to.
-    pub reports: Vec<(PartitionId, Report)>,
-    /// Snapshots that can be read here, with the origin that wants to know.
-    pub snapshots: Vec<(PartitionId, RequestId, Position)>,
+    /// Verdicts, for the origins of their positions.
+    pub reports: Vec<Report>,
+    /// The last epoch that the reads for a partition are for.
+    pub reads_through: Vec<Epoch>,
+    /// Snapshots that can be read here, for the origins of their positions.
+    pub snapshots: Vec<(RequestId, Position)>,
     /// Footprints whose buffers can be filled again.
     #[allow(clippy::vec_box, reason = "boxes move through queues as one word")]
     pub footprints: Vec<Box<Footprint>>,
@@ -121,6 +123,7 @@ impl Effects {
     pub fn new(partitions: u16) -> Effects {
         Effects {
             reads: vec![Vec::new(); usize::from(partitions)],
+            reads_through: vec![Epoch(0); usize::from(partitions)],
             reports: Vec::new(),
             snapshots: Vec::new(),
             footprints: Vec::new(),
@@ -130,8 +133,8 @@ impl Effects {
     }
 
     /// Adds a verdict.
-    pub fn report(&mut self, origin: PartitionId, request: RequestId, verdict: Verdict) {
-        self.reports.push((origin, Report { request, verdict }));
+    pub fn report(&mut self, position: Position, request: RequestId, verdict: Verdict) {
+        self.reports.push(Report { position, request, verdict });
     }
 }
 
@@ -162,22 +165,35 @@ impl Call {
     ) -> Result<Option<Call>, Fatal> {
         let Delivered { position, ordered, footprint } = delivered;
         let Work::Call { procedure, arguments, reconnoitred } = ordered.work else { return Ok(None) };
-        let Catalog { schema, procedures } = catalog;
         let footprint = match footprint {
             Some(footprint) => footprint,
             None => {
                 let mut footprint = spare.pop().unwrap_or_default();
-                let placed = match &reconnoitred {
-                    Some(recorded) => footprint.decode(recorded, schema, partitions),
-                    None => procedures
-                        .declare(procedure, &arguments, schema, partitions, &mut footprint)
-                        .map(|_| ()),
-                };
-                placed.map_err(|error| Fatal::Unexecutable { position, error })?;
+                place(procedure, &arguments, reconnoitred.as_ref(), catalog, partitions, &mut footprint)
+                    .map_err(|error| Fatal::Unexecutable { position, error })?;
                 footprint
             }
         };
         let reconnoitred = reconnoitred.is_some();
         Ok(Some(Call { position, request: ordered.request, procedure, arguments, footprint, reconnoitred }))
+    }
+}
+
+/// Finds out again what an ordered call may touch.
+///
+/// # Errors
+/// When it cannot be found out although it could before the call was ordered.
+pub fn place(
+    procedure: ProcedureId,
+    arguments: &[u8],
+    reconnoitred: Option<&Reconnoitred>,
+    catalog: &Catalog,
+    partitions: u16,
+    footprint: &mut Footprint,
+) -> Result<(), Error> {
+    let Catalog { schema, procedures } = catalog;
+    match reconnoitred {
+        Some(found) => footprint.decode(&found.footprint, schema, partitions),
+        None => procedures.declare(procedure, arguments, schema, partitions, footprint).map(|_| ()),
     }
 }

@@ -41,6 +41,8 @@ pub fn serve<F: Failpoints>(call: &Call, participation: Participation, context: 
         if F::on(Failpoint::DropRemoteReads) && call.position.index % 8 == 7 {
             continue;
         }
+        let through = &mut context.effects.reads_through[partition.index()];
+        *through = call.position.epoch.max(*through);
         let message = &mut context.effects.reads[partition.index()];
         served = encode::<F>(call.position, &call.footprint, context.me, context.storage, message);
     }
@@ -236,6 +238,11 @@ impl Inbox {
     /// Hands out what has come for a transaction and forgets it.
     pub fn take(&mut self, position: Position) -> Received {
         self.received.remove(&position).unwrap_or_default()
+    }
+
+    /// Forgets what came for a transaction that has finished here: its sender has said it again.
+    pub fn forget(&mut self, position: Position) {
+        self.received.remove(&position);
     }
 
     /// Number of transactions with results.

@@ -29,6 +29,8 @@ pub struct Executor {
     remote_ranges: Vec<Vec<RemoteRangeRow>>,
     writes: WriteBuffer,
     hashes: Vec<u64>,
+    /// What an operation changes in a row, for the digests of what was written.
+    change: Vec<u8>,
     scratch: Vec<u8>,
     output: Vec<u8>,
 }
@@ -165,7 +167,13 @@ impl Executor {
                         continue;
                     };
                     if let Ok(table) = schema.table_of(key) {
-                        let row = context.storage.modify(record, call.position);
+                        self.change.clear();
+                        for value in self.writes.values(operation) {
+                            self.change.extend_from_slice(&value.column.to_le_bytes());
+                            self.change.push(u8::from(value.null));
+                            self.change.extend_from_slice(&value.bytes);
+                        }
+                        let row = context.storage.modify_by(record, hash, &self.change, call.position);
                         for value in self.writes.values(operation) {
                             table.layout().replace(row, value);
                         }

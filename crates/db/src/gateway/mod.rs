@@ -4,44 +4,63 @@
 //! [`reconnaissance`]), and hands the transaction to the sequencer. When execution reports that a reconnoitred footprint
 //! missed, it starts over with the same request (CAL-64); that way the restart enters the order once, however many
 //! participants noticed the miss (trap 7).
+//!
+//! Every replica of the home has the gateway's state, from the order and from execution. Only the one that leads takes
+//! requests in and starts attempts: see [`Gateway::lead`] and [`Gateway::step_down`].
 
 pub mod reconnaissance;
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::data::Key;
 use crate::error::{Error, Outcome};
 use crate::failpoint::Failpoints;
 use crate::hash::FastMap;
 use crate::limits::Limits;
-use crate::message::{Operation, Ordered, Report, Request, RequestId, Verdict, Want, Work};
-use crate::position::{PartitionId, PartitionSet};
+use crate::message::{Operation, Ordered, Reconnoitred, Report, Request, RequestId, Verdict, Want, Work};
+use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position};
 use crate::procedure::{Catalog, Declared, Footprint, ProcedureId};
-use crate::sequencer::sessions::Admission;
+use crate::sequencer::sessions::{Admission, SavedSession};
 use crate::sequencer::{Sequencer, Sessions, Waiting};
 use crate::storage::Storage;
 
 use reconnaissance::{Found, Reconnaissance, Scouted};
 
 /// A call whose keys depend on data.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Dependent {
     procedure: ProcedureId,
     arguments: Bytes,
+    /// Attempts that missed their footprint.
     restarts: u32,
+    /// Where the last attempt is in the order.
+    attempt: Option<Position>,
+}
+
+/// What a checkpoint keeps of a gateway.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SavedGateway {
+    sessions: Vec<SavedSession>,
+    /// Calls whose last attempt missed its footprint.
+    dependent: Vec<(RequestId, Dependent)>,
+    open_snapshots: Vec<Position>,
+    counters: Counters,
 }
 
 /// What the gateway wants done after a step.
 #[derive(Debug, Default)]
 pub struct GatewayEffects {
     /// Answers, with the node that the client is connected to.
-    pub answers: Vec<(PartitionId, RequestId, Outcome)>,
+    pub answers: Vec<(NodeId, RequestId, Outcome)>,
     /// Reads that reconnaissance wants of other partitions.
     pub fetches: Vec<(PartitionId, u64, Want)>,
 }
 
 /// Counts of what became of requests, at their home.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counters {
     /// Transactions that committed.
     pub committed: u64,
@@ -72,8 +91,13 @@ pub struct Gateway {
     /// Footprints whose buffers can be filled again.
     #[allow(clippy::vec_box, reason = "boxes move through queues as one word")]
     pub spare: Vec<Box<Footprint>>,
-    /// Snapshots that were opened through this gateway and not closed.
-    open_snapshots: usize,
+    /// Whether this node takes requests in.
+    leads: bool,
+    /// Snapshots of this partition's clients that the order has opened and not closed.
+    open_snapshots: BTreeSet<Position>,
+    /// Those of them whose end is on its way to the order, and the number of snapshots whose beginning is.
+    closing_snapshots: BTreeSet<Position>,
+    opening_snapshots: usize,
     /// What to do next.
     pub effects: GatewayEffects,
     /// What became of requests.
@@ -102,17 +126,48 @@ impl Gateway {
             scouts: FastMap::default(),
             next_ticket: 0,
             spare: Vec::new(),
-            open_snapshots: 0,
+            leads: false,
+            open_snapshots: BTreeSet::new(),
+            closing_snapshots: BTreeSet::new(),
+            opening_snapshots: 0,
             effects: GatewayEffects::default(),
             counters: Counters::default(),
         }
     }
 
-    /// Takes a request of a client that is at home here, and that is connected to the node `entry`.
+    /// Whether this node takes requests in.
+    pub fn leads(&self) -> bool {
+        self.leads
+    }
+
+    /// From now on this node takes requests in: it has seen all of the log. It goes on with the calls whose last attempt
+    /// missed.
+    pub fn lead(&mut self, context: &mut GatewayContext<'_>) {
+        self.leads = true;
+        let mut missed: Vec<RequestId> = self.dependent.keys().copied().collect();
+        missed.retain(|id| self.sessions.has_missed(*id));
+        missed.sort_unstable();
+        missed.into_iter().for_each(|id| self.reconnoitre(id, context));
+    }
+
+    /// From now on this node takes no requests in. Those that are not in the order yet are given back to their clients, who
+    /// send them to the new leader.
+    pub fn step_down(&mut self) {
+        self.leads = false;
+        self.scouts.clear();
+        self.opening_snapshots = 0;
+        self.closing_snapshots.clear();
+        self.dependent.retain(|_, dependent| dependent.attempt.is_some());
+        for (id, entry) in self.sessions.withdraw_all() {
+            self.refuse(id, entry, not_leading());
+        }
+    }
+
+    /// Takes a request of a client that is at home here, and that is connected to the node `entry`. Only while it leads.
     pub fn submit<F: Failpoints>(
         &mut self,
         request: Request,
-        entry: PartitionId,
+        entry: NodeId,
         context: &mut GatewayContext<'_>,
     ) {
         let id = request.id;
@@ -125,34 +180,90 @@ impl Gateway {
                 self.refuse(id, entry, Error::Busy(format!("the sequencer of {} is full", self.me)));
             }
             Admission::Enter => match request.operation {
-                Operation::Call { procedure, arguments } => self.call(id, procedure, arguments, context),
-                Operation::OpenSnapshot => self.open_snapshot(id, entry, context.sequencer),
+                Operation::Call { procedure, arguments } => {
+                    self.call(id, request.acknowledged, procedure, arguments, context);
+                }
+                Operation::OpenSnapshot => self.open_snapshot(&request, entry, context.sequencer),
+                Operation::Checkpoint => context.sequencer.add(Waiting {
+                    ordered: Ordered {
+                        request: id,
+                        acknowledged: request.acknowledged,
+                        work: Work::Checkpoint,
+                    },
+                    footprint: None,
+                    participants: PartitionSet::all(self.partitions),
+                }),
             },
         }
     }
 
     /// Orders a snapshot: every partition opens it at the same position.
-    fn open_snapshot(&mut self, id: RequestId, entry: PartitionId, sequencer: &mut Sequencer) {
-        if self.open_snapshots >= self.limits.snapshots {
-            self.sessions.withdraw(id);
+    fn open_snapshot(&mut self, request: &Request, entry: NodeId, sequencer: &mut Sequencer) {
+        if self.open_snapshots.len() + self.opening_snapshots >= self.limits.snapshots {
+            self.sessions.withdraw(request.id);
             let busy =
                 format!("{} snapshots are open through {}: close some", self.limits.snapshots, self.me);
-            return self.refuse(id, entry, Error::Busy(busy));
+            return self.refuse(request.id, entry, Error::Busy(busy));
         }
-        self.open_snapshots += 1;
+        self.opening_snapshots += 1;
         sequencer.add(Waiting {
-            ordered: Ordered { request: id, work: Work::OpenSnapshot },
+            ordered: Ordered {
+                request: request.id,
+                acknowledged: request.acknowledged,
+                work: Work::OpenSnapshot,
+            },
             footprint: None,
             participants: PartitionSet::all(self.partitions),
         });
     }
 
-    /// Notes that a snapshot that was opened through this gateway is closed.
-    pub fn snapshot_closed(&mut self) {
-        self.open_snapshots = self.open_snapshots.saturating_sub(1);
+    /// Orders the end of a snapshot, once.
+    pub fn close_snapshot(&mut self, at: Position, sequencer: &mut Sequencer) {
+        if self.open_snapshots.contains(&at) && self.closing_snapshots.insert(at) {
+            self.order_own(Work::CloseSnapshot(at), sequencer);
+        }
     }
 
-    fn refuse(&mut self, id: RequestId, entry: PartitionId, error: Error) {
+    /// Orders what this node decides by itself.
+    pub fn order_own(&mut self, work: Work, sequencer: &mut Sequencer) {
+        sequencer.add(Waiting {
+            ordered: Ordered { request: RequestId::own(self.me), acknowledged: 0, work },
+            footprint: None,
+            participants: PartitionSet::all(self.partitions),
+        });
+    }
+
+    /// Notes that a transaction of this partition's batches is in the order: from here on it will be answered.
+    pub fn ordered(&mut self, position: Position, ordered: &Ordered) {
+        let id = ordered.request;
+        if !id.is_own() {
+            self.sessions.ordered(id, ordered.acknowledged, position);
+        }
+        match &ordered.work {
+            Work::CloseSnapshot(at) if at.origin == self.me => {
+                self.open_snapshots.remove(at);
+                self.closing_snapshots.remove(at);
+            }
+            Work::OpenSnapshot => {
+                self.open_snapshots.insert(position);
+                self.opening_snapshots = self.opening_snapshots.saturating_sub(1);
+            }
+            Work::Call { procedure, arguments, reconnoitred: Some(Reconnoitred { restarts, .. }) }
+                if self.sessions.is_ordered(id, position) =>
+            {
+                let dependent = Dependent {
+                    procedure: *procedure,
+                    arguments: arguments.clone(),
+                    restarts: *restarts,
+                    attempt: Some(position),
+                };
+                self.dependent.insert(id, dependent);
+            }
+            _ => {}
+        }
+    }
+
+    fn refuse(&mut self, id: RequestId, entry: NodeId, error: Error) {
         self.counters.refused += 1;
         self.effects.answers.push((entry, id, Err(error)));
     }
@@ -160,6 +271,7 @@ impl Gateway {
     fn call(
         &mut self,
         id: RequestId,
+        acknowledged: u64,
         procedure: ProcedureId,
         arguments: Bytes,
         context: &mut GatewayContext<'_>,
@@ -173,10 +285,11 @@ impl Gateway {
             self.partitions,
             &mut footprint,
         ) {
-            Err(error) => self.answer(id, Err(error)),
+            Err(error) => self.answer(id, None, Err(error)),
             Ok(Declared::Complete) => {
                 let work = Work::Call { procedure, arguments, reconnoitred: None };
-                self.order(id, work, footprint, context.sequencer);
+                let ordered = Ordered { request: id, acknowledged, work };
+                self.order(ordered, footprint, context.sequencer);
             }
             Ok(Declared::Unknown) => {
                 self.spare.push(footprint);
@@ -188,15 +301,15 @@ impl Gateway {
                     }
                     return;
                 }
-                self.dependent.insert(id, Dependent { procedure, arguments, restarts: 0 });
+                let dependent = Dependent { procedure, arguments, restarts: 0, attempt: None };
+                self.dependent.insert(id, dependent);
                 self.reconnoitre(id, context);
             }
         }
     }
 
-    fn order(&mut self, id: RequestId, work: Work, footprint: Box<Footprint>, sequencer: &mut Sequencer) {
+    fn order(&mut self, ordered: Ordered, footprint: Box<Footprint>, sequencer: &mut Sequencer) {
         let participants = footprint.participants(self.me);
-        let ordered = Ordered { request: id, work };
         sequencer.add(Waiting { ordered, footprint: Some(footprint), participants });
     }
 
@@ -207,6 +320,13 @@ impl Gateway {
         self.next_ticket += 1;
         self.scouts.insert(ticket, (id, Reconnaissance::new(self.me, self.partitions)));
         self.scout(ticket, context);
+    }
+
+    /// Asks again for what reconnaissance runs wait for: questions or answers may have been lost.
+    pub fn ask_again(&mut self, context: &mut GatewayContext<'_>) {
+        let mut tickets: Vec<u64> = self.scouts.keys().copied().collect();
+        tickets.sort_unstable();
+        tickets.into_iter().for_each(|ticket| self.scout(ticket, context));
     }
 
     /// Takes the answer to a read that reconnaissance wanted.
@@ -227,78 +347,136 @@ impl Gateway {
     /// Runs a reconnaissance as far as it gets.
     fn scout(&mut self, ticket: u64, context: &mut GatewayContext<'_>) {
         let Some((id, mut scout)) = self.scouts.remove(&ticket) else { return };
-        let Some(Dependent { procedure, arguments, .. }) = self.dependent.get(&id).cloned() else { return };
+        let Some(dependent) = self.dependent.get(&id).cloned() else { return };
+        let Dependent { procedure, arguments, restarts, attempt } = dependent;
         match scout.run(procedure, &arguments, context.catalog, context.storage) {
             Scouted::Wants(wants) => {
                 self.scouts.insert(ticket, (id, scout));
                 let fetches = wants.into_iter().map(|(partition, want)| (partition, ticket, want));
                 self.effects.fetches.extend(fetches);
             }
-            Scouted::Failed(error) => {
-                self.dependent.remove(&id);
-                self.answer(id, Err(error));
-            }
+            Scouted::Failed(error) => self.give_up(id, error, context.sequencer),
             Scouted::Footprint(recorded) => {
                 let mut footprint = self.spare.pop().unwrap_or_default();
                 match footprint.decode(&recorded, &context.catalog.schema, self.partitions) {
                     Ok(()) => {
-                        let reconnoitred = Some(Bytes::from(recorded));
+                        let restarts = restarts + u32::from(attempt.is_some());
+                        let reconnoitred = Some(Reconnoitred { footprint: Bytes::from(recorded), restarts });
                         let work = Work::Call { procedure, arguments, reconnoitred };
-                        self.order(id, work, footprint, context.sequencer);
+                        self.order(
+                            Ordered { request: id, acknowledged: 0, work },
+                            footprint,
+                            context.sequencer,
+                        );
                     }
-                    Err(error) => {
-                        self.dependent.remove(&id);
-                        self.answer(id, Err(error));
-                    }
+                    Err(error) => self.give_up(id, error, context.sequencer),
                 }
             }
         }
     }
 
-    /// Takes the verdict on a transaction that was ordered here.
+    /// Ends a call whose reconnaissance has failed. The end is ordered, so that all replicas know it.
+    fn give_up(&mut self, id: RequestId, error: Error, sequencer: &mut Sequencer) {
+        sequencer.add(Waiting {
+            ordered: Ordered { request: id, acknowledged: 0, work: Work::GiveUp(error) },
+            footprint: None,
+            participants: PartitionSet::one(self.me),
+        });
+    }
+
+    /// Takes the verdict on a transaction that was ordered here. One that is known already is ignored.
     pub fn report(&mut self, report: Report, context: &mut GatewayContext<'_>) {
-        let Report { request, verdict } = report;
+        let Report { position, request, verdict } = report;
         let outcome = match verdict {
-            Verdict::Committed(result) => {
-                self.counters.committed += 1;
-                Ok(result)
-            }
-            Verdict::Failed(error) => {
-                match error {
-                    Error::Aborted(_) => self.counters.aborted += 1,
-                    _ => self.counters.failed += 1,
-                }
-                Err(error)
-            }
+            Verdict::Committed(result) => Ok(result),
+            Verdict::Failed(error) => Err(error),
             Verdict::FootprintMissed => {
+                if !self.sessions.missed(request, position) {
+                    return;
+                }
                 self.counters.restarts += 1;
-                match self.dependent.get_mut(&request) {
+                match self.dependent.get(&request) {
                     Some(dependent) if dependent.restarts < self.limits.restarts => {
-                        dependent.restarts += 1;
-                        return self.reconnoitre(request, context);
+                        if self.leads {
+                            self.reconnoitre(request, context);
+                        }
+                        return;
                     }
-                    _ => {
-                        self.counters.failed += 1;
-                        Err(Error::Contended)
-                    }
+                    _ => Err(Error::Contended),
                 }
             }
         };
-        if !self.dependent.is_empty() {
+        let counter = match &outcome {
+            Ok(_) => &mut self.counters.committed,
+            Err(Error::Aborted(_)) => &mut self.counters.aborted,
+            Err(_) => &mut self.counters.failed,
+        };
+        if let Some(entry) = self.sessions.answer(request, Some(position), &outcome) {
+            *counter += 1;
             self.dependent.remove(&request);
+            self.say(request, entry, outcome);
         }
-        self.answer(request, outcome);
     }
 
-    /// Answers a request that has ended.
-    pub fn answer(&mut self, id: RequestId, outcome: Outcome) {
-        if let Some(entry) = self.sessions.answer(id, &outcome) {
+    /// Answers a request that has ended at a position, or without having entered the order.
+    pub fn answer(&mut self, id: RequestId, at: Option<Position>, outcome: Outcome) {
+        if let Some(entry) = self.sessions.answer(id, at, &outcome) {
+            self.dependent.remove(&id);
+            self.say(id, entry, outcome);
+        }
+    }
+
+    /// The leader tells the client; it knows where the client is.
+    fn say(&mut self, id: RequestId, entry: Option<NodeId>, outcome: Outcome) {
+        if let Some(entry) = entry.filter(|_| self.leads) {
             self.effects.answers.push((entry, id, outcome));
         }
+    }
+
+    /// Whether a request is in the order at a position, and not answered.
+    pub fn awaits(&self, id: RequestId, at: Position) -> bool {
+        self.sessions.is_ordered(id, at)
+    }
+
+    /// The first epoch of which a request of this partition has not come to its end.
+    pub fn oldest_ordered(&self) -> Option<Epoch> {
+        self.sessions.oldest_ordered()
+    }
+
+    /// What a checkpoint at the end of an epoch keeps. All transactions of the epoch have come to their end.
+    pub fn save(&self, through: Epoch) -> SavedGateway {
+        let missed = |(id, dependent): (&RequestId, &Dependent)| {
+            let attempt = dependent.attempt.filter(|attempt| attempt.epoch <= through)?;
+            self.sessions
+                .has_missed(*id)
+                .then(|| (*id, Dependent { attempt: Some(attempt), ..dependent.clone() }))
+        };
+        let mut dependent: Vec<(RequestId, Dependent)> = self.dependent.iter().filter_map(missed).collect();
+        dependent.sort_unstable_by_key(|(id, _)| *id);
+        let open = self.open_snapshots.iter().filter(|at| at.epoch <= through);
+        SavedGateway {
+            sessions: self.sessions.save(through),
+            dependent,
+            open_snapshots: open.copied().collect(),
+            counters: self.counters,
+        }
+    }
+
+    /// Takes over what a checkpoint has kept.
+    pub fn restore(&mut self, saved: SavedGateway) {
+        self.sessions.restore(saved.sessions);
+        self.dependent.extend(saved.dependent);
+        self.open_snapshots.extend(saved.open_snapshots);
+        self.counters = saved.counters;
     }
 
     /// Number of requests that were taken in and not answered.
     pub fn in_flight(&self) -> usize {
         self.sessions.in_flight()
     }
+}
+
+/// Tells a client that this node no longer takes its request in.
+pub fn not_leading() -> Error {
+    Error::Busy("another node leads the replication group now".to_owned())
 }

@@ -1,12 +1,15 @@
 //! The one place where an engine is chosen by its name.
 
-use super::{Event, Node, NodeConfiguration, Outbox, Status};
+use ordain_consensus::ReplicatedLog;
+
+use super::{Event, Node, NodeConfiguration, Outbox, Resumed, Status};
 use crate::engine::calvin::Calvin;
 use crate::engine::serial::Serial;
 use crate::engine::{Engine, EngineKind};
 use crate::error::Fatal;
 use crate::execution::Executions;
 use crate::failpoint::{Failpoints, NoFailpoints};
+use crate::position::Epoch;
 use crate::procedure::Catalog;
 use crate::storage::Storage;
 
@@ -14,6 +17,10 @@ use crate::storage::Storage;
 pub trait AnyNode: Send {
     /// See [`Node::step`].
     fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Fatal>;
+    /// See [`Node::resume`].
+    fn resume(&mut self, resumed: Resumed);
+    /// See [`Node::know_checkpoints`].
+    fn know_checkpoints(&mut self, on_disk: &[Epoch]);
     /// See [`Node::deadline`].
     fn deadline(&self) -> Option<u64>;
     /// See [`Node::is_idle`].
@@ -29,6 +36,14 @@ pub trait AnyNode: Send {
 impl<E: Engine + Send> AnyNode for Node<E> {
     fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Fatal> {
         Node::step(self, now, events, outbox)
+    }
+
+    fn resume(&mut self, resumed: Resumed) {
+        Node::resume(self, resumed);
+    }
+
+    fn know_checkpoints(&mut self, on_disk: &[Epoch]) {
+        Node::know_checkpoints(self, on_disk);
     }
 
     fn deadline(&self) -> Option<u64> {
@@ -58,8 +73,9 @@ pub fn node(
     configuration: &NodeConfiguration,
     catalog: Catalog,
     storage: Box<dyn Storage + Send>,
+    log: Option<Box<dyn ReplicatedLog>>,
 ) -> Box<dyn AnyNode> {
-    node_with::<NoFailpoints>(engine, configuration, catalog, storage)
+    node_with::<NoFailpoints>(engine, configuration, catalog, storage, log)
 }
 
 /// Makes a node that runs the engine and makes mistakes.
@@ -68,9 +84,14 @@ pub fn node_with<F: Failpoints>(
     configuration: &NodeConfiguration,
     catalog: Catalog,
     storage: Box<dyn Storage + Send>,
+    log: Option<Box<dyn ReplicatedLog>>,
 ) -> Box<dyn AnyNode> {
     match engine {
-        EngineKind::Serial => Box::new(Node::new(configuration, catalog, Serial::<F>::default(), storage)),
-        EngineKind::Calvin => Box::new(Node::new(configuration, catalog, Calvin::<F>::default(), storage)),
+        EngineKind::Serial => {
+            Box::new(Node::new(configuration, catalog, Serial::<F>::default(), storage, log))
+        }
+        EngineKind::Calvin => {
+            Box::new(Node::new(configuration, catalog, Calvin::<F>::default(), storage, log))
+        }
     }
 }

@@ -39,12 +39,18 @@ impl Merger {
         self.delivered
     }
 
-    /// Takes in the part of a batch.
-    ///
-    /// # Panics
-    /// When the same part comes twice: links deliver exactly once, so the order itself would be in doubt.
+    /// Goes on after an epoch whose transactions a checkpoint holds.
+    pub fn resume(&mut self, after: Epoch) {
+        debug_assert!(self.epochs.is_empty(), "only a new merger resumes");
+        self.delivered = after;
+    }
+
+    /// Takes in the part of a batch. What was delivered or has come before is ignored: a sender that has recovered says again
+    /// what it said, and says the same, since it reads it from the log.
     pub fn receive(&mut self, origin: PartitionId, epoch: Epoch, part: Part) {
-        assert!(epoch > self.delivered, "batch of {epoch} from {origin} came after that epoch was delivered");
+        if epoch <= self.delivered {
+            return;
+        }
         debug_assert!(part.windows(2).all(|pair| pair[0].0 < pair[1].0), "indexes of a batch ascend");
         let ahead = (epoch.0 - self.delivered.0 - 1) as usize;
         while self.epochs.len() <= ahead {
@@ -53,9 +59,10 @@ impl Merger {
         }
         let slot = &mut self.epochs[ahead];
         let place = &mut slot.parts[origin.index()];
-        assert!(place.is_none(), "two batches of {epoch} from {origin}");
-        *place = Some(part);
-        slot.missing -= 1;
+        if place.is_none() {
+            *place = Some(part);
+            slot.missing -= 1;
+        }
     }
 
     /// Appends the transactions of the next epoch to `ready` if all its parts have come; whether it did.
@@ -97,6 +104,11 @@ impl Merger {
             ready.drain(first..).map(|delivered| (by(delivered.position), delivered)).collect();
         delivered.sort_by_key(|(number, _)| *number);
         ready.extend(delivered.into_iter().map(|(_, delivered)| delivered));
+    }
+
+    /// Number of epochs after the last delivered one of which something has come.
+    pub fn ahead(&self) -> usize {
+        self.epochs.len()
     }
 
     /// The partitions whose batch of the next epoch has not come, for messages about a stall.

@@ -20,7 +20,7 @@
 pub mod merger;
 pub mod sessions;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use crate::limits::Limits;
 use crate::message::Ordered;
@@ -50,15 +50,30 @@ pub struct ClosedBatch {
     pub parts: Vec<Vec<(u32, Ordered)>>,
     /// This partition's own part.
     pub own: Vec<(u32, Ordered, Option<Box<Footprint>>)>,
+    /// What each transaction is, by index: for sessions, and for the log.
+    pub whole: Vec<Ordered>,
 }
 
 impl ClosedBatch {
-    /// All transactions of the batch with their index, ascending.
-    pub fn whole(&self) -> Vec<(u32, Ordered)> {
-        let own = self.own.iter().map(|(index, ordered, _)| (*index, ordered));
-        let sent = self.parts.iter().flatten().map(|(index, ordered)| (*index, ordered));
-        let whole: BTreeMap<u32, &Ordered> = own.chain(sent).collect();
-        whole.into_iter().map(|(index, ordered)| (index, ordered.clone())).collect()
+    /// An empty batch.
+    pub fn new(epoch: Epoch, partitions: u16) -> ClosedBatch {
+        let parts = vec![Vec::new(); usize::from(partitions)];
+        ClosedBatch { epoch, parts, own: Vec::new(), whole: Vec::new() }
+    }
+
+    /// Adds a transaction: to the parts of its participants, of which `me` is this partition.
+    pub fn add(&mut self, me: PartitionId, waiting: Waiting) {
+        let Waiting { ordered, footprint, participants } = waiting;
+        let index = self.whole.len() as u32;
+        let mut others = participants;
+        others.remove(me);
+        for partition in others.iter() {
+            self.parts[partition.index()].push((index, ordered.clone()));
+        }
+        if participants.contains(me) {
+            self.own.push((index, ordered.clone(), footprint));
+        }
+        self.whole.push(ordered);
     }
 }
 
@@ -156,30 +171,37 @@ impl Sequencer {
         (!self.waiting.is_empty()).then_some(self.opened_at + self.epoch_microseconds)
     }
 
+    /// Goes on after an epoch that was ordered before, by another leader or in an earlier life.
+    pub fn resume(&mut self, after: Epoch) {
+        self.open = after.next();
+    }
+
+    /// Forgets the transactions that wait: this node does not order them any more.
+    pub fn withdraw(&mut self) {
+        self.waiting.clear();
+        self.waiting_bytes = 0;
+    }
+
+    /// The highest epoch that a peer is known to have closed.
+    pub fn peers_closed(&self) -> Epoch {
+        self.peers_closed
+    }
+
     /// Closes the open epoch and opens the next.
     pub fn close(&mut self, now: u64) -> ClosedBatch {
         let epoch = self.open;
         self.open = epoch.next();
         self.opened_at = now;
-        let mut batch =
-            ClosedBatch { epoch, parts: vec![Vec::new(); usize::from(self.partitions)], own: Vec::new() };
+        let mut batch = ClosedBatch::new(epoch, self.partitions);
         let mut bytes = 0;
-        for index in 0..self.limits.batch_calls.min(self.waiting.len()) {
+        for _ in 0..self.limits.batch_calls.min(self.waiting.len()) {
             if bytes > self.limits.batch_bytes {
                 break;
             }
-            let Some(Waiting { ordered, footprint, participants }) = self.waiting.pop_front() else { break };
-            bytes += ordered.payload_bytes();
-            self.waiting_bytes -= ordered.payload_bytes();
-            let index = index as u32;
-            let mut others = participants;
-            others.remove(self.me);
-            for partition in others.iter() {
-                batch.parts[partition.index()].push((index, ordered.clone()));
-            }
-            if participants.contains(self.me) {
-                batch.own.push((index, ordered, footprint));
-            }
+            let Some(waiting) = self.waiting.pop_front() else { break };
+            bytes += waiting.ordered.payload_bytes();
+            self.waiting_bytes -= waiting.ordered.payload_bytes();
+            batch.add(self.me, waiting);
         }
         batch
     }

@@ -1,16 +1,20 @@
 //! The conformance suite: what every storage must do, whatever it is made of.
 //!
 //! A test of a storage calls [`check_all`] with a function that makes an empty one. A violation panics and says what was
-//! expected. Each property is one function; [`model`] compares with a naive model under random operations.
+//! expected. Each property is one function; [`model`] compares with a naive model under random operations. The storage must
+//! keep digests of writes.
 
 mod model;
+mod records;
 mod rows;
 mod scans;
 mod snapshots;
+mod writes;
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use super::{RecordId, Storage};
+use super::{RecordCursor, RecordId, Storage};
 use crate::data::{Key, KeyRange};
 use crate::hash::key_hash;
 use crate::position::{Epoch, PartitionId, Position};
@@ -37,6 +41,17 @@ pub fn check_all<S: Storage>(make: &mut dyn FnMut() -> S) {
     snapshots::garbage_is_collected_in_steps(make());
     rows::digests_are_of_content_only(make(), make());
     rows::digests_are_at_a_position_and_of_chosen_keys(make());
+    rows::loaded_rows_are_of_their_position(make());
+    records::each_row_is_visited_once_whatever_the_budget(make());
+    records::rows_are_visited_as_of_the_snapshot(make());
+    records::rows_that_outgrow_their_records_are_visited_once(make());
+    records::rows_that_move_back_and_forth_are_visited_once(make());
+    records::a_scan_begins_anew_and_ends_with_its_snapshot(make());
+    records::a_scan_does_not_follow_what_is_inserted_after_it_began(make());
+    writes::digests_do_not_depend_on_the_order_of_keys(make(), make());
+    writes::each_write_counts(make);
+    writes::digests_are_handed_out_by_epoch(make());
+    writes::what_is_loaded_is_not_written(make());
     for seed in 0..32 {
         model::agrees_with_the_naive_model(&mut make(), seed);
     }
@@ -114,6 +129,25 @@ fn rows<S: Storage>(storage: &mut S, range: &KeyRange, position: Position) -> Ve
 fn names<S: Storage>(storage: &mut S, range: &KeyRange, position: Position) -> String {
     let names = rows(storage, range, position).into_iter().map(|(key, _)| key[2..].to_vec());
     String::from_utf8_lossy(&names.collect::<Vec<_>>().join(&b' ')).into_owned()
+}
+
+/// All that a scan of all records at a snapshot visits in one slice after the other, by key. `between` is done between them.
+fn records<S: Storage>(
+    storage: &mut S,
+    at: Position,
+    budget_bytes: usize,
+    between: &mut dyn FnMut(&mut S),
+) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut rows = BTreeMap::new();
+    let mut cursor = Some(RecordCursor::START);
+    while let Some(from) = cursor {
+        cursor = storage.scan_records(at, from, budget_bytes, &mut |key, row| {
+            let before = rows.insert(key.to_vec(), row.to_vec());
+            assert_eq!(before, None, "the row of {key:?} is visited twice");
+        });
+        between(storage);
+    }
+    rows
 }
 
 /// Collects all garbage that can be.

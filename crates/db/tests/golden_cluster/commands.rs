@@ -126,6 +126,13 @@ pub(crate) enum Command {
         #[arg(optional)]
         count: Option<usize>,
     },
+    /// Delivers the newest messages that a link has delivered once more.
+    Redeliver {
+        from: Partition,
+        to: Partition,
+        #[arg(optional)]
+        count: Option<usize>,
+    },
     /// Delivers everything until nothing happens any more, and prints the answers; with `trace` the messages too, with `count`
     /// only how many answers there are. The link `p2.p1` is left alone with `but=p2.p1`.
     Run {
@@ -361,6 +368,10 @@ impl goldenscript::Runner for Runner {
             }
             Command::Deliver { from, to, count } => {
                 let done = self.network.deliver(from.0, to.0, count.unwrap_or(1))?;
+                self.show(done, Print::All)
+            }
+            Command::Redeliver { from, to, count } => {
+                let done = self.network.redeliver(from.0, to.0, count.unwrap_or(1))?;
                 self.show(done, Print::All)
             }
             Command::Run { trace, count, but } => {

@@ -14,6 +14,9 @@ pub(crate) fn client(client: ClientId) -> String {
 }
 
 pub(crate) fn request(id: RequestId) -> String {
+    if id.is_own() {
+        return format!("{}'s own", id.client.home);
+    }
     format!("{}#{}", client(id.client), id.sequence)
 }
 
@@ -43,6 +46,9 @@ fn ordered((index, ordered): &(u32, Ordered)) -> String {
         Work::Call { reconnoitred: None, .. } => format!("{index} {id}"),
         Work::Call { reconnoitred: Some(_), .. } => format!("{index} {id} reconnoitred"),
         Work::OpenSnapshot => format!("{index} {id} snapshot"),
+        Work::GiveUp(error) => format!("{index} {id} gives up: {}", failure(error)),
+        Work::CloseSnapshot(at) => format!("{index} {id} closes snapshot {at}"),
+        Work::Checkpoint => format!("{index} {id} checkpoint"),
     }
 }
 
@@ -52,7 +58,7 @@ fn report(report: &Report) -> String {
         Verdict::Failed(error) => failure(error),
         Verdict::FootprintMissed => "footprint missed".to_owned(),
     };
-    format!("{} {verdict}", request(report.request))
+    format!("{} at {} {verdict}", request(report.request), report.position)
 }
 
 /// The transactions that a message has read results of. Each begins with its position and the length of its results.
@@ -89,7 +95,7 @@ pub(crate) fn message(tables: &Tables, message: &Message) -> String {
         Message::Reports(reports) => format!("reports {}", list(reports.iter().map(report).collect())),
         Message::SnapshotReady { request: id, at } => format!("snapshot {at} of {} is ready", request(*id)),
         Message::CloseSnapshot(at) => format!("snapshot {at} is closed"),
-        Message::Forward(requests) => {
+        Message::Forward { requests, .. } => {
             format!("forwards {}", list(requests.iter().map(|forwarded| request(forwarded.id)).collect()))
         }
         Message::Replies(replies) => {
@@ -100,5 +106,7 @@ pub(crate) fn message(tables: &Tables, message: &Message) -> String {
             let names = rows.iter().map(|(key, _)| Name::of_key(tables, key).to_string()).collect();
             format!("fetched {}: {}", want(tables, wanted), list(names))
         }
+        // What replicas say, which clusters without a log do not have.
+        other => unreachable!("{other:?}"),
     }
 }

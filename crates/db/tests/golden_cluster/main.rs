@@ -36,6 +36,7 @@ scripts!(
     reconnaissance,
     reconnaissance_of_scans,
     replicated_table,
+    said_again,
     same_request_twice,
     sequencer_full,
     serial_waits_in_turn,

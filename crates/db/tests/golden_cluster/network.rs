@@ -10,7 +10,7 @@ use ordain_db::engine::{Engine, EngineKind};
 use ordain_db::limits::Limits;
 use ordain_db::message::{ClientRequest, Message, Reply};
 use ordain_db::node::{AnyNode, Event, Node, NodeConfiguration, Outbox};
-use ordain_db::position::PartitionId;
+use ordain_db::position::{NodeId, PartitionId};
 
 use crate::interpreted::Database;
 
@@ -32,6 +32,8 @@ pub(crate) struct Network {
     pub(crate) databases: Vec<Database>,
     /// Messages under way, by sender and receiver.
     pub(crate) links: BTreeMap<(PartitionId, PartitionId), VecDeque<Message>>,
+    /// Messages that have arrived, by sender and receiver.
+    delivered: BTreeMap<(PartitionId, PartitionId), Vec<Message>>,
     pub(crate) now: u64,
 }
 
@@ -60,14 +62,20 @@ impl Network {
                 let catalog = database.catalog.clone();
                 match engine {
                     EngineKind::Serial => {
-                        Box::new(Node::new(&configuration, catalog, Serial::new(), storage))
+                        Box::new(Node::new(&configuration, catalog, Serial::new(), storage, None))
                     }
                     EngineKind::Calvin => {
-                        Box::new(Node::new(&configuration, catalog, Calvin::new(), storage))
+                        Box::new(Node::new(&configuration, catalog, Calvin::new(), storage, None))
                     }
                 }
             });
-        Network { nodes: nodes.collect(), databases, links: BTreeMap::new(), now: 0 }
+        Network {
+            nodes: nodes.collect(),
+            databases,
+            links: BTreeMap::new(),
+            delivered: BTreeMap::new(),
+            now: 0,
+        }
     }
 
     fn step(&mut self, at: PartitionId, events: Vec<Event>) -> Result<Done, Box<dyn Error>> {
@@ -78,7 +86,7 @@ impl Network {
             let mut outbox = Outbox::default();
             more = node.step(self.now, &mut events, &mut outbox)?;
             done.replies.extend(outbox.replies.into_iter().map(|reply| (at, reply)));
-            for (to, message) in outbox.sends {
+            for (NodeId { partition: to, .. }, message) in outbox.sends {
                 done.sent.push((at, to, message.clone()));
                 self.links.entry((at, to)).or_default().push_back(message);
             }
@@ -110,7 +118,25 @@ impl Network {
         for _ in 0..count {
             let link = self.links.get_mut(&(from, to)).ok_or("there is no message")?;
             let message = link.pop_front().ok_or("there is no message")?;
-            all.append(self.step(to, vec![Event::Peer { from, message }])?);
+            self.delivered.entry((from, to)).or_default().push(message.clone());
+            all.append(self.step(to, vec![Event::Peer { from: NodeId::first(from), message }])?);
+        }
+        Ok(all)
+    }
+
+    /// Delivers the newest messages that a link has delivered once more: a sender that has recovered says again what it said.
+    pub(crate) fn redeliver(
+        &mut self,
+        from: PartitionId,
+        to: PartitionId,
+        count: usize,
+    ) -> Result<Done, Box<dyn Error>> {
+        let delivered = self.delivered.get(&(from, to)).ok_or("nothing was delivered")?;
+        let first = delivered.len().checked_sub(count).ok_or("so many were not delivered")?;
+        let mut all = Done::default();
+        let again: Vec<Message> = delivered[first..].to_vec();
+        for message in again {
+            all.append(self.step(to, vec![Event::Peer { from: NodeId::first(from), message }])?);
         }
         Ok(all)
     }

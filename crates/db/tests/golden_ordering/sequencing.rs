@@ -114,6 +114,10 @@ enum Command {
         #[arg(optional)]
         part: Vec<Indexed>,
     },
+    /// The merger of a partition goes on after an epoch, and so does the sequencer if it is the partition's.
+    Resume { at: Partition, after: Number },
+    /// The sequencer forgets what waits.
+    Withdraw,
     /// Delivers what the merger of a partition can.
     Deliver(Partition),
 }
@@ -131,7 +135,7 @@ fn ordered(name: &str, bytes: usize) -> Ordered {
     let client = ClientId { home: PartitionId(0), number: 0 };
     let arguments = Bytes::from(format!("{name}{}", " ".repeat(bytes)));
     let work = Work::Call { procedure: ProcedureId(0), arguments, reconnoitred: None };
-    Ordered { request: RequestId { client, sequence: 0 }, work }
+    Ordered { request: RequestId { client, sequence: 0 }, acknowledged: 0, work }
 }
 
 fn name(ordered: &Ordered) -> String {
@@ -243,6 +247,16 @@ impl goldenscript::Runner for Runner {
                 let part = part.iter().map(|Indexed(index, name)| (*index, ordered(name, 0), None)).collect();
                 merger.receive(origin.0, epoch.0, part);
             }
+            Command::Resume { at, after } => {
+                let partitions = self.mergers.len() as u16;
+                let mut merger = Merger::new(at.0, partitions);
+                merger.resume(after.0);
+                self.mergers.insert(*at, merger);
+                if at.0 == self.me {
+                    self.sequencer.resume(after.0);
+                }
+            }
+            Command::Withdraw => self.sequencer.withdraw(),
             Command::Deliver(at) => return self.deliver(*at),
         }
         Ok(String::new())
@@ -260,7 +274,9 @@ scripts!(
     epochs_in_flight_are_limited,
     idle_makes_no_epochs,
     late_batch_stalls,
+    merger_resumes,
     recipients_get_their_part,
+    sequencer_resumes,
     the_same_batch_twice,
     whole_batches_are_interleaved,
 );

@@ -40,6 +40,11 @@ struct Observed<E> {
 impl<E: Engine> Engine for Observed<E> {
     type Failpoints = E::Failpoints;
 
+    fn resume(&mut self, at: Position) {
+        self.last = at;
+        self.engine.resume(at);
+    }
+
     fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
         assert!(call.position > self.last, "{} comes after {}", call.position, self.last);
         self.last = call.position;
@@ -102,11 +107,11 @@ pub(crate) fn cluster(
         match engine {
             EngineKind::Serial => {
                 let engine = Observed { engine: Serial::new(), observations, last };
-                Box::new(Node::new(&configuration, catalog, engine, storage))
+                Box::new(Node::new(&configuration, catalog, engine, storage, None))
             }
             EngineKind::Calvin => {
                 let engine = Observed { engine: Calvin::new(), observations, last };
-                Box::new(Node::new(&configuration, catalog, engine, storage))
+                Box::new(Node::new(&configuration, catalog, engine, storage, None))
             }
         }
     });
@@ -149,7 +154,7 @@ impl Oracle<'_> {
             effects: &mut effects,
         };
         self.engine.deliver(call, &mut context);
-        let (_, report) = effects.reports.pop().expect("one partition has nothing to wait for");
+        let report = effects.reports.pop().expect("one partition has nothing to wait for");
         assert!(effects.reports.is_empty());
         (report.request, report.verdict)
     }

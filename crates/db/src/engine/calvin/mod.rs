@@ -57,6 +57,8 @@ pub struct Calvin<F = NoFailpoints> {
     by_position: FastMap<Position, Slot>,
     /// Positions in order. The first is live; those after it may have finished.
     order: VecDeque<Position>,
+    /// The last transaction that was delivered.
+    delivered: Position,
     inbox: Inbox,
     executor: Executor,
     /// Transactions that have just got all their locks.
@@ -83,6 +85,7 @@ impl<F> Default for Calvin<F> {
             free: Vec::new(),
             by_position: FastMap::default(),
             order: VecDeque::new(),
+            delivered: Position::LOADED,
             inbox: Inbox::default(),
             executor: Executor::default(),
             granted: Vec::new(),
@@ -180,7 +183,7 @@ impl<F: Failpoints> Calvin<F> {
     ) {
         let verdict = self.executor.execute::<F>(call, received, context);
         if participation.reports {
-            context.effects.report(call.position.origin, call.request, verdict);
+            context.effects.report(call.position, call.request, verdict);
         }
     }
 }
@@ -188,7 +191,12 @@ impl<F: Failpoints> Calvin<F> {
 impl<F: Failpoints> Engine for Calvin<F> {
     type Failpoints = F;
 
+    fn resume(&mut self, at: Position) {
+        self.delivered = at;
+    }
+
     fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
+        self.delivered = call.position;
         let participation = Participation::of(&call.footprint, call.position.origin, context.me);
         if participation.await_reads_from.is_empty() && self.locks.is_free::<F>(&call.footprint, context.me) {
             let served = remote_reads::serve::<F>(&call, participation, context);
@@ -210,6 +218,8 @@ impl<F: Failpoints> Engine for Calvin<F> {
             if let Some(slot) = self.by_position.get(&position) {
                 self.finish_if_complete(*slot, context);
                 self.continue_granted(context);
+            } else if position <= self.delivered {
+                self.inbox.forget(position);
             }
         }
         self.touched = touched;

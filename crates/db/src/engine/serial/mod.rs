@@ -23,6 +23,10 @@ pub struct Serial<F = NoFailpoints> {
     waiting: VecDeque<Call>,
     /// The transaction that is at its turn and waits for remote reads; its own were sent.
     current: Option<(Call, Participation)>,
+    /// The last transaction that began.
+    begun: Position,
+    /// Transactions for which read results have just come.
+    touched: Vec<Position>,
     inbox: Inbox,
     executor: Executor,
     failpoints: PhantomData<F>,
@@ -40,6 +44,8 @@ impl<F> Default for Serial<F> {
         Serial {
             waiting: VecDeque::new(),
             current: None,
+            begun: Position::LOADED,
+            touched: Vec::new(),
             inbox: Inbox::default(),
             executor: Executor::default(),
             failpoints: PhantomData,
@@ -69,6 +75,7 @@ impl<F: Failpoints> Serial<F> {
 
     /// Phases 1 to 3: the transaction becomes the current one, or is done if this partition is passive.
     fn begin(&mut self, call: Call, context: &mut Context<'_>) {
+        self.begun = call.position;
         let participation = Participation::of(&call.footprint, call.position.origin, context.me);
         let served = remote_reads::serve::<F>(&call, participation, context);
         if participation.active {
@@ -84,7 +91,7 @@ impl<F: Failpoints> Serial<F> {
         let received = self.inbox.take(call.position);
         let verdict = self.executor.execute::<F>(&call, &received, context);
         if participation.reports {
-            context.effects.report(call.position.origin, call.request, verdict);
+            context.effects.report(call.position, call.request, verdict);
         }
         context.effects.footprints.push(call.footprint);
     }
@@ -93,13 +100,25 @@ impl<F: Failpoints> Serial<F> {
 impl<F: Failpoints> Engine for Serial<F> {
     type Failpoints = F;
 
+    fn resume(&mut self, at: Position) {
+        self.begun = at;
+    }
+
     fn deliver(&mut self, call: Call, context: &mut Context<'_>) {
         self.waiting.push_back(call);
         self.advance(context);
     }
 
     fn receive(&mut self, from: PartitionId, reads: &Bytes, context: &mut Context<'_>) -> Result<(), Fatal> {
-        self.inbox.receive(from, reads, &mut Vec::new())?;
+        let mut touched = std::mem::take(&mut self.touched);
+        self.inbox.receive(from, reads, &mut touched)?;
+        let current = self.current.as_ref().map(|(call, _)| call.position);
+        for position in touched.drain(..) {
+            if position <= self.begun && Some(position) != current {
+                self.inbox.forget(position);
+            }
+        }
+        self.touched = touched;
         self.advance(context);
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::hash::Digest;
+use crate::storage::write_digests::{Change, write_digest};
 
 /// Operations of one run.
 const OPERATIONS: usize = 4000;
@@ -40,10 +41,25 @@ struct Model {
     versions: BTreeMap<Vec<u8>, Versions>,
     /// Positions of the open snapshots, in the order of opening.
     snapshots: Vec<Position>,
+    /// Digests of what was written and not taken.
+    digests: BTreeMap<Epoch, Digest>,
+    /// The scan of all records that was last begun, while its snapshot is open.
+    record_scan: Option<RecordScan>,
+}
+
+/// A scan of all records under way, or at its end.
+struct RecordScan {
+    at: Position,
+    cursor: Option<RecordCursor>,
+    /// What has been visited.
+    found: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Model {
     fn write(&mut self, key: &[u8], position: Position, row: Option<Vec<u8>>) {
+        let change = row.as_deref().map_or(Change::Deletion, Change::Row);
+        let digest = write_digest(position, key_hash(key), change);
+        self.digests.entry(position.epoch).or_default().merge(digest);
         let versions = self.versions.entry(key.to_vec()).or_default();
         if versions.last().is_some_and(|(last, _)| *last == position) {
             versions.pop();
@@ -125,7 +141,8 @@ impl<S: Storage> Run<'_, S> {
             0..30 => self.put(),
             30..50 => self.modify(),
             50..65 => self.delete(),
-            65..80 => self.read(),
+            65..76 => self.read(),
+            76..80 => self.scan_records(),
             80..85 => self.scan(),
             85..88 => self.open_snapshot(),
             88..91 => self.close_snapshot(),
@@ -133,7 +150,8 @@ impl<S: Storage> Run<'_, S> {
                 let budget = self.random.below(8);
                 self.storage.collect_garbage(budget);
             }
-            97..99 => self.collect_all_and_compare(),
+            97 => self.collect_all_and_compare(),
+            98 => self.take_digests(),
             _ => self.digest(),
         }
     }
@@ -165,7 +183,9 @@ impl<S: Storage> Run<'_, S> {
             origin: PartitionId(self.random.below(3) as u16),
             index: self.random.below(5) as u32,
         };
-        position.max(self.model.last_write(key))
+        // Not at or before the scan of all records, and not in an epoch whose digests were taken.
+        let sealed = self.model.record_scan.as_ref().map_or(Position::LOADED, |scan| scan.at);
+        position.max(self.model.last_write(key)).max(at(sealed.epoch.0 + 1))
     }
 
     /// Where to read: at the newest state or at a snapshot.
@@ -244,7 +264,43 @@ impl<S: Storage> Run<'_, S> {
             let closed = self.random.below(self.model.snapshots.len());
             let snapshot = self.model.snapshots.swap_remove(closed);
             self.storage.close_snapshot(snapshot);
+            self.model.record_scan.take_if(|scan| scan.at == snapshot);
         }
+    }
+
+    /// Begins a scan of all records or does its next slice.
+    fn scan_records(&mut self) {
+        let ended = self.model.record_scan.as_ref().is_none_or(|scan| scan.cursor.is_none());
+        if (ended || self.random.below(20) == 0) && !self.model.snapshots.is_empty() {
+            let at = self.model.snapshots[self.random.below(self.model.snapshots.len())];
+            let cursor = Some(RecordCursor::START);
+            // All positions from now on are after it.
+            self.epoch = self.epoch.max(at.epoch.0 + 1);
+            self.model.record_scan = Some(RecordScan { at, cursor, found: BTreeMap::new() });
+        }
+        let budget_bytes = [0, 1000, 10_000, 100_000][self.random.below(4)];
+        let Some(scan) = &mut self.model.record_scan else { return };
+        let Some(cursor) = scan.cursor else { return };
+        scan.cursor = self.storage.scan_records(scan.at, cursor, budget_bytes, &mut |key, row| {
+            let before = scan.found.insert(key.to_vec(), row.to_vec());
+            assert_eq!(before, None, "seed {}: {key:?} visited twice", self.seed);
+        });
+        if scan.cursor.is_none() {
+            let (at, found) = (scan.at, std::mem::take(&mut scan.found));
+            let expected = self.model.scan(&range(&[], &[0xFF, 0xFF]), at);
+            let found: Vec<_> = found.into_iter().collect();
+            assert!(found == expected, "seed {}: {} of {} records", self.seed, found.len(), expected.len());
+        }
+    }
+
+    /// Takes the digests of epochs to which no write comes any more.
+    fn take_digests(&mut self) {
+        let through = Epoch(self.epoch.saturating_sub(30));
+        let mut found = Vec::new();
+        self.storage.take_epoch_digests(through, &mut found);
+        let later = self.model.digests.split_off(&through.next());
+        let expected: Vec<_> = std::mem::replace(&mut self.model.digests, later).into_iter().collect();
+        assert_eq!(found, expected, "seed {}: digests through {through}", self.seed);
     }
 
     fn collect_all_and_compare(&mut self) {

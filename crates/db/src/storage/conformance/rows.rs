@@ -76,6 +76,23 @@ pub(super) fn modify_changes_in_place_and_keeps_the_handle<S: Storage>(mut stora
     assert_eq!(storage.statistics().garbage, 1, "one version is kept");
 }
 
+pub(super) fn loaded_rows_are_of_their_position<S: Storage>(mut storage: S) {
+    let [name, deleted] = ["name", "deleted"].map(key);
+    let load =
+        |storage: &mut S, key: &[u8], row: &str| storage.load(key, key_hash(key), row.as_bytes(), at(5));
+    assert!(load(&mut storage, &name, "loaded"), "the key is new");
+    assert!(!load(&mut storage, &name, "twice"), "the key is there");
+    expect(&mut storage, &name, Position::LATEST, Some("loaded"));
+    storage.open_snapshot(at(5));
+    put(&mut storage, &name, "written", at(6));
+    expect(&mut storage, &name, at(5), Some("loaded"));
+    expect(&mut storage, &name, Position::LATEST, Some("written"));
+    assert!(load(&mut storage, &deleted, "loaded"));
+    delete(&mut storage, &deleted, at(6));
+    assert!(!load(&mut storage, &deleted, "again"), "the snapshot sees a version of the key");
+    assert_eq!((storage.statistics().rows, storage.statistics().garbage), (1, 3));
+}
+
 pub(super) fn churn_leaves_nothing_behind<S: Storage>(mut storage: S) {
     let mut sizes = Vec::new();
     for round in 0..50_u64 {

@@ -31,7 +31,7 @@ pub(super) const SUPERSEDED: u16 = 2;
 /// The memory is free; `older` is the next free record of the same size.
 const FREE: u16 = 4;
 
-const LINE_BYTES: usize = 64;
+pub(super) const LINE_BYTES: usize = 64;
 const HEADER_BYTES: usize = 32;
 const SEGMENT_LINES_LOG2: u32 = 18;
 const SEGMENT_LINES: usize = 1 << SEGMENT_LINES_LOG2;
@@ -204,15 +204,32 @@ impl Arena {
         header[20..22].copy_from_slice(&(lines as u16).to_le_bytes());
     }
 
+    /// The line at which the first record begins.
+    pub(super) fn first(&self) -> usize {
+        NONE as usize + 1
+    }
+
+    /// The line after the last record.
+    pub(super) fn end(&self) -> usize {
+        self.next
+    }
+
+    /// The record that begins at a line, unless it is free, and the line after it.
+    #[inline]
+    pub(super) fn record_at(&self, line: usize) -> (Option<u32>, usize) {
+        let record = line as u32;
+        ((self.flags(record) & FREE == 0).then_some(record), line + self.lines(record))
+    }
+
     /// The numbers of all records that are not free, in the order of memory.
     pub(super) fn records(&self) -> impl Iterator<Item = u32> {
-        let mut at = NONE as usize + 1;
+        let mut line = self.first();
         std::iter::from_fn(move || {
-            while at < self.next {
-                let record = at as u32;
-                at += self.lines(record);
-                if self.flags(record) & FREE == 0 {
-                    return Some(record);
+            while line < self.next {
+                let (record, after) = self.record_at(line);
+                line = after;
+                if record.is_some() {
+                    return record;
                 }
             }
             None

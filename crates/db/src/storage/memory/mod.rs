@@ -4,6 +4,7 @@
 //! - [`hash_index`]: from the hash of a key to its newest version.
 //! - [`ordered_index`]: the order of a table's keys, built when the table is scanned.
 //! - [`snapshots`]: which old versions are kept, and for whom.
+//! - [`record_scan`]: how far a scan of all records has come.
 //! - [`stamp`]: positions as integers.
 //!
 //! Look-up, read and change of a row wait twice for memory: for the slot of the hash index and for the record. With
@@ -17,6 +18,7 @@
 mod arena;
 mod hash_index;
 mod ordered_index;
+mod record_scan;
 mod snapshots;
 mod stamp;
 
@@ -25,15 +27,30 @@ use std::hint::black_box;
 use self::arena::{Arena, DELETED, NONE, SUPERSEDED};
 use self::hash_index::HashIndex;
 use self::ordered_index::OrderedIndex;
+use self::record_scan::RecordScan;
 use self::snapshots::{Pinned, Snapshots};
 use self::stamp::Stamp;
-use super::{RecordId, Statistics, Storage, Visit};
+use super::write_digests::{Change, WriteDigests};
+use super::{RecordCursor, RecordId, Statistics, Storage, Visit, VisitRecord};
 use crate::data::KeyRange;
 use crate::hash::{Digest, key_hash};
-use crate::position::Position;
+use crate::position::{Epoch, Position};
 
 /// Keys that are fetched from memory together.
 const PREFETCH_KEYS_MAX: usize = 64;
+
+/// What a storage in memory is to do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Options {
+    /// Whether it keeps the digests of [`Storage::take_epoch_digests`]; else there are none. Usually it does.
+    pub write_digests: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { write_digests: true }
+    }
+}
 
 /// Rows and their versions in memory.
 pub struct MemoryStorage {
@@ -48,6 +65,13 @@ pub struct MemoryStorage {
     garbage: usize,
     /// Room for the row of a version that is being copied.
     copied_row: Vec<u8>,
+    /// The scan of all records that was last begun, until its snapshot is closed.
+    record_scan: Option<RecordScan>,
+    /// `None` if the storage is to keep none.
+    write_digests: Option<WriteDigests>,
+    /// The record of the last [`modify`](Storage::modify), if its write is not in the digests yet, else [`NONE`]. Its row is
+    /// the caller's to change until the next call that changes the storage, and is known only then.
+    modified: u32,
 }
 
 impl Default for MemoryStorage {
@@ -63,8 +87,13 @@ fn table_of(key: &[u8]) -> usize {
 }
 
 impl MemoryStorage {
-    /// A storage without rows.
+    /// A storage without rows, with the usual options.
     pub fn new() -> MemoryStorage {
+        MemoryStorage::with_options(Options::default())
+    }
+
+    /// A storage without rows.
+    pub fn with_options(options: Options) -> MemoryStorage {
         MemoryStorage {
             arena: Arena::new(),
             index: HashIndex::new(),
@@ -73,6 +102,9 @@ impl MemoryStorage {
             rows: 0,
             garbage: 0,
             copied_row: Vec::new(),
+            record_scan: None,
+            write_digests: options.write_digests.then(WriteDigests::default),
+            modified: NONE,
         }
     }
 
@@ -84,6 +116,7 @@ impl MemoryStorage {
     }
 
     fn insert(&mut self, key: &[u8], hash: u64, row: &[u8], stamp: Stamp) -> u32 {
+        self.assert_not_sealed(stamp);
         let record = self.arena.allocate(key, row, stamp);
         self.index.insert(hash, record);
         let table = table_of(key);
@@ -99,7 +132,52 @@ impl MemoryStorage {
     #[inline]
     fn must_keep(&self, from: Stamp, to: Stamp) -> bool {
         assert!(from <= to, "writes of one key ascend: {} comes after {}", to.position(), from.position());
+        self.assert_not_sealed(to);
         self.snapshots.see(from, to)
+    }
+
+    /// Panics if a scan of all records relies on that no write at this position comes.
+    #[inline]
+    fn assert_not_sealed(&self, to: Stamp) {
+        if let Some(scan) = &self.record_scan {
+            assert!(
+                to > scan.at,
+                "a write at {} comes after the scan of all records at {} has begun",
+                to.position(),
+                scan.at.position()
+            );
+        }
+    }
+
+    /// Adds a write to the digests.
+    #[inline]
+    fn add_write(&mut self, position: Position, hash: u64, change: Change<'_>) {
+        if let Some(digests) = &mut self.write_digests {
+            digests.add(position, hash, change);
+        }
+    }
+
+    /// Adds the last change in place to the digests, if that has been put off: it ends when another write begins.
+    #[inline]
+    fn end_modification(&mut self) {
+        if self.modified != NONE {
+            let record = std::mem::replace(&mut self.modified, NONE);
+            let (row, position) = (self.arena.row(record), self.arena.stamp(record).0.position());
+            if let Some(digests) = &mut self.write_digests {
+                digests.add(position, key_hash(self.arena.key(record)), Change::Row(row));
+            }
+        }
+    }
+
+    /// Makes a new version of a row, with the same bytes.
+    #[inline]
+    fn renew(&mut self, newest: u32, to: Stamp) {
+        let (from, flags) = self.arena.stamp(newest);
+        assert_eq!(flags, 0, "{:?} is the newest version of a row", RecordId(newest));
+        if self.must_keep(from, to) {
+            self.keep_copy(newest, to);
+        }
+        self.arena.set_stamp(newest, to, 0);
     }
 
     /// Keeps a version that has just become the next older one of `newer`.
@@ -148,7 +226,32 @@ impl MemoryStorage {
             }
             self.arena.free(newest);
         }
+        if let Some(scan) = &mut self.record_scan {
+            scan.relocated(newest, record, version_at(&self.arena, record, scan.at));
+        }
         record
+    }
+
+    /// Makes a row the newest version of its key; returns its record.
+    fn place(&mut self, key: &[u8], hash: u64, row: &[u8], to: Stamp) -> u32 {
+        let Some(newest) = self.find(key, hash) else {
+            return self.insert(key, hash, row, to);
+        };
+        let (from, flags) = self.arena.stamp(newest);
+        if flags & DELETED != 0 {
+            self.rows += 1;
+            self.garbage -= 1;
+        }
+        let keep = self.must_keep(from, to);
+        if !self.arena.row_fits(newest, row.len()) {
+            return self.relocate(newest, hash, row, to, keep);
+        }
+        if keep {
+            self.keep_copy(newest, to);
+        }
+        self.arena.replace_row(newest, row);
+        self.arena.set_stamp(newest, to, 0);
+        newest
     }
 
     /// Forgets a key, whose newest version has no older one.
@@ -158,6 +261,9 @@ impl MemoryStorage {
         let table = table_of(self.arena.key(newest));
         self.orders[table].remove(newest, &mut self.arena);
         self.arena.free(newest);
+        if let Some(scan) = &mut self.record_scan {
+            scan.forgotten(newest);
+        }
     }
 
     /// Frees a superseded version that no snapshot sees; and the deletion of its row, if it was the last to need it.
@@ -227,41 +333,42 @@ impl Storage for MemoryStorage {
         version_at(&self.arena, newest, Stamp::new(at)).map(|version| self.arena.row(version))
     }
 
+    fn load(&mut self, key: &[u8], hash: u64, row: &[u8], position: Position) -> bool {
+        let is_new = self.find(key, hash).is_none();
+        if is_new {
+            self.insert(key, hash, row, Stamp::new(position));
+        }
+        is_new
+    }
+
     fn put(&mut self, key: &[u8], hash: u64, row: &[u8], position: Position) -> RecordId {
-        let to = Stamp::new(position);
-        let Some(newest) = self.find(key, hash) else {
-            return RecordId(self.insert(key, hash, row, to));
-        };
-        let (from, flags) = self.arena.stamp(newest);
-        if flags & DELETED != 0 {
-            self.rows += 1;
-            self.garbage -= 1;
-        }
-        let keep = self.must_keep(from, to);
-        if !self.arena.row_fits(newest, row.len()) {
-            return RecordId(self.relocate(newest, hash, row, to, keep));
-        }
-        if keep {
-            self.keep_copy(newest, to);
-        }
-        self.arena.replace_row(newest, row);
-        self.arena.set_stamp(newest, to, 0);
-        RecordId(newest)
+        self.end_modification();
+        let record = self.place(key, hash, row, Stamp::new(position));
+        self.add_write(position, hash, Change::Row(row));
+        RecordId(record)
     }
 
     #[inline]
     fn modify(&mut self, record: RecordId, position: Position) -> &mut [u8] {
-        let (newest, to) = (record.0, Stamp::new(position));
-        let (from, flags) = self.arena.stamp(newest);
-        assert_eq!(flags, 0, "{record:?} is the newest version of a row");
-        if self.must_keep(from, to) {
-            self.keep_copy(newest, to);
+        self.end_modification();
+        self.renew(record.0, Stamp::new(position));
+        if self.write_digests.is_some() {
+            self.modified = record.0;
         }
-        self.arena.set_stamp(newest, to, 0);
-        self.arena.row_mut(newest)
+        self.arena.row_mut(record.0)
+    }
+
+    #[inline]
+    fn modify_by(&mut self, record: RecordId, hash: u64, change: &[u8], position: Position) -> &mut [u8] {
+        debug_assert_eq!(hash, key_hash(self.arena.key(record.0)), "the hash is that of the key");
+        self.end_modification();
+        self.renew(record.0, Stamp::new(position));
+        self.add_write(position, hash, Change::InPlace(change));
+        self.arena.row_mut(record.0)
     }
 
     fn delete(&mut self, key: &[u8], hash: u64, position: Position) {
+        self.end_modification();
         let Some(newest) = self.find(key, hash) else { return };
         let (from, flags) = self.arena.stamp(newest);
         if flags & DELETED != 0 {
@@ -269,6 +376,7 @@ impl Storage for MemoryStorage {
         }
         let to = Stamp::new(position);
         let keep = self.must_keep(from, to);
+        self.add_write(position, hash, Change::Deletion);
         self.rows -= 1;
         if keep {
             self.keep_copy(newest, to);
@@ -303,7 +411,11 @@ impl Storage for MemoryStorage {
     }
 
     fn close_snapshot(&mut self, at: Position) {
-        self.snapshots.close(Stamp::new(at));
+        let at = Stamp::new(at);
+        self.snapshots.close(at);
+        if !self.snapshots.is_open(at) {
+            self.record_scan.take_if(|scan| scan.at == at);
+        }
     }
 
     fn collect_garbage(&mut self, budget: usize) -> usize {
@@ -317,6 +429,38 @@ impl Storage for MemoryStorage {
             }
         }
         freed
+    }
+
+    fn scan_records(
+        &mut self,
+        at: Position,
+        cursor: RecordCursor,
+        budget_bytes: usize,
+        visit: &mut VisitRecord<'_>,
+    ) -> Option<RecordCursor> {
+        assert!(self.snapshots.is_open(Stamp::new(at)), "no snapshot is open at {at}");
+        if cursor == RecordCursor::START {
+            self.record_scan = Some(RecordScan::new(Stamp::new(at), &self.arena));
+        }
+        let Some(scan) = self.record_scan.as_mut().filter(|scan| scan.at == Stamp::new(at)) else {
+            panic!("no scan of all records is under way at {at}: begin one");
+        };
+        let expected = RecordCursor(scan.next() as u64);
+        assert!(
+            cursor == expected || cursor == RecordCursor::START,
+            "the scan is at {expected:?}, not {cursor:?}"
+        );
+        if scan.slice(&self.arena, budget_bytes, visit) {
+            return None;
+        }
+        Some(RecordCursor(scan.next() as u64))
+    }
+
+    fn take_epoch_digests(&mut self, through: Epoch, out: &mut Vec<(Epoch, Digest)>) {
+        self.end_modification();
+        if let Some(digests) = &mut self.write_digests {
+            digests.take(through, out);
+        }
     }
 
     fn digest(&self, at: Position, include: &dyn Fn(&[u8]) -> bool) -> Digest {
@@ -342,6 +486,28 @@ impl Storage for MemoryStorage {
             garbage: self.garbage,
             record_bytes: self.arena.used_bytes(),
             index_bytes: self.index.bytes() + self.orders.iter().map(OrderedIndex::bytes).sum::<usize>(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_storage_may_keep_no_digests_of_writes() {
+        for write_digests in [true, false] {
+            let mut storage = MemoryStorage::with_options(Options { write_digests });
+            let key = b"\0\x01key";
+            let hash = key_hash(key);
+            let position = Position { epoch: Epoch(1), ..Position::LOADED };
+            let record = storage.put(key, hash, b"row", position);
+            storage.modify(record, position)[0] = b'R';
+            storage.modify_by(record, hash, b"change", position)[1] = b'O';
+            storage.delete(key, hash, position);
+            let mut digests = Vec::new();
+            storage.take_epoch_digests(Epoch(1), &mut digests);
+            assert_eq!(digests.len(), usize::from(write_digests));
         }
     }
 }

@@ -61,6 +61,11 @@ impl Snapshots {
         }
     }
 
+    /// Whether a snapshot is open at a position.
+    pub(super) fn is_open(&self, at: Stamp) -> bool {
+        self.open.binary_search_by_key(&at, |snapshot| snapshot.at).is_ok()
+    }
+
     /// The newest open snapshot that sees a version written at `from` and superseded at `to`.
     #[inline]
     fn newest_between(&self, from: Stamp, to: Stamp) -> Option<usize> {

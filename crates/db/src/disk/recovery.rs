@@ -1,0 +1,222 @@
+//! A node made again from its disk: the checkpoint, and the log after it (Calvin §5, CAL-100).
+
+use bytes::Bytes;
+use ordain_consensus::disk_log::DiskLog;
+use ordain_consensus::files::Files;
+use ordain_consensus::raft::{RaftLog, RaftOptions};
+use ordain_consensus::solo::{SoloLog, SoloOptions};
+use ordain_consensus::{LogStart, Membership, RecoverError, ReplicaId, ReplicatedLog};
+
+use super::{Found, NodeDisk, checkpoint_name};
+use crate::checkpoint::{Checkpoint, CheckpointIdentity, CheckpointReader};
+use crate::engine::EngineKind;
+use crate::error::Error;
+use crate::failpoint::Failpoints;
+use crate::node::{AnyNode, NODE_SECTION, NodeConfiguration, Resumed, SavedNode, node_with};
+use crate::position::Epoch;
+use crate::procedure::Catalog;
+use crate::storage::Storage;
+
+/// Bytes that are read from a checkpoint at a time.
+const READ_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Rows in memory, to be moved between threads.
+type Rows = Box<dyn Storage + Send>;
+
+/// A checkpoint with all its rows.
+type Loaded = Checkpoint<dyn Storage + Send>;
+
+/// How the log of a partition is replicated (CAL-30).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Replication {
+    /// Not at all: what is durable on this node's disk is in the order.
+    None,
+    /// By agreement of the replicas; the options say whether the leader waits for a majority.
+    Group(RaftOptions),
+}
+
+/// What a node went on from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recovery {
+    /// The end of the epoch of the checkpoint; 0 if there was none.
+    pub checkpoint: Epoch,
+    /// Rows in it.
+    pub rows: u64,
+    /// Records of the log that were found.
+    pub records: u64,
+    /// Bytes that a crash had left of records which were not durable.
+    pub cut_bytes: u64,
+}
+
+/// Why a node cannot be made again.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoveryError {
+    /// No checkpoint can be used.
+    #[error("no checkpoint of this node can be used: {}", problems.join("; "))]
+    Checkpoints {
+        /// What is wrong with each.
+        problems: Vec<String>,
+    },
+    /// The log cannot be used.
+    #[error("the log of this node cannot be used: {0}")]
+    Log(#[from] RecoverError),
+    /// The first rows cannot be made.
+    #[error("the rows that the partition has at first cannot be made: {0}")]
+    Rows(Error),
+}
+
+/// What a node is made of, besides what is on its disk.
+pub struct Ingredients<'a> {
+    /// The engine.
+    pub engine: EngineKind,
+    /// How the node fits into its cluster.
+    pub configuration: &'a NodeConfiguration,
+    /// The tables and procedures.
+    pub catalog: Catalog,
+    /// How its log is replicated.
+    pub replication: Replication,
+    /// An empty storage.
+    pub storage: &'a dyn Fn() -> Rows,
+    /// The rows that the partition has before the first transaction, for a node without a checkpoint.
+    pub load: &'a mut dyn FnMut(&mut dyn Storage) -> Result<(), Error>,
+}
+
+/// Makes the node that a disk holds. It replays what the log has after the checkpoint as its driver steps it.
+///
+/// It goes on from the stable checkpoint, or from the first rows if there is none: of newer ones it does not know whether the
+/// other nodes of the replica have them too, and they may need what it said before (see
+/// [`stability`](crate::node::stability)). If the stable one is damaged, a newer one is better than none.
+///
+/// # Errors
+/// [`RecoveryError`] says what to do.
+pub fn recover<F: Files, P: Failpoints>(
+    ingredients: Ingredients<'_>,
+    disk: &mut NodeDisk<F>,
+    found: Found,
+) -> Result<(Box<dyn AnyNode>, Recovery), RecoveryError> {
+    let Ingredients { engine, configuration, catalog, replication, storage, load } = ingredients;
+    let mut recovery = Recovery {
+        checkpoint: Epoch(0),
+        rows: 0,
+        records: found.records.len() as u64,
+        cut_bytes: found.cut_bytes,
+    };
+    let on_disk = found.checkpoints.clone();
+    let (rows, resumed) = match oldest_usable(&found, configuration, storage, &disk.log)? {
+        Some((checkpoint, resumed)) => {
+            (recovery.checkpoint, recovery.rows) = (resumed.epoch, checkpoint.summary.rows);
+            (checkpoint.storage, Some(resumed))
+        }
+        None => {
+            let mut rows = storage();
+            load(&mut *rows).map_err(RecoveryError::Rows)?;
+            (rows, None)
+        }
+    };
+    let start = resumed.as_ref().map(|resumed| &resumed.saved.log);
+    let log = make_log(replication, configuration, found, start)?;
+    let mut node = node_with::<P>(engine, configuration, catalog, rows, Some(log));
+    if let Some(resumed) = resumed {
+        node.resume(resumed);
+    }
+    node.know_checkpoints(&on_disk);
+    Ok((node, recovery))
+}
+
+/// The log that was found, or a new one.
+fn make_log(
+    replication: Replication,
+    configuration: &NodeConfiguration,
+    found: Found,
+    checkpoint: Option<&LogStart>,
+) -> Result<Box<dyn ReplicatedLog>, RecoverError> {
+    // A node that stopped before it wrote anything has promised nothing.
+    let is_new = found.is_new || (found.records.is_empty() && checkpoint.is_none());
+    Ok(match replication {
+        Replication::None => {
+            let options = SoloOptions::new(configuration.me.replica);
+            match is_new {
+                true => Box::new(SoloLog::found(options)),
+                false => Box::new(SoloLog::recover(options, found.records.into_iter(), checkpoint)?),
+            }
+        }
+        Replication::Group(options) => {
+            let voters = Membership::of_voters((0..configuration.replicas).map(ReplicaId));
+            match is_new {
+                true => Box::new(RaftLog::found(options, voters)?),
+                false => Box::new(recover_group(options, found.records, checkpoint)?),
+            }
+        }
+    })
+}
+
+/// The log of a replica. Its checkpoint may come from another replica, and end after the log's own entries.
+fn recover_group(
+    options: RaftOptions,
+    records: Vec<Bytes>,
+    checkpoint: Option<&LogStart>,
+) -> Result<RaftLog, RecoverError> {
+    match RaftLog::recover(options.clone(), records.iter().cloned(), checkpoint) {
+        Err(RecoverError::Checkpoint { checkpoint: index, last, .. }) if index > last => {
+            let mut log = RaftLog::recover(options, records.into_iter(), None)?;
+            let start = checkpoint.cloned().unwrap_or_default();
+            log.snapshot_installed(start).map_err(|error| RecoverError::WrongGroup(error.to_string()))?;
+            Ok(log)
+        }
+        recovered => recovered,
+    }
+}
+
+/// The stable checkpoint or, if that is damaged, the next that can be used, and where the node goes on with it. `None` if the
+/// node starts from its first rows.
+fn oldest_usable<F: Files>(
+    found: &Found,
+    configuration: &NodeConfiguration,
+    storage: &dyn Fn() -> Rows,
+    log: &DiskLog<F>,
+) -> Result<Option<(Loaded, Resumed)>, RecoveryError> {
+    if found.stable == Epoch(0) {
+        return Ok(None);
+    }
+    let mut problems = Vec::new();
+    for epoch in found.checkpoints.iter().filter(|epoch| **epoch >= found.stable) {
+        match read(*epoch, configuration, storage(), log.files()) {
+            Ok((checkpoint, saved)) => {
+                return Ok(Some((checkpoint, Resumed { epoch: *epoch, saved })));
+            }
+            Err(problem) => problems.push(format!("{}: {problem}", checkpoint_name(*epoch))),
+        }
+    }
+    if !found.checkpoints.contains(&found.stable) {
+        problems.push(format!("{} is missing", checkpoint_name(found.stable)));
+    }
+    Err(RecoveryError::Checkpoints { problems })
+}
+
+/// Reads a checkpoint.
+fn read<F: Files>(
+    epoch: Epoch,
+    configuration: &NodeConfiguration,
+    storage: Rows,
+    files: &F,
+) -> Result<(Loaded, SavedNode), String> {
+    let NodeConfiguration { cluster, partitions, me, .. } = *configuration;
+    let expected = CheckpointIdentity { cluster, partition: me.partition, partitions };
+    let mut reader = CheckpointReader::new(storage, expected);
+    let (name, mut offset) = (checkpoint_name(epoch), 0);
+    loop {
+        let bytes = files.read(&name, offset, READ_BYTES).map_err(|error| error.to_string())?;
+        if bytes.is_empty() {
+            break;
+        }
+        offset += bytes.len() as u64;
+        reader.push(&bytes).map_err(|error| error.to_string())?;
+    }
+    let checkpoint = reader.finish().map_err(|error| error.to_string())?;
+    if checkpoint.header.epoch != epoch {
+        return Err(format!("it is of {}: it was renamed", checkpoint.header.epoch));
+    }
+    let section = checkpoint.sections.get(NODE_SECTION).ok_or("the state of the node is missing")?;
+    let saved = postcard::from_bytes(section).map_err(|error| format!("the state of the node: {error}"))?;
+    Ok((checkpoint, saved))
+}

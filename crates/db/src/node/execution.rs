@@ -1,0 +1,145 @@
+//! What the order brings: calls for the engine, snapshots that open and close, ends.
+
+use super::{Node, Outbox, encode_body};
+use crate::engine::Engine;
+use crate::error::Fatal;
+use crate::execution::Call;
+use crate::failpoint::{Failpoint, Failpoints};
+use crate::message::{Delivered, Message, RequestId, Work};
+use crate::position::{NodeId, PartitionId, PartitionSet, Position};
+
+/// Transactions whose rows are prefetched together.
+const PREFETCH_CALLS: usize = 8;
+
+impl<E: Engine> Node<E> {
+    /// Gives delivered transactions to the engine, as many as a step may execute, in groups whose rows are prefetched together.
+    pub(super) fn execute(&mut self) -> Result<(), Fatal> {
+        let mut left = self.limits.step_transactions;
+        while !self.ready.is_empty() && !self.checkpoints.is_frozen() {
+            let room = self.limits.transactions_live.saturating_sub(self.engine.live());
+            let most = room.min(left).min(PREFETCH_CALLS);
+            if most == 0 {
+                break;
+            }
+            left -= most;
+            self.place_group(most)?;
+            let mut group = std::mem::take(&mut self.group);
+            for call in group.drain(..) {
+                let (engine, mut context) = self.engine();
+                engine.deliver(call, &mut context);
+            }
+            self.group = group;
+        }
+        Ok(())
+    }
+
+    /// Takes the next calls, finds their footprints, and prefetches their rows. What is no call is done when it is first.
+    fn place_group(&mut self, most: usize) -> Result<(), Fatal> {
+        self.hashes.clear();
+        while self.group.len() < most {
+            let Some(delivered) = self.ready.front() else { break };
+            if self.checkpoints.next_point().is_some_and(|epoch| delivered.position.epoch > epoch) {
+                // What is ahead of the point is delivered first.
+                if self.group.is_empty() {
+                    self.open_next_point();
+                }
+                break;
+            }
+            if !matches!(delivered.ordered.work, Work::Call { .. }) {
+                // What is ahead of it is delivered first: a snapshot must be open before later writes, and only then.
+                if self.group.is_empty() {
+                    self.do_own_work();
+                }
+                break;
+            }
+            let Some(delivered) = self.ready.pop_front() else { break };
+            let call = Call::of(delivered, &mut self.gateway.spare, &self.catalog, self.partitions)?;
+            let Some(call) = call else { continue };
+            self.effects.executions.delivered += 1;
+            call.local_hashes(self.me, &mut self.hashes);
+            self.group.push(call);
+        }
+        self.storage.prefetch(&self.hashes);
+        Ok(())
+    }
+
+    /// Does what is next in the order and is no call.
+    fn do_own_work(&mut self) {
+        let Some(Delivered { position, ordered, .. }) = self.ready.pop_front() else { return };
+        match ordered.work {
+            Work::Call { .. } => unreachable!("calls go to the engine"),
+            Work::OpenSnapshot => {
+                self.storage.open_snapshot(position);
+                self.opening.push_back((position, ordered.request));
+            }
+            Work::CloseSnapshot(at) => self.end_snapshot(at),
+            Work::GiveUp(error) => self.gateway.answer(ordered.request, Some(position), Err(error)),
+            Work::Checkpoint => self.checkpoints.want(ordered.request, position),
+        }
+    }
+
+    /// Reports snapshots for which all earlier transactions have finished here.
+    pub(super) fn open_snapshots(&mut self) {
+        while let Some((at, request)) = self.opening.front().copied() {
+            let early = E::Failpoints::on(Failpoint::OpenSnapshotEarly);
+            if self.engine.oldest_live().is_some_and(|oldest| oldest < at) && !early {
+                return;
+            }
+            self.opening.pop_front();
+            self.open.push(at);
+            self.tell_ready(request, at);
+        }
+    }
+
+    /// Tells the origin of a snapshot that it can be read here.
+    fn tell_ready(&mut self, request: RequestId, at: Position) {
+        if at.origin == self.me {
+            self.snapshot_ready(request, at, self.me);
+        } else {
+            self.effects.snapshots.push((request, at));
+        }
+    }
+
+    pub(super) fn snapshot_ready(&mut self, request: RequestId, at: Position, from: PartitionId) {
+        // A peer may be ready before this node has come to the snapshot's position itself, and it may say so again.
+        if !self.gateway.awaits(request, at) && at.epoch <= self.log.dispatched {
+            return;
+        }
+        let all = PartitionSet::all(self.partitions);
+        let missing = self.unready.entry(request).or_insert(all);
+        missing.remove(from);
+        if missing.is_empty() {
+            self.unready.remove(&request);
+            self.gateway.answer(request, Some(at), Ok(encode_body(&at)));
+        }
+    }
+
+    /// A client reads a snapshot no longer: its end is ordered where its beginning was.
+    pub(super) fn close_snapshot(&mut self, at: Position, outbox: &mut Outbox) {
+        if at.origin.0 >= self.partitions {
+            return;
+        }
+        if at.origin == self.me && self.gateway.leads() {
+            return self.gateway.close_snapshot(at, &mut self.sequencer);
+        }
+        let to: Option<NodeId> =
+            if at.origin == self.me { self.leader() } else { Some(self.routes.to(at.origin)) };
+        if let Some(to) = to {
+            self.send(to, Message::CloseSnapshot(at), outbox);
+        }
+    }
+
+    /// The order has come to the end of a snapshot.
+    fn end_snapshot(&mut self, at: Position) {
+        // It may come before anybody could read the snapshot: when the log is replayed.
+        if let Some(place) = self.opening.iter().position(|(opening, _)| *opening == at)
+            && let Some((_, request)) = self.opening.remove(place)
+        {
+            self.storage.close_snapshot(at);
+            self.tell_ready(request, at);
+        } else if let Some(place) = self.open.iter().position(|open| *open == at) {
+            self.open.remove(place);
+            self.storage.close_snapshot(at);
+        }
+    }
+}

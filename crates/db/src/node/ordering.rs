@@ -1,0 +1,254 @@
+//! From waiting transactions to epochs that execution gets: closed by the leader, logged by the group, handed on by every
+//! replica (Calvin §3.1; CAL-22, CAL-28, CAL-36, CAL-39).
+
+use ordain_consensus::{Committed, Persist, ProposeError, Role};
+use serde::{Deserialize, Serialize};
+
+use super::{DiskWrite, Node, Outbox};
+use crate::engine::Engine;
+use crate::error::Fatal;
+use crate::execution::place;
+use crate::failpoint::{Failpoint, Failpoints};
+use crate::message::{Message, Ordered, Work};
+use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position};
+use crate::sequencer::{ClosedBatch, Waiting};
+
+/// What the log holds of an epoch: the requests and nothing of what they do (CAL-28, CAL-31, CAL-85).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct LoggedBatch {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// When the leader closed it, in microseconds of its driver's time: for restoring the state of a time.
+    pub closed_at: u64,
+    /// The partition's whole batch; the place in it is the index of the position.
+    pub transactions: Vec<Ordered>,
+}
+
+impl<E: Engine> Node<E> {
+    /// Closes epochs that are due, hands on those that the log has, and delivers those that are complete; whether any was
+    /// closed.
+    pub(super) fn order(&mut self, now: u64, outbox: &mut Outbox) -> Result<bool, Fatal> {
+        let mut closed_any = false;
+        if let Some(log) = &mut self.log.replicated {
+            log.tick(now);
+        }
+        loop {
+            self.propose()?;
+            let handed_out = self.advance_log(outbox)?;
+            self.dispatch_committed(outbox)?;
+            while self.merger.deliver_next::<E::Failpoints>(&mut self.ready) {}
+            if handed_out && self.log.committed.is_empty() {
+                // The log hands out a limited number of bytes at a time.
+                continue;
+            }
+            if !self.may_close(now) {
+                break;
+            }
+            closed_any = true;
+            let closed = self.sequencer.close(now);
+            match &mut self.log.replicated {
+                None => self.dispatch(closed, outbox),
+                Some(_) => {
+                    let batch = LoggedBatch {
+                        epoch: closed.epoch,
+                        closed_at: now,
+                        transactions: closed.whole.clone(),
+                    };
+                    self.log.proposal = Some(super::encode_body(&batch));
+                    self.log.closed.push_back(closed);
+                }
+            }
+        }
+        self.ask_to_follow(outbox);
+        Ok(closed_any)
+    }
+
+    /// Gives the log the epoch that was closed last, if it has not taken it yet.
+    fn propose(&mut self) -> Result<(), Fatal> {
+        let (Some(log), Some(proposal)) = (&mut self.log.replicated, &self.log.proposal) else {
+            return Ok(());
+        };
+        match log.propose(proposal.clone()) {
+            Ok(()) => self.log.proposal = None,
+            // It is given again when some of what is on its way is committed.
+            Err(ProposeError::Full { .. }) => {}
+            Err(ProposeError::NotLeader { .. }) => self.step_down(),
+            Err(error @ (ProposeError::TooLarge { .. } | ProposeError::Empty)) => {
+                return Err(Fatal::Log(error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an epoch is due, and this node closes epochs.
+    pub(super) fn may_close(&self, now: u64) -> bool {
+        self.gateway.leads() && self.log.proposal.is_none() && self.sequencer.close_due(now, self.progress())
+    }
+
+    /// Whether there is something that the log has and execution has room for.
+    pub(super) fn may_dispatch(&self) -> bool {
+        !self.log.committed.is_empty() && !self.is_full()
+    }
+
+    /// The node that leads this partition's replication group, as far as that is known.
+    pub(super) fn leader(&self) -> Option<NodeId> {
+        match self.log.replicated.as_ref()?.role() {
+            Role::Follower { leader: Some(replica) } => Some(NodeId { partition: self.me, replica }),
+            _ => None,
+        }
+    }
+
+    /// Lets the log move on, and follows its changes of leadership; whether it has handed something out.
+    fn advance_log(&mut self, outbox: &mut Outbox) -> Result<bool, Fatal> {
+        let Some(log) = &mut self.log.replicated else { return Ok(false) };
+        let effects = &mut self.log.effects;
+        log.advance(effects);
+        let role = log.role();
+        if let Some(index) = effects.overwritten {
+            return Err(Fatal::Overwritten { index });
+        }
+        let handed_out = !effects.committed.is_empty();
+        self.log.committed.extend(effects.committed.drain(..));
+        if let Some(persist) = effects.persist.take() {
+            let Persist { number, records, must_sync, index_max } = persist;
+            outbox.disk.push(DiskWrite::Append { number, records, index_max, must_sync });
+        }
+        let behind = std::mem::take(&mut effects.send_snapshot);
+        let messages = std::mem::take(&mut effects.messages);
+        for (replica, message) in messages {
+            let to = NodeId { partition: self.me, replica };
+            self.send(to, Message::Consensus(message), outbox);
+        }
+        for follower in behind {
+            self.offer_checkpoint(follower.to, outbox);
+        }
+        let term = match role {
+            Role::Leader { term, ready: true } => Some(term),
+            _ => None,
+        };
+        if self.log.term.is_some() && self.log.term != term {
+            self.step_down();
+        }
+        Ok(handed_out)
+    }
+
+    /// Gives what waits to be logged back to the clients: another node leads.
+    fn step_down(&mut self) {
+        self.log.term = None;
+        self.log.proposal = None;
+        self.log.closed.clear();
+        self.sequencer.withdraw();
+        self.gateway.step_down();
+    }
+
+    /// Begins to lead once all that the log had before is handed on: no request can come into it twice (CAL-29).
+    fn lead(&mut self) {
+        let role = self.log.replicated.as_ref().map(|log| log.role());
+        if let Some(Role::Leader { term, ready: true }) = role
+            && self.log.term.is_none()
+            && self.log.committed.is_empty()
+        {
+            self.log.term = Some(term);
+            self.sequencer.resume(self.log.dispatched);
+            let (gateway, mut context) = self.gateway();
+            gateway.lead(&mut context);
+        }
+    }
+
+    /// Hands on what the log has, as far as execution has room.
+    fn dispatch_committed(&mut self, outbox: &mut Outbox) -> Result<(), Fatal> {
+        while self.may_dispatch() {
+            let Some(committed) = self.log.committed.pop_front() else { break };
+            let batch = self.batch_of(&committed)?;
+            self.checkpoints.stability.logged(batch.epoch, committed.index);
+            // What the database orders for itself is no reason for another checkpoint.
+            let is_own =
+                !batch.whole.is_empty() && batch.whole.iter().all(|ordered| ordered.request.is_own());
+            self.checkpoints.logged_bytes += if is_own { 0 } else { committed.payload.len() as u64 };
+            self.dispatch(batch, outbox);
+            while self.merger.deliver_next::<E::Failpoints>(&mut self.ready) {}
+        }
+        self.lead();
+        Ok(())
+    }
+
+    /// The batch that a log entry holds.
+    fn batch_of(&mut self, committed: &Committed) -> Result<ClosedBatch, Fatal> {
+        // While a node leads, the log has its epochs one after the other.
+        if let Some(closed) = self.log.closed.pop_front() {
+            return Ok(closed);
+        }
+        let malformed =
+            |problem: String| Fatal::Log(format!("entry {} of the log: {problem}", committed.index));
+        let logged: LoggedBatch =
+            postcard::from_bytes(&committed.payload).map_err(|error| malformed(error.to_string()))?;
+        if logged.epoch != self.log.dispatched.next() {
+            return Err(malformed(format!("{} follows {}", logged.epoch, self.log.dispatched)));
+        }
+        let mut batch = ClosedBatch::new(logged.epoch, self.partitions);
+        for (index, ordered) in logged.transactions.into_iter().enumerate() {
+            let position = Position { epoch: batch.epoch, origin: self.me, index: index as u32 };
+            let waiting = self.place(position, ordered)?;
+            batch.add(self.me, waiting);
+        }
+        Ok(batch)
+    }
+
+    /// Finds out again who takes part in a transaction of the log.
+    fn place(&mut self, position: Position, ordered: Ordered) -> Result<Waiting, Fatal> {
+        let participants = match &ordered.work {
+            Work::Call { procedure, arguments, reconnoitred } => {
+                let mut footprint = self.gateway.spare.pop().unwrap_or_default();
+                let found = reconnoitred.as_ref();
+                place(*procedure, arguments, found, &self.catalog, self.partitions, &mut footprint)
+                    .map_err(|error| Fatal::Unexecutable { position, error })?;
+                let participants = footprint.participants(self.me);
+                return Ok(Waiting { ordered, footprint: Some(footprint), participants });
+            }
+            Work::GiveUp(_) => PartitionSet::one(self.me),
+            Work::OpenSnapshot | Work::CloseSnapshot(_) | Work::Checkpoint => {
+                PartitionSet::all(self.partitions)
+            }
+        };
+        Ok(Waiting { ordered, footprint: None, participants })
+    }
+
+    /// Hands an epoch of this partition on: to the own merger and to the other partitions.
+    fn dispatch(&mut self, closed: ClosedBatch, outbox: &mut Outbox) {
+        let ClosedBatch { epoch, parts, own, whole } = closed;
+        for (index, ordered) in whole.iter().enumerate() {
+            let position = Position { epoch, origin: self.me, index: index as u32 };
+            self.gateway.ordered(position, ordered);
+        }
+        if self.effects.executed.is_some() {
+            let indexed = whole.into_iter().enumerate().map(|(index, ordered)| (index as u32, ordered));
+            outbox.trace.closed.push((epoch, indexed.collect()));
+        }
+        self.log.dispatched = epoch;
+        while let Some(entry) = self.early.first_entry().filter(|entry| entry.key().epoch <= epoch) {
+            let report = entry.remove();
+            self.report(report);
+        }
+        self.merger.receive(self.me, epoch, own);
+        for (partition, transactions) in parts.into_iter().enumerate() {
+            let partition = PartitionId(partition as u16);
+            let skipped = E::Failpoints::on(Failpoint::SkipEmptyBatch) && transactions.is_empty();
+            if partition != self.me && !skipped {
+                self.say(partition, epoch, Message::Batch { epoch, transactions }, outbox);
+            }
+        }
+    }
+
+    /// Tells the leader of an epoch that the other partitions have closed and this one has not.
+    fn ask_to_follow(&mut self, outbox: &mut Outbox) {
+        let epoch = self.sequencer.peers_closed();
+        if self.gateway.leads() || epoch <= self.log.dispatched {
+            return;
+        }
+        let Some(leader) = self.leader() else { return };
+        if self.log.followed != Some((leader.replica, epoch)) {
+            self.log.followed = Some((leader.replica, epoch));
+            self.send(leader, Message::Follow(epoch), outbox);
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! Which checkpoints a replica has, and which of them it no longer needs.
+//!
+//! A checkpoint is of one epoch's end on all partitions (CAL-99). It is of use to the replica when all its nodes have it: until
+//! then a node that starts again must begin at the one before, as others may need what it said since. So the newest epoch of
+//! which all have one is *stable*: older checkpoints, the log through there, and what was said through there can go (CAL-103).
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::position::{Epoch, PartitionId};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Stability {
+    me: PartitionId,
+    /// By partition: the ends of epochs of which the node of the own replica has a checkpoint on its disk.
+    written: Vec<BTreeSet<Epoch>>,
+    stable: Epoch,
+    /// The index in the log of epochs after the stable one.
+    indexes: VecDeque<(Epoch, u64)>,
+}
+
+/// Most checkpoints of one node that are remembered: more than a node keeps on its disk.
+const WRITTEN_MAX: usize = 16;
+
+impl Stability {
+    /// Nothing but what was there at first.
+    pub fn new(me: PartitionId, partitions: u16) -> Stability {
+        let written = vec![BTreeSet::new(); usize::from(partitions)];
+        Stability { me, written, stable: Epoch(0), indexes: VecDeque::new() }
+    }
+
+    /// Goes on from a stable checkpoint.
+    pub fn resume(&mut self, from: Epoch) {
+        self.stable = from;
+    }
+
+    /// Notes which checkpoints are on the own disk after a start.
+    pub fn know(&mut self, on_disk: &[Epoch]) {
+        let newer = on_disk.iter().copied().filter(|epoch| *epoch > self.stable);
+        self.written[self.me.index()].extend(newer);
+    }
+
+    /// Notes where the log has an epoch.
+    pub fn logged(&mut self, epoch: Epoch, index: u64) {
+        self.indexes.push_back((epoch, index));
+    }
+
+    /// The place in the log of an epoch after the stable one, or of the stable one itself.
+    pub fn index_of(&self, epoch: Epoch) -> Option<u64> {
+        self.indexes.iter().find(|(logged, _)| *logged == epoch).map(|(_, index)| *index)
+    }
+
+    /// Notes that a node has a checkpoint on its disk. The newest stable epoch, if that is news.
+    pub fn written(&mut self, partition: PartitionId, epoch: Epoch) -> Option<Epoch> {
+        if epoch <= self.stable {
+            return None;
+        }
+        let written = &mut self.written[partition.index()];
+        written.insert(epoch);
+        if written.len() > WRITTEN_MAX {
+            written.pop_first();
+        }
+        let (own, others) = (&self.written[self.me.index()], &self.written);
+        let common = own.iter().rev().find(|epoch| others.iter().all(|written| written.contains(epoch)));
+        let stable = *common?;
+        self.stable = stable;
+        self.written.iter_mut().for_each(|written| written.retain(|epoch| *epoch > stable));
+        while self.indexes.front().is_some_and(|(epoch, _)| *epoch < stable) {
+            self.indexes.pop_front();
+        }
+        Some(stable)
+    }
+
+    /// The newest stable epoch; 0 is what was there at first.
+    pub fn stable(&self) -> Epoch {
+        self.stable
+    }
+
+    /// The own checkpoints after the stable one, and that one, ascending: for a peer that has forgotten what it was told.
+    pub fn own(&self) -> impl Iterator<Item = Epoch> + '_ {
+        std::iter::once(self.stable).chain(self.written[self.me.index()].iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ME: PartitionId = PartitionId(0);
+    const OTHER: PartitionId = PartitionId(1);
+
+    #[test]
+    fn a_checkpoint_is_stable_when_all_partitions_have_it() {
+        let mut stability = Stability::new(ME, 2);
+        for epoch in 1..=9 {
+            stability.logged(Epoch(epoch), 10 * epoch);
+        }
+        assert_eq!(stability.written(ME, Epoch(3)), None);
+        assert_eq!(stability.written(OTHER, Epoch(6)), None, "another one");
+        assert_eq!(stability.index_of(Epoch(3)), Some(30));
+        assert_eq!(stability.written(OTHER, Epoch(3)), Some(Epoch(3)));
+        assert_eq!(stability.own().collect::<Vec<_>>(), [Epoch(3)]);
+        assert_eq!((stability.index_of(Epoch(2)), stability.index_of(Epoch(3))), (None, Some(30)));
+        assert_eq!(stability.written(ME, Epoch(6)), Some(Epoch(6)));
+        assert_eq!(stability.written(OTHER, Epoch(6)), None, "said again");
+    }
+
+    #[test]
+    fn a_single_partition_needs_no_other() {
+        let mut stability = Stability::new(ME, 1);
+        assert_eq!(stability.written(ME, Epoch(4)), Some(Epoch(4)));
+    }
+
+    #[test]
+    fn a_node_that_starts_again_remembers_its_newer_ones() {
+        let mut stability = Stability::new(ME, 2);
+        stability.resume(Epoch(3));
+        stability.know(&[Epoch(3), Epoch(6)]);
+        assert_eq!(stability.own().collect::<Vec<_>>(), [Epoch(3), Epoch(6)]);
+        assert_eq!(stability.written(OTHER, Epoch(6)), Some(Epoch(6)));
+    }
+}

@@ -1,0 +1,114 @@
+//! What a node tells about itself and its rows.
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::Node;
+use crate::data::{Key, KeyRange, Partitioning};
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::gateway::Counters;
+use crate::hash::{Digest, key_hash};
+use crate::limits::{SCAN_PAGE_BYTES_MAX, SCAN_PAGE_ROWS_MAX};
+use crate::message::Page;
+use crate::position::{Epoch, PartitionId, Position};
+use crate::storage::Statistics;
+
+/// What a node tells about itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// What became of requests whose home is here.
+    pub counters: Counters,
+    /// The last epoch that was delivered here.
+    pub delivered: Epoch,
+    /// Transactions that wait for an epoch.
+    pub waiting: u64,
+    /// Delivered transactions that have not finished.
+    pub live: u64,
+    /// Messages sent to other partitions.
+    pub messages: u64,
+    /// Their payload in bytes.
+    pub message_bytes: u64,
+    /// Rows held.
+    pub rows: u64,
+    /// Versions and deleted rows that are kept for snapshots or not yet freed.
+    pub garbage: u64,
+    /// Whether this node leads its replication group: it takes requests in.
+    pub leads: bool,
+    /// Digest of this partition's rows, if asked for; see [`Node::digest`].
+    pub digest: Option<u128>,
+}
+
+impl<E: Engine> Node<E> {
+    /// A page of a range as of an open snapshot.
+    pub(super) fn scan_page(&mut self, at: Position, range: &KeyRange, rows: usize) -> Result<Page, Error> {
+        if !self.open.contains(&at) {
+            if at.epoch > self.executed() && at < Position::LATEST {
+                return Err(Error::Busy(format!("this node has not come to {at} yet")));
+            }
+            return Err(Error::Invalid(format!("there is no snapshot open at {at}: open one")));
+        }
+        let mut page = Page::default();
+        let mut bytes = 0;
+        let rows_max = rows.clamp(1, SCAN_PAGE_ROWS_MAX);
+        self.storage.scan(range, at, &mut |key, row| {
+            if page.rows.len() >= rows_max || bytes >= SCAN_PAGE_BYTES_MAX {
+                page.more = true;
+                return ControlFlow::Break(());
+            }
+            bytes += key.len() + row.len();
+            page.rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(row)));
+            ControlFlow::Continue(())
+        });
+        Ok(page)
+    }
+
+    /// What the node tells about itself.
+    pub fn status(&self, digest: bool) -> Status {
+        let Statistics { rows, garbage, .. } = self.storage.statistics();
+        Status {
+            counters: self.gateway.counters,
+            delivered: self.merger.delivered(),
+            waiting: self.sequencer.waiting() as u64,
+            live: (self.engine.live() + self.ready.len()) as u64,
+            messages: self.messages,
+            message_bytes: self.message_bytes,
+            rows: rows as u64,
+            garbage: garbage as u64,
+            leads: self.gateway.leads(),
+            digest: digest.then(|| self.digest().0),
+        }
+    }
+
+    /// Digest of the newest state. The digests of all partitions add up to the same sum for any number of partitions: rows that
+    /// every partition holds are counted at partition 0 only.
+    pub fn digest(&self) -> Digest {
+        let schema = &self.catalog.schema;
+        let counted = |key: &[u8]| {
+            let replicated =
+                schema.table_of(key).is_ok_and(|table| *table.partitioning() == Partitioning::Replicated);
+            !replicated || self.me == PartitionId(0)
+        };
+        self.storage.digest(Position::LATEST, &counted)
+    }
+
+    /// The newest row of a key, without regard to transactions: for tests and tools.
+    pub fn peek(&self, key: &Key) -> Option<&[u8]> {
+        let record = self.storage.locate(key, key_hash(key))?;
+        Some(self.storage.row(record))
+    }
+
+    /// Live transactions, a line each, for scripts and people.
+    pub fn describe(&self) -> String {
+        let mut out = String::new();
+        self.engine.describe(&mut out);
+        let awaited = self.merger.awaited();
+        if !awaited.is_empty() {
+            let names: Vec<String> = awaited.iter().map(PartitionId::to_string).collect();
+            out.push_str(&format!("{} waits for {}\n", self.merger.delivered().next(), names.join(" ")));
+        }
+        out
+    }
+}

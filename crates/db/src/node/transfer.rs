@@ -1,0 +1,213 @@
+//! A replica that fell too far behind gets a checkpoint from another one of its group.
+//!
+//! That is so when the log that it needs has been cut, or when what it needs of the other partitions is no longer kept
+//! anywhere. It fetches the file piece by piece, one at a time, so that the sender keeps its speed; then it starts again, and
+//! goes on from there. While it fetches, the sender keeps the checkpoint, and the log after it.
+
+use bytes::Bytes;
+
+use super::{DiskWrite, Node, Outbox};
+use crate::engine::Engine;
+use crate::error::Fatal;
+use crate::message::Message;
+use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
+
+/// Bytes of a piece of a checkpoint.
+pub const PIECE_BYTES: u64 = 512 * 1024;
+
+/// After how long without an answer a piece is asked for again, in microseconds.
+const RETRY_MICROSECONDS: u64 = 500_000;
+
+/// How long a sender keeps a checkpoint after its last piece was asked for, in microseconds.
+const KEEP_MICROSECONDS: u64 = 5_000_000;
+
+/// Checkpoints on their way from and to a node.
+#[derive(Debug, Default)]
+pub(super) struct Transfers {
+    receiving: Option<Receiving>,
+    /// When a piece was last asked of this node, in microseconds.
+    sent_at: Option<u64>,
+    /// A stable epoch whose effects wait for the end of a transfer.
+    pub(super) postponed: Option<Epoch>,
+    /// Which replica was last asked for a checkpoint, and when.
+    asked: Option<(ReplicaId, u64)>,
+    /// The end of the epoch of a checkpoint that is on the disk, from which the node is to be made again.
+    installed: Option<Epoch>,
+}
+
+/// A checkpoint that is being received.
+#[derive(Debug)]
+struct Receiving {
+    from: NodeId,
+    epoch: Epoch,
+    offset: u64,
+    asked_at: u64,
+    ended: bool,
+}
+
+impl Transfers {
+    /// Whether another replica fetches a checkpoint of this node now.
+    pub(super) fn is_sending(&self, now: u64) -> bool {
+        self.sent_at.is_some_and(|sent| now < sent + KEEP_MICROSECONDS)
+    }
+
+    /// Whether this node fetches a checkpoint.
+    pub(super) fn is_receiving(&self) -> bool {
+        self.receiving.is_some()
+    }
+}
+
+impl<E: Engine> Node<E> {
+    /// Offers a checkpoint to a follower whose entries are no longer in the log.
+    pub(super) fn offer_checkpoint(&mut self, to: ReplicaId, outbox: &mut Outbox) {
+        let epoch = self.checkpoints.stability.stable();
+        if epoch > Epoch(0) {
+            let to = NodeId { partition: self.me, replica: to };
+            self.send(to, Message::CheckpointOffer(epoch), outbox);
+        }
+    }
+
+    /// Begins to fetch a checkpoint that is ahead of this node.
+    pub(super) fn take_offer(&mut self, now: u64, from: NodeId, epoch: Epoch, outbox: &mut Outbox) {
+        let known = self.transfers.receiving.as_ref();
+        let busy = known.is_some_and(|receiving| receiving.epoch >= epoch || receiving.ended);
+        if busy || self.transfers.installed.is_some() || epoch <= self.executed() {
+            return;
+        }
+        // The checkpoint that this node may be taking itself is of the past.
+        self.checkpoint_failed("a newer one comes from another replica");
+        self.transfers.receiving = Some(Receiving { from, epoch, offset: 0, asked_at: now, ended: false });
+        outbox.disk.push(DiskWrite::BeginCheckpoint(epoch));
+        self.send(from, Message::CheckpointFetch { epoch, offset: 0 }, outbox);
+    }
+
+    /// Reads a piece for another replica; offers another checkpoint if that one is not there.
+    pub(super) fn serve_checkpoint(
+        &mut self,
+        now: u64,
+        to: NodeId,
+        epoch: Epoch,
+        offset: u64,
+        outbox: &mut Outbox,
+    ) {
+        if epoch == Epoch(0) || epoch != self.checkpoints.stability.stable() {
+            return self.offer_checkpoint(to.replica, outbox);
+        }
+        self.transfers.sent_at = Some(now);
+        outbox.disk.push(DiskWrite::ReadCheckpoint { epoch, offset, bytes: PIECE_BYTES, to });
+    }
+
+    /// Sends a piece that was read.
+    pub(super) fn send_piece(
+        &mut self,
+        to: NodeId,
+        epoch: Epoch,
+        offset: u64,
+        bytes: Bytes,
+        outbox: &mut Outbox,
+    ) {
+        let last = (bytes.len() as u64) < PIECE_BYTES;
+        self.send(to, Message::CheckpointPiece { epoch, offset, bytes, last }, outbox);
+    }
+
+    /// Takes a piece, and asks for the next one.
+    pub(super) fn take_piece(
+        &mut self,
+        now: u64,
+        epoch: Epoch,
+        offset: u64,
+        bytes: Bytes,
+        last: bool,
+        outbox: &mut Outbox,
+    ) {
+        let Some(receiving) = &mut self.transfers.receiving else { return };
+        if (receiving.epoch, receiving.offset, receiving.ended) != (epoch, offset, false) {
+            return;
+        }
+        receiving.offset += bytes.len() as u64;
+        (receiving.asked_at, receiving.ended) = (now, last);
+        if !bytes.is_empty() {
+            outbox.disk.push(DiskWrite::CheckpointChunk(bytes));
+        }
+        if last {
+            outbox.disk.push(DiskWrite::EndCheckpoint);
+            return;
+        }
+        let (from, offset) = (receiving.from, receiving.offset);
+        self.send(from, Message::CheckpointFetch { epoch, offset }, outbox);
+    }
+
+    /// Whether a checkpoint that is on the disk now came from another replica: then older ones go, and the node starts again.
+    pub(super) fn install(&mut self, epoch: Epoch, outbox: &mut Outbox) -> bool {
+        if self.transfers.receiving.take_if(|receiving| receiving.ended && receiving.epoch == epoch).is_none()
+        {
+            return false;
+        }
+        self.restart_from(epoch, outbox);
+        true
+    }
+
+    /// Makes the node start again from a checkpoint that is on its disk.
+    pub(super) fn restart_from(&mut self, epoch: Epoch, outbox: &mut Outbox) {
+        outbox.disk.push(DiskWrite::RemoveCheckpoints { before: epoch });
+        self.transfers.installed = Some(epoch);
+    }
+
+    /// Ends the node when it is to be made again from a checkpoint that it got.
+    ///
+    /// # Errors
+    /// [`Fatal::Installed`], then.
+    pub(super) fn check_installed(&self) -> Result<(), Fatal> {
+        self.transfers.installed.map_or(Ok(()), |epoch| Err(Fatal::Installed { epoch }))
+    }
+
+    /// Whether the node is about to end by [`Node::check_installed`].
+    pub(super) fn is_installed(&self) -> bool {
+        self.transfers.installed.is_some()
+    }
+
+    /// The disk had no room for what is being received.
+    pub(super) fn give_transfer_up(&mut self) {
+        self.transfers.receiving = None;
+    }
+
+    /// Asks again for what does not come, and for a checkpoint when nothing else helps.
+    pub(super) fn watch_transfers(&mut self, now: u64, outbox: &mut Outbox) {
+        if let Some(receiving) = &mut self.transfers.receiving {
+            if !receiving.ended && now > receiving.asked_at + RETRY_MICROSECONDS {
+                receiving.asked_at = now;
+                let (from, epoch, offset) = (receiving.from, receiving.epoch, receiving.offset);
+                self.send(from, Message::CheckpointFetch { epoch, offset }, outbox);
+            }
+            return;
+        }
+        let mut partitions = (0..self.partitions).map(PartitionId);
+        if !partitions.any(|partition| self.routes.nobody_serves(partition, now)) {
+            return;
+        }
+        let (last, at) = self.transfers.asked.unwrap_or((self.id.replica, 0));
+        if self.transfers.asked.is_some() && now < at + RETRY_MICROSECONDS {
+            return;
+        }
+        let others = (1..=self.replicas).map(|step| ReplicaId((last.0 + step) % self.replicas));
+        if let Some(replica) = others.into_iter().find(|replica| *replica != self.id.replica) {
+            self.transfers.asked = Some((replica, now));
+            let to = NodeId { partition: self.me, replica };
+            self.send(to, Message::CheckpointFetch { epoch: Epoch(0), offset: 0 }, outbox);
+        }
+    }
+
+    /// Does what waited for the end of a transfer.
+    pub(super) fn end_transfers(&mut self, now: u64, outbox: &mut Outbox) {
+        if !self.transfers.is_sending(now)
+            && let Some(stable) = self.transfers.postponed.take()
+        {
+            self.stabilise(stable, outbox);
+        }
+    }
+
+    /// Gives up the snapshot of a checkpoint that will not be taken.
+    pub(super) fn close_point(&mut self, epoch: Epoch) {
+        self.storage.close_snapshot(Position::end_of(epoch));
+    }
+}

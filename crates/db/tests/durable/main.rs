@@ -1,0 +1,145 @@
+//! Nodes with logs, under crashes: nothing that was answered is lost, nothing happens twice, and all replicas agree with the
+//! serial engine on the order that the logs have.
+//!
+//! A [`world::World`] is a cluster of partitions and replicas in one thread, whose interleaving and faults follow from a seed.
+//! Nodes crash and come back with what was durable, links break and lose what was on its way, nodes pause. Clients send a
+//! request again, with the same identity, until it is answered. In the end [`check`] compares everything with everything.
+//!
+//! `ORDAIN_SEEDS=1000` runs so many seeds of each kind, `ORDAIN_SEED=17` just that one.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(clippy::disallowed_methods, reason = "which seeds are run is chosen from outside")]
+#![allow(clippy::print_stderr, reason = "the plan of a seed that fails is printed")]
+
+#[allow(dead_code, reason = "every test crate uses its own part")]
+#[path = "../interpreted/mod.rs"]
+mod interpreted;
+#[allow(dead_code, reason = "every test crate uses its own part")]
+#[path = "../observed/mod.rs"]
+mod observed;
+
+mod check;
+mod clients;
+mod history;
+mod links;
+mod machine;
+mod seeded;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ordain_db::engine::EngineKind;
+
+use machine::LogKind;
+use world::{Plan, World};
+
+/// Runs worlds by seed, and names all seeds that failed.
+fn try_seeds(seeds: u64, plan: impl Fn(u64) -> Plan) {
+    let given = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
+    let seeds = match given("ORDAIN_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..given("ORDAIN_SEEDS").unwrap_or(seeds),
+    };
+    let failed = |seed: &u64| {
+        let plan = plan(*seed);
+        let run = catch_unwind(AssertUnwindSafe(|| check::all(World::new(plan.clone()).run())));
+        run.inspect_err(|_| eprintln!("failed: {plan:?}")).is_err()
+    };
+    let failures: Vec<u64> = seeds.clone().filter(failed).collect();
+    assert!(failures.is_empty(), "{} of {seeds:?} failed: {failures:?}", failures.len());
+}
+
+/// Both engines take turns.
+fn engine_of(seed: u64) -> EngineKind {
+    EngineKind::ALL[(seed % 2) as usize]
+}
+
+#[test]
+fn one_replica_without_faults() {
+    try_seeds(20, |seed| Plan {
+        engine: engine_of(seed),
+        partitions: 1 + (seed / 2 % 3) as u16,
+        ..Plan::quiet(seed)
+    });
+}
+
+#[test]
+fn a_lone_node_crashes() {
+    try_seeds(60, |seed| Plan { engine: engine_of(seed), crashes: 4, ..Plan::quiet(seed) });
+}
+
+#[test]
+fn nodes_of_one_replica_crash() {
+    try_seeds(100, |seed| Plan {
+        engine: engine_of(seed),
+        partitions: 2 + (seed / 2 % 3) as u16,
+        crashes: 4,
+        cuts: 2,
+        pauses: 2,
+        ..Plan::quiet(seed)
+    });
+}
+
+#[test]
+fn nodes_with_narrow_queues_crash() {
+    try_seeds(60, |seed| Plan {
+        engine: engine_of(seed),
+        partitions: 1 + (seed / 2 % 3) as u16,
+        crashes: 4,
+        cuts: 2,
+        narrow: true,
+        ..Plan::quiet(seed)
+    });
+}
+
+#[test]
+fn replicas_with_narrow_queues_crash() {
+    try_seeds(40, |seed| Plan {
+        engine: engine_of(seed),
+        partitions: 1 + (seed / 2 % 3) as u16,
+        replicas: 3,
+        log: LogKind::Raft,
+        crashes: 3,
+        cuts: 3,
+        pauses: 2,
+        narrow: true,
+        ..Plan::quiet(seed)
+    });
+}
+
+#[test]
+fn groups_of_one_crash() {
+    try_seeds(40, |seed| Plan {
+        engine: engine_of(seed),
+        partitions: 1 + (seed / 2 % 2) as u16,
+        log: LogKind::Raft,
+        crashes: 3,
+        cuts: 2,
+        ..Plan::quiet(seed)
+    });
+}
+
+#[test]
+fn replicas_without_faults() {
+    try_seeds(20, |seed| Plan {
+        engine: engine_of(seed),
+        partitions: 1 + (seed / 2 % 2) as u16,
+        replicas: 3,
+        log: LogKind::Raft,
+        ..Plan::quiet(seed)
+    });
+}
+
+#[test]
+fn replicas_crash() {
+    try_seeds(100, |seed| Plan {
+        engine: engine_of(seed),
+        partitions: 1 + (seed / 2 % 3) as u16,
+        replicas: 2 + (seed / 3 % 2) as u16,
+        log: LogKind::Raft,
+        crashes: 4,
+        cuts: 4,
+        pauses: 3,
+        ..Plan::quiet(seed)
+    });
+}
