@@ -4,16 +4,17 @@
 //! two sides connect.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ordain_db::engine::EngineKind;
-use ordain_db::position::PartitionId;
+use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_db::procedure::Catalog;
 use ordain_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::options::WorkloadOptions;
+use crate::durable::{DurableOptions, ReplicationMode};
 use crate::process::ClusterOptions;
 
 /// Longest name of a process in bytes.
@@ -39,6 +40,12 @@ pub struct ClusterFile {
     pub sites: Option<u16>,
     /// The tables, their rows and the procedures.
     pub workload: WorkloadOptions,
+    /// How the log of each partition is replicated.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub replication: ReplicationEntry,
+    /// How much of the log is kept.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub durability: DurabilityEntry,
     /// The processes; their place in the list is their number.
     #[serde(rename = "process")]
     pub processes: Vec<ProcessEntry>,
@@ -57,6 +64,51 @@ pub struct ProcessEntry {
     pub listen: Option<String>,
     /// The partitions that it runs.
     pub partitions: Vec<u16>,
+    /// The replica of them that it runs.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub replica: u16,
+    /// Where it keeps its data; in memory only if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_directory: Option<PathBuf>,
+}
+
+/// How the log of each partition is replicated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReplicationEntry {
+    /// When a transaction counts as committed.
+    pub mode: ReplicationMode,
+}
+
+/// How much of the log is kept, for processes with a data directory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DurabilityEntry {
+    /// The time between two checkpoints while transactions go on.
+    pub checkpoint_seconds: u64,
+    /// The mebibytes of a partition's batches in the log between two checkpoints.
+    pub checkpoint_log_mib: u64,
+    /// The most mebibytes that the log of a partition may have.
+    pub log_mib: u64,
+    /// The most mebibytes that all files of a partition may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disk_mib: Option<u64>,
+}
+
+impl Default for DurabilityEntry {
+    fn default() -> DurabilityEntry {
+        let usual = DurableOptions::new("");
+        DurabilityEntry {
+            checkpoint_seconds: usual.checkpoint_interval.as_secs(),
+            checkpoint_log_mib: usual.checkpoint_log_bytes >> 20,
+            log_mib: usual.log_bytes_max >> 20,
+            disk_mib: None,
+        }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 fn default_engine() -> EngineKind {
@@ -131,12 +183,13 @@ impl ClusterFile {
                 ));
             }
         }
-        self.check_partitions()
+        self.check_nodes()?;
+        self.check_durability()
     }
 
-    /// Every partition runs in exactly one process.
-    fn check_partitions(&self) -> Result<(), String> {
-        let mut owners: BTreeMap<u16, &str> = BTreeMap::new();
+    /// Every partition of every replica runs in exactly one process.
+    fn check_nodes(&self) -> Result<(), String> {
+        let mut owners: BTreeMap<(u16, u16), &str> = BTreeMap::new();
         for process in &self.processes {
             for partition in &process.partitions {
                 if *partition >= self.partitions {
@@ -146,26 +199,111 @@ impl ClusterFile {
                         self.partitions - 1
                     ));
                 }
-                if let Some(other) = owners.insert(*partition, &process.name) {
+                if let Some(other) = owners.insert((process.replica, *partition), &process.name) {
                     return Err(format!(
-                        "partitions: partition {partition} is listed by {other} and by {}: leave it to one",
-                        process.name
+                        "partitions: partition {partition} is listed by {other} and by {}, both of replica {}: leave it to one, or give one of them another `replica`",
+                        process.name, process.replica
                     ));
                 }
             }
         }
-        match (0..self.partitions).find(|partition| !owners.contains_key(partition)) {
+        let nodes = (0..self.replicas())
+            .flat_map(|replica| (0..self.partitions).map(move |partition| (replica, partition)));
+        match { nodes }.find(|node| !owners.contains_key(node)) {
             None => Ok(()),
-            Some(partition) => Err(format!(
+            Some((replica, partition)) if self.replicas() > 1 => Err(format!(
+                "partitions: no process of replica {replica} runs partition {partition}: add it to the `partitions` of one; replicas are numbered from 0 and each has all partitions"
+            )),
+            Some((_, partition)) => Err(format!(
                 "partitions: no process runs partition {partition}: add it to the `partitions` of one"
             )),
+        }
+    }
+
+    /// What is replicated is kept, and what is kept is kept everywhere.
+    fn check_durability(&self) -> Result<(), String> {
+        let replicas = self.replicas();
+        if self.replication.mode == ReplicationMode::None && replicas > 1 {
+            return Err(format!(
+                "replication: mode is \"none\" and there are {replicas} replicas: choose \"sync\" or \"async\", or leave `replica` out everywhere"
+            ));
+        }
+        let without = self.processes.iter().find(|process| process.data_directory.is_none());
+        let with = self.processes.iter().find(|process| process.data_directory.is_some());
+        if let Some(without) = without {
+            if self.replication.mode != ReplicationMode::None {
+                return Err(format!(
+                    "data_directory of process {}: it is missing, and a replicated log is kept on disk: name a directory, or set the mode of replication to \"none\"",
+                    without.name
+                ));
+            }
+            if let Some(with) = with {
+                return Err(format!(
+                    "data_directory: process {} has one and {} has none: name one for each process, or for none",
+                    with.name, without.name
+                ));
+            }
+        }
+        self.durable_options(Path::new("")).check().map_err(|problem| format!("durability: {problem}"))
+    }
+
+    /// Number of replicas.
+    pub fn replicas(&self) -> u16 {
+        self.processes.iter().map(|process| process.replica).max().map_or(1, |last| last.saturating_add(1))
+    }
+
+    /// Whether the cluster keeps what it acknowledges.
+    pub fn is_durable(&self) -> bool {
+        self.processes.iter().any(|process| process.data_directory.is_some())
+    }
+
+    /// How a process keeps its data in a directory.
+    pub fn durable_options(&self, directory: &Path) -> DurableOptions {
+        let DurabilityEntry { checkpoint_seconds, checkpoint_log_mib, log_mib, disk_mib } = self.durability;
+        let bytes = |mib: u64| mib.saturating_mul(1 << 20);
+        DurableOptions {
+            replication: self.replication.mode,
+            checkpoint_interval: Duration::from_secs(checkpoint_seconds),
+            checkpoint_log_bytes: bytes(checkpoint_log_mib),
+            log_bytes_max: bytes(log_mib),
+            disk_bytes_max: disk_mib.map_or(u64::MAX, bytes),
+            ..DurableOptions::new(directory)
+        }
+    }
+
+    /// A cluster of one process that keeps its data.
+    pub fn single(
+        name: &str,
+        address: &str,
+        directory: &Path,
+        options: &ClusterOptions,
+        workload: &WorkloadOptions,
+    ) -> ClusterFile {
+        ClusterFile {
+            partitions: options.partitions,
+            engine: options.engine,
+            epoch_milliseconds: options.epoch.as_secs_f64() * 1e3,
+            seed: default_seed(),
+            sites: None,
+            workload: workload.clone(),
+            replication: ReplicationEntry::default(),
+            durability: DurabilityEntry::default(),
+            processes: vec![ProcessEntry {
+                name: name.to_owned(),
+                address: address.to_owned(),
+                listen: None,
+                partitions: (0..options.partitions).collect(),
+                replica: 0,
+                data_directory: Some(directory.to_owned()),
+            }],
         }
     }
 
     /// What the partitions' threads need to know.
     pub fn options(&self) -> ClusterOptions {
         let epoch = Duration::from_secs_f64((self.epoch_milliseconds / 1e3).clamp(0.0, 1e6));
-        ClusterOptions { partitions: self.partitions, engine: self.engine, epoch }
+        let (partitions, replicas, engine) = (self.partitions, self.replicas(), self.engine);
+        ClusterOptions { partitions, replicas, engine, epoch }
     }
 
     /// Makes the workload.
@@ -192,22 +330,31 @@ impl ClusterFile {
         })
     }
 
-    /// For each partition the number of the process that runs it.
-    pub fn process_of_partitions(&self) -> Vec<u16> {
-        let mut owners = vec![0; usize::from(self.partitions)];
+    /// For each node the number of the process that runs it: by replica, and within a replica by partition.
+    pub fn process_of_nodes(&self) -> Vec<u16> {
+        let partitions = usize::from(self.partitions);
+        let mut owners = vec![0; usize::from(self.replicas()) * partitions];
         for (number, process) in self.processes.iter().enumerate() {
             for partition in &process.partitions {
-                owners[usize::from(*partition)] = number as u16;
+                owners[usize::from(process.replica) * partitions + usize::from(*partition)] = number as u16;
             }
         }
         owners
     }
 
+    /// The number of the process that runs a node, if there is such a node.
+    pub fn process_of(&self, node: NodeId) -> Option<u16> {
+        let runs = |process: &ProcessEntry| {
+            process.replica == node.replica.0 && process.partitions.contains(&node.partition.0)
+        };
+        self.processes.iter().position(runs).map(|number| number as u16)
+    }
+
     /// Tells whether two sides mean the same cluster: a hash of the file's contents with defaults filled in, of the names of
     /// the tables and procedures in order, and of this release. Never 0.
     ///
-    /// Addresses do not count: who looks from another network may have to use others. Comments and the order of fields do not
-    /// either.
+    /// Addresses, directories and the limits of the log do not count: who looks from another network may have to use others.
+    /// Comments and the order of fields do not either.
     pub fn fingerprint(&self, catalog: &Catalog) -> u64 {
         let mut canonical = self.clone();
         canonical.sites = Some(self.sites.unwrap_or(self.partitions));
@@ -215,11 +362,25 @@ impl ClusterFile {
             process.address.clear();
             process.listen = None;
             process.partitions.sort_unstable();
+            process.data_directory = process.data_directory.as_ref().map(|_| PathBuf::new());
         }
+        canonical.durability = DurabilityEntry::default();
         let tables: Vec<&str> = catalog.schema.tables().iter().map(|table| table.name()).collect();
         let procedures: Vec<&str> = catalog.procedures.names().collect();
         let all = (env!("CARGO_PKG_VERSION"), &canonical, tables, procedures);
         let text = serde_json::to_string(&all).expect("a cluster file has a JSON form");
+        xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
+    }
+
+    /// Stands for what the data on disk depends on: tables, procedures and first rows, partitions and replicas. The same for
+    /// every release that reads the same formats, which have versions of their own. Never 0.
+    pub fn data_fingerprint(&self, catalog: &Catalog) -> u64 {
+        let tables: Vec<&str> = catalog.schema.tables().iter().map(|table| table.name()).collect();
+        let procedures: Vec<&str> = catalog.procedures.names().collect();
+        let sites = self.sites.unwrap_or(self.partitions);
+        let made_of =
+            (self.partitions, self.replicas(), self.seed, sites, &self.workload, tables, procedures);
+        let text = serde_json::to_string(&made_of).expect("the options of a workload have a JSON form");
         xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
     }
 }
@@ -235,6 +396,12 @@ impl ProcessEntry {
         let mut partitions: Vec<PartitionId> = self.partitions.iter().copied().map(PartitionId).collect();
         partitions.sort_unstable();
         partitions
+    }
+
+    /// The nodes that it runs.
+    pub fn nodes(&self) -> Vec<NodeId> {
+        let replica = ReplicaId(self.replica);
+        self.partitions().into_iter().map(|partition| NodeId { partition, replica }).collect()
     }
 
     fn check(&self) -> Result<(), String> {
@@ -302,7 +469,7 @@ partitions = [1]
         let file = ClusterFile::parse(SMALL).unwrap();
         assert_eq!((file.engine, file.seed, file.sites), (EngineKind::Calvin, 1, None));
         assert_eq!(file.options().epoch, Duration::from_millis(10));
-        assert_eq!(file.process_of_partitions(), [0, 1]);
+        assert_eq!(file.process_of_nodes(), [0, 1]);
         assert_eq!(file.number_of("b"), Ok(1));
         assert_eq!(file.processes[1].listen(), "127.0.0.1:7401");
         assert!(file.number_of("c").unwrap_err().contains("choose one of a, b"));
@@ -336,6 +503,23 @@ partitions = [1]
             ("partitions = 2\n", "", "missing field `partitions`"),
             ("[0]", "[]", "the list is empty"),
             ("[0]", "[0, 1]", "partition 1 is listed by a and by b"),
+            ("[1]", "[1]\nreplica = 1", "no process of replica 0 runs partition 1"),
+            ("[0]", "[0]\ndata_directory = \"/a\"", "process a has one and b has none"),
+            (
+                "[[process]]\nname = \"a\"",
+                "[replication]\nmode = \"sync\"\n[[process]]\nname = \"a\"",
+                "data_directory of process a: it is missing",
+            ),
+            (
+                "[[process]]\nname = \"a\"",
+                "[durability]\nlog_mib = 1\n[[process]]\nname = \"a\"",
+                "the log of a partition must be allowed",
+            ),
+            (
+                "[[process]]\nname = \"a\"",
+                "[durability]\ncheckpoint_seconds = 0\n[[process]]\nname = \"a\"",
+                "checkpoints must be",
+            ),
             ("\"b\"", "\"a\"", "two processes are named \"a\""),
             ("\"b\"", "\"two words\"", "letters, digits"),
             (":7401", ":7400", "a and b are both at 127.0.0.1:7400"),
@@ -356,6 +540,7 @@ partitions = [1]
         let same = [
             ("partitions = 2", "# a comment\npartitions = 2\nsites = 2\nseed = 1"),
             (":7401\"", ":7402\"\nlisten = \"0.0.0.0:7401\""),
+            ("[[process]]\nname = \"a\"", "[durability]\nlog_mib = 1000\n[[process]]\nname = \"a\""),
         ];
         for (from, to) in same {
             assert_eq!(fingerprint(SMALL), fingerprint(&SMALL.replace(from, to)), "{to}");
@@ -382,5 +567,14 @@ partitions = [1]
         let (example, _) = rest.split_once("```").unwrap();
         let file = ClusterFile::parse(example).unwrap();
         file.workload().unwrap();
+        // The cluster of Calvin's Figure 1.
+        let (_, rest) = rest.split_once("Figure 1").unwrap();
+        let (_, rest) = rest.split_once("\n\n").unwrap();
+        let (figure, _) = rest.split_once("\n\n").unwrap();
+        let mut figure = ClusterFile::parse(figure).unwrap();
+        assert_eq!((figure.partitions, figure.replicas()), (2, 2));
+        assert_eq!(figure.process_of_nodes(), [0, 1, 2, 3]);
+        figure.replication.mode = ReplicationMode::None;
+        assert!(figure.check().unwrap_err().contains("there are 2 replicas"));
     }
 }

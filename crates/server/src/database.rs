@@ -1,24 +1,30 @@
 //! The library: open a database in this process, call procedures, read snapshots.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use ordain_db::data::{SchemaBuilder, Table, TableBuilder};
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
-use ordain_db::position::PartitionId;
+use ordain_db::position::{NodeId, PartitionId};
 use ordain_db::procedure::{Catalog, Procedure, Procedures};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
 
 use crate::connection::{Connection, Handle};
-use crate::partition::PeerLink;
+use crate::data_directory::{Contents, DataDirectory};
+use crate::durable::{self, DurableOptions, FirstRows};
+use crate::partition::{self, PeerLink};
 use crate::port::Port;
-use crate::process::{ClusterOptions, Process, Seed};
+use crate::process::{ClusterOptions, LocalNode, Process, Seed};
 use crate::replies::Replies;
 
 /// How long [`Database::close`] waits for calls under way.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long to wait before a node that recovers is looked at again.
+const RECOVERY_PAUSE: Duration = Duration::from_millis(2);
 
 /// Collects the tables and procedures of a database, then opens it.
 #[derive(Default)]
@@ -26,6 +32,7 @@ pub struct DatabaseBuilder {
     schema: SchemaBuilder,
     procedures: Procedures,
     options: ClusterOptions,
+    directory: Option<PathBuf>,
 }
 
 impl DatabaseBuilder {
@@ -59,12 +66,31 @@ impl DatabaseBuilder {
         self
     }
 
-    /// Opens an empty database in memory.
+    /// Keeps the database in a directory: what a call has returned survives the end of the process and of the machine. The
+    /// directory is made if it is not there. Without one, the database is in memory only.
+    #[must_use]
+    pub fn data_directory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.directory = Some(path.into());
+        self
+    }
+
+    /// Opens the database: an empty one, or with a data directory what is there. The tables, the procedures and the number of
+    /// partitions must be those with which the directory was made. The procedures' code must do the same as then: the log is
+    /// run again.
     ///
     /// # Errors
-    /// When an option is wrong or a thread cannot be started.
+    /// When an option is wrong, a thread cannot be started, or the data directory cannot be used: says why.
     pub fn open(self) -> Result<Database, Error> {
         let catalog = Catalog { schema: self.schema.finish(), procedures: self.procedures };
+        if let Some(directory) = self.directory {
+            let contents = Contents {
+                fingerprint: fingerprint(&self.options, &catalog),
+                nodes: partition::nodes(self.options.partitions, 1).collect(),
+                options: None,
+            };
+            let durable = DurableOptions::new(directory);
+            return Database::durable(&durable, &self.options, &contents, catalog, &|_, _| Ok(()));
+        }
         let seeds = (0..self.options.partitions).map(|partition| Seed {
             partition: PartitionId(partition),
             storage: Box::new(MemoryStorage::new()) as Box<dyn Storage + Send>,
@@ -73,7 +99,7 @@ impl DatabaseBuilder {
     }
 }
 
-/// A database whose partitions all run in this process, in memory. Nothing is kept over the end of the process.
+/// A database whose partitions all run in this process: in memory, or kept in a data directory.
 ///
 /// Calls and snapshots are those of the [`Connection`] that it derefs to.
 pub struct Database {
@@ -96,23 +122,59 @@ impl Database {
         catalog: Catalog,
         seeds: Vec<Seed>,
     ) -> Result<Database, Error> {
-        let partitions: Vec<PartitionId> = seeds.iter().map(|seed| seed.partition).collect();
-        let missing =
-            (0..options.partitions).map(PartitionId).find(|partition| !partitions.contains(partition));
+        let missing = (0..options.partitions)
+            .map(PartitionId)
+            .find(|partition| !seeds.iter().any(|seed| seed.partition == *partition));
         if let Some(missing) = missing {
             return Err(Error::Invalid(format!(
                 "{missing} has no rows, not even none: all partitions run here"
             )));
         }
-        let inboxes = Process::inboxes(&partitions);
-        let nowhere = |partition: PartitionId| -> Arc<dyn PeerLink> {
-            unreachable!("{partition} runs in this process like all others")
+        let nodes = seeds.into_iter().map(|seed| LocalNode::volatile(options, &catalog, seed)).collect();
+        Database::of_nodes(options, catalog, nodes, None)
+    }
+
+    /// Opens a database that is kept in a data directory. `rows` are those before the first transaction, for a new one.
+    ///
+    /// # Errors
+    /// When an option is wrong, a thread cannot be started, or the data directory cannot be used: says why.
+    pub fn durable(
+        durable: &DurableOptions,
+        options: &ClusterOptions,
+        contents: &Contents,
+        catalog: Catalog,
+        rows: &FirstRows<'_>,
+    ) -> Result<Database, Error> {
+        let opened = durable::open(durable, options, contents, &catalog, rows);
+        let (directory, nodes) = opened.map_err(Error::Unavailable)?;
+        let database = Database::of_nodes(options, catalog, nodes, Some(directory))?;
+        database.wait_until_recovered()?;
+        Ok(database)
+    }
+
+    fn of_nodes(
+        options: &ClusterOptions,
+        catalog: Catalog,
+        nodes: Vec<LocalNode>,
+        directory: Option<DataDirectory>,
+    ) -> Result<Database, Error> {
+        let inboxes = Process::inboxes(nodes.iter().map(|node| node.id));
+        let nowhere = |node: NodeId| -> Arc<dyn PeerLink> {
+            unreachable!("{node} runs in this process like all others")
         };
         let replies = Arc::new(Replies::default());
-        let process = Process::start(options, &catalog, seeds, &inboxes, &nowhere, replies);
+        let process = Process::start(options, nodes, directory, &inboxes, &nowhere, replies);
         let process = Arc::new(process.map_err(Error::Invalid)?);
         let port: Arc<dyn Port> = Arc::<Process>::clone(&process);
         Ok(Database { process, connection: Connection::new(port, catalog)? })
+    }
+
+    /// Waits until every node takes requests: it has replayed its log.
+    fn wait_until_recovered(&self) -> Result<(), Error> {
+        while !self.statuses(false)?.iter().all(|status| status.leads) {
+            std::thread::sleep(RECOVERY_PAUSE);
+        }
+        Ok(())
     }
 
     /// The process that runs the partitions.
@@ -148,4 +210,12 @@ impl Drop for Database {
         // An error has nobody to go to here; `close` reports it.
         let _ = self.process.stop();
     }
+}
+
+/// Stands for what the data of an embedded database depends on.
+fn fingerprint(options: &ClusterOptions, catalog: &Catalog) -> u64 {
+    let tables: Vec<String> = catalog.schema.tables().iter().map(|table| format!("{table:?}")).collect();
+    let procedures: Vec<&str> = catalog.procedures.names().collect();
+    let text = format!("{} partitions; tables {tables:?}; procedures {procedures:?}", options.partitions);
+    xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
 }

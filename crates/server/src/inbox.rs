@@ -1,8 +1,9 @@
 //! The inbox of a partition: what others put in, and its thread takes out all at once.
 //!
-//! It has two lanes. Clients' requests are bounded by a count; when the lane is full they are given back, so that the client
+//! It has three lanes. Clients' requests are bounded by a count; when the lane is full they are given back, so that the client
 //! learns of it. Peers' messages are bounded by the protocol itself (epochs in flight, transactions delivered); refusing one
-//! would lose it, so the lane has a far limit whose breach stops the node with a message.
+//! would lose it, so the lane has a far limit whose breach stops the node with a message. What the disk says is never refused:
+//! there is at most one answer to each write that the partition has asked for.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 use ordain_db::message::{ClientRequest, Message};
 use ordain_db::node::Event;
-use ordain_db::position::PartitionId;
+use ordain_db::position::NodeId;
 
 /// Most client requests that wait in an inbox.
 pub const INBOX_REQUESTS_MAX: usize = 64 * 1024;
@@ -21,13 +22,21 @@ pub const INBOX_REQUEST_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Most peer messages that wait in an inbox. The protocol stays far below.
 pub const INBOX_MESSAGES_MAX: usize = 4 * 1024 * 1024;
 
+/// What comes over the link from a peer.
+enum FromPeer {
+    Messages(NodeId, Vec<Message>),
+    /// The link begins anew: what comes after this is of the session with this number.
+    Reset(NodeId, u64),
+}
+
 #[derive(Default)]
 struct State {
     requests: Vec<ClientRequest>,
-    messages: Vec<(PartitionId, Vec<Message>)>,
+    peers: Vec<FromPeer>,
     message_count: usize,
     /// Bytes of the requests' arguments.
     request_bytes: usize,
+    disk: Vec<Event>,
     /// Whether the owner sleeps and must be woken.
     asleep: bool,
     /// Whether the owner had nothing under way when it went to sleep, and nothing has come since.
@@ -35,6 +44,39 @@ struct State {
     /// How often the owner has taken something out.
     takes: u64,
     stopped: bool,
+    /// Why the owner must stop.
+    failure: Option<String>,
+}
+
+impl State {
+    fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.peers.is_empty() && self.disk.is_empty()
+    }
+
+    /// What has come from peers, but nothing that is behind a reset and something before it: what a node says in answer to
+    /// that something must not go over the new link.
+    fn take_from_peers(&mut self) -> Vec<FromPeer> {
+        let is_reset = |item: &FromPeer| matches!(item, FromPeer::Reset(..));
+        let resets = self.peers.iter().take_while(|item| is_reset(item)).count();
+        let next_reset = self.peers[resets..].iter().position(is_reset);
+        let rest = next_reset.map_or(Vec::new(), |messages| self.peers.split_off(resets + messages));
+        let count = |item: &FromPeer| match item {
+            FromPeer::Messages(_, messages) => messages.len(),
+            FromPeer::Reset(..) => 0,
+        };
+        self.message_count = rest.iter().map(count).sum();
+        std::mem::replace(&mut self.peers, rest)
+    }
+}
+
+/// What the owner takes out.
+#[derive(Default)]
+pub struct Taken {
+    /// For the node.
+    pub events: Vec<Event>,
+    /// Links that have begun anew, with the number of the new session: what is sent from now on is of it. Their
+    /// [`Event::LinkReset`]s come before all that the peers said.
+    pub sessions: Vec<(NodeId, u64)>,
 }
 
 /// See the [module](self).
@@ -98,7 +140,7 @@ impl Inbox {
     ///
     /// # Panics
     /// When the far limit is passed: a message must not be lost, and memory not be filled.
-    pub fn messages(&self, from: PartitionId, messages: Vec<Message>) {
+    pub fn messages(&self, from: NodeId, messages: Vec<Message>) {
         let mut state = self.lock();
         state.message_count += messages.len();
         assert!(
@@ -106,17 +148,33 @@ impl Inbox {
             "more than {INBOX_MESSAGES_MAX} messages of peers wait: a partition does not keep up; this node stops"
         );
         if !state.stopped {
-            state.messages.push((from, messages));
+            state.peers.push(FromPeer::Messages(from, messages));
             self.wake(state);
         }
     }
 
-    /// Moves everything into `events`; sleeps for at most `patience` while there is nothing. `idle` tells whether the owner has
-    /// nothing under way. `false` once stopped.
-    pub fn take(&self, patience: Option<Duration>, idle: bool, events: &mut Vec<Event>) -> bool {
+    /// Notes that the link with a peer begins anew. Numbers of sessions ascend.
+    pub fn reset_link(&self, peer: NodeId, session: u64) {
         let mut state = self.lock();
-        state.idle = idle && state.requests.is_empty() && state.messages.is_empty();
-        while state.requests.is_empty() && state.messages.is_empty() && !state.stopped {
+        if !state.stopped {
+            state.peers.push(FromPeer::Reset(peer, session));
+            self.wake(state);
+        }
+    }
+
+    /// Adds what the disk has done, leaving the buffer empty.
+    pub fn disk_events(&self, events: &mut Vec<Event>) {
+        let mut state = self.lock();
+        state.disk.append(events);
+        self.wake(state);
+    }
+
+    /// Moves what is there into `taken`; sleeps for at most `patience` while there is nothing. `idle` tells whether the owner
+    /// has nothing under way. `false` once stopped.
+    pub fn take(&self, patience: Option<Duration>, idle: bool, taken: &mut Taken) -> bool {
+        let mut state = self.lock();
+        state.idle = idle && state.is_empty();
+        while state.is_empty() && !state.stopped {
             state.asleep = true;
             match patience {
                 None => state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
@@ -130,15 +188,24 @@ impl Inbox {
         state.asleep = false;
         state.takes += 1;
         let requests = std::mem::take(&mut state.requests);
-        let messages = std::mem::take(&mut state.messages);
-        (state.message_count, state.request_bytes) = (0, 0);
+        state.request_bytes = 0;
+        let from_peers = state.take_from_peers();
+        taken.events.append(&mut state.disk);
         let stopped = state.stopped;
         drop(state);
-        for (from, messages) in messages {
-            events.extend(messages.into_iter().map(|message| Event::Peer { from, message }));
+        for item in from_peers {
+            match item {
+                FromPeer::Messages(from, messages) => {
+                    taken.events.extend(messages.into_iter().map(|message| Event::Peer { from, message }));
+                }
+                FromPeer::Reset(peer, session) => {
+                    taken.events.push(Event::LinkReset(peer));
+                    taken.sessions.push((peer, session));
+                }
+            }
         }
         if !requests.is_empty() {
-            events.push(Event::Requests(requests));
+            taken.events.push(Event::Requests(requests));
         }
         !stopped
     }
@@ -159,5 +226,62 @@ impl Inbox {
         let mut state = self.lock();
         state.stopped = true;
         self.wake(state);
+    }
+
+    /// Makes the owner's thread end with an error: it cannot go on for this reason.
+    pub fn fail(&self, reason: String) {
+        self.lock().failure.get_or_insert(reason);
+        self.stop();
+    }
+
+    /// Why the owner must stop, if it must.
+    pub fn failure(&self) -> Option<String> {
+        self.lock().failure.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ordain_db::position::PartitionId;
+
+    use super::*;
+
+    const PEER: NodeId = NodeId { partition: PartitionId(1), replica: ordain_db::position::ReplicaId(0) };
+
+    fn take(inbox: &Inbox) -> (Vec<&'static str>, Vec<u64>) {
+        let mut taken = Taken::default();
+        assert!(inbox.take(Some(Duration::ZERO), false, &mut taken));
+        let name = |event: &Event| match event {
+            Event::Requests(_) => "requests",
+            Event::Peer { .. } => "message",
+            Event::LinkReset(_) => "reset",
+            _ => "disk",
+        };
+        let sessions = taken.sessions.iter().map(|(_, session)| *session).collect();
+        (taken.events.iter().map(name).collect(), sessions)
+    }
+
+    #[test]
+    fn nothing_is_taken_together_with_what_a_reset_separates_it_from() {
+        let inbox = Inbox::default();
+        inbox.reset_link(PEER, 1);
+        inbox.messages(PEER, vec![Message::Alive, Message::Alive]);
+        inbox.reset_link(PEER, 2);
+        inbox.reset_link(PEER, 3);
+        inbox.messages(PEER, vec![Message::Alive]);
+        inbox.disk_events(&mut vec![Event::Persisted(1)]);
+        assert_eq!(take(&inbox), (vec!["disk", "reset", "message", "message"], vec![1]));
+        assert_eq!(inbox.lock().message_count, 1);
+        assert_eq!(take(&inbox), (vec!["reset", "reset", "message"], vec![2, 3]));
+        assert_eq!(take(&inbox), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_failure_ends_the_owner_and_the_first_reason_stays() {
+        let inbox = Inbox::default();
+        inbox.fail("the disk is gone".to_owned());
+        inbox.fail("and more".to_owned());
+        assert!(!inbox.take(None, false, &mut Taken::default()));
+        assert_eq!(inbox.failure().as_deref(), Some("the disk is gone"));
     }
 }

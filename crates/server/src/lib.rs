@@ -8,18 +8,24 @@
 //! - [`connect`]: a database that runs in other processes.
 //! - [`Connection`]: calls and snapshots, wherever the database runs.
 
+pub mod backup;
 pub mod bench;
 pub mod caller;
 pub mod cluster_file;
 pub mod connection;
 mod cpu;
+pub mod data_directory;
 pub mod database;
+pub mod disk_thread;
+pub mod durable;
+pub mod files;
 pub mod inbox;
 mod load;
 pub mod partition;
 pub mod port;
 pub mod process;
 pub mod remote;
+pub mod replay;
 pub mod replies;
 pub mod server;
 pub mod sim;

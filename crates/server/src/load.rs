@@ -72,7 +72,7 @@ fn load_one(
     let mut rows = 0_u64;
     workload
         .load(Part::of(partition, partitions), &mut |key, row| {
-            storage.put(key, key.hash(), row, Position::LOADED);
+            storage.load(key, key.hash(), row, Position::LOADED);
             rows += 1;
             if rows.is_multiple_of(4096) {
                 loaded.fetch_add(4096, Ordering::Relaxed);
@@ -81,4 +81,19 @@ fn load_one(
         .map_err(|error| format!("loading {partition}: {error}"))?;
     loaded.fetch_add(rows % 4096, Ordering::Relaxed);
     Ok(Seed { partition, storage: Box::new(storage) })
+}
+
+/// Fills a partition's storage with the rows of a workload, without showing how far it is: for a node without a checkpoint.
+///
+/// # Errors
+/// When the workload cannot make its rows.
+pub fn fill(
+    workload: &dyn Workload,
+    partition: PartitionId,
+    partitions: u16,
+    storage: &mut dyn Storage,
+) -> Result<(), ordain_db::error::Error> {
+    workload.load(Part::of(partition, partitions), &mut |key, row| {
+        storage.load(key, key.hash(), row, Position::LOADED);
+    })
 }

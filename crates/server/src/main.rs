@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use ordain::backup::options::{self as backup, BackupOptions, InspectOptions, RestoreOptions};
 use ordain::bench;
 use ordain::bench::options::{RunOptions, WorkloadOptions};
 use ordain::sim;
@@ -20,6 +21,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Copy what is new of a data directory to a place for backups; beside the process that uses it, or without one.
+    Backup(BackupOptions),
     /// Load a standard workload, run it, print what was measured, and check the data.
     Bench {
         #[command(flatten)]
@@ -27,6 +30,10 @@ enum Command {
         #[command(subcommand)]
         workload: WorkloadOptions,
     },
+    /// Tell what a data directory or a place for backups has, and verify all of it.
+    Inspect(InspectOptions),
+    /// Make a data directory of backups, with the state of any epoch or time that they have.
+    Restore(RestoreOptions),
     /// Run whole clusters in virtual time, with faults, and check what they did.
     Sim(SimOptions),
     /// Start one process of a cluster; SIGTERM ends it in good order.
@@ -48,7 +55,10 @@ fn main() -> ExitCode {
         .log_internal_errors(false)
         .init();
     let result = match Arguments::parse().command {
+        Command::Backup(options) => backup::backup(&options).map(|()| true),
         Command::Bench { options, workload } => bench::run(&options, &workload),
+        Command::Inspect(options) => backup::inspect(&options),
+        Command::Restore(options) => backup::run_restore(&options).map(|()| true),
         Command::Sim(options) => sim::options::run(&options),
         Command::Start(options) => start::run(&options).map(|()| true),
     };

@@ -2,32 +2,78 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use ordain_db::error::Fatal;
 use ordain_db::message::Message;
 use ordain_db::node::{AnyNode, Event, Outbox};
-use ordain_db::position::PartitionId;
+use ordain_db::position::NodeId;
 
-use crate::inbox::Inbox;
+use crate::disk_thread::DiskQueue;
+use crate::inbox::{Inbox, Taken};
+use crate::replay::Replay;
 use crate::replies::Replies;
 
-/// A partition of another process.
+/// A node of another process.
 pub trait PeerLink: Send + Sync {
-    /// Sends messages; they arrive once each and in order.
+    /// Sends messages. Those of one session arrive once each and in order, unless the next session begins before; those of a
+    /// session that is over are dropped.
     ///
     /// # Errors
-    /// When they cannot be kept until they arrive: this node must stop.
-    fn send(&self, from: PartitionId, to: PartitionId, messages: Vec<Message>) -> Result<(), String>;
+    /// When they cannot be kept until they arrive, although nothing may be lost: this node must stop.
+    fn send(&self, session: u64, from: NodeId, to: NodeId, messages: Vec<Message>) -> Result<(), String>;
 }
 
-/// Where a partition is.
+/// Where a node is.
 #[derive(Clone)]
 pub enum Destination {
     /// In this process.
     Here(Arc<Inbox>),
     /// In another.
     Elsewhere(Arc<dyn PeerLink>),
+}
+
+/// Where all nodes of a cluster are.
+#[derive(Clone)]
+pub struct Destinations {
+    partitions: u16,
+    /// By replica, and within a replica by partition.
+    places: Vec<Destination>,
+}
+
+impl Destinations {
+    /// Asks for the place of each node of a cluster.
+    pub fn new(partitions: u16, replicas: u16, mut place: impl FnMut(NodeId) -> Destination) -> Destinations {
+        let nodes = nodes(partitions, replicas);
+        Destinations { partitions, places: nodes.map(&mut place).collect() }
+    }
+
+    fn index(&self, node: NodeId) -> usize {
+        node.replica.index() * usize::from(self.partitions) + node.partition.index()
+    }
+
+    /// Where a node is; `None` outside of the cluster.
+    pub fn get(&self, node: NodeId) -> Option<&Destination> {
+        if node.partition.0 >= self.partitions { None } else { self.places.get(self.index(node)) }
+    }
+
+    /// The inboxes of the nodes that run in this process.
+    pub fn here(&self) -> impl Iterator<Item = &Arc<Inbox>> {
+        self.places.iter().filter_map(|place| match place {
+            Destination::Here(inbox) => Some(inbox),
+            Destination::Elsewhere(_) => None,
+        })
+    }
+}
+
+/// All nodes of a cluster, by replica, and within a replica by partition.
+pub fn nodes(partitions: u16, replicas: u16) -> impl Iterator<Item = NodeId> {
+    use ordain_db::position::{PartitionId, ReplicaId};
+
+    let of_replica = move |replica| {
+        (0..partitions).map(move |partition| NodeId { partition: PartitionId(partition), replica })
+    };
+    (0..replicas).map(ReplicaId).flat_map(of_replica)
 }
 
 /// What others may know of a partition's thread while it runs.
@@ -40,22 +86,46 @@ pub struct Gauges {
 /// How often a busy thread tells its CPU time, in microseconds.
 const CPU_SAMPLE_MICROSECONDS: u64 = 1000;
 
+/// When a process started: its time goes on from the clock of the system, and never back, whatever that clock does.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    at: Instant,
+    unix_microseconds: u64,
+}
+
+impl Start {
+    /// Now.
+    pub fn here() -> Start {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Start { at: Instant::now(), unix_microseconds: unix.as_micros() as u64 }
+    }
+
+    /// Microseconds since 1970, as the log notes them for restoring the state of a time.
+    pub fn now(&self) -> u64 {
+        self.unix_microseconds + self.at.elapsed().as_micros() as u64
+    }
+}
+
 /// Everything that the thread of a partition works with.
 pub struct Partition {
-    /// The partition.
-    pub me: PartitionId,
+    /// The node.
+    pub me: NodeId,
     /// Its state machine.
     pub node: Box<dyn AnyNode>,
     /// What comes in.
     pub inbox: Arc<Inbox>,
-    /// Where every partition is.
-    pub destinations: Vec<Destination>,
+    /// Where every node is.
+    pub destinations: Destinations,
     /// Where replies go.
     pub replies: Arc<Replies>,
+    /// Where writes go; `None` for a node that keeps nothing.
+    pub disk: Option<DiskQueue>,
+    /// How far it has come, while it replays its log.
+    pub replay: Option<Replay>,
     /// What others may know.
     pub gauges: Arc<Gauges>,
     /// The start of time, the same for all partitions of a process.
-    pub started: Instant,
+    pub started: Start,
 }
 
 /// Why a partition's thread ended before it was told to.
@@ -63,10 +133,21 @@ pub struct Partition {
 pub enum Failure {
     /// The node cannot go on without differing from others.
     #[error("{0}: {1}")]
-    Node(PartitionId, Fatal),
+    Node(NodeId, Fatal),
     /// Messages to a peer can no longer be kept.
     #[error("{0}: {1}")]
-    Link(PartitionId, String),
+    Link(NodeId, String),
+    /// The disk cannot keep what the node must not lose.
+    #[error("{0}: {1}")]
+    Disk(NodeId, String),
+}
+
+/// What the thread has gathered for each destination.
+struct Sends {
+    /// By destination.
+    messages: Vec<Vec<Message>>,
+    /// By destination: the session of what is sent now.
+    sessions: Vec<u64>,
 }
 
 impl Partition {
@@ -75,24 +156,30 @@ impl Partition {
     /// # Errors
     /// When the node must stop.
     pub fn run(mut self) -> Result<(), Failure> {
-        let mut events: Vec<Event> = Vec::new();
+        let mut taken = Taken::default();
         let mut outbox = Outbox::default();
-        let mut sends: Vec<Vec<Message>> = self.destinations.iter().map(|_| Vec::new()).collect();
+        let places = self.destinations.places.len();
+        let mut sends =
+            Sends { messages: (0..places).map(|_| Vec::new()).collect(), sessions: vec![0; places] };
         let mut more = false;
         let mut now = self.now();
         let mut told_at = now;
         loop {
             let patience = if more { Some(Duration::ZERO) } else { self.prepare_to_sleep(now) };
             let idle = !more && self.node.is_idle();
-            if !self.inbox.take(patience, idle, &mut events) {
-                return Ok(());
+            if !self.inbox.take(patience, idle, &mut taken) {
+                return match self.inbox.failure() {
+                    Some(problem) => Err(Failure::Disk(self.me, problem)),
+                    None => Ok(()),
+                };
+            }
+            for (peer, session) in taken.sessions.drain(..) {
+                sends.sessions[self.destinations.index(peer)] = session;
             }
             now = self.now();
-            more = self
-                .node
-                .step(now, &mut events, &mut outbox)
-                .map_err(|fatal| Failure::Node(self.me, fatal))?;
+            more = self.step(now, &mut taken.events, &mut outbox)?;
             self.send(&mut outbox, &mut sends)?;
+            self.tell_replay(more);
             if now >= told_at + CPU_SAMPLE_MICROSECONDS {
                 self.tell_cpu_time();
                 told_at = now;
@@ -100,8 +187,22 @@ impl Partition {
         }
     }
 
+    fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Failure> {
+        self.node.step(now, events, outbox).map_err(|fatal| Failure::Node(self.me, fatal))
+    }
+
+    /// Tells how far the replay of the log has come: now and then, and when it is done.
+    fn tell_replay(&mut self, more: bool) {
+        if let Some(replay) = &mut self.replay
+            && (!more || replay.is_due())
+            && replay.tell(self.node.status(false).delivered)
+        {
+            self.replay = None;
+        }
+    }
+
     fn now(&self) -> u64 {
-        self.started.elapsed().as_micros() as u64
+        self.started.now()
     }
 
     /// How long the thread may sleep; tells what others may know before. A deadline that had passed when the node was last
@@ -116,16 +217,21 @@ impl Partition {
         self.gauges.cpu_nanoseconds.store(crate::cpu::thread_cpu_nanoseconds(), Ordering::Relaxed);
     }
 
-    fn send(&self, outbox: &mut Outbox, sends: &mut [Vec<Message>]) -> Result<(), Failure> {
-        for (to, message) in outbox.sends.drain(..) {
-            sends[to.index()].push(message);
+    fn send(&self, outbox: &mut Outbox, sends: &mut Sends) -> Result<(), Failure> {
+        if let Some(disk) = &self.disk {
+            // First, so that the disk works while the rest is sent. Nothing of the rest waits for it.
+            disk.write(outbox.disk.drain(..));
         }
-        for (to, messages) in sends.iter_mut().enumerate().filter(|(_, messages)| !messages.is_empty()) {
+        for (to, message) in outbox.sends.drain(..) {
+            sends.messages[self.destinations.index(to)].push(message);
+        }
+        let filled = sends.messages.iter_mut().enumerate().filter(|(_, messages)| !messages.is_empty());
+        for (to, messages) in filled {
             let messages = std::mem::take(messages);
-            match &self.destinations[to] {
+            match &self.destinations.places[to] {
                 Destination::Here(inbox) => inbox.messages(self.me, messages),
                 Destination::Elsewhere(link) => link
-                    .send(self.me, PartitionId(to as u16), messages)
+                    .send(sends.sessions[to], self.me, self.node_at(to), messages)
                     .map_err(|problem| Failure::Link(self.me, problem))?,
             }
         }
@@ -133,5 +239,15 @@ impl Partition {
             self.replies.deliver(std::mem::take(&mut outbox.replies));
         }
         Ok(())
+    }
+
+    fn node_at(&self, place: usize) -> NodeId {
+        use ordain_db::position::{PartitionId, ReplicaId};
+
+        let partitions = usize::from(self.destinations.partitions);
+        NodeId {
+            partition: PartitionId((place % partitions) as u16),
+            replica: ReplicaId((place / partitions) as u16),
+        }
     }
 }

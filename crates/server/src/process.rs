@@ -5,16 +5,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use ordain_consensus::log::REPLICAS_MAX;
+use ordain_db::disk::NodeDisk;
 use ordain_db::engine::EngineKind;
 use ordain_db::limits::PARTITIONS_MAX;
 use ordain_db::message::ClientRequest;
-use ordain_db::node::{NodeConfiguration, node};
-use ordain_db::position::PartitionId;
+use ordain_db::node::{AnyNode, NodeConfiguration, node};
+use ordain_db::position::{NodeId, PartitionId};
 use ordain_db::procedure::Catalog;
 use ordain_db::storage::Storage;
 
+use crate::data_directory::DataDirectory;
+use crate::disk_thread::{DiskGauges, DiskThread};
+use crate::files::RealFiles;
 use crate::inbox::{Inbox, NotTaken};
-use crate::partition::{Destination, Failure, Gauges, Partition, PeerLink};
+use crate::partition::{Destination, Destinations, Failure, Gauges, Partition, PeerLink, Start};
+use crate::replay::Replay;
 use crate::replies::Replies;
 
 /// What all processes of a cluster agree on.
@@ -22,6 +28,8 @@ use crate::replies::Replies;
 pub struct ClusterOptions {
     /// Number of partitions in the cluster.
     pub partitions: u16,
+    /// Number of replicas, each with all partitions.
+    pub replicas: u16,
     /// The engine.
     pub engine: EngineKind,
     /// The length of an epoch (CAL-20: 10 ms by default).
@@ -31,7 +39,7 @@ pub struct ClusterOptions {
 impl Default for ClusterOptions {
     fn default() -> ClusterOptions {
         let epoch = Duration::from_micros(ordain_db::limits::EPOCH_MICROSECONDS_DEFAULT);
-        ClusterOptions { partitions: 1, engine: EngineKind::Calvin, epoch }
+        ClusterOptions { partitions: 1, replicas: 1, engine: EngineKind::Calvin, epoch }
     }
 }
 
@@ -46,6 +54,9 @@ impl ClusterOptions {
                 "the number of partitions must be 1 to {PARTITIONS_MAX}, not {}",
                 self.partitions
             ));
+        }
+        if self.replicas == 0 || usize::from(self.replicas) > REPLICAS_MAX {
+            return Err(format!("the number of replicas must be 1 to {REPLICAS_MAX}, not {}", self.replicas));
         }
         if self.epoch.is_zero() || self.epoch > Duration::from_secs(10) {
             return Err(format!("an epoch must last from 1 microsecond to 10 seconds, not {:?}", self.epoch));
@@ -62,90 +73,123 @@ pub struct Seed {
     pub storage: Box<dyn Storage + Send>,
 }
 
+/// A node that is about to run in this process.
+pub struct LocalNode {
+    /// Which one.
+    pub id: NodeId,
+    /// Its state machine.
+    pub node: Box<dyn AnyNode>,
+    /// What it keeps; `None` if it keeps nothing.
+    pub disk: Option<NodeDisk<RealFiles>>,
+    /// What it has to replay, if anything.
+    pub replay: Option<Replay>,
+}
+
+impl LocalNode {
+    /// A node that keeps nothing.
+    pub fn volatile(options: &ClusterOptions, catalog: &Catalog, seed: Seed) -> LocalNode {
+        let configuration = NodeConfiguration {
+            epoch_microseconds: options.epoch.as_micros() as u64,
+            ..NodeConfiguration::new(seed.partition, options.partitions)
+        };
+        let node = node(options.engine, &configuration, catalog.clone(), seed.storage, None);
+        LocalNode { id: configuration.me, node, disk: None, replay: None }
+    }
+}
+
+/// The inboxes of the nodes that run in a process.
+pub type Inboxes = Vec<(NodeId, Arc<Inbox>)>;
+
 /// The thread of a partition.
 type Thread = JoinHandle<Result<(), Failure>>;
 
 struct Local {
-    partition: PartitionId,
+    id: NodeId,
     inbox: Arc<Inbox>,
     gauges: Arc<Gauges>,
+    disk: Option<Arc<DiskGauges>>,
+}
+
+struct Threads {
+    partitions: Vec<(NodeId, Thread)>,
+    disks: Vec<(NodeId, DiskThread)>,
+    /// Nobody else may use it as long as a thread may write.
+    _directory: Option<DataDirectory>,
 }
 
 /// The running partitions of a process.
 pub struct Process {
     options: ClusterOptions,
     locals: Vec<Local>,
-    /// Empty once stopped.
-    threads: Mutex<Vec<(PartitionId, Thread)>>,
-    destinations: Vec<Destination>,
+    /// `None` once stopped.
+    threads: Mutex<Option<Threads>>,
+    destinations: Destinations,
     replies: Arc<Replies>,
 }
 
 impl Process {
-    /// Makes the inboxes of the partitions that run here, for links that must exist before the threads start.
-    pub fn inboxes(partitions: &[PartitionId]) -> Vec<(PartitionId, Arc<Inbox>)> {
-        partitions.iter().map(|partition| (*partition, Arc::new(Inbox::default()))).collect()
+    /// Makes the inboxes of the nodes that run here, for links that must exist before the threads start.
+    pub fn inboxes(nodes: impl IntoIterator<Item = NodeId>) -> Inboxes {
+        nodes.into_iter().map(|node| (node, Arc::new(Inbox::default()))).collect()
     }
 
-    /// Starts the partitions. `elsewhere` has a link for each partition of another process.
+    /// Starts the nodes. `elsewhere` has a link for each node of another process; `directory` has the nodes' files, if they
+    /// keep any.
     ///
     /// # Errors
     /// When the options are wrong or a thread cannot be started.
     pub fn start(
         options: &ClusterOptions,
-        catalog: &Catalog,
-        seeds: Vec<Seed>,
-        inboxes: &[(PartitionId, Arc<Inbox>)],
-        elsewhere: &dyn Fn(PartitionId) -> Arc<dyn PeerLink>,
+        nodes: Vec<LocalNode>,
+        directory: Option<DataDirectory>,
+        inboxes: &Inboxes,
+        elsewhere: &dyn Fn(NodeId) -> Arc<dyn PeerLink>,
         replies: Arc<Replies>,
     ) -> Result<Process, String> {
         options.check()?;
-        let here = |partition: PartitionId| inboxes.iter().find(|(other, _)| *other == partition);
-        let destinations: Vec<Destination> = (0..options.partitions)
-            .map(PartitionId)
-            .map(|partition| match here(partition) {
-                Some((_, inbox)) => Destination::Here(Arc::clone(inbox)),
-                None => Destination::Elsewhere(elsewhere(partition)),
-            })
-            .collect();
-        for seed in &seeds {
-            if here(seed.partition).is_none() || seed.partition.0 >= options.partitions {
-                return Err(format!("{} is not a partition of this process", seed.partition));
-            }
-        }
-        if seeds.len() != inboxes.len() {
-            return Err(format!(
-                "{} partitions have rows and {} are to run here",
-                seeds.len(),
-                inboxes.len()
-            ));
-        }
-        let started = Instant::now();
-        let (mut locals, mut threads) = (Vec::new(), Vec::new());
-        for Seed { partition, storage } in seeds {
-            let configuration = NodeConfiguration {
-                epoch_microseconds: options.epoch.as_micros() as u64,
-                ..NodeConfiguration::new(partition, options.partitions)
-            };
-            let (_, inbox) = here(partition).ok_or_else(|| format!("{partition} has no inbox"))?;
+        let here = |node: NodeId| inboxes.iter().find(|(other, _)| *other == node).map(|(_, inbox)| inbox);
+        let destinations = Destinations::new(options.partitions, options.replicas, |node| match here(node) {
+            Some(inbox) => Destination::Here(Arc::clone(inbox)),
+            None => Destination::Elsewhere(elsewhere(node)),
+        });
+        check_nodes(&nodes, inboxes, &destinations)?;
+        // Before any of them runs: whoever is told later would forget what a mate has asked for.
+        nodes.iter().filter(|node| node.disk.is_some()).for_each(|node| meet_mates(node.id, inboxes));
+        let started = Start::here();
+        let mut threads = Threads { partitions: Vec::new(), disks: Vec::new(), _directory: directory };
+        let mut locals = Vec::new();
+        for LocalNode { id, node, disk, replay } in nodes {
+            let inbox = Arc::clone(here(id).ok_or_else(|| format!("{id} has no inbox"))?);
             let gauges = Arc::new(Gauges::default());
+            let (disk, disk_gauges) = match disk {
+                None => (None, None),
+                Some(disk) => {
+                    let (queue, thread) = DiskThread::start(id, disk, Arc::clone(&inbox))?;
+                    let gauges = Arc::clone(&thread.gauges);
+                    threads.disks.push((id, thread));
+                    (Some(queue), Some(gauges))
+                }
+            };
             let runner = Partition {
-                me: partition,
-                node: node(options.engine, &configuration, catalog.clone(), storage),
-                inbox: Arc::clone(inbox),
+                me: id,
+                node,
+                inbox: Arc::clone(&inbox),
                 destinations: destinations.clone(),
                 replies: Arc::clone(&replies),
+                disk,
+                replay,
                 gauges: Arc::clone(&gauges),
                 started,
             };
             let thread = std::thread::Builder::new()
-                .name(format!("ordain-{partition}"))
+                .name(format!("ordain-{id}"))
                 .spawn(move || run(runner))
-                .map_err(|error| format!("cannot start the thread of {partition}: {error}"))?;
-            threads.push((partition, thread));
-            locals.push(Local { partition, inbox: Arc::clone(inbox), gauges });
+                .map_err(|error| format!("cannot start the thread of {id}: {error}"))?;
+            threads.partitions.push((id, thread));
+            locals.push(Local { id, inbox, gauges, disk: disk_gauges });
         }
-        Ok(Process { options: options.clone(), locals, threads: Mutex::new(threads), destinations, replies })
+        let threads = Mutex::new(Some(threads));
+        Ok(Process { options: options.clone(), locals, threads, destinations, replies })
     }
 
     /// The cluster's options.
@@ -163,15 +207,31 @@ impl Process {
     /// # Errors
     /// Gives them back when they are not taken; for a partition of another process too.
     pub fn request(&self, to: PartitionId, requests: Vec<ClientRequest>) -> Result<(), NotTaken> {
-        match self.destinations.get(to.index()) {
-            Some(Destination::Here(inbox)) => inbox.request(requests),
-            _ => Err(NotTaken::Stopped(requests)),
+        match self.locals.iter().find(|local| local.id.partition == to) {
+            Some(local) => local.inbox.request(requests),
+            None => Err(NotTaken::Stopped(requests)),
         }
     }
 
-    /// The partitions that run here.
-    pub fn partitions(&self) -> impl Iterator<Item = PartitionId> + '_ {
-        self.locals.iter().map(|local| local.partition)
+    /// The nodes that run here.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> + '_ {
+        self.locals.iter().map(|local| local.id)
+    }
+
+    /// Where every node is.
+    pub fn destinations(&self) -> &Destinations {
+        &self.destinations
+    }
+
+    /// How often the disks have made writes durable, and how many writes these were.
+    pub fn syncs(&self) -> (u64, u64) {
+        let sum = |count: fn(&DiskGauges) -> u64| {
+            self.locals.iter().filter_map(|local| local.disk.as_deref()).map(count).sum()
+        };
+        (
+            sum(|gauges| gauges.syncs.load(Ordering::Relaxed)),
+            sum(|gauges| gauges.appends.load(Ordering::Relaxed)),
+        )
     }
 
     /// CPU time of the partitions' threads; exact when they have nothing to do.
@@ -184,7 +244,7 @@ impl Process {
     /// Whether a partition's thread has ended, which is only right after [`Process::stop`].
     pub fn has_failed(&self) -> bool {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads.iter().any(|(_, thread)| thread.is_finished())
+        threads.iter().flat_map(|threads| &threads.partitions).any(|(_, thread)| thread.is_finished())
     }
 
     /// Refuses new requests from now on.
@@ -216,15 +276,23 @@ impl Process {
     /// Why a thread had ended before.
     pub fn stop(&self) -> Result<(), String> {
         self.locals.iter().for_each(|local| local.inbox.stop());
-        let threads = std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(mut threads) = threads else { return Ok(()) };
         let mut failures = Vec::new();
-        for (partition, thread) in threads {
+        for (id, thread) in threads.partitions.drain(..) {
             match thread.join() {
                 Ok(Ok(())) => {}
                 Ok(Err(failure)) => failures.push(failure.to_string()),
-                Err(_) => failures.push(format!("the thread of {partition} panicked")),
+                Err(_) => failures.push(format!("the thread of {id} panicked")),
             }
         }
+        // The ends of their queues are gone: they write what is left, and end.
+        for (id, thread) in threads.disks.drain(..) {
+            if !thread.join() {
+                failures.push(format!("the disk's thread of {id} panicked"));
+            }
+        }
+        drop(threads);
         self.replies.end();
         if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
     }
@@ -247,14 +315,31 @@ impl Drop for EndTogether {
     }
 }
 
+/// Whether the nodes are those of the inboxes.
+fn check_nodes(nodes: &[LocalNode], inboxes: &Inboxes, destinations: &Destinations) -> Result<(), String> {
+    for LocalNode { id, .. } in nodes {
+        if destinations.get(*id).is_none() || !inboxes.iter().any(|(other, _)| other == id) {
+            return Err(format!("{id} is not a node of this process"));
+        }
+    }
+    if nodes.len() != inboxes.len() {
+        return Err(format!("{} nodes are made and {} are to run here", nodes.len(), inboxes.len()));
+    }
+    Ok(())
+}
+
+/// Lets the other nodes of the process know of one that recovers: nothing that it said before has arrived.
+fn meet_mates(me: NodeId, inboxes: &Inboxes) {
+    for (_, inbox) in inboxes.iter().filter(|(mate, _)| *mate != me) {
+        inbox.reset_link(me, 0);
+    }
+}
+
 /// Runs a partition to its end.
 fn run(partition: Partition) -> Result<(), Failure> {
-    let here = partition.destinations.iter().filter_map(|destination| match destination {
-        Destination::Here(inbox) => Some(Arc::clone(inbox)),
-        Destination::Elsewhere(_) => None,
-    });
+    let here = partition.destinations.here().map(Arc::clone).collect();
     let replies = Arc::clone(&partition.replies);
-    let mut together = EndTogether { inboxes: here.collect(), replies, as_told: false };
+    let mut together = EndTogether { inboxes: here, replies, as_told: false };
     let result = partition.run();
     match &result {
         Ok(()) => together.as_told = true,

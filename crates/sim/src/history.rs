@@ -15,8 +15,9 @@ use crate::time::Nanoseconds;
 
 /// Everything that is known of a run.
 ///
-/// What the nodes tell is that of their last lives: a node that restarts tells again, from its journal, what it did. So
-/// something that clients or other nodes saw and that was then lost is missing here.
+/// What the nodes of a partition tell is that of all its replicas, in all their lives, each thing once: where they differ, it
+/// is among the disagreements. What clients or other nodes saw, and what no node has in its log any more, is missing in the
+/// order.
 pub struct History {
     /// The engine of all nodes.
     pub engine: EngineKind,
@@ -32,8 +33,10 @@ pub struct History {
     pub snapshots: Vec<SnapshotRead>,
     /// The rows of each partition at the end.
     pub rows: Vec<BTreeMap<Bytes, Bytes>>,
-    /// What the nodes say of themselves at the end, with their digests.
+    /// What one node of each partition says of itself at the end, with its digest.
     pub statuses: Vec<Status>,
+    /// What replicas of a partition, or different lives of one, told differently of the same place.
+    pub disagreements: Vec<String>,
     /// Highest values of gauges, with their limits.
     pub gauges: Vec<Gauge>,
     /// The workload's conditions over the last snapshot. Empty when there was none.

@@ -55,8 +55,8 @@ impl<'a> Oracle<'a> {
         Ok(Oracle { catalog: workload.catalog(), engine, storage, effects, ran: 0, last })
     }
 
-    /// Runs the next transaction of the log; `None` for one that opens a snapshot, which has [`rows`](Oracle::rows) as they
-    /// are now.
+    /// Runs the next transaction of the log; `None` for what is no call; a snapshot that is opened there has
+    /// [`rows`](Oracle::rows) as they are now.
     ///
     /// # Errors
     /// When the transaction cannot be executed, or when it does not come after the one before. The state is then that before
@@ -121,7 +121,7 @@ mod tests {
     fn transfer(sequence: u64, from: (u16, u32), to: (u16, u32), amount: i64) -> Ordered {
         let arguments = example::transfer(from, to, amount);
         let work = Work::Call { procedure: ProcedureId(0), arguments, reconnoitred: None };
-        Ordered { request: example::request(1, sequence), work }
+        Ordered { request: example::request(1, sequence), acknowledged: 0, work }
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         assert_eq!((second.reads[0].clone(), second.writes), (example::version(0, 0, 70), Vec::new()));
         assert_eq!(oracle.rows().len(), loaded.0.len());
         assert_ne!((oracle.rows(), oracle.digest()), loaded);
-        let snapshot = Ordered { request: example::request(1, 2), work: Work::OpenSnapshot };
+        let snapshot = Ordered { request: example::request(1, 2), acknowledged: 0, work: Work::OpenSnapshot };
         assert_eq!(oracle.run(position(2, 0, 1), &snapshot).unwrap(), None);
         let back = oracle.run(position(2, 1, 0), &transfer(3, (1, 0), (0, 0), 30)).unwrap().unwrap();
         assert!(matches!(back.verdict, Verdict::Committed(_)));

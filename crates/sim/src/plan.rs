@@ -9,6 +9,8 @@ use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::failpoint::Failpoint;
 use ordain_db::limits::Limits;
+use ordain_db::node::CheckpointOptions;
+use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_workload::{Workload, append, bank, micro, tpcc};
 
 use crate::machine::clock::Clock;
@@ -18,6 +20,31 @@ use crate::network::NetworkOptions;
 use crate::network::link::LinkOptions;
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds};
 
+/// Most messages that a link keeps for a peer that is out of reach.
+const LINK_MESSAGES_MAX: usize = 20_000;
+
+/// How the nodes of a partition agree on its log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Replication {
+    /// They do not: there is one, and what is durable there is in the order.
+    None,
+    /// By consensus. What is executed is durable at a majority.
+    Sync,
+    /// By consensus. The leader executes what is durable at itself.
+    Async,
+}
+
+impl Replication {
+    /// The name on command lines and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Replication::None => "none",
+            Replication::Sync => "sync",
+            Replication::Async => "async",
+        }
+    }
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -25,9 +52,14 @@ pub struct Plan {
     pub seed: u64,
     /// The engine of all nodes.
     pub engine: EngineKind,
-    /// Number of partitions, each one node.
+    /// Number of partitions.
     pub partitions: u16,
-    /// Number of machines: partition `p` is on machine `p` modulo `machines`.
+    /// Number of replicas, each with a node for every partition.
+    pub replicas: u16,
+    /// How the nodes of a partition agree on its log, if they have disks.
+    pub replication: Replication,
+    /// Number of machines. Each replica has as many of its own: partition `p` is on the one of them with number `p` modulo
+    /// their number.
     pub machines: u16,
     /// Cores of each machine: so many of its nodes can step at a time.
     pub cores: u16,
@@ -46,8 +78,10 @@ pub struct Plan {
     pub inbox_requests: usize,
     /// The network.
     pub network: NetworkOptions,
-    /// The disks; `None` for nodes that keep no journal, and so lose everything in a crash.
+    /// The disks; `None` for nodes that keep no log, and so would lose everything in a crash.
     pub disk: Option<DiskOptions>,
+    /// When checkpoints are taken, where there are disks.
+    pub checkpoints: CheckpointOptions,
     /// By machine; those that are missing are right.
     pub clocks: Vec<Clock>,
     /// What steps cost.
@@ -70,19 +104,78 @@ impl Plan {
         self.disk.is_none() && self.faults.is_empty() && self.network.is_plain()
     }
 
-    /// The links between nodes: their patience covers the network, a sync, and a busy receiver.
+    /// The links between nodes: their patience covers the network and a busy receiver.
     pub(crate) fn link(&self) -> LinkOptions {
-        let sync = self.disk.map_or(0, |disk| disk.sync_max);
-        LinkOptions::for_round_trip(self.network.topology.round_trip_max() + 2 * sync + MILLISECOND)
+        let options = LinkOptions::for_round_trip(self.network.topology.round_trip_max() + 2 * MILLISECOND);
+        // Without logs nobody could say again what is dropped.
+        let kept_max = if self.disk.is_some() { LINK_MESSAGES_MAX } else { usize::MAX };
+        LinkOptions { kept_max, ..options }
     }
 
-    /// Keeps the first machines and clients, and the faults that name no others.
-    pub(crate) fn keep_hosts(&mut self, machines: u16, clients: u16) {
-        let before = std::mem::replace(&mut self.machines, machines);
+    /// What is wrong with the plan.
+    ///
+    /// # Errors
+    /// With what to do about it.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let wrong = |problem: &str| Err(Error::Invalid(problem.to_owned()));
+        if self.replicas == 0 || self.machines == 0 || !self.machines.is_multiple_of(self.replicas) {
+            return wrong(
+                "each replica needs as many machines as every other: give a multiple of the replicas",
+            );
+        }
+        if self.replicas > 1 && (self.disk.is_none() || self.replication == Replication::None) {
+            return wrong("several replicas need disks, and a way to agree: give both, or one replica");
+        }
+        Ok(())
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        usize::from(self.partitions) * usize::from(self.replicas)
+    }
+
+    /// The node with a number: those of the first replica come first.
+    pub fn node(&self, number: usize) -> NodeId {
+        let partitions = usize::from(self.partitions);
+        NodeId {
+            partition: PartitionId((number % partitions) as u16),
+            replica: ReplicaId((number / partitions) as u16),
+        }
+    }
+
+    /// The number of a node.
+    pub fn number(&self, node: NodeId) -> usize {
+        node.replica.index() * usize::from(self.partitions) + node.partition.index()
+    }
+
+    /// How people call a node: `p0` where there is one replica, else `p0r0`.
+    pub fn name(&self, node: NodeId) -> String {
+        if self.replicas == 1 { node.partition.to_string() } else { node.to_string() }
+    }
+
+    /// Machines of each replica.
+    pub fn machines_each(&self) -> u16 {
+        (self.machines / self.replicas.max(1)).max(1)
+    }
+
+    /// The machine of a node.
+    pub fn machine(&self, node: NodeId) -> u16 {
+        let each = self.machines_each();
+        node.replica.0 * each + node.partition.0 % each
+    }
+
+    /// Keeps the first replicas, the first machines of each, and the first clients, and the faults that name no others.
+    pub(crate) fn keep_hosts(&mut self, replicas: u16, machines_each: u16, clients: u16) {
+        let (before, each_before) = (self.machines, self.machines_each());
+        self.replicas = replicas;
+        self.machines = replicas * machines_each;
         self.clients.count = clients;
+        let machines = self.machines;
         let rename = |host: u16| match host {
-            host if host < machines => Some(host),
-            host if host < before => None,
+            host if host < before => {
+                let (replica, place) = (host / each_before, host % each_before);
+                (replica < replicas && place < machines_each).then_some(replica * machines_each + place)
+            }
             // Clients come after the machines.
             host => Some(host - before + machines).filter(|host| *host < machines + clients),
         };
@@ -92,11 +185,12 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { seed, engine, partitions, machines, cores, clients, .. } = self;
-        let engine = engine.name();
+        let Plan { seed, engine, partitions, replicas, machines, cores, clients, .. } = self;
+        let (engine, replication) = (engine.name(), self.replication.name());
         writeln!(
             f,
-            "seed {seed}: {engine}, {partitions} partitions on {machines} machines with {cores} cores"
+            "seed {seed}: {engine}, {partitions} partitions and {replicas} replicas ({replication}) on {machines} machines \
+             with {cores} cores"
         )?;
         if let Some(bug) = self.bug {
             writeln!(f, "with a mistake in the code: {}", bug.name())?;
@@ -111,8 +205,8 @@ impl fmt::Display for Plan {
         writeln!(f, "epochs of {epoch} us, {events} events in a step, {requests} requests in an inbox")?;
         writeln!(f, "{:?}", self.network)?;
         match &self.disk {
-            Some(disk) => writeln!(f, "{disk:?}")?,
-            None => writeln!(f, "no journal")?,
+            Some(disk) => writeln!(f, "{disk:?}, {:?}", self.checkpoints)?,
+            None => writeln!(f, "no disks")?,
         }
         if !self.clocks.is_empty() {
             writeln!(f, "{:?}", self.clocks)?;
@@ -257,12 +351,31 @@ pub enum Fault {
     Corrupt(u16),
     /// A durable sector of a machine's disk is overwritten with another one.
     Misdirect(u16),
+    /// A machine crashes in the middle of an operation on its files, after so many more of them, or while it recovers; at the
+    /// end at the latest, when it starts again.
+    PowerCut(u16, u64),
+    /// A machine's disk reports that a sync failed. Its nodes stop, and start again at the end.
+    FailedSync(u16),
+    /// A machine burns: it crashes and never comes back. Not if that would leave less than a majority of a partition's
+    /// replicas.
+    Loss(u16),
+    /// A machine's clock goes ahead by so many microseconds at once.
+    ClockJump(u16, u64),
 }
 
 impl Fault {
     /// Whether the fault is one of machines with disks.
     pub(crate) fn needs_disk(&self) -> bool {
-        matches!(self, Fault::Crash(_) | Fault::FullDisk(_) | Fault::Corrupt(_) | Fault::Misdirect(_))
+        matches!(
+            self,
+            Fault::Crash(_)
+                | Fault::FullDisk(_)
+                | Fault::Corrupt(_)
+                | Fault::Misdirect(_)
+                | Fault::PowerCut(..)
+                | Fault::FailedSync(_)
+                | Fault::Loss(_)
+        )
     }
 
     /// Gives hosts other numbers; `false` when a host of the fault has none any more.
@@ -274,7 +387,11 @@ impl Fault {
             | Fault::Slow(machine, _)
             | Fault::FullDisk(machine)
             | Fault::Corrupt(machine)
-            | Fault::Misdirect(machine) => rename(machine),
+            | Fault::Misdirect(machine)
+            | Fault::PowerCut(machine, _)
+            | Fault::FailedSync(machine)
+            | Fault::Loss(machine)
+            | Fault::ClockJump(machine, _) => rename(machine),
             Fault::Cut(from, to) | Fault::Clog(from, to) => rename(from) && rename(to),
             Fault::Partition(side) => {
                 side.retain_mut(rename);
@@ -289,24 +406,31 @@ impl Fault {
 pub enum Bug {
     /// The database makes a mistake.
     Database(Failpoint),
-    /// The machine sends answers to clients before what they depend on is durable.
+    /// The machine reports what was written as durable before the sync is complete, so that clients are told too early.
     ReplyBeforeDurable,
-    /// The machine acknowledges messages of peers before they are durable.
-    AcknowledgeBeforeDurable,
+    /// The files' names are never made durable.
+    SkipDirectorySync,
+    /// A replica that starts again has forgotten for whom it has voted, and in which terms.
+    ForgetVote,
+    /// A node that finds its log damaged in the middle takes that for the end of what was written.
+    CutDamagedLog,
 }
 
 impl Bug {
+    /// The mistakes of the machine.
+    const OF_MACHINE: [Bug; 4] =
+        [Bug::ReplyBeforeDurable, Bug::SkipDirectorySync, Bug::ForgetVote, Bug::CutDamagedLog];
+
     /// All bugs.
     pub fn all() -> impl Iterator<Item = Bug> {
-        let database = Failpoint::ALL.into_iter().map(Bug::Database);
-        database.chain([Bug::ReplyBeforeDurable, Bug::AcknowledgeBeforeDurable])
+        Failpoint::ALL.into_iter().map(Bug::Database).chain(Bug::OF_MACHINE)
     }
 
     /// The name on command lines and in tables.
     pub fn name(self) -> String {
         let name = match self {
             Bug::Database(point) => format!("{point:?}"),
-            Bug::ReplyBeforeDurable | Bug::AcknowledgeBeforeDurable => format!("{self:?}"),
+            _ => format!("{self:?}"),
         };
         let mut kebab = String::new();
         for (index, character) in name.chars().enumerate() {

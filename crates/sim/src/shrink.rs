@@ -24,6 +24,8 @@ pub struct Reductions {
     pub faults: Option<Vec<usize>>,
     /// Keep so many partitions.
     pub partitions: Option<u16>,
+    /// Keep so many replicas.
+    pub replicas: Option<u16>,
     /// Keep so many clients.
     pub clients: Option<u16>,
     /// Leave these peculiarities out.
@@ -51,11 +53,13 @@ pub enum Peculiarity {
     Machines,
     /// A disk that takes time.
     Disk,
+    /// Checkpoints.
+    Checkpoints,
 }
 
 impl Peculiarity {
     /// All of them.
-    pub const ALL: [Peculiarity; 9] = [
+    pub const ALL: [Peculiarity; 10] = [
         Peculiarity::Snapshots,
         Peculiarity::Windows,
         Peculiarity::Pauses,
@@ -65,6 +69,7 @@ impl Peculiarity {
         Peculiarity::Network,
         Peculiarity::Machines,
         Peculiarity::Disk,
+        Peculiarity::Checkpoints,
     ];
 
     fn name(self) -> String {
@@ -83,10 +88,15 @@ impl Peculiarity {
                 plan.limits = Limits::default();
             }
             Peculiarity::Network => plan.network = NetworkOptions::reliable(Topology::lan()),
-            Peculiarity::Machines => (plan.machines, plan.cores) = (plan.partitions, 1),
-            // Without a journal no machine comes back, which would be another failure.
-            Peculiarity::Disk if plan.faults.iter().any(|planned| planned.fault.needs_disk()) => {}
+            Peculiarity::Machines => (plan.machines, plan.cores) = (plan.partitions * plan.replicas, 1),
+            // Without a disk no machine comes back, which would be another failure.
+            Peculiarity::Disk
+                if plan.replicas > 1 || plan.faults.iter().any(|planned| planned.fault.needs_disk()) => {}
             Peculiarity::Disk => plan.disk = None,
+            Peculiarity::Checkpoints => {
+                plan.checkpoints.interval_microseconds = None;
+                plan.checkpoints.log_bytes = u64::MAX;
+            }
         }
     }
 }
@@ -102,11 +112,14 @@ impl Reductions {
             plan.clients.transactions = plan.clients.transactions.min(transactions);
         }
         if let Some(clients) = self.clients {
-            plan.keep_hosts(plan.machines, plan.clients.count.min(clients));
+            plan.keep_hosts(plan.replicas, plan.machines_each(), plan.clients.count.min(clients));
         }
         if let Some(partitions) = self.partitions {
             plan.partitions = plan.partitions.min(partitions);
-            plan.keep_hosts(plan.machines.min(partitions), plan.clients.count);
+            plan.keep_hosts(plan.replicas, plan.machines_each().min(partitions), plan.clients.count);
+        }
+        if let Some(replicas) = self.replicas {
+            plan.keep_hosts(plan.replicas.min(replicas), plan.machines_each(), plan.clients.count);
         }
         self.without.iter().for_each(|peculiarity| peculiarity.leave_out(&mut plan));
         plan
@@ -122,6 +135,7 @@ impl fmt::Display for Reductions {
             format!("faults={}", kept.join("+"))
         }));
         parts.extend(self.partitions.map(|count| format!("partitions={count}")));
+        parts.extend(self.replicas.map(|count| format!("replicas={count}")));
         parts.extend(self.clients.map(|count| format!("clients={count}")));
         parts.extend(self.without.iter().map(|peculiarity| format!("no-{}", peculiarity.name())));
         f.write_str(&parts.join(","))
@@ -141,6 +155,10 @@ impl FromStr for Reductions {
                 }
                 Some(("partitions", count)) => {
                     reductions.partitions =
+                        Some(count.parse().ok().filter(|count| *count > 0).ok_or_else(wrong)?);
+                }
+                Some(("replicas", count)) => {
+                    reductions.replicas =
                         Some(count.parse().ok().filter(|count| *count > 0).ok_or_else(wrong)?);
                 }
                 Some(("clients", count)) => {
@@ -259,8 +277,10 @@ impl Search<'_> {
         }
     }
 
-    /// Takes the fewest partitions and clients that will do.
+    /// Takes the fewest replicas, partitions and clients that will do.
     fn fewer_hosts(&mut self) {
+        let replicas = self.best.replicas.unwrap_or(self.original.replicas);
+        let _ = (1..replicas).any(|count| self.attempt(|reductions| reductions.replicas = Some(count)));
         let partitions = self.best.partitions.unwrap_or(self.original.partitions);
         let _ = (1..partitions).any(|count| self.attempt(|reductions| reductions.partitions = Some(count)));
         let clients = self.best.clients.unwrap_or(self.original.clients.count);
@@ -276,7 +296,7 @@ mod tests {
 
     #[test]
     fn reductions_have_a_text() {
-        let text = "transactions=3,faults=1+4,partitions=2,clients=1,no-snapshots,no-disk";
+        let text = "transactions=3,faults=1+4,partitions=2,replicas=3,clients=1,no-snapshots,no-disk";
         let reductions: Reductions = text.parse().unwrap();
         assert_eq!(reductions.to_string(), text);
         assert_eq!((reductions.transactions, reductions.faults), (Some(3), Some(vec![1, 4])));
@@ -289,7 +309,7 @@ mod tests {
 
     #[test]
     fn faults_move_with_their_hosts() {
-        let mut plan = draw(1, &Fixed { partitions: Some(4), ..Fixed::default() });
+        let mut plan = draw(1, &Fixed { partitions: Some(4), replicas: Some(1), ..Fixed::default() });
         (plan.machines, plan.clients.count) = (4, 2);
         let faults = [Fault::Crash(1), Fault::Crash(3), Fault::Cut(0, 5), Fault::Partition(vec![0, 2, 4])];
         plan.faults = faults.map(|fault| PlannedFault { at: 0, lasts: 1, fault }).to_vec();
@@ -298,5 +318,17 @@ mod tests {
         let left: Vec<Fault> = smaller.faults.into_iter().map(|planned| planned.fault).collect();
         assert_eq!(left, [Fault::Crash(1), Fault::Cut(0, 3), Fault::Partition(vec![0, 2])]);
         assert_eq!((smaller.partitions, smaller.machines), (2, 2));
+        // Each replica keeps its first machines.
+        (plan.replicas, plan.machines) = (2, 4);
+        let faults = [Fault::Crash(1), Fault::Crash(2), Fault::Crash(3), Fault::Cut(0, 5)];
+        plan.faults = faults.map(|fault| PlannedFault { at: 0, lasts: 1, fault }).to_vec();
+        let fewer = |text: &str| {
+            let reductions: Reductions = text.parse().unwrap();
+            let smaller = reductions.apply(&plan);
+            let left: Vec<Fault> = smaller.faults.into_iter().map(|planned| planned.fault).collect();
+            (left, smaller.machines)
+        };
+        assert_eq!(fewer("partitions=1"), (vec![Fault::Crash(1), Fault::Cut(0, 3)], 2));
+        assert_eq!(fewer("replicas=1"), (vec![Fault::Crash(1), Fault::Cut(0, 3)], 2));
     }
 }

@@ -6,23 +6,31 @@
 
 use ordain_db::engine::EngineKind;
 use ordain_db::limits::Limits;
+use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_workload::random::{Chance, Random};
 use ordain_workload::{append, bank, micro, tpcc};
 
 use crate::machine::clock::Clock;
 use crate::machine::cost::CostTable;
-use crate::machine::disk::DiskOptions;
+use crate::machine::disk::{DiskOptions, Loss};
 use crate::network::latency::Latency;
 use crate::network::topology::{Region, Topology};
 use crate::network::{InFlight, NetworkOptions};
-use crate::plan::{ClientPlace, ClientPlan, Fault, Plan, PlannedFault, WorkloadKind, WorkloadPlan};
+use crate::plan::{
+    ClientPlace, ClientPlan, Fault, Plan, PlannedFault, Replication, WorkloadKind, WorkloadPlan,
+};
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
+
+/// Most nodes of a cluster with several replicas.
+const NODES_MAX: u16 = 15;
 
 /// What the user fixes of the draw.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Fixed {
     /// Number of partitions.
     pub partitions: Option<u16>,
+    /// Number of replicas.
+    pub replicas: Option<u16>,
     /// Number of calls.
     pub transactions: Option<u64>,
     /// The engine.
@@ -39,16 +47,10 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         0 => EngineKind::Serial,
         _ => EngineKind::Calvin,
     };
-    let partitions = match random.below(8) {
-        0 => 1,
-        1 | 2 => 2,
-        3..=5 => 3,
-        6 => 4,
-        _ => 5 + random.below(4) as u16,
-    };
-    let partitions = fixed.partitions.unwrap_or(partitions);
-    let machines =
+    let (partitions, replicas) = nodes(random, fixed);
+    let machines_each =
         if one_in(random, 4) { 1 + random.below(u64::from(partitions)) as u16 } else { partitions };
+    let machines = machines_each * replicas;
     let transactions = match random.below(4) {
         0 => 1 + random.below(50),
         1 | 2 => 50 + random.below(450),
@@ -57,11 +59,18 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     let clients = clients(random, fixed.transactions.unwrap_or(transactions));
     let network = network(random, machines + clients.count + 1);
     let heal_at = MILLISECOND << random.between(6, 13);
-    let disk = (!one_in(random, 5)).then(|| disk(random));
+    let disk = (!one_in(random, 5) || replicas > 1).then(|| disk(random));
+    // A group of one may use the log of groups, too.
+    let replication = match replicas == 1 && !one_in(random, 4) {
+        true => Replication::None,
+        false => Replication::Sync,
+    };
     let mut plan = Plan {
         seed,
         engine: fixed.engine.unwrap_or(engine),
         partitions,
+        replicas,
+        replication,
         machines,
         cores: 1 + random.below(4) as u16,
         workload: workload(random, seed, partitions, fixed.workload),
@@ -71,6 +80,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         inbox_requests: [2, 20, 1 << 20][random.below(3) as usize],
         network,
         disk,
+        checkpoints: checkpoints(random),
         clocks: clocks(random, machines),
         costs: costs(random),
         faults: Vec::new(),
@@ -80,8 +90,33 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         trace: true,
         clients,
     };
+    if let Some(disk) = &plan.disk {
+        // A record of the log has a whole batch, and must fit into a segment.
+        plan.limits.batch_bytes = plan.limits.batch_bytes.min(disk.segment_bytes as usize / 4);
+    }
     plan.faults = faults(random, &plan);
     plan
+}
+
+/// The number of partitions, and that of replicas.
+fn nodes(random: &mut Random, fixed: &Fixed) -> (u16, u16) {
+    let partitions = match random.below(8) {
+        0 => 1,
+        1 | 2 => 2,
+        3..=5 => 3,
+        6 => 4,
+        _ => 5 + random.below(4) as u16,
+    };
+    let replicas = match random.below(24) {
+        0..=12 => 1,
+        13..=15 => 2,
+        16..=22 => 3,
+        _ => 5,
+    };
+    let replicas = fixed.replicas.unwrap_or(replicas);
+    // Replicas say so much to each other that many nodes make slow runs.
+    let partitions = fixed.partitions.unwrap_or(partitions.min(NODES_MAX / replicas.min(NODES_MAX)));
+    (partitions, replicas)
 }
 
 fn one_in(random: &mut Random, count: u64) -> bool {
@@ -147,9 +182,19 @@ fn disk(random: &mut Random) -> DiskOptions {
     DiskOptions {
         sync_min,
         sync_max: sync_min << random.below(6),
-        lose_unsynced: percent(random.below(101) as f64),
-        tear: percent(random.below(101) as f64),
-        ..DiskOptions::default()
+        loss: rarely(random, 4, Loss::Drawn, Loss::All),
+        segment_bytes: (64 << 10) << random.below(7),
+    }
+}
+
+/// Checkpoints that are so frequent that short runs have some, or none at all.
+fn checkpoints(random: &mut Random) -> CheckpointOptions {
+    let interval_microseconds = (!one_in(random, 3)).then(|| 5_000 << random.below(9));
+    let log_bytes = 1_000 << random.below(9);
+    CheckpointOptions {
+        mode: rarely(random, 4, CheckpointMode::Concurrent, CheckpointMode::Freeze),
+        interval_microseconds,
+        log_bytes: rarely(random, 2, 256 << 20, log_bytes),
     }
 }
 
@@ -285,6 +330,10 @@ enum Kind {
     Clog,
     FullDisk,
     Damage,
+    PowerCut,
+    FailedSync,
+    Loss,
+    ClockJump,
 }
 
 fn faults(random: &mut Random, plan: &Plan) -> Vec<PlannedFault> {
@@ -303,7 +352,11 @@ fn faults(random: &mut Random, plan: &Plan) -> Vec<PlannedFault> {
     include(random, Kind::Isolate, true, 4);
     include(random, Kind::Clog, true, 4);
     include(random, Kind::FullDisk, disk, 6);
-    include(random, Kind::Damage, disk, 20);
+    include(random, Kind::Damage, disk, 16);
+    include(random, Kind::PowerCut, disk, 4);
+    include(random, Kind::FailedSync, disk, 6);
+    include(random, Kind::Loss, plan.replicas > 2, 4);
+    include(random, Kind::ClockJump, true, 6);
     if kinds.is_empty() {
         return Vec::new();
     }
@@ -314,8 +367,19 @@ fn faults(random: &mut Random, plan: &Plan) -> Vec<PlannedFault> {
             fault(random, plan, kind)
         })
         .collect();
+    let crashes: Vec<PlannedFault> =
+        faults.iter().filter_map(|fault| crash_after_damage(random, plan, fault)).collect();
+    faults.extend(crashes);
     faults.sort_by_key(|fault| fault.at);
     faults
+}
+
+/// Damage shows when the machine starts again: often it crashes not long after.
+fn crash_after_damage(random: &mut Random, plan: &Plan, damage: &PlannedFault) -> Option<PlannedFault> {
+    let (Fault::Corrupt(machine) | Fault::Misdirect(machine)) = damage.fault else { return None };
+    let at = damage.at + random.below(plan.heal_at.saturating_sub(damage.at) + 1);
+    let lasts = random.below(100 * MILLISECOND);
+    (!one_in(random, 3)).then_some(PlannedFault { at, lasts, fault: Fault::Crash(machine) })
 }
 
 fn fault(random: &mut Random, plan: &Plan, kind: Kind) -> PlannedFault {
@@ -353,6 +417,13 @@ fn fault(random: &mut Random, plan: &Plan, kind: Kind) -> PlannedFault {
                 Fault::Misdirect(machine)
             }
         }
+        Kind::PowerCut => {
+            let most = 1 << random.below(8);
+            Fault::PowerCut(machine, random.below(most))
+        }
+        Kind::FailedSync => Fault::FailedSync(machine),
+        Kind::Loss => Fault::Loss(machine),
+        Kind::ClockJump => Fault::ClockJump(machine, 1_000 << random.below(16)),
     };
     PlannedFault { at, lasts, fault }
 }

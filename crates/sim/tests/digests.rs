@@ -33,10 +33,11 @@ impl goldenscript::Runner for Runner {
         let workload = workload.split('(').next().unwrap_or_default().to_lowercase();
         let happened = report.happened;
         Ok(format!(
-            "{} on {} partitions, {workload}, {} faults: {}\n{} events, {} packets, {} crashes, {} answers in {} us\n\
+            "{} on {} partitions x {} replicas, {workload}, {} faults: {}\n{} events, {} packets, {} crashes, {} answers in {} us\n\
              trace {:016x}\nstate {}",
             plan.engine.name(),
             plan.partitions,
+            plan.replicas,
             plan.faults.len(),
             if report.halted.is_some() { "ended at a damaged disk" } else { "ended well" },
             happened.events,

@@ -196,7 +196,7 @@ impl Run<'_> {
             };
             append.load(Part::of(me, partitions), &mut put).unwrap();
             let configuration = NodeConfiguration::new(me, partitions);
-            node_with::<F>(engine, &configuration, append.catalog().clone(), Box::new(storage))
+            node_with::<F>(engine, &configuration, append.catalog().clone(), Box::new(storage), None)
         });
         let cluster = Cluster::new(nodes.collect(), seed);
         let random = Random::new(seed, "outside checker", &[u64::from(partitions)]);
@@ -276,6 +276,7 @@ fn record<F: Failpoints>(append: &Append, engine: EngineKind, partitions: u16, s
         snapshots: Vec::new(),
         rows: Vec::new(),
         statuses: Vec::new(),
+        disagreements: Vec::new(),
         gauges: Vec::new(),
         conditions: Vec::new(),
         unfinished: None,

@@ -62,12 +62,17 @@ scenarios!(
     clock_far_ahead,
     crash_before_the_answer,
     crash_with_an_unsynced_tail,
-    damaged_journal,
+    another_replica_serves,
+    damaged_log,
     duplicate_and_late_requests,
+    forgotten_vote,
     full_disk,
+    leader_crash_before_commit,
+    lone_node_recovers,
     one_way_cut,
     paused_node,
     reads_before_the_batch,
+    replicas_cut_apart,
     reply_before_durable,
 );
 

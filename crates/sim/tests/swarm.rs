@@ -42,10 +42,12 @@ fn run_part(part: u64) {
     for seed in (part..SEEDS).step_by(PARTS as usize) {
         let plan = draw(seed, &Fixed::default());
         let (report, history) = run_twice(&plan);
-        note_run(&report, &history, &mut seen);
+        note_run(&plan, &report, &history, &mut seen);
     }
     let expected = [
         "a machine that crashed started again",
+        "a node that its disk stopped",
+        "replicas that a machine was lost of",
         "a snapshot during the run",
         "a dependent transaction that was restarted",
         "a request refused as busy",
@@ -69,12 +71,15 @@ fn run_twice(plan: &Plan) -> (Report, History) {
 }
 
 /// Notes what happened in a run.
-fn note_run(report: &Report, history: &History, seen: &mut Seen) {
+fn note_run(plan: &Plan, report: &Report, history: &History, seen: &mut Seen) {
     let mut note = |name, happened: bool| *seen.entry(name).or_default() += u64::from(happened);
     let counted =
         |count: fn(&ordain_db::node::Status) -> u64| history.statuses.iter().map(count).sum::<u64>();
     let restarted = report.happened.crashes > 0 && report.halted.is_none();
     note("a machine that crashed started again", restarted);
+    note("a node that its disk stopped", report.happened.failures > 0);
+    let loses = plan.faults.iter().any(|planned| matches!(planned.fault, Fault::Loss(_)));
+    note("replicas that a machine was lost of", loses && report.happened.crashes > 0);
     // The last one is taken after the end.
     note("a snapshot during the run", history.snapshots.len() > 1);
     note("a dependent transaction that was restarted", counted(|status| status.counters.restarts) > 0);
@@ -119,6 +124,10 @@ fn the_sample_is_wide() {
     (0..SEEDS).for_each(|seed| note_plan(&draw(seed, &Fixed::default()), &mut seen));
     let expected = [
         "a crash",
+        "a crash between two writes",
+        "a failed sync",
+        "a machine that is lost",
+        "a clock that jumps",
         "a pause",
         "a slow machine",
         "a cut",
@@ -143,7 +152,11 @@ fn the_sample_is_wide() {
         "a network that reorders",
         "a narrow network",
         "packets in flight are lost",
-        "no journal",
+        "no disks",
+        "two replicas",
+        "three replicas",
+        "five replicas",
+        "checkpoints",
         "one partition",
         "eight partitions",
         "several partitions on a machine",
@@ -179,10 +192,15 @@ fn note_plan(plan: &Plan, seen: &mut Seen) {
         },
         true,
     );
-    note("no journal", plan.disk.is_none());
+    note("no disks", plan.disk.is_none());
+    note("two replicas", plan.replicas == 2);
+    note("three replicas", plan.replicas == 3);
+    note("five replicas", plan.replicas == 5);
+    let checkpoints = plan.checkpoints.interval_microseconds.is_some();
+    note("checkpoints", plan.disk.is_some() && checkpoints);
     note("one partition", plan.partitions == 1);
     note("eight partitions", plan.partitions == 8);
-    note("several partitions on a machine", plan.machines < plan.partitions);
+    note("several partitions on a machine", plan.machines_each() < plan.partitions);
     note("several cores", plan.cores > 1);
     note("wrong clocks", !plan.clocks.is_empty());
     note("clients that wander", plan.clients.wanders);
@@ -204,6 +222,10 @@ fn name_of(fault: &Fault) -> &'static str {
         Fault::FullDisk(_) => "a full disk",
         Fault::Corrupt(_) => "a corrupted sector",
         Fault::Misdirect(_) => "a misdirected sector",
+        Fault::PowerCut(..) => "a crash between two writes",
+        Fault::FailedSync(_) => "a failed sync",
+        Fault::Loss(_) => "a machine that is lost",
+        Fault::ClockJump(..) => "a clock that jumps",
     }
 }
 

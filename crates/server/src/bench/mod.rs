@@ -2,6 +2,7 @@
 
 mod children;
 mod drive;
+mod durable;
 mod limit;
 pub mod options;
 mod processes;
@@ -18,6 +19,7 @@ use ordain_db::position::PartitionId;
 use ordain_workload::{CheckLine, SnapshotReader, Workload};
 
 use self::drive::{Driver, Length, Load, Measured};
+use self::durable::DiskUse;
 use self::options::{RunOptions, WorkloadOptions};
 pub(crate) use self::report::Report;
 use crate::connection::{Connection, Snapshot};
@@ -31,6 +33,8 @@ struct Finished {
     statuses: Vec<Status>,
     digest: String,
     lines: Vec<CheckLine>,
+    /// What the disk did, if the data is kept.
+    disk: Option<DiskUse>,
 }
 
 /// Runs a benchmark; whether the data was consistent afterwards.
@@ -48,6 +52,8 @@ pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<b
     let workload = &*workload;
     let finished = if options.processes > 1 {
         processes::run(options, workload_options, workload)?
+    } else if options.durable {
+        durable::run(options, workload)?
     } else {
         in_this_process(options, workload)?
     };
@@ -111,7 +117,7 @@ fn drive(
     let lines = workload
         .check(&mut Reader(&snapshot), &measured.totals)
         .map_err(|error| format!("the state could not be read: {error}"))?;
-    Ok(Finished { measured, statuses, digest: digest.to_string(), lines })
+    Ok(Finished { measured, statuses, digest: digest.to_string(), lines, disk: None })
 }
 
 struct Reader<'a>(&'a Snapshot);
@@ -166,6 +172,12 @@ fn summarise(
         messages: sum(|status| status.messages),
         message_bytes: sum(|status| status.message_bytes),
         epochs: statuses.iter().map(|status| status.delivered.0).max().unwrap_or(0),
+        fsyncs: finished.disk.as_ref().map(|disk| disk.fsyncs),
+        commits_per_fsync: finished
+            .disk
+            .as_ref()
+            .map(|disk| disk.commits as f64 / (disk.fsyncs as f64).max(1.0)),
+        fsync_us: finished.disk.as_ref().map(|disk| disk.one_fsync.as_secs_f64() * 1e6),
         limit_txn_s: limit,
         ratio_to_limit: limit.map(|limit| throughput / limit),
         digest: digest.clone(),

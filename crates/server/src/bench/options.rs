@@ -49,6 +49,12 @@ pub struct RunOptions {
     /// Seconds for which the limit is measured; 0 leaves it out.
     #[arg(long, default_value_t = 1.0, global = true)]
     pub limit_seconds: f64,
+    /// Keep the data on disk: a call is answered when it is durable. In a temporary directory, unless --data-dir says where.
+    #[arg(long, global = true)]
+    pub durable: bool,
+    /// Where to keep the data: a directory that is empty or not there. It is left behind.
+    #[arg(long, value_name = "DIR", global = true, requires = "durable")]
+    pub data_dir: Option<PathBuf>,
 }
 
 impl RunOptions {
@@ -56,6 +62,7 @@ impl RunOptions {
     pub fn cluster(&self) -> ClusterOptions {
         ClusterOptions {
             partitions: self.partitions,
+            replicas: 1,
             engine: self.engine,
             epoch: Duration::from_secs_f64((self.epoch_milliseconds / 1e3).clamp(0.0, 1e6)),
         }
@@ -76,6 +83,8 @@ impl RunOptions {
             epoch_milliseconds: 10.0,
             json: None,
             limit_seconds: 0.0,
+            durable: false,
+            data_dir: None,
         }
     }
 
@@ -98,6 +107,9 @@ impl RunOptions {
                 "--processes must be 1 to the number of partitions ({}), not {}",
                 self.partitions, self.processes
             ));
+        }
+        if self.durable && self.processes > 1 {
+            return Err("--durable measures one process: leave --processes out".to_owned());
         }
         if !(0.01..=86_400.0).contains(&self.seconds) {
             return Err("--seconds must be between 0.01 and 86400".to_owned());

@@ -13,7 +13,7 @@ use super::children::{Children, Trouble};
 use super::options::{RunOptions, WorkloadOptions};
 use super::{Finished, drive};
 use crate::caller::random_number;
-use crate::cluster_file::{ClusterFile, ProcessEntry};
+use crate::cluster_file::{ClusterFile, DurabilityEntry, ProcessEntry, ReplicationEntry};
 use crate::connection::Connection;
 use crate::port::Port;
 use crate::remote::RemoteCluster;
@@ -82,6 +82,8 @@ fn cluster_file(options: &RunOptions, workload: &WorkloadOptions) -> Result<Clus
         address: format!("127.0.0.1:{port}"),
         listen: None,
         partitions: (number..options.partitions).step_by(usize::from(options.processes)).collect(),
+        replica: 0,
+        data_directory: None,
     };
     let file = ClusterFile {
         partitions: options.partitions,
@@ -90,6 +92,8 @@ fn cluster_file(options: &RunOptions, workload: &WorkloadOptions) -> Result<Clus
         seed: options.seed,
         sites: options.sites,
         workload: workload.clone(),
+        replication: ReplicationEntry::default(),
+        durability: DurabilityEntry::default(),
         processes: (0..).zip(ports).map(process).collect(),
     };
     file.check()?;

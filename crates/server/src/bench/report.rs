@@ -62,6 +62,12 @@ pub struct Report {
     pub message_bytes: u64,
     /// Epochs that were delivered, over the whole run.
     pub epochs: u64,
+    /// How often the disk made writes durable over the whole run, if the data is kept.
+    pub fsyncs: Option<u64>,
+    /// Transactions that committed over the whole run, for each of these.
+    pub commits_per_fsync: Option<f64>,
+    /// Median time in microseconds of one alone, measured before the run in the same directory.
+    pub fsync_us: Option<f64>,
     /// Transactions per second of the plain single-threaded limit, if measured.
     pub limit_txn_s: Option<f64>,
     /// Throughput over the limit.
@@ -87,6 +93,14 @@ impl Report {
         row("throughput", format!("{} transactions/s", thousands(self.throughput_txn_s)));
         if let (Some(limit), Some(ratio)) = (self.limit_txn_s, self.ratio_to_limit) {
             row("limit (plain, 1 thread)", format!("{} transactions/s, ratio {ratio:.2}", thousands(limit)));
+        }
+        if let (Some(fsyncs), Some(commits), Some(alone)) =
+            (self.fsyncs, self.commits_per_fsync, self.fsync_us)
+        {
+            row("fsyncs", format!("{}, one alone takes {alone:.0} us", thousands(fsyncs as f64)));
+            row("commits/fsync", format!("{commits:.1}"));
+            // A call that comes while one fsync runs waits for its end and for its own.
+            row("latency model", format!("{:.0} to {:.0} us: one to two fsyncs", alone, 2.0 * alone));
         }
         row("committed", thousands(self.committed as f64));
         row("aborted by logic", thousands(self.aborted as f64));

@@ -8,9 +8,10 @@ use ordain_db::error::Error;
 use ordain_db::hash::FastMap;
 use ordain_db::limits::ARGUMENTS_BYTES_MAX;
 use ordain_db::message::{ClientRequest, Operation, Reply, RequestId};
-use ordain_db::position::{PartitionId, Position};
+use ordain_db::position::{NodeId, PartitionId, Position};
 
 use crate::inbox::{Inbox, NotTaken};
+use crate::process::Inboxes;
 use crate::replies::{Replies, ReplySink};
 use crate::transport::ClientHandle;
 use crate::wire::ServerPayload;
@@ -28,8 +29,8 @@ pub const CONNECTION_CLIENTS_MAX: usize = 16 * 1024;
 pub(crate) struct Clients {
     /// Number of partitions in the cluster.
     partitions: u16,
-    /// Of the partitions that run here.
-    inboxes: Vec<(PartitionId, Arc<Inbox>)>,
+    /// Of the nodes that run here.
+    inboxes: Inboxes,
     replies: Arc<Replies>,
     /// The latest connection of each client number.
     owners: Mutex<FastMap<u64, Arc<ClientConnection>>>,
@@ -76,11 +77,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Clients {
-    pub(crate) fn new(
-        partitions: u16,
-        inboxes: Vec<(PartitionId, Arc<Inbox>)>,
-        replies: Arc<Replies>,
-    ) -> Clients {
+    pub(crate) fn new(partitions: u16, inboxes: Inboxes, replies: Arc<Replies>) -> Clients {
         Clients {
             partitions,
             inboxes,
@@ -99,7 +96,12 @@ impl Clients {
 
     /// The inbox of a partition, if it runs here.
     pub(crate) fn inbox(&self, partition: PartitionId) -> Option<&Arc<Inbox>> {
-        self.inboxes.iter().find(|(other, _)| *other == partition).map(|(_, inbox)| inbox)
+        self.inboxes.iter().find(|(node, _)| node.partition == partition).map(|(_, inbox)| inbox)
+    }
+
+    /// The inbox of a node, if it runs here.
+    pub(crate) fn node_inbox(&self, node: NodeId) -> Option<&Arc<Inbox>> {
+        self.inboxes.iter().find(|(other, _)| *other == node).map(|(_, inbox)| inbox)
     }
 
     /// Takes no more requests.

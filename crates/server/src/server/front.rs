@@ -10,7 +10,7 @@ use bytes::Bytes;
 use ordain_db::error::Error;
 use ordain_db::hash::FastMap;
 use ordain_db::message::ClientRequest;
-use ordain_db::position::PartitionId;
+use ordain_db::position::{NodeId, PartitionId};
 
 use super::Notice;
 use super::client::{ClientConnection, Clients};
@@ -22,10 +22,7 @@ use crate::wire::{ClientPayload, PeerPayload, ServerPayload, Usage};
 
 /// See the [module](self).
 pub(crate) struct Front {
-    /// The names of the processes, by number.
-    names: Vec<String>,
-    /// The process of each partition.
-    process_of: Vec<u16>,
+    file: ClusterFile,
     process: Arc<Process>,
     clients: Arc<Clients>,
     /// By the number of the connection.
@@ -46,8 +43,7 @@ impl Front {
         notices: Sender<Notice>,
     ) -> Front {
         Front {
-            names: file.processes.iter().map(|process| process.name.clone()).collect(),
-            process_of: file.process_of_partitions(),
+            file: file.clone(),
             process,
             clients,
             connections: Mutex::default(),
@@ -69,7 +65,7 @@ impl Front {
     }
 
     fn name(&self, process: u16) -> &str {
-        self.names.get(usize::from(process)).map_or("(unknown)", String::as_str)
+        self.file.processes.get(usize::from(process)).map_or("(unknown)", |process| process.name.as_str())
     }
 
     /// Peers are trusted, and the frame came whole: what a wrong payload meant for this node is lost, so it must stop.
@@ -83,13 +79,16 @@ impl Front {
     fn take_from_peer(&self, process: u16, payload: &[u8]) -> Result<(), String> {
         match PeerPayload::decode(payload).map_err(|error| error.to_string())? {
             PeerPayload::Messages { from, to, messages } => {
-                if self.process_of.get(from.index()) != Some(&process) {
+                if self.file.process_of(from) != Some(process) {
                     return Err(format!("messages of {from}, which does not run there"));
                 }
-                let inbox = self.clients.inbox(to);
+                let inbox = self.clients.node_inbox(to);
                 inbox
                     .ok_or_else(|| format!("messages to {to}, which does not run here"))?
                     .messages(from, messages);
+            }
+            PeerPayload::Leaving if self.file.replicas() > 1 => {
+                tracing::info!(process = self.name(process), "a peer is shutting down; the others go on");
             }
             PeerPayload::Leaving => {
                 let name = self.name(process);
@@ -113,9 +112,9 @@ impl Front {
         if let Some(inbox) = self.clients.inbox(to) {
             return connection.take(to, inbox, requests);
         }
-        let problem = match self.process_of.get(to.index()) {
-            Some(process) => format!("{to} runs in process {}: send the request there", self.name(*process)),
-            None => format!("there is no {to}: this cluster has {} partitions", self.process_of.len()),
+        let problem = match self.file.process_of(NodeId::first(to)) {
+            Some(process) => format!("{to} runs in process {}: send the request there", self.name(process)),
+            None => format!("there is no {to}: this cluster has {} partitions", self.file.partitions),
         };
         connection.refuse(&requests, &Error::Invalid(problem));
     }

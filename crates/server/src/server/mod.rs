@@ -2,10 +2,18 @@
 //!
 //! # Shutting down
 //!
-//! Partitions are not replicated: no transaction commits while a process is missing. So the processes of a cluster end
-//! together. One that is told to stop takes no new requests and tells the others, which do the same. Each tells the others
-//! again when none of its own clients waits for an answer, and goes on to take part in the transactions of theirs until all
-//! have said so, or [`DRAIN_PATIENCE`] is over. Whoever waits then is told that the outcome is not known.
+//! Without replicas no transaction commits while a process is missing. So the processes of such a cluster end together. One
+//! that is told to stop takes no new requests and tells the others, which do the same. Each tells the others again when none
+//! of its own clients waits for an answer, and goes on to take part in the transactions of theirs until all have said so, or
+//! [`DRAIN_PATIENCE`] is over. Whoever waits then is told that the outcome is not known.
+//!
+//! With replicas a process ends alone, when none of its own clients waits for an answer.
+//!
+//! # Losing a peer
+//!
+//! Where nothing is kept, a peer that has restarted has lost what it was told: the process ends with that reason. Where a log
+//! is kept, a *session* begins with it: the nodes on both sides are told to say again what the others need
+//! ([`Event::LinkReset`](ordain_db::node::Event::LinkReset)).
 
 mod client;
 mod front;
@@ -16,6 +24,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_db::procedure::Catalog;
 
 use self::client::Clients;
@@ -23,8 +32,9 @@ pub use self::client::{CONNECTION_BYTES_MAX, CONNECTION_CLIENTS_MAX, CONNECTION_
 use self::front::Front;
 use self::peers::Peers;
 use crate::caller::random_number;
-use crate::cluster_file::ClusterFile;
-use crate::process::{Process, Seed};
+use crate::cluster_file::{ClusterFile, ProcessEntry};
+use crate::data_directory::DataDirectory;
+use crate::process::{Inboxes, LocalNode, Process};
 use crate::replies::Replies;
 use crate::transport::{LinkStatus, Listener, ListenerOptions, Membership};
 use crate::wire::PeerPayload;
@@ -53,6 +63,8 @@ pub enum Notice {
 /// See the [module](self).
 pub struct Server {
     name: String,
+    file: ClusterFile,
+    number: u16,
     process: Arc<Process>,
     peers: Arc<Peers>,
     clients: Arc<Clients>,
@@ -62,7 +74,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts process `number` of the cluster with the rows of its partitions.
+    /// Starts process `number` of the cluster with its nodes, and the directory in which they are kept.
     ///
     /// # Errors
     /// When its address cannot be listened on, or the operating system gives no thread.
@@ -70,25 +82,18 @@ impl Server {
         file: &ClusterFile,
         number: u16,
         catalog: &Catalog,
-        seeds: Vec<Seed>,
+        nodes: Vec<LocalNode>,
+        directory: Option<DataDirectory>,
     ) -> Result<Server, String> {
         let entry = &file.processes[usize::from(number)];
-        let incarnation = random_number().map_err(|error| error.to_string())?;
-        let numbers = 0..file.processes.len() as u16;
-        let membership = Arc::new(Membership::new(number, numbers, file.fingerprint(catalog), incarnation));
+        let inboxes = Process::inboxes(entry.nodes());
+        let membership = Arc::new(membership(file, number, catalog, &inboxes)?);
         let socket = listen(entry.listen())?;
         let peers = Arc::new(Peers::start(file, &membership)?);
-        let inboxes = Process::inboxes(&entry.partitions());
         let replies = Arc::new(Replies::default());
-        let process_of = file.process_of_partitions();
-        let process = Process::start(
-            &file.options(),
-            catalog,
-            seeds,
-            &inboxes,
-            &|partition| peers.link_to(process_of[partition.index()]),
-            Arc::clone(&replies),
-        )?;
+        let elsewhere = |node: NodeId| peers.link_to(file.process_of(node).unwrap_or(u16::MAX));
+        let process =
+            Process::start(&file.options(), nodes, directory, &inboxes, &elsewhere, Arc::clone(&replies))?;
         let process = Arc::new(process);
         let clients = Arc::new(Clients::new(file.partitions, inboxes, replies));
         let notices = mpsc::channel();
@@ -97,7 +102,8 @@ impl Server {
         let receiver = Arc::<Front>::clone(&front);
         let listener = Listener::start(socket, membership, receiver, ListenerOptions::default())
             .map_err(|error| format!("cannot start to listen: {error}"))?;
-        Ok(Server { name: entry.name.clone(), process, peers, clients, front, listener, notices })
+        let (name, file) = (entry.name.clone(), file.clone());
+        Ok(Server { name, file, number, process, peers, clients, front, listener, notices })
     }
 
     /// Where it listens.
@@ -126,12 +132,26 @@ impl Server {
                 return self.fail(problem);
             }
             self.clients.close_snapshots_left();
-            if !ready && self.peers.statuses().iter().all(|(_, status)| *status == LinkStatus::Connected) {
+            if !ready && self.reaches_enough() {
                 ready = true;
                 self.front.set_ready();
                 tracing::info!(process = self.name, address = %self.address(), "ready");
             }
         }
+    }
+
+    /// Whether transactions can commit as far as this process sees: it reaches a majority of the replicas of each partition,
+    /// which without replicas means all.
+    fn reaches_enough(&self) -> bool {
+        let statuses = self.peers.statuses();
+        let reached =
+            |process: u16| process == self.number || statuses.contains(&(process, LinkStatus::Connected));
+        let replicas = self.file.replicas();
+        (0..self.file.partitions).map(PartitionId).all(|partition| {
+            let nodes = (0..replicas).map(|replica| NodeId { partition, replica: ReplicaId(replica) });
+            let there = nodes.filter(|node| self.file.process_of(*node).is_some_and(&reached)).count();
+            there > usize::from(replicas) / 2
+        })
     }
 
     /// What keeps the process from going on.
@@ -183,8 +203,12 @@ impl Server {
         Ok(())
     }
 
-    /// Whether no peer's client waits for anything; that of one that is out of reach waits in vain.
+    /// Whether no peer's client waits for anything; that of one that is out of reach waits in vain. With replicas they need
+    /// not wait for this process.
     fn peers_have_finished(&self) -> bool {
+        if self.file.replicas() > 1 {
+            return true;
+        }
         let statuses = self.peers.statuses();
         let connected = statuses.iter().filter(|(_, status)| *status == LinkStatus::Connected);
         connected.map(|(peer, _)| *peer).all(|peer| self.front.has_finished(peer))
@@ -209,6 +233,31 @@ impl Server {
         }
         stopped
     }
+}
+
+/// What the transport knows of this process and its peers. Where a log is kept, peers may restart: the nodes here are told of
+/// it.
+fn membership(
+    file: &ClusterFile,
+    number: u16,
+    catalog: &Catalog,
+    inboxes: &Inboxes,
+) -> Result<Membership, String> {
+    let incarnation = random_number().map_err(|error| error.to_string())?;
+    let numbers = 0..file.processes.len() as u16;
+    let fingerprint = file.fingerprint(catalog);
+    if !file.is_durable() {
+        return Ok(Membership::new(number, numbers, fingerprint, incarnation));
+    }
+    let nodes: Vec<Vec<NodeId>> = file.processes.iter().map(ProcessEntry::nodes).collect();
+    let inboxes = inboxes.clone();
+    let on_session = move |peer: u16, session: u64| {
+        tracing::info!(peer, session, "a session begins");
+        for (_, inbox) in &inboxes {
+            nodes[usize::from(peer)].iter().for_each(|node| inbox.reset_link(*node, session));
+        }
+    };
+    Ok(Membership::with_sessions(number, numbers, fingerprint, incarnation, Box::new(on_session)))
 }
 
 /// Listens on an address.

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ordain_db::message::Message;
-use ordain_db::position::PartitionId;
+use ordain_db::position::NodeId;
 
 use crate::cluster_file::ClusterFile;
 use crate::partition::PeerLink;
 use crate::transport::{Link, LinkStatus, Membership, SendError};
 use crate::wire::PeerPayload;
 
-/// How long a partition waits for room in the queue to a process that does not keep up or cannot be reached. Messages must
-/// not be lost, so the process gives up after that.
+/// How long a partition that keeps nothing waits for room in the queue to a process that does not keep up or cannot be
+/// reached. Messages must not be lost then, so the process gives up after that. (Where a log is kept, nobody waits.)
 const QUEUE_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long it waits before it looks again.
@@ -27,6 +27,8 @@ pub struct Peers {
     links: RwLock<BTreeMap<u16, Link>>,
     /// Set when the process ends: what the queues do not take is dropped, as nothing will come of it.
     ending: AtomicBool,
+    /// Whether a peer may restart, and what waits for it may be dropped.
+    has_sessions: bool,
 }
 
 impl Peers {
@@ -42,7 +44,8 @@ impl Peers {
             let link = link.map_err(|error| format!("cannot start the link to {}: {error}", entry.name))?;
             links.insert(process, link);
         }
-        Ok(Peers { links: RwLock::new(links), ending: AtomicBool::new(false) })
+        let has_sessions = membership.has_sessions();
+        Ok(Peers { links: RwLock::new(links), ending: AtomicBool::new(false), has_sessions })
     }
 
     /// What each link is doing.
@@ -61,7 +64,7 @@ impl Peers {
         }
     }
 
-    /// The way to the partitions of a process.
+    /// The way to the nodes of a process.
     pub fn link_to(self: &Arc<Peers>, process: u16) -> Arc<dyn PeerLink> {
         Arc::new(ToProcess { peers: Arc::clone(self), process })
     }
@@ -87,6 +90,15 @@ impl Peers {
     fn send(&self, process: u16, payload: &Bytes) -> Result<(), SendError> {
         let links = self.links.read().unwrap_or_else(PoisonError::into_inner);
         links.get(&process).map_or(Err(SendError::Closed), |link| link.send(payload.clone()))
+    }
+
+    /// Sends in a session; never waits.
+    fn send_in(&self, process: u16, session: u64, payload: &Bytes) -> Result<(), String> {
+        let links = self.links.read().unwrap_or_else(PoisonError::into_inner);
+        match links.get(&process).map(|link| link.send_in(session, payload.clone())) {
+            Some(Err(error)) if !self.ending.load(Ordering::Relaxed) => Err(error.to_string()),
+            _ => Ok(()),
+        }
     }
 
     /// Sends, waiting for room for a while.
@@ -117,9 +129,12 @@ struct ToProcess {
 }
 
 impl PeerLink for ToProcess {
-    fn send(&self, from: PartitionId, to: PartitionId, messages: Vec<Message>) -> Result<(), String> {
+    fn send(&self, session: u64, from: NodeId, to: NodeId, messages: Vec<Message>) -> Result<(), String> {
         let payloads =
             PeerPayload::encode_messages(from, to, &messages).map_err(|problem| problem.to_string())?;
-        payloads.iter().try_for_each(|payload| self.peers.send_patiently(self.process, payload))
+        payloads.iter().try_for_each(|payload| match self.peers.has_sessions {
+            true => self.peers.send_in(self.process, session, payload),
+            false => self.peers.send_patiently(self.process, payload),
+        })
     }
 }

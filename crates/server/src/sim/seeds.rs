@@ -36,6 +36,9 @@ pub struct SeedOptions {
     /// Give every cluster so many partitions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     partitions: Option<u16>,
+    /// Give every cluster so many replicas
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=5))]
+    replicas: Option<u16>,
     /// Make so many calls in every run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     transactions: Option<u64>,
@@ -155,8 +158,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl SeedOptions {
     fn plan(&self, seed: u64) -> Plan {
-        let Self { partitions, transactions, engine, workload, .. } = *self;
-        let mut plan = draw(seed, &Fixed { partitions, transactions, engine, workload });
+        let Self { partitions, replicas, transactions, engine, workload, .. } = *self;
+        let mut plan = draw(seed, &Fixed { partitions, replicas, transactions, engine, workload });
         plan.bug = self.bug;
         match &self.reduce {
             Some(reductions) => reductions.apply(&plan),
@@ -169,6 +172,9 @@ impl SeedOptions {
         let mut command = format!("ordain sim --seed {seed}");
         if let Some(partitions) = self.partitions {
             let _ = write!(command, " --partitions {partitions}");
+        }
+        if let Some(replicas) = self.replicas {
+            let _ = write!(command, " --replicas {replicas}");
         }
         if let Some(transactions) = self.transactions {
             let _ = write!(command, " --transactions {transactions}");
@@ -280,7 +286,7 @@ impl Sums {
         self.seeds += 1;
         self.virtual_seconds += seconds;
         self.faulty_seconds += report.happened.healed_at as f64 / SECOND as f64;
-        self.node_seconds += seconds * f64::from(plan.partitions);
+        self.node_seconds += seconds * f64::from(plan.partitions * plan.replicas);
         self.events += report.happened.events;
         self.answered += report.happened.answered;
         self.faults += plan.faults.len() as u64;

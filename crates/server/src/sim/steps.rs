@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use ordain_db::engine::EngineKind;
 use ordain_db::message::{ClientId, ClientRequest, Message, Operation, Reply, Request, RequestId};
 use ordain_db::node::{AnyNode, Event, NodeConfiguration, Outbox, node};
-use ordain_db::position::PartitionId;
+use ordain_db::position::{NodeId, PartitionId};
 use ordain_sim::machine::calibration::Sample;
 use ordain_sim::machine::cost::StepWork;
 use ordain_workload::{Generator, Part, Workload};
@@ -72,7 +72,13 @@ impl Stepper {
                 .generator(1, u32::from(me.0), Part::of(me, partitions))
                 .map_err(|error| error.to_string())?;
             members.push(Member {
-                node: node(EngineKind::Calvin, &configuration, workload.catalog().clone(), seed.storage),
+                node: node(
+                    EngineKind::Calvin,
+                    &configuration,
+                    workload.catalog().clone(),
+                    seed.storage,
+                    None,
+                ),
                 messages: VecDeque::new(),
                 generator,
                 client: ClientId { home: me, number: CLIENT_NUMBER },
@@ -145,7 +151,7 @@ impl Stepper {
         let nanoseconds = (thread_cpu_nanoseconds() - begun).saturating_sub(self.clock);
         stepped.more = more.map_err(|fatal| format!("a node that was measured failed: {fatal}"))?;
         let work = work.and_did(&outbox, before, stepped.node.executions());
-        let from = stepped.client.home;
+        let from = NodeId::first(stepped.client.home);
         for (to, message) in outbox.sends {
             self.send(from, to, message);
         }
@@ -156,8 +162,8 @@ impl Stepper {
         Ok(Sample { work, nanoseconds })
     }
 
-    fn send(&mut self, from: PartitionId, to: PartitionId, message: Message) {
-        self.members[to.index()].messages.push_back(Event::Peer { from, message });
+    fn send(&mut self, from: NodeId, to: NodeId, message: Message) {
+        self.members[to.partition.index()].messages.push_back(Event::Peer { from, message });
     }
 }
 

@@ -15,6 +15,7 @@ use super::frame::FrameKind;
 use super::handshake::{Hello, Refusal, RefusalCode, Role};
 use super::limits::*;
 use super::listener::Shared;
+use super::membership::Meeting;
 use super::sync::{SpawnError, ThreadGroup};
 
 /// Serves a connection until it ends.
@@ -26,9 +27,9 @@ pub(crate) fn serve(
     address: SocketAddr,
 ) {
     let mut reader = FrameReader::new(Arc::clone(&stream));
-    let result = receive_hello(shared, &mut reader).and_then(|hello| match hello.role {
-        Role::Peer { process } => serve_peer(shared, &mut reader, &hello, process, address),
-        Role::Client => serve_client(shared, threads, &mut reader, &hello, number, address),
+    let result = receive_hello(shared, &mut reader).and_then(|(hello, meeting)| match hello.role {
+        Role::Peer { process } => serve_peer(shared, &mut reader, (&hello, meeting), process, address),
+        Role::Client => serve_client(shared, threads, &mut reader, (&hello, meeting), number, address),
     });
     if let Err(error) = result {
         shared.counts.refused.add(1);
@@ -52,7 +53,7 @@ pub(crate) fn refuse_at_once(stream: &TcpStream, reason: &str) {
     let _ = write_frame(stream, FrameKind::Refusal, 0, refusal.encode());
 }
 
-fn receive_hello(shared: &Shared, reader: &mut FrameReader) -> Result<Hello, ConnectionError> {
+fn receive_hello(shared: &Shared, reader: &mut FrameReader) -> Result<(Hello, Meeting), ConnectionError> {
     let deadline = Instant::now() + HANDSHAKE_TIME_MAX;
     let stream = reader.stream();
     stream.set_nodelay(true)?;
@@ -62,18 +63,18 @@ fn receive_hello(shared: &Shared, reader: &mut FrameReader) -> Result<Hello, Con
         return Err(ConnectionError::Unexpected { kind: frame.kind });
     }
     let hello = Hello::decode(&frame.payload)?;
-    shared.membership.admit(&hello).map_err(ConnectionError::Rejected)?;
-    Ok(hello)
+    let meeting = shared.membership.admit(&hello).map_err(ConnectionError::Rejected)?;
+    Ok((hello, meeting))
 }
 
 /// Sends this side's hello, which completes the handshake.
 fn answer(
     shared: &Shared,
     reader: &mut FrameReader,
-    hello: &Hello,
+    (hello, meeting): (&Hello, Meeting),
     receive_next: u64,
 ) -> Result<(), ConnectionError> {
-    let answer = shared.membership.answer(hello, receive_next);
+    let answer = shared.membership.answer(hello, meeting, receive_next);
     write_frame(reader.stream(), FrameKind::Hello, 0, answer.encode())?;
     reader.handshake_done();
     Ok(())
@@ -83,16 +84,17 @@ fn answer(
 fn serve_peer(
     shared: &Shared,
     reader: &mut FrameReader,
-    hello: &Hello,
+    greeted: (&Hello, Meeting),
     process: u16,
     address: SocketAddr,
 ) -> Result<(), ConnectionError> {
     let incoming = shared.incoming(process).expect("only peers are admitted as peers");
-    let attachment = incoming.attach(reader.stream())?;
-    let answered = answer(shared, reader, hello, attachment.receive_next);
+    let attachment = incoming.attach(reader.stream(), greeted.1.session)?;
+    let answered = answer(shared, reader, greeted, attachment.receive_next);
     if answered.is_ok() {
         info!(process, %address, next = attachment.receive_next, "peer connected");
-        let error = incoming.converse(&attachment, reader, &*shared.receiver, || shared.is_closing());
+        let (membership, receiver) = (&*shared.membership, &*shared.receiver);
+        let error = incoming.converse(&attachment, reader, membership, receiver, || shared.is_closing());
         match error {
             ConnectionError::Ended | ConnectionError::Superseded | ConnectionError::Closing => {
                 info!(process, %address, %error, "peer disconnected");
@@ -109,12 +111,12 @@ fn serve_client(
     shared: &Shared,
     threads: &ThreadGroup,
     reader: &mut FrameReader,
-    hello: &Hello,
+    greeted: (&Hello, Meeting),
     number: u64,
     address: SocketAddr,
 ) -> Result<(), ConnectionError> {
     let _seat = Seat::take(&shared.clients_connected, shared.options.client_connections_max)?;
-    answer(shared, reader, hello, 1)?;
+    answer(shared, reader, greeted, 1)?;
     // From here on a client that does not read is noticed by its full queue.
     reader.stream().set_write_timeout(None)?;
 

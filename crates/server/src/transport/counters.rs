@@ -29,10 +29,13 @@ pub struct LinkCounters {
     pub resent: u64,
     /// Connections that completed the handshake, but for the first.
     pub reconnects: u64,
+    /// Payloads that were dropped with their session.
+    pub dropped: u64,
 }
 
 #[derive(Default)]
 pub(crate) struct LinkCounts {
+    pub(crate) dropped: Counter,
     pub(crate) messages: Counter,
     pub(crate) bytes: Counter,
     pub(crate) acknowledged: Counter,
@@ -48,6 +51,7 @@ impl LinkCounts {
             acknowledged: self.acknowledged.get(),
             resent: self.resent.get(),
             reconnects: self.connections.get().saturating_sub(1),
+            dropped: self.dropped.get(),
         }
     }
 }

@@ -12,6 +12,7 @@ use super::counters::PeerCounts;
 use super::frame::FrameKind;
 use super::handshake::{Refusal, RefusalCode};
 use super::limits::*;
+use super::membership::Membership;
 use super::receiver::Receiver;
 use super::sync::{lock, wait_timeout};
 
@@ -25,7 +26,9 @@ pub(crate) struct Incoming {
 }
 
 struct State {
-    /// The sequence of the next payload to deliver. All before it have been delivered.
+    /// The number of the session; see [`Membership`].
+    session: u64,
+    /// The sequence of the next payload of the session to deliver. All before it have been delivered.
     receive_next: u64,
     /// Counts the connections; only the latest may deliver.
     generation: u64,
@@ -46,21 +49,31 @@ enum Delivery {
 /// The right of one connection to deliver, until another takes over.
 pub(crate) struct Attachment {
     generation: u64,
+    session: u64,
     /// The sequence of the first payload that the peer is to send.
     pub(crate) receive_next: u64,
 }
 
 impl Incoming {
     pub(crate) fn new(process: u16) -> Incoming {
-        let state = State { receive_next: 1, generation: 0, stream: None, delivery: Delivery::None };
+        let state =
+            State { session: 0, receive_next: 1, generation: 0, stream: None, delivery: Delivery::None };
         Incoming { process, state: Mutex::new(state), changed: Condvar::new(), counts: PeerCounts::default() }
     }
 
     /// Makes `stream` the connection of the link. The previous one, which the peer has given up, is cut; if it is inside
-    /// the receiver, this waits: what is being delivered must not be asked for again.
-    pub(crate) fn attach(&self, stream: &Arc<TcpStream>) -> Result<Attachment, ConnectionError> {
+    /// the receiver, this waits: what is being delivered must not be asked for again. With a new session the count begins
+    /// anew.
+    pub(crate) fn attach(
+        &self,
+        stream: &Arc<TcpStream>,
+        session: u64,
+    ) -> Result<Attachment, ConnectionError> {
         let deadline = Instant::now() + TAKE_OVER_TIME_MAX;
         let mut state = lock(&self.state);
+        if session < state.session {
+            return Err(ConnectionError::Superseded);
+        }
         state.generation += 1;
         let generation = state.generation;
         if let Some(previous) = state.stream.replace(Arc::clone(stream)) {
@@ -89,8 +102,11 @@ impl Incoming {
             state.stream = None;
             return Err(ConnectionError::Rejected(refusal));
         }
+        if session != state.session {
+            (state.session, state.receive_next) = (session, 1);
+        }
         self.counts.connections.add(1);
-        Ok(Attachment { generation, receive_next: state.receive_next })
+        Ok(Attachment { generation, session, receive_next: state.receive_next })
     }
 
     /// Reads, delivers and acknowledges until the connection ends or `closing` says so.
@@ -98,6 +114,7 @@ impl Incoming {
         &self,
         attachment: &Attachment,
         reader: &mut FrameReader,
+        membership: &Membership,
         receiver: &dyn Receiver,
         closing: impl Fn() -> bool,
     ) -> ConnectionError {
@@ -108,7 +125,7 @@ impl Incoming {
             let taken = reader.take_payloads(&mut next, &mut payloads);
             let full = payloads.len() == DELIVERY_MESSAGES_MAX;
             if !payloads.is_empty() {
-                acknowledger.delivered_to = self.deliver(attachment, receiver, &mut payloads)?;
+                acknowledger.delivered_to = self.deliver(attachment, membership, receiver, &mut payloads)?;
             }
             taken?;
             if closing() {
@@ -132,6 +149,7 @@ impl Incoming {
     fn deliver(
         &self,
         attachment: &Attachment,
+        membership: &Membership,
         receiver: &dyn Receiver,
         payloads: &mut Vec<Bytes>,
     ) -> Result<u64, ConnectionError> {
@@ -146,15 +164,18 @@ impl Incoming {
         let count = payloads.len() as u64;
         let bytes: usize = payloads.iter().map(Bytes::len).sum();
         let guard = PanicGuard(self);
-        receiver.peer_messages(self.process, payloads.drain(..));
+        let delivered = membership.deliver(self.process, attachment.session, || {
+            receiver.peer_messages(self.process, payloads.drain(..));
+        });
         std::mem::forget(guard);
 
-        self.counts.messages.add(count);
-        self.counts.bytes.add(bytes as u64);
         let mut state = lock(&self.state);
         state.delivery = Delivery::None;
-        state.receive_next += count;
         self.changed.notify_all();
+        delivered?;
+        self.counts.messages.add(count);
+        self.counts.bytes.add(bytes as u64);
+        state.receive_next += count;
         Ok(state.receive_next)
     }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use bytes::Bytes;
+use tracing::warn;
 
 use super::counters::{LinkCounters, LinkCounts};
 use super::error::{CloseError, SendError};
@@ -71,6 +72,12 @@ pub(crate) struct Shared {
 
 pub(crate) struct State {
     pub(crate) queue: SendQueue,
+    /// The number of the session to which the queue belongs; see [`Membership`].
+    pub(crate) session: u64,
+    /// The number of the session to which the current connection belongs.
+    pub(crate) connection_session: u64,
+    /// Whether what is sent is dropped, as the session has been given up or there was none yet.
+    pub(crate) is_dropping: bool,
     pub(crate) phase: Phase,
     pub(crate) status: LinkStatus,
     /// The current connection.
@@ -106,6 +113,9 @@ impl Link {
         assert!(membership.is_peer(process), "a link leads to another process of the cluster");
         let state = State {
             queue: SendQueue::new(),
+            session: 0,
+            connection_session: 0,
+            is_dropping: membership.has_sessions(),
             phase: Phase::Open,
             status: LinkStatus::Connecting { reason: String::new() },
             stream: None,
@@ -169,6 +179,55 @@ impl Link {
         Ok(())
     }
 
+    /// Queues a payload of a session, for a link to a process that may restart. It reaches the peer after all of the session
+    /// that was sent before it, once, as long as the session lasts. Never waits for the network.
+    ///
+    /// What is of an earlier session is dropped. A payload for which the queue has no room ends the session: all of it is
+    /// dropped, and a new session begins when the peer can be reached.
+    ///
+    /// # Errors
+    /// - [`SendError::TooLong`]: above [`FRAME_PAYLOAD_BYTES_MAX`].
+    /// - [`SendError::Closed`]: [`Link::stop`] was called.
+    pub fn send_in(&self, session: u64, payload: Bytes) -> Result<(), SendError> {
+        let bytes = payload.len();
+        if bytes > FRAME_PAYLOAD_BYTES_MAX {
+            return Err(SendError::TooLong { bytes });
+        }
+        let mut state = lock(&self.shared.state);
+        if state.phase != Phase::Open {
+            return Err(SendError::Closed);
+        }
+        if session > state.session {
+            state.begin(session);
+        }
+        if session < state.session || state.is_dropping {
+            self.shared.counts.dropped.add(1);
+            return Ok(());
+        }
+        if state.queue.push(payload).is_err() {
+            let (messages, bytes) = (state.queue.messages(), state.queue.bytes());
+            warn!(
+                process = self.shared.process,
+                messages,
+                bytes,
+                "the peer does not keep up or cannot be reached: what waits for it is dropped, and told anew when it is back"
+            );
+            self.shared.counts.dropped.add(messages as u64 + 1);
+            self.shared.give_up_session(&mut state);
+            drop(state);
+            self.shared.changed.notify_all();
+            return Ok(());
+        }
+        self.shared.counts.messages.add(1);
+        self.shared.counts.bytes.add(bytes as u64);
+        let wake = std::mem::take(&mut state.writer_waits);
+        drop(state);
+        if wake {
+            self.shared.changed.notify_all();
+        }
+        Ok(())
+    }
+
     /// What the link has done so far.
     pub fn counters(&self) -> LinkCounters {
         self.shared.counts.snapshot()
@@ -219,6 +278,28 @@ impl Link {
             return Ok(());
         }
         Err(CloseError { undelivered_messages, threads })
+    }
+}
+
+impl State {
+    /// A session begins: what is queued is of the one before.
+    pub(crate) fn begin(&mut self, session: u64) {
+        self.queue = SendQueue::new();
+        self.session = session;
+        self.is_dropping = false;
+    }
+}
+
+impl Shared {
+    /// Gives up what is queued, and the connection. The next one begins a session.
+    pub(crate) fn give_up_session(&self, state: &mut State) {
+        state.queue = SendQueue::new();
+        state.is_dropping = true;
+        self.membership.give_up_session(self.process);
+        if let Some(stream) = &state.stream {
+            // It may be closed already; then its threads are awake.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
     }
 }
 

@@ -34,7 +34,11 @@ pub(crate) fn run(shared: &Arc<Shared>, threads: &ThreadGroup) {
         if state.phase == Phase::Stopped || (state.phase == Phase::Closing && state.queue.messages() == 0) {
             break;
         }
-        if is_final(&error, had_met) {
+        if shared.membership.has_sessions() {
+            if matches!(error, ConnectionError::CannotResume { .. }) {
+                shared.give_up_session(&mut state);
+            }
+        } else if is_final(&error, had_met) {
             warn!(process = shared.process, address = shared.address, %error, "link failed");
             state.status = LinkStatus::Failed { reason: error.to_string() };
             return;
@@ -72,8 +76,16 @@ fn connect(shared: &Shared) -> Result<FrameReader, ConnectionError> {
     }
     let hello = shared.membership.hello_to(shared.process);
     let (reader, answer) = connection::greet(stream, &hello)?;
-    shared.membership.check_answer(shared.process, &answer).map_err(ConnectionError::Rejected)?;
+    let meeting =
+        shared.membership.check_answer(shared.process, &answer).map_err(ConnectionError::Rejected)?;
     let mut state = lock(&shared.state);
+    if meeting.session > state.session {
+        state.begin(meeting.session);
+    }
+    if meeting.session < state.session {
+        return Err(ConnectionError::Superseded);
+    }
+    state.connection_session = meeting.session;
     let freed = state.queue.resume(answer.receive_next)?;
     shared.counts.acknowledged.add(freed as u64);
     shared.counts.connections.add(1);
@@ -172,7 +184,8 @@ impl Shared {
         let mut state = lock(&self.state);
         loop {
             let drained = state.phase == Phase::Closing && state.queue.messages() == 0;
-            if state.broken || state.phase == Phase::Stopped || drained {
+            let superseded = state.connection_session != state.session || state.is_dropping;
+            if state.broken || state.phase == Phase::Stopped || drained || superseded {
                 return None;
             }
             if state.queue.has_unwritten() {
@@ -192,6 +205,9 @@ impl Shared {
 
     fn acknowledge(&self, next: u64) -> Result<(), ConnectionError> {
         let mut state = lock(&self.state);
+        if state.connection_session != state.session || state.is_dropping {
+            return Err(ConnectionError::Superseded);
+        }
         let freed = state.queue.acknowledge(next)?;
         if freed > 0 {
             state.progress_at = Instant::now();

@@ -18,7 +18,8 @@
 //!
 //! - No authentication and no encryption: whoever reaches the port and knows the cluster's fingerprint can pose as a
 //!   peer. The network between the processes must be private.
-//! - No memory over restarts: queues are in memory, see [`Membership`].
+//! - No memory over restarts: queues are in memory. When a process restarts, its peers either stop, or begin a new *session*
+//!   with it and are told that payloads may be lost: see [`Membership`].
 //! - No priorities: a link is one queue.
 
 mod accepted;
@@ -47,5 +48,5 @@ pub use error::{CloseError, SendError};
 pub use handshake::{Hello, Refusal, RefusalCode, Role};
 pub use link::{Link, LinkStatus};
 pub use listener::{Listener, ListenerOptions};
-pub use membership::Membership;
+pub use membership::{Membership, OnSession};
 pub use receiver::Receiver;

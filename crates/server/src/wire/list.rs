@@ -28,23 +28,28 @@ impl Item for Reply {}
 impl Item for Message {
     fn halves(&self) -> Option<(Message, Message)> {
         fn split<T: Clone>(items: &[T], message: fn(Vec<T>) -> Message) -> Option<(Message, Message)> {
-            let (first, second) = items.split_at_checked(items.len().div_ceil(2))?;
-            (!second.is_empty()).then(|| (message(first.to_vec()), message(second.to_vec())))
+            halves_of(items).map(|(first, second)| (message(first), message(second)))
         }
         match self {
             Message::Reads(reads) => remote_reads::halves(reads)
                 .map(|(first, second)| (Message::Reads(first), Message::Reads(second))),
             Message::Reports(reports) => split(reports, Message::Reports),
-            Message::Forward(requests) => split(requests, Message::Forward),
+            Message::Forward { entry, requests } => {
+                let (first, second) = halves_of(requests)?;
+                let forward = |requests| Message::Forward { entry: *entry, requests };
+                Some((forward(first), forward(second)))
+            }
             Message::Replies(replies) => split(replies, Message::Replies),
-            // The limits of the database keep these below that of a frame.
-            Message::Batch { .. }
-            | Message::SnapshotReady { .. }
-            | Message::CloseSnapshot(_)
-            | Message::Fetch { .. }
-            | Message::Fetched { .. } => None,
+            // The limits of the database keep all others below that of a frame.
+            _ => None,
         }
     }
+}
+
+/// A list cut in the middle; `None` if it has a single item.
+fn halves_of<T: Clone>(items: &[T]) -> Option<(Vec<T>, Vec<T>)> {
+    let (first, second) = items.split_at_checked(items.len().div_ceil(2))?;
+    (!second.is_empty()).then(|| (first.to_vec(), second.to_vec()))
 }
 
 /// Makes payloads of a list: each a head, the number of items as u32, and the items.
@@ -218,7 +223,7 @@ mod tests {
 
     #[test]
     fn lists_are_cut_at_the_target_and_below_the_limit() {
-        let mut lists = ListEncoder::new(&[WIRE_VERSION, 1, 1, 0, 2, 0]);
+        let mut lists = ListEncoder::new(&[WIRE_VERSION, 1, 1, 0, 0, 0, 2, 0, 0, 0]);
         (lists.bytes_target, lists.bytes_max) = (100, 300);
         for bytes in [10, 100, 90, 250, 10] {
             lists.push(&Message::Reads(vec![1; bytes].into())).unwrap();
@@ -234,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_is_too_long_for_a_frame_is_sent_in_halves_or_refused() {
-        let mut lists = ListEncoder::new(&[WIRE_VERSION, 1, 1, 0, 2, 0]);
+        let mut lists = ListEncoder::new(&[WIRE_VERSION, 1, 1, 0, 0, 0, 2, 0, 0, 0]);
         (lists.bytes_target, lists.bytes_max) = (200, 200);
         let replies: Vec<Reply> = (0..10).map(|sequence| reply(sequence, 50)).collect();
         lists.push(&Message::CloseSnapshot(ordain_db::position::Position::LOADED)).unwrap();

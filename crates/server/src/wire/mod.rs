@@ -5,7 +5,7 @@
 //!
 //! | kind | payload                              | what follows                                                         |
 //! |------|--------------------------------------|----------------------------------------------------------------------|
-//! | 1    | [`PeerPayload::Messages`]            | from u16, to u16, count u32, that many [`Message`]s                  |
+//! | 1    | [`PeerPayload::Messages`]            | from and to, each partition u16 and replica u16; count u32, that many [`Message`]s |
 //! | 2    | [`PeerPayload::Leaving`]             |                                                                      |
 //! | 3    | [`PeerPayload::Finished`]            |                                                                      |
 //! | 16   | [`ClientPayload::Requests`]          | to u16, count u32, that many [`ClientRequest`]s                      |
@@ -21,14 +21,14 @@ mod list;
 use bytes::Bytes;
 use ordain_db::error::Error;
 use ordain_db::message::{ClientRequest, Message, Reply};
-use ordain_db::position::PartitionId;
+use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use serde::{Deserialize, Serialize};
 
 use self::list::{Cursor, ListEncoder, append};
 use crate::transport::limits::FRAME_PAYLOAD_BYTES_MAX;
 
 /// The version of the payloads that this build writes and reads.
-pub const WIRE_VERSION: u8 = 1;
+pub const WIRE_VERSION: u8 = 2;
 
 /// A payload that has grown to this many bytes gets no further item.
 pub const PAYLOAD_BYTES_TARGET: usize = 1 << 20;
@@ -84,16 +84,17 @@ pub enum WireError {
 /// What one process of a cluster says to another.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerPayload {
-    /// Messages of one partition to another, in order.
+    /// Messages of one node to another, in order.
     Messages {
-        /// A partition of the sender.
-        from: PartitionId,
-        /// A partition of the receiver.
-        to: PartitionId,
+        /// A node of the sender.
+        from: NodeId,
+        /// A node of the receiver.
+        to: NodeId,
         /// What it says.
         messages: Vec<Message>,
     },
-    /// The sender shuts down and takes no new requests. No transaction commits without it, so the receiver does the same.
+    /// The sender shuts down and takes no new requests. Without replicas no transaction commits without it, and the receiver
+    /// does the same.
     Leaving,
     /// The sender shuts down and none of its clients waits for an answer any more.
     Finished,
@@ -142,17 +143,16 @@ pub struct Usage {
 }
 
 impl PeerPayload {
-    /// The payloads for messages of a partition to another.
+    /// The payloads for messages of a node to another.
     ///
     /// # Errors
     /// [`WireError::TooLong`] if a message has more bytes than a frame may and cannot be sent in parts.
-    pub fn encode_messages(
-        from: PartitionId,
-        to: PartitionId,
-        messages: &[Message],
-    ) -> Result<Vec<Bytes>, WireError> {
-        let (from, to) = (from.0.to_le_bytes(), to.0.to_le_bytes());
-        let mut lists = ListEncoder::new(&[WIRE_VERSION, MESSAGES, from[0], from[1], to[0], to[1]]);
+    pub fn encode_messages(from: NodeId, to: NodeId, messages: &[Message]) -> Result<Vec<Bytes>, WireError> {
+        let mut head = vec![WIRE_VERSION, MESSAGES];
+        for number in [from.partition.0, from.replica.0, to.partition.0, to.replica.0] {
+            head.extend_from_slice(&number.to_le_bytes());
+        }
+        let mut lists = ListEncoder::new(&head);
         messages.iter().try_for_each(|message| lists.push(message))?;
         Ok(lists.finish())
     }
@@ -175,8 +175,8 @@ impl PeerPayload {
         let (mut rest, kind) = Cursor::open(payload)?;
         let payload = match kind {
             MESSAGES => PeerPayload::Messages {
-                from: PartitionId(rest.u16()?),
-                to: PartitionId(rest.u16()?),
+                from: NodeId { partition: PartitionId(rest.u16()?), replica: ReplicaId(rest.u16()?) },
+                to: NodeId { partition: PartitionId(rest.u16()?), replica: ReplicaId(rest.u16()?) },
                 messages: rest.list(usize::MAX)?,
             },
             LEAVING => PeerPayload::Leaving,

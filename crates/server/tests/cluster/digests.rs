@@ -56,3 +56,15 @@ fn a_timed_run_in_processes_is_consistent() {
     assert!(report["committed"].as_u64().unwrap() > 0);
     assert!(report["cpu_s"].as_f64().unwrap() > 0.0, "the children tell their CPU time");
 }
+
+#[test]
+fn a_durable_run_reaches_the_same_state_and_counts_its_fsyncs() {
+    let run = "bank --accounts 400 --transactions 2000 --seed 7 --sites 4 --limit-seconds 0 --json -";
+    let serial = bench(&format!("{run} --engine serial"));
+    let durable = bench(&format!("{run} --partitions 2 --durable"));
+    assert_eq!((&serial["digest"], &serial["fsyncs"]), (&durable["digest"], &Value::Null));
+    assert!(durable["fsyncs"].as_u64().unwrap() > 0);
+    let commits = durable["commits_per_fsync"].as_f64().unwrap();
+    assert!(commits > 1.0, "a group commits together: {commits}");
+    assert!(durable["fsync_us"].as_f64().unwrap() > 0.0);
+}

@@ -6,12 +6,14 @@
 
 mod clients;
 mod digests;
+mod durable;
 mod garbage;
 mod interruption;
 mod misconfiguration;
 mod peers;
 #[path = "../transport/proxy.rs"]
 mod proxy;
+mod replicas;
 mod shutdown;
 mod support;
 mod wire;

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ordain::db::message::Message;
-use ordain::db::position::{Epoch, PartitionId};
+use ordain::db::message::{Message, Operation, Request};
+use ordain::db::position::{Epoch, NodeId, PartitionId};
+use ordain::db::procedure::ProcedureId;
 use ordain::transport::{Link, Membership};
 use ordain::wire::PeerPayload;
 
@@ -41,6 +42,10 @@ fn links_that_are_cut_again_and_again_lose_and_double_nothing() {
     cluster.stop();
 }
 
+fn node(partition: u16) -> NodeId {
+    NodeId::first(PartitionId(partition))
+}
+
 /// Starts a process whose peer is played by the test, says something to it as that peer, and waits for its end.
 fn impostor_says(payload: Bytes, words: &str) {
     let file = cluster_file(2, 2, BANK);
@@ -60,25 +65,26 @@ fn impostor_says(payload: Bytes, words: &str) {
 fn a_payload_from_a_peer_that_cannot_be_used_stops_the_process() {
     impostor_says(Bytes::from_static(b"nonsense"), "run the same release");
     let batch = Message::Batch { epoch: Epoch(1), transactions: Vec::new() };
-    let from_here =
-        PeerPayload::encode_messages(PartitionId(0), PartitionId(0), std::slice::from_ref(&batch));
-    impostor_says(from_here.unwrap().remove(0), "messages of p0, which does not run there");
-    let not_here = PeerPayload::encode_messages(PartitionId(1), PartitionId(1), &[batch]);
-    impostor_says(not_here.unwrap().remove(0), "messages to p1, which does not run here");
+    let from_here = PeerPayload::encode_messages(node(0), node(0), std::slice::from_ref(&batch));
+    impostor_says(from_here.unwrap().remove(0), "messages of p0r0, which does not run there");
+    let not_here = PeerPayload::encode_messages(node(1), node(1), &[batch]);
+    impostor_says(not_here.unwrap().remove(0), "messages to p1r0, which does not run here");
 }
 
 #[test]
 fn a_panic_in_any_thread_stops_the_process() {
-    // The same batch twice breaks what the merger relies on: the partition's thread panics.
-    let batch = Message::Batch { epoch: Epoch(1), transactions: Vec::new() };
+    // An answer to a node that does not exist is a mistake that no input of a client can cause: the thread panics.
     let file = cluster_file(2, 2, BANK);
     let on_disk = TemporaryFile::create(&file.to_text().unwrap());
     let mut process = Process::of_cluster(&on_disk, "node-0");
     let workload = file.workload().unwrap();
     let membership = Arc::new(Membership::new(1, [0, 1], file.fingerprint(workload.catalog()), 1));
     let link = Link::start(membership, 0, file.processes[0].address.clone()).unwrap();
-    let twice = PeerPayload::encode_messages(PartitionId(1), PartitionId(0), &[batch.clone(), batch]);
-    link.send(twice.unwrap().remove(0)).unwrap();
+    let operation = Operation::Call { procedure: ProcedureId(9999), arguments: Bytes::new() };
+    let request = Request { id: request_id(0, 1, 0), acknowledged: 0, operation };
+    let forward = Message::Forward { entry: node(200), requests: vec![request] };
+    let payload = PeerPayload::encode_messages(node(1), node(0), &[forward]);
+    link.send(payload.unwrap().remove(0)).unwrap();
     let status = process.wait();
     assert_eq!(status.code(), Some(1), "{}", process.log());
     process.says("a thread panicked");

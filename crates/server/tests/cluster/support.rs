@@ -91,6 +91,52 @@ pub(crate) fn cluster_file(processes: u16, partitions: u16, workload: &str) -> C
     ClusterFile::parse(&text).unwrap()
 }
 
+/// A cluster that keeps its data below a folder: `replicas` processes for each group of partitions.
+pub(crate) fn durable_file(
+    folder: &TemporaryFolder,
+    replicas: u16,
+    groups: u16,
+    partitions: u16,
+    workload: &str,
+) -> ClusterFile {
+    let mode = if replicas > 1 { "sync" } else { "none" };
+    let mut text = format!(
+        "partitions = {partitions}\nsites = 4\n[workload]\n{workload}\n[replication]\nmode = \"{mode}\"\n"
+    );
+    for replica in 0..replicas {
+        for group in 0..groups {
+            let own: Vec<u16> = (group..partitions).step_by(usize::from(groups)).collect();
+            let (port, name) = (free_port(), format!("node-{group}-{replica}"));
+            let directory = folder.0.join(&name);
+            text += &format!(
+                "[[process]]\nname = \"{name}\"\naddress = \"127.0.0.1:{port}\"\npartitions = {own:?}\nreplica = {replica}\ndata_directory = {directory:?}\n"
+            );
+        }
+    }
+    ClusterFile::parse(&text).unwrap()
+}
+
+/// A folder that is removed with this value.
+pub(crate) struct TemporaryFolder(pub(crate) PathBuf);
+
+impl TemporaryFolder {
+    pub(crate) fn create() -> TemporaryFolder {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("data-{:016x}", unique()));
+        std::fs::create_dir(&path).unwrap();
+        TemporaryFolder(path)
+    }
+
+    pub(crate) fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// A file that is removed with this value.
 pub(crate) struct TemporaryFile(pub(crate) PathBuf);
 
@@ -224,6 +270,11 @@ impl Cluster {
             std::thread::sleep(Duration::from_millis(5));
         }
         true
+    }
+
+    /// Starts a process again.
+    pub(crate) fn restart(&mut self, process: usize) {
+        self.processes[process] = Process::of_cluster(&self.on_disk, &self.file.processes[process].name);
     }
 
     pub(crate) fn address(&self, process: usize) -> &str {

@@ -5,7 +5,7 @@ use ordain::db::data::{Key, KeyRange};
 use ordain::db::error::{Error, Outcome};
 use ordain::db::execution::remote_reads;
 use ordain::db::message::*;
-use ordain::db::position::{Epoch, PartitionId, Position};
+use ordain::db::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 use ordain::db::procedure::ProcedureId;
 use ordain::transport::limits::FRAME_PAYLOAD_BYTES_MAX;
 use ordain::wire::*;
@@ -32,6 +32,10 @@ impl Any {
 
     fn partition(&mut self) -> PartitionId {
         PartitionId(self.number() as u16)
+    }
+
+    fn node(&mut self) -> NodeId {
+        NodeId { partition: self.partition(), replica: ReplicaId(self.number() as u16) }
     }
 
     fn id(&mut self) -> RequestId {
@@ -94,15 +98,19 @@ impl Any {
     }
 
     fn ordered(&mut self) -> Ordered {
-        let work = match self.0.below(2) {
+        let work = match self.0.below(5) {
             0 => Work::OpenSnapshot,
+            1 => Work::CloseSnapshot(self.position()),
+            2 => Work::GiveUp(self.error()),
+            3 => Work::Checkpoint,
             _ => Work::Call {
                 procedure: ProcedureId(self.number() as u16),
                 arguments: self.blob(),
-                reconnoitred: (self.0.below(2) == 0).then(|| self.blob()),
+                reconnoitred: (self.0.below(2) == 0)
+                    .then(|| Reconnoitred { footprint: self.blob(), restarts: self.number() as u32 }),
             },
         };
-        Ordered { request: self.id(), work }
+        Ordered { request: self.id(), acknowledged: self.number(), work }
     }
 
     fn report(&mut self) -> Report {
@@ -111,7 +119,7 @@ impl Any {
             1 => Verdict::Failed(self.error()),
             _ => Verdict::FootprintMissed,
         };
-        Report { request: self.id(), verdict }
+        Report { position: self.position(), request: self.id(), verdict }
     }
 
     fn want(&mut self) -> Want {
@@ -122,7 +130,7 @@ impl Any {
     }
 
     fn message(&mut self) -> Message {
-        match self.0.below(9) {
+        match self.0.below(14) {
             0 => Message::Batch {
                 epoch: Epoch(self.number()),
                 transactions: self.list(|any| (any.number() as u32, any.ordered())),
@@ -131,9 +139,14 @@ impl Any {
             2 => Message::Reports(self.list(Any::report)),
             3 => Message::SnapshotReady { request: self.id(), at: self.position() },
             4 => Message::CloseSnapshot(self.position()),
-            5 => Message::Forward(self.list(Any::request)),
+            5 => Message::Forward { entry: self.node(), requests: self.list(Any::request) },
             6 => Message::Replies(self.list(Any::reply)),
             7 => Message::Fetch { ticket: self.number(), want: self.want() },
+            8 => Message::Consensus(self.blob()),
+            9 => Message::Follow(Epoch(self.number())),
+            10 => Message::Subscribe { after: Epoch(self.number()) },
+            11 => Message::Unsubscribe,
+            12 => Message::Alive,
             _ => Message::Fetched {
                 ticket: self.number(),
                 want: self.want(),
@@ -144,7 +157,7 @@ impl Any {
 
     /// A payload of each direction, with what it says.
     fn payloads(&mut self) -> Vec<Bytes> {
-        let (from, to) = (self.partition(), self.partition());
+        let (from, to) = (self.node(), self.node());
         let messages: Vec<Message> = (0..1 + self.0.below(5)).map(|_| self.message()).collect();
         let requests: Vec<ClientRequest> = (0..1 + self.0.below(5)).map(|_| self.client_request()).collect();
         let replies: Vec<Reply> = (0..1 + self.0.below(5)).map(|_| self.reply()).collect();
@@ -157,6 +170,7 @@ impl Any {
         let mut payloads = PeerPayload::encode_messages(from, to, &messages).unwrap();
         let expected = PeerPayload::Messages { from, to, messages };
         assert_eq!(PeerPayload::decode(&payloads[0]), Ok(expected));
+        let to = to.partition;
         payloads.extend(ClientPayload::encode_requests(to, &requests).unwrap());
         assert_eq!(ClientPayload::decode(&payloads[1]), Ok(ClientPayload::Requests { to, requests }));
         payloads.extend(ServerPayload::encode_replies(&replies));
@@ -260,7 +274,12 @@ fn errors_say_what_to_do() {
         assert!(error.to_string().contains("run the same release of Ordain on both sides"), "{error}");
     }
     let message = Message::Reads(vec![0; FRAME_PAYLOAD_BYTES_MAX].into());
-    let error = PeerPayload::encode_messages(PartitionId(0), PartitionId(1), &[message]).unwrap_err();
+    let error = PeerPayload::encode_messages(
+        NodeId::first(PartitionId(0)),
+        NodeId::first(PartitionId(1)),
+        &[message],
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("make it smaller"), "{error}");
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) position: Position,
     pub(crate) in_log: bool,
     pub(crate) opens_snapshot: bool,
+    /// Why the request was given up there, if it was.
+    pub(crate) gave_up: Option<&'a Error>,
     /// How it ended, where it was executed.
     pub(crate) verdict: Option<&'a Verdict>,
 }
@@ -66,7 +68,9 @@ pub(crate) struct Attempt<'a> {
 impl Attempt<'_> {
     /// Whether the attempt decided what becomes of the request: after a missed footprint it is tried again.
     pub(crate) fn decided(&self) -> bool {
-        self.opens_snapshot || self.verdict.is_some_and(|verdict| *verdict != Verdict::FootprintMissed)
+        self.opens_snapshot
+            || self.gave_up.is_some()
+            || self.verdict.is_some_and(|verdict| *verdict != Verdict::FootprintMissed)
     }
 
     /// Whether the attempt ended so that the answer to the request is this one.
@@ -75,6 +79,7 @@ impl Attempt<'_> {
             (_, Ok(result)) if self.opens_snapshot => {
                 postcard::from_bytes::<Position>(result).is_ok_and(|position| position == self.position)
             }
+            (None, Err(answer)) => self.gave_up == Some(answer),
             (Some(Verdict::Committed(result)), Ok(answer)) => result == answer,
             (Some(Verdict::Failed(error)), Err(answer)) => error == answer,
             _ => false,
@@ -87,6 +92,7 @@ impl Attempt<'_> {
         match self.verdict {
             _ if self.opens_snapshot => format!("opened its snapshot at {position}"),
             Some(verdict) => format!("{} at {position}", wording::verdict(verdict)),
+            None if self.gave_up.is_some() => format!("was given up at {position}"),
             None => format!("was not executed at {position}"),
         }
     }
@@ -227,7 +233,11 @@ fn attempts(history: &History) -> BTreeMap<RequestId, Vec<Attempt<'_>>> {
         let verdict =
             runs.iter().find(|(_, run)| run.request == ordered.request).map(|(_, run)| &run.verdict);
         let opens_snapshot = ordered.work == Work::OpenSnapshot;
-        let attempt = Attempt { position: *position, in_log: true, opens_snapshot, verdict };
+        let gave_up = match &ordered.work {
+            Work::GiveUp(error) => Some(error),
+            _ => None,
+        };
+        let attempt = Attempt { position: *position, in_log: true, opens_snapshot, gave_up, verdict };
         attempts.entry(ordered.request).or_default().push(attempt);
     }
     for (position, runs) in &history.executed {
@@ -237,7 +247,13 @@ fn attempts(history: &History) -> BTreeMap<RequestId, Vec<Attempt<'_>>> {
             if last != Some(run.request) {
                 last = Some(run.request);
                 let verdict = Some(&run.verdict);
-                let attempt = Attempt { position: *position, in_log: false, opens_snapshot: false, verdict };
+                let attempt = Attempt {
+                    position: *position,
+                    in_log: false,
+                    opens_snapshot: false,
+                    gave_up: None,
+                    verdict,
+                };
                 attempts.entry(run.request).or_default().push(attempt);
             }
         }

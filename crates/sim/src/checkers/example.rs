@@ -14,7 +14,7 @@ use ordain_db::message::{
     ClientId, ClientRequest, Message, Operation, Ordered, Page, Request, RequestId, Verdict, Work,
 };
 use ordain_db::node::{AnyNode, Event, NodeConfiguration, Outbox, node_with};
-use ordain_db::position::{Epoch, PartitionId, Position};
+use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
 use ordain_db::procedure::{ProcedureId, encode_arguments};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
@@ -86,7 +86,7 @@ impl Example {
         let verdict = Verdict::Committed(Bytes::new());
         let run = Executed { position, request, verdict, reads: versions(reads), writes: versions(writes) };
         let work = Work::Call { procedure, arguments: arguments.clone(), reconnoitred: None };
-        self.place(position, Ordered { request, work }, Some(run.clone()));
+        self.place(position, Ordered { request, acknowledged: 0, work }, Some(run.clone()));
         let invocation = Invocation {
             operation: Operation::Call { procedure, arguments },
             invoked_at: 10 * number,
@@ -100,7 +100,7 @@ impl Example {
     /// Adds a snapshot without rows, by the next request of the client.
     pub(crate) fn snapshot(&mut self, position: Position, invoked_at: u64) {
         let request = request(1, self.history.requests.len() as u64);
-        self.place(position, Ordered { request, work: Work::OpenSnapshot }, None);
+        self.place(position, Ordered { request, acknowledged: 0, work: Work::OpenSnapshot }, None);
         let answer = Bytes::from(postcard::to_allocvec(&position).unwrap());
         let operation = Operation::OpenSnapshot;
         let replies = vec![(invoked_at + 5, Ok(answer))];
@@ -152,6 +152,7 @@ fn empty(engine: EngineKind, partitions: u16) -> History {
         snapshots: Vec::new(),
         rows: vec![BTreeMap::new(); usize::from(partitions)],
         statuses: Vec::new(),
+        disagreements: Vec::new(),
         gauges: vec![Gauge { name: "events".to_owned(), highest: 3, limit: 5 }],
         conditions: Vec::new(),
         unfinished: None,
@@ -223,7 +224,7 @@ impl Run {
                 storage.put(key, key_hash(key), row, Position::LOADED);
             };
             bank.load(Part::of(me, partitions), &mut put).unwrap();
-            node_with::<F>(engine, &configuration, bank.catalog().clone(), storage)
+            node_with::<F>(engine, &configuration, bank.catalog().clone(), storage, None)
         });
         let count = usize::from(partitions);
         Run {
@@ -269,7 +270,7 @@ impl Run {
             for from in 0..self.nodes.len() {
                 let waiting = &mut self.links[number][from];
                 let taken = self.random.below(waiting.len() as u64 + 1) as usize;
-                let from = PartitionId(from as u16);
+                let from = NodeId::first(PartitionId(from as u16));
                 events.extend(waiting.drain(..taken).map(|message| Event::Peer { from, message }));
             }
             self.microseconds += 20;
@@ -283,7 +284,7 @@ impl Run {
 
     fn take(&mut self, node: PartitionId, outbox: Outbox) {
         for (to, message) in outbox.sends {
-            self.links[to.index()][node.index()].push_back(message);
+            self.links[to.partition.index()][node.index()].push_back(message);
         }
         for reply in outbox.replies {
             match self.history.requests.get_mut(&reply.request) {

@@ -45,7 +45,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
             look(key, Some(row), evidence.committed.len(), &seen_by);
         }
     }
-    for (position, ordered) in &evidence.history.log {
+    let asked_for = evidence.history.log.iter().filter(|(_, ordered)| !is_own(ordered));
+    for (position, ordered) in asked_for {
         let request = wording::request(ordered.request);
         match evidence.history.requests.get(&ordered.request) {
             None => findings.note(|| format!("the log has {request} at {position}, which nobody sent")),
@@ -57,14 +58,21 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     findings.finish()
 }
 
+/// Whether partitions order this by themselves.
+fn is_own(ordered: &Ordered) -> bool {
+    ordered.request.is_own() && matches!(ordered.work, Work::CloseSnapshot(_) | Work::Checkpoint)
+}
+
 fn is_asked(ordered: &Ordered, operation: &Operation) -> bool {
     match (&ordered.work, operation) {
         (
             Work::Call { procedure, arguments, .. },
             Operation::Call { procedure: asked, arguments: asked_with },
         ) => procedure == asked && arguments == asked_with,
-        (Work::OpenSnapshot, Operation::OpenSnapshot) => true,
-        (Work::Call { .. }, Operation::OpenSnapshot) | (Work::OpenSnapshot, Operation::Call { .. }) => false,
+        (Work::OpenSnapshot, Operation::OpenSnapshot) | (Work::Checkpoint, Operation::Checkpoint) => true,
+        // A call whose keys cannot be found ends in the order.
+        (Work::GiveUp(_), Operation::Call { .. }) => true,
+        _ => false,
     }
 }
 

@@ -9,6 +9,11 @@
 //! - each wrote keys that it holds, and only those (CAL-57).
 //!
 //! Nothing was run that the log does not have, and a snapshot runs nothing.
+//!
+//! And the replicas of a partition, in all their lives, have the same log, did the same at each position, and have the same rows
+//! in the end (CAL-04, CAL-31). The world compares them as they tell: see [`History::disagreements`].
+//!
+//! [`History::disagreements`]: crate::history::History::disagreements
 
 use std::collections::BTreeSet;
 
@@ -16,7 +21,7 @@ use bytes::Bytes;
 use ordain_db::data::Owner;
 use ordain_db::execution::trace::Version;
 use ordain_db::execution::{Call, Executed};
-use ordain_db::message::{Delivered, Ordered, Work};
+use ordain_db::message::{Delivered, Ordered};
 use ordain_db::position::{PartitionId, PartitionSet, Position};
 use ordain_db::procedure::Footprint;
 
@@ -31,6 +36,9 @@ use super::wording;
 pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     let history = evidence.history;
     let mut checker = Checker { evidence, findings: Findings::default(), spare: Vec::new() };
+    for disagreement in &history.disagreements {
+        checker.findings.note(|| disagreement.clone());
+    }
     let positions: BTreeSet<Position> = history.log.keys().chain(history.executed.keys()).copied().collect();
     for position in positions {
         let runs = history.executed.get(&position).map_or(&[][..], Vec::as_slice);
@@ -89,9 +97,6 @@ impl Checker<'_, '_> {
         let partitions = self.evidence.history.partitions;
         if position.origin.0 >= partitions {
             return Err(format!("there is no {} in the cluster", position.origin));
-        }
-        if ordered.work == Work::OpenSnapshot {
-            return Ok(PartitionSet::EMPTY);
         }
         let delivered = Delivered { position, ordered: ordered.clone(), footprint: None };
         let catalog = self.evidence.workload.catalog();
@@ -173,7 +178,7 @@ pub(crate) fn reads_difference<'v>(left: &'v [Version], right: &'v [Version]) ->
 mod tests {
     use ordain_db::engine::EngineKind;
     use ordain_db::failpoint::NoFailpoints;
-    use ordain_db::message::Verdict;
+    use ordain_db::message::{Verdict, Work};
 
     use super::*;
     use crate::checkers::example::{self, bank};

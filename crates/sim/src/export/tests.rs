@@ -53,6 +53,7 @@ impl Requests {
             snapshots: Vec::new(),
             rows: Vec::new(),
             statuses: Vec::new(),
+            disagreements: Vec::new(),
             gauges: Vec::new(),
             conditions: Vec::new(),
             unfinished: None,

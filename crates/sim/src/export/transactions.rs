@@ -81,7 +81,7 @@ pub(super) fn transactions(history: &History, append: &Append) -> Result<Vec<Tra
 fn decode(invocation: &Invocation, append: &Append) -> Result<Option<(Arguments, Vec<Seen>, End)>, Error> {
     let arguments = match &invocation.operation {
         Ordered::Call { procedure, arguments } if *procedure == append.procedure() => arguments,
-        Ordered::Call { .. } | Ordered::OpenSnapshot => return Ok(None),
+        _ => return Ok(None),
     };
     let arguments = Append::decode_arguments(arguments)?;
     let (seen, end) = match invocation.end() {

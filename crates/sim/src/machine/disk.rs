@@ -1,564 +1,371 @@
-//! The disk model: one append-only file on a disk of sectors, with what power failures and bad hardware do to it.
+//! The disk of a simulated node: the database's own [`NodeDisk`] over files in memory, which take virtual time and have faults.
 //!
-//! # What is modelled
-//!
-//! - **Synchronisation.** What is appended is durable once a sync that was begun after it has completed. A sync takes a
-//!   drawn time and a time for each byte; the syncs of the file complete in the order in which they were begun.
-//! - **Crash.** The machine loses power. Each sector beyond the durable end is kept, lost or torn, independently of the
-//!   others: a later sector may be there where an earlier one is not. The end of the file comes to lie anywhere between the
-//!   durable end and the old one.
-//! - **Latent faults.** Flipped bits in durable sectors, and sectors that hold the contents of another one.
-//! - **A full disk.** Appends are refused until the disk grows.
-//!
-//! # What is not
-//!
-//! - Durable bytes that share a sector with bytes that are being written survive a crash (SQLite calls this property of
-//!   disks "powersafe overwrite").
-//! - Errors that the disk reports itself: failed reads, failed syncs.
-//! - A power failure while a machine recovers: the cut of [`Disk::truncate`] is durable at once.
+//! [`MemoryFiles`] says what a crash may do to what is not durable, and what else a disk can do wrong. Here is when: a sync
+//! takes a drawn time, during which the node goes on and writes more. What a write itself syncs (a new segment of the log, a
+//! chunk of a checkpoint) takes no time of its own.
 
-use std::collections::VecDeque;
-use std::fmt;
+use std::cell::{RefCell, RefMut};
+use std::ops::Range;
+use std::rc::Rc;
 
-use ordain_workload::random::{Chance, Random};
+use ordain_consensus::disk_log::{Damage, LogId, LogOptions, OpenError, Opening, RECORDS_AT, WitnessedPart};
+use ordain_consensus::files::{
+    FileEntry, FileError, FileErrorKind, Files, MemoryFiles, Mistakes, SECTOR_BYTES, SyncTicket,
+};
+use ordain_db::disk::{DiskError, Found, NodeDisk, SyncMark};
+use ordain_db::node::{DiskWrite, Event};
+use ordain_workload::random::Random;
 
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds};
 
-/// Bytes of a sector: the unit that is kept, lost or torn.
-pub const SECTOR_BYTES: u64 = 512;
+/// More operations than any run has.
+const NEVER: u64 = 1 << 60;
 
-/// Most draws of a pair of sectors for one misdirected write, until they differ.
-const MISDIRECT_DRAWS_MAX: u32 = 16;
+/// What a crash does to what is not durable.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// It is drawn for each sector, each length and each name: see [`MemoryFiles::crash`].
+    Drawn,
+    /// All of it is lost.
+    All,
+}
 
 /// How a disk behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskOptions {
-    /// The shortest time of a sync, whatever its size.
+    /// The shortest time of a sync.
     pub sync_min: Nanoseconds,
-    /// The longest time of a sync, whatever its size.
+    /// The longest time of a sync.
     pub sync_max: Nanoseconds,
-    /// The time that a sync takes in addition for each KiB that is not durable.
-    pub nanoseconds_per_kibibyte: Nanoseconds,
-    /// The most bytes that the file may have.
-    pub capacity: u64,
-    /// At a crash, for each sector that is not durable: nothing of it was written.
-    pub lose_unsynced: Chance,
-    /// At a crash, for each sector that is neither durable nor lost: only a prefix of it was written.
-    pub tear: Chance,
-    /// At a crash: the new end of the file was not written, so that an older one is found, not below the durable end.
-    pub lose_length: Chance,
+    /// What a crash does.
+    pub loss: Loss,
+    /// Bytes of each segment of the log.
+    pub segment_bytes: u64,
 }
 
 impl Default for DiskOptions {
-    /// A solid-state disk of 1 GiB that writes 1 GB/s, and loses at a crash about half of what it may lose.
+    /// A solid-state disk, and segments that a run fills now and then.
     fn default() -> DiskOptions {
         DiskOptions {
             sync_min: 50 * MICROSECOND,
             sync_max: 2 * MILLISECOND,
-            nanoseconds_per_kibibyte: MICROSECOND,
-            capacity: 1 << 30,
-            lose_unsynced: chance(40.0),
-            tear: chance(25.0),
-            lose_length: chance(50.0),
+            loss: Loss::Drawn,
+            segment_bytes: 1 << 20,
         }
     }
 }
 
-fn chance(percent: f64) -> Chance {
-    Chance::of_percent(percent, "a chance of the disk")
-        .expect("the percentages of the defaults are constants below 100")
+/// Why a write was not done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum WriteFailure {
+    /// The machine has lost power meanwhile.
+    Off,
+    /// There is no room; nothing was done.
+    Full,
+    /// The node must stop.
+    Failed(String),
 }
 
-/// Why nothing was appended: the disk has no room for it. The machine has to stop until it is given space.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Full {
-    /// Bytes that were to be appended.
-    pub needed: u64,
-    /// Bytes that are free.
-    pub free: u64,
+/// Why a node cannot start.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum OpenFailure {
+    /// The machine has lost power meanwhile.
+    Off,
+    /// There is no room for what must be written first.
+    Full,
+    /// The node refuses its disk, for this reason.
+    Refused(String),
+    /// The node refuses its log, which is damaged.
+    Damaged(Damage),
 }
-
-impl fmt::Display for Full {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Full { needed, free } = self;
-        write!(
-            f,
-            "the disk is full: {needed} bytes are needed and {free} are free; give it space and append again"
-        )
-    }
-}
-
-impl std::error::Error for Full {}
 
 /// A sync that is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SyncTicket {
-    /// When to give the ticket to [`Disk::complete_sync`].
+pub struct Syncing {
+    /// When it is over.
     pub completes_at: Nanoseconds,
-    /// The end of the file that will be durable.
-    pub covers: u64,
-    generation: u64,
+    mark: SyncMark,
+    ticket: SyncTicket,
 }
 
-/// An append whose bytes are not durable.
-#[derive(Clone, Copy, Debug)]
-struct Unsynced {
-    end: u64,
-    /// The durable end at the time of the append.
-    durable: u64,
+/// Files that a node uses, and that are still there when it is gone.
+#[derive(Clone, Debug, Default)]
+pub struct SharedFiles(Rc<RefCell<MemoryFiles>>);
+
+impl SharedFiles {
+    fn get(&self) -> RefMut<'_, MemoryFiles> {
+        self.0.borrow_mut()
+    }
+}
+
+impl Files for SharedFiles {
+    fn list(&self) -> Result<Vec<FileEntry>, FileError> {
+        self.get().list()
+    }
+
+    fn read(&self, name: &str, offset: u64, length: u64) -> Result<Vec<u8>, FileError> {
+        self.get().read(name, offset, length)
+    }
+
+    fn create(&mut self, name: &str, length: u64) -> Result<(), FileError> {
+        self.get().create(name, length)
+    }
+
+    fn write(&mut self, name: &str, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        self.get().write(name, offset, bytes)
+    }
+
+    fn set_length(&mut self, name: &str, length: u64) -> Result<(), FileError> {
+        self.get().set_length(name, length)
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), FileError> {
+        self.get().rename(from, to)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), FileError> {
+        self.get().remove(name)
+    }
+
+    fn sync(&mut self, name: &str) -> Result<(), FileError> {
+        self.get().sync(name)
+    }
+
+    fn sync_directory(&mut self) -> Result<(), FileError> {
+        self.get().sync_directory()
+    }
 }
 
 /// See the [module](self).
-#[derive(Clone)]
 pub struct Disk {
     options: DiskOptions,
-    bytes: Vec<u8>,
-    durable: u64,
-    unsynced: VecDeque<Unsynced>,
-    /// What was durable when the last durable append was made, and the end of that append.
-    settled: u64,
-    settled_by: u64,
-    /// Counts the crashes and cuts, which make the syncs that were under way void.
-    generation: u64,
-    /// When the last sync that was begun completes.
-    busy_until: Nanoseconds,
+    files: SharedFiles,
+    /// While a node uses the files.
+    node: Option<NodeDisk<SharedFiles>>,
+    log_id: LogId,
+    /// Whether a node has been open before: then its log must be there.
+    known: bool,
+    /// The next sync fails.
+    fails: bool,
     /// Times of syncs.
     latencies: Random,
-    /// What crashes and latent faults do: a stream of its own, so that a fault more does not change the times of syncs.
+    /// What crashes and faults do: a stream of its own, so that a fault more does not change the times of syncs.
     faults: Random,
 }
 
 impl Disk {
-    /// An empty file.
-    pub fn new(options: DiskOptions, mut random: Random) -> Disk {
-        let faults = Random::new(random.bits(), "faults of the disk", &[]);
+    /// An empty disk. `numbers` name it among those of the seed.
+    pub fn new(options: DiskOptions, seed: u64, numbers: &[u64]) -> Disk {
+        let mut identity = Random::new(seed, "log", numbers);
+        let log_id = LogId(u128::from(identity.bits()) << 64 | u128::from(identity.bits()));
         Disk {
             options,
-            bytes: Vec::new(),
-            durable: 0,
-            unsynced: VecDeque::new(),
-            settled: 0,
-            settled_by: 0,
-            generation: 0,
-            busy_until: 0,
-            latencies: random,
-            faults,
+            files: SharedFiles::default(),
+            node: None,
+            log_id,
+            known: false,
+            fails: false,
+            latencies: Random::new(seed, "disk latencies", numbers),
+            faults: Random::new(seed, "disk faults", numbers),
         }
     }
 
-    /// The contents of the file, as they would be read now.
-    pub fn read(&self) -> &[u8] {
-        &self.bytes
+    /// Switches mistakes of the files on.
+    pub fn set_mistakes(&mut self, mistakes: Mistakes) {
+        self.files.get().set_mistakes(mistakes);
     }
 
-    /// The length of the file in bytes.
-    pub fn length(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
-    /// The bytes from the beginning that no crash takes away.
-    pub fn durable(&self) -> u64 {
-        self.durable
-    }
-
-    /// The bytes from the beginning that latent faults may hit: what was durable when the last durable append was made.
-    ///
-    /// Who writes down with each append what is durable, as the [journal](crate::machine::journal) does, has it in writing
-    /// that these bytes were durable. Of the bytes after them it has not: when they are damaged, they look like what a crash
-    /// left of bytes that never became durable. Nobody can tell the two apart with a single disk, so the model does not
-    /// damage them.
-    pub fn settled(&self) -> u64 {
-        self.settled
-    }
-
-    /// Appends all bytes or none.
+    /// Opens what a node has on its disk. A node that was using it is gone.
     ///
     /// # Errors
-    /// [`Full`] when the disk has no room for them: [`grow`](Disk::grow) it and append again.
-    pub fn append(&mut self, bytes: &[u8]) -> Result<(), Full> {
-        let free = self.options.capacity.saturating_sub(self.length());
-        let needed = bytes.len() as u64;
-        if needed > free {
-            return Err(Full { needed, free });
+    /// [`OpenFailure`].
+    pub fn open(&mut self) -> Result<Found, OpenFailure> {
+        self.close();
+        let opening = if self.known { Opening::MustExist } else { Opening::CreateIfMissing };
+        let segment_bytes = self.options.segment_bytes;
+        let options = LogOptions {
+            segment_bytes,
+            record_bytes_max: (segment_bytes - RECORDS_AT) / 4 * 3,
+            ..LogOptions::new(self.log_id, opening)
+        };
+        match NodeDisk::open(self.files.clone(), options) {
+            Ok((node, found)) => {
+                (self.node, self.known) = (Some(node), true);
+                Ok(found)
+            }
+            Err(_) if self.is_off() => Err(OpenFailure::Off),
+            Err(OpenError::Files(error)) if error.kind == FileErrorKind::Full => Err(OpenFailure::Full),
+            Err(OpenError::Damaged(damage)) => Err(OpenFailure::Damaged(damage)),
+            Err(error) => Err(OpenFailure::Refused(error.to_string())),
         }
-        self.bytes.extend_from_slice(bytes);
-        self.unsynced.push_back(Unsynced { end: self.length(), durable: self.durable });
+    }
+
+    /// The database's part, while a node uses the disk.
+    pub fn node(&mut self) -> Option<&mut NodeDisk<SharedFiles>> {
+        self.node.as_mut()
+    }
+
+    /// The node is gone; the machine is not.
+    pub fn close(&mut self) {
+        self.node = None;
+        self.fails = false;
+    }
+
+    /// Whether the power has gone between two operations; the machine must [crash](Disk::crash) then.
+    pub fn is_off(&self) -> bool {
+        self.files.get().is_off()
+    }
+
+    /// Does what the node wants.
+    ///
+    /// # Errors
+    /// [`WriteFailure`].
+    pub fn write(&mut self, write: DiskWrite) -> Result<(), WriteFailure> {
+        let Some(node) = &mut self.node else { return Ok(()) };
+        let done = node.write(write);
+        match done {
+            _ if self.is_off() => Err(WriteFailure::Off),
+            Ok(()) => Ok(()),
+            Err(DiskError::Full(_)) => Err(WriteFailure::Full),
+            Err(DiskError::Failed(reason)) => Err(WriteFailure::Failed(reason)),
+        }
+    }
+
+    /// Begins a sync, if something must become durable. What need not is told at once.
+    pub fn begin_sync(&mut self, now: Nanoseconds, events: &mut Vec<Event>) -> Option<Syncing> {
+        let node = self.node.as_mut().filter(|node| node.has_unsynced())?;
+        if !node.needs_sync() {
+            // Without a sync, nothing can fail.
+            let _ = node.sync(events);
+            return None;
+        }
+        let (mark, ticket) = (node.begin_sync(), self.files.get().begin_sync());
+        let DiskOptions { sync_min, sync_max, .. } = self.options;
+        let takes = sync_min + self.latencies.below(sync_max.saturating_sub(sync_min) + 1);
+        Some(Syncing { completes_at: now + takes, mark, ticket })
+    }
+
+    /// A sync is over; what it made durable is told.
+    ///
+    /// # Errors
+    /// Why it failed: the node must stop.
+    pub fn complete_sync(&mut self, syncing: Syncing, events: &mut Vec<Event>) -> Result<(), String> {
+        let Some(node) = &mut self.node else { return Ok(()) };
+        // A log that has nothing to sync asks the disk for nothing.
+        if self.fails && node.needs_sync() {
+            self.fails = false;
+            let reason = "the disk reports that it cannot write".to_owned();
+            self.files.get().fail_after(0, FileErrorKind::Other(reason));
+            return node.sync(events).map(|_| ()).map_err(|error| error.to_string());
+        }
+        if self.files.get().complete_sync(syncing.ticket) {
+            node.complete_sync(syncing.mark, events);
+        }
         Ok(())
     }
 
-    /// Gives the disk this many bytes more.
-    pub fn grow(&mut self, bytes: u64) {
-        self.options.capacity = self.options.capacity.saturating_add(bytes);
+    /// Tells of all that was written as if it were durable: what a machine does that takes the disk's cache for the disk.
+    pub fn tell_early(&mut self, events: &mut Vec<Event>) {
+        if let Some(node) = &mut self.node {
+            let mark = node.begin_sync();
+            node.complete_sync(mark, events);
+        }
     }
 
-    /// From now on the disk has no room left.
+    /// The machine loses power.
+    pub fn crash(&mut self) {
+        self.close();
+        let (loss, faults) = (self.options.loss, &mut self.faults);
+        self.files.get().crash(&mut |bound| match loss {
+            Loss::Drawn => faults.below(bound),
+            // The first of all choices is that nothing was done; of a torn sector the first part then has no bytes.
+            Loss::All => 0,
+        });
+    }
+
+    /// Takes the power away after so many operations that change something.
+    pub fn power_off_after(&mut self, operations: u64) {
+        self.files.get().power_off_after(operations.min(NEVER));
+    }
+
+    /// Takes back [`power_off_after`](Disk::power_off_after), if it has not happened.
+    pub fn keep_power(&mut self) {
+        self.power_off_after(NEVER);
+    }
+
+    /// Lets the next sync fail that the disk is asked for.
+    pub fn fail_next_sync(&mut self) {
+        self.fails = true;
+    }
+
+    /// Takes back [`fail_next_sync`](Disk::fail_next_sync), if it has not happened.
+    pub fn mend(&mut self) {
+        self.fails = false;
+    }
+
+    /// Gives no more room.
     pub fn fill(&mut self) {
-        self.options.capacity = self.length();
+        self.files.get().set_capacity(0);
     }
 
-    /// Begins to make durable what was appended so far. Several syncs may be under way.
-    pub fn begin_sync(&mut self, now: Nanoseconds) -> SyncTicket {
-        let DiskOptions { sync_min, sync_max, nanoseconds_per_kibibyte, .. } = self.options;
-        let latency = sync_min + self.latencies.below(sync_max.saturating_sub(sync_min) + 1);
-        let transfer = (self.length() - self.durable) * nanoseconds_per_kibibyte / 1024;
-        let completes_at = self.busy_until.max(now + latency + transfer);
-        self.busy_until = completes_at;
-        SyncTicket { completes_at, covers: self.length(), generation: self.generation }
+    /// Gives room again.
+    pub fn empty(&mut self) {
+        self.files.get().set_capacity(u64::MAX);
     }
 
-    /// Ends a sync, at the time that its ticket tells. Returns whether what it covers is durable now: not if the machine
-    /// crashed, or the file was cut, since it began.
-    pub fn complete_sync(&mut self, ticket: SyncTicket) -> bool {
-        if ticket.generation != self.generation {
+    /// Damages a part of the log, if there is one whose damage must be noticed: flips bits, or writes another sector over one.
+    /// Whether it did.
+    pub fn damage(&mut self, misdirect: bool) -> bool {
+        let Some(parts) = self.node.as_ref().and_then(|node| node.log().witnessed_parts().ok()) else {
+            return false;
+        };
+        if misdirect { self.misdirect(&parts) } else { self.flip_bits(&parts) }
+    }
+
+    fn misdirect(&mut self, parts: &[WitnessedPart]) -> bool {
+        let sectors = |bytes: &Range<u64>| bytes.start.div_ceil(SECTOR_BYTES)..bytes.end / SECTOR_BYTES;
+        let whole: Vec<(&str, u64)> = parts
+            .iter()
+            .flat_map(|part| sectors(&part.bytes).map(|sector| (part.name.as_str(), sector)))
+            .collect();
+        if whole.is_empty() {
             return false;
         }
-        while let Some(append) = self.unsynced.front().copied().filter(|append| append.end <= ticket.covers) {
-            self.unsynced.pop_front();
-            (self.settled, self.settled_by) = (append.durable, append.end);
-        }
-        self.durable = self.durable.max(ticket.covers);
-        true
+        let mut draw = || whole[self.faults.below(whole.len() as u64) as usize];
+        let (from, to) = (draw(), draw());
+        self.files.get().misdirect(from, to).unwrap_or(false)
     }
 
-    /// The machine loses power: see the [module](self). What is left of the file has reached the disk and is durable from
-    /// here on, also where it is nonsense.
-    pub fn crash(&mut self) {
-        let length = self.length();
-        let mut begin = self.durable;
-        while begin < length {
-            let end = length.min((begin / SECTOR_BYTES + 1) * SECTOR_BYTES);
-            let unwritten = if self.faults.happens(self.options.lose_unsynced) {
-                begin
-            } else if self.faults.happens(self.options.tear) {
-                begin + self.faults.below(end - begin)
-            } else {
-                end
-            };
-            self.fill_unwritten(unwritten, end);
-            begin = end;
+    fn flip_bits(&mut self, parts: &[WitnessedPart]) -> bool {
+        let parts: Vec<&WitnessedPart> = parts.iter().filter(|part| !part.bytes.is_empty()).collect();
+        if parts.is_empty() {
+            return false;
         }
-        if self.faults.happens(self.options.lose_length) {
-            let kept = self.durable + self.faults.below(length - self.durable + 1);
-            self.bytes.truncate(kept as usize);
-        }
-        self.durable = self.length();
-        self.unsynced.clear();
-        self.generation += 1;
-        self.busy_until = 0;
+        let WitnessedPart { name, bytes } = parts[self.faults.below(parts.len() as u64) as usize];
+        let first = bytes.start + self.faults.below(bytes.end - bytes.start);
+        let last = (first + self.faults.below(SECTOR_BYTES)).min(bytes.end - 1);
+        let mut files = self.files.get();
+        // Never the same byte twice, so that no flip undoes another.
+        let hit = files.flip(name, first, 1 << self.faults.below(8));
+        hit.is_ok() && (last == first || files.flip(name, last, 1 << self.faults.below(8)).is_ok())
     }
 
-    /// Fills a part of one sector with what the disk may hold where nothing was written: zeros, noise, or what another
-    /// sector of the file has at this place, as a block has that was in use before.
-    fn fill_unwritten(&mut self, begin: u64, end: u64) {
-        let (from, to) = (begin as usize, end as usize);
-        match (self.faults.below(3), begin / SECTOR_BYTES) {
-            (0, _) | (2, 0) => self.bytes[from..to].fill(0),
-            (1, _) => self.faults.fill(&mut self.bytes[from..to]),
-            (_, sectors_before) => {
-                let sector = self.faults.below(sectors_before);
-                let source = (sector * SECTOR_BYTES + begin % SECTOR_BYTES) as usize;
-                self.bytes.copy_within(source..source + (to - from), from);
+    /// Cuts the log where it is damaged, as if that were the end of what was written: a mistake for tests.
+    pub fn cut(&mut self, damage: &Damage) {
+        let mut files = self.files.get();
+        let Ok(entries) = files.list() else { return };
+        for FileEntry { name, length } in entries {
+            if name == damage.name {
+                let zeros = vec![0; (length - damage.offset.min(length)) as usize];
+                drop(files.write(&name, damage.offset, &zeros));
+                drop(files.sync(&name));
+            } else if name > damage.name && name.ends_with(".log") {
+                drop(files.remove(&name));
             }
         }
-    }
-
-    /// Cuts the file to a length, durably: for the torn tail that recovery finds. Does nothing when it is not longer.
-    pub fn truncate(&mut self, length: u64) {
-        if length >= self.length() {
-            return;
-        }
-        self.bytes.truncate(length as usize);
-        self.durable = self.durable.min(length);
-        self.unsynced.retain(|append| append.end <= length);
-        self.generation += 1;
-        if length < self.settled_by {
-            // The append that made the bytes before it settled is gone.
-            (self.settled, self.settled_by) = (0, 0);
-        }
-    }
-
-    /// A latent fault: flips one to eight bits of a random [settled](Disk::settled) sector. Returns the number of the
-    /// sector, or `None` when there is none.
-    pub fn corrupt(&mut self) -> Option<u64> {
-        let sectors = self.settled / SECTOR_BYTES;
-        if sectors == 0 {
-            return None;
-        }
-        let sector = self.faults.below(sectors);
-        let first = self.faults.below(SECTOR_BYTES);
-        for flip in 0..=self.faults.below(8) {
-            // Never the same byte twice, so that no flip undoes another.
-            let byte = (first + flip * (SECTOR_BYTES / 8)) % SECTOR_BYTES;
-            self.bytes[(sector * SECTOR_BYTES + byte) as usize] ^= 1 << self.faults.below(8);
-        }
-        Some(sector)
-    }
-
-    /// A latent fault: a write of a durable sector went astray and hit a random [settled](Disk::settled) sector. (The disk
-    /// is taken to have written it to its right place later.) Returns the number of the sector that was hit, or `None` when
-    /// there is none, or when no two different sectors were found.
-    pub fn misdirect(&mut self) -> Option<u64> {
-        let (sectors, sources) = (self.settled / SECTOR_BYTES, self.durable / SECTOR_BYTES);
-        if sectors == 0 {
-            return None;
-        }
-        for _ in 0..MISDIRECT_DRAWS_MAX {
-            let (sector, source) = (self.faults.below(sectors), self.faults.below(sources));
-            let (from, to) = ((source * SECTOR_BYTES) as usize, (sector * SECTOR_BYTES) as usize);
-            let bytes = SECTOR_BYTES as usize;
-            if self.bytes[from..from + bytes] != self.bytes[to..to + bytes] {
-                self.bytes.copy_within(from..from + bytes, to);
-                return Some(sector);
-            }
-        }
-        None
+        drop(files.sync_directory());
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SECTOR: usize = SECTOR_BYTES as usize;
-
-    fn disk(options: DiskOptions, seed: u64) -> Disk {
-        Disk::new(options, Random::new(seed, "disk", &[]))
-    }
-
-    fn certain(lose_unsynced: f64, tear: f64, lose_length: f64) -> DiskOptions {
-        let [lose_unsynced, tear, lose_length] = [lose_unsynced, tear, lose_length].map(chance);
-        DiskOptions { lose_unsynced, tear, lose_length, ..DiskOptions::default() }
-    }
-
-    fn sync(disk: &mut Disk) {
-        let ticket = disk.begin_sync(0);
-        assert!(disk.complete_sync(ticket));
-    }
-
-    /// Bytes none of which is zero, and no two sectors of which are equal.
-    fn pattern(length: usize) -> Vec<u8> {
-        (0..length).map(|at| (at / SECTOR * 7 + at % 251) as u8 | 1).collect()
-    }
-
-    #[test]
-    fn a_sync_makes_durable_what_was_appended_before_it() {
-        let mut disk = disk(certain(100.0, 0.0, 100.0), 1);
-        disk.append(&pattern(700)).unwrap();
-        let first = disk.begin_sync(1_000);
-        disk.append(&[9; 50]).unwrap();
-        let second = disk.begin_sync(1_001);
-        assert!(first.completes_at >= 1_000 + DiskOptions::default().sync_min);
-        assert!(second.completes_at >= first.completes_at, "the syncs of a file end in order");
-        assert_eq!((disk.durable(), first.covers, second.covers), (0, 700, 750));
-        assert!(disk.complete_sync(first));
-        assert_eq!(disk.durable(), 700);
-        disk.crash();
-        assert_eq!(&disk.read()[..700], pattern(700));
-        assert!(disk.length() <= 750);
-    }
-
-    #[test]
-    fn a_sync_takes_longer_for_more_bytes() {
-        let options =
-            DiskOptions { sync_min: 10, sync_max: 10, nanoseconds_per_kibibyte: 5, ..certain(0.0, 0.0, 0.0) };
-        let mut disk = disk(options, 1);
-        disk.append(&[1; 4096]).unwrap();
-        assert_eq!(disk.begin_sync(100).completes_at, 130);
-    }
-
-    #[test]
-    fn a_sync_across_a_crash_does_not_complete() {
-        let mut disk = disk(certain(100.0, 0.0, 100.0), 3);
-        disk.append(&pattern(5_000)).unwrap();
-        let ticket = disk.begin_sync(0);
-        disk.crash();
-        let left = disk.length();
-        disk.append(&[5; 10_000]).unwrap();
-        assert!(!disk.complete_sync(ticket));
-        assert_eq!(disk.durable(), left);
-    }
-
-    #[test]
-    fn a_sync_across_a_cut_does_not_complete() {
-        let mut disk = disk(DiskOptions::default(), 3);
-        disk.append(&pattern(900)).unwrap();
-        let ticket = disk.begin_sync(0);
-        disk.truncate(900);
-        disk.truncate(100);
-        disk.append(&pattern(900)).unwrap();
-        assert!(!disk.complete_sync(ticket));
-        assert_eq!((disk.durable(), disk.length()), (0, 1_000));
-    }
-
-    #[test]
-    fn a_crash_loses_only_what_is_not_durable() {
-        let mut disk = disk(certain(100.0, 0.0, 0.0), 4);
-        let written = pattern(10 * SECTOR);
-        disk.append(&written[..3 * SECTOR + 100]).unwrap();
-        sync(&mut disk);
-        disk.append(&written[3 * SECTOR + 100..]).unwrap();
-        disk.crash();
-        assert_eq!(disk.read()[..3 * SECTOR + 100], written[..3 * SECTOR + 100]);
-        for sector in 3..10 {
-            let from = (sector * SECTOR).max(3 * SECTOR + 100);
-            let range = from..(sector + 1) * SECTOR;
-            assert_ne!(disk.read()[range.clone()], written[range], "sector {sector} is lost");
-        }
-        assert_eq!(disk.durable(), 10 * SECTOR_BYTES, "what is left is on the disk");
-    }
-
-    #[test]
-    fn sectors_are_lost_and_kept_independently() {
-        let written = pattern(2 * SECTOR);
-        let mut seen = [0; 4];
-        for seed in 0..200 {
-            let mut disk = disk(certain(50.0, 0.0, 0.0), seed);
-            disk.append(&written).unwrap();
-            disk.crash();
-            let kept = |sector: usize| {
-                let range = sector * SECTOR..(sector + 1) * SECTOR;
-                usize::from(disk.read()[range.clone()] == written[range])
-            };
-            seen[kept(0) * 2 + kept(1)] += 1;
-        }
-        assert!(seen.iter().all(|count| *count > 20), "{seen:?}");
-    }
-
-    #[test]
-    fn a_torn_sector_keeps_a_prefix() {
-        let written = pattern(SECTOR);
-        let mut prefixes = Vec::new();
-        for seed in 0..100 {
-            let mut disk = disk(certain(0.0, 100.0, 0.0), seed);
-            disk.append(&written).unwrap();
-            disk.crash();
-            let kept =
-                disk.read().iter().zip(&written).take_while(|(found, written)| found == written).count();
-            prefixes.push(kept);
-        }
-        prefixes.sort_unstable();
-        prefixes.dedup();
-        assert!(prefixes.len() > 30, "{prefixes:?}");
-        assert!(prefixes[0] < SECTOR / 4);
-    }
-
-    #[test]
-    fn the_end_of_the_file_may_be_lost() {
-        let mut lengths: Vec<u64> = (0..100)
-            .map(|seed| {
-                let mut disk = disk(certain(0.0, 0.0, 100.0), seed);
-                disk.append(&pattern(300)).unwrap();
-                sync(&mut disk);
-                disk.append(&pattern(2_000)).unwrap();
-                disk.crash();
-                disk.length()
-            })
-            .collect();
-        lengths.sort_unstable();
-        assert!(lengths[0] < 500 && lengths[99] > 2_100, "{lengths:?}");
-        assert!(lengths.iter().all(|length| (300..=2_300).contains(length)));
-    }
-
-    #[test]
-    fn a_full_disk_refuses_and_a_grown_one_accepts() {
-        let mut disk = disk(DiskOptions { capacity: 100, ..DiskOptions::default() }, 1);
-        disk.append(&[1; 90]).unwrap();
-        let full = disk.append(&[2; 11]).unwrap_err();
-        assert_eq!((full, disk.length()), (Full { needed: 11, free: 10 }, 90));
-        assert_eq!(
-            full.to_string(),
-            "the disk is full: 11 bytes are needed and 10 are free; give it space and append again"
-        );
-        disk.grow(1);
-        disk.append(&[2; 11]).unwrap();
-        assert_eq!(disk.length(), 101);
-    }
-
-    #[test]
-    fn latent_faults_hit_one_settled_sector() {
-        for seed in 0..500 {
-            let mut disk = disk(DiskOptions::default(), seed);
-            assert_eq!((disk.corrupt(), disk.misdirect()), (None, None));
-            for length in [700, 900, 2_000, 600] {
-                disk.append(&pattern(5_000)[..length]).unwrap();
-                sync(&mut disk);
-            }
-            disk.append(&pattern(700)).unwrap();
-            assert_eq!((disk.settled(), disk.durable()), (3_600, 4_200));
-            for fault in [Disk::corrupt, Disk::misdirect] {
-                let before = disk.read().to_vec();
-                let hit = fault(&mut disk).unwrap() as usize;
-                assert!((hit + 1) * SECTOR <= 3_600);
-                for (sector, (now, before)) in
-                    disk.read().chunks(SECTOR).zip(before.chunks(SECTOR)).enumerate()
-                {
-                    assert_eq!(now != before, sector == hit, "seed {seed}, sector {sector}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_settled_is_what_the_last_durable_append_knew() {
-        let mut disk = disk(certain(100.0, 0.0, 0.0), 1);
-        disk.append(&[1; 600]).unwrap();
-        let first = disk.begin_sync(0);
-        disk.append(&[2; 600]).unwrap();
-        let second = disk.begin_sync(0);
-        disk.complete_sync(first);
-        disk.append(&[3; 600]).unwrap();
-        disk.complete_sync(second);
-        assert_eq!(
-            (disk.durable(), disk.settled()),
-            (1_200, 0),
-            "the second append was made before the first sync ended"
-        );
-        sync(&mut disk);
-        assert_eq!((disk.durable(), disk.settled()), (1_800, 600));
-        sync(&mut disk);
-        assert_eq!(disk.settled(), 600, "an empty sync settles nothing");
-        disk.append(&[4; 600]).unwrap();
-        disk.crash();
-        assert_eq!(disk.settled(), 600, "what a crash left does not count");
-        disk.truncate(1_800);
-        assert_eq!(disk.settled(), 600);
-        disk.truncate(1_799);
-        assert_eq!(disk.settled(), 0, "who told of it is gone");
-    }
-
-    #[test]
-    fn appends_that_a_crash_took_away_hold_nothing_up() {
-        let mut disk = disk(certain(0.0, 0.0, 100.0), 2);
-        disk.append(&[1; 600]).unwrap();
-        disk.crash();
-        let left = disk.length();
-        assert!(left < 500);
-        for _ in 0..2 {
-            disk.append(&[2; 20]).unwrap();
-            sync(&mut disk);
-        }
-        assert_eq!((disk.durable(), disk.settled()), (left + 40, left + 20));
-    }
-
-    #[test]
-    fn the_same_seed_gives_the_same_bytes() {
-        let run = |seed| {
-            let mut disk = disk(DiskOptions::default(), seed);
-            let mut times = Vec::new();
-            for round in 0..20 {
-                disk.append(&pattern(3_000)).unwrap();
-                let ticket = disk.begin_sync(round);
-                times.push(ticket.completes_at);
-                if round % 3 == 0 {
-                    disk.crash();
-                }
-                disk.complete_sync(ticket);
-                disk.corrupt();
-                disk.misdirect();
-            }
-            (disk.read().to_vec(), times)
-        };
-        assert!(run(7) == run(7));
-        assert!(run(7) != run(8));
-    }
-}
+mod tests;

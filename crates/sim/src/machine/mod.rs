@@ -4,4 +4,3 @@ pub mod calibration;
 pub mod clock;
 pub mod cost;
 pub mod disk;
-pub mod journal;

@@ -3,13 +3,14 @@
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
+use ordain_db::node::CheckpointOptions;
 use ordain_workload::{micro, tpcc};
 
 use super::{Benchmark, Point};
 use crate::machine::cost::CostTable;
 use crate::network::NetworkOptions;
 use crate::network::topology::Topology;
-use crate::plan::{ClientPlace, ClientPlan, Plan, WorkloadPlan};
+use crate::plan::{ClientPlace, ClientPlan, Plan, Replication, WorkloadPlan};
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
 
@@ -172,6 +173,8 @@ fn plan(setting: &Setting, costs: &CostTable, hardware: Hardware, window: u64) -
         seed: 1,
         engine: EngineKind::Calvin,
         partitions: nodes,
+        replicas: 1,
+        replication: Replication::None,
         machines,
         cores,
         workload: workload(setting),
@@ -191,6 +194,7 @@ fn plan(setting: &Setting, costs: &CostTable, hardware: Hardware, window: u64) -
         inbox_requests: usize::MAX,
         network: NetworkOptions::reliable(topology),
         disk: None,
+        checkpoints: CheckpointOptions::default(),
         clocks: Vec::new(),
         costs: *costs,
         faults: Vec::new(),

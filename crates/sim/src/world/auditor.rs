@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use ordain_db::data::{KeyRange, Partitioning, Schema};
-use ordain_db::error::Outcome;
+use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{ClientId, ClientRequest, Operation, Page, Request, RequestId};
-use ordain_db::position::{PartitionId, Position};
+use ordain_db::position::{NodeId, PartitionId, Position, ReplicaId};
 
 use super::clients::Sent;
 use crate::history::{Invocation, SnapshotRead};
@@ -17,6 +17,9 @@ const PAGE_ROWS: u32 = 50;
 
 /// The auditor's number as a client; no client of a plan has it.
 const NUMBER: u64 = 1 << 32;
+
+/// How often a page is asked for that is refused, until another snapshot is opened.
+const REFUSALS_MAX: u32 = 8;
 
 /// Numbers of scans are apart from those of ordered requests, which its session counts.
 const FIRST_SCAN: u64 = 1 << 40;
@@ -37,6 +40,8 @@ struct Reading {
     rest: KeyRange,
     scan: RequestId,
     rows: Vec<BTreeMap<Bytes, Bytes>>,
+    /// How often the page was refused.
+    refusals: u32,
 }
 
 /// See the [module](self).
@@ -44,6 +49,9 @@ struct Reading {
 pub(crate) struct Auditor {
     id: ClientId,
     partitions: u16,
+    replicas: u16,
+    /// The replica that is asked.
+    replica: ReplicaId,
     ranges: Vec<KeyRange>,
     /// By table: whether every partition holds all of its rows.
     replicated: Vec<bool>,
@@ -57,10 +65,12 @@ pub(crate) struct Auditor {
 }
 
 impl Auditor {
-    pub(crate) fn new(schema: &Schema, partitions: u16) -> Auditor {
+    pub(crate) fn new(schema: &Schema, partitions: u16, replicas: u16) -> Auditor {
         Auditor {
             id: ClientId { home: PartitionId(0), number: NUMBER },
             partitions,
+            replicas,
+            replica: ReplicaId(0),
             ranges: schema.tables().iter().map(|table| table.all()).collect(),
             replicated: schema
                 .tables()
@@ -94,18 +104,24 @@ impl Auditor {
         (request, invocation, self.opening(request))
     }
 
+    fn home(&self) -> NodeId {
+        NodeId { partition: self.id.home, replica: self.replica }
+    }
+
     fn opening(&self, id: RequestId) -> Sent {
         let operation = Operation::OpenSnapshot;
         let request = Request { id, acknowledged: id.sequence, operation };
-        (self.id.home, ClientRequest::Ordered(request))
+        (self.home(), ClientRequest::Ordered(request))
     }
 
     /// What is to be sent again, since no answer has come.
-    pub(crate) fn retry(&self) -> Option<Sent> {
+    pub(crate) fn retry(&mut self) -> Option<Sent> {
+        // The replica that was asked may be gone.
+        self.replica = ReplicaId((self.replica.0 + 1) % self.replicas);
         match &self.phase {
             Phase::Resting => None,
             Phase::Opening(request) => Some(self.opening(*request)),
-            Phase::Reading(reading) => Some(reading.ask()),
+            Phase::Reading(reading) => Some(reading.ask(self.replica)),
         }
     }
 
@@ -126,10 +142,7 @@ impl Auditor {
             },
             Phase::Reading(reading) if reading.scan == request => match outcome {
                 Ok(page) => self.page(*reading, page),
-                Err(error) => {
-                    self.lost = Some(format!("the snapshot at {} was lost: {error}", reading.position));
-                    (Vec::new(), None)
-                }
+                Err(error) => (self.refused(reading, error), None),
             },
             phase => {
                 self.phase = phase;
@@ -146,8 +159,8 @@ impl Auditor {
         let rest = self.ranges[0].clone();
         let rows = vec![BTreeMap::new(); usize::from(self.partitions)];
         let scan = self.scan_id();
-        let reading = Reading { request, position, partition: 0, table: 0, rest, scan, rows };
-        let sent = reading.ask();
+        let reading = Reading { request, position, partition: 0, table: 0, rest, scan, rows, refusals: 0 };
+        let sent = reading.ask(self.replica);
         self.phase = Phase::Reading(Box::new(reading));
         vec![sent]
     }
@@ -179,13 +192,13 @@ impl Auditor {
             return self.finish(reading);
         }
         reading.scan = self.scan_id();
-        let sent = reading.ask();
+        let sent = reading.ask(self.replica);
         self.phase = Phase::Reading(Box::new(reading));
         (vec![sent], None)
     }
 
     fn finish(&mut self, reading: Reading) -> (Vec<Sent>, Option<SnapshotRead>) {
-        let close = (self.id.home, ClientRequest::CloseSnapshot(reading.position));
+        let close = (self.home(), ClientRequest::CloseSnapshot(reading.position));
         let mut rows = reading.rows[0].clone();
         for part in &reading.rows[1..] {
             let own = part.iter().filter(|(key, _)| !self.is_replicated(key));
@@ -196,6 +209,18 @@ impl Auditor {
         (vec![close], Some(snapshot))
     }
 
+    /// A page was refused. The node may have lost the snapshot, or not have come to it yet: another one is asked later, and in
+    /// the end another snapshot is opened.
+    fn refused(&mut self, mut reading: Box<Reading>, error: &Error) -> Vec<Sent> {
+        reading.refusals += 1;
+        if self.replicas > 1 && reading.refusals < REFUSALS_MAX {
+            self.phase = Phase::Reading(reading);
+            return Vec::new();
+        }
+        self.lost = Some(format!("the snapshot at {} was lost: {error}", reading.position));
+        vec![(self.home(), ClientRequest::CloseSnapshot(reading.position))]
+    }
+
     fn is_replicated(&self, key: &[u8]) -> bool {
         let table = self.ranges.iter().position(|range| range.contains(key));
         table.is_some_and(|table| self.replicated[table])
@@ -203,8 +228,9 @@ impl Auditor {
 }
 
 impl Reading {
-    fn ask(&self) -> Sent {
+    fn ask(&self, replica: ReplicaId) -> Sent {
         let (request, at, range) = (self.scan, self.position, self.rest.clone());
-        (PartitionId(self.partition), ClientRequest::Scan { request, at, range, rows: PAGE_ROWS })
+        let node = NodeId { partition: PartitionId(self.partition), replica };
+        (node, ClientRequest::Scan { request, at, range, rows: PAGE_ROWS })
     }
 }

@@ -1,7 +1,7 @@
 //! What a hand-written scenario does with a world beyond letting time pass.
 
 use ordain_db::message::{Operation, RequestId};
-use ordain_db::position::PartitionId;
+use ordain_db::position::NodeId;
 
 use super::{Happening, World};
 use crate::history::Invocation;
@@ -44,9 +44,9 @@ impl<'a> World<'a> {
     /// What a node is at, for people.
     ///
     /// # Panics
-    /// When the plan has no such partition.
-    pub fn describe(&self, partition: PartitionId) -> String {
-        self.processes[partition.index()].describe().trim_start().to_owned()
+    /// When the plan has no such node.
+    pub fn describe(&self, node: NodeId) -> String {
+        self.processes[self.plan.number(node)].describe().trim_start().to_owned()
     }
 
     /// The second half of [`run`](World::run): ends all faults, lets everything be answered and come to rest, and reads a last
@@ -73,7 +73,6 @@ impl<'a> World<'a> {
         if !self.run_while(until, done) {
             return Some(self.stuck());
         }
-        self.find_forgotten_messages();
         self.halted()
     }
 }

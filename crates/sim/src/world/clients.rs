@@ -4,19 +4,22 @@ use std::collections::BTreeMap;
 
 use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{ClientId, ClientRequest, Operation, Request, RequestId};
-use ordain_db::position::PartitionId;
+use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_workload::random::Random;
 use ordain_workload::{Generator, Part, Workload};
 
 use crate::history::Invocation;
 use crate::plan::{ClientPlan, Plan};
-use crate::time::Nanoseconds;
+use crate::time::{Nanoseconds, SECOND};
 
 /// How often a client doubles its patience with a request.
 const PATIENCE_DOUBLINGS_MAX: u32 = 8;
 
+/// The longest that it waits before it sends a request again, unless it was told to wait longer from the beginning.
+const PATIENCE_MAX: Nanoseconds = 20 * SECOND;
+
 /// A request on its way to a node.
-pub(crate) type Sent = (PartitionId, ClientRequest);
+pub(crate) type Sent = (NodeId, ClientRequest);
 
 /// What a client wants of the world.
 #[derive(Default)]
@@ -40,6 +43,8 @@ struct Outstanding {
 /// One client.
 pub(crate) struct Client {
     pub(crate) id: ClientId,
+    /// The replica to which it turns first.
+    replica: ReplicaId,
     generator: Box<dyn Generator>,
     random: Random,
     outstanding: BTreeMap<u64, Outstanding>,
@@ -65,6 +70,7 @@ impl Client {
                 let part = Part::of(home, plan.partitions);
                 Ok(Client {
                     id: ClientId { home, number: u64::from(number) },
+                    replica: ReplicaId(number / plan.partitions % plan.replicas),
                     generator: workload.generator(plan.seed, u32::from(number), part)?,
                     random: Random::new(plan.seed, "client", &[u64::from(number)]),
                     outstanding: BTreeMap::new(),
@@ -75,6 +81,11 @@ impl Client {
                 })
             })
             .collect()
+    }
+
+    /// The node that it is nearest to.
+    pub(crate) fn node(&self) -> NodeId {
+        NodeId { partition: self.id.home, replica: self.replica }
     }
 
     /// Whether all its calls were made and answered.
@@ -153,18 +164,24 @@ impl Client {
     /// Sends a request that waits for its answer, the first time or again.
     fn send(&mut self, now: Nanoseconds, sequence: u64, plan: &Plan, wishes: &mut Wishes) {
         let acknowledged = self.outstanding.keys().next().copied().unwrap_or(self.next_sequence);
-        let entry = match plan.clients.wanders {
+        let partition = match plan.clients.wanders {
             true => PartitionId(self.random.below(u64::from(plan.partitions)) as u16),
             false => self.id.home,
         };
         let Some(outstanding) = self.outstanding.get_mut(&sequence) else { return };
+        // Its own replica may be gone.
+        if plan.replicas > 1 && outstanding.attempts > 0 {
+            self.replica = ReplicaId(self.random.below(u64::from(plan.replicas)) as u16);
+        }
         outstanding.attempts += 1;
+        let entry = NodeId { partition, replica: self.replica };
         outstanding.request.acknowledged = acknowledged;
         wishes.sends.push((entry, ClientRequest::Ordered(outstanding.request.clone())));
         if plan.clients.timeout > 0 {
             // Ever more patient: clients that all send again in a fixed time bury a slow node under what it did already.
             let doublings = (outstanding.attempts - 1).min(PATIENCE_DOUBLINGS_MAX);
-            let patience = plan.clients.timeout << doublings;
+            let longest = PATIENCE_MAX.max(plan.clients.timeout);
+            let patience = (plan.clients.timeout << doublings).min(longest);
             let patience = patience + self.random.below(patience / 2 + 1);
             wishes.retries.push((now + patience, sequence));
         }

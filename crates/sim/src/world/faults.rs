@@ -4,6 +4,7 @@ use super::process::Condition;
 use super::{Happening, World};
 use crate::network::Host;
 use crate::plan::Fault;
+use crate::time::Nanoseconds;
 
 impl World<'_> {
     pub(super) fn begin_fault(&mut self, index: usize) {
@@ -12,18 +13,36 @@ impl World<'_> {
         }
         let planned = &self.plan.faults[index];
         let until = self.heap.now() + planned.lasts;
+        if !self.inflict(&planned.fault, index, until) {
+            return;
+        }
+        if !matches!(planned.fault, Fault::Crash(_)) {
+            self.log_fault(index, true);
+        }
         match &planned.fault {
+            Fault::Corrupt(_) | Fault::Misdirect(_) | Fault::ClockJump(..) => {}
+            Fault::Loss(machine) => self.lose(usize::from(*machine)),
+            _ => {
+                self.active.push(index);
+                self.heap.plan(until, Happening::FaultEnds(index));
+            }
+        }
+    }
+
+    /// Whether the fault happens.
+    fn inflict(&mut self, fault: &Fault, index: usize, until: Nanoseconds) -> bool {
+        match fault {
             Fault::Crash(machine) => {
                 let machine = usize::from(*machine);
                 if !self.machines[machine].up {
-                    return;
+                    return false;
                 }
-                self.crash(machine);
+                self.crash(machine, Some(index));
             }
             Fault::Pause(machine) => {
                 // What is down cannot pause, nor be paused when it comes back.
                 if !self.machines[usize::from(*machine)].up {
-                    return;
+                    return false;
                 }
                 self.machines[usize::from(*machine)].paused = true;
             }
@@ -34,30 +53,66 @@ impl World<'_> {
                 self.network.partition(&left, &right);
             }
             Fault::Clog(from, to) => self.network.clog(Host(*from), Host(*to), until),
-            Fault::FullDisk(machine) => {
-                for partition in self.partitions_of(usize::from(*machine)) {
-                    if let Some(journal) = &mut self.processes[partition].journal {
-                        journal.disk_mut().fill();
-                    }
-                }
-            }
+            Fault::FullDisk(_) | Fault::PowerCut(..) | Fault::FailedSync(_) => self.spoil(fault),
             Fault::Corrupt(machine) | Fault::Misdirect(machine) => {
+                return self.damage(usize::from(*machine), matches!(fault, Fault::Misdirect(_)));
+            }
+            Fault::Loss(machine) => {
+                let nodes = self.nodes_of(usize::from(*machine));
+                return nodes
+                    .iter()
+                    .all(|node| !self.processes[*node].is_lost() && self.can_be_spared(*node));
+            }
+            Fault::ClockJump(machine, microseconds) => {
                 let machine = usize::from(*machine);
-                let misdirect = matches!(planned.fault, Fault::Misdirect(_));
-                for partition in self.partitions_of(machine) {
-                    if let Some(journal) = &mut self.processes[partition].journal {
-                        let disk = journal.disk_mut();
-                        let hit = if misdirect { disk.misdirect() } else { disk.corrupt() };
-                        self.damaged[machine] |= hit.is_some();
-                    }
-                }
-                self.log_fault(index, true);
-                return;
+                self.machines[machine].clock.offset_microseconds += microseconds;
+                self.nodes_of(machine).into_iter().for_each(|node| self.plan_deadline(node));
             }
         }
-        self.active.push(index);
-        self.log_fault(index, true);
-        self.heap.plan(until, Happening::FaultEnds(index));
+        true
+    }
+
+    /// What faults do to the disks of a machine.
+    fn spoil(&mut self, fault: &Fault) {
+        let (Fault::FullDisk(machine) | Fault::PowerCut(machine, _) | Fault::FailedSync(machine)) = fault
+        else {
+            return;
+        };
+        for node in self.nodes_of(usize::from(*machine)) {
+            let Some(disk) = &mut self.processes[node].disk else { continue };
+            match fault {
+                Fault::FullDisk(_) => disk.fill(),
+                Fault::PowerCut(_, operations) => disk.power_off_after(*operations),
+                _ => disk.fail_next_sync(),
+            }
+        }
+    }
+
+    /// Damages the disks of a machine whose nodes can be spared, or of one that has no replicas; whether it did.
+    fn damage(&mut self, machine: usize, misdirect: bool) -> bool {
+        let nodes = self.nodes_of(machine);
+        if self.plan.replicas > 1 && !nodes.iter().all(|node| self.can_be_spared(*node)) {
+            return false;
+        }
+        let mut hit = false;
+        for node in nodes {
+            hit |= self.processes[node].disk.as_mut().is_some_and(|disk| disk.damage(misdirect));
+        }
+        self.machines[machine].damaged |= hit;
+        hit
+    }
+
+    /// A machine is gone for good.
+    fn lose(&mut self, machine: usize) {
+        self.crash(machine, None);
+        for node in self.nodes_of(machine) {
+            self.processes[node].end(Condition::Lost("its machine is lost".to_owned()));
+        }
+    }
+
+    /// Whether a fault takes the power of a machine away.
+    pub(super) fn cuts_power(&self, fault: usize, machine: usize) -> bool {
+        matches!(self.plan.faults[fault].fault, Fault::PowerCut(cut, _) if usize::from(cut) == machine)
     }
 
     pub(super) fn end_fault(&mut self, index: usize) {
@@ -65,7 +120,13 @@ impl World<'_> {
         self.active.remove(place);
         self.log_fault(index, false);
         match &self.plan.faults[index].fault {
-            Fault::Crash(machine) => self.restart(usize::from(*machine)),
+            Fault::Crash(machine) => {
+                // Another fault may have taken it down again meanwhile.
+                if self.machines[usize::from(*machine)].down_by == Some(index) {
+                    self.restart(usize::from(*machine));
+                }
+            }
+            Fault::PowerCut(machine, _) => self.end_power_cut(usize::from(*machine), index),
             Fault::Pause(machine) => self.resume(usize::from(*machine)),
             Fault::Slow(machine, _) => self.machines[usize::from(*machine)].slowness = 1,
             Fault::Cut(from, to) => self.network.heal(Host(*from), Host(*to)),
@@ -77,7 +138,34 @@ impl World<'_> {
                 }
             }
             Fault::FullDisk(machine) => self.give_space(usize::from(*machine)),
-            Fault::Clog(..) | Fault::Corrupt(_) | Fault::Misdirect(_) => {}
+            Fault::FailedSync(machine) => {
+                for node in self.nodes_of(usize::from(*machine)) {
+                    if let Some(disk) = &mut self.processes[node].disk {
+                        disk.mend();
+                    }
+                }
+                self.start_failed(usize::from(*machine));
+            }
+            Fault::Clog(..)
+            | Fault::Corrupt(_)
+            | Fault::Misdirect(_)
+            | Fault::Loss(_)
+            | Fault::ClockJump(..) => {}
+        }
+    }
+
+    /// The power is there again; it goes now for a moment, if it has not gone before.
+    fn end_power_cut(&mut self, machine: usize, index: usize) {
+        for node in self.nodes_of(machine) {
+            if let Some(disk) = &mut self.processes[node].disk {
+                disk.keep_power();
+            }
+        }
+        if self.machines[machine].up {
+            self.crash(machine, Some(index));
+        }
+        if self.machines[machine].down_by == Some(index) {
+            self.restart(machine);
         }
     }
 
@@ -110,16 +198,14 @@ impl World<'_> {
     }
 
     fn give_space(&mut self, machine: usize) {
-        let Some(options) = &self.plan.disk else { return };
-        for partition in self.partitions_of(machine) {
-            let process = &mut self.processes[partition];
-            if let Some(journal) = &mut process.journal {
-                journal.disk_mut().grow(options.capacity);
+        for node in self.nodes_of(machine) {
+            if let Some(disk) = &mut self.processes[node].disk {
+                disk.empty();
             }
-            if process.condition == Condition::Full {
-                process.condition = Condition::Ready;
+            if self.processes[node].node.is_some() && self.write(node) {
+                self.wake(node);
             }
-            self.wake(partition);
         }
+        self.start_failed(machine);
     }
 }

@@ -1,6 +1,7 @@
 //! The event log: what happens in a world, one line each, in plain words.
 //!
-//! A line begins with the virtual time in microseconds. `p` is a partition's node, `m` a machine, `c` a client; `#4` is the
+//! A line begins with the virtual time in microseconds. `p` is a partition's node (`p0r1` that of replica 1, where there are
+//! several), `m` a machine, `c` a client; `#4` is the
 //! number of a message in the stream from one node to another (always 0 where nodes need no links), and a request is named by its client and its number there.
 //! A log changes nothing: the events of a world are the same with and without one. It names requests that are sent again
 //! and transactions that ran only in worlds whose plan is traced.
@@ -10,13 +11,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{ClientRequest, Message, Ordered, Reply, RequestId, Verdict, Work};
 use ordain_db::node::Outbox;
-use ordain_db::position::PartitionId;
+use ordain_db::position::{Epoch, NodeId};
 
 use super::auditor::Auditor;
 use super::{Parcel, World};
 use crate::machine::cost::StepWork;
 use crate::network::Host;
-use crate::network::link::Packet;
+use crate::network::link::{Delivery, Frame, Packet};
 use crate::plan::{Fault, Plan};
 use crate::time::{MICROSECOND, Nanoseconds};
 
@@ -31,6 +32,19 @@ impl Log {
         if let Some(lines) = &mut self.0 {
             lines.push(format!("{} {}", now / MICROSECOND, line()));
         }
+    }
+
+    /// Adds any number of lines.
+    #[inline]
+    pub(super) fn note_all(&mut self, now: Nanoseconds, lines: impl FnOnce() -> Vec<String>) {
+        if self.is_wanted() {
+            lines().into_iter().for_each(|line| self.note(now, || line));
+        }
+    }
+
+    /// Whether somebody wants lines.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.0.is_some()
     }
 }
 
@@ -70,7 +84,9 @@ impl World<'_> {
             copies => format!(", which comes {copies} times"),
         };
         let lines: Vec<String> = match parcel {
-            Parcel::Packet { from, to, packet } => vec![describe_packet(*from, *to, packet)],
+            Parcel::Frame { from, to, frame } => {
+                vec![describe_frame(&self.plan.name(*from), &self.plan.name(*to), frame)]
+            }
             Parcel::Requests(node, requests) => {
                 requests.iter().map(|request| self.describe_request(from, *node, request)).collect()
             }
@@ -108,8 +124,8 @@ impl World<'_> {
         name_host(host, self.plan)
     }
 
-    fn describe_request(&self, from: Host, to: PartitionId, request: &ClientRequest) -> String {
-        let from = self.name_host(from);
+    fn describe_request(&self, from: Host, to: NodeId, request: &ClientRequest) -> String {
+        let (from, to) = (self.name_host(from), self.plan.name(to));
         match request {
             ClientRequest::Ordered(request) => {
                 let attempts = self.recorder.requests.get(&request.id).map_or(0, |known| known.attempts);
@@ -163,13 +179,22 @@ fn describe_fault(fault: &Fault, begins: bool, name: &dyn Fn(u16) -> String) -> 
         Fault::FullDisk(machine) => of(machine, "has a full disk", "has space on its disk"),
         Fault::Corrupt(machine) => of(machine, "has flipped bits on its disk", "was not repaired"),
         Fault::Misdirect(machine) => of(machine, "has a misdirected write on its disk", "was not repaired"),
+        Fault::PowerCut(machine, operations) => {
+            of(machine, &format!("will lose power after {operations} writes"), "has safe power again")
+        }
+        Fault::FailedSync(machine) => of(machine, "has a disk that fails", "has a disk that works"),
+        Fault::Loss(machine) => of(machine, "is lost for ever", "is lost for ever"),
+        Fault::ClockJump(machine, microseconds) => {
+            of(machine, &format!("has a clock that jumps ahead by {microseconds} us"), "goes on")
+        }
     }
 }
 
-fn describe_packet(from: PartitionId, to: PartitionId, packet: &Packet<Message>) -> String {
-    match packet {
+fn describe_frame(from: &str, to: &str, frame: &Frame<Message>) -> String {
+    match &frame.packet {
         Packet::Data { number, message } => format!("{from} -> {to} #{number} {}", describe_message(message)),
         Packet::Acknowledge { next } => format!("{from} -> {to} acknowledges all below #{next}"),
+        Packet::Hello => format!("{from} -> {to} hello"),
     }
 }
 
@@ -180,7 +205,7 @@ fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-fn describe_message(message: &Message) -> String {
+pub(super) fn describe_message(message: &Message) -> String {
     match message {
         Message::Batch { epoch, transactions } => {
             format!("batch {epoch} ({})", counted(transactions.len(), "transaction"))
@@ -192,7 +217,7 @@ fn describe_message(message: &Message) -> String {
         }
         Message::SnapshotReady { at, .. } => format!("the snapshot {at} is ready"),
         Message::CloseSnapshot(at) => format!("the snapshot {at} is closed"),
-        Message::Forward(requests) => {
+        Message::Forward { requests, .. } => {
             let names = requests.iter().map(|request| name_request(request.id));
             format!("forwards {}", names.collect::<Vec<_>>().join(", "))
         }
@@ -204,6 +229,13 @@ fn describe_message(message: &Message) -> String {
         Message::Fetched { ticket, rows, .. } => {
             format!("gives {} to reconnaissance {ticket}", counted(rows.len(), "row"))
         }
+        Message::Consensus(_) => "consensus".to_owned(),
+        Message::Follow(epoch) => format!("asks to close {epoch}"),
+        Message::Subscribe { after } => format!("subscribes to all after {after}"),
+        Message::Unsubscribe => "unsubscribes".to_owned(),
+        Message::Unserved { stable } => format!("has nothing of epochs through {stable} any more"),
+        Message::Alive => "is alive".to_owned(),
+        other => format!("{other:?}"),
     }
 }
 
@@ -212,29 +244,39 @@ fn name_request(request: RequestId) -> String {
     format!("request {} of {}", request.sequence, name_client(request))
 }
 
-/// How a packet of a peer was taken; `taken` messages could be handed to the node because of it.
-pub(super) fn arrived(
-    from: PartitionId,
-    to: PartitionId,
-    number: u64,
-    received: u64,
-    taken: usize,
-) -> String {
-    match taken {
-        0 if number < received => format!("{to} drops #{number} of {from}, which it has"),
+/// How a packet of a peer was taken: what could be handed to the node because of it. `next` is the number of the message that
+/// is to come next.
+pub(super) fn arrived<T>(
+    from: &str,
+    to: &str,
+    number: Option<u64>,
+    next: u64,
+    ready: &[Delivery<T>],
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    if ready.first().is_some_and(|first| matches!(first, Delivery::Reset)) {
+        lines.push(format!("{to} has a new link to {from}"));
+    }
+    let taken = ready.iter().filter(|delivery| matches!(delivery, Delivery::Message(_))).count() as u64;
+    lines.extend(number.map(|number| match taken {
+        0 if number < next => format!("{to} drops #{number} of {from}, which it has"),
         0 => format!("{to} keeps #{number} of {from} until those before it come"),
         1 => format!("{to} takes #{number} of {from}"),
-        more => format!("{to} takes #{number} to #{} of {from}", number + more as u64 - 1),
-    }
+        more => format!("{to} takes #{number} to #{} of {from}", number + more - 1),
+    }));
+    lines
 }
 
-/// How much of its journal a node is made from again.
-pub(super) fn recovered(partition: usize, steps: usize) -> String {
-    format!("p{partition} recovers {}", counted(steps, "step"))
+/// From what a node is made again.
+pub(super) fn recovered(name: &str, epoch: Epoch, records: usize, cut_bytes: u64) -> String {
+    let checkpoint =
+        if epoch == Epoch(0) { String::new() } else { format!("the checkpoint of {epoch} and ") };
+    let cut = if cut_bytes == 0 { String::new() } else { format!(", and cuts {cut_bytes} bytes") };
+    format!("{name} recovers from {checkpoint}{}{cut}", counted(records, "record"))
 }
 
 /// What a step did.
-pub(super) fn step(me: PartitionId, work: &StepWork, outbox: &Outbox) -> String {
+pub(super) fn step(me: &str, work: &StepWork, outbox: &Outbox) -> String {
     let mut did = Vec::new();
     for (count, noun) in [(work.requests, "request"), (work.messages_received, "message")] {
         did.extend((count > 0).then(|| counted(count as usize, noun)));
@@ -265,6 +307,9 @@ fn closed((_, ordered): &(u32, Ordered)) -> String {
     match ordered.work {
         Work::Call { .. } => name_request(ordered.request),
         Work::OpenSnapshot => format!("a snapshot of {}", name_client(ordered.request)),
+        Work::GiveUp(_) => format!("the end of {}", name_request(ordered.request)),
+        Work::CloseSnapshot(at) => format!("the end of the snapshot {at}"),
+        Work::Checkpoint => "a checkpoint".to_owned(),
     }
 }
 

@@ -1,26 +1,28 @@
 //! The world: machines with nodes, the network between them, and clients, moved by one event heap.
 //!
 //! Every step of a node is the server's own [`Node::step`](ordain_db::node::Node::step). A step takes effect in the node at
-//! once; what it wants sent leaves the machine when the step's CPU time is over and the journal that it depends on is
-//! durable. Nothing here has a clock, a thread or a source of randomness but the plan's seed.
+//! once; what it wants sent and written leaves it when the step's CPU time is over. What must wait for the disk, the node
+//! itself holds back. Nothing here has a clock, a thread or a source of randomness but the plan's seed.
 
 mod auditor;
 mod by_hand;
 mod clients;
 mod faults;
+mod lives;
 pub mod log;
 mod nodes;
 mod process;
 mod recorder;
+mod report;
 
 use std::collections::VecDeque;
 
 use ordain_db::error::Error;
 use ordain_db::hash::key_hash;
-use ordain_db::message::{ClientRequest, Message, Operation, Reply, RequestId};
-use ordain_db::position::PartitionId;
+use ordain_db::message::{ClientRequest, Message, Reply, RequestId};
+use ordain_db::position::NodeId;
+use ordain_workload::Workload;
 use ordain_workload::random::Random;
-use ordain_workload::{CheckLine, Totals, Workload};
 
 use self::auditor::Auditor;
 use self::clients::{Client, Sent, Wishes};
@@ -28,12 +30,11 @@ use self::log::Log;
 use self::process::Process;
 use self::recorder::Recorder;
 use crate::heap::Heap;
-use crate::history::{History, SnapshotRead};
+use crate::history::SnapshotRead;
 use crate::machine::clock::Clock;
-use crate::network::link::Packet;
+use crate::network::link::{Frame, Packet};
 use crate::network::{Host, Network, NetworkCounters};
 use crate::plan::{ClientPlace, Plan};
-use crate::run::Collected;
 use crate::time::{MILLISECOND, Nanoseconds};
 
 /// How long the auditor waits for an answer, and rests between two snapshots.
@@ -45,13 +46,15 @@ enum Happening {
     /// Something comes to a host. The generation tells whether the way was cut meanwhile.
     Arrival { from: Host, to: Host, generation: u32, parcel: Parcel },
     /// A node's step is over.
-    Done { partition: usize, life: u32, held: Box<process::Held> },
-    /// A journal's sync is over.
-    Synced { partition: usize, life: u32 },
+    Done { node: usize, life: u32, held: Box<process::Held> },
+    /// A disk's sync is over.
+    Synced { node: usize, life: u32 },
+    /// A node that ended by itself is made again.
+    StartsAgain { node: usize, life: u32 },
     /// A node wants to be stepped although nothing has come.
-    Deadline { partition: usize, life: u32 },
+    Deadline { node: usize, life: u32 },
     /// A link's patience is over.
-    LinkTimer { partition: usize, life: u32 },
+    LinkTimer { node: usize, life: u32 },
     /// A client makes its next call.
     ClientWakes(usize),
     /// A client's calls are made, and leave it.
@@ -70,9 +73,9 @@ enum Happening {
 #[derive(Clone, Debug)]
 enum Parcel {
     /// Between two nodes.
-    Packet { from: PartitionId, to: PartitionId, packet: Packet<Message> },
+    Frame { from: NodeId, to: NodeId, frame: Frame<Message> },
     /// From a client to a node.
-    Requests(PartitionId, Vec<ClientRequest>),
+    Requests(NodeId, Vec<ClientRequest>),
     /// From a node to a client.
     Replies(Vec<Reply>),
 }
@@ -81,10 +84,11 @@ impl Parcel {
     /// A number for the kind of parcel, and one for what is in it, for the digest of a run.
     fn content(&self) -> (u64, u64) {
         match self {
-            Parcel::Packet { packet: Packet::Data { number, message }, .. } => {
-                (1, number << 24 | message.payload_bytes() as u64)
-            }
-            Parcel::Packet { packet: Packet::Acknowledge { next }, .. } => (2, *next),
+            Parcel::Frame { frame: Frame { from, packet, .. }, .. } => match packet {
+                Packet::Data { number, message } => (1, number << 24 | message.payload_bytes() as u64),
+                Packet::Acknowledge { next } => (2, *next),
+                Packet::Hello => (15, *from),
+            },
             Parcel::Requests(_, requests) => {
                 (3, requests.first().and_then(ClientRequest::id).map_or(0, |id| id.sequence))
             }
@@ -95,7 +99,7 @@ impl Parcel {
 
 /// Who waits for a core.
 enum Turn {
-    /// The node of a partition steps.
+    /// A node steps.
     Node(usize),
     /// A client makes calls.
     Client(usize, Vec<Sent>),
@@ -120,6 +124,10 @@ struct Machine {
     stepping: u16,
     /// Who waits for a core, in order.
     queue: VecDeque<Turn>,
+    /// The fault that keeps it down.
+    down_by: Option<usize>,
+    /// Its disk was damaged on purpose: its nodes may refuse to start.
+    damaged: bool,
     /// What happened while it was paused.
     deferred: Vec<Happening>,
     clock: Clock,
@@ -143,6 +151,8 @@ pub struct Happened {
     pub steps: u64,
     /// Crashes.
     pub crashes: u64,
+    /// Nodes that stopped since their disk failed, or that refused it.
+    pub failures: u64,
     /// Calls that were answered.
     pub answered: u64,
     /// When faults ended.
@@ -174,8 +184,6 @@ pub struct World<'a> {
     healed: bool,
     /// Whether nodes need no links to hear each other exactly once and in order.
     bare: bool,
-    /// Machines whose disk was damaged on purpose: they may refuse to start.
-    damaged: Vec<bool>,
     /// What was noticed during the run that no history shows.
     problems: Vec<String>,
     log: Log,
@@ -186,17 +194,20 @@ impl<'a> World<'a> {
     /// A world at time 0, with everything planned that the plan says.
     ///
     /// # Errors
-    /// When the workload refuses its options.
+    /// When the workload refuses its options, or the plan contradicts itself.
     pub fn new(plan: &'a Plan, workload: &'a dyn Workload) -> Result<World<'a>, Error> {
+        plan.check()?;
         let hosts = plan.machines + plan.clients.count + 1;
         let processes: Result<Vec<Process>, Error> =
-            (0..plan.partitions).map(|me| nodes::process(plan, workload, PartitionId(me))).collect();
+            (0..plan.nodes()).map(|number| Process::new(plan, workload, plan.node(number))).collect();
         let machines = (0..plan.machines).map(|machine| Machine {
             up: true,
             paused: false,
             slowness: 1,
             stepping: 0,
             queue: VecDeque::new(),
+            down_by: None,
+            damaged: false,
             deferred: Vec::new(),
             clock: plan.clocks.get(usize::from(machine)).copied().unwrap_or_default(),
         });
@@ -209,16 +220,15 @@ impl<'a> World<'a> {
             machines: machines.collect(),
             processes: processes?,
             clients: Client::all(plan, workload)?,
-            auditor: Auditor::new(&workload.catalog().schema, plan.partitions),
+            auditor: Auditor::new(&workload.catalog().schema, plan.partitions, plan.replicas),
             snapshots_left: plan.clients.snapshots,
-            recorder: Recorder::new(plan.partitions),
+            recorder: Recorder::new(plan),
             random: Random::new(plan.seed, "world", &[]),
             digest: 0,
             happened: Happened::default(),
             active: Vec::new(),
             healed: false,
             bare: plan.is_bare(),
-            damaged: vec![false; usize::from(plan.machines)],
             problems: Vec::new(),
             log: Log::default(),
             stopwatch: None,
@@ -228,6 +238,12 @@ impl<'a> World<'a> {
     }
 
     fn plan_beginning(&mut self) {
+        if self.plan.disk.is_some() {
+            // Nodes with logs have something to do although nobody asks.
+            for node in 0..self.processes.len() {
+                self.heap.plan(0, Happening::Deadline { node, life: 0 });
+            }
+        }
         for client in 0..self.clients.len() {
             let at = self.random.below(self.plan.clients.think + 1);
             self.heap.plan(at, Happening::ClientWakes(client));
@@ -296,7 +312,26 @@ impl<'a> World<'a> {
     }
 
     fn is_at_rest(&self) -> bool {
-        self.clients_are_done() && self.processes.iter().all(Process::is_at_rest)
+        self.clients_are_done()
+            && self.processes.iter().all(|process| process.is_lost() || process.is_at_rest())
+            && self.replicas_are_level()
+    }
+
+    /// Whether all nodes of each partition have come equally far.
+    fn replicas_are_level(&self) -> bool {
+        let delivered = |process: &Process| process.node.as_ref().map(|node| node.status(false).delivered);
+        let partitions = usize::from(self.plan.partitions);
+        self.plan.replicas == 1
+            || (0..partitions).all(|first| {
+                let mut nodes = self.processes[first..].iter().step_by(partitions).filter_map(delivered);
+                let level = nodes.next();
+                nodes.all(|other| Some(other) == level)
+            })
+    }
+
+    /// The nodes that are there.
+    fn alive(&self) -> Vec<NodeId> {
+        self.processes.iter().filter(|process| process.node.is_some()).map(|process| process.me).collect()
     }
 
     /// What everybody waits for, for people.
@@ -335,10 +370,11 @@ impl<'a> World<'a> {
                     self.arrive(to, parcel);
                 }
             }
-            Happening::Done { partition, life, held } => self.done(partition, life, *held),
-            Happening::Synced { partition, life } => self.synced(partition, life),
-            Happening::Deadline { partition, life } => self.deadline(partition, life),
-            Happening::LinkTimer { partition, life } => self.link_timer(partition, life),
+            Happening::Done { node, life, held } => self.done(node, life, *held),
+            Happening::Synced { node, life } => self.synced(node, life),
+            Happening::Deadline { node, life } => self.deadline(node, life),
+            Happening::StartsAgain { node, life } => self.start_again(node, life),
+            Happening::LinkTimer { node, life } => self.link_timer(node, life),
             Happening::ClientWakes(client) => {
                 let mut invoked = Vec::new();
                 let wishes = self.clients[client].wake(self.heap.now(), self.plan, &mut invoked);
@@ -362,10 +398,11 @@ impl<'a> World<'a> {
     fn addressee(&self, happening: &Happening) -> Option<usize> {
         match happening {
             Happening::Arrival { to, .. } => Some(to.index()).filter(|host| *host < self.machines.len()),
-            Happening::Done { partition, .. }
-            | Happening::Synced { partition, .. }
-            | Happening::Deadline { partition, .. }
-            | Happening::LinkTimer { partition, .. } => Some(self.machine_of(*partition)),
+            Happening::Done { node, .. }
+            | Happening::Synced { node, .. }
+            | Happening::Deadline { node, .. }
+            | Happening::StartsAgain { node, .. }
+            | Happening::LinkTimer { node, .. } => Some(self.machine_of(*node)),
             _ => None,
         }
     }
@@ -377,12 +414,11 @@ impl<'a> World<'a> {
                 let (kind, content) = parcel.content();
                 (kind, u64::from(to.0) << 16 | u64::from(from.0), content)
             }
-            Happening::Done { partition, held, .. } => {
-                (5, *partition as u64, held.offset << 20 ^ held.content)
-            }
-            Happening::Synced { partition, life } => (6, *partition as u64, u64::from(*life)),
-            Happening::Deadline { partition, life } => (7, *partition as u64, u64::from(*life)),
-            Happening::LinkTimer { partition, life } => (8, *partition as u64, u64::from(*life)),
+            Happening::Done { node, held, .. } => (5, *node as u64, held.content),
+            Happening::Synced { node, life } => (6, *node as u64, u64::from(*life)),
+            Happening::Deadline { node, life } => (7, *node as u64, u64::from(*life)),
+            Happening::LinkTimer { node, life } => (8, *node as u64, u64::from(*life)),
+            Happening::StartsAgain { node, life } => (16, *node as u64, u64::from(*life)),
             Happening::ClientWakes(client) => (9, *client as u64, 0),
             Happening::ClientSends { client, sends } => (14, *client as u64, sends.len() as u64),
             Happening::ClientRetries(client, sequence) => (10, *client as u64, *sequence),
@@ -400,7 +436,7 @@ impl<'a> World<'a> {
 
     fn arrive(&mut self, host: Host, parcel: Parcel) {
         match parcel {
-            Parcel::Packet { from, to, packet } => self.packet(from, to, packet),
+            Parcel::Frame { from, to, frame } => self.frame(from, to, frame),
             Parcel::Requests(to, requests) => self.requests(to, requests),
             Parcel::Replies(replies) => self.replies(host, replies),
         }
@@ -447,7 +483,7 @@ impl<'a> World<'a> {
 
     /// Sends requests, those to one node together.
     fn send_all(&mut self, client: usize, sends: Vec<Sent>) {
-        let mut batches: Vec<(PartitionId, Vec<ClientRequest>)> = Vec::new();
+        let mut batches: Vec<(NodeId, Vec<ClientRequest>)> = Vec::new();
         for (to, request) in sends {
             if let Some(id) = request.id().filter(|_| self.plan.trace) {
                 self.recorder.sent(id);
@@ -462,16 +498,16 @@ impl<'a> World<'a> {
         }
     }
 
-    fn send_requests(&mut self, client: usize, to: PartitionId, requests: Vec<ClientRequest>) {
+    fn send_requests(&mut self, client: usize, to: NodeId, requests: Vec<ClientRequest>) {
         let bytes = requests.iter().map(ClientRequest::payload_bytes).sum();
         let host = Host((self.machines.len() + client) as u16);
-        self.ship(host, self.host_of(to.index()), bytes, Parcel::Requests(to, requests));
+        self.ship(host, self.host_of(to), bytes, Parcel::Requests(to, requests));
     }
 
     /// Gives a parcel to the network.
     fn ship(&mut self, from: Host, to: Host, bytes: usize, parcel: Parcel) {
         let beside = self.plan.clients.place != ClientPlace::Network;
-        if beside && !matches!(parcel, Parcel::Packet { .. }) {
+        if beside && !matches!(parcel, Parcel::Frame { .. }) {
             let now = self.heap.now();
             return self.heap.plan(now, Happening::Arrival { from, to, generation: 0, parcel });
         }
@@ -515,69 +551,11 @@ impl<'a> World<'a> {
         }
         self.recorder.snapshots.extend(snapshot);
         if let Some(lost) = self.auditor.lost.take() {
-            self.problems.push(lost);
-        }
-    }
-
-    /// Lets the clients work for some time, and then measures for some time.
-    pub fn measure(&mut self, warm_up: Nanoseconds, time: Nanoseconds) -> Measured {
-        self.run_until(self.now() + warm_up);
-        let ends_at = self.now() + time;
-        self.stopwatch = Some(Stopwatch { ends_at, ..Stopwatch::default() });
-        self.run_until(ends_at);
-        let Stopwatch { mut latencies, busy, .. } = self.stopwatch.take().unwrap_or_default();
-        latencies.sort_unstable();
-        Measured { latencies, busy }
-    }
-
-    /// What was noticed during the run that no history shows.
-    pub fn problems(&self) -> &[String] {
-        &self.problems
-    }
-
-    /// What the run leaves behind for the checkers.
-    pub fn history(&self, unfinished: Option<String>) -> History {
-        let last = self.auditor.last.as_ref().map(|(_, rows)| rows.clone()).unwrap_or_default();
-        let conditions = match self.recorder.snapshots.last().filter(|_| unfinished.is_none()) {
-            Some(snapshot) => self.conditions(snapshot),
-            None => Vec::new(),
-        };
-        let nodes = self.processes.iter().filter_map(|process| process.node.as_ref());
-        History {
-            engine: self.plan.engine,
-            partitions: self.plan.partitions,
-            requests: self.recorder.requests.clone(),
-            log: self.recorder.log(),
-            executed: self.recorder.executed(),
-            snapshots: self.recorder.snapshots.clone(),
-            rows: last,
-            statuses: nodes.map(|node| node.status(true)).collect(),
-            gauges: self.recorder.gauges(),
-            conditions,
-            unfinished,
-        }
-    }
-
-    /// The workload's conditions over a snapshot.
-    fn conditions(&self, snapshot: &SnapshotRead) -> Vec<CheckLine> {
-        let mut totals = Totals::new();
-        for invocation in self.recorder.requests.values() {
-            let Operation::Call { procedure, .. } = &invocation.operation else { continue };
-            let outcomes = totals.of_mut(self.workload.catalog().procedures.name(*procedure));
-            match invocation.end() {
-                Some((_, Ok(_))) => outcomes.committed += 1,
-                Some((_, Err(Error::Aborted(_)))) => outcomes.aborted += 1,
-                Some(_) => {}
-                None => outcomes.unknown += 1,
+            if self.plan.replicas == 1 && self.happened.crashes + self.happened.failures == 0 {
+                self.problems.push(lost);
             }
+            // Snapshots need not outlive their nodes: another one is opened.
+            self.snapshots_left += 1;
         }
-        let lines = self.workload.check(&mut Collected(&snapshot.rows), &totals);
-        lines.unwrap_or_else(|error| {
-            vec![CheckLine {
-                condition: "the state can be read".to_owned(),
-                holds: false,
-                detail: error.to_string(),
-            }]
-        })
     }
 }

@@ -1,36 +1,82 @@
-//! A simulated process: one node with its inbox, its journal, and its links to the other nodes.
+//! A simulated process: one node with its inbox, its disk, and its links to the other nodes.
 
 use std::collections::VecDeque;
 
-use ordain_db::error::Error;
+use ordain_consensus::LogRecord;
+use ordain_consensus::files::Mistakes;
+use ordain_consensus::log::{FOUNDING_TERM, HandOut};
+use ordain_consensus::raft::RaftOptions;
+use ordain_db::disk::{self as database, Found, Ingredients, NodeDisk, Recovery, RecoveryError, recover};
+use ordain_db::error::{Error, Fatal};
 use ordain_db::execution::Executions;
 use ordain_db::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use ordain_db::hash::key_hash;
 use ordain_db::message::{ClientRequest, Message, Reply};
-use ordain_db::node::{AnyNode, Event, NodeConfiguration, Outbox, node_with};
-use ordain_db::position::{PartitionId, Position};
+use ordain_db::node::{AnyNode, DiskWrite, Event, NodeConfiguration, Outbox, node_with};
+use ordain_db::position::{Epoch, NodeId, Position};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_workload::{Part, Workload};
 
 use crate::machine::cost::StepWork;
-use crate::machine::disk::SyncTicket;
-use crate::machine::journal::Journal;
-use crate::network::link::Link;
-use crate::plan::{Bug, Plan};
+use crate::machine::disk::{Disk, SharedFiles, Syncing};
+use crate::network::link::{Link, LinkOptions};
+use crate::plan::{Bug, Plan, Replication};
 use crate::time::Nanoseconds;
 
-/// What a step produced, until it may leave the machine.
+/// One failpoint, by its number in [`Failpoint::ALL`], is on.
+struct Only<const POINT: usize>;
+
+impl<const POINT: usize> Failpoints for Only<POINT> {
+    #[inline(always)]
+    fn on(point: Failpoint) -> bool {
+        point as usize == POINT
+    }
+}
+
+/// A function that makes nodes, with the failpoint that the plan has on.
+macro_rules! with_failpoint {
+    ($plan:expr, $make:ident) => {
+        match $plan.bug {
+            Some(Bug::Database(point)) => match point as usize {
+                0 => $make::<Only<0>>,
+                1 => $make::<Only<1>>,
+                2 => $make::<Only<2>>,
+                3 => $make::<Only<3>>,
+                4 => $make::<Only<4>>,
+                5 => $make::<Only<5>>,
+                6 => $make::<Only<6>>,
+                7 => $make::<Only<7>>,
+                8 => $make::<Only<8>>,
+                9 => $make::<Only<9>>,
+                10 => $make::<Only<10>>,
+                11 => $make::<Only<11>>,
+                other => unreachable!("there is no failpoint number {other}"),
+            },
+            _ => $make::<NoFailpoints>,
+        }
+    };
+}
+
+const _: () = assert!(Failpoint::ALL.len() == 12, "each failpoint has its instance");
+
+/// [`recover`] over the simulated files.
+fn recover_on<P: Failpoints>(
+    ingredients: Ingredients<'_>,
+    disk: &mut NodeDisk<SharedFiles>,
+    found: Found,
+) -> Result<(Box<dyn AnyNode>, Recovery), RecoveryError> {
+    recover::<_, P>(ingredients, disk, found)
+}
+
+/// What a step produced, until its time is over.
 #[derive(Debug)]
 pub(crate) struct Held {
-    /// The journal must be durable up to here.
-    pub(crate) offset: u64,
     /// A hash of all that the step sends and answers.
     pub(crate) content: u64,
-    pub(crate) sends: Vec<(PartitionId, Message)>,
+    pub(crate) sends: Vec<(NodeId, Message)>,
     pub(crate) replies: Vec<Reply>,
-    /// By peer: how many of its messages the step has seen.
-    pub(crate) received: Vec<u64>,
+    pub(crate) disk: Vec<DiskWrite>,
 }
 
 /// What may be done with a process.
@@ -44,13 +90,21 @@ pub(crate) enum Condition {
     Full,
     /// Its machine is down.
     Down,
-    /// It will not go on.
+    /// Its disk has failed; it starts again when that is mended.
+    Failed(String),
+    /// It ended to go on from what its disk has, and starts again soon.
+    Restarting,
+    /// It is gone for good, and the others must do without it.
+    Lost(String),
+    /// It will not go on, which must not be.
     Stopped(String),
 }
 
 /// See the [module](self).
 pub(crate) struct Process {
-    pub(crate) me: PartitionId,
+    pub(crate) me: NodeId,
+    /// How people call it.
+    pub(crate) name: String,
     pub(crate) node: Option<Box<dyn AnyNode>>,
     pub(crate) condition: Condition,
     /// Counts restarts; what was planned for another life is void.
@@ -62,18 +116,15 @@ pub(crate) struct Process {
     pub(crate) requests_waiting: usize,
     /// Whether the node said that it has more to do.
     pub(crate) more: bool,
-    pub(crate) held: VecDeque<Held>,
-    /// By peer; the own place is not used.
+    /// By the number of the node; the own place is not used.
     pub(crate) links: Vec<Link<Message>>,
-    /// By peer: how many of its messages the node has taken.
-    pub(crate) received: Vec<u64>,
-    pub(crate) journal: Option<Journal>,
-    /// By journaled step: the hash of what it sent and answered, over all lives.
-    pub(crate) contents: Vec<u64>,
-    /// What was durable at the last crash.
-    pub(crate) durable: u64,
+    pub(crate) disk: Option<Disk>,
+    /// What the disk has had no room for.
+    pub(crate) unwritten: VecDeque<DiskWrite>,
+    /// Whether there is no room for it.
+    pub(crate) waits: bool,
     /// The sync that is under way.
-    pub(crate) sync: Option<SyncTicket>,
+    pub(crate) sync: Option<Syncing>,
     /// When the node or a link is next to be woken, if that is planned.
     pub(crate) wake_at: Option<Nanoseconds>,
     pub(crate) timer_at: Option<Nanoseconds>,
@@ -83,49 +134,118 @@ pub(crate) struct Process {
 }
 
 impl Process {
+    /// A process at the beginning of the world.
+    pub(crate) fn new(plan: &Plan, workload: &dyn Workload, me: NodeId) -> Result<Process, Error> {
+        let peers = plan.nodes();
+        let name = plan.name(me);
+        let numbers = [u64::from(me.partition.0), u64::from(me.replica.0)];
+        let mut disk = plan.disk.map(|options| Disk::new(options, plan.seed, &numbers));
+        if plan.bug == Some(Bug::SkipDirectorySync)
+            && let Some(disk) = &mut disk
+        {
+            disk.set_mistakes(Mistakes { ignore_sync_directory: true, ..Mistakes::default() });
+        }
+        let node = match &mut disk {
+            None => volatile_node(plan, workload, me)?,
+            Some(disk) => {
+                let problem = |problem| Error::Invalid(format!("an empty disk cannot be used: {problem:?}"));
+                let found = disk.open().map_err(problem)?;
+                recovered_node(plan, workload, me, disk, found).map_err(Error::Invalid)?.0
+            }
+        };
+        let mut process = Process {
+            me,
+            name,
+            node: Some(node),
+            condition: Condition::Ready,
+            life: 0,
+            queued: false,
+            inbox: VecDeque::new(),
+            requests_waiting: 0,
+            more: false,
+            links: (0..peers).map(|_| Link::begun(plan.link())).collect(),
+            disk,
+            unwritten: VecDeque::new(),
+            waits: false,
+            sync: None,
+            wake_at: None,
+            timer_at: None,
+            last_now: 0,
+            executions: Executions::default(),
+        };
+        if process.disk.is_some() {
+            // The first connections are made.
+            let others = (0..peers).map(|number| plan.node(number)).filter(|peer| *peer != me);
+            process.inbox.extend(others.map(Event::LinkReset));
+        }
+        Ok(process)
+    }
+
     /// Whether the node has something to do now.
     pub(crate) fn has_work(&self) -> bool {
         self.more || !self.inbox.is_empty()
     }
 
-    /// The machine has lost power: all is gone but what the disk holds.
-    pub(crate) fn crash(&mut self) {
+    /// Whether it is gone for good and the others must do without it.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.condition, Condition::Lost(_))
+    }
+
+    /// The process ends: all is gone but what the disk holds.
+    pub(crate) fn end(&mut self, condition: Condition) {
         self.life += 1;
         self.node = None;
-        if !matches!(self.condition, Condition::Stopped(_)) {
-            self.condition = Condition::Down;
+        if !matches!(self.condition, Condition::Stopped(_) | Condition::Lost(_)) {
+            self.condition = condition;
         }
         self.inbox.clear();
-        self.held.clear();
         self.links.clear();
-        self.received.fill(0);
-        (self.queued, self.more, self.requests_waiting) = (false, false, 0);
+        self.unwritten.clear();
+        (self.queued, self.more, self.waits, self.requests_waiting) = (false, false, false, 0);
         (self.sync, self.wake_at, self.timer_at) = (None, None, None);
         (self.last_now, self.executions) = (0, Executions::default());
-        if let Some(journal) = &mut self.journal {
-            self.durable = journal.disk().durable();
-            journal.disk_mut().crash();
+        if let Some(disk) = &mut self.disk {
+            disk.close();
         }
     }
 
-    /// The node does not go on.
-    pub(crate) fn stop(&mut self, reason: String) {
-        self.node = None;
-        self.condition = Condition::Stopped(reason);
+    /// The machine has lost power.
+    pub(crate) fn crash(&mut self) {
+        self.end(Condition::Down);
+        if let Some(disk) = &mut self.disk {
+            disk.crash();
+        }
     }
 
-    /// Whether nothing is under way here.
+    /// A new life begins with this node.
+    pub(crate) fn begin(&mut self, node: Box<dyn AnyNode>, peers: usize, options: LinkOptions) {
+        let incarnation = u64::from(self.life) << 32;
+        self.links = (0..peers).map(|_| Link::beginning(options, incarnation)).collect();
+        self.node = Some(node);
+        self.condition = Condition::Ready;
+        self.more = true;
+    }
+
+    /// The node does not go on, which must not be.
+    pub(crate) fn stop(&mut self, reason: String) {
+        self.end(Condition::Stopped(reason));
+    }
+
+    /// Whether nothing is under way here. Signs of life come and go all the time.
     pub(crate) fn is_at_rest(&self) -> bool {
+        let chatter = |event: &Event| {
+            matches!(event, Event::Peer { message: Message::Alive | Message::Consensus(_), .. })
+        };
         self.node.as_ref().is_some_and(|node| node.is_idle())
-            && self.condition == Condition::Ready
-            && !self.has_work()
-            && self.held.is_empty()
+            && matches!(self.condition, Condition::Ready | Condition::Stepping)
+            && self.inbox.iter().all(chatter)
+            && self.unwritten.is_empty()
             && self.sync.is_none()
     }
 
     /// What the process is at, for people.
     pub(crate) fn describe(&self) -> String {
-        let mut text = format!("\n{}: {:?}, {} events wait", self.me, self.condition, self.inbox.len());
+        let mut text = format!("\n{}: {:?}, {} events wait", self.name, self.condition, self.inbox.len());
         if let Some(node) = &self.node {
             let described = node.describe();
             let lines: Vec<&str> = described.lines().collect();
@@ -149,16 +269,6 @@ impl Process {
         events
     }
 
-    /// Puts events back that could not be journaled.
-    pub(crate) fn return_events(&mut self, events: Vec<Event>) {
-        for event in events.into_iter().rev() {
-            if let Event::Requests(requests) = &event {
-                self.requests_waiting += requests.len();
-            }
-            self.inbox.push_front(event);
-        }
-    }
-
     /// Takes requests of clients, if there is room for them.
     pub(crate) fn take_requests(&mut self, requests: Vec<ClientRequest>, most: usize) {
         if self.requests_waiting + requests.len() > most {
@@ -174,16 +284,11 @@ impl Process {
         now: u64,
         mut events: Vec<Event>,
         outbox: &mut Outbox,
-    ) -> Result<StepWork, String> {
+    ) -> Result<StepWork, Fatal> {
         let Some(node) = &mut self.node else { return Ok(StepWork::default()) };
-        for event in &events {
-            if let Event::Peer { from, .. } = event {
-                self.received[from.index()] += 1;
-            }
-        }
         let work = StepWork::of_events(&events);
         self.last_now = now;
-        self.more = node.step(now, &mut events, outbox).map_err(|fatal| fatal.to_string())?;
+        self.more = node.step(now, &mut events, outbox)?;
         let before = std::mem::replace(&mut self.executions, node.executions());
         Ok(work.and_did(outbox, before, self.executions))
     }
@@ -195,65 +300,73 @@ pub(crate) fn content_of(outbox: &Outbox) -> u64 {
     encoded.map_or(0, |bytes| key_hash(&bytes))
 }
 
-/// Makes a node with the rows that its partition has at first.
-pub(crate) fn make_node(
-    plan: &Plan,
-    workload: &dyn Workload,
-    me: PartitionId,
-    trace: bool,
-) -> Result<Box<dyn AnyNode>, Error> {
-    let mut storage = MemoryStorage::new();
-    workload.load(Part::of(me, plan.partitions), &mut |key, row| {
-        storage.put(key, key.hash(), row, Position::LOADED);
-    })?;
-    let configuration = NodeConfiguration {
+fn configuration(plan: &Plan, me: NodeId) -> NodeConfiguration {
+    NodeConfiguration {
+        me,
+        replicas: plan.replicas,
+        cluster: plan.seed,
         epoch_microseconds: plan.epoch_microseconds,
+        checkpoints: plan.checkpoints,
         limits: plan.limits,
-        trace,
-        ..NodeConfiguration::new(me, plan.partitions)
-    };
-    let point = match plan.bug {
-        Some(Bug::Database(point)) => Some(point),
-        _ => None,
-    };
-    Ok(with_failpoint(point, plan, &configuration, workload, Box::new(storage)))
-}
-
-/// One failpoint, by its number in [`Failpoint::ALL`], is on.
-struct Only<const POINT: usize>;
-
-impl<const POINT: usize> Failpoints for Only<POINT> {
-    #[inline(always)]
-    fn on(point: Failpoint) -> bool {
-        point as usize == POINT
+        trace: plan.trace,
+        ..NodeConfiguration::new(me.partition, plan.partitions)
     }
 }
 
-fn with_failpoint(
-    point: Option<Failpoint>,
-    plan: &Plan,
-    configuration: &NodeConfiguration,
-    workload: &dyn Workload,
-    storage: Box<dyn Storage + Send>,
-) -> Box<dyn AnyNode> {
-    let catalog = workload.catalog().clone();
-    let make = match point.map(|point| point as usize) {
-        None => node_with::<NoFailpoints>,
-        Some(0) => node_with::<Only<0>>,
-        Some(1) => node_with::<Only<1>>,
-        Some(2) => node_with::<Only<2>>,
-        Some(3) => node_with::<Only<3>>,
-        Some(4) => node_with::<Only<4>>,
-        Some(5) => node_with::<Only<5>>,
-        Some(6) => node_with::<Only<6>>,
-        Some(7) => node_with::<Only<7>>,
-        Some(8) => node_with::<Only<8>>,
-        Some(9) => node_with::<Only<9>>,
-        Some(10) => node_with::<Only<10>>,
-        Some(11) => node_with::<Only<11>>,
-        Some(other) => unreachable!("there is no failpoint number {other}"),
-    };
-    make(plan.engine, configuration, catalog, storage)
+fn load(plan: &Plan, workload: &dyn Workload, me: NodeId, storage: &mut dyn Storage) -> Result<(), Error> {
+    workload.load(Part::of(me.partition, plan.partitions), &mut |key, row| {
+        storage.put(key, key.hash(), row, Position::LOADED);
+    })
 }
 
-const _: () = assert!(Failpoint::ALL.len() == 12, "each failpoint has its instance");
+/// Makes a node that keeps nothing, with the rows that its partition has at first.
+fn volatile_node(plan: &Plan, workload: &dyn Workload, me: NodeId) -> Result<Box<dyn AnyNode>, Error> {
+    let mut storage: Box<dyn Storage + Send> = Box::new(MemoryStorage::new());
+    load(plan, workload, me, &mut *storage)?;
+    let make = with_failpoint!(plan, node_with);
+    Ok(make(plan.engine, &configuration(plan, me), workload.catalog().clone(), storage, None))
+}
+
+/// Makes a node from what its disk has; and the epoch of the checkpoint from which it goes on.
+pub(crate) fn recovered_node(
+    plan: &Plan,
+    workload: &dyn Workload,
+    me: NodeId,
+    disk: &mut Disk,
+    mut found: Found,
+) -> Result<(Box<dyn AnyNode>, Epoch), String> {
+    if plan.bug == Some(Bug::ForgetVote) {
+        forget_votes(&mut found);
+    }
+    let replication = match plan.replication {
+        Replication::None => database::Replication::None,
+        mode => {
+            let mut options = RaftOptions::new(me.replica, plan.seed ^ u64::from(me.partition.0) << 48);
+            if mode == Replication::Async {
+                options.hand_out = HandOut::AfterLocalSync;
+            }
+            database::Replication::Group(options)
+        }
+    };
+    let ingredients = Ingredients {
+        engine: plan.engine,
+        configuration: &configuration(plan, me),
+        catalog: workload.catalog().clone(),
+        replication,
+        storage: &|| Box::new(MemoryStorage::new()),
+        load: &mut |storage| load(plan, workload, me, storage),
+    };
+    let node = disk.node().ok_or("the disk is not open")?;
+    let make = with_failpoint!(plan, recover_on);
+    let (node, recovery) = make(ingredients, node, found).map_err(|error| error.to_string())?;
+    Ok((node, recovery.checkpoint))
+}
+
+/// Lets a replica forget for whom it has voted, and in which terms.
+fn forget_votes(found: &mut Found) {
+    for record in &mut found.records {
+        if let Ok(LogRecord::State { commit, .. }) = LogRecord::decode(record) {
+            *record = LogRecord::State { term: FOUNDING_TERM, vote: None, commit }.encode();
+        }
+    }
+}

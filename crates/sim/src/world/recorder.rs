@@ -1,48 +1,162 @@
 //! Collects what the nodes tell and what clients see, for the [`History`](crate::history::History).
+//!
+//! All replicas of a partition, in all their lives, must tell the same: the order is one, and whatever was executed was
+//! agreed on before. So everything that is told is compared with what was told of the same place before. Where that was
+//! something else, the last word counts: it is of a node that has not crashed since.
 
 use std::collections::BTreeMap;
 
 use ordain_db::execution::{Executed, Trace};
 use ordain_db::message::{Ordered, Reply, RequestId};
-use ordain_db::position::{Epoch, PartitionId, Position};
+use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
 
 use crate::history::{Gauge, Invocation, SnapshotRead};
+use crate::plan::Plan;
 use crate::time::Nanoseconds;
 
-/// What one node told in its present life.
+/// Most disagreements that are kept.
+const DISAGREEMENTS_MAX: usize = 20;
+
+/// A batch: transactions with their indexes.
+type Batch = Vec<(u32, Ordered)>;
+
+/// What was told of each place of a partition's part of the order, by any of its nodes.
 #[derive(Default)]
+struct Places {
+    closed: BTreeMap<Epoch, (Batch, String)>,
+    executed: BTreeMap<Position, (Executed, String)>,
+}
+
+/// How far one node has come in its present life.
+#[derive(Clone, Default)]
 struct Told {
-    closed: Vec<(Epoch, Vec<(u32, Ordered)>)>,
-    executed: Vec<Executed>,
+    /// The epochs through this one were told before, or are in the checkpoint from which the life began.
+    resumed: Epoch,
+    /// The last batch that was told, without a gap.
+    closed: Epoch,
+    /// The transactions that were executed after `resumed`.
+    executed: Vec<Position>,
 }
 
 /// See the [module](self).
 pub(crate) struct Recorder {
+    places: Vec<Places>,
     told: Vec<Told>,
+    disagreements: Vec<String>,
     pub(crate) requests: BTreeMap<RequestId, Invocation>,
     pub(crate) snapshots: Vec<SnapshotRead>,
     gauges: BTreeMap<(&'static str, usize), (u64, u64)>,
 }
 
 impl Recorder {
-    pub(crate) fn new(partitions: u16) -> Recorder {
+    pub(crate) fn new(plan: &Plan) -> Recorder {
         Recorder {
-            told: (0..partitions).map(|_| Told::default()).collect(),
+            places: (0..plan.partitions).map(|_| Places::default()).collect(),
+            told: vec![Told::default(); plan.nodes()],
+            disagreements: Vec::new(),
             requests: BTreeMap::new(),
             snapshots: Vec::new(),
             gauges: BTreeMap::new(),
         }
     }
 
-    /// Forgets what a node told that has crashed.
-    pub(crate) fn forget(&mut self, partition: usize) {
-        self.told[partition] = Told::default();
+    /// A node begins a new life with the state at the end of an epoch.
+    pub(crate) fn resume(&mut self, node: usize, epoch: Epoch) {
+        self.told[node] = Told { resumed: epoch, closed: epoch, executed: Vec::new() };
     }
 
-    pub(crate) fn tell(&mut self, partition: usize, trace: Trace) {
-        let told = &mut self.told[partition];
-        told.closed.extend(trace.closed);
-        told.executed.extend(trace.executed);
+    /// Takes what a node tells. `name` is that of the node and its life.
+    pub(crate) fn tell(&mut self, node: usize, partition: PartitionId, name: &str, life: u32, trace: Trace) {
+        let who = || format!("{name} (life {life})");
+        let Recorder { places, told, disagreements, .. } = self;
+        let (places, told) = (&mut places[partition.index()], &mut told[node]);
+        let mut disagree = |problem: String| {
+            if disagreements.len() < DISAGREEMENTS_MAX {
+                disagreements.push(problem);
+            }
+        };
+        for (epoch, batch) in trace.closed {
+            if epoch != told.closed.next() {
+                disagree(format!("{} has {epoch} of its log after {}", who(), told.closed));
+            }
+            told.closed = epoch;
+            match places.closed.get(&epoch) {
+                Some((before, _)) if *before == batch => continue,
+                Some((before, other)) => disagree(format!(
+                    "{} and {other} have different batches of {partition} in {epoch}: {} and {}",
+                    who(),
+                    describe(&batch),
+                    describe(before)
+                )),
+                None => {}
+            }
+            places.closed.insert(epoch, (batch, who()));
+        }
+        for executed in trace.executed {
+            let position = executed.position;
+            told.executed.push(position);
+            match places.executed.get(&position) {
+                Some((before, _)) if *before == executed => continue,
+                Some((before, other)) => disagree(format!(
+                    "{} and {other} did not do the same at {position}: {} and {}",
+                    who(),
+                    describe_run(&executed),
+                    describe_run(before)
+                )),
+                None => {}
+            }
+            places.executed.insert(position, (executed, who()));
+        }
+    }
+
+    /// Compares what the nodes that are there have told in the end. `finished`: whether all must have come equally far.
+    pub(crate) fn compare(&mut self, plan: &Plan, alive: &[NodeId], finished: bool) {
+        for partition in (0..plan.partitions).map(PartitionId) {
+            let places = &self.places[partition.index()];
+            let nodes: Vec<(NodeId, &Told)> = alive
+                .iter()
+                .filter(|node| node.partition == partition)
+                .map(|node| (*node, &self.told[plan.number(*node)]))
+                .collect();
+            let Some(last) = nodes.iter().map(|(_, told)| told.closed).max() else { continue };
+            if let Some((epoch, (_, who))) =
+                places.closed.iter().next_back().filter(|(epoch, _)| **epoch > last)
+            {
+                self.disagreements
+                    .push(format!("{who} had {epoch} of {partition}, and the log ends at {last}"));
+            }
+            for (node, told) in nodes.into_iter().filter(|_| finished) {
+                let name = plan.name(node);
+                if told.closed != last {
+                    self.disagreements.push(format!(
+                        "the log of {name} ends at {}, that of another at {last}",
+                        told.closed
+                    ));
+                }
+                let after = Position::end_of(told.resumed);
+                let expected = places.executed.keys().filter(|position| **position > after);
+                let mut executed = told.executed.clone();
+                executed.sort_unstable();
+                if !expected.eq(executed.iter()) {
+                    let all = places.executed.range(after..).count();
+                    self.disagreements.push(format!(
+                        "{name} has executed {} transactions after {}, all replicas together {all}, in all their lives",
+                        executed.len(),
+                        told.resumed
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Notes that replicas do not agree.
+    pub(crate) fn disagree(&mut self, problem: String) {
+        self.disagreements.push(problem);
+    }
+
+    /// What replicas told differently.
+    pub(crate) fn disagreements(&self) -> Vec<String> {
+        self.disagreements.clone()
     }
 
     pub(crate) fn sent(&mut self, request: RequestId) {
@@ -58,28 +172,35 @@ impl Recorder {
     }
 
     /// Notes the length of a queue of a node.
-    pub(crate) fn gauge(&mut self, name: &'static str, partition: usize, value: u64, limit: u64) {
-        let (highest, allowed) = self.gauges.entry((name, partition)).or_insert((0, limit));
+    pub(crate) fn gauge(&mut self, name: &'static str, node: usize, value: u64, limit: u64) {
+        let (highest, allowed) = self.gauges.entry((name, node)).or_insert((0, limit));
         *highest = value.max(*highest);
         *allowed = limit;
     }
 
-    pub(crate) fn gauges(&self) -> Vec<Gauge> {
-        let gauges = self.gauges.iter().map(|((name, partition), (highest, limit))| Gauge {
-            name: format!("{name} of p{partition}"),
+    pub(crate) fn gauges(&self, plan: &Plan) -> Vec<Gauge> {
+        let gauges = self.gauges.iter().map(|((name, node), (highest, limit))| Gauge {
+            name: format!("{name} of {}", plan.name(plan.node(*node))),
             highest: *highest,
             limit: *limit,
         });
         gauges.collect()
     }
 
-    /// The order, from the batches of all nodes.
-    pub(crate) fn log(&self) -> BTreeMap<Position, Ordered> {
+    /// The order, as the nodes have it that are there: batches that only earlier lives had are lost. In a run that did not
+    /// finish, nodes may not have told again what they have.
+    pub(crate) fn log(&self, plan: &Plan, alive: &[NodeId], finished: bool) -> BTreeMap<Position, Ordered> {
         let mut log = BTreeMap::new();
-        for (origin, told) in self.told.iter().enumerate() {
-            for (epoch, transactions) in &told.closed {
-                for (index, ordered) in transactions {
-                    let origin = PartitionId(origin as u16);
+        for (origin, places) in self.places.iter().enumerate() {
+            let origin = PartitionId(origin as u16);
+            let last = alive
+                .iter()
+                .filter(|node| node.partition == origin)
+                .map(|node| self.told[plan.number(*node)].closed)
+                .max();
+            let last = if finished { last.unwrap_or_default() } else { Epoch(u64::MAX) };
+            for (epoch, (batch, _)) in places.closed.range(..=last) {
+                for (index, ordered) in batch {
                     log.insert(Position { epoch: *epoch, origin, index: *index }, ordered.clone());
                 }
             }
@@ -87,14 +208,29 @@ impl Recorder {
         log
     }
 
+    /// What was executed, each transaction once for each partition.
     pub(crate) fn executed(&self) -> BTreeMap<Position, Vec<(PartitionId, Executed)>> {
         let mut executed: BTreeMap<Position, Vec<(PartitionId, Executed)>> = BTreeMap::new();
-        for (partition, told) in self.told.iter().enumerate() {
-            for run in &told.executed {
-                let partition = PartitionId(partition as u16);
-                executed.entry(run.position).or_default().push((partition, run.clone()));
+        for (partition, places) in self.places.iter().enumerate() {
+            let partition = PartitionId(partition as u16);
+            for (position, (run, _)) in &places.executed {
+                executed.entry(*position).or_default().push((partition, run.clone()));
             }
         }
         executed
     }
+}
+
+fn describe(batch: &Batch) -> String {
+    let requests: Vec<String> = batch
+        .iter()
+        .map(|(index, ordered)| format!("{index}: {}", crate::checkers::wording::request(ordered.request)))
+        .collect();
+    format!("[{}]", requests.join(", "))
+}
+
+fn describe_run(run: &Executed) -> String {
+    let verdict = crate::checkers::wording::verdict(&run.verdict);
+    let request = crate::checkers::wording::request(run.request);
+    format!("{request} {verdict}, with {} rows read and {} written", run.reads.len(), run.writes.len())
 }

@@ -16,6 +16,12 @@ pub(crate) enum Command {
     Cluster {
         partitions: u16,
         #[arg(key)]
+        replicas: Option<u16>,
+        #[arg(key)]
+        checkpoints: Option<Time>,
+        #[arg(key)]
+        segment: Option<u64>,
+        #[arg(key)]
         engine: Option<EngineKind>,
         #[arg(key)]
         workload: Option<String>,
@@ -65,6 +71,10 @@ pub(crate) enum Command {
         #[arg(key)]
         times: Option<u64>,
         #[arg(key)]
+        after: Option<u64>,
+        #[arg(key)]
+        by: Option<Time>,
+        #[arg(key)]
         at: Option<Time>,
         #[arg(key = "for")]
         lasts: Option<Time>,
@@ -80,6 +90,13 @@ pub(crate) enum Command {
     Heal,
     Settle,
     Check,
+}
+
+/// How bad a fault is.
+struct FaultDetails {
+    times: Option<u64>,
+    after: Option<u64>,
+    by: Option<Time>,
 }
 
 #[derive(Default)]
@@ -106,7 +123,7 @@ impl Runner {
         &mut self,
         kind: FaultKind,
         hosts: &[HostName],
-        times: Option<u64>,
+        details: FaultDetails,
     ) -> Result<Fault, Box<dyn Error>> {
         let plan = &self.stage()?.plan;
         let numbers: Result<Vec<u16>, String> = hosts
@@ -126,10 +143,18 @@ impl Runner {
             (FaultKind::Clog, [from, to]) => Fault::Clog(*from, *to),
             (FaultKind::Crash, [machine]) if is_machine => Fault::Crash(*machine),
             (FaultKind::Pause, [machine]) if is_machine => Fault::Pause(*machine),
-            (FaultKind::Slow, [machine]) if is_machine => Fault::Slow(*machine, times.unwrap_or(10)),
+            (FaultKind::Slow, [machine]) if is_machine => Fault::Slow(*machine, details.times.unwrap_or(10)),
             (FaultKind::FullDisk, [machine]) if is_machine => Fault::FullDisk(*machine),
             (FaultKind::Corrupt, [machine]) if is_machine => Fault::Corrupt(*machine),
             (FaultKind::Misdirect, [machine]) if is_machine => Fault::Misdirect(*machine),
+            (FaultKind::PowerCut, [machine]) if is_machine => {
+                Fault::PowerCut(*machine, details.after.unwrap_or(0))
+            }
+            (FaultKind::FailedSync, [machine]) if is_machine => Fault::FailedSync(*machine),
+            (FaultKind::Loss, [machine]) if is_machine => Fault::Loss(*machine),
+            (FaultKind::ClockJump, [machine]) if is_machine => {
+                Fault::ClockJump(*machine, details.by.map_or(1_000_000, |by| by.0 / MICROSECOND))
+            }
             _ => return Err("cut and clog take two hosts, other faults one machine".into()),
         })
     }
@@ -137,7 +162,11 @@ impl Runner {
     /// The lines of the log that nobody hid.
     fn lines(&mut self) -> Result<String, Box<dyn Error>> {
         let lines = self.stage()?.world()?.take_log();
-        let shown = lines.iter().filter(|line| !self.hidden.iter().any(|word| line.contains(word.as_str())));
+        let is_hidden = |line: &String, word: &String| match word.strip_suffix('$') {
+            Some(end) => line.ends_with(end),
+            None => line.contains(word.as_str()),
+        };
+        let shown = lines.iter().filter(|line| !self.hidden.iter().any(|word| is_hidden(line, word)));
         Ok(shown.map(String::as_str).collect::<Vec<_>>().join("\n"))
     }
 }
@@ -163,10 +192,25 @@ impl goldenscript::Runner for Runner {
 
     fn run(&mut self, command: &Command, _: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
         match command {
-            Command::Cluster { partitions, engine, workload, seed, disk, sync, latency, cpu } => {
+            Command::Cluster {
+                partitions,
+                replicas,
+                checkpoints,
+                segment,
+                engine,
+                workload,
+                seed,
+                disk,
+                sync,
+                latency,
+                cpu,
+            } => {
                 let sync = disk.unwrap_or(true).then(|| sync.unwrap_or(Time(MILLISECOND)));
                 self.stage = Some(Stage::new(&Cluster {
                     partitions: *partitions,
+                    replicas: replicas.unwrap_or(1),
+                    checkpoints: *checkpoints,
+                    segment: *segment,
                     engine: engine.unwrap_or(EngineKind::Calvin),
                     workload: workload.as_deref().unwrap_or("append"),
                     seed: seed.unwrap_or(1),
@@ -196,8 +240,9 @@ impl goldenscript::Runner for Runner {
             }
             Command::Clock { .. } => return Err("only machines have clocks".into()),
             Command::Bug(bug) => self.stage()?.plan_mut()?.bug = Some(*bug),
-            Command::Fault { kind, hosts, times, at, lasts } => {
-                let fault = self.fault(*kind, hosts, *times)?;
+            Command::Fault { kind, hosts, times, after, by, at, lasts } => {
+                let details = FaultDetails { times: *times, after: *after, by: *by };
+                let fault = self.fault(*kind, hosts, details)?;
                 self.stage()?.add_fault(fault, *at, *lasts)?;
             }
             Command::Call { client: HostName::Client(client), operations } => {

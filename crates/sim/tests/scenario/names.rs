@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use ordain_db::position::PartitionId;
+use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_sim::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 use ordain_workload::append::RowName;
 
@@ -47,18 +47,19 @@ impl FromStr for HostName {
     }
 }
 
-/// `p1`
+/// `p1`, or `p1r2` for that of another replica than the first
 #[derive(Clone, Copy)]
-pub(crate) struct Node(pub(crate) PartitionId);
+pub(crate) struct Node(pub(crate) NodeId);
 
 impl FromStr for Node {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Node, String> {
-        let number = text.strip_prefix('p').and_then(|number| number.parse().ok());
-        number
-            .map(|number| Node(PartitionId(number)))
-            .ok_or_else(|| format!("{text:?} is no node: name one as p0"))
+        let wrong = || format!("{text:?} is no node: name one as p0 or p0r1");
+        let rest = text.strip_prefix('p').ok_or_else(wrong)?;
+        let (partition, replica) = rest.split_once('r').unwrap_or((rest, "0"));
+        let number = |text: &str| text.parse::<u16>().map_err(|_| wrong());
+        Ok(Node(NodeId { partition: PartitionId(number(partition)?), replica: ReplicaId(number(replica)?) }))
     }
 }
 
@@ -89,6 +90,10 @@ pub(crate) enum FaultKind {
     FullDisk,
     Corrupt,
     Misdirect,
+    PowerCut,
+    FailedSync,
+    Loss,
+    ClockJump,
 }
 
 impl FromStr for FaultKind {
@@ -105,6 +110,10 @@ impl FromStr for FaultKind {
             "full-disk" => FaultKind::FullDisk,
             "corrupt" => FaultKind::Corrupt,
             "misdirect" => FaultKind::Misdirect,
+            "power-cut" => FaultKind::PowerCut,
+            "failed-sync" => FaultKind::FailedSync,
+            "loss" => FaultKind::Loss,
+            "clock-jump" => FaultKind::ClockJump,
             _ => return Err(format!("there is no fault {text:?}")),
         })
     }

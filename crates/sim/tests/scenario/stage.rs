@@ -5,15 +5,16 @@ use std::error::Error;
 use ordain_db::engine::EngineKind;
 use ordain_db::limits::Limits;
 use ordain_db::message::{Operation as Asked, RequestId};
+use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_db::procedure::encode_arguments;
 use ordain_sim::checkers;
 use ordain_sim::machine::cost::CostTable;
-use ordain_sim::machine::disk::DiskOptions;
+use ordain_sim::machine::disk::{DiskOptions, Loss};
 use ordain_sim::network::NetworkOptions;
 use ordain_sim::network::latency::Latency;
 use ordain_sim::network::topology::Topology;
-use ordain_sim::plan::{ClientPlace, ClientPlan, Fault, Plan, PlannedFault, WorkloadPlan};
-use ordain_sim::time::{MILLISECOND, SECOND};
+use ordain_sim::plan::{ClientPlace, ClientPlan, Fault, Plan, PlannedFault, Replication, WorkloadPlan};
+use ordain_sim::time::{MICROSECOND, MILLISECOND, SECOND};
 use ordain_sim::world::World;
 use ordain_workload::append::{self, Append, Arguments, NUMBERS_PER_CALL, Operation, RowName, Seen};
 use ordain_workload::random::Chance;
@@ -27,6 +28,9 @@ const FIRST_CALL: u64 = 1 << 26;
 /// What `cluster` says.
 pub(crate) struct Cluster<'a> {
     pub(crate) partitions: u16,
+    pub(crate) replicas: u16,
+    pub(crate) checkpoints: Option<Time>,
+    pub(crate) segment: Option<u64>,
     pub(crate) engine: EngineKind,
     pub(crate) workload: &'a str,
     pub(crate) seed: u64,
@@ -69,10 +73,8 @@ impl Stage {
         let disk = cluster.sync.map(|Time(sync)| DiskOptions {
             sync_min: sync,
             sync_max: sync,
-            nanoseconds_per_kibibyte: 0,
-            lose_unsynced: percent(100).unwrap(),
-            lose_length: percent(100).unwrap(),
-            ..DiskOptions::default()
+            loss: Loss::All,
+            segment_bytes: cluster.segment.unwrap_or(DiskOptions::default().segment_bytes),
         });
         let clients = ClientPlan {
             count: 1,
@@ -88,7 +90,9 @@ impl Stage {
             seed: cluster.seed,
             engine: cluster.engine,
             partitions: sites,
-            machines: sites,
+            replicas: cluster.replicas,
+            replication: if cluster.replicas > 1 { Replication::Sync } else { Replication::None },
+            machines: sites * cluster.replicas,
             cores: 1,
             workload,
             clients,
@@ -98,6 +102,11 @@ impl Stage {
             inbox_requests: 1 << 20,
             network: NetworkOptions::reliable(Topology::uniform(Latency::fixed(cluster.latency.0))),
             disk,
+            checkpoints: CheckpointOptions {
+                mode: CheckpointMode::Concurrent,
+                interval_microseconds: cluster.checkpoints.map(|Time(interval)| interval / MICROSECOND),
+                log_bytes: u64::MAX,
+            },
             clocks: Vec::new(),
             costs: CostTable { step: cluster.cpu.0 * 1_000, ..CostTable::default() },
             faults: Vec::new(),

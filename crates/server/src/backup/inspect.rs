@@ -1,0 +1,202 @@
+//! Telling what a data directory or a store has, and verifying all of it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use ordain_db::checkpoint::CheckpointVerifier;
+use ordain_db::disk::cut::{EpochRange, Holding, restorable};
+use ordain_db::position::Epoch;
+
+use super::archive::{Archive, fetch};
+use super::directory::Identity;
+use super::manifest::{self, NodeBackup};
+use super::source::{NodeSource, log_start};
+use super::store::Store;
+use super::time;
+
+/// What was found.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Findings {
+    /// For people, in lines.
+    pub text: String,
+    /// What is wrong; empty if nothing is.
+    pub problems: Vec<String>,
+}
+
+impl Findings {
+    fn line(&mut self, line: &str) {
+        // A string takes whatever it is given.
+        let _ = writeln!(self.text, "{line}");
+    }
+
+    fn problem(&mut self, problem: String) {
+        self.line(&format!("  DAMAGED: {problem}"));
+        self.problems.push(problem);
+    }
+}
+
+fn ranges_of(holdings: &[Holding]) -> String {
+    let name = |EpochRange { first, last }: EpochRange| format!("{first} to {last}");
+    let names: Vec<String> = restorable(holdings).into_iter().map(name).collect();
+    if names.is_empty() { "no epoch".to_owned() } else { names.join(", ") }
+}
+
+/// The epochs and times of batches, as they are met.
+#[derive(Default)]
+struct Span(Option<(EpochRange, u64, u64)>);
+
+impl Span {
+    fn add(&mut self, epochs: EpochRange, earliest: u64, latest: u64) {
+        let (so_far, from, to) = self.0.unwrap_or((epochs, earliest, latest));
+        let epochs = EpochRange { first: so_far.first.min(epochs.first), last: so_far.last.max(epochs.last) };
+        self.0 = Some((epochs, from.min(earliest), to.max(latest)));
+    }
+
+    fn describe(&self) -> String {
+        self.0.map_or_else(
+            || "no batches".to_owned(),
+            |(EpochRange { first, last }, from, to)| {
+                format!("{first} to {last}, closed {} to {}", time::format(from), time::format(to))
+            },
+        )
+    }
+}
+
+/// Looks at a data directory, also beside the process that uses it.
+///
+/// # Errors
+/// When it is none.
+pub fn inspect_directory(directory: &Path) -> Result<Findings, String> {
+    let identity = Identity::read(directory)?;
+    let mut findings = Findings::default();
+    findings.line(&format!("data directory {:032x} of database {}", identity.id(), identity.fingerprint()));
+    let mut holdings = Vec::new();
+    for node in identity.nodes() {
+        match NodeSource::open(directory, &identity, *node) {
+            Ok(mut source) => holdings.extend(inspect_node(&mut source, &mut findings)),
+            Err(error) => {
+                findings.line(&format!("{node}"));
+                findings.problem(error.to_string());
+            }
+        }
+    }
+    let ranges = ranges_of(&holdings);
+    findings.line(&format!("states that can be restored from a backup of this directory: {ranges}"));
+    Ok(findings)
+}
+
+/// Looks at a node; `None` if its log cannot be read.
+fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<Holding> {
+    let (node, bytes) = (source.node(), source.log_bytes());
+    findings.line(&format!("{node}"));
+    let mut holding = Holding { partition: node.partition, bases: Default::default(), batches: Vec::new() };
+    if source.founding().is_some() {
+        holding.bases.insert(Epoch(0), None);
+    }
+    for epoch in source.checkpoints().to_vec() {
+        match source.checkpoint(epoch, &mut |_| Ok(())) {
+            Ok((checkpoint, start)) => {
+                let summary = checkpoint.summary;
+                findings.line(&format!(
+                    "  checkpoint at the end of {epoch}: {} rows, {} bytes, log entries through {}",
+                    summary.rows, summary.bytes, start.index
+                ));
+                holding.bases.insert(epoch, None);
+            }
+            Err(error) => findings.problem(error.to_string()),
+        }
+    }
+    let (first, last) = (source.committed().first(), source.committed().last());
+    let mut span = Span::default();
+    let mut visit = |entry: ordain_db::disk::committed::LogEntry| {
+        let batch = entry.batch().map_err(|error| error.to_string())?;
+        if let Some(batch) = batch {
+            span.add(EpochRange { first: batch.epoch, last: batch.epoch }, batch.closed_at, batch.closed_at);
+        }
+        Ok(())
+    };
+    if let Err(error) = source.entries(first, &mut visit) {
+        findings.problem(error.to_string());
+        return None;
+    }
+    let entries = last + 1 - first;
+    findings.line(&format!("  log of {bytes} bytes: {entries} entries from {first} on, {}", span.describe()));
+    holding.batches.extend(span.0.map(|(epochs, _, _)| epochs));
+    Some(holding)
+}
+
+/// Looks at all backups of a store, and reads every object of them.
+///
+/// # Errors
+/// When the store fails.
+pub fn inspect_store(store: &Store) -> Result<Findings, String> {
+    let mut findings = Findings::default();
+    let listed = manifest::list(store, None).map_err(|error| error.to_string())?;
+    if listed.is_empty() {
+        findings.line(&format!("{store} has no backups"));
+    }
+    let mut directories: Vec<&String> = listed.iter().map(|(directory, _)| directory).collect();
+    directories.dedup();
+    for directory in directories {
+        findings.line(&format!("backups of the data directory {directory}"));
+        match Archive::read(store, directory, None) {
+            Ok(archive) => inspect_archive(store, &archive, &mut findings),
+            Err(error) => findings.problem(error.to_string()),
+        }
+    }
+    Ok(findings)
+}
+
+fn inspect_archive(store: &Store, archive: &Archive, findings: &mut Findings) {
+    // Backups share objects, and each is read once.
+    let mut verified = std::collections::BTreeSet::new();
+    for manifest in archive.manifests() {
+        let (id, base, taken_at) = (&manifest.id, manifest.base, time::format(manifest.taken_at));
+        findings.line(&format!("  {id}, last added to {taken_at}, from {base} on"));
+        for (node, backup) in manifest.nodes() {
+            let mut span = Span::default();
+            for piece in &backup.pieces {
+                if verified.insert(piece.object.clone())
+                    && let Err(error) = fetch(store, backup, piece)
+                {
+                    findings.problem(error.to_string());
+                }
+                if let Some((epochs, (earliest, latest))) = piece.epochs.zip(piece.closed_at) {
+                    span.add(epochs, earliest, latest);
+                }
+            }
+            let rows = backup.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.rows);
+            findings.line(&format!("    {node}: {rows} rows, {}", span.describe()));
+            let mut is_new = false;
+            for part in backup.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {
+                is_new |= verified.insert(part.clone());
+            }
+            if is_new && let Err(problem) = verify_checkpoint(store, backup, node, base) {
+                findings.problem(problem);
+            }
+        }
+    }
+    let known = archive.newest().partitions.map(usize::from);
+    let holdings = archive.holdings();
+    let ranges = ranges_of(&holdings);
+    let others = known.filter(|known| *known > holdings.len());
+    let others = others
+        .map_or(String::new(), |_| " (as far as the other directories of the database have them)".to_owned());
+    findings.line(&format!("  states that can be restored: {ranges}{others}"));
+}
+
+fn verify_checkpoint(
+    store: &Store,
+    backup: &NodeBackup,
+    node: ordain_db::position::NodeId,
+    base: Epoch,
+) -> Result<(), String> {
+    let mut verifier = CheckpointVerifier::default();
+    let damaged = |problem: String| format!("the checkpoint of {node} at the end of {base}: {problem}");
+    for part in backup.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {
+        let contents = store.fetch(part).map_err(|error| error.to_string())?;
+        verifier.push(&contents).map_err(|error| damaged(error.to_string()))?;
+    }
+    let verified = verifier.finish().map_err(|error| damaged(error.to_string()))?;
+    log_start(&verified, node, base).map(drop).map_err(damaged)
+}

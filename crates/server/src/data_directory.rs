@@ -1,0 +1,256 @@
+//! The data directory of a process: who may use it, and where the files of each partition are.
+//!
+//! | path | what |
+//! |---|---|
+//! | `LOCK` | held by the process that uses the directory; has its number |
+//! | `ORDAIN` | the identity: what the data belongs to, and how it was made |
+//! | `p0/`, `p1/` … | the log and the checkpoints of a partition: [`ordain_db::disk`] |
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+
+use ordain_db::position::{NodeId, PartitionId};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::cluster_file::ClusterFile;
+use crate::files::{create_directory, sync_directory};
+
+/// The version of the layout that this build makes and reads.
+pub const DIRECTORY_FORMAT: u32 = 1;
+
+const LOCK: &str = "LOCK";
+/// The name of the file that makes a directory a data directory.
+pub const IDENTITY: &str = "ORDAIN";
+const IDENTITY_PART: &str = "ORDAIN.part";
+
+/// What is to be in a directory.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// Stands for the tables, the procedures, the first rows and the number of partitions and replicas.
+    pub fingerprint: u64,
+    /// The nodes whose files are here.
+    pub nodes: Vec<NodeId>,
+    /// With what options the data was made, for starting again without saying them.
+    pub options: Option<ClusterFile>,
+}
+
+/// The file `ORDAIN`, in TOML.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Identity {
+    format: u32,
+    release: String,
+    /// Random, in hexadecimal: the directory that this is, wherever it is copied to.
+    id: String,
+    /// In hexadecimal.
+    fingerprint: String,
+    nodes: Vec<String>,
+    /// Whether every node has its log: from then on one that is missing is a loss.
+    established: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    options: Option<ClusterFile>,
+}
+
+/// The number of a node's log in the directory with this number.
+pub fn log_id_of(directory: u128, node: NodeId) -> u128 {
+    let text = format!("{directory:032x}/{node}");
+    xxhash_rust::xxh3::xxh3_128(text.as_bytes())
+}
+
+/// A directory that this process may use until the value is dropped.
+#[derive(Debug)]
+pub struct DataDirectory {
+    path: PathBuf,
+    identity: Identity,
+    id: u128,
+    /// The lock is held as long as the file is open.
+    _lock: File,
+}
+
+impl DataDirectory {
+    /// Takes a directory: makes it if it is not there or empty.
+    ///
+    /// # Errors
+    /// When another process uses it, or it has data of another database or release; says what to do.
+    pub fn open(path: &Path, contents: &Contents) -> Result<DataDirectory, String> {
+        create_directory(path)
+            .map_err(|error| format!("cannot make the data directory {}: {error}", path.display()))?;
+        let lock = lock(path)?;
+        let directory = match read_identity(path)? {
+            Some(identity) => {
+                let id = check_identity(path, &identity, contents)?;
+                DataDirectory { path: path.to_owned(), identity, id, _lock: lock }
+            }
+            None => {
+                refuse_strangers(path)?;
+                let mut random = [0; 16];
+                getrandom::fill(&mut random)
+                    .map_err(|error| format!("no randomness from the system: {error}"))?;
+                let id = u128::from_le_bytes(random);
+                let identity = Identity {
+                    format: DIRECTORY_FORMAT,
+                    release: env!("CARGO_PKG_VERSION").to_owned(),
+                    id: format!("{id:032x}"),
+                    fingerprint: format!("{:016x}", contents.fingerprint),
+                    nodes: names(&contents.nodes),
+                    established: false,
+                    options: contents.options.clone(),
+                };
+                let directory = DataDirectory { path: path.to_owned(), identity, id, _lock: lock };
+                directory.write_identity()?;
+                directory
+            }
+        };
+        Ok(directory)
+    }
+
+    /// The options with which the data in a directory was made; `None` if there is no data.
+    ///
+    /// # Errors
+    /// When the identity cannot be read, or was made without options.
+    pub fn options_of(path: &Path) -> Result<Option<ClusterFile>, String> {
+        let Some(identity) = read_identity(path)? else { return Ok(None) };
+        let options = identity.options.ok_or_else(|| {
+            format!(
+                "the data in {} belongs to an embedded database or to a process of a cluster: open it with that program, or name the cluster file",
+                path.display()
+            )
+        });
+        options.map(Some)
+    }
+
+    /// The directory of a partition's files.
+    pub fn partition(&self, partition: PartitionId) -> PathBuf {
+        self.path.join(partition.to_string())
+    }
+
+    /// The number of a node's log: random, and of this directory alone.
+    pub fn log_id(&self, node: NodeId) -> u128 {
+        log_id_of(self.id, node)
+    }
+
+    /// Whether every node has its log.
+    pub fn is_established(&self) -> bool {
+        self.identity.established
+    }
+
+    /// Every node has its log, durably.
+    ///
+    /// # Errors
+    /// When that cannot be noted.
+    pub fn establish(&mut self) -> Result<(), String> {
+        if !self.identity.established {
+            self.identity.established = true;
+            self.write_identity()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the identity: a crash leaves the old one or the new one.
+    fn write_identity(&self) -> Result<(), String> {
+        let text = toml::to_string(&self.identity)
+            .map_err(|error| format!("the options cannot be written as TOML: {error}"))?;
+        let part = self.path.join(IDENTITY_PART);
+        let write = || {
+            let mut file = File::create(&part)?;
+            file.write_all(text.as_bytes())?;
+            file.sync_all()?;
+            std::fs::rename(&part, self.path.join(IDENTITY))?;
+            sync_directory(&self.path)
+        };
+        write().map_err(|error| format!("cannot write {}: {error}", self.path.join(IDENTITY).display()))
+    }
+}
+
+fn names(nodes: &[NodeId]) -> Vec<String> {
+    nodes.iter().map(NodeId::to_string).collect()
+}
+
+/// Keeps other processes out.
+fn lock(directory: &Path) -> Result<File, String> {
+    let path = directory.join(LOCK);
+    let wrong = |error| format!("cannot lock {}: {error}", path.display());
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+    let mut file = file.map_err(wrong)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut holder = String::new();
+            // Only for the message: it may be read before it is written.
+            let _ = file.read_to_string(&mut holder);
+            let holder = holder.trim();
+            let holder = if holder.is_empty() { String::new() } else { format!(" {holder}") };
+            return Err(format!(
+                "the data directory {} is used by process{holder}: stop that process, or choose another directory",
+                directory.display()
+            ));
+        }
+        Err(error) => return Err(wrong(error.into())),
+    }
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(wrong)?;
+    Ok(file)
+}
+
+fn read_identity(directory: &Path) -> Result<Option<Identity>, String> {
+    /// What every format begins with.
+    #[derive(Deserialize)]
+    struct Any {
+        format: u32,
+    }
+    let path = directory.join(IDENTITY);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
+    };
+    let damaged = |error: toml::de::Error| {
+        format!("{} is damaged ({}): put back a copy of the whole directory", path.display(), error.message())
+    };
+    let any: Any = toml::from_str(&text).map_err(damaged)?;
+    if any.format != DIRECTORY_FORMAT {
+        return Err(format!(
+            "the data directory {} has format {}, and this release reads {DIRECTORY_FORMAT}: start it with the release that wrote it",
+            directory.display(),
+            any.format
+        ));
+    }
+    toml::from_str(&text).map(Some).map_err(damaged)
+}
+
+/// Whether the data is what is wanted; the number of the directory.
+fn check_identity(path: &Path, identity: &Identity, contents: &Contents) -> Result<u128, String> {
+    let directory = path.display();
+    if identity.fingerprint != format!("{:016x}", contents.fingerprint) {
+        return Err(format!(
+            "the data in {directory} was made with other tables, procedures, first rows, partitions or replicas: start with the options with which it was made, or choose another directory"
+        ));
+    }
+    let nodes = names(&contents.nodes);
+    if identity.nodes != nodes {
+        return Err(format!(
+            "the data in {directory} is of {}, not of {}: give each process its own directory",
+            identity.nodes.join(", "),
+            nodes.join(", ")
+        ));
+    }
+    u128::from_str_radix(&identity.id, 16).map_err(|error| {
+        format!("{} is damaged ({error}): put back a copy of it", path.join(IDENTITY).display())
+    })
+}
+
+/// A new data directory must be empty: whatever else is in it belongs to somebody.
+fn refuse_strangers(directory: &Path) -> Result<(), String> {
+    let wrong = |error| format!("cannot read {}: {error}", directory.display());
+    for entry in std::fs::read_dir(directory).map_err(wrong)? {
+        let name = entry.map_err(wrong)?.file_name();
+        if name != LOCK && name != IDENTITY_PART {
+            return Err(format!(
+                "{} is not a data directory (it has no {IDENTITY}) and not empty (it has {}): choose another directory, or put back its {IDENTITY}",
+                directory.display(),
+                name.to_string_lossy()
+            ));
+        }
+    }
+    Ok(())
+}

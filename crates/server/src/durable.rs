@@ -1,0 +1,238 @@
+//! Nodes that keep what they acknowledge: made again from a data directory when a process starts.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ordain_consensus::HandOut;
+use ordain_consensus::disk_log::{LogId, LogOptions, Opening};
+use ordain_consensus::raft::RaftOptions;
+use ordain_consensus::{EntryKind, LogRecord};
+use ordain_db::disk::{Found, Ingredients, NodeDisk, Replication, recover};
+use ordain_db::error::Error;
+use ordain_db::failpoint::NoFailpoints;
+use ordain_db::node::{CheckpointOptions, NodeConfiguration};
+use ordain_db::position::{Epoch, NodeId, PartitionId};
+use ordain_db::procedure::Catalog;
+use ordain_db::storage::Storage;
+use ordain_db::storage::memory::MemoryStorage;
+use serde::{Deserialize, Serialize};
+
+use crate::data_directory::{Contents, DataDirectory};
+use crate::files::RealFiles;
+use crate::process::{ClusterOptions, LocalNode};
+use crate::replay::Replay;
+
+/// When a transaction counts as committed, if there are replicas (CAL-30).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReplicationMode {
+    /// There is one replica.
+    #[default]
+    None,
+    /// When it is durable at the leader of its partition: what a leader had acknowledged last may be lost with it.
+    Async,
+    /// When it is durable at a majority of the replicas.
+    Sync,
+}
+
+/// How a process keeps its data.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DurableOptions {
+    /// Where.
+    pub directory: PathBuf,
+    /// When a transaction counts as committed.
+    pub replication: ReplicationMode,
+    /// The time between two checkpoints while transactions go on.
+    pub checkpoint_interval: Duration,
+    /// The bytes of a partition's batches in the log between two checkpoints.
+    pub checkpoint_log_bytes: u64,
+    /// The most bytes that the log of a partition may have.
+    pub log_bytes_max: u64,
+    /// The most bytes that all files of a partition may have.
+    pub disk_bytes_max: u64,
+}
+
+/// Bytes of a segment of the log, unless the whole log is small.
+const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Bytes of the longest record of the log: more than a batch can have, with what comes around it.
+const RECORD_BYTES_MAX: u64 = 20 << 20;
+
+/// The least that [`DurableOptions::log_bytes_max`] may be: three segments with room for the longest record.
+pub const LOG_BYTES_MIN: u64 = 3 * (RECORD_BYTES_MAX + (4 << 20));
+
+impl DurableOptions {
+    /// Data in a directory, not replicated, with the usual limits.
+    pub fn new(directory: impl Into<PathBuf>) -> DurableOptions {
+        let checkpoints = CheckpointOptions::default();
+        DurableOptions {
+            directory: directory.into(),
+            replication: ReplicationMode::None,
+            checkpoint_interval: Duration::from_micros(
+                checkpoints.interval_microseconds.unwrap_or(60_000_000),
+            ),
+            checkpoint_log_bytes: checkpoints.log_bytes,
+            log_bytes_max: 16 << 30,
+            disk_bytes_max: u64::MAX,
+        }
+    }
+
+    /// Checks the options.
+    ///
+    /// # Errors
+    /// Says which one to change.
+    pub fn check(&self) -> Result<(), String> {
+        if self.log_bytes_max < LOG_BYTES_MIN {
+            return Err(format!(
+                "the log of a partition must be allowed {LOG_BYTES_MIN} bytes, not {}",
+                self.log_bytes_max
+            ));
+        }
+        if self.checkpoint_log_bytes == 0 || self.checkpoint_log_bytes > self.log_bytes_max / 2 {
+            return Err(format!(
+                "the bytes of log between checkpoints must be 1 to half of what the log may have ({}), not {}",
+                self.log_bytes_max / 2,
+                self.checkpoint_log_bytes
+            ));
+        }
+        let seconds = 1..=86_400;
+        if !seconds.contains(&self.checkpoint_interval.as_secs()) {
+            return Err(format!(
+                "checkpoints must be 1 second to 1 day apart, not {:?}",
+                self.checkpoint_interval
+            ));
+        }
+        Ok(())
+    }
+
+    fn log_options(&self, id: u128, opening: Opening) -> LogOptions {
+        LogOptions {
+            segment_bytes: SEGMENT_BYTES.min(self.log_bytes_max / 3),
+            record_bytes_max: RECORD_BYTES_MAX,
+            log_bytes_max: self.log_bytes_max,
+            ..LogOptions::new(LogId(id), opening)
+        }
+    }
+}
+
+/// Fills a partition's storage with the rows that it has before the first transaction.
+pub type FirstRows<'a> = dyn Fn(PartitionId, &mut dyn Storage) -> Result<(), Error> + Sync + 'a;
+
+/// Takes a data directory and makes the nodes that it holds. They replay what is in their logs when they are stepped.
+///
+/// # Errors
+/// Says which file or option is wrong and what to do.
+pub fn open(
+    options: &DurableOptions,
+    cluster: &ClusterOptions,
+    contents: &Contents,
+    catalog: &Catalog,
+    rows: &FirstRows<'_>,
+) -> Result<(DataDirectory, Vec<LocalNode>), String> {
+    options.check()?;
+    cluster.check()?;
+    let mut directory = DataDirectory::open(&options.directory, contents)?;
+    let opener = Opener { options, cluster, fingerprint: contents.fingerprint, catalog, rows };
+    let opened: Vec<Result<LocalNode, String>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = contents
+            .nodes
+            .iter()
+            .map(|node| {
+                let (opener, directory) = (&opener, &directory);
+                scope.spawn(move || opener.open(directory, *node))
+            })
+            .collect();
+        let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        joined.map(|node| node.unwrap_or_else(|_| Err("a thread panicked in recovery".to_owned()))).collect()
+    });
+    let nodes = opened.into_iter().collect::<Result<Vec<LocalNode>, String>>()?;
+    directory.establish()?;
+    Ok((directory, nodes))
+}
+
+struct Opener<'a> {
+    options: &'a DurableOptions,
+    cluster: &'a ClusterOptions,
+    fingerprint: u64,
+    catalog: &'a Catalog,
+    rows: &'a FirstRows<'a>,
+}
+
+impl Opener<'_> {
+    fn open(&self, directory: &DataDirectory, me: NodeId) -> Result<LocalNode, String> {
+        let path = directory.partition(me.partition);
+        let wrong = |problem: String| format!("{me} in {}: {problem}", path.display());
+        let (mut disk, found) = self.open_disk(directory, me, &path).map_err(&wrong)?;
+        let configuration = NodeConfiguration {
+            me,
+            replicas: self.cluster.replicas,
+            cluster: self.fingerprint,
+            epoch_microseconds: self.cluster.epoch.as_micros() as u64,
+            checkpoints: CheckpointOptions {
+                interval_microseconds: Some(self.options.checkpoint_interval.as_micros() as u64),
+                log_bytes: self.options.checkpoint_log_bytes,
+                ..CheckpointOptions::default()
+            },
+            ..NodeConfiguration::new(me.partition, self.cluster.partitions)
+        };
+        let last = last_epoch(&found);
+        let is_new = found.is_new;
+        let ingredients = Ingredients {
+            engine: self.cluster.engine,
+            configuration: &configuration,
+            catalog: self.catalog.clone(),
+            replication: self.replication(me),
+            storage: &|| Box::new(MemoryStorage::new()),
+            load: &mut |storage| (self.rows)(me.partition, storage),
+        };
+        let (node, recovery) = recover::<_, NoFailpoints>(ingredients, &mut disk, found)
+            .map_err(|error| wrong(error.to_string()))?;
+        if is_new {
+            tracing::info!(node = %me, directory = %path.display(), "new log");
+        } else {
+            let (checkpoint, cut_bytes) = (recovery.checkpoint, recovery.cut_bytes);
+            let records = recovery.records;
+            tracing::info!(node = %me, directory = %path.display(), %checkpoint, records, cut_bytes, "recovering");
+        }
+        let replay = last.filter(|last| *last > recovery.checkpoint);
+        let replay = replay.map(|last| Replay::new(me, recovery.checkpoint, last));
+        Ok(LocalNode { id: me, node, disk: Some(disk), replay })
+    }
+
+    fn open_disk(
+        &self,
+        directory: &DataDirectory,
+        me: NodeId,
+        path: &Path,
+    ) -> Result<(NodeDisk<RealFiles>, Found), String> {
+        let files = RealFiles::with_bytes_max(path, self.options.disk_bytes_max);
+        let files = files.map_err(|error| error.to_string())?;
+        let opening = if directory.is_established() { Opening::MustExist } else { Opening::CreateIfMissing };
+        let log_options = self.options.log_options(directory.log_id(me), opening);
+        let (disk, mut found) = NodeDisk::open(files, log_options).map_err(|error| error.to_string())?;
+        // A log without records has promised nothing: the process ended before it wrote the first.
+        found.is_new |= found.records.is_empty() && found.checkpoints.is_empty();
+        Ok((disk, found))
+    }
+
+    fn replication(&self, me: NodeId) -> Replication {
+        let hand_out = match self.options.replication {
+            ReplicationMode::None => return Replication::None,
+            ReplicationMode::Async => HandOut::AfterLocalSync,
+            ReplicationMode::Sync => HandOut::AfterMajority,
+        };
+        // The same at all replicas of a partition; the partitions differ, so that they do not all elect at the same time.
+        let seed = self.fingerprint ^ u64::from(me.partition.0);
+        Replication::Group(RaftOptions { hand_out, ..RaftOptions::new(me.replica, seed) })
+    }
+}
+
+/// The last epoch that a log has, for telling how far a replay has come: what it holds begins with its epoch.
+fn last_epoch(found: &Found) -> Option<Epoch> {
+    found.records.iter().rev().find_map(|record| match LogRecord::decode(record) {
+        Ok(LogRecord::Entry { kind: EntryKind::Payload, payload, .. }) => {
+            postcard::take_from_bytes::<Epoch>(&payload).ok().map(|(epoch, _)| epoch)
+        }
+        _ => None,
+    })
+}

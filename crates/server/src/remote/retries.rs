@@ -1,0 +1,318 @@
+//! Requests that are sent again until they are answered, for clusters that keep a log.
+//!
+//! A request keeps its identity, and takes effect once however often it arrives. So it is sent again, to another replica if
+//! there is one, when its connection is lost, when the process that has it shuts down or does not lead, and when no answer
+//! comes for [`ANSWER_TIME_MAX`]. After [`PATIENCE`] it ends with [`Error::Unavailable`]: then nobody here knows whether it took
+//! effect, or will.
+
+use std::collections::BTreeSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use ordain_db::error::{Error, Outcome};
+use ordain_db::gateway::not_leading;
+use ordain_db::hash::FastMap;
+use ordain_db::message::{ClientRequest, Reply, RequestId};
+use ordain_db::position::PartitionId;
+
+/// How long a request may be without an answer before it is sent again.
+pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// How long a request is sent again and again.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The first wait after an answer that says to send again; it doubles up to [`BACK_OFF_MAX`].
+const BACK_OFF_MIN: Duration = Duration::from_millis(5);
+
+/// The longest wait after such an answer.
+const BACK_OFF_MAX: Duration = Duration::from_millis(320);
+
+/// Most requests without an answer.
+pub const REQUESTS_MAX: usize = 128 * 1024;
+
+/// How long a snapshot may take to open at every replica, after one has said that it is open.
+const SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// See the [module](self).
+pub struct Retries {
+    state: Mutex<State>,
+    /// Notified when something may be due earlier than before.
+    changed: Condvar,
+}
+
+struct State {
+    under_way: FastMap<RequestId, UnderWay>,
+    /// When each of them is to be sent again.
+    due: BTreeSet<(Instant, RequestId)>,
+    /// By partition: the place, among the processes that run it, of the one to ask first.
+    preferred: Vec<usize>,
+}
+
+struct UnderWay {
+    to: PartitionId,
+    request: ClientRequest,
+    began: Instant,
+    due: Instant,
+    /// The process that has it, and its place among those that run the partition.
+    process: Option<(u16, usize)>,
+    /// How often it was answered with words that say to send it again.
+    refusals: u32,
+}
+
+/// What is to be done now.
+#[derive(Default)]
+pub struct Due {
+    /// Requests to send again.
+    pub again: Vec<(PartitionId, ClientRequest)>,
+    /// The last answers to those that were sent long enough.
+    pub given_up: Vec<Reply>,
+}
+
+impl State {
+    /// Changes when a request is to be sent again.
+    fn set_due(&mut self, id: RequestId, due: Instant) {
+        if let Some(under_way) = self.under_way.get_mut(&id) {
+            self.due.remove(&(under_way.due, id));
+            under_way.due = due;
+            self.due.insert((due, id));
+        }
+    }
+
+    /// The next time the request goes elsewhere, unless others have found out already.
+    fn avoid(&mut self, id: RequestId) {
+        let Some(UnderWay { to, process: Some((_, place)), .. }) = self.under_way.get(&id) else { return };
+        let preferred = &mut self.preferred[to.index()];
+        if *preferred == *place {
+            *preferred = place + 1;
+        }
+    }
+
+    fn end(&mut self, id: &RequestId) -> Option<UnderWay> {
+        let under_way = self.under_way.remove(id)?;
+        self.due.remove(&(under_way.due, *id));
+        Some(under_way)
+    }
+}
+
+impl Retries {
+    /// Nothing under way.
+    pub fn new(partitions: u16) -> Retries {
+        let state = State {
+            under_way: FastMap::default(),
+            due: BTreeSet::new(),
+            preferred: vec![0; usize::from(partitions)],
+        };
+        Retries { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is whole between any two statements that could panic.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes new requests. Those that have no answer are not sent again. `false` when too many are under way: none is noted.
+    #[must_use]
+    pub fn begin(&self, to: PartitionId, requests: &[ClientRequest]) -> bool {
+        let now = Instant::now();
+        let mut state = self.lock();
+        if state.under_way.len() + requests.len() > REQUESTS_MAX {
+            return false;
+        }
+        for request in requests {
+            let Some(id) = request.id() else { continue };
+            let due = now + ANSWER_TIME_MAX;
+            let request = request.clone();
+            let under_way = UnderWay { to, request, began: now, due, process: None, refusals: 0 };
+            state.end(&id);
+            state.under_way.insert(id, under_way);
+            state.due.insert((due, id));
+        }
+        true
+    }
+
+    /// The place, among the processes that run a partition, of the one to ask first.
+    pub fn preferred(&self, to: PartitionId, processes: usize) -> usize {
+        let mut state = self.lock();
+        let preferred = &mut state.preferred[to.index()];
+        *preferred %= processes.max(1);
+        *preferred
+    }
+
+    /// Notes who is asked, before they are.
+    pub fn sent(&self, requests: &[ClientRequest], process: u16, place: usize) {
+        let due = Instant::now() + ANSWER_TIME_MAX;
+        let mut state = self.lock();
+        for id in requests.iter().filter_map(ClientRequest::id) {
+            state.set_due(id, due);
+            if let Some(under_way) = state.under_way.get_mut(&id) {
+                under_way.process = Some((process, place));
+            }
+        }
+    }
+
+    /// Notes that nobody could be asked.
+    pub fn not_sent(&self, requests: &[ClientRequest]) {
+        let due = Instant::now() + BACK_OFF_MAX;
+        let mut state = self.lock();
+        requests.iter().filter_map(ClientRequest::id).for_each(|id| state.set_due(id, due));
+    }
+
+    /// Takes answers; those that end a request come back.
+    pub fn take_replies(&self, replies: Vec<Reply>) -> Vec<Reply> {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let mut ended = Vec::with_capacity(replies.len());
+        for reply in replies {
+            let id = reply.request;
+            // One that was sent twice is answered twice.
+            let Some(under_way) = state.under_way.get_mut(&id) else { continue };
+            if !says_again(&under_way.request, &reply.outcome, now - under_way.began) {
+                state.end(&id);
+                ended.push(reply);
+                continue;
+            }
+            let back_off = BACK_OFF_MIN * 2_u32.pow(under_way.refusals.min(6));
+            under_way.refusals += 1;
+            state.set_due(id, now + back_off.min(BACK_OFF_MAX));
+            state.avoid(id);
+        }
+        drop(state);
+        self.changed.notify_all();
+        ended
+    }
+
+    /// A connection is lost: what it had is to be sent again at once.
+    pub fn lost(&self, process: u16) {
+        let now = Instant::now();
+        let mut state = self.lock();
+        let has = |under_way: &UnderWay| under_way.process.is_some_and(|(number, _)| number == process);
+        let lost: Vec<RequestId> =
+            state.under_way.iter().filter(|(_, under_way)| has(under_way)).map(|(id, _)| *id).collect();
+        lost.into_iter().for_each(|id| state.set_due(id, now));
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// Waits until something is due, but not much longer than `patience`.
+    pub fn due(&self, patience: Duration) -> Due {
+        let mut state = self.lock();
+        let wait =
+            state.due.first().map_or(patience, |(due, _)| due.saturating_duration_since(Instant::now()));
+        if !wait.is_zero() {
+            let waited = self.changed.wait_timeout(state, wait.min(patience));
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let now = Instant::now();
+        let mut due = Due::default();
+        while let Some((_, id)) = state.due.first().copied().filter(|(at, _)| *at <= now) {
+            let Some(under_way) = state.under_way.get(&id) else { break };
+            if now - under_way.began > PATIENCE {
+                let problem = format!(
+                    "no replica has answered for {PATIENCE:?}, and whether the request took effect, or will, is not known: look before making a new one of it"
+                );
+                due.given_up.push(Reply { request: id, outcome: Err(Error::Unavailable(problem)) });
+                state.end(&id);
+                continue;
+            }
+            due.again.push((under_way.to, under_way.request.clone()));
+            state.avoid(id);
+            state.set_due(id, now + ANSWER_TIME_MAX);
+        }
+        due
+    }
+}
+
+/// Whether an answer means that the same request is to be sent again.
+fn says_again(request: &ClientRequest, outcome: &Outcome, age: Duration) -> bool {
+    match (request, outcome) {
+        (_, Err(Error::Unavailable(_))) => true,
+        (_, Err(busy @ Error::Busy(_))) => *busy == not_leading(),
+        // The replica that is asked opens the snapshot a little later than the one that said that it is open.
+        (ClientRequest::Scan { .. }, Err(Error::Invalid(reason))) => {
+            reason.starts_with("there is no snapshot open") && age < SNAPSHOT_TIME_MAX
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ordain_db::message::{ClientId, Operation, Request};
+
+    use super::*;
+
+    const HOME: PartitionId = PartitionId(0);
+
+    fn request(sequence: u64) -> ClientRequest {
+        let id = RequestId { client: ClientId { home: HOME, number: 7 }, sequence };
+        ClientRequest::Ordered(Request { id, acknowledged: 0, operation: Operation::OpenSnapshot })
+    }
+
+    fn answer(sequence: u64, outcome: Outcome) -> Vec<Reply> {
+        request(sequence).id().map(|request| Reply { request, outcome }).into_iter().collect()
+    }
+
+    /// What is sent again within a second.
+    fn sent_again(retries: &Retries) -> Vec<ClientRequest> {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(1) {
+            let due = retries.due(Duration::from_millis(20));
+            assert!(due.given_up.is_empty());
+            if !due.again.is_empty() {
+                return due.again.into_iter().map(|(_, request)| request).collect();
+            }
+        }
+        Vec::new()
+    }
+
+    fn sent_to(retries: &Retries, process: u16, place: usize) {
+        assert!(retries.begin(HOME, &[request(1)]));
+        retries.sent(&[request(1)], process, place);
+    }
+
+    #[test]
+    fn an_answer_that_says_so_sends_a_request_again_to_another_replica() {
+        for error in [not_leading(), Error::Unavailable("the process is shutting down".to_owned())] {
+            let retries = Retries::new(1);
+            sent_to(&retries, 4, 0);
+            assert!(retries.take_replies(answer(1, Err(error))).is_empty(), "nobody is told");
+            assert_eq!(sent_again(&retries), [request(1)]);
+            assert_eq!(retries.preferred(HOME, 3), 1);
+            let answered = answer(1, Ok("done".into()));
+            assert_eq!(retries.take_replies(answered.clone()), answered);
+            assert!(retries.take_replies(answered).is_empty(), "a second answer is not delivered");
+            assert!(sent_again(&retries).is_empty());
+        }
+    }
+
+    #[test]
+    fn other_errors_are_answers() {
+        for error in
+            [Error::Busy("the inbox is full".to_owned()), Error::Contended, Error::Invalid(String::new())]
+        {
+            let retries = Retries::new(1);
+            sent_to(&retries, 4, 0);
+            assert_eq!(retries.take_replies(answer(1, Err(error.clone()))), answer(1, Err(error)));
+        }
+    }
+
+    #[test]
+    fn a_lost_connection_sends_again_what_it_had_and_nothing_else() {
+        let retries = Retries::new(1);
+        sent_to(&retries, 4, 0);
+        assert!(retries.begin(HOME, &[request(2)]));
+        retries.sent(&[request(2)], 5, 1);
+        retries.lost(4);
+        assert_eq!(sent_again(&retries), [request(1)]);
+    }
+
+    #[test]
+    fn what_is_under_way_is_limited() {
+        let retries = Retries::new(1);
+        let all: Vec<ClientRequest> = (0..REQUESTS_MAX as u64).map(request).collect();
+        assert!(retries.begin(HOME, &all));
+        assert!(!retries.begin(HOME, &[request(u64::MAX)]));
+        retries.take_replies(answer(3, Ok("done".into())));
+        assert!(retries.begin(HOME, &[request(u64::MAX)]));
+    }
+}

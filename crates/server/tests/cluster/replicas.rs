@@ -1,0 +1,70 @@
+//! Replicas: one is killed and the others go on; it comes back and catches up.
+
+use ordain::db::message::ClientRequest;
+use ordain::db::node::Status;
+use rustix::process::Signal;
+
+use super::support::*;
+
+/// What the nodes of a process say.
+fn statuses(cluster: &Cluster, process: usize) -> Vec<Status> {
+    let mut client = RawClient::connect(cluster.address(process));
+    let partitions = cluster.file.processes[process].partitions.clone();
+    let ask = |partition: u16| {
+        let request = request_id(partition, unique() >> 1, 0);
+        let reply = client.ask(partition, ClientRequest::Status { request, digest: true });
+        postcard::from_bytes(&reply.outcome.unwrap()).unwrap()
+    };
+    partitions.into_iter().map(ask).collect()
+}
+
+/// Waits until the nodes of all processes have the same state; `cluster` has one process for each replica.
+fn digests_agree(cluster: &mut Cluster) {
+    assert!(cluster.wait_until_ready(), "one that was started again has its port");
+    eventually("the digests of all replicas agree", || {
+        let digests: Vec<Vec<Option<u128>>> = (0..cluster.processes.len())
+            .map(|process| statuses(cluster, process).iter().map(|status| status.digest).collect())
+            .collect();
+        digests.iter().all(|digest| *digest == digests[0])
+    });
+}
+
+#[test]
+fn clients_go_on_when_a_replica_is_killed_and_it_catches_up() {
+    let folder = TemporaryFolder::create();
+    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 1, 2, MICRO));
+    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let load = Load::start(&cluster, 2);
+    for victim in [0, 1] {
+        load.wait_for_commits(300);
+        cluster.processes[victim].signal(Signal::KILL);
+        cluster.processes[victim].wait();
+        load.wait_for_commits(300);
+        cluster.restart(victim);
+    }
+    load.wait_for_commits(300);
+    let tally = load.finish();
+    assert_eq!(tally.unavailable, 0, "no call was lost");
+    cluster.check(&tally.totals);
+    digests_agree(&mut cluster);
+    cluster.stop();
+}
+
+#[test]
+fn a_replica_ends_in_good_order_and_the_others_go_on() {
+    let folder = TemporaryFolder::create();
+    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 1, 2, BANK));
+    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let load = Load::start(&cluster, 2);
+    load.wait_for_commits(100);
+    cluster.processes[2].signal(Signal::TERM);
+    cluster.processes[2].wait_for_success();
+    load.wait_for_commits(300);
+    cluster.restart(2);
+    load.wait_for_commits(100);
+    let tally = load.finish();
+    assert_eq!(tally.unavailable, 0);
+    cluster.check(&tally.totals);
+    digests_agree(&mut cluster);
+    cluster.stop();
+}

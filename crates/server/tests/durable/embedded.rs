@@ -1,0 +1,134 @@
+//! An embedded database in a directory: closed, dropped, opened again, opened wrongly, and without room.
+
+use std::path::Path;
+
+use ordain::data_directory::Contents;
+use ordain::db::data::{ColumnType::Int64, DataError, SchemaBuilder, Table};
+use ordain::db::error::Error;
+use ordain::db::procedure::{Catalog, Declaration, Declared, Procedure, Procedures, Stop, Transaction};
+use ordain::durable::DurableOptions;
+use ordain::partition::nodes;
+use ordain::process::ClusterOptions;
+use ordain::{Database, Handle};
+
+use super::Folder;
+
+/// Adds one to a counter and returns it. The bytes only take room in the log.
+struct Count(Table);
+
+impl Procedure for Count {
+    type Arguments = (i64, Vec<u8>);
+    type Output = i64;
+
+    fn name(&self) -> &str {
+        "count"
+    }
+
+    fn declare(
+        &self,
+        (counter, _): &Self::Arguments,
+        d: &mut Declaration<'_>,
+    ) -> Result<Declared, DataError> {
+        d.update(&self.0.key((*counter,))?).map(|()| Declared::Complete)
+    }
+
+    fn run(&self, (counter, _): &Self::Arguments, tx: &mut Transaction<'_>) -> Result<i64, Stop> {
+        let key = self.0.key((*counter,))?;
+        let count = tx.get(&key)?.map_or(Ok(0), |row| row.int64("count"))? + 1;
+        tx.put(&self.0, &key, (count,))?;
+        Ok(count)
+    }
+}
+
+fn counters() -> ordain::db::data::TableBuilder {
+    Table::builder("counters").column("id", Int64).column("count", Int64).primary_key(&["id"])
+}
+
+fn open(directory: &Path, partitions: u16) -> Result<(Database, Handle<Count>), Error> {
+    let mut builder = Database::builder();
+    let table = builder.table(counters())?;
+    let count = builder.procedure(Count(table))?;
+    Ok((builder.partitions(partitions).data_directory(directory).open()?, count))
+}
+
+#[test]
+fn what_was_called_is_there_when_it_is_opened_again() {
+    let folder = Folder::create();
+    let directory = folder.0.join("database");
+    let mut digest = None;
+    for round in 0..4 {
+        let (database, count) = open(&directory, 2).unwrap();
+        assert!(digest.is_none_or(|digest| digest == database.digest().unwrap()), "round {round}");
+        for counter in 0..10 {
+            assert_eq!(database.call(count, &(counter, vec![])), Ok(round + 1));
+        }
+        let _snapshot = database.snapshot().unwrap();
+        digest = Some(database.digest().unwrap());
+        // Closed in good order, and simply dropped.
+        if round % 2 == 0 {
+            drop(_snapshot);
+            database.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_directory_has_one_user_and_its_own_tables() {
+    let folder = Folder::create();
+    let (database, _) = open(&folder.0, 1).unwrap();
+    let refused = open(&folder.0, 1).map(|_| ()).unwrap_err().to_string();
+    assert!(
+        refused.contains("is used by process") && refused.contains(&std::process::id().to_string()),
+        "{refused}"
+    );
+    database.close().unwrap();
+    let refused = open(&folder.0, 2).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("was made with other tables, procedures, first rows, partitions"), "{refused}");
+    let other = Database::builder().data_directory(&folder.0).open().map(|_| ()).unwrap_err().to_string();
+    assert!(other.contains("was made with other tables"), "{other}");
+    open(&folder.0, 1).unwrap().0.close().unwrap();
+}
+
+#[test]
+fn a_full_disk_stops_the_database_and_loses_nothing_that_was_acknowledged() {
+    let folder = Folder::create();
+    let catalog = || {
+        let (mut schema, mut procedures) = (SchemaBuilder::default(), Procedures::default());
+        let table = schema.table(counters()).unwrap();
+        procedures.register(Count(table)).unwrap();
+        Catalog { schema: schema.finish(), procedures }
+    };
+    let contents = Contents { fingerprint: 7, nodes: nodes(1, 1).collect(), options: None };
+    let options = ClusterOptions::default();
+    let open = |disk_bytes_max: u64| {
+        let durable = DurableOptions {
+            log_bytes_max: ordain::durable::LOG_BYTES_MIN,
+            checkpoint_log_bytes: ordain::durable::LOG_BYTES_MIN / 2,
+            disk_bytes_max,
+            ..DurableOptions::new(&folder.0)
+        };
+        Database::durable(&durable, &options, &contents, catalog(), &|_, _| Ok(())).unwrap()
+    };
+    // Room for one segment and not for two.
+    let database = open(30 << 20);
+    let count = database.handle::<Count>("count").unwrap();
+    let mut acknowledged = 0;
+    let error = loop {
+        match database.call(count, &(1, vec![7; 900_000])) {
+            Ok(count) => {
+                acknowledged += 1;
+                assert_eq!(count, acknowledged);
+            }
+            Err(error) => break error,
+        }
+    };
+    assert!(acknowledged > 10, "{acknowledged}");
+    assert!(matches!(error, Error::Unavailable(_)), "{error}");
+    let reason = database.close().unwrap_err().to_string();
+    assert!(reason.contains("the disk is full"), "{reason}");
+    let database = open(u64::MAX);
+    let counted = database.call(count, &(1, vec![])).unwrap();
+    // What had no answer may be there or not.
+    assert!((acknowledged + 1..=acknowledged + 2).contains(&counted), "{counted} after {acknowledged}");
+    database.close().unwrap();
+}

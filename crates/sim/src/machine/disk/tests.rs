@@ -1,0 +1,120 @@
+use bytes::Bytes;
+
+use super::*;
+
+fn disk(loss: Loss) -> Disk {
+    let options = DiskOptions { sync_min: 10, sync_max: 10, loss, ..DiskOptions::default() };
+    Disk::new(options, 1, &[0])
+}
+
+fn append(disk: &mut Disk, number: u64) {
+    let records = vec![Bytes::from(number.to_le_bytes().to_vec())];
+    disk.write(DiskWrite::Append { number, records, index_max: None, must_sync: true }).unwrap();
+}
+
+fn numbers(found: &Found) -> Vec<u64> {
+    found.records.iter().map(|record| u64::from_le_bytes(record[..].try_into().unwrap())).collect()
+}
+
+fn persisted(events: &[Event]) -> Vec<u64> {
+    let number = |event: &Event| match event {
+        Event::Persisted(number) => *number,
+        other => panic!("{other:?}"),
+    };
+    events.iter().map(number).collect()
+}
+
+#[test]
+fn what_a_sync_covers_survives_and_nothing_else() {
+    let mut disk = disk(Loss::All);
+    assert!(disk.open().unwrap().is_new);
+    append(&mut disk, 1);
+    append(&mut disk, 2);
+    let syncing = disk.begin_sync(5, &mut Vec::new()).unwrap();
+    assert_eq!(syncing.completes_at, 15);
+    append(&mut disk, 3);
+    let mut events = Vec::new();
+    disk.complete_sync(syncing, &mut events).unwrap();
+    assert_eq!(persisted(&events), [2]);
+    disk.crash();
+    let found = disk.open().unwrap();
+    assert_eq!((numbers(&found), found.cut_bytes), (vec![1, 2], 0));
+    assert!(disk.begin_sync(0, &mut Vec::new()).is_none(), "what was found is durable");
+}
+
+#[test]
+fn a_process_that_ends_loses_nothing_that_it_wrote() {
+    let mut disk = disk(Loss::All);
+    disk.open().unwrap();
+    append(&mut disk, 1);
+    disk.close();
+    assert_eq!(numbers(&disk.open().unwrap()), [1]);
+    disk.crash();
+    assert_eq!(numbers(&disk.open().unwrap()), [1], "opening made it durable");
+}
+
+#[test]
+fn faults_are_told_apart() {
+    let mut disk = disk(Loss::Drawn);
+    disk.open().unwrap();
+    append(&mut disk, 1);
+    disk.fail_next_sync();
+    let syncing = disk.begin_sync(0, &mut Vec::new()).unwrap();
+    let reason = disk.complete_sync(syncing, &mut Vec::new()).unwrap_err();
+    assert!(reason.contains("the disk reports"), "{reason}");
+    disk.crash();
+    disk.open().unwrap();
+    disk.power_off_after(0);
+    let records = vec![Bytes::from_static(b"lost")];
+    assert_eq!(
+        disk.write(DiskWrite::Append { number: 1, records, index_max: None, must_sync: true }),
+        Err(WriteFailure::Off)
+    );
+    assert!(disk.is_off());
+    assert_eq!(disk.open().err(), Some(OpenFailure::Off));
+    disk.crash();
+    disk.power_off_after(0);
+    assert_eq!(disk.open().err(), Some(OpenFailure::Off), "recovery writes, too");
+    disk.crash();
+    disk.open().unwrap();
+}
+
+#[test]
+fn a_full_disk_takes_the_same_write_later() {
+    let options = DiskOptions { segment_bytes: 64 << 10, ..DiskOptions::default() };
+    let mut disk = Disk::new(options, 1, &[0]);
+    disk.open().unwrap();
+    disk.fill();
+    let write = |number| DiskWrite::Append {
+        number,
+        records: vec![Bytes::from(vec![7; 20_000])],
+        must_sync: true,
+        index_max: None,
+    };
+    let full = (1..9).find(|number| disk.write(write(*number)) == Err(WriteFailure::Full)).unwrap();
+    disk.empty();
+    for number in full..9 {
+        disk.write(write(number)).unwrap();
+    }
+    assert_eq!(disk.open().unwrap().records.len(), 8);
+}
+
+#[test]
+fn damage_is_noticed_and_a_wrong_cut_hides_it() {
+    for misdirect in [false, true] {
+        let mut disk = disk(Loss::Drawn);
+        disk.open().unwrap();
+        assert!(!disk.damage(misdirect), "an empty log has no place whose damage is certain to be noticed");
+        for number in 1..300 {
+            append(&mut disk, number);
+            let syncing = disk.begin_sync(0, &mut Vec::new()).unwrap();
+            disk.complete_sync(syncing, &mut Vec::new()).unwrap();
+        }
+        assert!(disk.damage(misdirect));
+        disk.crash();
+        let Err(OpenFailure::Damaged(damage)) = disk.open() else { panic!("the damage is not noticed") };
+        disk.cut(&damage);
+        let left = numbers(&disk.open().unwrap());
+        assert!(left.len() < 299 && left == (1..=left.len() as u64).collect::<Vec<u64>>(), "{left:?}");
+    }
+}
