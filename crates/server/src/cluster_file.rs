@@ -225,7 +225,7 @@ impl ClusterFile {
         let replicas = self.replicas();
         if self.replication.mode == ReplicationMode::None && replicas > 1 {
             return Err(format!(
-                "replication: mode is \"none\" and there are {replicas} replicas: choose \"sync\" or \"async\", or leave `replica` out everywhere"
+                "replication: mode is \"none\" and there are {replicas} replicas: choose \"sync\", or leave `replica` out everywhere"
             ));
         }
         let without = self.processes.iter().find(|process| process.data_directory.is_none());

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ordain_consensus::HandOut;
 use ordain_consensus::disk_log::{LogId, LogOptions, Opening};
 use ordain_consensus::raft::RaftOptions;
 use ordain_consensus::{EntryKind, LogRecord};
@@ -29,8 +28,6 @@ pub enum ReplicationMode {
     /// There is one replica.
     #[default]
     None,
-    /// When it is durable at the leader of its partition: what a leader had acknowledged last may be lost with it.
-    Async,
     /// When it is durable at a majority of the replicas.
     Sync,
 }
@@ -216,14 +213,12 @@ impl Opener<'_> {
     }
 
     fn replication(&self, me: NodeId) -> Replication {
-        let hand_out = match self.options.replication {
-            ReplicationMode::None => return Replication::None,
-            ReplicationMode::Async => HandOut::AfterLocalSync,
-            ReplicationMode::Sync => HandOut::AfterMajority,
-        };
+        if self.options.replication == ReplicationMode::None {
+            return Replication::None;
+        }
         // The same at all replicas of a partition; the partitions differ, so that they do not all elect at the same time.
         let seed = self.fingerprint ^ u64::from(me.partition.0);
-        Replication::Group(RaftOptions { hand_out, ..RaftOptions::new(me.replica, seed) })
+        Replication::Group(RaftOptions::new(me.replica, seed))
     }
 }
 

@@ -226,8 +226,10 @@ impl Retries {
 fn says_again(request: &ClientRequest, outcome: &Outcome, age: Duration) -> bool {
     match (request, outcome) {
         (_, Err(Error::Unavailable(_))) => true,
+        // The replica that is asked is a little behind the one that said that the snapshot is open.
+        (ClientRequest::Scan { .. }, Err(Error::Busy(_))) => true,
         (_, Err(busy @ Error::Busy(_))) => *busy == not_leading(),
-        // The replica that is asked opens the snapshot a little later than the one that said that it is open.
+        // The same, when it has come to the epoch and not to the snapshot.
         (ClientRequest::Scan { .. }, Err(Error::Invalid(reason))) => {
             reason.starts_with("there is no snapshot open") && age < SNAPSHOT_TIME_MAX
         }
