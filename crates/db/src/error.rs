@@ -59,6 +59,15 @@ pub enum Fatal {
         /// The first entry that is another one now.
         index: u64,
     },
+    /// A batch of another partition that this node had executed was lost with a leader there (asynchronous replication).
+    #[error(
+        "a batch of {epoch} or before was executed here and then lost with another partition's leader: this node must start \
+         again from its checkpoint"
+    )]
+    Superseded {
+        /// The epoch at which it was noticed.
+        epoch: crate::position::Epoch,
+    },
     /// The node has to go on from a later checkpoint, of another replica or its own, which is on its disk.
     #[error("this node must start again from the checkpoint at the end of {epoch}, which is on its disk")]
     Installed {
@@ -104,6 +113,15 @@ pub enum Fatal {
 impl Fatal {
     /// Whether a node that is made again from its disk can go on. Its driver does that, and resets the node's links.
     pub fn asks_for_restart(&self) -> bool {
-        matches!(self, Fatal::Overwritten { .. } | Fatal::Installed { .. } | Fatal::Unserved { .. })
+        match self {
+            Fatal::Overwritten { .. }
+            | Fatal::Superseded { .. }
+            | Fatal::Installed { .. }
+            | Fatal::Unserved { .. } => true,
+            Fatal::MalformedReads(_)
+            | Fatal::Log(_)
+            | Fatal::Diverged { .. }
+            | Fatal::Unexecutable { .. } => false,
+        }
     }
 }

@@ -11,8 +11,9 @@
 //! | [`Message::SnapshotReady`], [`Message::CloseSnapshot`] | node ↔ origin | | snapshots |
 //! | [`Message::Fetch`], [`Message::Fetched`] | gateway ↔ owner | | reconnaissance (Calvin §3.2.1) |
 //! | [`Message::Consensus`], [`Message::Follow`], [`Message::Digest`] | within a replication group | | replication (Calvin §3.1.1) |
-//! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Unserved`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
+//! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Unserved`], [`Message::Superseded`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
+//! | [`Message::CheckpointTurnEnded`] | within a replication group | | checkpoints by one replica at a time |
 //! | [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
 //! | [`Message::Alive`] | every node | every node of another partition | failure detection (CAL-106, CAL-109) |
 
@@ -21,8 +22,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{Key, KeyRange};
 use crate::error::{Error, Outcome};
-use crate::position::{Epoch, NodeId, PartitionId, Position};
+use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 use crate::procedure::{Footprint, ProcedureId};
+use crate::sequencer::Basis;
 
 /// Identity of a client session. All requests of a client are ordered by its home partition, wherever they enter: there it
 /// is known whether a request was seen before.
@@ -69,6 +71,16 @@ pub enum ClientRequest {
         /// Whether to compute the state digest, which visits every row.
         digest: bool,
     },
+    /// Asks the leader of this partition's replication group to propose who belongs to it from now on, by joint consensus. The
+    /// answer, which is empty, says that it is proposed, or is so already; [`crate::node::GroupStatus`] tells when it is so.
+    ChangeMembership {
+        /// Who asks, and the number that comes back in the reply.
+        request: RequestId,
+        /// Whose majority decides. Ascending.
+        voters: Vec<ReplicaId>,
+        /// Who gets the log and does not vote. Ascending.
+        learners: Vec<ReplicaId>,
+    },
 }
 
 impl RequestId {
@@ -88,7 +100,9 @@ impl ClientRequest {
     pub fn id(&self) -> Option<RequestId> {
         match self {
             ClientRequest::Ordered(request) => Some(request.id),
-            ClientRequest::Scan { request, .. } | ClientRequest::Status { request, .. } => Some(*request),
+            ClientRequest::Scan { request, .. }
+            | ClientRequest::Status { request, .. }
+            | ClientRequest::ChangeMembership { request, .. } => Some(*request),
             ClientRequest::CloseSnapshot(_) => None,
         }
     }
@@ -117,8 +131,8 @@ pub enum Operation {
     },
     /// Opens a snapshot of the whole cluster at the request's own position. The result is that encoded [`Position`].
     OpenSnapshot,
-    /// Takes a checkpoint of the whole cluster. The result, when one replica has it on its disks, is the encoded [`Epoch`] at
-    /// whose end it was taken.
+    /// Orders a checkpoint of the whole cluster. The result is the encoded [`Epoch`] at whose end it is taken; that a replica has
+    /// it on its disks, [`Status::stable`](crate::node::Status::stable) tells.
     Checkpoint,
 }
 
@@ -189,8 +203,9 @@ pub enum Work {
     GiveUp(Error),
     /// Ends the snapshot at the position. In the order, so that replicas and replays keep the same versions.
     CloseSnapshot(Position),
-    /// Every partition takes a checkpoint of the state at the end of this position's epoch (CAL-91, CAL-99).
-    Checkpoint,
+    /// Every partition takes a checkpoint of the state at the end of this position's epoch (CAL-91, CAL-99): at all replicas, or
+    /// at one (CAL-87).
+    Checkpoint(Option<ReplicaId>),
 }
 
 /// What became of an ordered transaction, from the one participant that reports it.
@@ -236,19 +251,33 @@ pub enum Message {
     Batch {
         /// The epoch.
         epoch: Epoch,
+        /// The term in which the batch was proposed to the sender's replication group.
+        term: u64,
         /// Transactions with their index in the sender's full batch, ascending.
         transactions: Vec<(u32, Ordered)>,
     },
     /// Read results of many transactions, see [`crate::execution::remote_reads`].
-    Reads(Bytes),
+    Reads {
+        /// The history that they follow from.
+        basis: Basis,
+        /// The encoded results.
+        reads: Bytes,
+    },
     /// Verdicts for the receiver's clients.
-    Reports(Vec<Report>),
+    Reports {
+        /// The history that they follow from.
+        basis: Basis,
+        /// The verdicts.
+        reports: Vec<Report>,
+    },
     /// The sender serves reads of the snapshot at the position.
     SnapshotReady {
         /// The request that opens it.
         request: RequestId,
         /// The snapshot's position.
         at: Position,
+        /// Sums up the terms of the batches of its epoch: see [`Basis`].
+        lineage: u64,
     },
     /// The snapshot is no longer read: its origin orders its end.
     CloseSnapshot(Position),
@@ -286,6 +315,18 @@ pub enum Message {
     Subscribe {
         /// The last epoch of which the sender needs nothing more.
         after: Epoch,
+        /// The last epoch that was delivered to the sender.
+        delivered: Epoch,
+        /// The term of the receiver's batch of that epoch, as the sender knows it.
+        term: u64,
+    },
+    /// The receiver has executed a batch of the sender's partition that was lost with a leader (CAL-35): the batch of the
+    /// epoch on which the group has agreed is another one.
+    Superseded {
+        /// The epoch.
+        epoch: Epoch,
+        /// The term of the batch on which the group has agreed.
+        term: u64,
     },
     /// Ends what [`Message::Subscribe`] began.
     Unsubscribe,
@@ -297,7 +338,14 @@ pub enum Message {
     /// The sender is there.
     Alive,
     /// The sender has a checkpoint at the end of the epoch on its disk.
-    CheckpointWritten(Epoch),
+    CheckpointWritten {
+        /// The epoch.
+        epoch: Epoch,
+        /// Sums up the terms of the batches of the epoch; `None` if the sender does not know them again yet.
+        lineage: Option<u64>,
+    },
+    /// The sender's replica has taken a checkpoint alone, or has failed to: another's turn may come.
+    CheckpointTurnEnded,
     /// The sender has a checkpoint at the end of the epoch, which the receiver may fetch.
     CheckpointOffer(Epoch),
     /// Asks for a piece of the sender's checkpoint at the end of the epoch; of any one, if the epoch is 0.
@@ -320,8 +368,8 @@ pub enum Message {
     },
     /// The digest of all that the sender has written through the end of the epoch.
     Digest {
-        /// The epoch.
-        epoch: Epoch,
+        /// The epoch, and by which terms its batches were proposed.
+        basis: Basis,
         /// The digest.
         digest: u128,
     },
@@ -336,17 +384,18 @@ impl Message {
                 Message::Batch { transactions, .. } => {
                     transactions.iter().map(|(_, ordered)| HEADER + ordered.payload_bytes()).sum()
                 }
-                Message::Reads(bytes) => bytes.len(),
-                Message::Reports(reports) => reports.iter().map(Report::payload_bytes).sum(),
+                Message::Reads { reads, .. } => reads.len(),
+                Message::Reports { reports, .. } => reports.iter().map(Report::payload_bytes).sum(),
                 Message::Forward { requests, .. } => {
                     requests.iter().map(|request| request.payload_bytes()).sum()
                 }
                 Message::Replies(replies) => replies.iter().map(Reply::payload_bytes).sum(),
                 Message::SnapshotReady { .. } | Message::CloseSnapshot(_) => HEADER,
                 Message::Fetch { .. } | Message::Subscribe { .. } | Message::Unsubscribe => HEADER,
-                Message::Follow(_) | Message::Unserved { .. } => HEADER,
-                Message::Alive | Message::CheckpointWritten(_) | Message::Digest { .. } => HEADER,
-                Message::CheckpointOffer(_) | Message::CheckpointFetch { .. } => HEADER,
+                Message::Follow(_) | Message::Unserved { .. } | Message::Superseded { .. } => HEADER,
+                Message::Alive | Message::CheckpointWritten { .. } | Message::Digest { .. } => HEADER,
+                Message::CheckpointTurnEnded | Message::CheckpointOffer(_) => HEADER,
+                Message::CheckpointFetch { .. } => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),
                 Message::Fetched { rows, .. } => {
                     rows.iter().map(|(key, row)| key.bytes().len() + row.len()).sum()
@@ -360,6 +409,7 @@ impl ClientRequest {
     pub fn payload_bytes(&self) -> usize {
         match self {
             ClientRequest::Ordered(request) => request.payload_bytes(),
+            ClientRequest::ChangeMembership { voters, learners, .. } => 2 * (voters.len() + learners.len()),
             ClientRequest::Scan { .. } | ClientRequest::CloseSnapshot(_) | ClientRequest::Status { .. } => 0,
         }
     }
@@ -372,7 +422,7 @@ impl Ordered {
             Work::Call { arguments, reconnoitred, .. } => {
                 arguments.len() + reconnoitred.as_ref().map_or(0, |found| found.footprint.len())
             }
-            Work::OpenSnapshot | Work::GiveUp(_) | Work::CloseSnapshot(_) | Work::Checkpoint => 0,
+            Work::OpenSnapshot | Work::GiveUp(_) | Work::CloseSnapshot(_) | Work::Checkpoint(_) => 0,
         }
     }
 }

@@ -94,7 +94,8 @@ impl<E: Engine + Debug> Part<'_, E> {
     fn reads(&mut self) -> Bytes {
         self.effects.footprints.clear();
         self.effects.reports.clear();
-        std::mem::take(&mut self.effects.reads[usize::from(1 - self.me.0)]).into()
+        let messages = std::mem::take(&mut self.effects.reads[usize::from(1 - self.me.0)]);
+        messages.into_iter().flat_map(|(_, reads)| reads).collect::<Vec<u8>>().into()
     }
 }
 

@@ -86,6 +86,8 @@ pub struct NodeDisk<F> {
     indexes: VecDeque<(u64, u64)>,
     /// The checkpoint that is being written, and its bytes.
     part: Option<(Epoch, u64)>,
+    /// Whether the checkpoint after which the log may be cut is marked as the one to start from.
+    marked: bool,
     /// What has happened to checkpoints.
     events: Vec<Event>,
 }
@@ -140,7 +142,8 @@ impl<F: Files> NodeDisk<F> {
             }
         }
         let records = recovered.records.into_iter().map(|(_, record)| record).collect();
-        let disk = NodeDisk { log, waiting: VecDeque::new(), indexes, part: None, events: Vec::new() };
+        let disk =
+            NodeDisk { log, waiting: VecDeque::new(), indexes, part: None, marked: true, events: Vec::new() };
         let (cut_bytes, is_new) = (recovered.cut_bytes, recovered.is_new);
         Ok((disk, Found { records, cut_bytes, checkpoints, stable, is_new }))
     }
@@ -162,8 +165,13 @@ impl<F: Files> NodeDisk<F> {
                 if self.part.take().is_some() {
                     files.remove(PART)?;
                 }
-                files.create(PART, 0)?;
-                self.part = Some((epoch, 0));
+                match files.create(PART, 0) {
+                    Ok(()) => self.part = Some((epoch, 0)),
+                    Err(error) if error.kind == FileErrorKind::Full => {
+                        self.events.push(Event::CheckpointFailed(error.to_string()));
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
             DiskWrite::CheckpointChunk(bytes) => self.write_chunk(&bytes)?,
             DiskWrite::EndCheckpoint => {
@@ -192,6 +200,10 @@ impl<F: Files> NodeDisk<F> {
     }
 
     fn truncate(&mut self, through: u64, restatement: &[Bytes]) -> Result<(), DiskError> {
+        if !self.marked {
+            // The node would start before the log begins.
+            return Ok(());
+        }
         self.append(restatement)?;
         self.log.sync()?;
         let mut below = self.log.first_sequence();
@@ -224,16 +236,31 @@ impl<F: Files> NodeDisk<F> {
         Ok(())
     }
 
-    /// Marks the checkpoint to start from, and then removes those before it.
+    /// Marks the checkpoint to start from, and then removes those before it. Without room for the first mark nothing is removed,
+    /// and the log is not cut, until there is.
     fn remove_checkpoints(&mut self, before: Epoch) -> Result<(), DiskError> {
         let files = self.log.files_mut();
         let found = files.list()?;
         let mark = stable_name(before);
         if !found.iter().any(|file| file.name == mark) {
-            files.create(&mark, 0)?;
+            let earlier =
+                found.iter().filter(|file| epoch_of(&file.name, STABLE).is_some_and(|epoch| epoch < before));
+            let marked = match earlier.max_by_key(|file| epoch_of(&file.name, STABLE)) {
+                // This needs no room.
+                Some(earlier) => files.rename(&earlier.name, &mark),
+                None => files.create(&mark, 0),
+            };
+            self.marked = match marked {
+                Ok(()) => true,
+                Err(error) if error.kind == FileErrorKind::Full => false,
+                Err(error) => return Err(error.into()),
+            };
+            if !self.marked {
+                return Ok(());
+            }
             files.sync_directory()?;
         }
-        for file in found {
+        for file in files.list()? {
             let epoch = checkpoint_epoch(&file.name).or_else(|| epoch_of(&file.name, STABLE));
             if epoch.is_some_and(|epoch| epoch < before) {
                 files.remove(&file.name)?;

@@ -5,7 +5,7 @@ use ordain_consensus::disk_log::DiskLog;
 use ordain_consensus::files::Files;
 use ordain_consensus::raft::{RaftLog, RaftOptions};
 use ordain_consensus::solo::{SoloLog, SoloOptions};
-use ordain_consensus::{LogStart, Membership, RecoverError, ReplicaId, ReplicatedLog};
+use ordain_consensus::{HandOut, LogStart, Membership, RecoverError, ReplicaId, ReplicatedLog};
 
 use super::{Found, NodeDisk, checkpoint_name};
 use crate::checkpoint::{Checkpoint, CheckpointIdentity, CheckpointReader};
@@ -33,6 +33,13 @@ pub enum Replication {
     None,
     /// By agreement of the replicas; the options say whether the leader waits for a majority.
     Group(RaftOptions),
+}
+
+impl Replication {
+    /// Whether a leader hands out what a majority may not have.
+    fn hands_out_early(&self) -> bool {
+        matches!(self, Replication::Group(RaftOptions { hand_out: HandOut::AfterLocalSync, .. }))
+    }
 }
 
 /// What a node went on from.
@@ -71,6 +78,9 @@ pub struct Ingredients<'a> {
     pub engine: EngineKind,
     /// How the node fits into its cluster.
     pub configuration: &'a NodeConfiguration,
+    /// What to do with an empty disk in a replicated cluster: join a group that exists, or found it together with the others.
+    /// Whoever has lost its data must not found: it could vote twice.
+    pub join: bool,
     /// The tables and procedures.
     pub catalog: Catalog,
     /// How its log is replicated.
@@ -85,7 +95,8 @@ pub struct Ingredients<'a> {
 ///
 /// It goes on from the stable checkpoint, or from the first rows if there is none: of newer ones it does not know whether the
 /// other nodes of the replica have them too, and they may need what it said before (see
-/// [`stability`](crate::node::stability)). If the stable one is damaged, a newer one is better than none.
+/// [`stability`](crate::node::stability)). If the stable one is damaged, a newer one is better than none, unless it may hold
+/// what was lost with a leader.
 ///
 /// # Errors
 /// [`RecoveryError`] says what to do.
@@ -94,7 +105,7 @@ pub fn recover<F: Files, P: Failpoints>(
     disk: &mut NodeDisk<F>,
     found: Found,
 ) -> Result<(Box<dyn AnyNode>, Recovery), RecoveryError> {
-    let Ingredients { engine, configuration, catalog, replication, storage, load } = ingredients;
+    let Ingredients { engine, configuration, join, catalog, replication, storage, load } = ingredients;
     let mut recovery = Recovery {
         checkpoint: Epoch(0),
         rows: 0,
@@ -102,7 +113,8 @@ pub fn recover<F: Files, P: Failpoints>(
         cut_bytes: found.cut_bytes,
     };
     let on_disk = found.checkpoints.clone();
-    let (rows, resumed) = match oldest_usable(&found, configuration, storage, &disk.log)? {
+    let hands_out_early = replication.hands_out_early();
+    let (rows, resumed) = match oldest_usable(&found, hands_out_early, configuration, storage, &disk.log)? {
         Some((checkpoint, resumed)) => {
             (recovery.checkpoint, recovery.rows) = (resumed.epoch, checkpoint.summary.rows);
             (checkpoint.storage, Some(resumed))
@@ -114,12 +126,15 @@ pub fn recover<F: Files, P: Failpoints>(
         }
     };
     let start = resumed.as_ref().map(|resumed| &resumed.saved.log);
-    let log = make_log(replication, configuration, found, start)?;
+    let log = make_log(replication, configuration, join, found, start)?;
     let mut node = node_with::<P>(engine, configuration, catalog, rows, Some(log));
     if let Some(resumed) = resumed {
         node.resume(resumed);
     }
-    node.know_checkpoints(&on_disk);
+    // What was handed out before a majority had it may be in those that are not stable, and lost.
+    if !hands_out_early {
+        node.know_checkpoints(&on_disk);
+    }
     Ok((node, recovery))
 }
 
@@ -127,6 +142,7 @@ pub fn recover<F: Files, P: Failpoints>(
 fn make_log(
     replication: Replication,
     configuration: &NodeConfiguration,
+    join: bool,
     found: Found,
     checkpoint: Option<&LogStart>,
 ) -> Result<Box<dyn ReplicatedLog>, RecoverError> {
@@ -143,8 +159,8 @@ fn make_log(
         Replication::Group(options) => {
             let voters = Membership::of_voters((0..configuration.replicas).map(ReplicaId));
             match is_new {
-                true => Box::new(RaftLog::found(options, voters)?),
-                false => Box::new(recover_group(options, found.records, checkpoint)?),
+                true if !join => Box::new(RaftLog::found(options, voters)?),
+                _ => Box::new(recover_group(options, found.records, checkpoint)?),
             }
         }
     })
@@ -171,6 +187,7 @@ fn recover_group(
 /// node starts from its first rows.
 fn oldest_usable<F: Files>(
     found: &Found,
+    stable_only: bool,
     configuration: &NodeConfiguration,
     storage: &dyn Fn() -> Rows,
     log: &DiskLog<F>,
@@ -179,7 +196,8 @@ fn oldest_usable<F: Files>(
         return Ok(None);
     }
     let mut problems = Vec::new();
-    for epoch in found.checkpoints.iter().filter(|epoch| **epoch >= found.stable) {
+    let usable = |epoch: &&Epoch| **epoch == found.stable || (**epoch > found.stable && !stable_only);
+    for epoch in found.checkpoints.iter().filter(usable) {
         match read(*epoch, configuration, storage(), log.files()) {
             Ok((checkpoint, saved)) => {
                 return Ok(Some((checkpoint, Resumed { epoch: *epoch, saved })));

@@ -90,12 +90,10 @@ pub struct Context<'a> {
 /// What execution produces in a step.
 #[derive(Debug)]
 pub struct Effects {
-    /// Read results by receiving partition, in the form of [`remote_reads`].
-    pub reads: Vec<Vec<u8>>,
+    /// Read results by receiving partition, a message in the form of [`remote_reads`] for each epoch.
+    pub reads: Vec<Vec<(Epoch, Vec<u8>)>>,
     /// Verdicts, for the origins of their positions.
     pub reports: Vec<Report>,
-    /// The last epoch that the reads for a partition are for.
-    pub reads_through: Vec<Epoch>,
     /// Snapshots that can be read here, for the origins of their positions.
     pub snapshots: Vec<(RequestId, Position)>,
     /// Footprints whose buffers can be filled again.
@@ -123,13 +121,23 @@ impl Effects {
     pub fn new(partitions: u16) -> Effects {
         Effects {
             reads: vec![Vec::new(); usize::from(partitions)],
-            reads_through: vec![Epoch(0); usize::from(partitions)],
             reports: Vec::new(),
             snapshots: Vec::new(),
             footprints: Vec::new(),
             executions: Executions::default(),
             executed: None,
         }
+    }
+
+    /// The message of an epoch's read results for a partition, to be appended to.
+    pub fn reads_of(&mut self, partition: PartitionId, epoch: Epoch) -> &mut Vec<u8> {
+        let messages = &mut self.reads[partition.index()];
+        let known = messages.iter().rposition(|(other, _)| *other == epoch);
+        let place = known.unwrap_or_else(|| {
+            messages.push((epoch, Vec::new()));
+            messages.len() - 1
+        });
+        &mut messages[place].1
     }
 
     /// Adds a verdict.

@@ -41,9 +41,7 @@ pub fn serve<F: Failpoints>(call: &Call, participation: Participation, context: 
         if F::on(Failpoint::DropRemoteReads) && call.position.index % 8 == 7 {
             continue;
         }
-        let through = &mut context.effects.reads_through[partition.index()];
-        *through = call.position.epoch.max(*through);
-        let message = &mut context.effects.reads[partition.index()];
+        let message = context.effects.reads_of(partition, call.position.epoch);
         served = encode::<F>(call.position, &call.footprint, context.me, context.storage, message);
     }
     served

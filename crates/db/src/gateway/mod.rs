@@ -21,7 +21,7 @@ use crate::failpoint::Failpoints;
 use crate::hash::FastMap;
 use crate::limits::Limits;
 use crate::message::{Operation, Ordered, Reconnoitred, Report, Request, RequestId, Verdict, Want, Work};
-use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position};
+use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::{Catalog, Declared, Footprint, ProcedureId};
 use crate::sequencer::sessions::{Admission, SavedSession};
 use crate::sequencer::{Sequencer, Sessions, Waiting};
@@ -93,6 +93,8 @@ pub struct Gateway {
     pub spare: Vec<Box<Footprint>>,
     /// Whether this node takes requests in.
     leads: bool,
+    /// Who takes the checkpoints that are ordered here; all replicas, if none is named.
+    pub checkpoints_by: Option<ReplicaId>,
     /// Snapshots of this partition's clients that the order has opened and not closed.
     open_snapshots: BTreeSet<Position>,
     /// Those of them whose end is on its way to the order, and the number of snapshots whose beginning is.
@@ -127,6 +129,7 @@ impl Gateway {
             next_ticket: 0,
             spare: Vec::new(),
             leads: false,
+            checkpoints_by: None,
             open_snapshots: BTreeSet::new(),
             closing_snapshots: BTreeSet::new(),
             opening_snapshots: 0,
@@ -188,7 +191,7 @@ impl Gateway {
                     ordered: Ordered {
                         request: id,
                         acknowledged: request.acknowledged,
-                        work: Work::Checkpoint,
+                        work: Work::Checkpoint(self.checkpoints_by),
                     },
                     footprint: None,
                     participants: PartitionSet::all(self.partitions),
@@ -222,6 +225,11 @@ impl Gateway {
         if self.open_snapshots.contains(&at) && self.closing_snapshots.insert(at) {
             self.order_own(Work::CloseSnapshot(at), sequencer);
         }
+    }
+
+    /// Orders a checkpoint as a client may.
+    pub fn order_checkpoint(&mut self, sequencer: &mut Sequencer) {
+        self.order_own(Work::Checkpoint(self.checkpoints_by), sequencer);
     }
 
     /// Orders what this node decides by itself.

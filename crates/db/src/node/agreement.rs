@@ -1,30 +1,37 @@
 //! Whether the replicas of a partition have made the same writes.
 //!
 //! Replicas cannot differ as long as all is deterministic; a broken machine, or a build that is not the same, could make them.
-//! So every replica sums up the digests of what it wrote, and at certain epochs tells the others of its group the sum. One that
-//! differs from a majority stops and says so; it never heals itself silently.
+//! So every replica sums up the digests of what it wrote, and at the end of each epoch tells the others of its group the sum.
+//! One that differs from a majority stops and says so; it never heals itself silently.
 
 use std::collections::BTreeMap;
 
 use crate::hash::Digest;
 use crate::position::{Epoch, ReplicaId};
+use crate::sequencer::{Basis, Lineage};
 
-/// The sum is told at the end of each epoch that this divides. As it covers all epochs before, none is left out.
-pub const EPOCHS_PER_COMPARISON: u64 = 16;
-
-/// Most comparisons that are kept for replicas that are behind.
-const COMPARISONS_MAX: usize = 1024;
+/// Most epochs of which sums are kept for replicas that are behind. Each sum covers all epochs before, so that none is left out.
+const COMPARISONS_MAX: usize = 4_096;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Agreement {
     me: ReplicaId,
-    replicas: u16,
     /// The sum of what was written through this epoch.
     through: Epoch,
     sum: Digest,
     /// By epoch: the sums that are known, one for each replica.
-    known: BTreeMap<Epoch, Vec<(ReplicaId, Digest)>>,
+    known: BTreeMap<Epoch, Vec<Told>>,
+    /// Epochs of which something is known that was not compared.
+    changed: Vec<Epoch>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    replica: ReplicaId,
+    /// Sums of different histories are not compared.
+    lineage: u64,
+    sum: Digest,
 }
 
 /// Replicas that do not agree.
@@ -40,8 +47,14 @@ pub struct Divergence {
 
 impl Agreement {
     /// Nothing was written yet.
-    pub fn new(me: ReplicaId, replicas: u16) -> Agreement {
-        Agreement { me, replicas, through: Epoch(0), sum: Digest::default(), known: BTreeMap::new() }
+    pub fn new(me: ReplicaId) -> Agreement {
+        Agreement {
+            me,
+            through: Epoch(0),
+            sum: Digest::default(),
+            known: BTreeMap::new(),
+            changed: Vec::new(),
+        }
     }
 
     /// Goes on from a checkpoint.
@@ -59,50 +72,65 @@ impl Agreement {
         (self.through == epoch).then_some(self.sum)
     }
 
-    /// Adds what was written in the epochs through one: `written` has those with writes, ascending. Calls `tell` with what the
-    /// other replicas are to be told.
-    pub fn add(&mut self, written: &[(Epoch, Digest)], through: Epoch, mut tell: impl FnMut(Epoch, Digest)) {
+    /// Adds what was written in the epochs through one: `written` has those with writes, ascending. If there are other replicas
+    /// to compare with, adds to `tell` what they are to be told.
+    pub fn add(
+        &mut self,
+        written: &[(Epoch, Digest)],
+        through: Epoch,
+        compares: bool,
+        lineage: &Lineage,
+        tell: &mut Vec<(Basis, Digest)>,
+    ) {
         let mut written = written.iter().peekable();
         for epoch in (self.through.0 + 1..=through.0).map(Epoch) {
             while let Some((_, digest)) = written.next_if(|(written, _)| *written <= epoch) {
                 self.sum.merge(*digest);
             }
-            if self.replicas > 1 && epoch.0 % EPOCHS_PER_COMPARISON == 0 {
-                self.note(epoch, self.me, self.sum);
-                tell(epoch, self.sum);
+            if compares && let Some(lineage) = lineage.sum(epoch) {
+                let basis = Basis { epoch, lineage };
+                self.note(basis, self.me, self.sum);
+                tell.push((basis, self.sum));
             }
         }
         self.through = self.through.max(through);
     }
 
     /// Notes what another replica has told.
-    pub fn note(&mut self, epoch: Epoch, replica: ReplicaId, sum: Digest) {
-        let sums = self.known.entry(epoch).or_default();
-        match sums.iter_mut().find(|(other, _)| *other == replica) {
-            Some((_, known)) => *known = sum,
-            None => sums.push((replica, sum)),
+    pub fn note(&mut self, basis: Basis, replica: ReplicaId, sum: Digest) {
+        let told = Told { replica, lineage: basis.lineage, sum };
+        self.changed.push(basis.epoch);
+        let known = self.known.entry(basis.epoch).or_default();
+        match known.iter_mut().find(|other| other.replica == replica) {
+            Some(known) => *known = told,
+            None => known.push(told),
         }
         while self.known.len() > COMPARISONS_MAX {
             self.known.pop_first();
         }
     }
 
-    /// Whether a majority agrees on something else than this replica. What all agree on is forgotten.
+    /// Whether a majority of the voters agrees on something else than this replica, of the same history. What all agree on is
+    /// forgotten.
     ///
     /// # Errors
     /// The first epoch at whose end it is so.
-    pub fn check(&mut self) -> Result<(), Divergence> {
-        let majority = usize::from(self.replicas) / 2 + 1;
-        for (epoch, sums) in &self.known {
-            let Some((_, own)) = sums.iter().find(|(replica, _)| *replica == self.me) else { continue };
-            for (_, other) in sums.iter().filter(|(_, other)| other != own) {
-                if sums.iter().filter(|(_, sum)| sum == other).count() >= majority {
-                    return Err(Divergence { epoch: *epoch, own: *own, others: *other });
+    pub fn check(&mut self, voters: &[ReplicaId]) -> Result<(), Divergence> {
+        let majority = voters.len() / 2 + 1;
+        for epoch in self.changed.drain(..) {
+            let Some(known) = self.known.get(&epoch) else { continue };
+            let Some(own) = known.iter().find(|told| told.replica == self.me) else { continue };
+            let votes = |told: &&Told| told.lineage == own.lineage && voters.contains(&told.replica);
+            for other in known.iter().filter(votes).filter(|other| other.sum != own.sum) {
+                if known.iter().filter(votes).filter(|told| told.sum == other.sum).count() >= majority {
+                    return Err(Divergence { epoch, own: own.sum, others: other.sum });
                 }
             }
+            let agrees = |voter| known.iter().any(|told| told.replica == voter && told.sum == own.sum);
+            if voters.iter().all(|voter| agrees(*voter)) {
+                self.known.remove(&epoch);
+            }
         }
-        let all = usize::from(self.replicas);
-        self.known.retain(|_, sums| sums.len() < all || sums.iter().any(|(_, sum)| *sum != sums[0].1));
         Ok(())
     }
 }
@@ -111,54 +139,75 @@ impl Agreement {
 mod tests {
     use super::*;
 
-    const FIRST: Epoch = Epoch(EPOCHS_PER_COMPARISON);
+    const FIRST: Epoch = Epoch(1);
 
     fn told(agreement: &mut Agreement, written: &[(u64, u128)], through: u64) -> Vec<(Epoch, Digest)> {
         let written: Vec<_> = written.iter().map(|(epoch, sum)| (Epoch(*epoch), Digest(*sum))).collect();
         let mut told = Vec::new();
-        agreement.add(&written, Epoch(through), |epoch, sum| told.push((epoch, sum)));
-        told
+        agreement.add(&written, Epoch(through), true, &Lineage::new(1), &mut told);
+        told.into_iter().map(|(basis, sum)| (basis.epoch, sum)).collect()
+    }
+
+    fn replicas(number: u16) -> Vec<ReplicaId> {
+        (0..number).map(ReplicaId).collect()
+    }
+
+    fn note(agreement: &mut Agreement, replica: u16, sum: u128) {
+        let lineage = Lineage::new(1).sum(FIRST).unwrap();
+        agreement.note(Basis { epoch: FIRST, lineage }, ReplicaId(replica), Digest(sum));
     }
 
     #[test]
-    fn the_sum_is_told_at_the_same_epochs_however_they_come() {
-        let mut at_once = Agreement::new(ReplicaId(0), 3);
-        let mut by_and_by = Agreement::new(ReplicaId(1), 3);
-        let expected = vec![(Epoch(16), Digest(5)), (Epoch(32), Digest(12))];
-        assert_eq!(told(&mut at_once, &[(3, 1), (16, 4), (17, 7), (33, 9)], 40), expected);
-        assert_eq!(told(&mut by_and_by, &[(3, 1)], 9), vec![]);
-        assert_eq!(told(&mut by_and_by, &[(16, 4), (17, 7)], 32), expected);
-        assert_eq!(told(&mut by_and_by, &[(33, 9)], 40), vec![]);
+    fn the_sum_is_told_at_each_epoch_however_they_come() {
+        let mut at_once = Agreement::new(ReplicaId(0));
+        let mut by_and_by = Agreement::new(ReplicaId(1));
+        let sums = [(1, 0), (2, 1), (3, 1), (4, 5)].map(|(epoch, sum)| (Epoch(epoch), Digest(sum)));
+        assert_eq!(told(&mut at_once, &[(2, 1), (4, 4)], 4), sums);
+        assert_eq!(told(&mut by_and_by, &[(2, 1)], 2), sums[..2]);
+        assert_eq!(told(&mut by_and_by, &[(4, 4)], 4), sums[2..]);
+        assert_eq!(told(&mut by_and_by, &[], 4), []);
         assert_eq!(at_once.sum(), by_and_by.sum());
     }
 
     #[test]
     fn a_minority_stops_and_a_majority_goes_on() {
         for (second, third, wrong) in [(5, 5, true), (5, 9, false), (1, 9, false), (1, 1, false)] {
-            let mut agreement = Agreement::new(ReplicaId(0), 3);
-            agreement.note(FIRST, ReplicaId(1), Digest(second));
-            agreement.note(FIRST, ReplicaId(2), Digest(third));
-            assert_eq!(agreement.check(), Ok(()), "the own sum is not known");
-            told(&mut agreement, &[(1, 1)], 16);
+            let mut agreement = Agreement::new(ReplicaId(0));
+            note(&mut agreement, 1, second);
+            note(&mut agreement, 2, third);
+            assert_eq!(agreement.check(&replicas(3)), Ok(()), "the own sum is not known");
+            told(&mut agreement, &[(1, 1)], 1);
             let divergence = Divergence { epoch: FIRST, own: Digest(1), others: Digest(5) };
-            assert_eq!(agreement.check(), if wrong { Err(divergence) } else { Ok(()) });
+            assert_eq!(agreement.check(&replicas(3)), if wrong { Err(divergence) } else { Ok(()) });
         }
     }
 
     #[test]
     fn what_all_agree_on_is_forgotten() {
-        let mut agreement = Agreement::new(ReplicaId(0), 2);
-        told(&mut agreement, &[(1, 1)], 16);
-        agreement.note(FIRST, ReplicaId(1), Digest(1));
+        let mut agreement = Agreement::new(ReplicaId(0));
+        told(&mut agreement, &[(1, 1)], 1);
+        note(&mut agreement, 1, 1);
         assert_eq!(agreement.known.len(), 1);
-        agreement.check().unwrap();
+        agreement.check(&replicas(2)).unwrap();
         assert!(agreement.known.is_empty());
     }
 
     #[test]
+    fn other_histories_and_those_without_a_vote_are_not_compared() {
+        let mut agreement = Agreement::new(ReplicaId(0));
+        told(&mut agreement, &[(1, 1)], 1);
+        note(&mut agreement, 1, 5);
+        agreement.note(Basis { epoch: FIRST, lineage: 7 }, ReplicaId(2), Digest(5));
+        note(&mut agreement, 3, 5);
+        assert_eq!(agreement.check(&replicas(3)), Ok(()));
+        note(&mut agreement, 2, 5);
+        assert!(agreement.check(&replicas(3)).is_err());
+    }
+
+    #[test]
     fn what_is_kept_for_those_behind_is_limited() {
-        let mut agreement = Agreement::new(ReplicaId(0), 3);
-        told(&mut agreement, &[], 3 * EPOCHS_PER_COMPARISON * COMPARISONS_MAX as u64);
+        let mut agreement = Agreement::new(ReplicaId(0));
+        told(&mut agreement, &[], 3 * COMPARISONS_MAX as u64);
         assert_eq!(agreement.known.len(), COMPARISONS_MAX);
     }
 }

@@ -6,8 +6,8 @@
 //! last transaction before it has finished (CAL-93). Then the node's driver gets the file chunk by chunk; a few are under way
 //! at a time, and each step scans a little, so that transactions go on meanwhile (CAL-96).
 //!
-//! [`CheckpointMode::Freeze`] is the paper's simplest mode instead: the node executes nothing between the point and the end of
-//! the file (CAL-87).
+//! [`CheckpointMode::Freeze`] is the paper's simplest mode instead: a replica executes nothing between the point and the end of
+//! its files, while the others go on; one replica takes its turn after the other (CAL-87).
 
 use std::collections::VecDeque;
 
@@ -19,11 +19,10 @@ use super::stability::Stability;
 use super::{DiskWrite, Node, Outbox};
 use crate::checkpoint::{CheckpointHeader, CheckpointIdentity, CheckpointWriter};
 use crate::engine::Engine;
-use crate::error::Error;
 use crate::gateway::SavedGateway;
 use crate::hash::Digest;
-use crate::message::{Message, RequestId, Work};
-use crate::position::{Epoch, NodeId, PartitionId, Position};
+use crate::message::{Message, Work};
+use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 use crate::storage::RecordCursor;
 
 /// Chunks that are under way to the disk at a time.
@@ -42,7 +41,7 @@ pub enum CheckpointMode {
     /// While transactions go on: rows that are written across the point have two versions.
     #[default]
     Concurrent,
-    /// The node executes nothing meanwhile.
+    /// One replica at a time, which executes nothing meanwhile.
     Freeze,
 }
 
@@ -75,6 +74,8 @@ pub struct SavedNode {
     pub gateway: SavedGateway,
     /// The digest of all writes through the epoch, as replicas compare it.
     pub written: u128,
+    /// The terms in which the epoch's batches were proposed, by origin; see [`Lineage`](crate::sequencer::Lineage).
+    pub terms: Vec<u64>,
     /// Where the log goes on after it.
     pub log: LogStart,
 }
@@ -101,10 +102,12 @@ pub(super) struct Checkpoints {
     /// Checkpoints whose snapshot is open, and that wait for the one that is being taken.
     opened: VecDeque<Epoch>,
     taking: Option<Taking>,
-    /// Requests for a checkpoint, with their positions.
-    asking: Vec<(RequestId, Position)>,
+    /// Why the last one was not written, until the next one begins.
+    problem: Option<String>,
     /// Whether one was ordered by this node and is not stable.
     ordered: bool,
+    /// Whose turn it was last, where replicas take turns.
+    turn: Option<ReplicaId>,
     /// Bytes of batches since the last one was ordered.
     pub(super) logged_bytes: u64,
     /// When the last one was ordered, or the node started.
@@ -135,8 +138,9 @@ impl Checkpoints {
             due: VecDeque::new(),
             opened: VecDeque::new(),
             taking: None,
-            asking: Vec::new(),
+            problem: None,
             ordered: false,
+            turn: None,
             logged_bytes: 0,
             last_at: None,
         }
@@ -171,16 +175,38 @@ impl Checkpoints {
         self.options.mode == CheckpointMode::Freeze && (self.taking.is_some() || !self.opened.is_empty())
     }
 
-    /// Notes that the order wants a checkpoint at the end of an epoch.
-    pub(super) fn want(&mut self, request: RequestId, position: Position) {
+    /// Notes that the order wants a checkpoint of this replica at the end of an epoch.
+    pub(super) fn want(&mut self, epoch: Epoch) {
         // After a start, one that was taken before may be wanted again.
-        let is_there = self.stability.own().any(|epoch| epoch == position.epoch);
-        if self.due.back() != Some(&position.epoch) && !is_there {
-            self.due.push_back(position.epoch);
+        let is_there = epoch <= self.stability.stable() || self.stability.own().any(|(own, _)| own == epoch);
+        if self.due.back() != Some(&epoch) && !is_there {
+            self.due.push_back(epoch);
         }
-        if !request.is_own() {
-            self.asking.push((request, position));
+    }
+
+    /// Why the last one was not written, until the next one begins.
+    pub(super) fn problem(&self) -> Option<&str> {
+        self.problem.as_deref()
+    }
+
+    /// Forgets the points through a stable epoch that were not begun: a node that goes on from an old checkpoint comes to them
+    /// again although it has newer ones. Names those whose snapshot is open.
+    fn drop_points(&mut self, stable: Epoch) -> Vec<Epoch> {
+        self.due.retain(|epoch| *epoch > stable);
+        let unbegun = self.taking.take_if(|taking| !taking.began && taking.epoch <= stable);
+        let mut open: Vec<Epoch> = unbegun.into_iter().map(|taking| taking.epoch).collect();
+        open.extend(self.opened.iter().copied().filter(|epoch| *epoch <= stable));
+        self.opened.retain(|epoch| *epoch > stable);
+        open
+    }
+
+    /// Whether one is to be ordered now, for a replica that needs it, and taken by whom: unless one is on its way.
+    pub(super) fn order(&mut self, by: Option<ReplicaId>) -> bool {
+        let order = !self.ordered;
+        if order {
+            (self.ordered, self.turn) = (true, by);
         }
+        order
     }
 
     /// A chunk is on the disk.
@@ -190,13 +216,13 @@ impl Checkpoints {
         }
     }
 
-    /// Whether a checkpoint can be carried on now.
-    fn can_go_on(&self) -> bool {
+    /// Whether a checkpoint can be carried on now. None begins while another replica's is received.
+    fn can_go_on(&self, receiving: bool) -> bool {
         let goes_on =
             |taking: &Taking| taking.began && !taking.ended && taking.under_way < CHUNKS_UNDER_WAY_MAX;
         match &self.taking {
             Some(taking) => goes_on(taking),
-            None => !self.opened.is_empty(),
+            None => !self.opened.is_empty() && !receiving,
         }
     }
 }
@@ -214,6 +240,7 @@ impl<E: Engine> Node<E> {
             && !self.transfers.is_receiving()
             && let Some(epoch) = self.checkpoints.opened.pop_front()
         {
+            self.checkpoints.problem = None;
             self.checkpoints.taking = Some(Taking {
                 epoch,
                 began: false,
@@ -226,21 +253,51 @@ impl<E: Engine> Node<E> {
         }
         self.begin_checkpoint(outbox);
         self.carry_on(outbox);
-        self.checkpoints.can_go_on()
+        self.checkpoints.can_go_on(self.transfers.is_receiving())
     }
 
     /// The leader of the first partition decides when it is time.
     fn order_checkpoint(&mut self, now: u64) {
-        let Checkpoints { options, ordered, logged_bytes, last_at, .. } = &mut self.checkpoints;
-        let last = *last_at.get_or_insert(now);
-        if self.me != PartitionId(0) || !self.gateway.leads() || *ordered {
+        let last = *self.checkpoints.last_at.get_or_insert(now);
+        if self.me != PartitionId(0) || !self.gateway.leads() {
             return;
         }
+        if self.checkpoints.ordered && !self.has_turn_failed() {
+            return;
+        }
+        let Checkpoints { options, logged_bytes, last_at, .. } = &mut self.checkpoints;
         let old = options.interval_microseconds.is_some_and(|interval| now >= last + interval);
         if *logged_bytes >= options.log_bytes || (old && *logged_bytes > 0) {
-            (*ordered, *logged_bytes, *last_at) = (true, 0, Some(now));
-            self.gateway.order_own(Work::Checkpoint, &mut self.sequencer);
+            (*logged_bytes, *last_at) = (0, Some(now));
+            let by = self.next_turn();
+            (self.checkpoints.ordered, self.checkpoints.turn) = (true, by);
+            self.gateway.order_own(Work::Checkpoint(by), &mut self.sequencer);
         }
+    }
+
+    /// The replicas of the group that live, as far as its leader knows. Ascending.
+    fn live_members(&self) -> Vec<ReplicaId> {
+        let Some(log) = &self.log.replicated else { return vec![self.id.replica] };
+        let followers = log.status().followers.into_iter().filter(|follower| follower.is_active);
+        let mut members: Vec<ReplicaId> = followers.map(|follower| follower.replica).collect();
+        members.push(self.id.replica);
+        members.sort_unstable();
+        members
+    }
+
+    /// Where replicas take turns, the one that follows the last.
+    fn next_turn(&self) -> Option<ReplicaId> {
+        if self.checkpoints.options.mode != CheckpointMode::Freeze {
+            return None;
+        }
+        let members = self.live_members();
+        let next = members.iter().find(|replica| self.checkpoints.turn.is_none_or(|last| **replica > last));
+        next.or(members.first()).copied()
+    }
+
+    /// Whether the replica whose turn it is cannot take it.
+    fn has_turn_failed(&self) -> bool {
+        self.checkpoints.turn.is_some_and(|turn| !self.live_members().contains(&turn))
     }
 
     /// Opens the snapshot of a point that all transactions before it have been delivered for, if it is not open yet.
@@ -279,10 +336,11 @@ impl<E: Engine> Node<E> {
         let identity =
             CheckpointIdentity { cluster: self.cluster, partition: self.me, partitions: self.partitions };
         let header = CheckpointHeader { identity, epoch, log_index: start.index };
-        let saved = SavedNode { gateway: self.gateway.save(epoch), written: written.0, log: start };
+        let terms = self.merger.lineage().terms(epoch).unwrap_or_default().to_vec();
+        let saved = SavedNode { gateway: self.gateway.save(epoch), written: written.0, terms, log: start };
         let mut writer = CheckpointWriter::new(header);
         if let Err(problem) = writer.section(NODE_SECTION, &super::encode_body(&saved)) {
-            return self.checkpoint_failed(&problem.to_string());
+            return self.checkpoint_failed(&problem.to_string(), outbox);
         }
         (taking.began, taking.writer) = (true, Some(writer));
         outbox.disk.push(DiskWrite::BeginCheckpoint(epoch));
@@ -326,24 +384,23 @@ impl<E: Engine> Node<E> {
             return;
         }
         self.checkpoints.taking = None;
+        let lineage = Some(self.basis(epoch).lineage);
         for partition in self.others().iter() {
             let to = NodeId { partition, replica: self.id.replica };
-            self.send(to, Message::CheckpointWritten(epoch), outbox);
+            self.send(to, Message::CheckpointWritten { epoch, lineage }, outbox);
         }
-        self.note_checkpoint(now, self.me, epoch, outbox);
+        self.note_checkpoint(now, self.me, epoch, lineage, outbox);
     }
 
     /// A checkpoint could not be written. The next one may.
-    pub(super) fn checkpoint_failed(&mut self, reason: &str) {
+    pub(super) fn checkpoint_failed(&mut self, reason: &str, outbox: &mut Outbox) {
         let Some(taking) = self.checkpoints.taking.take() else { return };
         if taking.writer.is_some() || !taking.began {
             self.close_point(taking.epoch);
         }
         self.checkpoints.ordered = false;
-        for (request, position) in std::mem::take(&mut self.checkpoints.asking) {
-            let problem = format!("the checkpoint was not written: {reason}");
-            self.gateway.answer(request, Some(position), Err(Error::Unavailable(problem)));
-        }
+        self.checkpoints.problem = Some(reason.to_owned());
+        self.end_turn(outbox);
     }
 
     /// A node of the own replica has a checkpoint: what is older than the newest one that all have can go (CAL-103).
@@ -352,10 +409,13 @@ impl<E: Engine> Node<E> {
         now: u64,
         partition: PartitionId,
         epoch: Epoch,
+        lineage: Option<u64>,
         outbox: &mut Outbox,
     ) {
-        let Some(stable) = self.checkpoints.stability.written(partition, epoch) else { return };
-        self.checkpoints.ordered = false;
+        let Some(stable) = self.checkpoints.stability.written(partition, epoch, lineage) else { return };
+        if self.checkpoints.turn.is_none_or(|turn| turn == self.id.replica) {
+            self.checkpoints.ordered = false;
+        }
         match self.transfers.is_sending(now) {
             true => self.transfers.postponed = Some(stable),
             false => self.stabilise(stable, outbox),
@@ -365,34 +425,48 @@ impl<E: Engine> Node<E> {
     /// Lets go what is older than a stable checkpoint.
     pub(super) fn stabilise(&mut self, stable: Epoch, outbox: &mut Outbox) {
         self.streams.forget(stable);
+        self.merger.forget_terms(stable);
+        self.checkpoints.drop_points(stable).into_iter().for_each(|epoch| self.close_point(epoch));
+        // First: a log that is cut is of no use without the mark of the checkpoint after which it begins.
+        outbox.disk.push(DiskWrite::RemoveCheckpoints { before: stable });
         let index = self.checkpoints.stability.index_of(stable);
         if let (Some(index), Some(log)) = (index, &mut self.log.replicated) {
             log.compact(index);
             let restatement = log.restatement();
             outbox.disk.push(DiskWrite::TruncateLog { through: index, restatement });
         }
-        outbox.disk.push(DiskWrite::RemoveCheckpoints { before: stable });
-        let asking = std::mem::take(&mut self.checkpoints.asking);
-        for (request, position) in asking {
-            match position.epoch <= stable {
-                true => self.gateway.answer(request, Some(position), Ok(super::encode_body(&stable))),
-                false => self.checkpoints.asking.push((request, position)),
+        self.end_turn(outbox);
+    }
+
+    /// Tells the group that another replica's turn may come, where they take turns.
+    fn end_turn(&mut self, outbox: &mut Outbox) {
+        if self.checkpoints.options.mode == CheckpointMode::Freeze {
+            let me = self.id.replica;
+            for replica in (0..self.replicas).map(ReplicaId).filter(|replica| *replica != me) {
+                self.send(NodeId { partition: self.me, replica }, Message::CheckpointTurnEnded, outbox);
             }
+        }
+    }
+
+    /// The turn of another replica is over.
+    pub(super) fn turn_ended(&mut self, of: ReplicaId) {
+        if self.checkpoints.turn == Some(of) {
+            self.checkpoints.ordered = false;
         }
     }
 
     /// Tells a node of the own replica again which checkpoints there are: it may have forgotten.
     pub(super) fn tell_checkpoints(&mut self, peer: NodeId, outbox: &mut Outbox) {
-        let own: Vec<Epoch> = self.checkpoints.stability.own().collect();
-        for epoch in own {
-            self.send(peer, Message::CheckpointWritten(epoch), outbox);
+        let own: Vec<(Epoch, Option<u64>)> = self.checkpoints.stability.own().collect();
+        for (epoch, lineage) in own {
+            self.send(peer, Message::CheckpointWritten { epoch, lineage }, outbox);
         }
     }
 
     /// Takes over the state of a checkpoint, whose rows the storage has already. Only before the first step.
     pub fn resume(&mut self, resumed: Resumed) {
         let Resumed { epoch, saved } = resumed;
-        self.merger.resume(epoch);
+        self.merger.resume(epoch, saved.terms);
         self.sequencer.resume(epoch);
         self.engine.resume(Position::end_of(epoch));
         self.streams.resume(epoch);

@@ -2,7 +2,7 @@
 
 use super::{Node, Outbox, encode_body};
 use crate::engine::Engine;
-use crate::error::Fatal;
+use crate::error::{Error, Fatal};
 use crate::execution::Call;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::message::{Delivered, Message, RequestId, Work};
@@ -74,7 +74,16 @@ impl<E: Engine> Node<E> {
             }
             Work::CloseSnapshot(at) => self.end_snapshot(at),
             Work::GiveUp(error) => self.gateway.answer(ordered.request, Some(position), Err(error)),
-            Work::Checkpoint => self.checkpoints.want(ordered.request, position),
+            Work::Checkpoint(by) => {
+                let keeps = self.log.replicated.is_some();
+                if keeps && by.is_none_or(|replica| replica == self.id.replica) {
+                    self.checkpoints.want(position.epoch);
+                }
+                let nothing =
+                    || Error::Invalid("the database keeps nothing, so it takes no checkpoint".to_owned());
+                let answer = keeps.then(|| encode_body(&position.epoch)).ok_or_else(nothing);
+                self.gateway.answer(ordered.request, Some(position), answer);
+            }
         }
     }
 
@@ -101,8 +110,8 @@ impl<E: Engine> Node<E> {
     }
 
     pub(super) fn snapshot_ready(&mut self, request: RequestId, at: Position, from: PartitionId) {
-        // A peer may be ready before this node has come to the snapshot's position itself, and it may say so again.
-        if !self.gateway.awaits(request, at) && at.epoch <= self.log.dispatched {
+        // A peer may say so again.
+        if !self.gateway.awaits(request, at) {
             return;
         }
         let all = PartitionSet::all(self.partitions);

@@ -11,13 +11,19 @@
 //! | `peers` | what nodes of other partitions and replicas say |
 //! | `checkpoints` | the state at a point of the order goes to the disk; [`stability`] says what can go then |
 //! | `transfer` | checkpoints go to replicas that are too far behind |
+//! | `branches` | what was executed and then lost with a leader |
+//! | `forwards` | requests that were sent on, for as long as they may be lost |
+//! | `group` | who belongs to the replication group, and who leads it |
 //! | [`agreement`] | replicas compare what they have written |
 //! | `telling` | status, digests, pages of snapshots |
 
 pub mod agreement;
 mod any;
+mod branches;
 mod checkpoints;
 mod execution;
+mod forwards;
+mod group;
 pub mod ordering;
 mod outgoing;
 mod peers;
@@ -27,7 +33,7 @@ pub mod streams;
 mod telling;
 mod transfer;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use ordain_consensus::{Committed, LogEffects, ReplicatedLog};
@@ -39,7 +45,7 @@ use crate::execution::{Call, Context, Effects, Executions, Trace};
 use crate::gateway::{Gateway, GatewayContext, not_leading};
 use crate::hash::{Digest, FastMap};
 use crate::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits, STEP_GARBAGE_MAX, STREAM_BYTES_MAX};
-use crate::message::{ClientRequest, Delivered, Message, Reply, Report, Request, RequestId};
+use crate::message::{ClientRequest, Delivered, Message, Reply, Request, RequestId};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::Catalog;
 use crate::sequencer::{ClosedBatch, Merger, Progress, Sequencer};
@@ -47,8 +53,11 @@ use crate::storage::Storage;
 
 use agreement::Agreement;
 pub use any::{AnyNode, node, node_with};
+use branches::Branches;
 use checkpoints::Checkpoints;
 pub use checkpoints::{CheckpointMode, CheckpointOptions, NODE_SECTION, Resumed, SavedNode};
+use forwards::Forwards;
+pub use group::{FollowerGroupStatus, GroupStatus};
 use routes::Routes;
 use streams::Streams;
 pub use telling::Status;
@@ -88,6 +97,10 @@ pub enum Event {
     },
     /// The disk had no room for the checkpoint; what was written of it is removed.
     CheckpointFailed(String),
+    /// The node is about to stop: if it leads its group, another is to lead.
+    HandOverLeadership,
+    /// The cluster has places for so many replicas now; what is smaller than before is ignored.
+    Replicas(u16),
 }
 
 /// Something that a node wants done with its disk; [`NodeDisk`](crate::disk::NodeDisk) does it.
@@ -205,6 +218,8 @@ pub struct Node<E> {
     routes: Routes,
     streams: Streams,
     checkpoints: Checkpoints,
+    forwards: Forwards,
+    branches: Branches,
     agreement: Agreement,
     transfers: Transfers,
     /// What was written in the epochs that have just finished.
@@ -218,8 +233,6 @@ pub struct Node<E> {
     open: Vec<Position>,
     /// Snapshots ordered here, with the partitions that are not ready.
     unready: FastMap<RequestId, PartitionSet>,
-    /// Reports of epochs that were not handed on here yet: another replica's node is ahead. As many as it keeps at most.
-    early: BTreeMap<Position, Report>,
     /// The transactions that are delivered next, and the hashes of their keys.
     group: Vec<Call>,
     hashes: Vec<u64>,
@@ -246,6 +259,21 @@ struct Log {
     followed: Option<(ReplicaId, Epoch)>,
 }
 
+impl Log {
+    fn new(replicated: Option<Box<dyn ReplicatedLog>>) -> Log {
+        Log {
+            replicated,
+            effects: LogEffects::default(),
+            term: None,
+            closed: VecDeque::new(),
+            proposal: None,
+            committed: VecDeque::new(),
+            dispatched: Epoch(0),
+            followed: None,
+        }
+    }
+}
+
 impl<E: Engine> Node<E> {
     /// A node with the rows that are in `storage` and no history. Without a log it keeps nothing and has no replicas.
     pub fn new(
@@ -268,6 +296,9 @@ impl<E: Engine> Node<E> {
             }
         }
         let volatile = log.is_none();
+        let freezes = configuration.checkpoints.mode == CheckpointMode::Freeze;
+        let mut gateway = Gateway::new(me, partitions, limits);
+        gateway.checkpoints_by = freezes.then_some(id.replica);
         let mut node = Node {
             id,
             me,
@@ -277,24 +308,17 @@ impl<E: Engine> Node<E> {
             limits,
             catalog,
             storage,
-            gateway: Gateway::new(me, partitions, limits),
+            gateway,
             sequencer: Sequencer::new(me, partitions, configuration.epoch_microseconds, limits),
             merger: Merger::new(me, partitions),
             engine,
-            log: Log {
-                replicated: log,
-                effects: LogEffects::default(),
-                term: None,
-                closed: VecDeque::new(),
-                proposal: None,
-                committed: VecDeque::new(),
-                dispatched: Epoch(0),
-                followed: None,
-            },
+            log: Log::new(log),
             routes: Routes::new(id, partitions, replicas),
             streams,
             checkpoints: Checkpoints::new(me, partitions, configuration.checkpoints),
-            agreement: Agreement::new(id.replica, replicas),
+            forwards: Forwards::default(),
+            branches: Branches::default(),
+            agreement: Agreement::new(id.replica),
             transfers: Transfers::default(),
             written: Vec::new(),
             ready: VecDeque::new(),
@@ -302,7 +326,6 @@ impl<E: Engine> Node<E> {
             opening: VecDeque::new(),
             open: Vec::new(),
             unready: FastMap::default(),
-            early: BTreeMap::new(),
             group: Vec::new(),
             hashes: Vec::new(),
             messages: 0,
@@ -339,8 +362,10 @@ impl<E: Engine> Node<E> {
                 Event::CheckpointWritten(epoch) => self.checkpoint_written(now, epoch, outbox),
                 Event::CheckpointFailed(reason) => {
                     self.give_transfer_up();
-                    self.checkpoint_failed(&reason);
+                    self.checkpoint_failed(&reason, outbox);
                 }
+                Event::HandOverLeadership => self.hand_over_leadership(),
+                Event::Replicas(replicas) => self.grow(replicas),
                 Event::CheckpointRead { epoch, offset, bytes, to } => {
                     self.send_piece(to, epoch, offset, bytes, outbox);
                 }
@@ -353,7 +378,7 @@ impl<E: Engine> Node<E> {
         }
         self.open_snapshots();
         self.agree(outbox)?;
-        self.watch(now, outbox);
+        self.watch(now, outbox)?;
         self.flush(outbox);
         // A checkpoint may begin when the last answer before its point is recorded.
         let checkpoint_goes_on = self.checkpoint(now, outbox);
@@ -367,6 +392,7 @@ impl<E: Engine> Node<E> {
             || garbage_left
             || checkpoint_goes_on
             || self.may_dispatch()
+            || self.may_deliver()
             || self.may_close(now))
     }
 
@@ -436,6 +462,10 @@ impl<E: Engine> Node<E> {
                     outbox.replies.push(Reply { request, outcome });
                 }
                 ClientRequest::CloseSnapshot(at) => self.close_snapshot(at, outbox),
+                ClientRequest::ChangeMembership { request, voters, learners } => {
+                    let outcome = self.change_membership(&voters, &learners);
+                    outbox.replies.push(Reply { request, outcome });
+                }
                 ClientRequest::Status { request, digest } => {
                     let outcome = Ok(encode_body(&self.status(digest)));
                     outbox.replies.push(Reply { request, outcome });
@@ -451,7 +481,12 @@ impl<E: Engine> Node<E> {
     fn forward(&mut self, home: PartitionId, entry: NodeId, requests: Vec<Request>, outbox: &mut Outbox) {
         let to = if home == self.me { self.leader() } else { Some(self.routes.to(home)) };
         match to {
-            Some(to) => self.send(to, Message::Forward { entry, requests }, outbox),
+            Some(to) => {
+                if self.replicas > 1 {
+                    requests.iter().for_each(|request| self.forwards.note(to, entry, request.id));
+                }
+                self.send(to, Message::Forward { entry, requests }, outbox);
+            }
             None => {
                 for request in requests {
                     self.reply(entry, Reply { request: request.id, outcome: Err(not_leading()) }, outbox);

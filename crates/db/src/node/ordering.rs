@@ -36,7 +36,7 @@ impl<E: Engine> Node<E> {
             self.propose()?;
             let handed_out = self.advance_log(outbox)?;
             self.dispatch_committed(outbox)?;
-            while self.merger.deliver_next::<E::Failpoints>(&mut self.ready) {}
+            self.deliver()?;
             if handed_out && self.log.committed.is_empty() {
                 // The log hands out a limited number of bytes at a time.
                 continue;
@@ -47,7 +47,7 @@ impl<E: Engine> Node<E> {
             closed_any = true;
             let closed = self.sequencer.close(now);
             match &mut self.log.replicated {
-                None => self.dispatch(closed, outbox),
+                None => self.dispatch(closed, 0, outbox),
                 Some(_) => {
                     let batch = LoggedBatch {
                         epoch: closed.epoch,
@@ -120,7 +120,7 @@ impl<E: Engine> Node<E> {
             self.send(to, Message::Consensus(message), outbox);
         }
         for follower in behind {
-            self.offer_checkpoint(follower.to, outbox);
+            self.serve_follower(follower, outbox);
         }
         let term = match role {
             Role::Leader { term, ready: true } => Some(term),
@@ -129,7 +129,18 @@ impl<E: Engine> Node<E> {
         if self.log.term.is_some() && self.log.term != term {
             self.step_down();
         }
+        self.follow_leader(outbox);
         Ok(handed_out)
+    }
+
+    /// Tells clients whose requests were sent to a leader that is none any more.
+    fn follow_leader(&mut self, outbox: &mut Outbox) {
+        let leader = self.leader();
+        if leader != self.forwards.leader
+            && let Some(former) = std::mem::replace(&mut self.forwards.leader, leader)
+        {
+            self.give_back(former, outbox);
+        }
     }
 
     /// Gives what waits to be logged back to the clients: another node leads.
@@ -165,8 +176,8 @@ impl<E: Engine> Node<E> {
             let is_own =
                 !batch.whole.is_empty() && batch.whole.iter().all(|ordered| ordered.request.is_own());
             self.checkpoints.logged_bytes += if is_own { 0 } else { committed.payload.len() as u64 };
-            self.dispatch(batch, outbox);
-            while self.merger.deliver_next::<E::Failpoints>(&mut self.ready) {}
+            self.dispatch(batch, committed.term, outbox);
+            self.deliver()?;
         }
         self.lead();
         Ok(())
@@ -206,15 +217,30 @@ impl<E: Engine> Node<E> {
                 return Ok(Waiting { ordered, footprint: Some(footprint), participants });
             }
             Work::GiveUp(_) => PartitionSet::one(self.me),
-            Work::OpenSnapshot | Work::CloseSnapshot(_) | Work::Checkpoint => {
+            Work::OpenSnapshot | Work::CloseSnapshot(_) | Work::Checkpoint(_) => {
                 PartitionSet::all(self.partitions)
             }
         };
         Ok(Waiting { ordered, footprint: None, participants })
     }
 
+    /// Whether an epoch can be delivered, and execution has room for it.
+    pub(super) fn may_deliver(&self) -> bool {
+        self.merger.has_next() && !self.is_full()
+    }
+
+    /// Delivers the epochs of which all parts have come, as far as execution has room.
+    fn deliver(&mut self) -> Result<(), Fatal> {
+        while !self.is_full() && self.merger.deliver_next::<E::Failpoints>(&mut self.ready) {
+            for (from, message) in self.branches.release(self.merger.delivered()) {
+                self.take_result(from, message)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Hands an epoch of this partition on: to the own merger and to the other partitions.
-    fn dispatch(&mut self, closed: ClosedBatch, outbox: &mut Outbox) {
+    fn dispatch(&mut self, closed: ClosedBatch, term: u64, outbox: &mut Outbox) {
         let ClosedBatch { epoch, parts, own, whole } = closed;
         for (index, ordered) in whole.iter().enumerate() {
             let position = Position { epoch, origin: self.me, index: index as u32 };
@@ -225,16 +251,13 @@ impl<E: Engine> Node<E> {
             outbox.trace.closed.push((epoch, indexed.collect()));
         }
         self.log.dispatched = epoch;
-        while let Some(entry) = self.early.first_entry().filter(|entry| entry.key().epoch <= epoch) {
-            let report = entry.remove();
-            self.report(report);
-        }
-        self.merger.receive(self.me, epoch, own);
+        self.merger.receive(self.me, epoch, term, own);
+        self.settle_claims(epoch);
         for (partition, transactions) in parts.into_iter().enumerate() {
             let partition = PartitionId(partition as u16);
             let skipped = E::Failpoints::on(Failpoint::SkipEmptyBatch) && transactions.is_empty();
             if partition != self.me && !skipped {
-                self.say(partition, epoch, Message::Batch { epoch, transactions }, outbox);
+                self.say(partition, epoch, Message::Batch { epoch, term, transactions }, outbox);
             }
         }
     }

@@ -9,10 +9,6 @@ use crate::position::{Epoch, NodeId, PartitionId};
 
 impl<E: Engine> Node<E> {
     pub(super) fn report(&mut self, report: Report) {
-        if report.position.epoch > self.log.dispatched {
-            self.early.insert(report.position, report);
-            return;
-        }
         let (gateway, mut context) = self.gateway();
         gateway.report(report, &mut context);
     }
@@ -20,10 +16,9 @@ impl<E: Engine> Node<E> {
     /// Turns what the engine and the gateway produced into messages and replies.
     pub(super) fn flush(&mut self, outbox: &mut Outbox) {
         for partition in 0..self.partitions {
-            let reads = std::mem::take(&mut self.effects.reads[usize::from(partition)]);
-            if !reads.is_empty() {
-                let through = self.effects.reads_through[usize::from(partition)];
-                self.say(PartitionId(partition), through, Message::Reads(Bytes::from(reads)), outbox);
+            for (epoch, reads) in std::mem::take(&mut self.effects.reads[usize::from(partition)]) {
+                let message = Message::Reads { basis: self.basis(epoch), reads: Bytes::from(reads) };
+                self.say(PartitionId(partition), epoch, message, outbox);
             }
         }
         let mut reports = std::mem::take(&mut self.effects.reports);
@@ -35,10 +30,12 @@ impl<E: Engine> Node<E> {
         self.effects.reports = reports;
         for (origin, reports) in grouped(remote) {
             let through = reports.iter().map(|report| report.position.epoch).fold(Epoch(0), Epoch::max);
-            self.say(origin, through, Message::Reports(reports), outbox);
+            let message = Message::Reports { basis: self.basis(through), reports };
+            self.say(origin, through, message, outbox);
         }
         for (request, at) in std::mem::take(&mut self.effects.snapshots) {
-            self.say(at.origin, at.epoch, Message::SnapshotReady { request, at }, outbox);
+            let lineage = self.basis(at.epoch).lineage;
+            self.say(at.origin, at.epoch, Message::SnapshotReady { request, at, lineage }, outbox);
         }
         if let Some(executed) = &mut self.effects.executed {
             outbox.trace.executed.append(executed);

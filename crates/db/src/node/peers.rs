@@ -1,6 +1,9 @@
 //! What nodes of other partitions and of other replicas say, and whether they can be heard.
 
+use ordain_consensus::Membership;
+
 use super::agreement::Divergence;
+use super::branches::Claim;
 use super::{Node, Outbox};
 use crate::engine::Engine;
 use crate::error::Fatal;
@@ -8,6 +11,7 @@ use crate::gateway::{not_leading, reconnaissance};
 use crate::hash::Digest;
 use crate::message::{Message, Reply};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
+use crate::sequencer::Basis;
 
 impl<E: Engine> Node<E> {
     pub(super) fn take_message(
@@ -19,20 +23,23 @@ impl<E: Engine> Node<E> {
     ) -> Result<(), Fatal> {
         self.routes.heard(from, now);
         match message {
-            Message::Batch { epoch, transactions } => {
+            Message::Batch { epoch, term, transactions } => {
                 self.sequencer.follow(epoch);
+                if !self.branches.may_follow(from, epoch, term, &self.merger) {
+                    return Ok(());
+                }
                 if from.replica == self.id.replica && epoch == self.merger.delivered().next() {
                     self.restore_route(from.partition, outbox);
                 }
-                let part = transactions.into_iter().map(|(index, ordered)| (index, ordered, None)).collect();
-                self.merger.receive(from.partition, epoch, part);
+                // Batches of two senders are not mixed: one may say what was lost.
+                if from == self.routes.to(from.partition) {
+                    let part = transactions.into_iter().map(|(index, ordered)| (index, ordered, None));
+                    self.merger.receive(from.partition, epoch, term, part.collect());
+                }
             }
-            Message::Reads(reads) => {
-                let (engine, mut context) = self.engine();
-                engine.receive(from.partition, &reads, &mut context)?;
+            message @ (Message::Reads { .. } | Message::Reports { .. } | Message::SnapshotReady { .. }) => {
+                self.take_result(from, message)?;
             }
-            Message::Reports(reports) => reports.into_iter().for_each(|report| self.report(report)),
-            Message::SnapshotReady { request, at } => self.snapshot_ready(request, at, from.partition),
             Message::CloseSnapshot(at) => self.close_snapshot(at, outbox),
             Message::Forward { entry, requests } if self.gateway.leads() => {
                 requests.into_iter().for_each(|request| self.submit(request, entry));
@@ -55,17 +62,67 @@ impl<E: Engine> Node<E> {
                 let (gateway, mut context) = self.gateway();
                 gateway.fetched(from.partition, ticket, want, rows, &mut context);
             }
+            other => return self.take_group_message(now, from, other, outbox),
+        }
+        Ok(())
+    }
+
+    /// Takes what follows from the order, when this node has come to its epoch. What follows from another history is ignored:
+    /// one of the two has executed what was lost.
+    pub(super) fn take_result(&mut self, from: NodeId, message: Message) -> Result<(), Fatal> {
+        let basis = match &message {
+            Message::Reads { basis, .. } | Message::Reports { basis, .. } => *basis,
+            Message::SnapshotReady { at, lineage, .. } => Basis { epoch: at.epoch, lineage: *lineage },
+            other => unreachable!("{other:?} does not follow from the order"),
+        };
+        if basis.epoch > self.merger.delivered() {
+            self.branches.hold(basis.epoch, from, message);
+            return Ok(());
+        }
+        if self.merger.lineage().sum(basis.epoch).is_some_and(|own| own != basis.lineage) {
+            return Ok(());
+        }
+        match message {
+            Message::Reads { reads, .. } => {
+                let (engine, mut context) = self.engine();
+                engine.receive(from.partition, &reads, &mut context)?;
+            }
+            Message::Reports { reports, .. } => reports.into_iter().for_each(|report| self.report(report)),
+            Message::SnapshotReady { request, at, .. } => self.snapshot_ready(request, at, from.partition),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes what keeps replicas together: agreement, failover, recovery and checkpoints.
+    fn take_group_message(
+        &mut self,
+        now: u64,
+        from: NodeId,
+        message: Message,
+        outbox: &mut Outbox,
+    ) -> Result<(), Fatal> {
+        match message {
             Message::Consensus(message) => {
                 if let Some(log) = &mut self.log.replicated {
                     log.receive(from.replica, &message).map_err(|error| Fatal::Log(error.to_string()))?;
                 }
             }
             Message::Follow(epoch) => self.sequencer.follow(epoch),
-            Message::Subscribe { after } => self.serve(from, after, outbox)?,
-            Message::Unsubscribe => self.streams.unsubscribe(from.partition, from.replica),
+            Message::Subscribe { after, delivered, term } => {
+                self.take_claim(Claim { subscriber: from, after, delivered, term }, outbox)?;
+            }
+            Message::Unsubscribe => {
+                self.streams.unsubscribe(from.partition, from.replica);
+                self.branches.forget(from);
+            }
+            Message::Superseded { epoch, term } => self.take_superseded(from, epoch, term)?,
             Message::Unserved { stable } => self.take_unserved(from, stable, outbox),
             Message::Alive => {}
-            Message::CheckpointWritten(epoch) => self.note_checkpoint(now, from.partition, epoch, outbox),
+            Message::CheckpointWritten { epoch, lineage } => {
+                self.note_checkpoint(now, from.partition, epoch, lineage, outbox);
+            }
+            Message::CheckpointTurnEnded => self.turn_ended(from.replica),
             Message::CheckpointOffer(epoch) => self.take_offer(now, from, epoch, outbox),
             Message::CheckpointFetch { epoch, offset } => {
                 self.serve_checkpoint(now, from, epoch, offset, outbox);
@@ -73,18 +130,41 @@ impl<E: Engine> Node<E> {
             Message::CheckpointPiece { epoch, offset, bytes, last } => {
                 self.take_piece(now, epoch, offset, bytes, last, outbox);
             }
-            Message::Digest { epoch, digest } => self.agreement.note(epoch, from.replica, Digest(digest)),
+            Message::Digest { basis, digest } => self.agreement.note(basis, from.replica, Digest(digest)),
+            Message::Batch { .. }
+            | Message::Reads { .. }
+            | Message::Reports { .. }
+            | Message::SnapshotReady { .. }
+            | Message::CloseSnapshot(_)
+            | Message::Forward { .. }
+            | Message::Replies(_)
+            | Message::Fetch { .. }
+            | Message::Fetched { .. } => unreachable!("take_message takes it"),
         }
         Ok(())
     }
 
-    fn subscribe(&mut self, to: NodeId, outbox: &mut Outbox) {
-        let after = self.completed();
-        self.send(to, Message::Subscribe { after }, outbox);
+    pub(super) fn subscribe(&mut self, to: NodeId, outbox: &mut Outbox) {
+        self.branches.ask_again(to);
+        let (after, delivered) = (self.completed(), self.merger.delivered());
+        let term = self.merger.lineage().term(to.partition, delivered).unwrap_or_default();
+        self.send(to, Message::Subscribe { after, delivered, term }, outbox);
+    }
+
+    /// Tells clients whose requests were sent to a node that does not answer any more: they send them again.
+    pub(super) fn give_back(&mut self, node: NodeId, outbox: &mut Outbox) {
+        for (entry, request) in self.forwards.lost_with(node) {
+            self.reply(entry, Reply { request, outcome: Err(not_leading()) }, outbox);
+        }
     }
 
     /// Gives a node what it needs, from now on.
-    fn serve(&mut self, subscriber: NodeId, after: Epoch, outbox: &mut Outbox) -> Result<(), Fatal> {
+    pub(super) fn serve(
+        &mut self,
+        subscriber: NodeId,
+        after: Epoch,
+        outbox: &mut Outbox,
+    ) -> Result<(), Fatal> {
         match self.streams.subscribe(subscriber.partition, subscriber.replica, after) {
             Ok(messages) => messages.into_iter().for_each(|message| self.send(subscriber, message, outbox)),
             Err(_) => {
@@ -102,7 +182,7 @@ impl<E: Engine> Node<E> {
     /// has a newer one, it begins at that one.
     fn take_unserved(&mut self, from: NodeId, stable: Epoch, outbox: &mut Outbox) {
         self.routes.unserved(from);
-        let has = self.checkpoints.stability.own().any(|epoch| epoch == stable);
+        let has = self.checkpoints.stability.own().any(|(epoch, _)| epoch == stable);
         if from.replica == self.id.replica && has && self.completed() < stable {
             self.restart_from(stable, outbox);
         }
@@ -114,6 +194,7 @@ impl<E: Engine> Node<E> {
             return;
         }
         self.streams.unsubscribe(peer.partition, peer.replica);
+        self.branches.forget(peer);
         self.routes.may_serve(peer);
         if peer.replica == self.id.replica {
             self.tell_checkpoints(peer, outbox);
@@ -133,10 +214,12 @@ impl<E: Engine> Node<E> {
     }
 
     /// Lets the peers hear of this node, and finds substitutes for those that are not heard of.
-    pub(super) fn watch(&mut self, now: u64, outbox: &mut Outbox) {
+    pub(super) fn watch(&mut self, now: u64, outbox: &mut Outbox) -> Result<(), Fatal> {
         if !self.routes.heartbeat_due(now) {
-            return;
+            return Ok(());
         }
+        self.look_again(outbox)?;
+        self.forwards.age();
         self.watch_transfers(now, outbox);
         self.end_transfers(now, outbox);
         // The leader may have lost what it was told.
@@ -149,9 +232,11 @@ impl<E: Engine> Node<E> {
         }
         for change in self.routes.detect(now) {
             self.subscribe(change.to, outbox);
+            self.give_back(change.from, outbox);
             let (gateway, mut context) = self.gateway();
             gateway.ask_again(&mut context);
         }
+        Ok(())
     }
 
     /// All partitions but the own one.
@@ -163,23 +248,23 @@ impl<E: Engine> Node<E> {
 
     /// Sums up what was written, and compares it with the other replicas of the group.
     pub(super) fn agree(&mut self, outbox: &mut Outbox) -> Result<(), Fatal> {
-        if self.log.replicated.is_none() {
-            return Ok(());
-        }
+        let Some(log) = &self.log.replicated else { return Ok(()) };
+        let Membership { voters, learners, .. } = log.membership().clone();
         let executed = self.executed();
         let through = self.checkpoints.sum_through(executed);
         self.written.clear();
         self.storage.take_epoch_digests(through, &mut self.written);
         let mut tell = Vec::new();
-        self.agreement.add(&self.written, through, |epoch, sum| tell.push((epoch, sum)));
-        for (epoch, Digest(digest)) in tell {
-            for replica in (0..self.replicas).map(ReplicaId).filter(|replica| *replica != self.id.replica) {
-                outbox
-                    .sends
-                    .push((NodeId { partition: self.me, replica }, Message::Digest { epoch, digest }));
+        let lineage = self.merger.lineage();
+        let compares = voters.len() + learners.len() > 1;
+        self.agreement.add(&self.written, through, compares, lineage, &mut tell);
+        for (basis, Digest(digest)) in tell {
+            for replica in voters.iter().chain(&learners).filter(|replica| **replica != self.id.replica) {
+                let to = NodeId { partition: self.me, replica: *replica };
+                outbox.sends.push((to, Message::Digest { basis, digest }));
             }
         }
-        self.agreement.check().map_err(|Divergence { epoch, own, others }| Fatal::Diverged {
+        self.agreement.check(&voters).map_err(|Divergence { epoch, own, others }| Fatal::Diverged {
             epoch,
             own,
             others,

@@ -39,6 +39,12 @@ impl Routes {
         Routes { me, replicas, routes: (0..partitions).map(route).collect(), next_heartbeat: 0 }
     }
 
+    /// The cluster has places for so many replicas now. Of the new ones nothing was heard yet.
+    pub fn grow(&mut self, replicas: u16) {
+        self.replicas = replicas;
+        self.routes.iter_mut().for_each(|route| route.heard_at.resize(usize::from(replicas), 0));
+    }
+
     /// The node to send to what concerns a partition.
     pub fn to(&self, partition: PartitionId) -> NodeId {
         let substitute = self.routes[partition.index()].substitute;

@@ -4,7 +4,7 @@
 //! then a node that starts again must begin at the one before, as others may need what it said since. So the newest epoch of
 //! which all have one is *stable*: older checkpoints, the log through there, and what was said through there can go (CAL-103).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::position::{Epoch, PartitionId};
 
@@ -12,8 +12,9 @@ use crate::position::{Epoch, PartitionId};
 #[derive(Debug)]
 pub struct Stability {
     me: PartitionId,
-    /// By partition: the ends of epochs of which the node of the own replica has a checkpoint on its disk.
-    written: Vec<BTreeSet<Epoch>>,
+    /// By partition: the ends of epochs of which the node of the own replica has a checkpoint on its disk, with the lineage of
+    /// the epoch; `None` for what was found there at a start.
+    written: Vec<BTreeMap<Epoch, Option<u64>>>,
     stable: Epoch,
     /// The index in the log of epochs after the stable one.
     indexes: VecDeque<(Epoch, u64)>,
@@ -25,7 +26,7 @@ const WRITTEN_MAX: usize = 16;
 impl Stability {
     /// Nothing but what was there at first.
     pub fn new(me: PartitionId, partitions: u16) -> Stability {
-        let written = vec![BTreeSet::new(); usize::from(partitions)];
+        let written = vec![BTreeMap::new(); usize::from(partitions)];
         Stability { me, written, stable: Epoch(0), indexes: VecDeque::new() }
     }
 
@@ -37,7 +38,7 @@ impl Stability {
     /// Notes which checkpoints are on the own disk after a start.
     pub fn know(&mut self, on_disk: &[Epoch]) {
         let newer = on_disk.iter().copied().filter(|epoch| *epoch > self.stable);
-        self.written[self.me.index()].extend(newer);
+        self.written[self.me.index()].extend(newer.map(|epoch| (epoch, None)));
     }
 
     /// Notes where the log has an epoch.
@@ -50,21 +51,32 @@ impl Stability {
         self.indexes.iter().find(|(logged, _)| *logged == epoch).map(|(_, index)| *index)
     }
 
-    /// Notes that a node has a checkpoint on its disk. The newest stable epoch, if that is news.
-    pub fn written(&mut self, partition: PartitionId, epoch: Epoch) -> Option<Epoch> {
+    /// Notes that a node has a checkpoint on its disk. The newest stable epoch, if that is news: all nodes have it, of one
+    /// lineage as far as it is known.
+    pub fn written(&mut self, partition: PartitionId, epoch: Epoch, lineage: Option<u64>) -> Option<Epoch> {
         if epoch <= self.stable {
             return None;
         }
         let written = &mut self.written[partition.index()];
-        written.insert(epoch);
+        written.insert(epoch, lineage);
         if written.len() > WRITTEN_MAX {
             written.pop_first();
         }
         let (own, others) = (&self.written[self.me.index()], &self.written);
-        let common = own.iter().rev().find(|epoch| others.iter().all(|written| written.contains(epoch)));
-        let stable = *common?;
+        let is_common = |(epoch, _): &(&Epoch, &Option<u64>)| {
+            let mut known = None;
+            others.iter().all(|written| match (written.get(epoch), known) {
+                (None, _) => false,
+                (Some(Some(lineage)), Some(other)) => *lineage == other,
+                (Some(lineage), _) => {
+                    known = known.or(*lineage);
+                    true
+                }
+            })
+        };
+        let stable = *own.iter().rev().find(is_common)?.0;
         self.stable = stable;
-        self.written.iter_mut().for_each(|written| written.retain(|epoch| *epoch > stable));
+        self.written.iter_mut().for_each(|written| written.retain(|epoch, _| *epoch > stable));
         while self.indexes.front().is_some_and(|(epoch, _)| *epoch < stable) {
             self.indexes.pop_front();
         }
@@ -77,8 +89,9 @@ impl Stability {
     }
 
     /// The own checkpoints after the stable one, and that one, ascending: for a peer that has forgotten what it was told.
-    pub fn own(&self) -> impl Iterator<Item = Epoch> + '_ {
-        std::iter::once(self.stable).chain(self.written[self.me.index()].iter().copied())
+    pub fn own(&self) -> impl Iterator<Item = (Epoch, Option<u64>)> + '_ {
+        let newer = self.written[self.me.index()].iter().map(|(epoch, lineage)| (*epoch, *lineage));
+        std::iter::once((self.stable, None)).chain(newer)
     }
 }
 
@@ -95,20 +108,20 @@ mod tests {
         for epoch in 1..=9 {
             stability.logged(Epoch(epoch), 10 * epoch);
         }
-        assert_eq!(stability.written(ME, Epoch(3)), None);
-        assert_eq!(stability.written(OTHER, Epoch(6)), None, "another one");
+        assert_eq!(stability.written(ME, Epoch(3), Some(1)), None);
+        assert_eq!(stability.written(OTHER, Epoch(6), Some(1)), None, "another one");
         assert_eq!(stability.index_of(Epoch(3)), Some(30));
-        assert_eq!(stability.written(OTHER, Epoch(3)), Some(Epoch(3)));
-        assert_eq!(stability.own().collect::<Vec<_>>(), [Epoch(3)]);
+        assert_eq!(stability.written(OTHER, Epoch(3), Some(1)), Some(Epoch(3)));
+        assert_eq!(stability.own().collect::<Vec<_>>(), [(Epoch(3), None)]);
         assert_eq!((stability.index_of(Epoch(2)), stability.index_of(Epoch(3))), (None, Some(30)));
-        assert_eq!(stability.written(ME, Epoch(6)), Some(Epoch(6)));
-        assert_eq!(stability.written(OTHER, Epoch(6)), None, "said again");
+        assert_eq!(stability.written(ME, Epoch(6), Some(1)), Some(Epoch(6)));
+        assert_eq!(stability.written(OTHER, Epoch(6), Some(1)), None, "said again");
     }
 
     #[test]
     fn a_single_partition_needs_no_other() {
         let mut stability = Stability::new(ME, 1);
-        assert_eq!(stability.written(ME, Epoch(4)), Some(Epoch(4)));
+        assert_eq!(stability.written(ME, Epoch(4), Some(1)), Some(Epoch(4)));
     }
 
     #[test]
@@ -116,7 +129,15 @@ mod tests {
         let mut stability = Stability::new(ME, 2);
         stability.resume(Epoch(3));
         stability.know(&[Epoch(3), Epoch(6)]);
-        assert_eq!(stability.own().collect::<Vec<_>>(), [Epoch(3), Epoch(6)]);
-        assert_eq!(stability.written(OTHER, Epoch(6)), Some(Epoch(6)));
+        assert_eq!(stability.own().collect::<Vec<_>>(), [(Epoch(3), None), (Epoch(6), None)]);
+        assert_eq!(stability.written(OTHER, Epoch(6), Some(1)), Some(Epoch(6)));
+    }
+
+    #[test]
+    fn checkpoints_of_different_histories_are_different_ones() {
+        let mut stability = Stability::new(ME, 2);
+        assert_eq!(stability.written(ME, Epoch(4), Some(1)), None);
+        assert_eq!(stability.written(OTHER, Epoch(4), Some(2)), None);
+        assert_eq!(stability.written(OTHER, Epoch(4), Some(1)), Some(Epoch(4)));
     }
 }

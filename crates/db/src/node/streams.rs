@@ -131,27 +131,27 @@ mod tests {
 
     const OTHER: PartitionId = PartitionId(1);
 
-    fn reads(bytes: &'static [u8]) -> Message {
-        Message::Reads(bytes::Bytes::from_static(bytes))
+    fn said(bytes: &'static [u8]) -> Message {
+        Message::Consensus(bytes::Bytes::from_static(bytes))
     }
 
     #[test]
     fn a_subscriber_gets_what_it_needs_and_then_what_is_new() {
         let mut streams = Streams::new(2, Some(1 << 20));
-        assert!(streams.say(OTHER, Epoch(1), &reads(b"one")).is_empty());
-        assert!(streams.say(OTHER, Epoch(2), &reads(b"two")).is_empty());
-        assert_eq!(streams.subscribe(OTHER, ReplicaId(1), Epoch(1)), Ok(vec![reads(b"two")]));
-        assert_eq!(streams.say(OTHER, Epoch(3), &reads(b"three")), [ReplicaId(1)]);
-        assert_eq!(streams.subscribe(OTHER, ReplicaId(2), Epoch(2)), Ok(vec![reads(b"three")]));
+        assert!(streams.say(OTHER, Epoch(1), &said(b"one")).is_empty());
+        assert!(streams.say(OTHER, Epoch(2), &said(b"two")).is_empty());
+        assert_eq!(streams.subscribe(OTHER, ReplicaId(1), Epoch(1)), Ok(vec![said(b"two")]));
+        assert_eq!(streams.say(OTHER, Epoch(3), &said(b"three")), [ReplicaId(1)]);
+        assert_eq!(streams.subscribe(OTHER, ReplicaId(2), Epoch(2)), Ok(vec![said(b"three")]));
         streams.unsubscribe(OTHER, ReplicaId(1));
-        assert_eq!(streams.say(OTHER, Epoch(4), &reads(b"four")), [ReplicaId(2)]);
+        assert_eq!(streams.say(OTHER, Epoch(4), &said(b"four")), [ReplicaId(2)]);
     }
 
     #[test]
     fn what_is_forgotten_cannot_be_asked_for() {
         let mut streams = Streams::new(2, Some(1 << 20));
         for epoch in 1..=4 {
-            streams.say(OTHER, Epoch(epoch), &reads(b"some"));
+            streams.say(OTHER, Epoch(epoch), &said(b"some"));
         }
         streams.forget(Epoch(2));
         assert_eq!(streams.subscribe(OTHER, ReplicaId(0), Epoch(1)), Err(Epoch(2)));
@@ -162,10 +162,10 @@ mod tests {
 
     #[test]
     fn memory_sets_a_limit() {
-        let bytes = reads(b"some").payload_bytes();
+        let bytes = said(b"some").payload_bytes();
         let mut streams = Streams::new(3, Some(3 * bytes));
         for epoch in 1..=5 {
-            streams.say(PartitionId(1 + (epoch % 2) as u16), Epoch(epoch), &reads(b"some"));
+            streams.say(PartitionId(1 + (epoch % 2) as u16), Epoch(epoch), &said(b"some"));
         }
         assert_eq!(streams.bytes(), 3 * bytes);
         assert_eq!(streams.subscribe(PartitionId(2), ReplicaId(0), Epoch(0)), Err(Epoch(1)));
@@ -176,7 +176,7 @@ mod tests {
     fn nothing_is_kept_where_nothing_recovers() {
         let mut streams = Streams::new(2, None);
         streams.subscribe(OTHER, ReplicaId(0), Epoch(0)).unwrap();
-        assert_eq!(streams.say(OTHER, Epoch(1), &reads(b"one")), [ReplicaId(0)]);
+        assert_eq!(streams.say(OTHER, Epoch(1), &said(b"one")), [ReplicaId(0)]);
         assert_eq!(streams.bytes(), 0);
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::Node;
+use super::{GroupStatus, Node};
 use crate::data::{Key, KeyRange, Partitioning};
 use crate::engine::Engine;
 use crate::error::Error;
@@ -37,6 +37,14 @@ pub struct Status {
     pub garbage: u64,
     /// Whether this node leads its replication group: it takes requests in.
     pub leads: bool,
+    /// The newest epoch at whose end all nodes of this replica have a checkpoint; 0 if there is none.
+    pub stable: Epoch,
+    /// Why the last checkpoint was not written, until the next one begins.
+    pub checkpoint_problem: Option<String>,
+    /// Whether the node executes nothing now, for a checkpoint.
+    pub frozen: bool,
+    /// Its replication group; `None` if the node keeps no log.
+    pub group: Option<GroupStatus>,
     /// Digest of this partition's rows, if asked for; see [`Node::digest`].
     pub digest: Option<u128>,
 }
@@ -78,6 +86,10 @@ impl<E: Engine> Node<E> {
             rows: rows as u64,
             garbage: garbage as u64,
             leads: self.gateway.leads(),
+            stable: self.checkpoints.stability.stable(),
+            checkpoint_problem: self.checkpoints.problem().map(str::to_owned),
+            frozen: self.checkpoints.is_frozen(),
+            group: self.group_status(),
             digest: digest.then(|| self.digest().0),
         }
     }

@@ -5,6 +5,7 @@
 //! goes on from there. While it fetches, the sender keeps the checkpoint, and the log after it.
 
 use bytes::Bytes;
+use ordain_consensus::SnapshotRequest;
 
 use super::{DiskWrite, Node, Outbox};
 use crate::engine::Engine;
@@ -58,7 +59,18 @@ impl Transfers {
 }
 
 impl<E: Engine> Node<E> {
-    /// Offers a checkpoint to a follower whose entries are no longer in the log.
+    /// Offers a checkpoint to a follower whose entries are no longer in the log; orders one, if none is new enough.
+    pub(super) fn serve_follower(&mut self, follower: SnapshotRequest, outbox: &mut Outbox) {
+        let stability = &self.checkpoints.stability;
+        let index = stability.index_of(stability.stable());
+        if index.is_some_and(|index| index >= follower.index_min) {
+            self.offer_checkpoint(follower.to, outbox);
+        } else if self.gateway.leads() && self.checkpoints.order(self.gateway.checkpoints_by) {
+            self.gateway.order_checkpoint(&mut self.sequencer);
+        }
+    }
+
+    /// Offers the stable checkpoint to a replica of the group.
     pub(super) fn offer_checkpoint(&mut self, to: ReplicaId, outbox: &mut Outbox) {
         let epoch = self.checkpoints.stability.stable();
         if epoch > Epoch(0) {
@@ -71,11 +83,12 @@ impl<E: Engine> Node<E> {
     pub(super) fn take_offer(&mut self, now: u64, from: NodeId, epoch: Epoch, outbox: &mut Outbox) {
         let known = self.transfers.receiving.as_ref();
         let busy = known.is_some_and(|receiving| receiving.epoch >= epoch || receiving.ended);
-        if busy || self.transfers.installed.is_some() || epoch <= self.executed() {
+        // What was executed may lack reports that nobody keeps any more.
+        if busy || self.transfers.installed.is_some() || epoch <= self.completed() {
             return;
         }
         // The checkpoint that this node may be taking itself is of the past.
-        self.checkpoint_failed("a newer one comes from another replica");
+        self.checkpoint_failed("a newer one comes from another replica", outbox);
         self.transfers.receiving = Some(Receiving { from, epoch, offset: 0, asked_at: now, ended: false });
         outbox.disk.push(DiskWrite::BeginCheckpoint(epoch));
         self.send(from, Message::CheckpointFetch { epoch, offset: 0 }, outbox);

@@ -7,14 +7,16 @@ use crate::hash::key_hash;
 use crate::message::{Delivered, Ordered};
 use crate::position::{Epoch, PartitionId, Position};
 use crate::procedure::Footprint;
+use crate::sequencer::Lineage;
 
 /// The part of one sequencer's batch that concerns this partition.
 type Part = Vec<(u32, Ordered, Option<Box<Footprint>>)>;
 
 #[derive(Debug)]
 struct Slot {
-    /// By origin; `None` until the part has come. Silence is not "empty" (trap 2).
-    parts: Vec<Option<Part>>,
+    /// By origin, with the term in which the batch was proposed; `None` until the part has come. Silence is not "empty"
+    /// (trap 2).
+    parts: Vec<Option<(u64, Part)>>,
     missing: usize,
 }
 
@@ -26,12 +28,19 @@ pub struct Merger {
     /// The last epoch that was delivered: `epochs[0]` is `delivered` + 1.
     delivered: Epoch,
     epochs: VecDeque<Slot>,
+    lineage: Lineage,
 }
 
 impl Merger {
     /// The merger of the node `me` that waits for the first epoch of a cluster of `partitions`.
     pub fn new(me: PartitionId, partitions: u16) -> Merger {
-        Merger { me, partitions, delivered: Epoch(0), epochs: VecDeque::new() }
+        Merger {
+            me,
+            partitions,
+            delivered: Epoch(0),
+            epochs: VecDeque::new(),
+            lineage: Lineage::new(partitions),
+        }
     }
 
     /// The last epoch that was delivered.
@@ -39,15 +48,19 @@ impl Merger {
         self.delivered
     }
 
-    /// Goes on after an epoch whose transactions a checkpoint holds.
-    pub fn resume(&mut self, after: Epoch) {
+    /// Goes on after an epoch, agreed on in these terms, whose transactions a checkpoint holds.
+    pub fn resume(&mut self, after: Epoch, terms: Vec<u64>) {
         debug_assert!(self.epochs.is_empty(), "only a new merger resumes");
         self.delivered = after;
+        self.lineage.resume(after, terms);
     }
 
-    /// Takes in the part of a batch. What was delivered or has come before is ignored: a sender that has recovered says again
-    /// what it said, and says the same, since it reads it from the log.
-    pub fn receive(&mut self, origin: PartitionId, epoch: Epoch, part: Part) {
+    /// Takes in the part of a batch that was proposed in a term. What was delivered or has come before is ignored: a sender
+    /// that has recovered says again what it said, and says the same, since it reads it from the log.
+    ///
+    /// If the term is another one, so is the batch: then what was not delivered gives way to what comes later, together with what
+    /// came after it.
+    pub fn receive(&mut self, origin: PartitionId, epoch: Epoch, term: u64, part: Part) {
         if epoch <= self.delivered {
             return;
         }
@@ -59,10 +72,39 @@ impl Merger {
         }
         let slot = &mut self.epochs[ahead];
         let place = &mut slot.parts[origin.index()];
-        if place.is_none() {
-            *place = Some(part);
-            slot.missing -= 1;
+        match place.replace((term, part)) {
+            None => slot.missing -= 1,
+            Some((known, _)) if known == term => {}
+            Some(_) => {
+                for later in self.epochs.iter_mut().skip(ahead + 1) {
+                    later.missing += usize::from(later.parts[origin.index()].take().is_some());
+                }
+            }
         }
+    }
+
+    /// The terms of delivered epochs.
+    pub fn lineage(&self) -> &Lineage {
+        &self.lineage
+    }
+
+    /// The term of an origin's batch, if it has come and is not forgotten.
+    pub fn term(&self, origin: PartitionId, epoch: Epoch) -> Option<u64> {
+        if epoch <= self.delivered {
+            return self.lineage.term(origin, epoch);
+        }
+        let slot = self.epochs.get((epoch.0 - self.delivered.0 - 1) as usize)?;
+        slot.parts[origin.index()].as_ref().map(|(term, _)| *term)
+    }
+
+    /// Forgets the terms of epochs before one.
+    pub fn forget_terms(&mut self, before: Epoch) {
+        self.lineage.forget(before);
+    }
+
+    /// Whether all parts of the next epoch have come.
+    pub fn has_next(&self) -> bool {
+        self.epochs.front().is_some_and(|slot| slot.missing == 0)
     }
 
     /// Appends the transactions of the next epoch to `ready` if all its parts have come; whether it did.
@@ -70,16 +112,14 @@ impl Merger {
     /// Whole batches follow each other in the order of their origins. Taking one transaction of each in turn would give
     /// partitions different orders, since each sees only its own transactions (trap 1).
     pub fn deliver_next<F: Failpoints>(&mut self, ready: &mut VecDeque<Delivered>) -> bool {
-        if self.epochs.front().is_none_or(|slot| slot.missing > 0) {
-            return false;
-        }
-        let Some(slot) = self.epochs.pop_front() else { return false };
+        let Some(slot) = self.epochs.pop_front_if(|slot| slot.missing == 0) else { return false };
         let epoch = self.delivered.next();
         self.delivered = epoch;
+        self.lineage.note(epoch, slot.parts.iter().flatten().map(|(term, _)| *term));
         let first = ready.len();
-        for (origin, part) in slot.parts.into_iter().enumerate() {
+        for (origin, (_, part)) in slot.parts.into_iter().flatten().enumerate() {
             let origin = PartitionId(origin as u16);
-            for (index, ordered, footprint) in part.into_iter().flatten() {
+            for (index, ordered, footprint) in part {
                 let position = Position { epoch, origin, index };
                 ready.push_back(Delivered { position, ordered, footprint });
             }

@@ -17,6 +17,7 @@
 //! there are no epochs. Under load, epochs grow by themselves: the next one closes when the one
 //! before has been delivered.
 
+pub mod lineage;
 pub mod merger;
 pub mod sessions;
 
@@ -27,6 +28,7 @@ use crate::message::Ordered;
 use crate::position::{Epoch, PartitionId, PartitionSet};
 use crate::procedure::Footprint;
 
+pub use lineage::{Basis, Lineage};
 pub use merger::Merger;
 pub use sessions::Sessions;
 

@@ -1,7 +1,9 @@
-//! What nodes have told of their work over all their lives, compared as it is told.
+//! What nodes have told of their work over all their lives, compared as it is told; or, where what was done may be lost, what
+//! they have told in their last lives, compared in the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use ordain_db::error::Fatal;
 use ordain_db::execution::Trace;
 use ordain_db::message::{Ordered, Verdict};
 use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
@@ -11,12 +13,17 @@ use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
 struct Life {
     /// The last epoch that it has handed on.
     closed: Epoch,
-    executed: BTreeSet<Position>,
+    log: BTreeMap<Epoch, Vec<Ordered>>,
+    executed: BTreeMap<Position, Verdict>,
 }
 
 /// See the [module](self).
 #[derive(Default)]
 pub(crate) struct History {
+    /// Whether nodes may go back, and do otherwise than before.
+    may_go_back: bool,
+    /// How often they did.
+    pub(crate) went_back: u64,
     lives: BTreeMap<NodeId, Life>,
     /// The log of each partition.
     logs: BTreeMap<PartitionId, BTreeMap<Epoch, Vec<Ordered>>>,
@@ -24,6 +31,45 @@ pub(crate) struct History {
 }
 
 impl History {
+    pub(crate) fn new(may_go_back: bool) -> History {
+        History { may_go_back, ..History::default() }
+    }
+
+    /// A node has found out that it has executed what was lost, and ends.
+    pub(crate) fn goes_back(&mut self, node: NodeId, why: &Fatal) {
+        let lost = matches!(why, Fatal::Overwritten { .. } | Fatal::Superseded { .. });
+        assert!(lost && self.may_go_back, "{node} stops: {why}");
+        self.went_back += 1;
+    }
+
+    /// Compares what nodes have told in their last lives.
+    pub(crate) fn settle(&mut self) {
+        if !self.may_go_back {
+            return;
+        }
+        (self.logs, self.verdicts) = Default::default();
+        for (node, life) in std::mem::take(&mut self.lives) {
+            for (epoch, transactions) in &life.log {
+                self.compare_batch(node, *epoch, transactions);
+            }
+            for (position, verdict) in &life.executed {
+                self.compare_verdict(node, *position, verdict);
+            }
+            self.lives.insert(node, life);
+        }
+    }
+
+    fn compare_batch(&mut self, node: NodeId, epoch: Epoch, transactions: &[Ordered]) {
+        let log = self.logs.entry(node.partition).or_default();
+        let known = log.entry(epoch).or_insert_with(|| transactions.to_vec());
+        assert_eq!(*known, transactions, "{node} has another {epoch} than a replica or an earlier life");
+    }
+
+    fn compare_verdict(&mut self, node: NodeId, position: Position, verdict: &Verdict) {
+        let known = self.verdicts.entry(position).or_insert_with(|| verdict.clone());
+        assert_eq!(known, verdict, "{node} has another verdict at {position}");
+    }
+
     /// A node begins to live, again.
     pub(crate) fn begin(&mut self, node: NodeId) {
         self.lives.insert(node, Life::default());
@@ -31,8 +77,8 @@ impl History {
 
     /// Notes what a step has done: it must be what every other replica and every earlier life has done.
     pub(crate) fn note(&mut self, node: NodeId, trace: Trace) {
-        let life = self.lives.get_mut(&node).expect("it lives");
         for (epoch, transactions) in trace.closed {
+            let life = self.lives.get_mut(&node).expect("it lives");
             assert_eq!(epoch, life.closed.next(), "{node} leaves out epochs, or repeats them");
             life.closed = epoch;
             let transactions: Vec<Ordered> = transactions
@@ -43,15 +89,20 @@ impl History {
                     ordered
                 })
                 .collect();
-            let log = self.logs.entry(node.partition).or_default();
-            let known = log.entry(epoch).or_insert_with(|| transactions.clone());
-            assert_eq!(*known, transactions, "{node} has another {epoch} than a replica or an earlier life");
+            if self.may_go_back {
+                life.log.insert(epoch, transactions);
+            } else {
+                self.compare_batch(node, epoch, &transactions);
+            }
         }
         for executed in trace.executed {
             let position = executed.position;
-            assert!(life.executed.insert(position), "{node} has run {position} twice in one life");
-            let known = self.verdicts.entry(position).or_insert_with(|| executed.verdict.clone());
-            assert_eq!(*known, executed.verdict, "{node} has another verdict at {position}");
+            let life = self.lives.get_mut(&node).expect("it lives");
+            let earlier = life.executed.insert(position, executed.verdict.clone());
+            assert_eq!(earlier, None, "{node} has run {position} twice in one life");
+            if !self.may_go_back {
+                self.compare_verdict(node, position, &executed.verdict);
+            }
         }
     }
 

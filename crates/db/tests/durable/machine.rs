@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use ordain_consensus::raft::{RaftLog, RaftOptions};
 use ordain_consensus::solo::{SoloLog, SoloOptions};
-use ordain_consensus::{Membership, ReplicatedLog};
+use ordain_consensus::{HandOut, Membership, ReplicatedLog};
 use ordain_db::message::ClientRequest;
 use ordain_db::node::{AnyNode, DiskWrite, Event};
 use ordain_db::position::{NodeId, ReplicaId};
@@ -17,6 +17,8 @@ use crate::seeded::Seeded;
 pub(crate) enum LogKind {
     Solo,
     Raft,
+    /// What is handed out may be lost: a leader does not wait for the others.
+    Asynchronous,
 }
 
 /// What logs are given.
@@ -85,8 +87,12 @@ impl Disk {
                     false => Box::new(SoloLog::recover(options, records, None).unwrap()),
                 }
             }
-            LogKind::Raft => {
-                let options = RaftOptions { hand_out_bytes_max, ..RaftOptions::new(me, seed) };
+            LogKind::Raft | LogKind::Asynchronous => {
+                let hand_out = match kind {
+                    LogKind::Asynchronous => HandOut::AfterLocalSync,
+                    _ => HandOut::AfterMajority,
+                };
+                let options = RaftOptions { hand_out_bytes_max, hand_out, ..RaftOptions::new(me, seed) };
                 let members = Membership::of_voters((0..replicas).map(ReplicaId));
                 match self.records.is_empty() {
                     true => Box::new(RaftLog::found(options, members).unwrap()),

@@ -40,6 +40,8 @@ pub(crate) struct Plan {
     pub(crate) crashes: usize,
     pub(crate) cuts: usize,
     pub(crate) pauses: usize,
+    /// A node is cut off from its group, and not from its replica.
+    pub(crate) isolations: usize,
     /// Whether the limits of queues are so low that they are met all the time.
     pub(crate) narrow: bool,
 }
@@ -57,6 +59,7 @@ impl Plan {
             crashes: 0,
             cuts: 0,
             pauses: 0,
+            isolations: 0,
             narrow: false,
         }
     }
@@ -88,6 +91,7 @@ enum Happening {
     Start(NodeId),
     Cut(NodeId, NodeId),
     Connect(NodeId, NodeId),
+    Isolate(NodeId),
     Pause(NodeId),
 }
 
@@ -127,11 +131,12 @@ impl World {
                 (0..plan.replicas).map(move |replica| NodeId { partition, replica: ReplicaId(replica) })
             })
             .collect();
-        let clients = Clients::new(programs(plan.calls, plan.seed), plan.partitions, &mut random);
+        let mut clients = Clients::new(programs(plan.calls, plan.seed), plan.partitions, &mut random);
+        clients.may_change = plan.log == LogKind::Asynchronous;
         let mut world = World {
             database: Database::new(),
             machines: ids.iter().map(|id| (*id, Machine::new(*id))).collect(),
-            history: History::default(),
+            history: History::new(plan.log == LogKind::Asynchronous),
             clients,
             closed: BTreeSet::new(),
             links: Links::default(),
@@ -147,7 +152,7 @@ impl World {
     }
 
     fn plan_faults(&mut self, ids: &[NodeId]) {
-        let Plan { crashes, cuts, pauses, .. } = self.plan;
+        let Plan { crashes, cuts, pauses, isolations, .. } = self.plan;
         for _ in 0..crashes {
             let node = self.random.one_of(ids);
             self.fault(Happening::Crash(node));
@@ -155,6 +160,10 @@ impl World {
         for _ in 0..pauses {
             let node = self.random.one_of(ids);
             self.fault(Happening::Pause(node));
+        }
+        for _ in 0..isolations {
+            let node = self.random.one_of(ids);
+            self.fault(Happening::Isolate(node));
         }
         for _ in 0..cuts {
             let (one, other) = (self.random.one_of(ids), self.random.one_of(ids));
@@ -229,6 +238,15 @@ impl World {
                 let longest = if self.random.once_in(3) { 2_000_000 } else { 50_000 };
                 let at = self.now + self.random.between(0, longest);
                 self.later(at, Happening::Connect(one, other));
+            }
+            Happening::Isolate(id) => {
+                let at = self.now + self.random.between(500_000, 2_000_000);
+                let group: Vec<NodeId> =
+                    self.machines.keys().copied().filter(|other| other.partition == id.partition).collect();
+                for other in group.into_iter().filter(|other| *other != id) {
+                    self.links.disconnect(id, other, &mut self.random);
+                    self.later(at, Happening::Connect(id, other));
+                }
             }
             // A node that is down connects when it starts.
             Happening::Connect(one, other) if is_up(one, self) && is_up(other, self) => {
@@ -407,7 +425,13 @@ impl World {
         machine.stepped_at = self.now;
         let Some(node) = &mut machine.node else { return };
         let stops = |fatal| -> bool { panic!("{id} stops: {fatal}") };
-        machine.more = node.step(self.now, &mut events, &mut outbox).unwrap_or_else(stops);
+        machine.more = match node.step(self.now, &mut events, &mut outbox) {
+            Ok(more) => more,
+            Err(fatal) => {
+                self.history.goes_back(id, &fatal);
+                return self.crash(id);
+            }
+        };
         if !machine.more && self.random.once_in(4) {
             // Who waits for a driver that believes there is nothing to do waits for ever.
             let mut after = Outbox::default();

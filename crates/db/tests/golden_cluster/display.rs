@@ -48,7 +48,7 @@ fn ordered((index, ordered): &(u32, Ordered)) -> String {
         Work::OpenSnapshot => format!("{index} {id} snapshot"),
         Work::GiveUp(error) => format!("{index} {id} gives up: {}", failure(error)),
         Work::CloseSnapshot(at) => format!("{index} {id} closes snapshot {at}"),
-        Work::Checkpoint => format!("{index} {id} checkpoint"),
+        Work::Checkpoint(_) => format!("{index} {id} checkpoint"),
     }
 }
 
@@ -88,12 +88,14 @@ fn want(tables: &Tables, want: &Want) -> String {
 pub(crate) fn message(tables: &Tables, message: &Message) -> String {
     let list = |items: Vec<String>| if items.is_empty() { "empty".to_owned() } else { items.join(", ") };
     match message {
-        Message::Batch { epoch, transactions } => {
+        Message::Batch { epoch, transactions, .. } => {
             format!("batch {epoch}: {}", list(transactions.iter().map(ordered).collect()))
         }
-        Message::Reads(bytes) => format!("reads of {}", list(read_positions(bytes))),
-        Message::Reports(reports) => format!("reports {}", list(reports.iter().map(report).collect())),
-        Message::SnapshotReady { request: id, at } => format!("snapshot {at} of {} is ready", request(*id)),
+        Message::Reads { reads, .. } => format!("reads of {}", list(read_positions(reads))),
+        Message::Reports { reports, .. } => format!("reports {}", list(reports.iter().map(report).collect())),
+        Message::SnapshotReady { request: id, at, .. } => {
+            format!("snapshot {at} of {} is ready", request(*id))
+        }
         Message::CloseSnapshot(at) => format!("snapshot {at} is closed"),
         Message::Forward { requests, .. } => {
             format!("forwards {}", list(requests.iter().map(|forwarded| request(forwarded.id)).collect()))

@@ -245,12 +245,12 @@ impl goldenscript::Runner for Runner {
             Command::Receive { at, epoch, origin, part } => {
                 let merger = self.mergers.get_mut(at).ok_or("no such partition")?;
                 let part = part.iter().map(|Indexed(index, name)| (*index, ordered(name, 0), None)).collect();
-                merger.receive(origin.0, epoch.0, part);
+                merger.receive(origin.0, epoch.0, 0, part);
             }
             Command::Resume { at, after } => {
                 let partitions = self.mergers.len() as u16;
                 let mut merger = Merger::new(at.0, partitions);
-                merger.resume(after.0);
+                merger.resume(after.0, vec![0; usize::from(partitions)]);
                 self.mergers.insert(*at, merger);
                 if at.0 == self.me {
                     self.sequencer.resume(after.0);
