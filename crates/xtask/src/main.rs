@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool speaks to its user")]
 
 mod ci;
+mod kill_test;
 mod tidy;
 
 use std::path::PathBuf;
@@ -16,6 +17,10 @@ cargo xtask <command>
 
   ci     everything that must pass before a change lands, in order: formatting, clippy, tests, docs.
          Changes no file; stops at the first failure.
+  kill-test
+         Builds `ordain` as it is released, and lets a cluster of real processes be killed, stopped, cut off and given disks
+         that fail, under load: nothing acknowledged may be lost. Takes the options of `ordain kill-test`, for example
+         --seconds 600; --help tells them. The last line is a summary.
   tidy   the rules of the house that no compiler knows (CONTRIBUTING.md explains them).
          Also runs as a test, so `cargo test --workspace --locked` and `ci` include it.
   help   this text
@@ -26,6 +31,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["ci"] => ci::run(&workspace_root()),
+        ["kill-test", options @ ..] => kill_test::run(&workspace_root(), options),
         ["tidy"] => tidy::run(&workspace_root()),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -1,0 +1,135 @@
+//! What `ordain kill-test` can be told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use ordain::bench::options::{BankOptions, MicroOptions, TpccOptions, WorkloadOptions};
+
+use super::faults::FaultKind;
+
+/// Run a cluster of real processes on this machine, break it in every way that is allowed, and check that nothing that was
+/// acknowledged is lost.
+///
+/// The cluster has 3 replicas of 2 partitions, with one process for each node, and the links between the processes go through
+/// proxies of this program. docs/kill-test.md explains the faults and the checks. The last line is a summary; the exit code is
+/// 3 if something acknowledged was lost or a condition does not hold, and 1 if the test could not be run.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct KillTestOptions {
+    /// Seconds with faults, over all rounds.
+    #[arg(long, default_value_t = 60.0)]
+    pub(crate) seconds: f64,
+    /// Seconds with faults after which everything is checked, and a new cluster begins.
+    #[arg(long, default_value_t = 60.0)]
+    pub(crate) round_seconds: f64,
+    /// Seed of the faults and of the calls. Their timing is that of the machine, so that a seed does not repeat a run exactly.
+    /// Default: a random one, which is printed.
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// What the clients call. For `tpcc`, every call is looked for in the final state; for the others, the sums must fit.
+    #[arg(long, value_enum, default_value_t = Load::Tpcc)]
+    pub(crate) workload: Load,
+    /// The faults to choose from, separated by commas. Default: all.
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "FAULT")]
+    pub(crate) faults: Vec<FaultKind>,
+    /// The longest time between the beginnings of two faults, in seconds.
+    #[arg(long, default_value_t = 1.5)]
+    pub(crate) pause: f64,
+    /// Clients, each with one call under way; half of them at home in each partition.
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=512))]
+    pub(crate) clients: u32,
+    /// Calls per second that all clients together begin at most. It bounds how fast the data grows.
+    #[arg(long, default_value_t = 800.0)]
+    pub(crate) rate: f64,
+    /// Fail if calls stop for longer than this many seconds while every partition has a majority. Default: no limit but that
+    /// calls must go on within a minute.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) gap_max: Option<f64>,
+    /// Where the cluster's data and logs are: a directory that is empty or not there, and is left behind. Default: a temporary
+    /// one, which is left behind after a failure only.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Where to write the throughput over time and around the kills, and the list of faults (CSV and SVG).
+    #[arg(long, value_name = "DIR")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// A workload with few rows, so that processes start fast.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Load {
+    /// TPC-C-derived: New Orders and Payments.
+    Tpcc,
+    /// Transfers between accounts.
+    Bank,
+    /// Ten read-modify-writes.
+    Micro,
+}
+
+impl Load {
+    /// The workload's options.
+    pub(crate) fn options(self) -> WorkloadOptions {
+        match self {
+            Load::Tpcc => WorkloadOptions::Tpcc(TpccOptions {
+                warehouses: Some(4),
+                remote_percent: 20.0,
+                new_order_percent: 40.0,
+                payment_remote_percent: 20.0,
+                items: 200,
+                customers: 30,
+            }),
+            Load::Bank => WorkloadOptions::Bank(BankOptions {
+                accounts: 1_000,
+                multi_partition_percent: 30.0,
+                ..BankOptions::default()
+            }),
+            Load::Micro => WorkloadOptions::Micro(MicroOptions {
+                records: 4_000,
+                contention_index: 0.01,
+                multi_partition_percent: 30.0,
+                ..MicroOptions::default()
+            }),
+        }
+    }
+}
+
+impl KillTestOptions {
+    /// Checks what clap cannot.
+    ///
+    /// # Errors
+    /// Says which option to change.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let hours = 0.1..=86_400.0;
+        if !hours.contains(&self.seconds) {
+            return Err("--seconds must be between 0.1 and 86400".to_owned());
+        }
+        if !hours.contains(&self.round_seconds) {
+            return Err("--round-seconds must be between 0.1 and 86400".to_owned());
+        }
+        if !(1.0..=1e6).contains(&self.rate) {
+            return Err("--rate must be between 1 and 1000000 calls per second".to_owned());
+        }
+        if self.gap_max.is_some_and(|gap| !hours.contains(&gap)) {
+            return Err("--gap-max must be between 0.1 and 86400 seconds".to_owned());
+        }
+        if !(0.01..=3_600.0).contains(&self.pause) {
+            return Err("--pause must be between 0.01 and 3600 seconds".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The longest time between the beginnings of two faults.
+    pub(crate) fn pause(&self) -> Duration {
+        Duration::from_secs_f64(self.pause)
+    }
+
+    /// The time with faults of each round.
+    pub(crate) fn rounds(&self) -> Vec<Duration> {
+        let count = (self.seconds / self.round_seconds).ceil().max(1.0);
+        vec![Duration::from_secs_f64(self.seconds / count); count as usize]
+    }
+
+    /// The faults to choose from.
+    pub(crate) fn faults(&self) -> Vec<FaultKind> {
+        if self.faults.is_empty() { FaultKind::value_variants().to_vec() } else { self.faults.clone() }
+    }
+}

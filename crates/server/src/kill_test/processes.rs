@@ -1,0 +1,268 @@
+//! The cluster: its files, and one process for each node.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use ordain::caller::random_number;
+use ordain::cluster_file::{ClusterFile, DurabilityEntry, ProcessEntry, ReplicationEntry};
+use ordain::db::position::PartitionId;
+use ordain::durable::{LOG_BYTES_MIN, ReplicationMode};
+use ordain::process::ClusterOptions;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::network::Network;
+use super::options::Load;
+use super::shim::{Flag, Shim};
+
+/// Replicas of the cluster.
+pub(super) const REPLICAS: usize = 3;
+
+/// Partitions of the cluster.
+pub(super) const PARTITIONS: usize = 2;
+
+/// Processes of the cluster: one for each node.
+pub(super) const PROCESSES: usize = REPLICAS * PARTITIONS;
+
+/// What a process says when it can serve.
+const READY: &str = ": ready ";
+
+/// Lines of a log that are shown when its process has failed.
+const LAST_LINES: usize = 8;
+
+/// Ports to choose from: below those that operating systems give to outgoing connections.
+const PORTS: std::ops::Range<u64> = 10_240..32_000;
+
+/// How often to look for a port that is free.
+const PORT_TRIES: u32 = 1_000;
+
+/// The partition of a process.
+pub(super) fn partition_of(process: usize) -> usize {
+    process % PARTITIONS
+}
+
+/// The processes that run a partition.
+pub(super) fn group_of(partition: usize) -> impl Iterator<Item = usize> {
+    (partition..PROCESSES).step_by(PARTITIONS)
+}
+
+/// See the [module](self).
+pub(super) struct Cluster {
+    /// As clients see it.
+    pub(super) file: ClusterFile,
+    pub(super) network: Network,
+    pub(super) processes: Vec<Process>,
+}
+
+impl Cluster {
+    /// Writes the files of a cluster; nothing runs yet.
+    ///
+    /// # Errors
+    /// When there are no ports or files cannot be written.
+    pub(super) fn create(
+        directory: &Path,
+        load: Load,
+        seed: u64,
+        shim: Option<&Shim>,
+    ) -> Result<Cluster, String> {
+        let listening = free_addresses()?;
+        let network = Network::start(&listening)?;
+        let file = cluster_file(directory, load, seed, &listening);
+        file.check()?;
+        for folder in ["data", "logs", "flags"] {
+            let path = directory.join(folder);
+            std::fs::create_dir_all(&path)
+                .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        }
+        let program = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
+        let mut processes = Vec::new();
+        for number in 0..PROCESSES {
+            let mut own = file.clone();
+            for (other, entry) in own.processes.iter_mut().enumerate().filter(|(other, _)| *other != number) {
+                entry.address = network.address(number, other).to_string();
+            }
+            let name = file.processes[number].name.clone();
+            let path = directory.join(format!("{name}.toml"));
+            std::fs::write(&path, own.to_text()?)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            processes.push(Process {
+                log: directory.join("logs").join(format!("{name}.log")),
+                flag: Flag::new(directory.join("flags").join(&name)),
+                command: Box::new(command(&program, &path, &name, shim)),
+                name,
+                child: None,
+                log_begin: 0,
+            });
+        }
+        for process in &mut processes {
+            if let Some(shim) = shim {
+                shim.load_into(&mut process.command, process.flag.path());
+            }
+        }
+        Ok(Cluster { file, network, processes })
+    }
+}
+
+/// The command that starts a process.
+fn command(program: &Path, file: &Path, name: &str, shim: Option<&Shim>) -> Command {
+    let mut command = Command::new(program);
+    command.arg("start").arg("--cluster").arg(file).args(["--process", name]);
+    command.arg("--parent").arg(std::process::id().to_string());
+    command.env("ORDAIN_LOG", "info").env("NO_COLOR", "1").env("RUST_BACKTRACE", "1");
+    if shim.is_none() {
+        command.env_remove(super::shim::FLAG_VARIABLE);
+    }
+    command
+}
+
+/// Addresses that nobody listens on at the moment.
+fn free_addresses() -> Result<Vec<SocketAddr>, String> {
+    let mut ports = BTreeSet::new();
+    for _ in 0..PORT_TRIES {
+        let random = random_number().map_err(|error| error.to_string())?;
+        let port = (PORTS.start + random % (PORTS.end - PORTS.start)) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            ports.insert(port);
+        }
+        if ports.len() == PROCESSES {
+            return Ok(ports.into_iter().map(|port| SocketAddr::from(([127, 0, 0, 1], port))).collect());
+        }
+    }
+    Err(format!("found no {PROCESSES} free ports from {} to {}", PORTS.start, PORTS.end))
+}
+
+fn cluster_file(directory: &Path, load: Load, seed: u64, listening: &[SocketAddr]) -> ClusterFile {
+    let process = |number: usize| {
+        let (partition, replica) = (partition_of(number), number / PARTITIONS);
+        let name = format!("p{partition}r{replica}");
+        ProcessEntry {
+            address: listening[number].to_string(),
+            listen: None,
+            partitions: vec![partition as u16],
+            replica: replica as u16,
+            data_directory: Some(directory.join("data").join(&name)),
+            name,
+        }
+    };
+    let usual = ClusterOptions::default();
+    ClusterFile {
+        partitions: PARTITIONS as u16,
+        engine: usual.engine,
+        epoch_milliseconds: usual.epoch.as_secs_f64() * 1e3,
+        // A number of a cluster file has 63 bits.
+        seed: seed >> 1,
+        sites: None,
+        workload: load.options(),
+        replication: ReplicationEntry { mode: ReplicationMode::Sync },
+        // As often and as small as can be, so that checkpoints, cuts of the log and new segments fall together with faults.
+        durability: DurabilityEntry {
+            checkpoint_seconds: 1,
+            checkpoint_log_mib: 1,
+            log_mib: LOG_BYTES_MIN >> 20,
+            ..DurabilityEntry::default()
+        },
+        processes: (0..PROCESSES).map(process).collect(),
+    }
+}
+
+/// One process; killed with this value.
+pub(super) struct Process {
+    pub(super) name: String,
+    /// Its standard error, over all its lives.
+    pub(super) log: PathBuf,
+    /// Makes its disk fail.
+    pub(super) flag: Flag,
+    command: Box<Command>,
+    child: Option<Child>,
+    /// Where in the log its present life begins.
+    log_begin: u64,
+}
+
+impl Process {
+    /// Starts it, or starts it again. The thread that does must live as long as the process.
+    ///
+    /// # Errors
+    /// When the operating system cannot.
+    pub(super) fn start(&mut self) -> Result<(), String> {
+        let wrong =
+            |error| format!("cannot start {} with the log {}: {error}", self.name, self.log.display());
+        let log = OpenOptions::new().create(true).append(true).open(&self.log).map_err(wrong)?;
+        self.log_begin = log.metadata().map_err(wrong)?.len();
+        self.command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        self.child = Some(self.command.spawn().map_err(wrong)?);
+        Ok(())
+    }
+
+    /// Its number for the operating system, while it runs.
+    pub(super) fn id(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// Sends it a signal, if it runs.
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(child) = &self.child {
+            // It may have ended, and not been waited for.
+            let _ = kill_process(Pid::from_child(child), signal);
+        }
+    }
+
+    /// Ends it by SIGKILL.
+    pub(super) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // Both fail for one that has ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// How it ended, if it did; told once.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        let status = self.child.as_mut()?.try_wait().ok().flatten()?;
+        self.child = None;
+        Some(status)
+    }
+
+    /// Whether it runs, as far as is known.
+    pub(super) fn runs(&self) -> bool {
+        self.child.is_some()
+    }
+
+    /// Whether it has said that it can serve.
+    pub(super) fn is_ready(&self) -> bool {
+        self.runs() && self.said().contains(READY)
+    }
+
+    /// What it has said in its present or last life.
+    pub(super) fn said(&self) -> String {
+        let mut text = Vec::new();
+        let read = File::open(&self.log).and_then(|mut log| {
+            log.seek(SeekFrom::Start(self.log_begin))?;
+            log.read_to_end(&mut text)
+        });
+        match read {
+            Ok(_) => String::from_utf8_lossy(&text).into_owned(),
+            Err(error) => format!("(cannot read {}: {error})", self.log.display()),
+        }
+    }
+
+    /// What it has said last.
+    pub(super) fn last_lines(&self) -> String {
+        let said = self.said();
+        let lines: Vec<&str> = said.lines().collect();
+        lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+    }
+
+    /// Its partition in the cluster.
+    pub(super) fn partition(number: usize) -> PartitionId {
+        PartitionId(partition_of(number) as u16)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
