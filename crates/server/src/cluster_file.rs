@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::node::CheckpointMode;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_db::procedure::Catalog;
 use ordain_workload::Workload;
@@ -84,6 +85,8 @@ pub struct ReplicationEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DurabilityEntry {
+    /// Whether transactions go on while a checkpoint is taken, or the replicas take turns to stand still.
+    pub checkpoint_mode: CheckpointMode,
     /// The time between two checkpoints while transactions go on.
     pub checkpoint_seconds: u64,
     /// The mebibytes of a partition's batches in the log between two checkpoints.
@@ -99,6 +102,7 @@ impl Default for DurabilityEntry {
     fn default() -> DurabilityEntry {
         let usual = DurableOptions::new("");
         DurabilityEntry {
+            checkpoint_mode: usual.checkpoint_mode,
             checkpoint_seconds: usual.checkpoint_interval.as_secs(),
             checkpoint_log_mib: usual.checkpoint_log_bytes >> 20,
             log_mib: usual.log_bytes_max >> 20,
@@ -259,10 +263,12 @@ impl ClusterFile {
 
     /// How a process keeps its data in a directory.
     pub fn durable_options(&self, directory: &Path) -> DurableOptions {
-        let DurabilityEntry { checkpoint_seconds, checkpoint_log_mib, log_mib, disk_mib } = self.durability;
+        let DurabilityEntry { checkpoint_mode, checkpoint_seconds, checkpoint_log_mib, log_mib, disk_mib } =
+            self.durability;
         let bytes = |mib: u64| mib.saturating_mul(1 << 20);
         DurableOptions {
             replication: self.replication.mode,
+            checkpoint_mode,
             checkpoint_interval: Duration::from_secs(checkpoint_seconds),
             checkpoint_log_bytes: bytes(checkpoint_log_mib),
             log_bytes_max: bytes(log_mib),
@@ -353,33 +359,82 @@ impl ClusterFile {
     /// Tells whether two sides mean the same cluster: a hash of the file's contents with defaults filled in, of the names of
     /// the tables and procedures in order, and of this release. Never 0.
     ///
-    /// Addresses, directories and the limits of the log do not count: who looks from another network may have to use others.
-    /// Comments and the order of fields do not either.
+    /// The processes do not count, as their list may grow: see [`ClusterFile::peer_fingerprint`]. Nor do the limits of the
+    /// log, comments and the order of fields.
     pub fn fingerprint(&self, catalog: &Catalog) -> u64 {
         let mut canonical = self.clone();
         canonical.sites = Some(self.sites.unwrap_or(self.partitions));
-        for process in &mut canonical.processes {
-            process.address.clear();
-            process.listen = None;
-            process.partitions.sort_unstable();
-            process.data_directory = process.data_directory.as_ref().map(|_| PathBuf::new());
-        }
+        canonical.processes.clear();
         canonical.durability = DurabilityEntry::default();
         let tables: Vec<&str> = catalog.schema.tables().iter().map(|table| table.name()).collect();
         let procedures: Vec<&str> = catalog.procedures.names().collect();
-        let all = (env!("CARGO_PKG_VERSION"), &canonical, tables, procedures);
+        let all = (env!("CARGO_PKG_VERSION"), &canonical, self.is_durable(), tables, procedures);
         let text = serde_json::to_string(&all).expect("a cluster file has a JSON form");
         xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
     }
 
-    /// Stands for what the data on disk depends on: tables, procedures and first rows, partitions and replicas. The same for
-    /// every release that reads the same formats, which have versions of their own. Never 0.
+    /// Tells whether two processes mean the same cluster and the same two processes: their names, and what they run, count
+    /// besides the [`ClusterFile::fingerprint`]; so files agree of which one has more processes than the other. The same in
+    /// both directions, and never 0.
+    ///
+    /// Addresses and directories do not count: who looks from another network may have to use others.
+    pub fn peer_fingerprint(&self, catalog: &Catalog, one: u16, other: u16) -> u64 {
+        let described = [one.min(other), one.max(other)].map(|number| {
+            let process = self.processes.get(usize::from(number));
+            (number, process.map(|process| (&process.name, process.replica, process.partitions())))
+        });
+        let text = format!("{:016x} {described:?}", self.fingerprint(catalog));
+        xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
+    }
+
+    /// This file with the processes that another one has in addition, which must all be of additional replicas. The addresses
+    /// and directories of the processes that both have stay those of this file.
+    ///
+    /// # Errors
+    /// When the other file does not only add replicas to this one; says what differs.
+    pub fn grown_to(&self, larger: &ClusterFile, catalog: &Catalog) -> Result<ClusterFile, String> {
+        if larger.fingerprint(catalog) != self.fingerprint(catalog) {
+            return Err(
+                "it differs in more than its processes: take the file that the cluster was started with, and add processes"
+                    .to_owned(),
+            );
+        }
+        for (number, own) in self.processes.iter().enumerate() {
+            let other = larger.processes.get(number);
+            let same = |other: &ProcessEntry| {
+                (&own.name, own.replica, own.partitions()) == (&other.name, other.replica, other.partitions())
+            };
+            if !other.is_some_and(same) {
+                return Err(format!(
+                    "process {number}, {}, is not as it was: keep all processes, in their order, and add new ones behind them",
+                    own.name
+                ));
+            }
+        }
+        let mut grown = self.clone();
+        for added in larger.processes.iter().skip(self.processes.len()) {
+            if added.replica < self.replicas() {
+                return Err(format!(
+                    "process {} is of replica {}, which has all its partitions already: add processes of replica {}",
+                    added.name,
+                    added.replica,
+                    self.replicas()
+                ));
+            }
+            grown.processes.push(added.clone());
+        }
+        grown.check()?;
+        Ok(grown)
+    }
+
+    /// Stands for what the data on disk depends on: tables, procedures and first rows, partitions and whether they are
+    /// replicated. The same for every release that reads the same formats, which have versions of their own. Never 0.
     pub fn data_fingerprint(&self, catalog: &Catalog) -> u64 {
         let tables: Vec<&str> = catalog.schema.tables().iter().map(|table| table.name()).collect();
         let procedures: Vec<&str> = catalog.procedures.names().collect();
         let sites = self.sites.unwrap_or(self.partitions);
         let made_of =
-            (self.partitions, self.replicas(), self.seed, sites, &self.workload, tables, procedures);
+            (self.partitions, self.replication.mode, self.seed, sites, &self.workload, tables, procedures);
         let text = serde_json::to_string(&made_of).expect("the options of a workload have a JSON form");
         xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
     }
@@ -541,6 +596,7 @@ partitions = [1]
             ("partitions = 2", "# a comment\npartitions = 2\nsites = 2\nseed = 1"),
             (":7401\"", ":7402\"\nlisten = \"0.0.0.0:7401\""),
             ("[[process]]\nname = \"a\"", "[durability]\nlog_mib = 1000\n[[process]]\nname = \"a\""),
+            ("\"b\"", "\"c\""),
         ];
         for (from, to) in same {
             assert_eq!(fingerprint(SMALL), fingerprint(&SMALL.replace(from, to)), "{to}");
@@ -549,7 +605,6 @@ partitions = [1]
             ("partitions = 2", "partitions = 2\nseed = 2"),
             ("partitions = 2", "partitions = 2\nengine = \"serial\""),
             ("partitions = 2", "partitions = 2\nepoch_milliseconds = 5"),
-            ("\"b\"", "\"c\""),
             ("accounts = 100", "accounts = 101"),
             ("name = \"bank\"\naccounts = 100", "name = \"micro\""),
         ];
@@ -557,6 +612,52 @@ partitions = [1]
             assert!(SMALL.contains(from), "{from}");
             assert_ne!(fingerprint(SMALL), fingerprint(&SMALL.replace(from, to)), "{to}");
         }
+    }
+
+    /// A file with a replica in each process.
+    fn replicated(replicas: u16) -> ClusterFile {
+        let mut text =
+            "partitions = 2\n[workload]\nname = \"bank\"\n[replication]\nmode = \"sync\"\n".to_owned();
+        for replica in 0..replicas {
+            text += &format!(
+                "[[process]]\nname = \"r{replica}\"\naddress = \"h:{}\"\npartitions = [0, 1]\nreplica = {replica}\ndata_directory = \"/d\"\n",
+                replica + 1
+            );
+        }
+        ClusterFile::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn processes_agree_as_long_as_each_knows_the_other() {
+        let (small, large) = (replicated(2), replicated(3));
+        let catalog = small.workload().unwrap().catalog().clone();
+        assert_eq!(small.fingerprint(&catalog), large.fingerprint(&catalog));
+        assert_eq!(small.data_fingerprint(&catalog), large.data_fingerprint(&catalog));
+        let between = |file: &ClusterFile, one, other| file.peer_fingerprint(&catalog, one, other);
+        assert_eq!(between(&small, 0, 1), between(&large, 1, 0));
+        assert_ne!(between(&large, 0, 1), between(&large, 0, 2));
+        let mut moved = large.clone();
+        moved.processes[1].address = "elsewhere:1".to_owned();
+        assert_eq!(between(&moved, 0, 1), between(&large, 0, 1));
+        moved.processes[1].name = "other".to_owned();
+        assert_ne!(between(&moved, 0, 1), between(&large, 0, 1));
+    }
+
+    #[test]
+    fn a_file_grows_by_replicas_and_nothing_else() {
+        let (mut small, large) = (replicated(2), replicated(3));
+        let catalog = small.workload().unwrap().catalog().clone();
+        small.processes[0].address = "own:1".to_owned();
+        let grown = small.grown_to(&large, &catalog).unwrap();
+        assert_eq!((grown.replicas(), &*grown.processes[0].address), (3, "own:1"));
+        assert_eq!(grown.grown_to(&large, &catalog), Ok(grown.clone()), "again");
+        assert!(large.grown_to(&small, &catalog).unwrap_err().contains("keep all processes"));
+        let mut other = large.clone();
+        other.processes.swap(0, 1);
+        assert!(small.grown_to(&other, &catalog).unwrap_err().contains("keep all processes"));
+        other = large.clone();
+        other.seed += 1;
+        assert!(small.grown_to(&other, &catalog).unwrap_err().contains("more than its processes"));
     }
 
     #[test]

@@ -9,12 +9,15 @@ use ordain_db::error::Error;
 use ordain_db::hash::Digest;
 use ordain_db::message::{ClientRequest, Operation, Page};
 use ordain_db::node::Status;
-use ordain_db::position::{PartitionId, Position};
+use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::procedure::{Catalog, Footprint, Procedure, ProcedureId, decode_output, encode_arguments};
 use serde::de::DeserializeOwned;
 
 use crate::caller::{Caller, Pending};
 use crate::port::Port;
+
+/// How often it is asked whether a checkpoint is there.
+const CHECKPOINT_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Rows that a snapshot fetches at a time.
 const PAGE_ROWS: u32 = 4096;
@@ -119,6 +122,25 @@ impl Connection {
             at: decode(&opened)?,
         };
         Ok(snapshot)
+    }
+
+    /// Takes a checkpoint of the whole database, and waits until a replica has it on its disks; the end of its epoch. The log
+    /// before it is removed then.
+    ///
+    /// # Errors
+    /// When the database keeps nothing, or the checkpoint cannot be written.
+    pub fn checkpoint(&self) -> Result<Epoch, Error> {
+        let epoch: Epoch = decode(&self.caller.order(PartitionId(0), Operation::Checkpoint).wait()?)?;
+        loop {
+            let statuses = self.statuses(false)?;
+            if statuses.iter().any(|status| status.stable >= epoch) {
+                return Ok(epoch);
+            }
+            if let Some(problem) = statuses.iter().find_map(|status| status.checkpoint_problem.as_ref()) {
+                return Err(Error::Unavailable(format!("the checkpoint was not written: {problem}")));
+            }
+            std::thread::sleep(CHECKPOINT_PAUSE);
+        }
     }
 
     /// What each partition's node tells about itself.

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | `LOCK` | held by the process that uses the directory; has its number |
 //! | `ORDAIN` | the identity: what the data belongs to, and how it was made |
+//! | `cluster.toml` | the cluster file, of a database of its own or of a cluster that has grown |
 //! | `p0/`, `p1/` … | the log and the checkpoints of a partition: [`ordain_db::disk`] |
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
@@ -24,6 +26,8 @@ const LOCK: &str = "LOCK";
 /// The name of the file that makes a directory a data directory.
 pub const IDENTITY: &str = "ORDAIN";
 const IDENTITY_PART: &str = "ORDAIN.part";
+/// The name of the cluster file that is kept in a data directory.
+pub const CLUSTER_FILE: &str = "cluster.toml";
 
 /// What is to be in a directory.
 #[derive(Clone, Debug)]
@@ -48,6 +52,15 @@ struct Identity {
     nodes: Vec<String>,
     /// Whether every node has its log: from then on one that is missing is a loss.
     established: bool,
+    /// Whether the nodes have joined groups that existed already, instead of founding them.
+    #[serde(default)]
+    joined: bool,
+    /// Whether the replica was removed from the cluster.
+    #[serde(default)]
+    removed: bool,
+    /// By the number of the process, the directories that were empty when this one founded its logs together with them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    founders: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     options: Option<ClusterFile>,
 }
@@ -95,6 +108,9 @@ impl DataDirectory {
                     fingerprint: format!("{:016x}", contents.fingerprint),
                     nodes: names(&contents.nodes),
                     established: false,
+                    joined: false,
+                    removed: false,
+                    founders: BTreeMap::new(),
                     options: contents.options.clone(),
                 };
                 let directory = DataDirectory { path: path.to_owned(), identity, id, _lock: lock };
@@ -125,6 +141,52 @@ impl DataDirectory {
         self.path.join(partition.to_string())
     }
 
+    /// The number of the directory: random.
+    pub fn id(&self) -> u128 {
+        self.id
+    }
+
+    /// By the number of the process, the directories with which this one has founded its logs; empty if it has not.
+    pub fn founders(&self) -> BTreeMap<u16, u128> {
+        let read = |(process, id): (&String, &String)| {
+            Some((process.parse().ok()?, u128::from_str_radix(id, 16).ok()?))
+        };
+        self.identity.founders.iter().filter_map(read).collect()
+    }
+
+    /// Whether the nodes have joined groups that existed already.
+    pub fn has_joined(&self) -> bool {
+        self.identity.joined
+    }
+
+    /// Notes, before the nodes have logs, that these are founded, together with those in other directories.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn found_with(&mut self, founders: &BTreeMap<u16, u128>) -> Result<(), String> {
+        let write = |(process, id): (&u16, &u128)| (process.to_string(), format!("{id:032x}"));
+        self.identity.founders = founders.iter().map(write).collect();
+        self.write_identity()
+    }
+
+    /// Notes, before the nodes have logs, that they join groups that exist already.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn join(&mut self) -> Result<(), String> {
+        self.identity.joined = true;
+        self.write_identity()
+    }
+
+    /// Notes that the replica was removed from the cluster: the data is of no use any more.
+    ///
+    /// # Errors
+    /// When that cannot be written.
+    pub fn note_removal(&mut self) -> Result<(), String> {
+        self.identity.removed = true;
+        self.write_identity()
+    }
+
     /// The number of a node's log: random, and of this directory alone.
     pub fn log_id(&self, node: NodeId) -> u128 {
         log_id_of(self.id, node)
@@ -151,16 +213,43 @@ impl DataDirectory {
     fn write_identity(&self) -> Result<(), String> {
         let text = toml::to_string(&self.identity)
             .map_err(|error| format!("the options cannot be written as TOML: {error}"))?;
-        let part = self.path.join(IDENTITY_PART);
-        let write = || {
-            let mut file = File::create(&part)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            std::fs::rename(&part, self.path.join(IDENTITY))?;
-            sync_directory(&self.path)
-        };
-        write().map_err(|error| format!("cannot write {}: {error}", self.path.join(IDENTITY).display()))
+        replace_file(&self.path, IDENTITY, &text)
     }
+}
+
+/// The cluster file that is kept in a data directory, if there is one.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn kept_cluster_file(directory: &Path) -> Result<Option<ClusterFile>, String> {
+    let path = directory.join(CLUSTER_FILE);
+    match std::fs::exists(&path) {
+        Ok(true) => ClusterFile::read(&path).map(Some),
+        Ok(false) => Ok(None),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
+/// Keeps a cluster file in a data directory, durably; where it is.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn keep_cluster_file(directory: &Path, file: &ClusterFile) -> Result<PathBuf, String> {
+    replace_file(directory, CLUSTER_FILE, &file.to_text()?)?;
+    Ok(directory.join(CLUSTER_FILE))
+}
+
+/// Writes a file of a directory: a crash leaves the old one or the new one.
+fn replace_file(directory: &Path, name: &str, text: &str) -> Result<(), String> {
+    let (path, part) = (directory.join(name), directory.join(format!("{name}.part")));
+    let write = || {
+        let mut file = File::create(&part)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        std::fs::rename(&part, &path)?;
+        sync_directory(directory)
+    };
+    write().map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 fn names(nodes: &[NodeId]) -> Vec<String> {
@@ -232,6 +321,12 @@ fn check_identity(path: &Path, identity: &Identity, contents: &Contents) -> Resu
             "the data in {directory} is of {}, not of {}: give each process its own directory",
             identity.nodes.join(", "),
             nodes.join(", ")
+        ));
+    }
+    if identity.removed {
+        let replica = contents.nodes.first().map_or(0, |node| node.replica.0);
+        return Err(format!(
+            "replica {replica} was removed from the cluster, and the data in {directory} is no longer used: remove the directory; to use the replica again, add it with `ordain replica add {replica}`"
         ));
     }
     u128::from_str_radix(&identity.id, 16).map_err(|error| {

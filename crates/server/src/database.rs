@@ -10,12 +10,12 @@ use ordain_db::error::Error;
 use ordain_db::position::{NodeId, PartitionId};
 use ordain_db::procedure::{Catalog, Procedure, Procedures};
 use ordain_db::storage::Storage;
-use ordain_db::storage::memory::MemoryStorage;
+use ordain_db::storage::memory::{MemoryStorage, Options};
 
 use crate::connection::{Connection, Handle};
 use crate::data_directory::{Contents, DataDirectory};
 use crate::durable::{self, DurableOptions, FirstRows};
-use crate::partition::{self, PeerLink};
+use crate::partition::{self, Elsewhere, PeerLink};
 use crate::port::Port;
 use crate::process::{ClusterOptions, LocalNode, Process, Seed};
 use crate::replies::Replies;
@@ -93,7 +93,8 @@ impl DatabaseBuilder {
         }
         let seeds = (0..self.options.partitions).map(|partition| Seed {
             partition: PartitionId(partition),
-            storage: Box::new(MemoryStorage::new()) as Box<dyn Storage + Send>,
+            storage: Box::new(MemoryStorage::with_options(Options { write_digests: false }))
+                as Box<dyn Storage + Send>,
         });
         Database::with_rows(&self.options, catalog, seeds.collect())
     }
@@ -152,25 +153,25 @@ impl Database {
         Ok(database)
     }
 
-    fn of_nodes(
+    pub(crate) fn of_nodes(
         options: &ClusterOptions,
         catalog: Catalog,
         nodes: Vec<LocalNode>,
         directory: Option<DataDirectory>,
     ) -> Result<Database, Error> {
         let inboxes = Process::inboxes(nodes.iter().map(|node| node.id));
-        let nowhere = |node: NodeId| -> Arc<dyn PeerLink> {
+        let nowhere: Elsewhere = Arc::new(|node: NodeId| -> Arc<dyn PeerLink> {
             unreachable!("{node} runs in this process like all others")
-        };
+        });
         let replies = Arc::new(Replies::default());
-        let process = Process::start(options, nodes, directory, &inboxes, &nowhere, replies);
+        let process = Process::start(options, nodes, directory, &inboxes, nowhere, replies);
         let process = Arc::new(process.map_err(Error::Invalid)?);
         let port: Arc<dyn Port> = Arc::<Process>::clone(&process);
         Ok(Database { process, connection: Connection::new(port, catalog)? })
     }
 
     /// Waits until every node takes requests: it has replayed its log.
-    fn wait_until_recovered(&self) -> Result<(), Error> {
+    pub(crate) fn wait_until_recovered(&self) -> Result<(), Error> {
         while !self.statuses(false)?.iter().all(|status| status.leads) {
             std::thread::sleep(RECOVERY_PAUSE);
         }
@@ -188,7 +189,7 @@ impl Database {
     /// When calls were still under way after ten seconds, or a partition had failed.
     pub fn close(self) -> Result<(), Error> {
         let drained = self.process.drain(CLOSE_PATIENCE);
-        self.process.stop().map_err(Error::Unavailable)?;
+        self.process.stop().map_err(|error| Error::Unavailable(error.to_string()))?;
         if drained {
             Ok(())
         } else {

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use ordain_consensus::disk_log::{LogId, LogOptions, Opening};
 use ordain_consensus::raft::RaftOptions;
-use ordain_consensus::{EntryKind, LogRecord};
+use ordain_consensus::{EntryKind, HandOut, LogRecord};
 use ordain_db::disk::{Found, Ingredients, NodeDisk, Replication, recover};
 use ordain_db::error::Error;
 use ordain_db::failpoint::NoFailpoints;
-use ordain_db::node::{CheckpointOptions, NodeConfiguration};
+use ordain_db::node::{CheckpointMode, CheckpointOptions, NodeConfiguration};
 use ordain_db::position::{Epoch, NodeId, PartitionId};
 use ordain_db::procedure::Catalog;
 use ordain_db::storage::Storage;
-use ordain_db::storage::memory::MemoryStorage;
+use ordain_db::storage::memory::{self, MemoryStorage};
 use serde::{Deserialize, Serialize};
 
 use crate::data_directory::{Contents, DataDirectory};
@@ -28,6 +28,8 @@ pub enum ReplicationMode {
     /// There is one replica.
     #[default]
     None,
+    /// When it is durable at the leader. What is acknowledged is lost when the leader fails before another replica has it.
+    Async,
     /// When it is durable at a majority of the replicas.
     Sync,
 }
@@ -39,6 +41,8 @@ pub struct DurableOptions {
     pub directory: PathBuf,
     /// When a transaction counts as committed.
     pub replication: ReplicationMode,
+    /// Whether transactions go on while a checkpoint is taken.
+    pub checkpoint_mode: CheckpointMode,
     /// The time between two checkpoints while transactions go on.
     pub checkpoint_interval: Duration,
     /// The bytes of a partition's batches in the log between two checkpoints.
@@ -65,6 +69,7 @@ impl DurableOptions {
         DurableOptions {
             directory: directory.into(),
             replication: ReplicationMode::None,
+            checkpoint_mode: checkpoints.mode,
             checkpoint_interval: Duration::from_micros(
                 checkpoints.interval_microseconds.unwrap_or(60_000_000),
             ),
@@ -115,7 +120,7 @@ impl DurableOptions {
 /// Fills a partition's storage with the rows that it has before the first transaction.
 pub type FirstRows<'a> = dyn Fn(PartitionId, &mut dyn Storage) -> Result<(), Error> + Sync + 'a;
 
-/// Takes a data directory and makes the nodes that it holds. They replay what is in their logs when they are stepped.
+/// Takes a data directory and makes the nodes that it holds: a database of its own, whose data is nowhere else.
 ///
 /// # Errors
 /// Says which file or option is wrong and what to do.
@@ -126,16 +131,32 @@ pub fn open(
     catalog: &Catalog,
     rows: &FirstRows<'_>,
 ) -> Result<(DataDirectory, Vec<LocalNode>), String> {
+    let mut directory = DataDirectory::open(&options.directory, contents)?;
+    let nodes = open_nodes(&mut directory, options, cluster, contents, catalog, rows)?;
+    Ok((directory, nodes))
+}
+
+/// Makes the nodes that a data directory holds. They replay what is in their logs when they are stepped.
+///
+/// # Errors
+/// Says which file or option is wrong and what to do.
+pub fn open_nodes(
+    directory: &mut DataDirectory,
+    options: &DurableOptions,
+    cluster: &ClusterOptions,
+    contents: &Contents,
+    catalog: &Catalog,
+    rows: &FirstRows<'_>,
+) -> Result<Vec<LocalNode>, String> {
     options.check()?;
     cluster.check()?;
-    let mut directory = DataDirectory::open(&options.directory, contents)?;
     let opener = Opener { options, cluster, fingerprint: contents.fingerprint, catalog, rows };
     let opened: Vec<Result<LocalNode, String>> = std::thread::scope(|scope| {
         let threads: Vec<_> = contents
             .nodes
             .iter()
             .map(|node| {
-                let (opener, directory) = (&opener, &directory);
+                let (opener, directory) = (&opener, &*directory);
                 scope.spawn(move || opener.open(directory, *node))
             })
             .collect();
@@ -144,7 +165,7 @@ pub fn open(
     });
     let nodes = opened.into_iter().collect::<Result<Vec<LocalNode>, String>>()?;
     directory.establish()?;
-    Ok((directory, nodes))
+    Ok(nodes)
 }
 
 struct Opener<'a> {
@@ -168,24 +189,29 @@ impl Opener<'_> {
             checkpoints: CheckpointOptions {
                 interval_microseconds: Some(self.options.checkpoint_interval.as_micros() as u64),
                 log_bytes: self.options.checkpoint_log_bytes,
-                ..CheckpointOptions::default()
+                mode: self.options.checkpoint_mode,
             },
             ..NodeConfiguration::new(me.partition, self.cluster.partitions)
         };
         let last = last_epoch(&found);
+        // Digests are there to be compared with those of other replicas.
+        let write_digests = self.options.replication != ReplicationMode::None;
+        let storage_options = memory::Options { write_digests };
         let is_new = found.is_new;
         let ingredients = Ingredients {
             engine: self.cluster.engine,
             configuration: &configuration,
             catalog: self.catalog.clone(),
             replication: self.replication(me),
-            storage: &|| Box::new(MemoryStorage::new()),
+            join: directory.has_joined(),
+            storage: &|| Box::new(MemoryStorage::with_options(storage_options)),
             load: &mut |storage| (self.rows)(me.partition, storage),
         };
         let (node, recovery) = recover::<_, NoFailpoints>(ingredients, &mut disk, found)
             .map_err(|error| wrong(error.to_string()))?;
         if is_new {
-            tracing::info!(node = %me, directory = %path.display(), "new log");
+            let joins = directory.has_joined();
+            tracing::info!(node = %me, directory = %path.display(), joins, "new log");
         } else {
             let (checkpoint, cut_bytes) = (recovery.checkpoint, recovery.cut_bytes);
             let records = recovery.records;
@@ -213,12 +239,14 @@ impl Opener<'_> {
     }
 
     fn replication(&self, me: NodeId) -> Replication {
-        if self.options.replication == ReplicationMode::None {
-            return Replication::None;
-        }
+        let hand_out = match self.options.replication {
+            ReplicationMode::None => return Replication::None,
+            ReplicationMode::Async => HandOut::AfterLocalSync,
+            ReplicationMode::Sync => HandOut::AfterMajority,
+        };
         // The same at all replicas of a partition; the partitions differ, so that they do not all elect at the same time.
         let seed = self.fingerprint ^ u64::from(me.partition.0);
-        Replication::Group(RaftOptions::new(me.replica, seed))
+        Replication::Group(RaftOptions { hand_out, ..RaftOptions::new(me.replica, seed) })
     }
 }
 

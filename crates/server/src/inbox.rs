@@ -3,7 +3,8 @@
 //! It has three lanes. Clients' requests are bounded by a count; when the lane is full they are given back, so that the client
 //! learns of it. Peers' messages are bounded by the protocol itself (epochs in flight, transactions delivered); refusing one
 //! would lose it, so the lane has a far limit whose breach stops the node with a message. What the disk says is never refused:
-//! there is at most one answer to each write that the partition has asked for.
+//! there is at most one answer to each write that the partition has asked for. Nor is what the process itself says, which is
+//! little.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -37,6 +38,8 @@ struct State {
     /// Bytes of the requests' arguments.
     request_bytes: usize,
     disk: Vec<Event>,
+    /// The number of replicas for which the cluster has places now, if that has grown.
+    replicas: Option<u16>,
     /// Whether the owner sleeps and must be woken.
     asleep: bool,
     /// Whether the owner had nothing under way when it went to sleep, and nothing has come since.
@@ -50,7 +53,7 @@ struct State {
 
 impl State {
     fn is_empty(&self) -> bool {
-        self.requests.is_empty() && self.peers.is_empty() && self.disk.is_empty()
+        self.requests.is_empty() && self.peers.is_empty() && self.disk.is_empty() && self.replicas.is_none()
     }
 
     /// What has come from peers, but nothing that is behind a reset and something before it: what a node says in answer to
@@ -77,6 +80,9 @@ pub struct Taken {
     /// Links that have begun anew, with the number of the new session: what is sent from now on is of it. Their
     /// [`Event::LinkReset`]s come before all that the peers said.
     pub sessions: Vec<(NodeId, u64)>,
+    /// The number of replicas for which the cluster has places from now on. Its [`Event::Replicas`] is the first event, so
+    /// that all others may name nodes of them.
+    pub replicas: Option<u16>,
 }
 
 /// See the [module](self).
@@ -169,6 +175,20 @@ impl Inbox {
         self.wake(state);
     }
 
+    /// Adds something that this process says by itself.
+    pub fn tell(&self, event: Event) {
+        let mut state = self.lock();
+        state.disk.push(event);
+        self.wake(state);
+    }
+
+    /// The cluster has places for so many replicas now.
+    pub fn grow(&self, replicas: u16) {
+        let mut state = self.lock();
+        state.replicas = Some(replicas);
+        self.wake(state);
+    }
+
     /// Moves what is there into `taken`; sleeps for at most `patience` while there is nothing. `idle` tells whether the owner
     /// has nothing under way. `false` once stopped.
     pub fn take(&self, patience: Option<Duration>, idle: bool, taken: &mut Taken) -> bool {
@@ -190,6 +210,8 @@ impl Inbox {
         let requests = std::mem::take(&mut state.requests);
         state.request_bytes = 0;
         let from_peers = state.take_from_peers();
+        taken.replicas = state.replicas.take();
+        taken.events.extend(taken.replicas.map(Event::Replicas));
         taken.events.append(&mut state.disk);
         let stopped = state.stopped;
         drop(state);
@@ -255,6 +277,7 @@ mod tests {
             Event::Requests(_) => "requests",
             Event::Peer { .. } => "message",
             Event::LinkReset(_) => "reset",
+            Event::Replicas(_) => "replicas",
             _ => "disk",
         };
         let sessions = taken.sessions.iter().map(|(_, session)| *session).collect();
@@ -273,6 +296,21 @@ mod tests {
         assert_eq!(take(&inbox), (vec!["disk", "reset", "message", "message"], vec![1]));
         assert_eq!(inbox.lock().message_count, 1);
         assert_eq!(take(&inbox), (vec!["reset", "reset", "message"], vec![2, 3]));
+        assert_eq!(take(&inbox), (vec![], vec![]));
+    }
+
+    #[test]
+    fn new_replicas_are_told_before_anything_of_them() {
+        let inbox = Inbox::default();
+        inbox.reset_link(PEER, 1);
+        inbox.messages(PEER, vec![Message::Alive]);
+        inbox.grow(3);
+        inbox.grow(4);
+        let mut taken = Taken::default();
+        assert!(inbox.take(Some(Duration::ZERO), false, &mut taken));
+        assert_eq!(taken.replicas, Some(4));
+        assert!(matches!(taken.events[0], Event::Replicas(4)));
+        assert_eq!(taken.events.len(), 3);
         assert_eq!(take(&inbox), (vec![], vec![]));
     }
 

@@ -21,6 +21,7 @@ pub mod durable;
 pub mod files;
 pub mod inbox;
 mod load;
+pub mod operate;
 pub mod partition;
 pub mod port;
 pub mod process;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 use ordain_db::position::{PartitionId, Position};
 use ordain_db::storage::Storage;
-use ordain_db::storage::memory::MemoryStorage;
+use ordain_db::storage::memory::{MemoryStorage, Options};
 use ordain_workload::{Part, Workload};
 
 use crate::process::Seed;
@@ -14,7 +14,7 @@ use crate::process::Seed;
 /// How often the bar is redrawn.
 const REDRAW: Duration = Duration::from_millis(100);
 
-/// Loads partitions, as many at a time as there are cores, and shows a bar on the terminal if there is one.
+/// Loads partitions of a cluster that keeps nothing, as many at a time as there are cores, and shows a bar on the terminal if there is one.
 ///
 /// # Errors
 /// When the workload cannot make its rows.
@@ -68,7 +68,8 @@ fn load_one(
     partitions: u16,
     loaded: &AtomicU64,
 ) -> Result<Seed, String> {
-    let mut storage = MemoryStorage::new();
+    // Nothing that is loaded here is replicated: there is nobody to compare digests with.
+    let mut storage = MemoryStorage::with_options(Options { write_digests: false });
     let mut rows = 0_u64;
     workload
         .load(Part::of(partition, partitions), &mut |key, row| {

@@ -1,15 +1,23 @@
 //! The `ordain` command.
 
+mod kill_test;
+
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use ordain::backup::options::{self as backup, BackupOptions, InspectOptions, RestoreOptions};
 use ordain::bench;
+use ordain::bench::experiment::{self, ExperimentOptions};
 use ordain::bench::options::{RunOptions, WorkloadOptions};
+use ordain::operate::checkpoint::{self, CheckpointOptions};
+use ordain::operate::replica::{self, ReplicaOptions};
+use ordain::operate::status::{self, StatusOptions};
 use ordain::sim;
 use ordain::sim::options::SimOptions;
 use ordain::start::{self, StartOptions};
 use tracing_subscriber::EnvFilter;
+
+use self::kill_test::options::KillTestOptions;
 
 /// Ordain: a strictly serializable database that agrees on the order of transactions first.
 #[derive(Parser)]
@@ -30,14 +38,24 @@ enum Command {
         #[command(subcommand)]
         workload: WorkloadOptions,
     },
+    /// Take a checkpoint of a running cluster, and wait until a replica has it on its disks.
+    Checkpoint(CheckpointOptions),
+    /// Measure what durability costs, and how fast it recovers.
+    Experiment(ExperimentOptions),
     /// Tell what a data directory or a place for backups has, and verify all of it.
     Inspect(InspectOptions),
+    /// Break a cluster of real processes in every way that is allowed, under load, and check that nothing is lost.
+    KillTest(KillTestOptions),
+    /// Add, remove or replace a replica of a running cluster.
+    Replica(ReplicaOptions),
     /// Make a data directory of backups, with the state of any epoch or time that they have.
     Restore(RestoreOptions),
     /// Run whole clusters in virtual time, with faults, and check what they did.
     Sim(SimOptions),
     /// Start one process of a cluster; SIGTERM ends it in good order.
     Start(StartOptions),
+    /// Tell how the nodes of a running cluster stand, a line for each. Exit code 3 if one cannot be asked.
+    Status(StatusOptions),
 }
 
 /// The run did not finish.
@@ -47,20 +65,30 @@ const FAILED: u8 = 1;
 const INCONSISTENT: u8 = 3;
 
 fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_env("ORDAIN_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let arguments = Arguments::parse();
+    let usual = match arguments.command {
+        Command::KillTest(_) => kill_test::LOG,
+        _ => "info",
+    };
+    let filter = EnvFilter::try_from_env("ORDAIN_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
     // A log that nobody reads any more must not end a server.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
         .log_internal_errors(false)
         .init();
-    let result = match Arguments::parse().command {
+    let result = match arguments.command {
         Command::Backup(options) => backup::backup(&options).map(|()| true),
         Command::Bench { options, workload } => bench::run(&options, &workload),
+        Command::Checkpoint(options) => checkpoint::run(&options).map(|()| true),
+        Command::Experiment(options) => experiment::run(&options),
         Command::Inspect(options) => backup::inspect(&options),
+        Command::KillTest(options) => kill_test::run(&options),
+        Command::Replica(options) => replica::run(&options).map(|()| true),
         Command::Restore(options) => backup::run_restore(&options).map(|()| true),
         Command::Sim(options) => sim::options::run(&options),
         Command::Start(options) => start::run(&options).map(|()| true),
+        Command::Status(options) => status::run(&options),
     };
     match result {
         Ok(true) => ExitCode::SUCCESS,

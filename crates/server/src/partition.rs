@@ -1,12 +1,12 @@
 //! The thread of a partition: takes what is in the inbox, steps the node, sends what the node wants sent.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use ordain_db::error::Fatal;
 use ordain_db::message::Message;
-use ordain_db::node::{AnyNode, Event, Outbox};
+use ordain_db::node::{AnyNode, Event, GroupStatus, Outbox};
 use ordain_db::position::NodeId;
 
 use crate::disk_thread::DiskQueue;
@@ -33,19 +33,39 @@ pub enum Destination {
     Elsewhere(Arc<dyn PeerLink>),
 }
 
+/// Makes the way to a node of another process.
+pub type Elsewhere = Arc<dyn Fn(NodeId) -> Arc<dyn PeerLink> + Send + Sync>;
+
 /// Where all nodes of a cluster are.
 #[derive(Clone)]
 pub struct Destinations {
     partitions: u16,
     /// By replica, and within a replica by partition.
     places: Vec<Destination>,
+    elsewhere: Elsewhere,
 }
 
 impl Destinations {
-    /// Asks for the place of each node of a cluster.
-    pub fn new(partitions: u16, replicas: u16, mut place: impl FnMut(NodeId) -> Destination) -> Destinations {
-        let nodes = nodes(partitions, replicas);
-        Destinations { partitions, places: nodes.map(&mut place).collect() }
+    /// The place of each node of a cluster: in one of these inboxes, or elsewhere.
+    pub fn new(
+        partitions: u16,
+        replicas: u16,
+        here: &[(NodeId, Arc<Inbox>)],
+        elsewhere: Elsewhere,
+    ) -> Destinations {
+        let place = |node: NodeId| match here.iter().find(|(own, _)| *own == node) {
+            Some((_, inbox)) => Destination::Here(Arc::clone(inbox)),
+            None => Destination::Elsewhere(elsewhere(node)),
+        };
+        let places = nodes(partitions, replicas).map(place).collect();
+        Destinations { partitions, places, elsewhere }
+    }
+
+    /// Adds the places of further replicas, which are all in other processes.
+    fn grow(&mut self, replicas: u16) {
+        for node in nodes(self.partitions, replicas).skip(self.places.len()) {
+            self.places.push(Destination::Elsewhere((self.elsewhere)(node)));
+        }
     }
 
     fn index(&self, node: NodeId) -> usize {
@@ -81,7 +101,12 @@ pub fn nodes(partitions: u16, replicas: u16) -> impl Iterator<Item = NodeId> {
 pub struct Gauges {
     /// CPU time of the thread in nanoseconds: exact when the thread sleeps, else as of a moment ago.
     pub cpu_nanoseconds: AtomicU64,
+    /// How its replication group stands, as of a moment ago; `None` before it has run, and without a log.
+    pub group: Mutex<Option<GroupStatus>>,
 }
+
+/// How often a thread tells how its replication group stands, in microseconds.
+const GROUP_SAMPLE_MICROSECONDS: u64 = 10_000;
 
 /// How often a busy thread tells its CPU time, in microseconds.
 const CPU_SAMPLE_MICROSECONDS: u64 = 1000;
@@ -142,6 +167,13 @@ pub enum Failure {
     Disk(NodeId, String),
 }
 
+impl Failure {
+    /// Whether a node that is made again from its disk can go on.
+    pub fn asks_for_restart(&self) -> bool {
+        matches!(self, Failure::Node(_, fatal) if fatal.asks_for_restart())
+    }
+}
+
 /// What the thread has gathered for each destination.
 struct Sends {
     /// By destination.
@@ -164,6 +196,7 @@ impl Partition {
         let mut more = false;
         let mut now = self.now();
         let mut told_at = now;
+        let mut told_group_at = 0;
         loop {
             let patience = if more { Some(Duration::ZERO) } else { self.prepare_to_sleep(now) };
             let idle = !more && self.node.is_idle();
@@ -172,6 +205,12 @@ impl Partition {
                     Some(problem) => Err(Failure::Disk(self.me, problem)),
                     None => Ok(()),
                 };
+            }
+            if let Some(replicas) = taken.replicas.take() {
+                self.destinations.grow(replicas);
+                let places = self.destinations.places.len();
+                sends.messages.resize_with(places, Vec::new);
+                sends.sessions.resize(places, 0);
             }
             for (peer, session) in taken.sessions.drain(..) {
                 sends.sessions[self.destinations.index(peer)] = session;
@@ -183,6 +222,10 @@ impl Partition {
             if now >= told_at + CPU_SAMPLE_MICROSECONDS {
                 self.tell_cpu_time();
                 told_at = now;
+            }
+            if self.disk.is_some() && now >= told_group_at + GROUP_SAMPLE_MICROSECONDS {
+                self.tell_group();
+                told_group_at = now;
             }
         }
     }
@@ -215,6 +258,11 @@ impl Partition {
 
     fn tell_cpu_time(&self) {
         self.gauges.cpu_nanoseconds.store(crate::cpu::thread_cpu_nanoseconds(), Ordering::Relaxed);
+    }
+
+    fn tell_group(&self) {
+        let group = self.node.status(false).group;
+        *self.gauges.group.lock().unwrap_or_else(PoisonError::into_inner) = group;
     }
 
     fn send(&self, outbox: &mut Outbox, sends: &mut Sends) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use ordain_db::disk::NodeDisk;
 use ordain_db::engine::EngineKind;
 use ordain_db::limits::PARTITIONS_MAX;
 use ordain_db::message::ClientRequest;
-use ordain_db::node::{AnyNode, NodeConfiguration, node};
+use ordain_db::node::{AnyNode, Event, GroupStatus, NodeConfiguration, node};
 use ordain_db::position::{NodeId, PartitionId};
 use ordain_db::procedure::Catalog;
 use ordain_db::storage::Storage;
@@ -19,7 +19,7 @@ use crate::data_directory::DataDirectory;
 use crate::disk_thread::{DiskGauges, DiskThread};
 use crate::files::RealFiles;
 use crate::inbox::{Inbox, NotTaken};
-use crate::partition::{Destination, Destinations, Failure, Gauges, Partition, PeerLink, Start};
+use crate::partition::{Destinations, Elsewhere, Failure, Gauges, Partition, Start};
 use crate::replay::Replay;
 use crate::replies::Replies;
 
@@ -117,6 +117,16 @@ struct Threads {
     _directory: Option<DataDirectory>,
 }
 
+/// Why a partition's thread ended before it was told to.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct StopError {
+    /// What happened, for people.
+    pub reason: String,
+    /// Whether the nodes of the process, made again from their disks, can go on.
+    pub asks_for_restart: bool,
+}
+
 /// The running partitions of a process.
 pub struct Process {
     options: ClusterOptions,
@@ -143,15 +153,12 @@ impl Process {
         nodes: Vec<LocalNode>,
         directory: Option<DataDirectory>,
         inboxes: &Inboxes,
-        elsewhere: &dyn Fn(NodeId) -> Arc<dyn PeerLink>,
+        elsewhere: Elsewhere,
         replies: Arc<Replies>,
     ) -> Result<Process, String> {
         options.check()?;
         let here = |node: NodeId| inboxes.iter().find(|(other, _)| *other == node).map(|(_, inbox)| inbox);
-        let destinations = Destinations::new(options.partitions, options.replicas, |node| match here(node) {
-            Some(inbox) => Destination::Here(Arc::clone(inbox)),
-            None => Destination::Elsewhere(elsewhere(node)),
-        });
+        let destinations = Destinations::new(options.partitions, options.replicas, inboxes, elsewhere);
         check_nodes(&nodes, inboxes, &destinations)?;
         // Before any of them runs: whoever is told later would forget what a mate has asked for.
         nodes.iter().filter(|node| node.disk.is_some()).for_each(|node| meet_mates(node.id, inboxes));
@@ -247,6 +254,23 @@ impl Process {
         threads.iter().flat_map(|threads| &threads.partitions).any(|(_, thread)| thread.is_finished())
     }
 
+    /// How the replication groups of the nodes here stand, as of a moment ago; `None` for those that have not run yet, and
+    /// without a log.
+    pub fn groups(&self) -> impl Iterator<Item = (NodeId, Option<GroupStatus>)> + '_ {
+        let group = |local: &Local| local.gauges.group.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.locals.iter().map(move |local| (local.id, group(local)))
+    }
+
+    /// Asks the nodes that lead to let others lead.
+    pub fn hand_over_leadership(&self) {
+        self.locals.iter().for_each(|local| local.inbox.tell(Event::HandOverLeadership));
+    }
+
+    /// Tells the nodes that the cluster has places for so many replicas.
+    pub fn grow(&self, replicas: u16) {
+        self.locals.iter().for_each(|local| local.inbox.grow(replicas));
+    }
+
     /// Refuses new requests from now on.
     pub fn refuse_requests(&self) {
         self.locals.iter().for_each(|local| local.inbox.drain());
@@ -274,27 +298,38 @@ impl Process {
     ///
     /// # Errors
     /// Why a thread had ended before.
-    pub fn stop(&self) -> Result<(), String> {
+    pub fn stop(&self) -> Result<(), StopError> {
         self.locals.iter().for_each(|local| local.inbox.stop());
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(mut threads) = threads else { return Ok(()) };
-        let mut failures = Vec::new();
+        let mut failures: Vec<String> = Vec::new();
+        let mut asks_for_restart = true;
         for (id, thread) in threads.partitions.drain(..) {
             match thread.join() {
                 Ok(Ok(())) => {}
-                Ok(Err(failure)) => failures.push(failure.to_string()),
-                Err(_) => failures.push(format!("the thread of {id} panicked")),
+                Ok(Err(failure)) => {
+                    asks_for_restart &= failure.asks_for_restart();
+                    failures.push(failure.to_string());
+                }
+                Err(_) => {
+                    asks_for_restart = false;
+                    failures.push(format!("the thread of {id} panicked"));
+                }
             }
         }
         // The ends of their queues are gone: they write what is left, and end.
         for (id, thread) in threads.disks.drain(..) {
             if !thread.join() {
+                asks_for_restart = false;
                 failures.push(format!("the disk's thread of {id} panicked"));
             }
         }
         drop(threads);
         self.replies.end();
-        if failures.is_empty() { Ok(()) } else { Err(failures.join("; ")) }
+        if failures.is_empty() {
+            return Ok(());
+        }
+        Err(StopError { reason: failures.join("; "), asks_for_restart })
     }
 }
 
@@ -343,6 +378,9 @@ fn run(partition: Partition) -> Result<(), Failure> {
     let result = partition.run();
     match &result {
         Ok(()) => together.as_told = true,
+        Err(failure) if failure.asks_for_restart() => {
+            tracing::warn!(%failure, "a partition has stopped, to start again");
+        }
         Err(failure) => tracing::error!(%failure, "a partition has stopped"),
     }
     result

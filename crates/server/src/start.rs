@@ -1,11 +1,11 @@
 //! `ordain start`: one process of a cluster, or a database of its own, from the command line to the exit code.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use ordain_db::engine::EngineKind;
@@ -16,11 +16,11 @@ use signal_hook::iterator::Signals;
 
 use crate::bench::options::{BankOptions, WorkloadOptions};
 use crate::cluster_file::ClusterFile;
-use crate::data_directory::{Contents, DataDirectory};
-use crate::durable;
+use crate::data_directory::{CLUSTER_FILE, Contents, DataDirectory, keep_cluster_file, kept_cluster_file};
+use crate::durable::{self, ReplicationMode};
 use crate::load::{fill, load};
 use crate::process::{ClusterOptions, LocalNode};
-use crate::server::{Notice, Server, listen};
+use crate::server::{End, Lobby, Notice, Parts, Server, listen};
 
 /// The exit code after a second signal.
 const CUT_SHORT: i32 = 130;
@@ -33,9 +33,6 @@ const ADDRESS: &str = "127.0.0.1:7400";
 
 /// What the process of a database of its own is called.
 const SINGLE: &str = "ordain";
-
-/// What clients connect with; it is written into the data directory.
-const CLUSTER_FILE: &str = "cluster.toml";
 
 /// What `ordain start` is told.
 #[derive(Args, Clone, Debug, Default)]
@@ -73,6 +70,12 @@ pub struct StartOptions {
 /// What a cluster file says for itself.
 const SINGLE_OPTIONS: [&str; 5] = ["data_dir", "listen", "partitions", "engine", "epoch_milliseconds"];
 
+/// Most times, for each node of the process, that nodes may have to be made again from their disks within [`RESTARTS_WITHIN`].
+const RESTARTS_MAX: usize = 5;
+
+/// See [`RESTARTS_MAX`].
+const RESTARTS_WITHIN: Duration = Duration::from_secs(60);
+
 /// Starts a process and serves until a signal ends it.
 ///
 /// # Errors
@@ -82,52 +85,154 @@ pub fn run(options: &StartOptions) -> Result<(), String> {
         die_with_parent(parent)?;
     }
     let signals = SignalThread::start()?;
-    let (file, number) = match (&options.cluster, &options.process) {
+    let mut restarts = Restarts::default();
+    let mut socket: Option<TcpListener> = None;
+    loop {
+        let (file, number) = read_file(options)?;
+        let entry = &file.processes[usize::from(number)];
+        let listening = match &socket {
+            Some(socket) => socket,
+            // Told before the rows are loaded, which may take long. Kept from one start to the next.
+            None => socket.insert(listen(entry.listen())?),
+        };
+        let server = start(options, &file, number, listening)?;
+        stop_after_panics(server.notices());
+        signals.hand_over(server.notices());
+        let end = server.serve()?;
+        let told_to_stop = signals.take_back();
+        match end {
+            End::StartAgain(reason) if !told_to_stop => {
+                tracing::warn!(process = entry.name, reason, "starting again from the disk");
+                restarts.note(Instant::now(), entry.partitions.len(), &reason)?;
+            }
+            End::Removed => {
+                if let Some(directory) = &entry.data_directory {
+                    DataDirectory::open(directory, &contents(options, &file, number)?)?.note_removal()?;
+                }
+                return Ok(());
+            }
+            End::StartAgain(_) | End::Stopped => return Ok(()),
+        }
+    }
+}
+
+/// The cluster file and the number of the process.
+fn read_file(options: &StartOptions) -> Result<(ClusterFile, u16), String> {
+    match (&options.cluster, &options.process) {
         (Some(_), _) if options.workload.is_some() => {
-            return Err("the cluster file names the workload: leave it out of the command line".to_owned());
+            Err("the cluster file names the workload: leave it out of the command line".to_owned())
         }
         (Some(path), Some(name)) => {
             let file = ClusterFile::read(path)?;
             let number = file.number_of(name)?;
-            (file, number)
+            Ok((as_grown(file, number, path)?, number))
         }
-        _ => (single(options)?, 0),
-    };
+        _ => Ok((single(options)?, 0)),
+    }
+}
+
+/// The file with the replicas that the cluster has got since, as the data directory has kept them; what is newly said of
+/// addresses and limits counts.
+fn as_grown(file: ClusterFile, number: u16, path: &Path) -> Result<ClusterFile, String> {
+    let Some(directory) = &file.processes[usize::from(number)].data_directory else { return Ok(file) };
+    let Some(kept) = kept_cluster_file(directory)? else { return Ok(file) };
+    let workload = file.workload()?;
+    let catalog = workload.catalog();
+    if kept.grown_to(&file, catalog).is_ok() {
+        return Ok(file);
+    }
+    let grown = file.grown_to(&kept, catalog).map_err(|problem| {
+        format!(
+            "cluster file {}: the cluster has grown since, by the file {}, and the two do not agree: {problem}",
+            path.display(),
+            directory.join(CLUSTER_FILE).display()
+        )
+    })?;
+    tracing::warn!(
+        replicas = grown.replicas(),
+        "the cluster has grown since the cluster file was written: going on with its replicas of {}; use that file everywhere",
+        directory.join(CLUSTER_FILE).display()
+    );
+    Ok(grown)
+}
+
+/// What is to be in the data directory.
+fn contents(options: &StartOptions, file: &ClusterFile, number: u16) -> Result<Contents, String> {
+    Ok(Contents {
+        fingerprint: file.data_fingerprint(file.workload()?.catalog()),
+        nodes: file.processes[usize::from(number)].nodes(),
+        options: options.cluster.is_none().then(|| file.clone()),
+    })
+}
+
+/// Loads the rows of a process, or opens its data, and starts it.
+fn start(
+    options: &StartOptions,
+    file: &ClusterFile,
+    number: u16,
+    socket: &TcpListener,
+) -> Result<Server, String> {
     let entry = &file.processes[usize::from(number)];
-    // Told before the rows are loaded, which may take long.
-    drop(listen(entry.listen())?);
+    let socket =
+        || socket.try_clone().map_err(|error| format!("cannot listen on {}: {error}", entry.listen()));
     let workload = file.workload()?;
     let catalog = workload.catalog();
     let partitions = entry.partitions();
-    let server = match &entry.data_directory {
+    let (nodes, directory) = match &entry.data_directory {
         None => {
             tracing::info!(process = entry.name, ?partitions, workload = workload.name(), "loading");
             let seeds = load(&*workload, &partitions, file.partitions)?;
             let cluster = file.options();
             let nodes = seeds.into_iter().map(|seed| LocalNode::volatile(&cluster, catalog, seed));
-            Server::start(&file, number, catalog, nodes.collect(), None)?
+            (nodes.collect(), None)
         }
         Some(path) => {
             tracing::info!(process = entry.name, ?partitions, directory = %path.display(), "opening");
-            let contents = Contents {
-                fingerprint: file.data_fingerprint(catalog),
-                nodes: entry.nodes(),
-                options: options.cluster.is_none().then(|| file.clone()),
+            let contents = contents(options, file, number)?;
+            let mut directory = DataDirectory::open(path, &contents)?;
+            let lobby = match file.replication.mode {
+                ReplicationMode::None => None,
+                _ => Some(Lobby::settle(file, number, catalog, &mut directory, socket()?)?),
             };
             let rows = |partition: PartitionId, storage: &mut dyn Storage| {
                 fill(&*workload, partition, file.partitions, storage)
             };
             let durable = file.durable_options(path);
-            let (directory, nodes) = durable::open(&durable, &file.options(), &contents, catalog, &rows)?;
+            let nodes =
+                durable::open_nodes(&mut directory, &durable, &file.options(), &contents, catalog, &rows)?;
             if options.cluster.is_none() {
-                write_cluster_file(path, &file)?;
+                let kept = keep_cluster_file(path, file)?;
+                tracing::info!(file = %kept.display(), "clients connect with this cluster file");
             }
-            Server::start(&file, number, catalog, nodes, Some(directory))?
+            // It answers as long as there are no nodes that could.
+            drop(lobby);
+            (nodes, Some(directory))
         }
     };
-    stop_after_panics(server.notices());
-    signals.hand_over(server.notices());
-    server.serve()
+    let (file, catalog, socket) = (file.clone(), catalog.clone(), socket()?);
+    Server::start(Parts { file, number, catalog, nodes, directory, socket })
+}
+
+/// When the nodes had to be made again from their disks.
+#[derive(Default)]
+struct Restarts(Vec<Instant>);
+
+impl Restarts {
+    /// Notes one of a process with so many nodes.
+    ///
+    /// # Errors
+    /// When there were too many of late: something is wrong that starting again does not mend.
+    fn note(&mut self, now: Instant, nodes: usize, reason: &str) -> Result<(), String> {
+        let max = RESTARTS_MAX * nodes;
+        self.0.retain(|at| now.duration_since(*at) < RESTARTS_WITHIN);
+        self.0.push(now);
+        if self.0.len() <= max {
+            return Ok(());
+        }
+        Err(format!(
+            "started again {max} times within {RESTARTS_WITHIN:?}, which did not help: {reason}; look at the logs of the other replicas, and if they go on, remove this one and add it again"
+        ))
+    }
 }
 
 /// The cluster of one process that the options describe, or that the data is of.
@@ -186,57 +291,59 @@ fn check_options(options: &StartOptions, made: &ClusterFile, directory: &Path) -
     }
 }
 
-/// Leaves clients what they connect with.
-fn write_cluster_file(directory: &Path, file: &ClusterFile) -> Result<(), String> {
-    let path = directory.join(CLUSTER_FILE);
-    std::fs::write(&path, file.to_text()?)
-        .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-    tracing::info!(file = %path.display(), "clients connect with this cluster file");
-    Ok(())
-}
-
 /// The thread that waits for signals: the first makes the server stop in good order, a second ends the process at once, and
-/// so does the first while there is no server yet.
-struct SignalThread {
-    serving: Arc<AtomicBool>,
-    server: Sender<Sender<Notice>>,
+/// so does the first while there is no server.
+struct SignalThread(Arc<Mutex<SignalState>>);
+
+#[derive(Default)]
+struct SignalState {
+    /// The server that is to be told.
+    server: Option<Sender<Notice>>,
+    /// Whether one was told.
+    told: bool,
 }
 
 impl SignalThread {
     fn start() -> Result<SignalThread, String> {
         let wrong = |error| format!("cannot wait for signals: {error}");
         let mut signals = Signals::new([SIGTERM, SIGINT]).map_err(wrong)?;
-        let serving = Arc::new(AtomicBool::new(false));
-        let (server, servers) = std::sync::mpsc::channel::<Sender<Notice>>();
-        let is_serving = Arc::clone(&serving);
+        let thread = SignalThread(Arc::default());
+        let state = Arc::clone(&thread.0);
         let wait = move || {
-            let mut notices: Option<Sender<Notice>> = None;
             for signal in signals.forever() {
                 let name = if signal == SIGTERM { "SIGTERM" } else { "SIGINT" };
-                if !is_serving.load(Ordering::SeqCst) {
-                    tracing::info!(signal = name, "stopped before it served anybody");
-                    process::exit(0);
-                }
-                if notices.is_some() {
+                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                if state.told {
                     tracing::warn!(signal = name, "second signal: stopping at once");
                     process::exit(CUT_SHORT);
                 }
-                notices = servers.recv().ok();
-                if let Some(notices) = &notices {
-                    // A server that has ended needs no notice.
-                    let _ = notices.send(Notice::Stop(format!("received {name}")));
-                }
+                let Some(server) = &state.server else {
+                    tracing::info!(signal = name, "stopped while it served nobody");
+                    process::exit(0);
+                };
+                // A server that has ended needs no notice.
+                let _ = server.send(Notice::Stop(format!("received {name}")));
+                state.told = true;
             }
         };
         std::thread::Builder::new().name("signals".to_owned()).spawn(wait).map_err(wrong)?;
-        Ok(SignalThread { serving, server })
+        Ok(thread)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SignalState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on a signal stops the server.
     fn hand_over(&self, notices: Sender<Notice>) {
-        // The thread lives as long as the process.
-        let _ = self.server.send(notices);
-        self.serving.store(true, Ordering::SeqCst);
+        self.lock().server = Some(notices);
+    }
+
+    /// The server has ended; whether it was told to by a signal.
+    fn take_back(&self) -> bool {
+        let mut state = self.lock();
+        state.server = None;
+        state.told
     }
 }
 
@@ -267,4 +374,26 @@ fn die_with_parent(parent: u32) -> Result<(), String> {
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_parent: u32) -> Result<(), String> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starting_again_has_a_limit_within_a_time() {
+        let mut restarts = Restarts::default();
+        let begun = Instant::now();
+        for step in 0..20 {
+            let now = begun + step * RESTARTS_WITHIN / RESTARTS_MAX as u32;
+            assert_eq!(restarts.note(now, 1, "behind"), Ok(()));
+        }
+        let now = begun + 40 * RESTARTS_WITHIN;
+        for _ in 0..RESTARTS_MAX {
+            assert_eq!(restarts.note(now, 1, "behind"), Ok(()));
+        }
+        assert_eq!(restarts.note(now, 2, "each node may"), Ok(()));
+        let error = restarts.note(now, 1, "behind").unwrap_err();
+        assert!(error.contains("behind") && error.contains("add it again"), "{error}");
+    }
 }

@@ -109,6 +109,10 @@ impl Identity {
         renewed.table.insert("id".to_owned(), Value::from(format!("{id:032x}")));
         renewed.table.insert("nodes".to_owned(), Value::Array(nodes));
         renewed.table.insert("established".to_owned(), Value::from(true));
+        // What became of the old directory's replica is not so of this one.
+        for past in ["removed", "founders"] {
+            renewed.table.remove(past);
+        }
         Ok(renewed)
     }
 

@@ -39,17 +39,16 @@ pub(super) struct DiskUse {
 /// # Errors
 /// When the directory cannot be used or the run fails.
 pub(super) fn run(options: &RunOptions, workload: &dyn Workload) -> Result<Finished, String> {
-    let directory = match &options.data_dir {
-        Some(path) => Directory { path: path.clone(), is_temporary: false },
-        None => Directory::temporary()?,
-    };
+    let directory = Directory::chosen(options)?;
     let cluster = options.cluster();
     let rows = |partition: PartitionId, storage: &mut dyn Storage| {
         fill(workload, partition, options.partitions, storage)
     };
-    // Nobody opens it again.
-    let fingerprint = random_number().map_err(|error| error.to_string())?;
-    let contents = Contents { fingerprint, nodes: nodes(options.partitions, 1).collect(), options: None };
+    let contents = Contents {
+        fingerprint: fingerprint()?,
+        nodes: nodes(options.partitions, 1).collect(),
+        options: None,
+    };
     let durable = DurableOptions::new(&directory.path);
     let database = Database::durable(&durable, &cluster, &contents, workload.catalog().clone(), &rows)
         .map_err(|error| error.to_string())?;
@@ -85,14 +84,31 @@ fn measure_fsync(directory: &Path) -> Result<Duration, String> {
     measure().map_err(|error: std::io::Error| format!("cannot measure {}: {error}", path.display()))
 }
 
+/// What tells the data of one run from that of another.
+pub(super) fn fingerprint() -> Result<u64, String> {
+    random_number().map_err(|error| error.to_string())
+}
+
 /// Where the data is.
-struct Directory {
+pub(super) struct Directory {
     path: PathBuf,
     /// Whether it goes with this value.
     is_temporary: bool,
 }
 
 impl Directory {
+    /// The one that the options name, or a temporary one.
+    pub(super) fn chosen(options: &RunOptions) -> Result<Directory, String> {
+        match &options.data_dir {
+            Some(path) => Ok(Directory { path: path.clone(), is_temporary: false }),
+            None => Directory::temporary(),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn temporary() -> Result<Directory, String> {
         let number = random_number().map_err(|error| error.to_string())?;
         let path = std::env::temp_dir().join(format!("ordain-bench-{number:016x}"));

@@ -3,6 +3,7 @@
 mod children;
 mod drive;
 mod durable;
+pub mod experiment;
 mod limit;
 pub mod options;
 mod processes;

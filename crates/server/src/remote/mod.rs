@@ -6,6 +6,7 @@
 //!
 //! Where a log is kept, that is done here: see [`retries`].
 
+pub mod direct;
 mod process;
 pub mod retries;
 

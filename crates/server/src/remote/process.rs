@@ -151,6 +151,8 @@ impl RemoteProcess {
                 }
                 Ok(None)
             }
+            // Only tools ask for these, over connections of their own.
+            ServerPayload::Standing { .. } | ServerPayload::Grown { .. } => Ok(None),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A request keeps its identity, and takes effect once however often it arrives. So it is sent again, to another replica if
 //! there is one, when its connection is lost, when the process that has it shuts down or does not lead, and when no answer
-//! comes for [`ANSWER_TIME_MAX`]. After [`PATIENCE`] it ends with [`Error::Unavailable`]: then nobody here knows whether it took
+//! comes for [`ANSWER_TIME_MIN`], and then for twice as long each time. After [`PATIENCE`] it ends with [`Error::Unavailable`]: then nobody here knows whether it took
 //! effect, or will.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,11 @@ use ordain_db::hash::FastMap;
 use ordain_db::message::{ClientRequest, Reply, RequestId};
 use ordain_db::position::PartitionId;
 
-/// How long a request may be without an answer before it is sent again.
+/// How long a request may be without an answer before it is sent again for the first time: it may have been on its way to a
+/// leader that has failed, which nobody tells the client. A little more than a failure takes to be noticed.
+pub const ANSWER_TIME_MIN: Duration = Duration::from_millis(300);
+
+/// How long at most.
 pub const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 
 /// How long a request is sent again and again.
@@ -25,7 +29,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 const BACK_OFF_MIN: Duration = Duration::from_millis(5);
 
 /// The longest wait after such an answer.
-const BACK_OFF_MAX: Duration = Duration::from_millis(320);
+const BACK_OFF_MAX: Duration = Duration::from_millis(80);
 
 /// Most requests without an answer.
 pub const REQUESTS_MAX: usize = 128 * 1024;
@@ -57,6 +61,31 @@ struct UnderWay {
     process: Option<(u16, usize)>,
     /// How often it was answered with words that say to send it again.
     refusals: u32,
+    /// How often it was sent.
+    sendings: u32,
+}
+
+impl UnderWay {
+    /// How long an answer may take.
+    fn answer_time(&self) -> Duration {
+        (ANSWER_TIME_MIN * 2_u32.pow(self.sendings.saturating_sub(1).min(8))).min(ANSWER_TIME_MAX)
+    }
+
+    /// Whether an answer means that the same request is to be sent again.
+    fn says_again(&self, outcome: &Outcome, age: Duration) -> bool {
+        match (&self.request, outcome) {
+            (_, Err(Error::Unavailable(_))) => true,
+            // The replica that is asked is a little behind the one that said that the snapshot is open.
+            (ClientRequest::Scan { .. }, Err(Error::Busy(_))) => true,
+            // Of one that was sent before, it does not say that it was not taken then.
+            (_, Err(busy @ Error::Busy(_))) => *busy == not_leading() || self.sendings > 1,
+            // The same, when it has come to the epoch and not to the snapshot.
+            (ClientRequest::Scan { .. }, Err(Error::Invalid(reason))) => {
+                reason.starts_with("there is no snapshot open") && age < SNAPSHOT_TIME_MAX
+            }
+            _ => false,
+        }
+    }
 }
 
 /// What is to be done now.
@@ -122,7 +151,8 @@ impl Retries {
             let Some(id) = request.id() else { continue };
             let due = now + ANSWER_TIME_MAX;
             let request = request.clone();
-            let under_way = UnderWay { to, request, began: now, due, process: None, refusals: 0 };
+            let under_way =
+                UnderWay { to, request, began: now, due, process: None, refusals: 0, sendings: 0 };
             state.end(&id);
             state.under_way.insert(id, under_way);
             state.due.insert((due, id));
@@ -140,13 +170,14 @@ impl Retries {
 
     /// Notes who is asked, before they are.
     pub fn sent(&self, requests: &[ClientRequest], process: u16, place: usize) {
-        let due = Instant::now() + ANSWER_TIME_MAX;
+        let now = Instant::now();
         let mut state = self.lock();
         for id in requests.iter().filter_map(ClientRequest::id) {
+            let Some(under_way) = state.under_way.get_mut(&id) else { continue };
+            under_way.process = Some((process, place));
+            under_way.sendings += 1;
+            let due = now + under_way.answer_time();
             state.set_due(id, due);
-            if let Some(under_way) = state.under_way.get_mut(&id) {
-                under_way.process = Some((process, place));
-            }
         }
     }
 
@@ -166,7 +197,7 @@ impl Retries {
             let id = reply.request;
             // One that was sent twice is answered twice.
             let Some(under_way) = state.under_way.get_mut(&id) else { continue };
-            if !says_again(&under_way.request, &reply.outcome, now - under_way.began) {
+            if !under_way.says_again(&reply.outcome, now - under_way.began) {
                 state.end(&id);
                 ended.push(reply);
                 continue;
@@ -219,21 +250,6 @@ impl Retries {
             state.set_due(id, now + ANSWER_TIME_MAX);
         }
         due
-    }
-}
-
-/// Whether an answer means that the same request is to be sent again.
-fn says_again(request: &ClientRequest, outcome: &Outcome, age: Duration) -> bool {
-    match (request, outcome) {
-        (_, Err(Error::Unavailable(_))) => true,
-        // The replica that is asked is a little behind the one that said that the snapshot is open.
-        (ClientRequest::Scan { .. }, Err(Error::Busy(_))) => true,
-        (_, Err(busy @ Error::Busy(_))) => *busy == not_leading(),
-        // The same, when it has come to the epoch and not to the snapshot.
-        (ClientRequest::Scan { .. }, Err(Error::Invalid(reason))) => {
-            reason.starts_with("there is no snapshot open") && age < SNAPSHOT_TIME_MAX
-        }
-        _ => false,
     }
 }
 
@@ -296,6 +312,17 @@ mod tests {
             sent_to(&retries, 4, 0);
             assert_eq!(retries.take_replies(answer(1, Err(error.clone()))), answer(1, Err(error)));
         }
+    }
+
+    #[test]
+    fn busy_is_no_answer_to_what_may_have_been_taken_before() {
+        let retries = Retries::new(1);
+        sent_to(&retries, 4, 0);
+        assert_eq!(sent_again(&retries), [request(1)], "nobody has answered");
+        retries.sent(&[request(1)], 5, 1);
+        let busy = Err(Error::Busy("the inbox is full".to_owned()));
+        assert!(retries.take_replies(answer(1, busy)).is_empty());
+        assert_eq!(sent_again(&retries), [request(1)]);
     }
 
     #[test]

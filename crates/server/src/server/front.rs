@@ -14,15 +14,19 @@ use ordain_db::position::{NodeId, PartitionId};
 
 use super::Notice;
 use super::client::{ClientConnection, Clients};
-use crate::cluster_file::ClusterFile;
+use super::growth::Growth;
+use super::layout::Layout;
 use crate::cpu::process_cpu_nanoseconds;
 use crate::process::Process;
 use crate::transport::{ClientHandle, Receiver};
-use crate::wire::{ClientPayload, PeerPayload, ServerPayload, Usage};
+use crate::wire::{ClientPayload, PeerPayload, ServerPayload, Standing, Usage};
 
 /// See the [module](self).
 pub(crate) struct Front {
-    file: ClusterFile,
+    layout: Arc<Layout>,
+    growth: Growth,
+    /// How the process stood when it started; its groups are asked for when somebody wants to know.
+    standing: Standing,
     process: Arc<Process>,
     clients: Arc<Clients>,
     /// By the number of the connection.
@@ -37,13 +41,17 @@ pub(crate) struct Front {
 
 impl Front {
     pub(crate) fn new(
-        file: &ClusterFile,
+        layout: Arc<Layout>,
+        growth: Growth,
+        standing: Standing,
         process: Arc<Process>,
         clients: Arc<Clients>,
         notices: Sender<Notice>,
     ) -> Front {
         Front {
-            file: file.clone(),
+            layout,
+            growth,
+            standing,
             process,
             clients,
             connections: Mutex::default(),
@@ -64,14 +72,10 @@ impl Front {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).contains(&peer)
     }
 
-    fn name(&self, process: u16) -> &str {
-        self.file.processes.get(usize::from(process)).map_or("(unknown)", |process| process.name.as_str())
-    }
-
     /// Peers are trusted, and the frame came whole: what a wrong payload meant for this node is lost, so it must stop.
     fn fail(&self, from: u16, problem: &str) {
         self.failed.store(true, Ordering::SeqCst);
-        let reason = format!("process {} sent what cannot be used: {problem}", self.name(from));
+        let reason = format!("process {} sent what cannot be used: {problem}", self.layout.name(from));
         // The receiver of notices lives as long as the listener.
         let _ = self.notices.send(Notice::Failed(reason));
     }
@@ -79,7 +83,7 @@ impl Front {
     fn take_from_peer(&self, process: u16, payload: &[u8]) -> Result<(), String> {
         match PeerPayload::decode(payload).map_err(|error| error.to_string())? {
             PeerPayload::Messages { from, to, messages } => {
-                if self.file.process_of(from) != Some(process) {
+                if self.layout.file().process_of(from) != Some(process) {
                     return Err(format!("messages of {from}, which does not run there"));
                 }
                 let inbox = self.clients.node_inbox(to);
@@ -87,11 +91,14 @@ impl Front {
                     .ok_or_else(|| format!("messages to {to}, which does not run here"))?
                     .messages(from, messages);
             }
-            PeerPayload::Leaving if self.file.replicas() > 1 => {
-                tracing::info!(process = self.name(process), "a peer is shutting down; the others go on");
+            PeerPayload::Leaving if self.layout.is_replicated() => {
+                tracing::info!(
+                    process = self.layout.name(process),
+                    "a peer is shutting down; the others go on"
+                );
             }
             PeerPayload::Leaving => {
-                let name = self.name(process);
+                let name = self.layout.name(process);
                 let reason =
                     format!("process {name} is shutting down, and no transaction commits without it");
                 let _ = self.notices.send(Notice::Stop(reason));
@@ -112,9 +119,12 @@ impl Front {
         if let Some(inbox) = self.clients.inbox(to) {
             return connection.take(to, inbox, requests);
         }
-        let problem = match self.file.process_of(NodeId::first(to)) {
-            Some(process) => format!("{to} runs in process {}: send the request there", self.name(process)),
-            None => format!("there is no {to}: this cluster has {} partitions", self.file.partitions),
+        let file = self.layout.file();
+        let problem = match file.process_of(NodeId::first(to)) {
+            Some(process) => {
+                format!("{to} runs in process {}: send the request there", self.layout.name(process))
+            }
+            None => format!("there is no {to}: this cluster has {} partitions", file.partitions),
         };
         connection.refuse(&requests, &Error::Invalid(problem));
     }
@@ -125,6 +135,11 @@ impl Front {
             process_cpu_nanoseconds: process_cpu_nanoseconds(),
             ready: self.ready.load(Ordering::Relaxed),
         }
+    }
+
+    fn standing(&self) -> Standing {
+        let groups = self.process.groups().filter_map(|(node, group)| Some((node, group?)));
+        Standing { groups: groups.collect(), ..self.standing.clone() }
     }
 
     fn connection(&self, client: &ClientHandle) -> Option<Arc<ClientConnection>> {
@@ -157,6 +172,13 @@ impl Receiver for Front {
                 Ok(ClientPayload::Usage { token }) => {
                     // Who asks and goes needs no answer.
                     let _ = client.send(ServerPayload::encode_usage(token, &self.usage()));
+                }
+                Ok(ClientPayload::Standing { token }) => {
+                    let _ = client.send(ServerPayload::encode_standing(token, &self.standing()));
+                }
+                Ok(ClientPayload::Grow { token, file }) => {
+                    let outcome = self.growth.grow(&file);
+                    let _ = client.send(ServerPayload::encode_grown(token, &outcome));
                 }
                 Err(error) => {
                     tracing::warn!(client = %client.address(), %error, "client disconnected");

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use ordain_db::message::Message;
 use ordain_db::position::NodeId;
 
-use crate::cluster_file::ClusterFile;
+use super::layout::Layout;
 use crate::partition::PeerLink;
 use crate::transport::{Link, LinkStatus, Membership, SendError};
 use crate::wire::PeerPayload;
@@ -23,6 +23,8 @@ const QUEUE_PAUSE: Duration = Duration::from_millis(1);
 
 /// See the [module](self).
 pub struct Peers {
+    layout: Arc<Layout>,
+    membership: Arc<Membership>,
     /// By the number of the process. Empty once closed.
     links: RwLock<BTreeMap<u16, Link>>,
     /// Set when the process ends: what the queues do not take is dropped, as nothing will come of it.
@@ -36,16 +38,31 @@ impl Peers {
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub fn start(file: &ClusterFile, membership: &Arc<Membership>) -> Result<Peers, String> {
-        let mut links = BTreeMap::new();
-        for process in membership.peers() {
+    pub(crate) fn start(layout: Arc<Layout>, membership: Arc<Membership>) -> Result<Peers, String> {
+        let has_sessions = membership.has_sessions();
+        let links = RwLock::default();
+        let peers = Peers { layout, membership, links, ending: AtomicBool::new(false), has_sessions };
+        peers.connect_all()?;
+        Ok(peers)
+    }
+
+    /// Starts the links that are missing: all at first, and those to new processes when the cluster has grown.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub(crate) fn connect_all(&self) -> Result<(), String> {
+        let file = self.layout.file();
+        let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
+        for process in self.membership.peers() {
+            if links.contains_key(&process) || self.ending.load(Ordering::Relaxed) {
+                continue;
+            }
             let entry = &file.processes[usize::from(process)];
-            let link = Link::start(Arc::clone(membership), process, entry.address.clone());
+            let link = Link::start(Arc::clone(&self.membership), process, entry.address.clone());
             let link = link.map_err(|error| format!("cannot start the link to {}: {error}", entry.name))?;
             links.insert(process, link);
         }
-        let has_sessions = membership.has_sessions();
-        Ok(Peers { links: RwLock::new(links), ending: AtomicBool::new(false), has_sessions })
+        Ok(())
     }
 
     /// What each link is doing.
@@ -64,8 +81,10 @@ impl Peers {
         }
     }
 
-    /// The way to the nodes of a process.
-    pub fn link_to(self: &Arc<Peers>, process: u16) -> Arc<dyn PeerLink> {
+    /// The way to a node of another process.
+    pub fn link_to(self: &Arc<Peers>, node: NodeId) -> Arc<dyn PeerLink> {
+        // One that is in no process is sent nothing: there is no link with that number.
+        let process = self.layout.file().process_of(node).unwrap_or(u16::MAX);
         Arc::new(ToProcess { peers: Arc::clone(self), process })
     }
 

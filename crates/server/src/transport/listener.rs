@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use tracing::warn;
@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     pub(crate) options: ListenerOptions,
     pub(crate) counts: Arc<ListenerCounts>,
     pub(crate) clients_connected: AtomicUsize,
-    incoming: BTreeMap<u16, Incoming>,
+    incoming: RwLock<BTreeMap<u16, Arc<Incoming>>>,
     closing: AtomicBool,
     /// Whether the accepting thread runs.
     accepting: AtomicBool,
@@ -73,14 +73,13 @@ impl Listener {
     ) -> io::Result<Listener> {
         let address = socket.local_addr()?;
         let name = format!("accept-{}", membership.process());
-        let incoming = membership.peers().into_iter().map(|peer| (peer, Incoming::new(peer))).collect();
         let shared = Arc::new(Shared {
             membership,
             receiver,
             options,
             counts: Arc::default(),
             clients_connected: AtomicUsize::new(0),
-            incoming,
+            incoming: RwLock::default(),
             closing: AtomicBool::new(false),
             accepting: AtomicBool::new(true),
             streams: Mutex::default(),
@@ -106,7 +105,7 @@ impl Listener {
 
     /// What has come from a peer so far; `None` if `process` is not one.
     pub fn peer_counters(&self, process: u16) -> Option<PeerCounters> {
-        Some(self.shared.incoming.get(&process)?.counts.snapshot())
+        Some(self.shared.incoming(process)?.counts.snapshot())
     }
 
     /// Takes no more connections and no more payloads, acknowledges what has been delivered, and waits until the replies
@@ -162,8 +161,15 @@ impl Shared {
     }
 
     /// What is remembered of the link from `process`, if that is a peer.
-    pub(crate) fn incoming(&self, process: u16) -> Option<&Incoming> {
-        self.incoming.get(&process)
+    pub(crate) fn incoming(&self, process: u16) -> Option<Arc<Incoming>> {
+        if let Some(incoming) = self.incoming.read().unwrap_or_else(PoisonError::into_inner).get(&process) {
+            return Some(Arc::clone(incoming));
+        }
+        if !self.membership.is_peer(process) {
+            return None;
+        }
+        let mut all = self.incoming.write().unwrap_or_else(PoisonError::into_inner);
+        Some(Arc::clone(all.entry(process).or_insert_with(|| Arc::new(Incoming::new(process)))))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use super::connection::ConnectionError;
 use super::handshake::{Hello, Refusal, RefusalCode, Role};
@@ -25,16 +25,22 @@ pub type OnSession = Box<dyn Fn(u16, u64) + Send + Sync>;
 /// - [`Membership::with_sessions`]: a *session* with the peer's new incarnation begins. Both sides forget what is queued, and
 ///   are told so before anything of the new session arrives. A side that gives up on what it has queued begins a session
 ///   too, as if it had restarted.
+///
+/// A cluster may grow: peers are added while payloads flow ([`Membership::add_peer`]).
 pub struct Membership {
     process: u16,
     cluster: u64,
     incarnation: u64,
-    peers: BTreeMap<u16, Peer>,
+    peers: RwLock<BTreeMap<u16, Arc<Peer>>>,
     on_session: Option<OnSession>,
+    /// Whether only clients are let in, until the process is up.
+    peers_come_later: bool,
 }
 
 /// What is known of a peer.
 struct Peer {
+    /// The fingerprint of what this process and the peer must agree on.
+    cluster: u64,
     state: Mutex<PeerState>,
     /// Held while something that the peer has sent is delivered, and while a session begins: so nothing of the session
     /// before is delivered after.
@@ -79,20 +85,16 @@ impl Membership {
         cluster: u64,
         incarnation: u64,
     ) -> Membership {
-        let incarnation = incarnation.max(1);
-        let peer = || Peer {
-            state: Mutex::new(PeerState {
-                own: incarnation,
-                theirs: 0,
-                past: VecDeque::new(),
-                session: 0,
-                is_over: true,
-            }),
-            delivery: Mutex::new(()),
+        let membership = Membership {
+            process,
+            cluster: cluster.max(1),
+            incarnation: incarnation.max(1),
+            peers: RwLock::default(),
+            on_session: None,
+            peers_come_later: false,
         };
-        let peers =
-            peers.into_iter().filter(|peer| *peer != process).map(|number| (number, peer())).collect();
-        Membership { process, cluster: cluster.max(1), incarnation, peers, on_session: None }
+        peers.into_iter().for_each(|peer| membership.add_peer(peer, cluster));
+        membership
     }
 
     /// The same, for processes that may restart: see the [type](Membership). `on_session` is called before anything of the
@@ -107,6 +109,28 @@ impl Membership {
         Membership { on_session: Some(on_session), ..Membership::new(process, peers, cluster, incarnation) }
     }
 
+    /// A process that is not up yet: clients may ask it how it stands, and peers are told to try again.
+    pub fn for_clients(process: u16, cluster: u64, incarnation: u64) -> Membership {
+        Membership { peers_come_later: true, ..Membership::new(process, [], cluster, incarnation) }
+    }
+
+    /// Adds another process of the cluster; nothing changes if it is known, or this process itself. `cluster` is the
+    /// fingerprint of what the two must agree on.
+    pub fn add_peer(&self, process: u16, cluster: u64) {
+        if process == self.process {
+            return;
+        }
+        let state =
+            PeerState { own: self.incarnation, theirs: 0, past: VecDeque::new(), session: 0, is_over: true };
+        let peer = Peer { cluster: cluster.max(1), state: Mutex::new(state), delivery: Mutex::new(()) };
+        let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
+        peers.entry(process).or_insert_with(|| Arc::new(peer));
+    }
+
+    fn peer(&self, process: u16) -> Option<Arc<Peer>> {
+        self.peers.read().unwrap_or_else(PoisonError::into_inner).get(&process).cloned()
+    }
+
     /// This process.
     pub fn process(&self) -> u16 {
         self.process
@@ -114,12 +138,12 @@ impl Membership {
 
     /// The other processes of the cluster, in ascending order.
     pub fn peers(&self) -> Vec<u16> {
-        self.peers.keys().copied().collect()
+        self.peers.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
     }
 
     /// Whether `process` is another process of the cluster.
     pub fn is_peer(&self, process: u16) -> bool {
-        self.peers.contains_key(&process)
+        self.peer(process).is_some()
     }
 
     /// Whether a peer may restart, and a session with it begin anew.
@@ -129,21 +153,25 @@ impl Membership {
 
     /// The first frame to `peer` on a connection that this process opens.
     pub(crate) fn hello_to(&self, peer: u16) -> Hello {
-        let (own, theirs) = self.peers.get(&peer).map_or((self.incarnation, 0), |peer| {
+        let (cluster, own, theirs) = self.peer(peer).map_or((self.cluster, self.incarnation, 0), |peer| {
             let state = lock(&peer.state);
-            (state.own, state.theirs)
+            (peer.cluster, state.own, state.theirs)
         });
-        self.hello(own, theirs, 0)
+        self.hello(cluster, own, theirs, 0)
     }
 
     /// The first frame on a connection that another has opened with `theirs`.
     pub(crate) fn answer(&self, theirs: &Hello, meeting: Meeting, receive_next: u64) -> Hello {
-        self.hello(meeting.own, theirs.incarnation, receive_next)
+        let cluster = match theirs.role {
+            Role::Peer { process } => self.peer(process).map_or(self.cluster, |peer| peer.cluster),
+            Role::Client => self.cluster,
+        };
+        self.hello(cluster, meeting.own, theirs.incarnation, receive_next)
     }
 
-    fn hello(&self, incarnation: u64, known_incarnation: u64, receive_next: u64) -> Hello {
+    fn hello(&self, cluster: u64, incarnation: u64, known_incarnation: u64, receive_next: u64) -> Hello {
         let role = Role::Peer { process: self.process };
-        Hello { role, cluster: self.cluster, incarnation, known_incarnation, receive_next }
+        Hello { role, cluster, incarnation, known_incarnation, receive_next }
     }
 
     /// Judges the first frame of a side that has connected.
@@ -151,20 +179,20 @@ impl Membership {
         match hello.role {
             Role::Client => {
                 if hello.cluster != 0 {
-                    self.check_cluster(hello)?;
+                    self.check_cluster(hello, self.cluster)?;
                 }
                 Ok(Meeting { session: 0, own: self.incarnation })
             }
-            Role::Peer { process } => {
-                self.check_cluster(hello)?;
-                self.meet(process, hello)
+            Role::Peer { .. } if self.peers_come_later => {
+                let reason = format!("process {} is not up yet: try again", self.process);
+                Err(Refusal::new(RefusalCode::Busy, reason))
             }
+            Role::Peer { process } => self.meet(process, hello),
         }
     }
 
     /// Judges the answer of the side that this process has connected to, taking it for process `expected`.
     pub(crate) fn check_answer(&self, expected: u16, hello: &Hello) -> Result<Meeting, Refusal> {
-        self.check_cluster(hello)?;
         if hello.role != (Role::Peer { process: expected }) {
             let reason = format!(
                 "the address of process {expected} is answered by {:?}: check the addresses in the configuration",
@@ -172,7 +200,7 @@ impl Membership {
             );
             return Err(Refusal::new(RefusalCode::UnknownProcess, reason));
         }
-        if let Some(peer) = self.peers.get(&expected)
+        if let Some(peer) = self.peer(expected)
             && self.has_sessions()
             && hello.known_incarnation != lock(&peer.state).own
         {
@@ -182,25 +210,26 @@ impl Membership {
         self.meet(expected, hello)
     }
 
-    fn check_cluster(&self, hello: &Hello) -> Result<(), Refusal> {
-        if hello.cluster == self.cluster {
+    fn check_cluster(&self, hello: &Hello, own: u64) -> Result<(), Refusal> {
+        if hello.cluster == own {
             return Ok(());
         }
         let reason = format!(
-            "configuration differs (fingerprint {:016x}, that of process {} is {:016x}): use the same cluster file everywhere",
-            hello.cluster, self.process, self.cluster
+            "configuration differs (fingerprint {:016x}, that of process {} is {own:016x}): use the same cluster file everywhere",
+            hello.cluster, self.process
         );
         Err(Refusal::new(RefusalCode::ConfigurationDiffers, reason))
     }
 
     fn meet(&self, process: u16, hello: &Hello) -> Result<Meeting, Refusal> {
-        let Some(peer) = self.peers.get(&process) else {
+        let Some(peer) = self.peer(process) else {
             let reason = format!(
-                "unknown process {process}: process {} has no such peer in its configuration",
+                "unknown process {process}: process {} has no such peer in its configuration; if it is new, `ordain replica add` tells the others of it",
                 self.process
             );
             return Err(Refusal::new(RefusalCode::UnknownProcess, reason));
         };
+        self.check_cluster(hello, peer.cluster)?;
         match &self.on_session {
             None => self.meet_once(process, &mut lock(&peer.state), hello),
             Some(on_session) => {
@@ -226,7 +255,7 @@ impl Membership {
 
     /// Gives up what is queued for a peer: a new session begins with the next connection.
     pub(crate) fn give_up_session(&self, process: u16) {
-        if let Some(peer) = self.peers.get(&process) {
+        if let Some(peer) = self.peer(process) {
             let mut state = lock(&peer.state);
             state.own = state.own.wrapping_add(1).max(1);
             state.is_over = true;
@@ -240,7 +269,7 @@ impl Membership {
         session: u64,
         deliver: impl FnOnce() -> T,
     ) -> Result<T, ConnectionError> {
-        let Some(peer) = self.peers.get(&process).filter(|_| self.has_sessions()) else {
+        let Some(peer) = self.peer(process).filter(|_| self.has_sessions()) else {
             return Ok(deliver());
         };
         let _no_session_begins = peer.delivery();
@@ -417,6 +446,33 @@ mod tests {
         let meeting = Meeting { session: 0, own: 11 };
         let answer = process(1, 11).answer(&two.hello_to(1), meeting, 1);
         assert_eq!(two.check_answer(3, &answer).unwrap_err().code, RefusalCode::UnknownProcess);
+    }
+
+    #[test]
+    fn a_peer_that_is_added_later_must_agree_on_the_two() {
+        let (one, _) = resilient(1, 11);
+        let third = |cluster| Membership::new(3, [1], cluster, 33);
+        assert_eq!(connect(&third(5), &one), Err(RefusalCode::UnknownProcess));
+        one.add_peer(3, 5);
+        assert_eq!(connect(&third(6), &one), Err(RefusalCode::ConfigurationDiffers));
+        assert_eq!(connect(&third(5), &one), Ok(()));
+        one.add_peer(3, 6);
+        assert_eq!(connect(&third(5), &one), Ok(()), "one that is known stays as it is");
+        assert_eq!(one.peers(), [2, 3]);
+    }
+
+    #[test]
+    fn a_process_that_is_not_up_lets_in_clients_alone() {
+        let waiting = Membership::for_clients(2, CLUSTER, 21);
+        assert_eq!(connect(&process(1, 11), &waiting), Err(RefusalCode::Busy));
+        let client = Hello {
+            role: Role::Client,
+            cluster: CLUSTER,
+            incarnation: 0,
+            known_incarnation: 0,
+            receive_next: 1,
+        };
+        assert!(waiting.admit(&client).is_ok());
     }
 
     #[test]

@@ -27,19 +27,24 @@ impl Item for Reply {}
 
 impl Item for Message {
     fn halves(&self) -> Option<(Message, Message)> {
-        fn split<T: Clone>(items: &[T], message: fn(Vec<T>) -> Message) -> Option<(Message, Message)> {
-            halves_of(items).map(|(first, second)| (message(first), message(second)))
-        }
         match self {
-            Message::Reads(reads) => remote_reads::halves(reads)
-                .map(|(first, second)| (Message::Reads(first), Message::Reads(second))),
-            Message::Reports(reports) => split(reports, Message::Reports),
+            Message::Reads { basis, reads } => {
+                let part = |reads| Message::Reads { basis: *basis, reads };
+                remote_reads::halves(reads).map(|(first, second)| (part(first), part(second)))
+            }
+            Message::Reports { basis, reports } => {
+                let (first, second) = halves_of(reports)?;
+                let part = |reports| Message::Reports { basis: *basis, reports };
+                Some((part(first), part(second)))
+            }
             Message::Forward { entry, requests } => {
                 let (first, second) = halves_of(requests)?;
                 let forward = |requests| Message::Forward { entry: *entry, requests };
                 Some((forward(first), forward(second)))
             }
-            Message::Replies(replies) => split(replies, Message::Replies),
+            Message::Replies(replies) => {
+                halves_of(replies).map(|(first, second)| (Message::Replies(first), Message::Replies(second)))
+            }
             // The limits of the database keep all others below that of a frame.
             _ => None,
         }
@@ -205,6 +210,9 @@ mod tests {
     use ordain_db::message::{ClientId, RequestId};
     use ordain_db::position::PartitionId;
 
+    const BASIS: ordain_db::sequencer::Basis =
+        ordain_db::sequencer::Basis { epoch: ordain_db::position::Epoch(1), lineage: 0 };
+
     use super::super::PeerPayload;
     use super::*;
 
@@ -226,7 +234,7 @@ mod tests {
         let mut lists = ListEncoder::new(&[WIRE_VERSION, 1, 1, 0, 0, 0, 2, 0, 0, 0]);
         (lists.bytes_target, lists.bytes_max) = (100, 300);
         for bytes in [10, 100, 90, 250, 10] {
-            lists.push(&Message::Reads(vec![1; bytes].into())).unwrap();
+            lists.push(&Message::Consensus(vec![1; bytes].into())).unwrap();
         }
         let payloads = lists.finish();
         assert!(payloads.iter().all(|payload| payload.len() <= 300));
@@ -244,9 +252,9 @@ mod tests {
         let replies: Vec<Reply> = (0..10).map(|sequence| reply(sequence, 50)).collect();
         lists.push(&Message::CloseSnapshot(ordain_db::position::Position::LOADED)).unwrap();
         lists.push(&Message::Replies(replies.clone())).unwrap();
-        let error = lists.push(&Message::Reads(vec![1; 300].into())).unwrap_err();
+        let error = lists.push(&Message::Reads { basis: BASIS, reads: vec![1; 300].into() }).unwrap_err();
         assert!(matches!(error, WireError::TooLong { bytes } if bytes > 300), "{error}");
-        lists.push(&Message::Reports(Vec::new())).unwrap();
+        lists.push(&Message::Reports { basis: BASIS, reports: Vec::new() }).unwrap();
         let mut arrived = Vec::new();
         for message in decoded(&lists.finish()).into_iter().flatten() {
             if let Message::Replies(replies) = message {

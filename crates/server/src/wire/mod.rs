@@ -10,8 +10,12 @@
 //! | 3    | [`PeerPayload::Finished`]            |                                                                      |
 //! | 16   | [`ClientPayload::Requests`]          | to u16, count u32, that many [`ClientRequest`]s                      |
 //! | 17   | [`ClientPayload::Usage`]             | token u64                                                            |
+//! | 18   | [`ClientPayload::Standing`]          | token u64                                                            |
+//! | 19   | [`ClientPayload::Grow`]              | token u64, the text of a cluster file as a string                    |
 //! | 32   | [`ServerPayload::Replies`]           | count u32, that many [`Reply`]s                                      |
 //! | 33   | [`ServerPayload::Usage`]             | token u64, a [`Usage`]                                               |
+//! | 34   | [`ServerPayload::Standing`]          | token u64, a [`Standing`]                                            |
+//! | 35   | [`ServerPayload::Grown`]             | token u64, what was done or why not, as a result of strings          |
 //!
 //! A list that is long becomes several payloads in order: one is cut once it has [`PAYLOAD_BYTES_TARGET`], and a message that is
 //! itself too long for a frame is sent in halves. So every payload fits the transport.
@@ -21,6 +25,7 @@ mod list;
 use bytes::Bytes;
 use ordain_db::error::Error;
 use ordain_db::message::{ClientRequest, Message, Reply};
+use ordain_db::node::GroupStatus;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +33,7 @@ use self::list::{Cursor, ListEncoder, append};
 use crate::transport::limits::FRAME_PAYLOAD_BYTES_MAX;
 
 /// The version of the payloads that this build writes and reads.
-pub const WIRE_VERSION: u8 = 2;
+pub const WIRE_VERSION: u8 = 3;
 
 /// A payload that has grown to this many bytes gets no further item.
 pub const PAYLOAD_BYTES_TARGET: usize = 1 << 20;
@@ -43,8 +48,12 @@ const LEAVING: u8 = 2;
 const FINISHED: u8 = 3;
 const REQUESTS: u8 = 16;
 const ASK_USAGE: u8 = 17;
+const ASK_STANDING: u8 = 18;
+const GROW: u8 = 19;
 const REPLIES: u8 = 32;
 const TELL_USAGE: u8 = 33;
+const TELL_STANDING: u8 = 34;
+const GROWN: u8 = 35;
 
 /// Why bytes are not a payload, or something cannot be one.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -115,6 +124,18 @@ pub enum ClientPayload {
         /// Comes back with the answer.
         token: u64,
     },
+    /// Asks for the process's [`Standing`].
+    Standing {
+        /// Comes back with the answer.
+        token: u64,
+    },
+    /// Asks the process to go on with a cluster file that has more replicas.
+    Grow {
+        /// Comes back with the answer.
+        token: u64,
+        /// The text of the file.
+        file: String,
+    },
 }
 
 /// What a process says to a client.
@@ -129,6 +150,33 @@ pub enum ServerPayload {
         /// What is told.
         usage: Usage,
     },
+    /// The answer to [`ClientPayload::Standing`].
+    Standing {
+        /// That of the question.
+        token: u64,
+        /// What is told.
+        standing: Standing,
+    },
+    /// The answer to [`ClientPayload::Grow`].
+    Grown {
+        /// That of the question.
+        token: u64,
+        /// What was done, or why nothing was; for people.
+        outcome: Result<String, String>,
+    },
+}
+
+/// How a process of a replicated cluster stands: what another one must know before it begins a new log.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Standing {
+    /// The random number of its data directory.
+    pub directory: u128,
+    /// Whether its nodes have logs; before that they have promised nothing to anybody.
+    pub established: bool,
+    /// By the number of the process, the directories that were empty when it founded its logs together with them.
+    pub founders: Vec<(u16, u128)>,
+    /// How the replication groups of its nodes stand, for those that run.
+    pub groups: Vec<(NodeId, GroupStatus)>,
 }
 
 /// What a process tells about itself.
@@ -204,6 +252,16 @@ impl ClientPayload {
         [&[WIRE_VERSION, ASK_USAGE], &token.to_le_bytes()[..]].concat().into()
     }
 
+    /// The payload of [`ClientPayload::Standing`].
+    pub fn encode_standing(token: u64) -> Bytes {
+        [&[WIRE_VERSION, ASK_STANDING], &token.to_le_bytes()[..]].concat().into()
+    }
+
+    /// The payload of [`ClientPayload::Grow`].
+    pub fn encode_grow(token: u64, file: &str) -> Bytes {
+        with_token(GROW, token, &file)
+    }
+
     /// Reads a payload from a client.
     ///
     /// # Errors
@@ -216,6 +274,8 @@ impl ClientPayload {
                 requests: rest.list(PAYLOAD_ITEMS_MAX)?,
             },
             ASK_USAGE => ClientPayload::Usage { token: rest.u64()? },
+            ASK_STANDING => ClientPayload::Standing { token: rest.u64()? },
+            GROW => ClientPayload::Grow { token: rest.u64()?, file: rest.item()? },
             kind => return Err(WireError::Kind { kind, from: "client" }),
         };
         rest.end(payload)
@@ -238,9 +298,17 @@ impl ServerPayload {
 
     /// The payload of [`ServerPayload::Usage`].
     pub fn encode_usage(token: u64, usage: &Usage) -> Bytes {
-        let mut payload = [&[WIRE_VERSION, TELL_USAGE], &token.to_le_bytes()[..]].concat();
-        append(usage, &mut payload);
-        payload.into()
+        with_token(TELL_USAGE, token, usage)
+    }
+
+    /// The payload of [`ServerPayload::Standing`].
+    pub fn encode_standing(token: u64, standing: &Standing) -> Bytes {
+        with_token(TELL_STANDING, token, standing)
+    }
+
+    /// The payload of [`ServerPayload::Grown`].
+    pub fn encode_grown(token: u64, outcome: &Result<String, String>) -> Bytes {
+        with_token(GROWN, token, outcome)
     }
 
     /// Reads a payload from a process.
@@ -252,10 +320,19 @@ impl ServerPayload {
         let payload = match kind {
             REPLIES => ServerPayload::Replies(rest.list(PAYLOAD_ITEMS_MAX)?),
             TELL_USAGE => ServerPayload::Usage { token: rest.u64()?, usage: rest.item()? },
+            TELL_STANDING => ServerPayload::Standing { token: rest.u64()?, standing: rest.item()? },
+            GROWN => ServerPayload::Grown { token: rest.u64()?, outcome: rest.item()? },
             kind => return Err(WireError::Kind { kind, from: "server" }),
         };
         rest.end(payload)
     }
+}
+
+/// A payload of a token and an item.
+fn with_token<T: Serialize>(kind: u8, token: u64, item: &T) -> Bytes {
+    let mut payload = [&[WIRE_VERSION, kind], &token.to_le_bytes()[..]].concat();
+    append(item, &mut payload);
+    payload.into()
 }
 
 #[cfg(test)]

@@ -123,6 +123,7 @@ impl Cluster {
             };
             let configuration = NodeConfiguration { checkpoints, ..NodeConfiguration::new(me, partitions) };
             let ingredients = Ingredients {
+                join: false,
                 engine: EngineKind::Calvin,
                 configuration: &configuration,
                 catalog: bank.catalog().clone(),

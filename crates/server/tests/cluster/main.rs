@@ -10,6 +10,7 @@ mod durable;
 mod garbage;
 mod interruption;
 mod misconfiguration;
+mod operate;
 mod peers;
 #[path = "../transport/proxy.rs"]
 mod proxy;

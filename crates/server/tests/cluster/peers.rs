@@ -52,7 +52,7 @@ fn impostor_says(payload: Bytes, words: &str) {
     let on_disk = TemporaryFile::create(&file.to_text().unwrap());
     let mut process = Process::of_cluster(&on_disk, "node-0");
     let workload = file.workload().unwrap();
-    let membership = Arc::new(Membership::new(1, [0, 1], file.fingerprint(workload.catalog()), 1));
+    let membership = Arc::new(Membership::new(1, [0, 1], file.peer_fingerprint(workload.catalog(), 0, 1), 1));
     let link = Link::start(membership, 0, file.processes[0].address.clone()).unwrap();
     link.send(payload).unwrap();
     let status = process.wait();
@@ -64,7 +64,7 @@ fn impostor_says(payload: Bytes, words: &str) {
 #[test]
 fn a_payload_from_a_peer_that_cannot_be_used_stops_the_process() {
     impostor_says(Bytes::from_static(b"nonsense"), "run the same release");
-    let batch = Message::Batch { epoch: Epoch(1), transactions: Vec::new() };
+    let batch = Message::Batch { epoch: Epoch(1), term: 0, transactions: Vec::new() };
     let from_here = PeerPayload::encode_messages(node(0), node(0), std::slice::from_ref(&batch));
     impostor_says(from_here.unwrap().remove(0), "messages of p0r0, which does not run there");
     let not_here = PeerPayload::encode_messages(node(1), node(1), &[batch]);
@@ -78,7 +78,7 @@ fn a_panic_in_any_thread_stops_the_process() {
     let on_disk = TemporaryFile::create(&file.to_text().unwrap());
     let mut process = Process::of_cluster(&on_disk, "node-0");
     let workload = file.workload().unwrap();
-    let membership = Arc::new(Membership::new(1, [0, 1], file.fingerprint(workload.catalog()), 1));
+    let membership = Arc::new(Membership::new(1, [0, 1], file.peer_fingerprint(workload.catalog(), 0, 1), 1));
     let link = Link::start(membership, 0, file.processes[0].address.clone()).unwrap();
     let operation = Operation::Call { procedure: ProcedureId(9999), arguments: Bytes::new() };
     let request = Request { id: request_id(0, 1, 0), acknowledged: 0, operation };

@@ -68,3 +68,34 @@ fn a_replica_ends_in_good_order_and_the_others_go_on() {
     digests_agree(&mut cluster);
     cluster.stop();
 }
+
+/// Asynchronous replication: what is acknowledged may be lost with a leader (CAL-34, CAL-35), but nothing is half lost.
+#[test]
+fn replicas_that_do_not_wait_agree_when_leaders_are_killed() {
+    let folder = TemporaryFolder::create();
+    let mut file = durable_file(&folder, 3, 2, 2, BANK);
+    file.replication.mode = ordain::durable::ReplicationMode::Async;
+    let mut cluster = Cluster::spawn(file);
+    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let load = Load::start(&cluster, 4);
+    for victim in [0, 3, 1] {
+        load.wait_for_commits(300);
+        cluster.processes[victim].signal(Signal::KILL);
+        cluster.processes[victim].wait();
+        load.wait_for_commits(300);
+        cluster.restart(victim);
+    }
+    load.wait_for_commits(300);
+    let tally = load.finish();
+    assert_eq!(tally.unavailable, 0, "every call was answered");
+    // Money is conserved, whatever was lost.
+    cluster.check(&tally.totals);
+    for partition in 0..2 {
+        let group: Vec<usize> = (0..6).filter(|process| process % 2 == partition).collect();
+        eventually("the digests of all replicas agree", || {
+            let digest = |process: &usize| statuses(&cluster, *process)[0].digest;
+            group.iter().all(|process| digest(process) == digest(&group[0]))
+        });
+    }
+    cluster.stop();
+}

@@ -57,6 +57,12 @@ fn what_cannot_be_drained_is_told_so() {
     let load = Load::start(&cluster, 2);
     load.wait_for_commits(100);
     cluster.processes[1].signal(Signal::STOP);
+    let mut client = RawClient::connect(cluster.address(0));
+    let workload = cluster.file.workload().unwrap();
+    let mut generator = workload.generator(1, 1, ordain_workload::Part::WHOLE).unwrap();
+    client.send(0, &[ordered(request_id(0, 1, 0), 0, operation(generator.next()))]);
+    // An answer to something else: the request before it has been taken, and cannot be answered.
+    client.ask(0, ordain::db::message::ClientRequest::Status { request: request_id(0, 2, 0), digest: false });
     cluster.processes[0].signal(Signal::TERM);
     cluster.processes[0].wait_for_success();
     assert!(cluster.processes[0].log().contains("still under way"), "{}", cluster.processes[0].log());

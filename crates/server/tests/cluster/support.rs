@@ -399,6 +399,21 @@ impl Load {
         eventually("calls commit", || self.committed.load(Ordering::Relaxed) >= before + more);
     }
 
+    /// The longest time without a commit until something is so.
+    pub(crate) fn longest_gap_until(&self, mut is_so: impl FnMut() -> bool) -> Duration {
+        let (mut longest, mut last) =
+            (Duration::ZERO, (Instant::now(), self.committed.load(Ordering::Relaxed)));
+        while !is_so() {
+            let committed = self.committed.load(Ordering::Relaxed);
+            longest = longest.max(last.0.elapsed());
+            if committed != last.1 {
+                last = (Instant::now(), committed);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        longest
+    }
+
     /// Waits for the clients' last answers.
     pub(crate) fn finish(self) -> Tally {
         self.stop.store(true, Ordering::Relaxed);

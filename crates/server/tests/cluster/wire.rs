@@ -5,8 +5,10 @@ use ordain::db::data::{Key, KeyRange};
 use ordain::db::error::{Error, Outcome};
 use ordain::db::execution::remote_reads;
 use ordain::db::message::*;
+use ordain::db::node::GroupStatus;
 use ordain::db::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 use ordain::db::procedure::ProcedureId;
+use ordain::db::sequencer::Basis;
 use ordain::transport::limits::FRAME_PAYLOAD_BYTES_MAX;
 use ordain::wire::*;
 
@@ -80,7 +82,7 @@ impl Any {
     }
 
     fn client_request(&mut self) -> ClientRequest {
-        match self.0.below(4) {
+        match self.0.below(5) {
             0 => ClientRequest::Ordered(self.request()),
             1 => ClientRequest::Scan {
                 request: self.id(),
@@ -89,6 +91,11 @@ impl Any {
                 rows: self.number() as u32,
             },
             2 => ClientRequest::CloseSnapshot(self.position()),
+            3 => ClientRequest::ChangeMembership {
+                request: self.id(),
+                voters: self.list(|any| ReplicaId(any.number() as u16)),
+                learners: self.list(|any| ReplicaId(any.number() as u16)),
+            },
             _ => ClientRequest::Status { request: self.id(), digest: self.0.below(2) == 0 },
         }
     }
@@ -102,7 +109,7 @@ impl Any {
             0 => Work::OpenSnapshot,
             1 => Work::CloseSnapshot(self.position()),
             2 => Work::GiveUp(self.error()),
-            3 => Work::Checkpoint,
+            3 => Work::Checkpoint((self.0.below(2) == 0).then(|| self.node().replica)),
             _ => Work::Call {
                 procedure: ProcedureId(self.number() as u16),
                 arguments: self.blob(),
@@ -122,6 +129,10 @@ impl Any {
         Report { position: self.position(), request: self.id(), verdict }
     }
 
+    fn basis(&mut self) -> Basis {
+        Basis { epoch: Epoch(self.number()), lineage: self.number() }
+    }
+
     fn want(&mut self) -> Want {
         match self.0.below(2) {
             0 => Want::Key(self.key()),
@@ -133,18 +144,23 @@ impl Any {
         match self.0.below(14) {
             0 => Message::Batch {
                 epoch: Epoch(self.number()),
+                term: self.number(),
                 transactions: self.list(|any| (any.number() as u32, any.ordered())),
             },
-            1 => Message::Reads(self.blob()),
-            2 => Message::Reports(self.list(Any::report)),
-            3 => Message::SnapshotReady { request: self.id(), at: self.position() },
+            1 => Message::Reads { basis: self.basis(), reads: self.blob() },
+            2 => Message::Reports { basis: self.basis(), reports: self.list(Any::report) },
+            3 => Message::SnapshotReady { request: self.id(), at: self.position(), lineage: self.number() },
             4 => Message::CloseSnapshot(self.position()),
             5 => Message::Forward { entry: self.node(), requests: self.list(Any::request) },
             6 => Message::Replies(self.list(Any::reply)),
             7 => Message::Fetch { ticket: self.number(), want: self.want() },
             8 => Message::Consensus(self.blob()),
             9 => Message::Follow(Epoch(self.number())),
-            10 => Message::Subscribe { after: Epoch(self.number()) },
+            10 => Message::Subscribe {
+                after: Epoch(self.number()),
+                delivered: Epoch(self.number()),
+                term: self.number(),
+            },
             11 => Message::Unsubscribe,
             12 => Message::Alive,
             _ => Message::Fetched {
@@ -152,6 +168,53 @@ impl Any {
                 want: self.want(),
                 rows: self.list(|any| (any.key(), any.blob())),
             },
+        }
+    }
+
+    fn standing(&mut self) -> Standing {
+        let replicas = |any: &mut Any| any.list(|any| ReplicaId(any.number() as u16));
+        Standing {
+            directory: u128::from(self.number()) << 64 | u128::from(self.number()),
+            established: self.0.below(2) == 0,
+            founders: self.list(|any| (any.number() as u16, u128::from(any.number()))),
+            groups: self.list(|any| {
+                let group = GroupStatus {
+                    replica: ReplicaId(any.number() as u16),
+                    leader: (any.0.below(2) == 0).then(|| ReplicaId(any.number() as u16)),
+                    term: any.number(),
+                    start: any.number(),
+                    committed: any.number(),
+                    last: any.number(),
+                    voters: replicas(any),
+                    outgoing: replicas(any),
+                    learners: replicas(any),
+                    followers: Vec::new(),
+                };
+                (any.node(), group)
+            }),
+        }
+    }
+
+    /// The payloads that tools send and get.
+    fn push_of_tools(&mut self, token: u64, payloads: &mut Vec<Bytes>) {
+        let file = "partitions = 1".repeat(self.0.below(9));
+        let outcome = if self.0.below(2) == 0 { Ok(file.clone()) } else { Err(file.clone()) };
+        let standing = self.standing();
+        let asks = [
+            (ClientPayload::encode_standing(token), ClientPayload::Standing { token }),
+            (ClientPayload::encode_grow(token, &file), ClientPayload::Grow { token, file }),
+        ];
+        for (payload, said) in asks {
+            assert_eq!(ClientPayload::decode(&payload), Ok(said));
+            payloads.push(payload);
+        }
+        let answers = [
+            (ServerPayload::encode_standing(token, &standing), ServerPayload::Standing { token, standing }),
+            (ServerPayload::encode_grown(token, &outcome), ServerPayload::Grown { token, outcome }),
+        ];
+        for (payload, said) in answers {
+            assert_eq!(ServerPayload::decode(&payload), Ok(said));
+            payloads.push(payload);
         }
     }
 
@@ -179,6 +242,7 @@ impl Any {
         assert_eq!(ClientPayload::decode(&payloads[3]), Ok(ClientPayload::Usage { token }));
         payloads.push(ServerPayload::encode_usage(token, &usage));
         assert_eq!(ServerPayload::decode(&payloads[4]), Ok(ServerPayload::Usage { token, usage }));
+        self.push_of_tools(token, &mut payloads);
         payloads.push(PeerPayload::encode_leaving());
         payloads.push(PeerPayload::encode_finished());
         payloads
@@ -236,7 +300,7 @@ fn mutated_and_random_bytes_are_never_more_than_an_error() {
         let mut bytes = any.0.bytes(count);
         decode_everywhere(&bytes);
         // Past version and kind.
-        bytes.splice(0..0, [WIRE_VERSION, [1, 16, 17, 32, 33][any.0.below(5)]]);
+        bytes.splice(0..0, [WIRE_VERSION, [1, 16, 17, 18, 19, 32, 33, 34, 35][any.0.below(9)]]);
         decode_everywhere(&bytes);
     }
 }
@@ -273,7 +337,8 @@ fn errors_say_what_to_do() {
     for error in [version, stray, ClientPayload::decode(&[WIRE_VERSION, 16, 0]).unwrap_err()] {
         assert!(error.to_string().contains("run the same release of Ordain on both sides"), "{error}");
     }
-    let message = Message::Reads(vec![0; FRAME_PAYLOAD_BYTES_MAX].into());
+    let basis = Basis { epoch: Epoch(1), lineage: 0 };
+    let message = Message::Reads { basis, reads: vec![0; FRAME_PAYLOAD_BYTES_MAX].into() };
     let error = PeerPayload::encode_messages(
         NodeId::first(PartitionId(0)),
         NodeId::first(PartitionId(1)),

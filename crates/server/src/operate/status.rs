@@ -1,0 +1,135 @@
+//! `ordain status`: one line for each node of a cluster.
+
+use clap::Args;
+use ordain_db::node::{GroupStatus, Status};
+use ordain_db::position::ReplicaId;
+use serde::Serialize;
+
+use super::view::{NodeView, View};
+use super::{ClusterChoice, say};
+use crate::cluster_file::ClusterFile;
+
+/// What `ordain status` is told.
+#[derive(Args, Clone, Debug)]
+pub struct StatusOptions {
+    #[command(flatten)]
+    cluster: ClusterChoice,
+    /// Print JSON, an object for each node, with all that the nodes tell.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints how each node of a cluster stands; whether all could be asked.
+///
+/// # Errors
+/// When the cluster file cannot be read.
+pub fn run(options: &StatusOptions) -> Result<bool, String> {
+    let mut view = View::new(options.cluster.read()?)?;
+    let nodes = view.statuses();
+    let all = nodes.iter().all(|node| node.status.is_ok());
+    if options.json {
+        let nodes: Vec<NodeJson<'_>> = nodes.iter().map(|node| NodeJson::new(&view.file, node)).collect();
+        let text = serde_json::to_string_pretty(&nodes).map_err(|error| format!("no JSON: {error}"))?;
+        say(&text)?;
+        return Ok(all);
+    }
+    let heads = ["node", "process", "address", "role", "term", "epoch", "log", "checkpoint", "lag", "rows"];
+    let mut rows: Vec<Vec<String>> = vec![heads.iter().map(|head| (*head).to_owned()).collect()];
+    rows.extend(nodes.iter().map(|node| line(&view.file, node, &nodes)));
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or_default()
+    };
+    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+    for row in &rows {
+        let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+        say(padded.collect::<Vec<_>>().join("  ").trim_end())?;
+    }
+    Ok(all)
+}
+
+/// The columns of a node.
+fn line(file: &ClusterFile, view: &NodeView, all: &[NodeView]) -> Vec<String> {
+    let entry = &file.processes[view.process];
+    let mut cells = vec![view.node.to_string(), entry.name.clone(), entry.address.clone()];
+    let status = match &view.status {
+        Ok(status) => status,
+        Err(problem) => {
+            cells.push(format!("unreachable: {problem}"));
+            return cells;
+        }
+    };
+    let group = status.group.as_ref();
+    let of_group = |tell: &dyn Fn(&GroupStatus) -> String| group.map_or_else(|| "-".to_owned(), tell);
+    cells.push(role(status, view.node.replica).to_owned());
+    cells.push(of_group(&|group| group.term.to_string()));
+    cells.push(status.delivered.0.to_string());
+    cells.push(of_group(&|group| format!("{}..{}..{}", group.start, group.committed, group.last)));
+    cells.push(status.stable.0.to_string());
+    cells.push(lag(view, all));
+    cells.push(status.rows.to_string());
+    cells
+}
+
+/// What a node is in its group.
+fn role(status: &Status, own: ReplicaId) -> &'static str {
+    match &status.group {
+        None => "in memory",
+        Some(_) if status.leads => "leader",
+        Some(group) if group.voters.is_empty() => "joining",
+        Some(group) if group.voters.contains(&own) || group.outgoing.contains(&own) => "follower",
+        Some(group) if group.learners.contains(&own) => "learner",
+        Some(_) => "no member",
+    }
+}
+
+/// How many entries of the log a node lacks, as its leader knows.
+fn lag(view: &NodeView, all: &[NodeView]) -> String {
+    let leaders = all.iter().filter(|other| other.node.partition == view.node.partition);
+    let leading = leaders.filter_map(|other| other.status.as_ref().ok()).filter(|status| status.leads);
+    let newest = leading.filter_map(|status| status.group.as_ref()).max_by_key(|group| group.term);
+    let Some(leader) = newest else { return "?".to_owned() };
+    if leader.replica == view.node.replica {
+        return "-".to_owned();
+    }
+    let own = leader.followers.iter().find(|follower| follower.replica == view.node.replica);
+    match own {
+        None => "-".to_owned(),
+        Some(follower) if follower.needs_checkpoint => "needs a checkpoint".to_owned(),
+        Some(follower) => leader.committed.saturating_sub(follower.matched).to_string(),
+    }
+}
+
+/// A node for machines.
+#[derive(Serialize)]
+struct NodeJson<'a> {
+    node: String,
+    partition: u16,
+    replica: u16,
+    process: &'a str,
+    address: &'a str,
+    reachable: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'a Status>,
+}
+
+impl<'a> NodeJson<'a> {
+    fn new(file: &'a ClusterFile, view: &'a NodeView) -> NodeJson<'a> {
+        let entry = &file.processes[view.process];
+        let status = view.status.as_ref().ok();
+        NodeJson {
+            node: view.node.to_string(),
+            partition: view.node.partition.0,
+            replica: view.node.replica.0,
+            process: &entry.name,
+            address: &entry.address,
+            reachable: status.is_some(),
+            problem: view.status.as_ref().err().map(String::as_str),
+            role: status.map(|status| role(status, view.node.replica)),
+            status,
+        }
+    }
+}
