@@ -344,7 +344,7 @@ pub enum Message {
         /// Sums up the terms of the batches of the epoch; `None` if the sender does not know them again yet.
         lineage: Option<u64>,
     },
-    /// The sender's replica has taken a checkpoint alone, or has failed to: another's turn may come.
+    /// The sender's replica has completed a checkpoint, or has failed to: the next one may be ordered.
     CheckpointTurnEnded,
     /// The sender has a checkpoint at the end of the epoch, which the receiver may fetch.
     CheckpointOffer(Epoch),

@@ -28,8 +28,15 @@ use crate::storage::RecordCursor;
 /// Chunks that are under way to the disk at a time.
 const CHUNKS_UNDER_WAY_MAX: usize = 4;
 
+/// After how long another checkpoint is ordered although no replica has completed the last one, in microseconds.
+const ORDERED_MICROSECONDS: u64 = 600_000_000;
+
 /// Bytes of records that one step scans for a checkpoint: some tens of microseconds.
 const STEP_SCAN_BYTES: usize = 64 * 1024;
+
+/// Bytes of records that are scanned in a second at most while requests are under way, so that neither they nor the log wait
+/// for the disk.
+const SCAN_BYTES_PER_SECOND: u64 = 32 * 1024 * 1024;
 
 /// Bytes of records that one step scans when the node does nothing else.
 const FREEZE_SCAN_BYTES: usize = 4 * 1024 * 1024;
@@ -124,6 +131,8 @@ struct Taking {
     writer: Option<CheckpointWriter>,
     /// Where the scan goes on.
     cursor: RecordCursor,
+    /// Until when nothing more is scanned while requests are under way, in microseconds.
+    paced_until: u64,
     /// Chunks that the disk has not got yet.
     chunks: VecDeque<Vec<u8>>,
     under_way: usize,
@@ -170,6 +179,17 @@ impl Checkpoints {
         self.last_at.map(|last| last + interval)
     }
 
+    /// When the one that is being taken is to be carried on.
+    pub(super) fn paced_until(&self) -> Option<u64> {
+        let goes_on = |taking: &&Taking| taking.writer.is_some() && taking.under_way < CHUNKS_UNDER_WAY_MAX;
+        self.taking.as_ref().filter(goes_on).map(|taking| taking.paced_until)
+    }
+
+    /// Whether nothing is scanned now for the sake of the requests that are under way.
+    fn is_paced(&self, now: u64) -> bool {
+        self.paced_until().is_some_and(|until| now < until)
+    }
+
     /// Whether the node executes nothing now.
     pub(super) fn is_frozen(&self) -> bool {
         self.options.mode == CheckpointMode::Freeze && (self.taking.is_some() || !self.opened.is_empty())
@@ -209,6 +229,11 @@ impl Checkpoints {
         order
     }
 
+    /// What was ordered may be lost with the leadership.
+    pub(super) fn withdraw(&mut self) {
+        self.ordered = false;
+    }
+
     /// A chunk is on the disk.
     pub(super) fn chunk_written(&mut self) {
         if let Some(taking) = &mut self.taking {
@@ -246,14 +271,17 @@ impl<E: Engine> Node<E> {
                 began: false,
                 writer: None,
                 cursor: RecordCursor::START,
+                paced_until: 0,
                 chunks: VecDeque::new(),
                 under_way: 0,
                 ended: false,
             });
         }
         self.begin_checkpoint(outbox);
-        self.carry_on(outbox);
+        let hurries = self.checkpoints.is_frozen() || self.gateway.in_flight() == 0;
+        self.carry_on(now, hurries, outbox);
         self.checkpoints.can_go_on(self.transfers.is_receiving())
+            && (hurries || !self.checkpoints.is_paced(now))
     }
 
     /// The leader of the first partition decides when it is time.
@@ -262,7 +290,9 @@ impl<E: Engine> Node<E> {
         if self.me != PartitionId(0) || !self.gateway.leads() {
             return;
         }
-        if self.checkpoints.ordered && !self.has_turn_failed() {
+        // One that no replica can complete must not be the last one.
+        let expired = now >= last + ORDERED_MICROSECONDS || self.has_turn_failed();
+        if (self.checkpoints.ordered && !expired) || self.transfers.is_sending(now) {
             return;
         }
         let Checkpoints { options, logged_bytes, last_at, .. } = &mut self.checkpoints;
@@ -347,14 +377,17 @@ impl<E: Engine> Node<E> {
     }
 
     /// Scans a little, and gives the disk what it has room for.
-    fn carry_on(&mut self, outbox: &mut Outbox) {
+    fn carry_on(&mut self, now: u64, hurries: bool, outbox: &mut Outbox) {
+        let paced = !hurries && self.checkpoints.is_paced(now);
         let Some(taking) = &mut self.checkpoints.taking else { return };
-        let room = taking.chunks.len() + taking.under_way < CHUNKS_UNDER_WAY_MAX;
+        let room = taking.chunks.len() + taking.under_way < CHUNKS_UNDER_WAY_MAX && !paced;
         if let Some(mut writer) = taking.writer.take_if(|_| room) {
             let frozen = self.checkpoints.options.mode == CheckpointMode::Freeze;
             let budget = if frozen { FREEZE_SCAN_BYTES } else { STEP_SCAN_BYTES };
             let at = Position::end_of(taking.epoch);
             let cursor = writer.write_rows(&mut *self.storage, taking.cursor, budget);
+            let pause = budget as u64 * 1_000_000 / SCAN_BYTES_PER_SECOND;
+            taking.paced_until = now.max(taking.paced_until) + pause;
             while let Some(chunk) = writer.take_chunk() {
                 taking.chunks.push_back(chunk);
             }
@@ -438,19 +471,17 @@ impl<E: Engine> Node<E> {
         self.end_turn(outbox);
     }
 
-    /// Tells the group that another replica's turn may come, where they take turns.
+    /// Tells the group that this replica has ended what was ordered: the next one may be, and another's turn may come.
     fn end_turn(&mut self, outbox: &mut Outbox) {
-        if self.checkpoints.options.mode == CheckpointMode::Freeze {
-            let me = self.id.replica;
-            for replica in (0..self.replicas).map(ReplicaId).filter(|replica| *replica != me) {
-                self.send(NodeId { partition: self.me, replica }, Message::CheckpointTurnEnded, outbox);
-            }
+        let me = self.id.replica;
+        for replica in (0..self.replicas).map(ReplicaId).filter(|replica| *replica != me) {
+            self.send(NodeId { partition: self.me, replica }, Message::CheckpointTurnEnded, outbox);
         }
     }
 
     /// The turn of another replica is over.
     pub(super) fn turn_ended(&mut self, of: ReplicaId) {
-        if self.checkpoints.turn == Some(of) {
+        if self.checkpoints.turn.is_none_or(|turn| turn == of) {
             self.checkpoints.ordered = false;
         }
     }

@@ -238,6 +238,8 @@ pub struct Node<E> {
     hashes: Vec<u64>,
     messages: u64,
     message_bytes: u64,
+    /// The time of the last step.
+    now: u64,
 }
 
 /// The log of the node's replication group, and what lies between it and execution.
@@ -330,6 +332,7 @@ impl<E: Engine> Node<E> {
             hashes: Vec::new(),
             messages: 0,
             message_bytes: 0,
+            now: 0,
         };
         if volatile {
             let (gateway, mut context) = node.gateway();
@@ -347,6 +350,7 @@ impl<E: Engine> Node<E> {
     /// # Errors
     /// When going on would make this node differ from others; it must stop.
     pub fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Fatal> {
+        self.now = now;
         self.check_installed()?;
         for event in events.drain(..) {
             match event {
@@ -410,12 +414,16 @@ impl<E: Engine> Node<E> {
         self.ready.len() >= self.limits.sequencer_waiting
     }
 
-    /// When the node next wants to be stepped although nothing has happened, in microseconds.
+    /// When the node next wants to be stepped although nothing has happened, in microseconds. What was due at the last step waits
+    /// for an event.
     pub fn deadline(&self) -> Option<u64> {
         let epoch = self.sequencer.deadline().filter(|_| self.gateway.leads());
-        let checkpoint = self.checkpoints.deadline().filter(|_| self.gateway.leads());
+        let orders = self.gateway.leads() && self.me == PartitionId(0);
+        let checkpoint = self.checkpoints.deadline().filter(|_| orders);
         let log = self.log.replicated.as_ref().and_then(|log| log.deadline());
-        [epoch, checkpoint, log, self.routes.deadline()].into_iter().flatten().min()
+        let paced = self.checkpoints.paced_until();
+        let deadlines = [epoch, checkpoint, paced, log, self.routes.deadline()];
+        deadlines.into_iter().flatten().filter(|deadline| *deadline > self.now).min()
     }
 
     /// Whether nothing is under way here.

@@ -1,7 +1,7 @@
 //! From waiting transactions to epochs that execution gets: closed by the leader, logged by the group, handed on by every
 //! replica (Calvin §3.1; CAL-22, CAL-28, CAL-36, CAL-39).
 
-use ordain_consensus::{Committed, Persist, ProposeError, Role};
+use ordain_consensus::{Committed, Membership, Persist, ProposeError, Role};
 use serde::{Deserialize, Serialize};
 
 use super::{DiskWrite, Node, Outbox};
@@ -104,6 +104,7 @@ impl<E: Engine> Node<E> {
         let effects = &mut self.log.effects;
         log.advance(effects);
         let role = log.role();
+        check_places(log.membership(), self.replicas)?;
         if let Some(index) = effects.overwritten {
             return Err(Fatal::Overwritten { index });
         }
@@ -146,6 +147,7 @@ impl<E: Engine> Node<E> {
     /// Gives what waits to be logged back to the clients: another node leads.
     fn step_down(&mut self) {
         self.log.term = None;
+        self.checkpoints.withdraw();
         self.log.proposal = None;
         self.log.closed.clear();
         self.sequencer.withdraw();
@@ -158,12 +160,20 @@ impl<E: Engine> Node<E> {
         if let Some(Role::Leader { term, ready: true }) = role
             && self.log.term.is_none()
             && self.log.committed.is_empty()
+            && self.has_all_that_was_proposed()
         {
             self.log.term = Some(term);
             self.sequencer.resume(self.log.dispatched);
             let (gateway, mut context) = self.gateway();
             gateway.lead(&mut context);
         }
+    }
+
+    /// Whether nothing that this node has proposed is on its way: it may lead again in a term in which it was to hand over.
+    fn has_all_that_was_proposed(&self) -> bool {
+        let Some(log) = &self.log.replicated else { return true };
+        let status = log.status();
+        log.in_flight() == 0 && status.handed_out >= status.committed
     }
 
     /// Hands on what the log has, as far as execution has room.
@@ -273,5 +283,18 @@ impl<E: Engine> Node<E> {
             self.log.followed = Some((leader.replica, epoch));
             self.send(leader, Message::Follow(epoch), outbox);
         }
+    }
+}
+
+/// Whether the cluster that this node knows has places for all members of its group.
+fn check_places(membership: &Membership, replicas: u16) -> Result<(), Fatal> {
+    let Membership { voters, outgoing, learners, .. } = membership;
+    let highest = [voters.last(), outgoing.last(), learners.last()].into_iter().flatten().max();
+    match highest {
+        Some(unknown) if unknown.0 >= replicas => Err(Fatal::Log(format!(
+            "the replication group has {unknown}, and the cluster file of this process has {replicas} replicas only: start it \
+             with the present cluster file"
+        ))),
+        _ => Ok(()),
     }
 }

@@ -19,6 +19,9 @@ pub const PIECE_BYTES: u64 = 512 * 1024;
 /// After how long without an answer a piece is asked for again, in microseconds.
 const RETRY_MICROSECONDS: u64 = 500_000;
 
+/// How often a piece is asked for before the sender is given up.
+const ATTEMPTS_MAX: u32 = 10;
+
 /// How long a sender keeps a checkpoint after its last piece was asked for, in microseconds.
 const KEEP_MICROSECONDS: u64 = 5_000_000;
 
@@ -26,8 +29,9 @@ const KEEP_MICROSECONDS: u64 = 5_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     receiving: Option<Receiving>,
-    /// When a piece was last asked of this node, in microseconds.
-    sent_at: Option<u64>,
+    /// The end of the epoch of the checkpoint of which pieces are asked of this node, and when one last was, in microseconds. It
+    /// stays, although there may be newer ones.
+    sending: Option<(Epoch, u64)>,
     /// A stable epoch whose effects wait for the end of a transfer.
     pub(super) postponed: Option<Epoch>,
     /// Which replica was last asked for a checkpoint, and when.
@@ -43,13 +47,20 @@ struct Receiving {
     epoch: Epoch,
     offset: u64,
     asked_at: u64,
+    /// How often the next piece was asked for.
+    attempts: u32,
     ended: bool,
 }
 
 impl Transfers {
     /// Whether another replica fetches a checkpoint of this node now.
     pub(super) fn is_sending(&self, now: u64) -> bool {
-        self.sent_at.is_some_and(|sent| now < sent + KEEP_MICROSECONDS)
+        self.sent(now).is_some()
+    }
+
+    /// The checkpoint that another replica fetches now.
+    fn sent(&self, now: u64) -> Option<Epoch> {
+        self.sending.filter(|(_, at)| now < at + KEEP_MICROSECONDS).map(|(epoch, _)| epoch)
     }
 
     /// Whether this node fetches a checkpoint.
@@ -72,7 +83,8 @@ impl<E: Engine> Node<E> {
 
     /// Offers the stable checkpoint to a replica of the group.
     pub(super) fn offer_checkpoint(&mut self, to: ReplicaId, outbox: &mut Outbox) {
-        let epoch = self.checkpoints.stability.stable();
+        let stable = self.checkpoints.stability.stable();
+        let epoch = self.transfers.sent(self.now).unwrap_or(stable);
         if epoch > Epoch(0) {
             let to = NodeId { partition: self.me, replica: to };
             self.send(to, Message::CheckpointOffer(epoch), outbox);
@@ -89,7 +101,8 @@ impl<E: Engine> Node<E> {
         }
         // The checkpoint that this node may be taking itself is of the past.
         self.checkpoint_failed("a newer one comes from another replica", outbox);
-        self.transfers.receiving = Some(Receiving { from, epoch, offset: 0, asked_at: now, ended: false });
+        self.transfers.receiving =
+            Some(Receiving { from, epoch, offset: 0, asked_at: now, attempts: 1, ended: false });
         outbox.disk.push(DiskWrite::BeginCheckpoint(epoch));
         self.send(from, Message::CheckpointFetch { epoch, offset: 0 }, outbox);
     }
@@ -103,10 +116,11 @@ impl<E: Engine> Node<E> {
         offset: u64,
         outbox: &mut Outbox,
     ) {
-        if epoch == Epoch(0) || epoch != self.checkpoints.stability.stable() {
+        let stable = self.checkpoints.stability.stable();
+        if epoch == Epoch(0) || epoch != self.transfers.sent(now).unwrap_or(stable) {
             return self.offer_checkpoint(to.replica, outbox);
         }
-        self.transfers.sent_at = Some(now);
+        self.transfers.sending = Some((epoch, now));
         outbox.disk.push(DiskWrite::ReadCheckpoint { epoch, offset, bytes: PIECE_BYTES, to });
     }
 
@@ -138,7 +152,7 @@ impl<E: Engine> Node<E> {
             return;
         }
         receiving.offset += bytes.len() as u64;
-        (receiving.asked_at, receiving.ended) = (now, last);
+        (receiving.asked_at, receiving.attempts, receiving.ended) = (now, 1, last);
         if !bytes.is_empty() {
             outbox.disk.push(DiskWrite::CheckpointChunk(bytes));
         }
@@ -188,6 +202,12 @@ impl<E: Engine> Node<E> {
     pub(super) fn watch_transfers(&mut self, now: u64, outbox: &mut Outbox) {
         if let Some(receiving) = &mut self.transfers.receiving {
             if !receiving.ended && now > receiving.asked_at + RETRY_MICROSECONDS {
+                if receiving.attempts >= ATTEMPTS_MAX {
+                    // Another replica may have it as well.
+                    self.transfers.receiving = None;
+                    return;
+                }
+                receiving.attempts += 1;
                 receiving.asked_at = now;
                 let (from, epoch, offset) = (receiving.from, receiving.epoch, receiving.offset);
                 self.send(from, Message::CheckpointFetch { epoch, offset }, outbox);

@@ -42,7 +42,10 @@ pub(super) fn run(run: &RunOptions, workload: &dyn Workload, output: &Path) -> R
     let opened = begun.elapsed().as_secs_f64();
     let database = Database::of_nodes(&cluster, catalog.clone(), nodes, Some(directory)).map_err(text)?;
     database.wait_until_recovered().map_err(text)?;
+    // It opens when everything before it has been executed.
+    let snapshot = database.snapshot().map_err(text)?;
     let total = begun.elapsed().as_secs_f64();
+    drop(snapshot);
     let digest = database.digest().map_err(text)?.to_string();
     database.close().map_err(text)?;
     if digest != finished.digest {
