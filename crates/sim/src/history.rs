@@ -23,6 +23,9 @@ pub struct History {
     pub engine: EngineKind,
     /// Number of partitions.
     pub partitions: u16,
+    /// Whether what was executed and answered may be lost with a leader (asynchronous replication, CAL-35). Then everything here
+    /// is what the nodes have told in their last lives, or what a stable checkpoint has; of the snapshots, only the last is here.
+    pub may_lose: bool,
     /// Ordered requests of clients, by identity.
     pub requests: BTreeMap<RequestId, Invocation>,
     /// The order: the batches of all sequencers.

@@ -23,6 +23,9 @@ use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds};
 /// Most messages that a link keeps for a peer that is out of reach.
 const LINK_MESSAGES_MAX: usize = 20_000;
 
+/// Messages that may be on the way of a link over a network that loses nothing.
+const LINK_WINDOW_PLAIN: u64 = 4_096;
+
 /// How the nodes of a partition agree on its log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replication {
@@ -42,6 +45,16 @@ impl Replication {
             Replication::Sync => "sync",
             Replication::Async => "async",
         }
+    }
+}
+
+impl std::str::FromStr for Replication {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Replication, String> {
+        let all = [Replication::None, Replication::Sync, Replication::Async];
+        let unknown = || format!("there is no replication {name:?}: choose one of none, sync, async");
+        all.into_iter().find(|mode| mode.name() == name).ok_or_else(unknown)
     }
 }
 
@@ -104,12 +117,19 @@ impl Plan {
         self.disk.is_none() && self.faults.is_empty() && self.network.is_plain()
     }
 
+    /// Whether what was executed and answered may be lost with a leader.
+    pub fn may_lose(&self) -> bool {
+        self.replication == Replication::Async && self.replicas > 1
+    }
+
     /// The links between nodes: their patience covers the network and a busy receiver.
     pub(crate) fn link(&self) -> LinkOptions {
         let options = LinkOptions::for_round_trip(self.network.topology.round_trip_max() + 2 * MILLISECOND);
         // Without logs nobody could say again what is dropped.
         let kept_max = if self.disk.is_some() { LINK_MESSAGES_MAX } else { usize::MAX };
-        LinkOptions { kept_max, ..options }
+        // Where nothing is lost nothing is sent again, so that a small window would only slow distant hosts down.
+        let window = if self.network.is_plain() { LINK_WINDOW_PLAIN } else { options.window };
+        LinkOptions { kept_max, window, ..options }
     }
 
     /// What is wrong with the plan.
@@ -228,6 +248,8 @@ pub struct ClientPlan {
     pub window: u64,
     /// Calls of all clients together; each client makes its share.
     pub transactions: u64,
+    /// When they begin.
+    pub starts_at: Nanoseconds,
     /// Longest pause of a client between the answer to a call and the next call.
     pub think: Nanoseconds,
     /// How long a client waits for an answer before it sends a request again.
@@ -361,6 +383,9 @@ pub enum Fault {
     Loss(u16),
     /// A machine's clock goes ahead by so many microseconds at once.
     ClockJump(u16, u64),
+    /// A machine's clock is set back by so many microseconds. Processes that run do not notice, as their clocks are monotonic;
+    /// when the machine starts again, they do.
+    ClockBack(u16, u64),
 }
 
 impl Fault {
@@ -391,7 +416,8 @@ impl Fault {
             | Fault::PowerCut(machine, _)
             | Fault::FailedSync(machine)
             | Fault::Loss(machine)
-            | Fault::ClockJump(machine, _) => rename(machine),
+            | Fault::ClockJump(machine, _)
+            | Fault::ClockBack(machine, _) => rename(machine),
             Fault::Cut(from, to) | Fault::Clog(from, to) => rename(from) && rename(to),
             Fault::Partition(side) => {
                 side.retain_mut(rename);
@@ -414,12 +440,20 @@ pub enum Bug {
     ForgetVote,
     /// A node that finds its log damaged in the middle takes that for the end of what was written.
     CutDamagedLog,
+    /// The mark of the checkpoint to start from is always that of the one before: a node that starts again replays its log from
+    /// a state that is older than what the log begins with.
+    StaleCheckpoint,
 }
 
 impl Bug {
     /// The mistakes of the machine.
-    const OF_MACHINE: [Bug; 4] =
-        [Bug::ReplyBeforeDurable, Bug::SkipDirectorySync, Bug::ForgetVote, Bug::CutDamagedLog];
+    const OF_MACHINE: [Bug; 5] = [
+        Bug::ReplyBeforeDurable,
+        Bug::SkipDirectorySync,
+        Bug::ForgetVote,
+        Bug::CutDamagedLog,
+        Bug::StaleCheckpoint,
+    ];
 
     /// All bugs.
     pub fn all() -> impl Iterator<Item = Bug> {

@@ -31,6 +31,8 @@ pub struct Fixed {
     pub partitions: Option<u16>,
     /// Number of replicas.
     pub replicas: Option<u16>,
+    /// How several replicas agree; [`Replication::None`] fixes nothing, as several replicas must agree.
+    pub replication: Option<Replication>,
     /// Number of calls.
     pub transactions: Option<u64>,
     /// The engine.
@@ -63,6 +65,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     // A group of one may use the log of groups, too.
     let replication = match replicas == 1 && !one_in(random, 4) {
         true => Replication::None,
+        false if replicas > 1 => agreement(seed, fixed),
         false => Replication::Sync,
     };
     let mut plan = Plan {
@@ -119,6 +122,13 @@ fn nodes(random: &mut Random, fixed: &Fixed) -> (u16, u16) {
     (partitions, replicas)
 }
 
+/// How several replicas agree. Drawn apart from all else, so that a seed draws the same with either.
+fn agreement(seed: u64, fixed: &Fixed) -> Replication {
+    let mut random = Random::new(seed, "asynchronous replication", &[]);
+    let drawn = rarely(&mut random, 4, Replication::Sync, Replication::Async);
+    fixed.replication.filter(|mode| *mode != Replication::None).unwrap_or(drawn)
+}
+
 fn one_in(random: &mut Random, count: u64) -> bool {
     random.below(count) == 0
 }
@@ -137,6 +147,7 @@ fn clients(random: &mut Random, transactions: u64) -> ClientPlan {
         count: 1 + random.below(12) as u16,
         window: [1, 1, 2, 10, 100][random.below(5) as usize],
         transactions,
+        starts_at: 0,
         think: [0, MILLISECOND, 10 * MILLISECOND, 100 * MILLISECOND][random.below(4) as usize],
         timeout: (20 * MILLISECOND) << random.below(6),
         wanders: random.below(2) == 0,
@@ -319,7 +330,7 @@ fn append_options(random: &mut Random, sites: u16, multi_site_percent: f64) -> a
 }
 
 /// The kinds of faults, of which each seed has some.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Crash,
     Pause,
@@ -370,6 +381,9 @@ fn faults(random: &mut Random, plan: &Plan) -> Vec<PlannedFault> {
     let crashes: Vec<PlannedFault> =
         faults.iter().filter_map(|fault| crash_after_damage(random, plan, fault)).collect();
     faults.extend(crashes);
+    let cuts: Vec<PlannedFault> =
+        faults.iter().filter_map(|fault| cut_in_recovery(random, &kinds, fault)).collect();
+    faults.extend(cuts);
     faults.sort_by_key(|fault| fault.at);
     faults
 }
@@ -380,6 +394,18 @@ fn crash_after_damage(random: &mut Random, plan: &Plan, damage: &PlannedFault) -
     let at = damage.at + random.below(plan.heal_at.saturating_sub(damage.at) + 1);
     let lasts = random.below(100 * MILLISECOND);
     (!one_in(random, 3)).then_some(PlannedFault { at, lasts, fault: Fault::Crash(machine) })
+}
+
+/// The power goes again while a machine that has crashed recovers, often enough after a crash.
+fn cut_in_recovery(random: &mut Random, kinds: &[Kind], crash: &PlannedFault) -> Option<PlannedFault> {
+    let Fault::Crash(machine) = crash.fault else { return None };
+    if !kinds.contains(&Kind::PowerCut) || one_in(random, 2) {
+        return None;
+    }
+    // It is planned while the machine is down, and is over when that would have been up again for a while.
+    let at = crash.at + random.below(crash.lasts + 1);
+    let lasts = crash.at + crash.lasts - at + random.below(100 * MILLISECOND);
+    Some(PlannedFault { at, lasts, fault: Fault::PowerCut(machine, random.below(8)) })
 }
 
 fn fault(random: &mut Random, plan: &Plan, kind: Kind) -> PlannedFault {
@@ -423,7 +449,13 @@ fn fault(random: &mut Random, plan: &Plan, kind: Kind) -> PlannedFault {
         }
         Kind::FailedSync => Fault::FailedSync(machine),
         Kind::Loss => Fault::Loss(machine),
-        Kind::ClockJump => Fault::ClockJump(machine, 1_000 << random.below(16)),
+        Kind::ClockJump => {
+            let microseconds = 1_000 << random.below(16);
+            match random.below(2) {
+                0 => Fault::ClockJump(machine, microseconds),
+                _ => Fault::ClockBack(machine, microseconds),
+            }
+        }
     };
     PlannedFault { at, lasts, fault }
 }

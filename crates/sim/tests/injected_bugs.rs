@@ -70,6 +70,7 @@ injected! {
     reply_before_durable: Bug::ReplyBeforeDurable, 100, (None, Some(1)), ["durability", "replicas agree"];
     skip_directory_sync: Bug::SkipDirectorySync, 20, ANY, ["nodes go on"];
     cut_damaged_log: Bug::CutDamagedLog, 300, (None, Some(1)), ["durability", "replicas agree"];
+    stale_checkpoint: Bug::StaleCheckpoint, 100, ANY, ["nodes go on"];
 }
 
 /// What takes more luck than seeds have, and a scenario that shows it.

@@ -270,6 +270,7 @@ fn record<F: Failpoints>(append: &Append, engine: EngineKind, partitions: u16, s
     History {
         engine,
         partitions,
+        may_lose: false,
         requests: run.requests,
         log: BTreeMap::new(),
         executed: BTreeMap::new(),

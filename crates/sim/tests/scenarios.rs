@@ -6,14 +6,14 @@
 //!
 //! | command | what it does |
 //! |---|---|
-//! | `cluster 3 engine=calvin workload=append seed=1 disk=true sync=1ms latency=100us cpu=10us` | so many nodes, each on a machine; a sync, a way over the network and a step take exactly so long; a crash loses all that is not synced |
+//! | `cluster 3 replicas=1 engine=calvin workload=append seed=1 disk=true sync=1ms latency=100us cpu=10us checkpoints=20ms segment=1048576` | so many partitions, each node on a machine; a sync, a way over the network and a step take exactly so long; a crash loses all that is not synced |
 //! | `clients 2 transactions=10 window=1 think=0us timeout=50ms` | who calls; the transactions are drawn from the workload |
 //! | `network loss=5 duplication=5 reordering=5 delay=1ms` | percentages of packets; stray packets are late by up to the delay |
 //! | `clock m1 ahead=1h drift=200` | a clock that is wrong, and too fast by so many millionths |
 //! | `bug skip-empty-batch` | a mistake in the code under test |
-//! | `fault crash m1 at=5ms for=20ms` | `crash`, `pause`, `full-disk`, `corrupt`, `misdirect` of a machine; `slow m1 times=8`; `cut m0 m1` and `clog m0 m1` of a way; `partition m0 c0` from all others; from now on without `at`, to the end without `for` |
+//! | `fault crash m1 at=5ms for=20ms` | `crash`, `pause`, `full-disk`, `corrupt`, `misdirect`, `failed-sync`, `loss` of a machine; `slow m1 times=8`; `power-cut m1 after=3` operations on files; `clock-jump m1 by=1s` and `clock-back m1 by=1s`; `cut m0 m1` and `clog m0 m1` of a way; `partition m0 c0` from all others; from now on without `at`, to the end without `for` |
 //! | `call c0 append=0/0 read=1/0` | one call with the workload append; also `follow`, `insert-note`, `delete-note`, `write-note`, `write-setting` |
-//! | `hide acknowledges synced` | prints no lines of the log with these words |
+//! | `hide acknowledges synced "steps$"` | prints no lines of the log with these words, or that end with a word with `$` |
 //! | `run 10ms` | lets so much time pass and prints the log |
 //! | `answers` | what the calls made by hand came to so far; a list is named by the calls that appended to it |
 //! | `show p0` | what a node is at |
@@ -63,6 +63,7 @@ scenarios!(
     crash_before_the_answer,
     crash_with_an_unsynced_tail,
     another_replica_serves,
+    checkpoints_of_the_past,
     damaged_log,
     duplicate_and_late_requests,
     forgotten_vote,
@@ -73,6 +74,7 @@ scenarios!(
     paused_node,
     reads_before_the_batch,
     replicas_cut_apart,
+    reports_that_nobody_keeps,
     reply_before_durable,
 );
 

@@ -47,6 +47,7 @@ fn run_part(part: u64) {
     let expected = [
         "a machine that crashed started again",
         "a node that its disk stopped",
+        "a machine that crashed while it recovered",
         "replicas that a machine was lost of",
         "a snapshot during the run",
         "a dependent transaction that was restarted",
@@ -78,6 +79,7 @@ fn note_run(plan: &Plan, report: &Report, history: &History, seen: &mut Seen) {
     let restarted = report.happened.crashes > 0 && report.halted.is_none();
     note("a machine that crashed started again", restarted);
     note("a node that its disk stopped", report.happened.failures > 0);
+    note("a machine that crashed while it recovered", report.happened.recoveries_cut > 0);
     let loses = plan.faults.iter().any(|planned| matches!(planned.fault, Fault::Loss(_)));
     note("replicas that a machine was lost of", loses && report.happened.crashes > 0);
     // The last one is taken after the end.
@@ -128,6 +130,7 @@ fn the_sample_is_wide() {
         "a failed sync",
         "a machine that is lost",
         "a clock that jumps",
+        "a clock that is set back",
         "a pause",
         "a slow machine",
         "a cut",
@@ -226,6 +229,7 @@ fn name_of(fault: &Fault) -> &'static str {
         Fault::FailedSync(_) => "a failed sync",
         Fault::Loss(_) => "a machine that is lost",
         Fault::ClockJump(..) => "a clock that jumps",
+        Fault::ClockBack(..) => "a clock that is set back",
     }
 }
 

@@ -2,12 +2,14 @@
 //!
 //! - [`calibrate`]: measures what the parts of a node's step cost on this machine.
 //! - [`options`]: the command line.
+//! - [`replication`]: what replicas cost that are far apart.
 //! - [`scale`]: the paper's experiments on up to 100 nodes.
 //! - [`seeds`]: runs seeds over the cores.
 //! - [`steps`]: steps real nodes in one thread and times each step.
 
 pub mod calibrate;
 pub mod options;
+pub mod replication;
 pub mod scale;
 pub mod seeds;
 pub mod steps;
@@ -48,6 +50,6 @@ fn benchmark_workload(
     })
 }
 
-fn print(text: &str) -> Result<(), String> {
+pub(crate) fn print(text: &str) -> Result<(), String> {
     std::io::stdout().write_all(text.as_bytes()).map_err(|error| format!("cannot print: {error}"))
 }

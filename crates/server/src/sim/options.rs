@@ -1,6 +1,6 @@
 //! The command line of `ordain sim`.
 
-use super::{calibrate, scale, seeds};
+use super::{calibrate, replication, scale, seeds};
 
 /// What to simulate.
 #[derive(clap::Args, Debug)]
@@ -18,6 +18,8 @@ enum SimCommand {
     Calibrate(calibrate::CalibrateOptions),
     /// Run the paper's scaling experiments on simulated clusters of up to 100 nodes
     Scale(scale::ScaleOptions),
+    /// Measure what replicas cost that are far apart, on simulated clusters
+    Replication(replication::ReplicationOptions),
 }
 
 /// Carries out `ordain sim`; whether all properties held.
@@ -28,6 +30,7 @@ pub fn run(options: &SimOptions) -> Result<bool, String> {
     match &options.command {
         Some(SimCommand::Calibrate(options)) => calibrate::run(options).map(|()| true),
         Some(SimCommand::Scale(options)) => scale::run(options).map(|()| true),
+        Some(SimCommand::Replication(options)) => replication::run(options).map(|()| true),
         None => seeds::run_seeds(&options.seeds),
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ordain_db::engine::EngineKind;
 use ordain_sim::export::Format;
-use ordain_sim::plan::{Bug, Plan, WorkloadKind, WorkloadPlan};
+use ordain_sim::plan::{Bug, Plan, Replication, WorkloadKind, WorkloadPlan};
 use ordain_sim::run::{Report, observe, run};
 use ordain_sim::shrink::{Reductions, Shrunk, shrink};
 use ordain_sim::swarm::{Fixed, draw};
@@ -39,6 +39,9 @@ pub struct SeedOptions {
     /// Give every cluster so many replicas
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=5))]
     replicas: Option<u16>,
+    /// Let several replicas agree so: sync or async
+    #[arg(long, value_name = "MODE", value_parser = parse_agreement)]
+    replication: Option<Replication>,
     /// Make so many calls in every run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     transactions: Option<u64>,
@@ -72,6 +75,12 @@ pub struct SeedOptions {
     /// Go on after a failing seed
     #[arg(long)]
     keep_going: bool,
+}
+
+/// A way in which several replicas can agree.
+fn parse_agreement(text: &str) -> Result<Replication, String> {
+    let mode = text.parse().ok().filter(|mode| *mode != Replication::None);
+    mode.ok_or_else(|| format!("several replicas cannot agree so: {text:?}; give sync or async"))
 }
 
 /// `A..B`, with A below B.
@@ -158,8 +167,9 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl SeedOptions {
     fn plan(&self, seed: u64) -> Plan {
-        let Self { partitions, replicas, transactions, engine, workload, .. } = *self;
-        let mut plan = draw(seed, &Fixed { partitions, replicas, transactions, engine, workload });
+        let Self { partitions, replicas, replication, transactions, engine, workload, .. } = *self;
+        let fixed = Fixed { partitions, replicas, replication, transactions, engine, workload };
+        let mut plan = draw(seed, &fixed);
         plan.bug = self.bug;
         match &self.reduce {
             Some(reductions) => reductions.apply(&plan),
@@ -175,6 +185,9 @@ impl SeedOptions {
         }
         if let Some(replicas) = self.replicas {
             let _ = write!(command, " --replicas {replicas}");
+        }
+        if let Some(replication) = self.replication {
+            let _ = write!(command, " --replication {}", replication.name());
         }
         if let Some(transactions) = self.transactions {
             let _ = write!(command, " --transactions {transactions}");

@@ -5,7 +5,7 @@
 //! its writes are in the last state, unless they were overwritten, follows: the last state is that of the log, see
 //! [`equals_oracle`](super::equals_oracle).
 //!
-//! In a run that did not finish, nodes may not have executed again what they have in their journals: then the log must have
+//! In a run that did not finish, nodes may not have executed again what they have in their logs: then the log must have
 //! the request, but its execution may be missing.
 
 use ordain_db::error::Error;

@@ -146,6 +146,7 @@ fn empty(engine: EngineKind, partitions: u16) -> History {
     History {
         engine,
         partitions,
+        may_lose: false,
         requests: BTreeMap::new(),
         log: BTreeMap::new(),
         executed: BTreeMap::new(),

@@ -60,7 +60,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
 
 /// Whether partitions order this by themselves.
 fn is_own(ordered: &Ordered) -> bool {
-    ordered.request.is_own() && matches!(ordered.work, Work::CloseSnapshot(_) | Work::Checkpoint)
+    ordered.request.is_own() && matches!(ordered.work, Work::CloseSnapshot(_) | Work::Checkpoint(_))
 }
 
 fn is_asked(ordered: &Ordered, operation: &Operation) -> bool {
@@ -69,7 +69,7 @@ fn is_asked(ordered: &Ordered, operation: &Operation) -> bool {
             Work::Call { procedure, arguments, .. },
             Operation::Call { procedure: asked, arguments: asked_with },
         ) => procedure == asked && arguments == asked_with,
-        (Work::OpenSnapshot, Operation::OpenSnapshot) | (Work::Checkpoint, Operation::Checkpoint) => true,
+        (Work::OpenSnapshot, Operation::OpenSnapshot) | (Work::Checkpoint(_), Operation::Checkpoint) => true,
         // A call whose keys cannot be found ends in the order.
         (Work::GiveUp(_), Operation::Call { .. }) => true,
         _ => false,

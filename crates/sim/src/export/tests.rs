@@ -47,6 +47,7 @@ impl Requests {
         History {
             engine: EngineKind::Calvin,
             partitions: 1,
+            may_lose: false,
             requests: self.0,
             log: BTreeMap::new(),
             executed: BTreeMap::new(),

@@ -2,7 +2,7 @@
 
 use crate::time::{MICROSECOND, Nanoseconds};
 
-/// How a machine's clock differs from virtual time. It never goes back.
+/// How a machine's clock differs from virtual time. It goes back only while nobody looks at it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Clock {
     /// What it shows at time 0, in microseconds.
@@ -17,6 +17,11 @@ impl Clock {
         let elapsed = i128::from(now / MICROSECOND);
         let drifted = elapsed + elapsed * i128::from(self.drift_millionths) / 1_000_000;
         self.offset_microseconds + drifted as u64
+    }
+
+    /// Sets the clock back, but not before the world began.
+    pub fn set_back(&mut self, microseconds: u64) {
+        self.offset_microseconds = self.offset_microseconds.saturating_sub(microseconds);
     }
 
     /// A moment at which the clock shows at least `microseconds`, not long after the first.

@@ -136,8 +136,11 @@ mod tests {
     #[test]
     fn a_step_is_counted() {
         let ordered = Ordered { request: request_id(), acknowledged: 0, work: Work::OpenSnapshot };
-        let batch =
-            Message::Batch { epoch: Epoch(1), transactions: vec![(0, ordered.clone()), (1, ordered)] };
+        let batch = Message::Batch {
+            epoch: Epoch(1),
+            term: 0,
+            transactions: vec![(0, ordered.clone()), (1, ordered)],
+        };
         let position = Position { epoch: Epoch(1), origin: PartitionId(0), index: 0 };
         let (bytes, peer) = (batch.payload_bytes() as u64, NodeId::first(PartitionId(1)));
         let requests = vec![ClientRequest::CloseSnapshot(position); 3];

@@ -14,6 +14,7 @@ use ordain_consensus::files::{
 };
 use ordain_db::disk::{DiskError, Found, NodeDisk, SyncMark};
 use ordain_db::node::{DiskWrite, Event};
+use ordain_db::position::Epoch;
 use ordain_workload::random::Random;
 
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds};
@@ -147,6 +148,9 @@ pub struct Disk {
     known: bool,
     /// The next sync fails.
     fails: bool,
+    /// With a mistake for tests: the epoch of the mark that was to be written last, which is written when the next one is.
+    late_mark: Option<Epoch>,
+    marks_late: bool,
     /// Times of syncs.
     latencies: Random,
     /// What crashes and faults do: a stream of its own, so that a fault more does not change the times of syncs.
@@ -165,6 +169,8 @@ impl Disk {
             log_id,
             known: false,
             fails: false,
+            late_mark: None,
+            marks_late: false,
             latencies: Random::new(seed, "disk latencies", numbers),
             faults: Random::new(seed, "disk faults", numbers),
         }
@@ -173,6 +179,11 @@ impl Disk {
     /// Switches mistakes of the files on.
     pub fn set_mistakes(&mut self, mistakes: Mistakes) {
         self.files.get().set_mistakes(mistakes);
+    }
+
+    /// Marks always the checkpoint before the one to start from, and keeps it: a mistake for tests.
+    pub fn mark_late(&mut self) {
+        self.marks_late = true;
     }
 
     /// Opens what a node has on its disk. A node that was using it is gone.
@@ -222,6 +233,13 @@ impl Disk {
     /// [`WriteFailure`].
     pub fn write(&mut self, write: DiskWrite) -> Result<(), WriteFailure> {
         let Some(node) = &mut self.node else { return Ok(()) };
+        let write = match write {
+            DiskWrite::RemoveCheckpoints { before } if self.marks_late => {
+                let Some(before) = self.late_mark.replace(before) else { return Ok(()) };
+                DiskWrite::RemoveCheckpoints { before }
+            }
+            write => write,
+        };
         let done = node.write(write);
         match done {
             _ if self.is_off() => Err(WriteFailure::Off),

@@ -182,6 +182,7 @@ fn plan(setting: &Setting, costs: &CostTable, hardware: Hardware, window: u64) -
             count: nodes,
             window,
             transactions: u64::MAX,
+            starts_at: 0,
             think: 0,
             timeout: 0,
             wanders: false,

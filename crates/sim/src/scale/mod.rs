@@ -6,6 +6,7 @@
 //! - [`csv`]: points as a table.
 //! - [`experiment`]: runs the points.
 //! - [`figure`]: line charts in SVG; [`panels`] draws points in the way of the paper's figures.
+//! - [`replication`]: what replicas cost that are far apart.
 //! - [`shapes`]: the paper's statements, held against the points.
 
 pub mod costs;
@@ -13,6 +14,7 @@ pub mod csv;
 pub mod experiment;
 pub mod figure;
 pub mod panels;
+pub mod replication;
 pub mod shapes;
 
 pub use costs::{costs, costs_file, costs_from};

@@ -20,7 +20,7 @@ impl World<'_> {
             self.log_fault(index, true);
         }
         match &planned.fault {
-            Fault::Corrupt(_) | Fault::Misdirect(_) | Fault::ClockJump(..) => {}
+            Fault::Corrupt(_) | Fault::Misdirect(_) | Fault::ClockJump(..) | Fault::ClockBack(..) => {}
             Fault::Loss(machine) => self.lose(usize::from(*machine)),
             _ => {
                 self.active.push(index);
@@ -67,6 +67,9 @@ impl World<'_> {
                 let machine = usize::from(*machine);
                 self.machines[machine].clock.offset_microseconds += microseconds;
                 self.nodes_of(machine).into_iter().for_each(|node| self.plan_deadline(node));
+            }
+            Fault::ClockBack(machine, microseconds) => {
+                self.machines[usize::from(*machine)].set_back += microseconds;
             }
         }
         true
@@ -150,7 +153,8 @@ impl World<'_> {
             | Fault::Corrupt(_)
             | Fault::Misdirect(_)
             | Fault::Loss(_)
-            | Fault::ClockJump(..) => {}
+            | Fault::ClockJump(..)
+            | Fault::ClockBack(..) => {}
         }
     }
 

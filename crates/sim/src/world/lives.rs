@@ -51,6 +51,11 @@ impl World<'_> {
     pub(super) fn end(&mut self, node: usize, fatal: &Fatal) {
         let process = &mut self.processes[node];
         self.log.note(self.heap.now(), || format!("{} stops: {fatal}", process.name));
+        let went_back = matches!(fatal, Fatal::Overwritten { .. } | Fatal::Superseded { .. });
+        self.happened.went_back += u64::from(went_back);
+        if went_back && !self.plan.may_lose() {
+            self.problems.push(format!("{} went back, though nothing may be lost: {fatal}", process.name));
+        }
         if fatal.asks_for_restart() {
             process.end(Condition::Restarting);
             let life = process.life;
@@ -70,8 +75,9 @@ impl World<'_> {
 
     /// A machine starts: its nodes are made again from their disks.
     pub(super) fn restart(&mut self, machine: usize) {
-        self.machines[machine].up = true;
-        self.machines[machine].down_by = None;
+        let starting = &mut self.machines[machine];
+        (starting.up, starting.down_by) = (true, None);
+        starting.clock.set_back(std::mem::take(&mut starting.set_back));
         for node in self.nodes_of(machine) {
             if self.machines[machine].up && self.processes[node].condition == Condition::Down {
                 self.start(node);
@@ -102,7 +108,7 @@ impl World<'_> {
         }
         let found = match opened {
             Ok(found) => found,
-            Err(OpenFailure::Off) => return self.lose_power(number),
+            Err(OpenFailure::Off) => return self.cut_recovery(number),
             Err(OpenFailure::Full) => return self.fail(number, "its disk is full".to_owned()),
             Err(OpenFailure::Damaged(damage)) => return self.refuse(number, damage.to_string()),
             Err(OpenFailure::Refused(reason)) => return self.refuse(number, reason),
@@ -116,9 +122,15 @@ impl World<'_> {
                 self.arm(number);
                 self.wake(number);
             }
-            Err(_) if disk.is_off() => self.lose_power(number),
+            Err(_) if disk.is_off() => self.cut_recovery(number),
             Err(reason) => self.refuse(number, reason),
         }
+    }
+
+    /// The power goes while a node is made again.
+    fn cut_recovery(&mut self, number: usize) {
+        self.happened.recoveries_cut += 1;
+        self.lose_power(number);
     }
 
     /// A node does not start from what its disk has.

@@ -135,6 +135,9 @@ impl World<'_> {
             ClientRequest::Scan { at, .. } => format!("{from} reads a page of {to} as of {at}"),
             ClientRequest::CloseSnapshot(at) => format!("{from} closes the snapshot {at}"),
             ClientRequest::Status { .. } => format!("{from} asks {to} for its status"),
+            ClientRequest::ChangeMembership { voters, learners, .. } => {
+                format!("{from} asks {to} for voters {voters:?} and learners {learners:?}")
+            }
         }
     }
 }
@@ -187,6 +190,9 @@ fn describe_fault(fault: &Fault, begins: bool, name: &dyn Fn(u16) -> String) -> 
         Fault::ClockJump(machine, microseconds) => {
             of(machine, &format!("has a clock that jumps ahead by {microseconds} us"), "goes on")
         }
+        Fault::ClockBack(machine, microseconds) => {
+            of(machine, &format!("has a clock that is set back by {microseconds} us"), "goes on")
+        }
     }
 }
 
@@ -207,11 +213,11 @@ fn counted(count: usize, noun: &str) -> String {
 
 pub(super) fn describe_message(message: &Message) -> String {
     match message {
-        Message::Batch { epoch, transactions } => {
+        Message::Batch { epoch, transactions, .. } => {
             format!("batch {epoch} ({})", counted(transactions.len(), "transaction"))
         }
-        Message::Reads(bytes) => format!("reads ({} bytes)", bytes.len()),
-        Message::Reports(reports) => {
+        Message::Reads { reads, .. } => format!("reads ({} bytes)", reads.len()),
+        Message::Reports { reports, .. } => {
             let names = reports.iter().map(|report| name_request(report.request));
             format!("reports of {}", names.collect::<Vec<_>>().join(", "))
         }
@@ -231,10 +237,20 @@ pub(super) fn describe_message(message: &Message) -> String {
         }
         Message::Consensus(_) => "consensus".to_owned(),
         Message::Follow(epoch) => format!("asks to close {epoch}"),
-        Message::Subscribe { after } => format!("subscribes to all after {after}"),
+        Message::Subscribe { after, .. } => format!("subscribes to all after {after}"),
         Message::Unsubscribe => "unsubscribes".to_owned(),
         Message::Unserved { stable } => format!("has nothing of epochs through {stable} any more"),
+        Message::Superseded { epoch, .. } => format!("the group has agreed on another batch of {epoch}"),
         Message::Alive => "is alive".to_owned(),
+        Message::CheckpointWritten { epoch, .. } => format!("has the checkpoint of {epoch}"),
+        Message::CheckpointOffer(epoch) => format!("offers the checkpoint of {epoch}"),
+        Message::CheckpointFetch { epoch: Epoch(0), .. } => "asks for a checkpoint".to_owned(),
+        Message::CheckpointFetch { epoch, offset } => {
+            format!("asks for the checkpoint of {epoch} from byte {offset}")
+        }
+        Message::CheckpointPiece { epoch, offset, bytes, .. } => {
+            format!("gives {} bytes of the checkpoint of {epoch} from byte {offset}", bytes.len())
+        }
         other => format!("{other:?}"),
     }
 }
@@ -309,7 +325,7 @@ fn closed((_, ordered): &(u32, Ordered)) -> String {
         Work::OpenSnapshot => format!("a snapshot of {}", name_client(ordered.request)),
         Work::GiveUp(_) => format!("the end of {}", name_request(ordered.request)),
         Work::CloseSnapshot(at) => format!("the end of the snapshot {at}"),
-        Work::Checkpoint => "a checkpoint".to_owned(),
+        Work::Checkpoint(_) => "a checkpoint".to_owned(),
     }
 }
 

@@ -131,6 +131,8 @@ struct Machine {
     /// What happened while it was paused.
     deferred: Vec<Happening>,
     clock: Clock,
+    /// By how much its clock was set back since it started last, in microseconds.
+    set_back: u64,
 }
 
 /// What [`World::measure`] measured.
@@ -151,8 +153,12 @@ pub struct Happened {
     pub steps: u64,
     /// Crashes.
     pub crashes: u64,
+    /// Of these, those in the middle of a recovery.
+    pub recoveries_cut: u64,
     /// Nodes that stopped since their disk failed, or that refused it.
     pub failures: u64,
+    /// Nodes that had executed what was lost with a leader, and started again.
+    pub went_back: u64,
     /// Calls that were answered.
     pub answered: u64,
     /// When faults ended.
@@ -210,6 +216,7 @@ impl<'a> World<'a> {
             damaged: false,
             deferred: Vec::new(),
             clock: plan.clocks.get(usize::from(machine)).copied().unwrap_or_default(),
+            set_back: 0,
         });
         let random = Random::new(plan.seed, "network", &[]);
         let mut world = World {
@@ -245,7 +252,7 @@ impl<'a> World<'a> {
             }
         }
         for client in 0..self.clients.len() {
-            let at = self.random.below(self.plan.clients.think + 1);
+            let at = self.plan.clients.starts_at + self.random.below(self.plan.clients.think + 1);
             self.heap.plan(at, Happening::ClientWakes(client));
         }
         for (index, planned) in self.plan.faults.iter().enumerate() {
@@ -276,6 +283,12 @@ impl<'a> World<'a> {
         while let Some(happening) = self.heap.next_until(until) {
             self.happen(happening);
         }
+    }
+
+    /// Lets the next event happen, if there is one until a time.
+    pub fn run_one(&mut self, until: Nanoseconds) -> bool {
+        let next = self.heap.next_until(until);
+        next.map(|happening| self.happen(happening)).is_some()
     }
 
     /// Lets things happen until `done` or a time; whether it was `done`.
@@ -319,11 +332,16 @@ impl<'a> World<'a> {
 
     /// Whether all nodes of each partition have come equally far.
     fn replicas_are_level(&self) -> bool {
-        let delivered = |process: &Process| process.node.as_ref().map(|node| node.status(false).delivered);
+        // Where what was executed may be lost, those who have executed it come equally far before they notice.
+        let may_lose = self.plan.may_lose();
+        let come = |process: &Process| {
+            let status = process.node.as_ref()?.status(may_lose);
+            Some((status.delivered, status.digest))
+        };
         let partitions = usize::from(self.plan.partitions);
         self.plan.replicas == 1
             || (0..partitions).all(|first| {
-                let mut nodes = self.processes[first..].iter().step_by(partitions).filter_map(delivered);
+                let mut nodes = self.processes[first..].iter().step_by(partitions).filter_map(come);
                 let level = nodes.next();
                 nodes.all(|other| Some(other) == level)
             })

@@ -172,6 +172,7 @@ impl World<'_> {
         let process = &self.processes[number];
         let Some(node) = &process.node else { return };
         let (status, limits) = (node.status(false), self.plan.limits);
+        self.recorder.settle(number, process.me.partition, status.stable);
         let batches = limits.epochs_in_flight.saturating_mul(u64::from(self.plan.partitions));
         let delivered = batches.saturating_mul(limits.batch_calls as u64);
         let live = (limits.transactions_live + limits.sequencer_waiting) as u64;

@@ -145,6 +145,11 @@ impl Process {
         {
             disk.set_mistakes(Mistakes { ignore_sync_directory: true, ..Mistakes::default() });
         }
+        if plan.bug == Some(Bug::StaleCheckpoint)
+            && let Some(disk) = &mut disk
+        {
+            disk.mark_late();
+        }
         let node = match &mut disk {
             None => volatile_node(plan, workload, me)?,
             Some(disk) => {
@@ -349,6 +354,7 @@ pub(crate) fn recovered_node(
         }
     };
     let ingredients = Ingredients {
+        join: false,
         engine: plan.engine,
         configuration: &configuration(plan, me),
         catalog: workload.catalog().clone(),

@@ -3,6 +3,10 @@
 //! All replicas of a partition, in all their lives, must tell the same: the order is one, and whatever was executed was
 //! agreed on before. So everything that is told is compared with what was told of the same place before. Where that was
 //! something else, the last word counts: it is of a node that has not crashed since.
+//!
+//! With asynchronous replication a node may execute what is lost with a leader, and then goes back. There what a node tells is
+//! held until it cannot be lost any more: until it is in a checkpoint of the whole replica, or until the run is over and the life
+//! of the node is its last. What it told in another life after its last such checkpoint is forgotten.
 
 use std::collections::BTreeMap;
 
@@ -27,6 +31,15 @@ struct Places {
     executed: BTreeMap<Position, (Executed, String)>,
 }
 
+/// What a node has told that may be lost.
+#[derive(Default)]
+struct Held {
+    /// Of which life this is.
+    who: String,
+    closed: Vec<(Epoch, Batch)>,
+    executed: Vec<Executed>,
+}
+
 /// How far one node has come in its present life.
 #[derive(Clone, Default)]
 struct Told {
@@ -42,6 +55,8 @@ struct Told {
 pub(crate) struct Recorder {
     places: Vec<Places>,
     told: Vec<Told>,
+    /// By node; `None` where nothing may be lost.
+    held: Option<Vec<Held>>,
     disagreements: Vec<String>,
     pub(crate) requests: BTreeMap<RequestId, Invocation>,
     pub(crate) snapshots: Vec<SnapshotRead>,
@@ -53,6 +68,7 @@ impl Recorder {
         Recorder {
             places: (0..plan.partitions).map(|_| Places::default()).collect(),
             told: vec![Told::default(); plan.nodes()],
+            held: plan.may_lose().then(|| (0..plan.nodes()).map(|_| Held::default()).collect()),
             disagreements: Vec::new(),
             requests: BTreeMap::new(),
             snapshots: Vec::new(),
@@ -63,11 +79,49 @@ impl Recorder {
     /// A node begins a new life with the state at the end of an epoch.
     pub(crate) fn resume(&mut self, node: usize, epoch: Epoch) {
         self.told[node] = Told { resumed: epoch, closed: epoch, executed: Vec::new() };
+        if let Some(held) = &mut self.held {
+            held[node] = Held::default();
+        }
     }
 
     /// Takes what a node tells. `name` is that of the node and its life.
     pub(crate) fn tell(&mut self, node: usize, partition: PartitionId, name: &str, life: u32, trace: Trace) {
         let who = || format!("{name} (life {life})");
+        match &mut self.held {
+            Some(held) => {
+                let held = &mut held[node];
+                if held.who.is_empty() {
+                    held.who = who();
+                }
+                held.closed.extend(trace.closed);
+                held.executed.extend(trace.executed);
+            }
+            None => self.take(node, partition, &who, trace.closed, trace.executed),
+        }
+    }
+
+    /// What a node has told of its present life through an epoch cannot be lost any more.
+    pub(crate) fn settle(&mut self, node: usize, partition: PartitionId, through: Epoch) {
+        let Some(held) = &mut self.held else { return };
+        if through <= self.told[node].closed {
+            return;
+        }
+        let Held { who, closed, executed } = std::mem::take(&mut held[node]);
+        let (closed, closed_later) = closed.into_iter().partition(|(epoch, _)| *epoch <= through);
+        let (executed, executed_later) = executed.into_iter().partition(|run| run.position.epoch <= through);
+        held[node] = Held { who: who.clone(), closed: closed_later, executed: executed_later };
+        self.take(node, partition, &|| who.clone(), closed, executed);
+    }
+
+    /// Compares what a node tells with what was told before.
+    fn take(
+        &mut self,
+        node: usize,
+        partition: PartitionId,
+        who: &dyn Fn() -> String,
+        closed: Vec<(Epoch, Batch)>,
+        executed: Vec<Executed>,
+    ) {
         let Recorder { places, told, disagreements, .. } = self;
         let (places, told) = (&mut places[partition.index()], &mut told[node]);
         let mut disagree = |problem: String| {
@@ -75,7 +129,7 @@ impl Recorder {
                 disagreements.push(problem);
             }
         };
-        for (epoch, batch) in trace.closed {
+        for (epoch, batch) in closed {
             if epoch != told.closed.next() {
                 disagree(format!("{} has {epoch} of its log after {}", who(), told.closed));
             }
@@ -92,7 +146,7 @@ impl Recorder {
             }
             places.closed.insert(epoch, (batch, who()));
         }
-        for executed in trace.executed {
+        for executed in executed {
             let position = executed.position;
             told.executed.push(position);
             match places.executed.get(&position) {

@@ -1,9 +1,9 @@
 //! What a world tells of its run.
 
 use ordain_db::error::Error;
-use ordain_db::message::Operation;
+use ordain_db::message::{Operation, Verdict};
 use ordain_db::node::Status;
-use ordain_db::position::PartitionId;
+use ordain_db::position::{Epoch, NodeId, PartitionId};
 use ordain_workload::{CheckLine, Totals};
 
 use super::{Measured, Stopwatch, World};
@@ -23,6 +23,18 @@ impl World<'_> {
         Measured { latencies, busy }
     }
 
+    /// Whether a node is there and leads its group.
+    pub fn leads(&self, node: NodeId) -> bool {
+        let process = self.processes[self.plan.number(node)].node.as_ref();
+        process.is_some_and(|node| node.status(false).leads)
+    }
+
+    /// Whether a node is there and executes nothing now, for a checkpoint.
+    pub fn is_frozen(&self, node: NodeId) -> bool {
+        let process = self.processes[self.plan.number(node)].node.as_ref();
+        process.is_some_and(|node| node.status(false).frozen)
+    }
+
     /// What was noticed during the run that no history shows.
     pub fn problems(&self) -> &[String] {
         &self.problems
@@ -31,6 +43,11 @@ impl World<'_> {
     /// What the run leaves behind for the checkers.
     pub fn history(&mut self, unfinished: Option<String>) -> History {
         let (alive, finished) = (self.alive(), unfinished.is_none());
+        if finished {
+            for node in &alive {
+                self.recorder.settle(self.plan.number(*node), node.partition, Epoch(u64::MAX));
+            }
+        }
         self.recorder.compare(self.plan, &alive, finished);
         let statuses = self.statuses(finished);
         let last = self.auditor.last.as_ref().map(|(_, rows)| rows.clone()).unwrap_or_default();
@@ -41,10 +58,11 @@ impl World<'_> {
         History {
             engine: self.plan.engine,
             partitions: self.plan.partitions,
+            may_lose: self.plan.may_lose(),
             requests: self.recorder.requests.clone(),
             log: self.recorder.log(self.plan, &alive, finished),
             executed: self.recorder.executed(),
-            snapshots: self.recorder.snapshots.clone(),
+            snapshots: self.snapshots(),
             rows: last,
             statuses,
             disagreements: self.recorder.disagreements(),
@@ -52,6 +70,13 @@ impl World<'_> {
             conditions,
             unfinished,
         }
+    }
+
+    /// The snapshots that were read; where what they show may have been lost, the one after everything came to rest.
+    fn snapshots(&self) -> Vec<SnapshotRead> {
+        let all = &self.recorder.snapshots;
+        let first = if self.plan.may_lose() { all.len().saturating_sub(1) } else { 0 };
+        all[first..].to_vec()
     }
 
     /// What one node of each partition says of itself; notes those that have other rows, once all have come equally far.
@@ -77,8 +102,8 @@ impl World<'_> {
         statuses
     }
 
-    /// The workload's conditions over a snapshot.
-    fn conditions(&self, snapshot: &SnapshotRead) -> Vec<CheckLine> {
+    /// What clients were told.
+    fn totals_of_answers(&self) -> Totals {
         let mut totals = Totals::new();
         for invocation in self.recorder.requests.values() {
             let Operation::Call { procedure, .. } = &invocation.operation else { continue };
@@ -90,6 +115,31 @@ impl World<'_> {
                 None => outcomes.unknown += 1,
             }
         }
+        totals
+    }
+
+    /// What became of the calls that are in the order: what clients were told may be lost.
+    fn totals_of_order(&self) -> Totals {
+        let mut totals = Totals::new();
+        for run in self.recorder.executed().values().filter_map(|runs| runs.first()) {
+            let invocation = self.recorder.requests.get(&run.1.request);
+            let Some(Operation::Call { procedure, .. }) = invocation.map(|invocation| &invocation.operation)
+            else {
+                continue;
+            };
+            let outcomes = totals.of_mut(self.workload.catalog().procedures.name(*procedure));
+            match &run.1.verdict {
+                Verdict::Committed(_) => outcomes.committed += 1,
+                Verdict::Failed(Error::Aborted(_)) => outcomes.aborted += 1,
+                Verdict::Failed(_) | Verdict::FootprintMissed => {}
+            }
+        }
+        totals
+    }
+
+    /// The workload's conditions over a snapshot.
+    fn conditions(&self, snapshot: &SnapshotRead) -> Vec<CheckLine> {
+        let totals = if self.plan.may_lose() { self.totals_of_order() } else { self.totals_of_answers() };
         let lines = self.workload.check(&mut Collected(&snapshot.rows), &totals);
         lines.unwrap_or_else(|error| {
             vec![CheckLine {

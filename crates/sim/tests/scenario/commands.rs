@@ -155,6 +155,9 @@ impl Runner {
             (FaultKind::ClockJump, [machine]) if is_machine => {
                 Fault::ClockJump(*machine, details.by.map_or(1_000_000, |by| by.0 / MICROSECOND))
             }
+            (FaultKind::ClockBack, [machine]) if is_machine => {
+                Fault::ClockBack(*machine, details.by.map_or(1_000_000, |by| by.0 / MICROSECOND))
+            }
             _ => return Err("cut and clog take two hosts, other faults one machine".into()),
         })
     }

@@ -94,6 +94,7 @@ pub(crate) enum FaultKind {
     FailedSync,
     Loss,
     ClockJump,
+    ClockBack,
 }
 
 impl FromStr for FaultKind {
@@ -114,6 +115,7 @@ impl FromStr for FaultKind {
             "failed-sync" => FaultKind::FailedSync,
             "loss" => FaultKind::Loss,
             "clock-jump" => FaultKind::ClockJump,
+            "clock-back" => FaultKind::ClockBack,
             _ => return Err(format!("there is no fault {text:?}")),
         })
     }

@@ -80,6 +80,7 @@ impl Stage {
             count: 1,
             window: 1,
             transactions: 0,
+            starts_at: 0,
             think: 0,
             timeout: 50 * MILLISECOND,
             wanders: false,

@@ -1,0 +1,113 @@
+//! Checkpoints that stop execution are taken by one replica at a time, so that clients are served by the others (Calvin section 5,
+//! CAL-87).
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeMap;
+
+use ordain_db::limits::Limits;
+use ordain_db::node::{CheckpointMode, CheckpointOptions};
+use ordain_db::position::ReplicaId;
+use ordain_sim::machine::disk::{DiskOptions, Loss};
+use ordain_sim::network::NetworkOptions;
+use ordain_sim::network::topology::Topology;
+use ordain_sim::plan::{Plan, Replication, WorkloadKind};
+use ordain_sim::swarm::{Fixed, draw};
+use ordain_sim::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
+use ordain_sim::world::World;
+
+const SEED: u64 = 11;
+const REPLICAS: u16 = 3;
+
+/// By when the groups have elected their leaders.
+const ELECTED: Nanoseconds = 3 * SECOND;
+/// When the run ends.
+const END: Nanoseconds = 6 * SECOND;
+
+/// Longer than a round trip between replicas and the syncs of both ends, with a batch to execute.
+const FEW_ROUND_TRIPS: Nanoseconds = 10 * MILLISECOND;
+
+fn plan(checkpoints: Option<u64>) -> Plan {
+    let fixed = Fixed {
+        partitions: Some(2),
+        replicas: Some(REPLICAS),
+        replication: Some(Replication::Sync),
+        transactions: Some(100_000),
+        workload: Some(WorkloadKind::Bank),
+        ..Fixed::default()
+    };
+    let mut plan = draw(SEED, &fixed);
+    plan.machines = plan.partitions * REPLICAS;
+    plan.limits = Limits::default();
+    plan.network = NetworkOptions::reliable(Topology::lan());
+    plan.disk = Some(DiskOptions {
+        sync_min: 100 * MICROSECOND,
+        sync_max: 100 * MICROSECOND,
+        loss: Loss::Drawn,
+        segment_bytes: 1 << 20,
+    });
+    plan.checkpoints = CheckpointOptions {
+        mode: CheckpointMode::Freeze,
+        interval_microseconds: checkpoints,
+        log_bytes: u64::MAX,
+    };
+    plan.clocks.clear();
+    (plan.clients.count, plan.clients.window, plan.clients.snapshots) = (6, 4, 0);
+    (plan.clients.think, plan.clients.timeout, plan.clients.wanders) = (MILLISECOND, SECOND, false);
+    (plan.step_events, plan.inbox_requests) = (1 << 20, 1 << 20);
+    plan.faults.clear();
+    plan.trace = false;
+    plan
+}
+
+/// What was seen of a run.
+struct Seen {
+    /// How often each replica began to be frozen.
+    turns: BTreeMap<u16, u64>,
+    answered: u64,
+    /// The longest time in which no call was answered.
+    gap: Nanoseconds,
+}
+
+fn watch(plan: &Plan) -> Seen {
+    let workload = plan.workload.build().unwrap();
+    let mut world = World::new(plan, &*workload).unwrap();
+    world.run_until(ELECTED);
+    let before = world.happened().answered;
+    let mut seen = Seen { turns: BTreeMap::new(), answered: 0, gap: 0 };
+    let (mut was_frozen, mut answered_at) = (Vec::new(), world.now());
+    while world.run_one(END) {
+        let nodes = (0..plan.nodes()).map(|number| plan.node(number));
+        let mut frozen: Vec<ReplicaId> =
+            nodes.filter(|node| world.is_frozen(*node)).map(|node| node.replica).collect();
+        frozen.sort_unstable();
+        frozen.dedup();
+        assert!(frozen.len() <= 1, "{frozen:?} are frozen at {} us", world.now() / MICROSECOND);
+        if frozen != was_frozen {
+            frozen.iter().for_each(|replica| *seen.turns.entry(replica.0).or_default() += 1);
+            was_frozen = frozen;
+        }
+        let answered = world.happened().answered - before;
+        if answered > seen.answered {
+            seen.gap = seen.gap.max(world.now() - answered_at);
+            (seen.answered, answered_at) = (answered, world.now());
+        }
+    }
+    seen.gap = seen.gap.max(END - answered_at);
+    assert_eq!(world.problems(), &[] as &[String]);
+    seen
+}
+
+#[test]
+fn one_replica_at_a_time_is_frozen_and_clients_do_not_notice() {
+    let quiet = watch(&plan(None));
+    let frozen = watch(&plan(Some(50_000)));
+    assert!(quiet.turns.is_empty(), "{:?}", quiet.turns);
+    let several_each =
+        (0..REPLICAS).all(|replica| frozen.turns.get(&replica).is_some_and(|turns| *turns > 2));
+    assert!(several_each, "each replica takes checkpoints: {:?}", frozen.turns);
+    let allowed = quiet.gap + FEW_ROUND_TRIPS;
+    assert!(frozen.gap <= allowed, "no answer for {} us, allowed are {allowed}", frozen.gap / MICROSECOND);
+    let (few, usual) = (frozen.answered, quiet.answered);
+    assert!(few * 10 >= usual * 9, "{few} calls were answered, without checkpoints {usual}");
+}
