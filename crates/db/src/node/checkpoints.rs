@@ -36,7 +36,7 @@ const STEP_SCAN_BYTES: usize = 64 * 1024;
 
 /// Bytes of records that are scanned in a second at most while requests are under way, so that neither they nor the log wait
 /// for the disk.
-const SCAN_BYTES_PER_SECOND: u64 = 32 * 1024 * 1024;
+const SCAN_BYTES_PER_SECOND: u64 = 16 * 1024 * 1024;
 
 /// Bytes of records that one step scans when the node does nothing else.
 const FREEZE_SCAN_BYTES: usize = 4 * 1024 * 1024;
