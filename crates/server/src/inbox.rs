@@ -40,6 +40,9 @@ struct State {
     disk: Vec<Event>,
     /// The number of replicas for which the cluster has places now, if that has grown.
     replicas: Option<u16>,
+    /// How often somebody has asked how the node's group stands, and of how many of these the owner knows.
+    looks: u64,
+    looks_taken: u64,
     /// Whether the owner sleeps and must be woken.
     asleep: bool,
     /// Whether the owner had nothing under way when it went to sleep, and nothing has come since.
@@ -53,7 +56,11 @@ struct State {
 
 impl State {
     fn is_empty(&self) -> bool {
-        self.requests.is_empty() && self.peers.is_empty() && self.disk.is_empty() && self.replicas.is_none()
+        self.requests.is_empty()
+            && self.peers.is_empty()
+            && self.disk.is_empty()
+            && self.replicas.is_none()
+            && self.looks == self.looks_taken
     }
 
     /// What has come from peers, but nothing that is behind a reset and something before it: what a node says in answer to
@@ -83,6 +90,8 @@ pub struct Taken {
     /// The number of replicas for which the cluster has places from now on. Its [`Event::Replicas`] is the first event, so
     /// that all others may name nodes of them.
     pub replicas: Option<u16>,
+    /// The number of the last [look](Inbox::look) that somebody wants to be taken at the node's group.
+    pub look: u64,
 }
 
 /// See the [module](self).
@@ -189,6 +198,16 @@ impl Inbox {
         self.wake(state);
     }
 
+    /// Asks the owner to tell how its group stands; the number of this wish. What is told with it, or a later one, is no older
+    /// than this call.
+    pub fn look(&self) -> u64 {
+        let mut state = self.lock();
+        state.looks += 1;
+        let number = state.looks;
+        self.wake(state);
+        number
+    }
+
     /// Moves what is there into `taken`; sleeps for at most `patience` while there is nothing. `idle` tells whether the owner
     /// has nothing under way. `false` once stopped.
     pub fn take(&self, patience: Option<Duration>, idle: bool, taken: &mut Taken) -> bool {
@@ -211,6 +230,8 @@ impl Inbox {
         state.request_bytes = 0;
         let from_peers = state.take_from_peers();
         taken.replicas = state.replicas.take();
+        state.looks_taken = state.looks;
+        taken.look = state.looks;
         taken.events.extend(taken.replicas.map(Event::Replicas));
         taken.events.append(&mut state.disk);
         let stopped = state.stopped;
@@ -312,6 +333,18 @@ mod tests {
         assert!(matches!(taken.events[0], Event::Replicas(4)));
         assert_eq!(taken.events.len(), 3);
         assert_eq!(take(&inbox), (vec![], vec![]));
+    }
+
+    #[test]
+    fn who_wants_a_look_to_be_taken_wakes_the_owner_once() {
+        let inbox = Inbox::default();
+        let mut taken = Taken::default();
+        assert_eq!((inbox.look(), inbox.look()), (1, 2));
+        assert!(inbox.take(None, false, &mut taken), "it does not sleep");
+        assert_eq!((taken.look, taken.events.len()), (2, 0));
+        assert!(inbox.lock().is_empty());
+        assert!(inbox.take(Some(Duration::ZERO), false, &mut taken));
+        assert_eq!(taken.look, 2);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The thread of a partition: takes what is in the inbox, steps the node, sends what the node wants sent.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use ordain_db::error::Fatal;
@@ -101,8 +101,39 @@ pub fn nodes(partitions: u16, replicas: u16) -> impl Iterator<Item = NodeId> {
 pub struct Gauges {
     /// CPU time of the thread in nanoseconds: exact when the thread sleeps, else as of a moment ago.
     pub cpu_nanoseconds: AtomicU64,
-    /// How its replication group stands, as of a moment ago; `None` before it has run, and without a log.
-    pub group: Mutex<Option<GroupStatus>>,
+    group: Mutex<GroupGauge>,
+    /// Notified when a group gauge is new.
+    group_told: Condvar,
+}
+
+/// How a node's replication group stands.
+#[derive(Default)]
+struct GroupGauge {
+    /// `None` before the node has run, and without a log.
+    group: Option<GroupStatus>,
+    /// The number of the last [look](Inbox::look) that this is not older than.
+    look: u64,
+}
+
+impl Gauges {
+    /// How the node's replication group stands, as of a moment ago; `None` before it has run, and without a log.
+    pub fn group(&self) -> Option<GroupStatus> {
+        self.group.lock().unwrap_or_else(PoisonError::into_inner).group.clone()
+    }
+
+    /// The same, but no older than this [look](Inbox::look); `None` if the thread does not tell it in time, too.
+    pub fn group_at(&self, look: u64, patience: Duration) -> Option<GroupStatus> {
+        let gauge = self.group.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_old = |gauge: &mut GroupGauge| gauge.look < look;
+        let waited = self.group_told.wait_timeout_while(gauge, patience, is_old);
+        let (gauge, result) = waited.unwrap_or_else(PoisonError::into_inner);
+        if result.timed_out() { None } else { gauge.group.clone() }
+    }
+
+    fn tell_group(&self, group: Option<GroupStatus>, look: u64) {
+        *self.group.lock().unwrap_or_else(PoisonError::into_inner) = GroupGauge { group, look };
+        self.group_told.notify_all();
+    }
 }
 
 /// How often a thread tells how its replication group stands, in microseconds.
@@ -196,7 +227,7 @@ impl Partition {
         let mut more = false;
         let mut now = self.now();
         let mut told_at = now;
-        let mut told_group_at = 0;
+        let (mut told_group_at, mut looked) = (0, 0);
         loop {
             let patience = if more { Some(Duration::ZERO) } else { self.prepare_to_sleep(now) };
             let idle = !more && self.node.is_idle();
@@ -223,9 +254,10 @@ impl Partition {
                 self.tell_cpu_time();
                 told_at = now;
             }
-            if self.disk.is_some() && now >= told_group_at + GROUP_SAMPLE_MICROSECONDS {
-                self.tell_group();
-                told_group_at = now;
+            let is_due = self.disk.is_some() && now >= told_group_at + GROUP_SAMPLE_MICROSECONDS;
+            if is_due || taken.look > looked {
+                self.gauges.tell_group(self.node.status(false).group, taken.look);
+                (told_group_at, looked) = (now, taken.look);
             }
         }
     }
@@ -258,11 +290,6 @@ impl Partition {
 
     fn tell_cpu_time(&self) {
         self.gauges.cpu_nanoseconds.store(crate::cpu::thread_cpu_nanoseconds(), Ordering::Relaxed);
-    }
-
-    fn tell_group(&self) {
-        let group = self.node.status(false).group;
-        *self.gauges.group.lock().unwrap_or_else(PoisonError::into_inner) = group;
     }
 
     fn send(&self, outbox: &mut Outbox, sends: &mut Sends) -> Result<(), Failure> {

@@ -257,8 +257,18 @@ impl Process {
     /// How the replication groups of the nodes here stand, as of a moment ago; `None` for those that have not run yet, and
     /// without a log.
     pub fn groups(&self) -> impl Iterator<Item = (NodeId, Option<GroupStatus>)> + '_ {
-        let group = |local: &Local| local.gauges.group.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.locals.iter().map(move |local| (local.id, group(local)))
+        self.locals.iter().map(|local| (local.id, local.gauges.group()))
+    }
+
+    /// How these groups stand now, or later, but not earlier; `None` also for those whose nodes do not tell within `patience`.
+    pub fn groups_now(&self, patience: Duration) -> Vec<(NodeId, Option<GroupStatus>)> {
+        let deadline = Instant::now() + patience;
+        let asked: Vec<(&Local, u64)> = self.locals.iter().map(|local| (local, local.inbox.look())).collect();
+        let told = asked.into_iter().map(|(local, look)| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            (local.id, local.gauges.group_at(look, left))
+        });
+        told.collect()
     }
 
     /// Asks the nodes that lead to let others lead.

@@ -5,13 +5,19 @@ use std::time::Duration;
 use clap::ValueEnum;
 use ordain_workload::random::Random;
 
-use super::processes::{PARTITIONS, PROCESSES, group_of, partition_of};
+use super::processes::{PARTITIONS, PROCESSES, REPLICAS, group_of, of_replica, partition_of};
 
 /// What can happen to a cluster.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, ValueEnum)]
 pub(crate) enum FaultKind {
     /// SIGKILL to one process, which is started again.
     Kill,
+    /// SIGKILL to one process, which is started again so late that it needs a checkpoint of another replica.
+    Absence,
+    /// SIGTERM to the leader of a partition, while all that goes between its replicas is late.
+    HandOver,
+    /// One replica loses its disks: it is removed, and added again with empty ones.
+    Wipe,
     /// SIGSTOP to one process, then SIGCONT.
     Stop,
     /// All that goes from and to one process is kept back.
@@ -52,17 +58,22 @@ impl FaultKind {
     fn weight(self) -> u64 {
         match self {
             FaultKind::Kill => 8,
-            FaultKind::Stop | FaultKind::Cut => 4,
-            FaultKind::CutOneWay | FaultKind::FailingSync => 3,
+            FaultKind::Stop | FaultKind::Cut | FaultKind::HandOver => 4,
+            // It can only begin while all is well.
+            FaultKind::CutOneWay | FaultKind::FailingSync | FaultKind::Wipe => 3,
             FaultKind::CutPair | FaultKind::Slow | FaultKind::FullDisk | FaultKind::KillMajority => 2,
-            FaultKind::KillAll => 1,
+            FaultKind::KillAll | FaultKind::Absence => 1,
         }
     }
 
-    /// The shortest and the longest time in milliseconds.
-    fn milliseconds(self) -> (i64, i64) {
+    /// The shortest and the longest time in milliseconds, in a round of so many.
+    fn milliseconds(self, round: i64) -> (i64, i64) {
         match self {
             FaultKind::Kill => (10, 2_000),
+            FaultKind::Absence => (round / 8, round / 3),
+            FaultKind::HandOver => (10, 1_000),
+            // As long as the operator takes.
+            FaultKind::Wipe => (0, 0),
             FaultKind::Stop | FaultKind::Cut | FaultKind::CutOneWay | FaultKind::CutPair => (50, 3_000),
             FaultKind::Slow => (500, 2_000),
             FaultKind::FullDisk => (500, 4_000),
@@ -95,12 +106,21 @@ pub(super) struct Draw {
     kinds: Vec<FaultKind>,
     /// The longest time in which nothing new happens.
     pause_max: Duration,
+    /// How long the round lasts, in milliseconds.
+    round: i64,
 }
 
 impl Draw {
-    /// Faults of these kinds.
-    pub(super) fn new(seed: u64, round: u64, kinds: Vec<FaultKind>, pause_max: Duration) -> Draw {
-        Draw { random: Random::new(seed, "kill test", &[round]), kinds, pause_max }
+    /// Faults of these kinds, for the round of a number.
+    pub(super) fn new(
+        seed: u64,
+        number: u64,
+        kinds: Vec<FaultKind>,
+        pause_max: Duration,
+        lasts: Duration,
+    ) -> Draw {
+        let round = lasts.as_millis() as i64;
+        Draw { random: Random::new(seed, "kill test", &[number]), kinds, pause_max, round }
     }
 
     /// How long nothing new happens.
@@ -114,7 +134,7 @@ impl Draw {
         let kind = self.kind()?;
         let victims = self.victims(kind);
         let directions = self.directions(kind, &victims);
-        let (shortest, longest) = kind.milliseconds();
+        let (shortest, longest) = kind.milliseconds(self.round);
         let fault = Fault {
             kind,
             directions,
@@ -152,6 +172,7 @@ impl Draw {
                 group.remove(survivor);
                 group
             }
+            FaultKind::Wipe => of_replica(self.random.below(REPLICAS as u64) as usize).collect(),
             _ => vec![self.random.below(PROCESSES as u64) as usize],
         }
     }
@@ -162,6 +183,12 @@ impl Draw {
         match kind {
             FaultKind::Cut | FaultKind::Slow => {
                 others.flat_map(|other| [(victim, other), (other, victim)]).collect()
+            }
+            // Whoever of them leads.
+            FaultKind::HandOver => {
+                let group = || group_of(partition_of(victim));
+                let pairs = group().flat_map(|from| group().map(move |to| (from, to)));
+                pairs.filter(|(from, to)| from != to).collect()
             }
             FaultKind::CutOneWay if self.random.below(2) == 0 => {
                 others.map(|other| (victim, other)).collect()
@@ -181,9 +208,11 @@ impl Draw {
 mod tests {
     use super::*;
 
+    const ROUND: Duration = Duration::from_secs(60);
+
     #[test]
     fn a_partition_keeps_its_majority_unless_that_is_the_point() {
-        let mut draw = Draw::new(1, 1, FaultKind::value_variants().to_vec(), Duration::from_secs(1));
+        let mut draw = Draw::new(1, 1, FaultKind::value_variants().to_vec(), Duration::from_secs(1), ROUND);
         // The first replica of the first partition.
         let mut ill = [false; PROCESSES];
         ill[0] = true;
@@ -196,6 +225,8 @@ mod tests {
             let count = drawn.iter().filter(|fault| fault.kind == *kind).count();
             assert!(count > 20, "{kind:?} came {count} times");
         }
+        let wiped = drawn.iter().find(|fault| fault.kind == FaultKind::Wipe).unwrap();
+        assert_eq!(wiped.victims.iter().map(|victim| partition_of(*victim)).collect::<Vec<_>>(), [0, 1]);
         let majority = drawn.iter().find(|fault| fault.kind == FaultKind::KillMajority).unwrap();
         assert_eq!(partition_of(majority.victims[0]), partition_of(majority.victims[1]));
     }
@@ -203,7 +234,8 @@ mod tests {
     #[test]
     fn a_seed_draws_the_same_faults() {
         let draw = |round| {
-            let mut draw = Draw::new(7, round, FaultKind::value_variants().to_vec(), Duration::from_secs(1));
+            let kinds = FaultKind::value_variants().to_vec();
+            let mut draw = Draw::new(7, round, kinds, Duration::from_secs(1), ROUND);
             (0..100).filter_map(|_| draw.next(&[false; PROCESSES])).collect::<Vec<Fault>>()
         };
         assert_eq!(draw(1), draw(1));

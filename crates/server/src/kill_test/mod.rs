@@ -8,6 +8,7 @@ mod clients;
 mod faults;
 mod ledger;
 mod network;
+mod operator;
 pub(crate) mod options;
 mod processes;
 mod report;

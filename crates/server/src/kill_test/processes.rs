@@ -49,10 +49,17 @@ pub(super) fn group_of(partition: usize) -> impl Iterator<Item = usize> {
     (partition..PROCESSES).step_by(PARTITIONS)
 }
 
+/// The processes of a replica.
+pub(super) fn of_replica(replica: usize) -> impl Iterator<Item = usize> {
+    replica * PARTITIONS..(replica + 1) * PARTITIONS
+}
+
 /// See the [module](self).
 pub(super) struct Cluster {
     /// As clients see it.
     pub(super) file: ClusterFile,
+    /// Where that file is.
+    pub(super) path: PathBuf,
     pub(super) network: Network,
     pub(super) processes: Vec<Process>,
 }
@@ -78,6 +85,12 @@ impl Cluster {
                 .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
         }
         let program = std::env::current_exe().map_err(|error| format!("where is this program? {error}"))?;
+        let write = |path: &Path, file: &ClusterFile| {
+            std::fs::write(path, file.to_text()?)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))
+        };
+        let own_path = directory.join("cluster.toml");
+        write(&own_path, &file)?;
         let mut processes = Vec::new();
         for number in 0..PROCESSES {
             let mut own = file.clone();
@@ -86,8 +99,7 @@ impl Cluster {
             }
             let name = file.processes[number].name.clone();
             let path = directory.join(format!("{name}.toml"));
-            std::fs::write(&path, own.to_text()?)
-                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            write(&path, &own)?;
             processes.push(Process {
                 log: directory.join("logs").join(format!("{name}.log")),
                 flag: Flag::new(directory.join("flags").join(&name)),
@@ -102,7 +114,7 @@ impl Cluster {
                 shim.load_into(&mut process.command, process.flag.path());
             }
         }
-        Ok(Cluster { file, network, processes })
+        Ok(Cluster { file, path: own_path, network, processes })
     }
 }
 

@@ -167,7 +167,11 @@ pub(super) fn stops_table(rounds: &[Measured]) -> String {
     );
     for ((kind, led), gaps) in &stops {
         let whom = if *led { "leader" } else { "follower" };
-        let whom = if kind.leaves_a_majority() { whom } else { "majority" };
+        let whom = match kind {
+            FaultKind::Wipe => "replica",
+            kind if kind.leaves_a_majority() => whom,
+            _ => "majority",
+        };
         let columns = [gaps.iter().map(|gap| gap.own).collect(), gaps.iter().map(|gap| gap.other).collect()];
         let [own, other] = columns.map(|mut column: Vec<u32>| {
             column.sort_unstable();

@@ -1,5 +1,7 @@
 //! One round: a new cluster, faults for a while under load, and then the checks.
 
+mod checks;
+
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -11,8 +13,9 @@ use rustix::process::Signal;
 
 use super::clients::{Clients, Seen};
 use super::faults::{Draw, Fault, FaultKind};
+use super::operator::{Operator, Progress};
 use super::options::KillTestOptions;
-use super::processes::{Cluster, PROCESSES, Process};
+use super::processes::{Cluster, PROCESSES, Process, group_of, partition_of};
 use super::shim::{DiskFault, Shim};
 use super::verdict::{self, Verdict};
 
@@ -26,7 +29,7 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// seconds; a minute and a half is for ever.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How long a process whose disk cannot keep anything may take to end.
+/// How long a process whose disk cannot keep anything, or that was told to end, may take to end.
 const STOP_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How a process that needs a restart ends its message (see [`ordain::db::error::Fatal`]).
@@ -34,6 +37,12 @@ const ASKS_FOR_RESTART: &str = "must start again";
 
 /// What a process says of a disk that it cannot use any more.
 const DISK_FAILED: &str = "the disk cannot keep what the node must not lose";
+
+/// What a process says that finds out that its replica was removed.
+const REMOVED: &str = "was removed from the cluster";
+
+/// What a leader says that was told to end, when others lead.
+const HANDED_OVER: &str = "handed over leadership";
 
 /// What a process says that could not open its files.
 const CANNOT_OPEN: &str = "cannot";
@@ -50,7 +59,7 @@ pub(super) struct Happened {
     pub(super) until: u32,
     /// When all of its processes served again.
     pub(super) well: u32,
-    /// What came of it, for disks.
+    /// What came of it, for disks and those that were told to end.
     pub(super) outcome: &'static str,
 }
 
@@ -89,6 +98,8 @@ struct Active {
     place: usize,
     /// When a call of the operating system first failed.
     hit: Option<Instant>,
+    /// Who is removing and adding its replica.
+    operator: Option<Operator>,
     /// Mended, and the processes are on their way.
     mended: bool,
 }
@@ -215,8 +226,8 @@ impl Round<'_> {
     /// Lets faults happen, one after the other and some at the same time.
     fn faults(&mut self) -> Result<(), String> {
         let setting = self.setting;
-        let mut draw =
-            Draw::new(setting.seed, setting.number, setting.kinds.clone(), setting.options.pause());
+        let (kinds, pause) = (setting.kinds.clone(), setting.options.pause());
+        let mut draw = Draw::new(setting.seed, setting.number, kinds, pause, setting.lasts);
         let end = Instant::now() + setting.lasts;
         while Instant::now() < end && self.finished.violations.is_empty() {
             let left = end.saturating_duration_since(Instant::now());
@@ -258,7 +269,7 @@ impl Round<'_> {
         }
         let now = Instant::now();
         for mut active in std::mem::take(&mut self.active) {
-            if !active.mended && self.is_over(&mut active, now) {
+            if !active.mended && self.is_over(&mut active, now)? {
                 self.mend(&mut active)?;
             }
             if active.mended && active.fault.victims.iter().all(|victim| self.starting[*victim].is_none()) {
@@ -274,6 +285,9 @@ impl Round<'_> {
     /// well again by now.
     fn bury(&mut self, process: usize, status: ExitStatus) -> Result<(), String> {
         let said = self.cluster.processes[process].said();
+        if status.success() && self.was_to_end(process, &said) {
+            return Ok(());
+        }
         let disk_fault = self.disk_faults[process];
         let kind = disk_fault.map(|place| self.finished.happened[place].kind);
         let clear =
@@ -306,7 +320,28 @@ impl Round<'_> {
         self.start(process)
     }
 
-    fn begin(&mut self, fault: Fault) -> Result<(), String> {
+    /// Whether a process has ended in good order because it was told to, or its replica was removed. It is started again later.
+    fn was_to_end(&mut self, process: usize, said: &str) -> bool {
+        let concerns = |active: &&Active| !active.mended && active.fault.victims.contains(&process);
+        let Some(active) = self.active.iter().find(concerns) else { return false };
+        match active.fault.kind {
+            FaultKind::HandOver => {
+                let handed_over = said.contains(&format!("{HANDED_OVER} "));
+                self.finished.happened[active.place].outcome =
+                    if handed_over { "handed over" } else { "ended" };
+                true
+            }
+            FaultKind::Wipe => said.contains(REMOVED),
+            _ => false,
+        }
+    }
+
+    fn begin(&mut self, mut fault: Fault) -> Result<(), String> {
+        if fault.kind == FaultKind::HandOver {
+            let mut group = group_of(partition_of(fault.victims[0]));
+            let leader = group.find(|process| verdict::leads(&self.cluster.file, *process));
+            fault.victims = leader.map_or(fault.victims, |leader| vec![leader]);
+        }
         let names: Vec<&str> =
             fault.victims.iter().map(|victim| self.cluster.processes[*victim].name.as_str()).collect();
         let led = match fault.victims[..] {
@@ -324,29 +359,70 @@ impl Round<'_> {
             well: from,
             outcome: "",
         });
+        self.set_directions(&fault, true);
         for victim in &fault.victims {
             let process = &mut self.cluster.processes[*victim];
             match fault.kind {
-                FaultKind::Kill | FaultKind::KillMajority | FaultKind::KillAll => process.kill(),
+                FaultKind::Kill | FaultKind::Absence | FaultKind::KillMajority | FaultKind::KillAll => {
+                    process.kill();
+                }
+                FaultKind::HandOver => process.signal(Signal::TERM),
+                // Others are there still when their replica is removed, and end by themselves.
+                FaultKind::Wipe if fault.resets => process.kill(),
+                FaultKind::Wipe => {}
                 FaultKind::Stop => process.signal(Signal::STOP),
                 FaultKind::FullDisk => process.flag.raise(DiskFault::Full)?,
                 FaultKind::FailingSync => process.flag.raise(DiskFault::FailingSync)?,
                 FaultKind::Cut | FaultKind::CutOneWay | FaultKind::CutPair | FaultKind::Slow => {}
             }
         }
-        self.set_directions(&fault, true);
+        let operator = match fault.kind {
+            FaultKind::Wipe => Some(self.remove_replica(&fault)?),
+            _ => None,
+        };
         let ends = Instant::now() + fault.lasts;
         let place = self.finished.happened.len() - 1;
         if fault.kind.is_of_disks() {
             fault.victims.iter().for_each(|victim| self.disk_faults[*victim] = Some(place));
         }
-        self.active.push(Active { fault, ends, place, hit: None, mended: false });
+        self.active.push(Active { fault, ends, place, hit: None, operator, mended: false });
         Ok(())
+    }
+
+    /// Begins to remove the replica of the victims.
+    fn remove_replica(&self, fault: &Fault) -> Result<Operator, String> {
+        let replica = usize::from(self.cluster.file.processes[fault.victims[0]].replica);
+        let log = self.setting.directory.join("logs").join("operator.log");
+        Operator::remove(replica, &self.cluster.path, &log)
+    }
+
+    /// Goes on with removing a replica, and adding it again; whether that is done.
+    fn operate(&mut self, active: &mut Active) -> Result<bool, String> {
+        let Some(operator) = &mut active.operator else { return Ok(true) };
+        match operator.look()? {
+            Progress::UnderWay => Ok(false),
+            Progress::Added => Ok(true),
+            Progress::Stuck(problem) => {
+                self.violate(problem);
+                Ok(true)
+            }
+            Progress::Removed => {
+                for victim in &active.fault.victims {
+                    self.cluster.processes[*victim].kill();
+                    let entry = &self.cluster.file.processes[*victim];
+                    let directory = entry.data_directory.as_deref().unwrap_or(Path::new(""));
+                    std::fs::remove_dir_all(directory)
+                        .map_err(|error| format!("cannot remove {}: {error}", directory.display()))?;
+                    self.start(*victim)?;
+                }
+                operator.add().map(|()| false)
+            }
+        }
     }
 
     fn set_directions(&self, fault: &Fault, begin: bool) {
         for (from, to) in &fault.directions {
-            if fault.kind == FaultKind::Slow {
+            if matches!(fault.kind, FaultKind::Slow | FaultKind::HandOver) {
                 let delay = if begin { fault.delay } else { Duration::ZERO };
                 self.cluster.network.set_delay(*from, *to, delay);
             } else {
@@ -355,11 +431,24 @@ impl Round<'_> {
         }
     }
 
-    /// Whether it is time to mend a fault. A process whose `fsync` has failed must end.
-    fn is_over(&mut self, active: &mut Active, now: Instant) -> bool {
-        if !active.fault.kind.is_of_disks() {
-            return now >= active.ends;
+    /// Whether it is time to mend a fault. A process whose `fsync` has failed must end, and so must one that was told to.
+    fn is_over(&mut self, active: &mut Active, now: Instant) -> Result<bool, String> {
+        match active.fault.kind {
+            FaultKind::Wipe => self.operate(active),
+            FaultKind::HandOver if self.cluster.processes[active.fault.victims[0]].runs() => {
+                if now < active.ends + STOP_PATIENCE {
+                    return Ok(false);
+                }
+                let Process { name, .. } = &self.cluster.processes[active.fault.victims[0]];
+                self.violate(format!("{name} goes on {STOP_PATIENCE:?} after it was told to end"));
+                Ok(true)
+            }
+            kind if kind.is_of_disks() => Ok(self.is_disk_fault_over(active, now)),
+            _ => Ok(now >= active.ends),
         }
+    }
+
+    fn is_disk_fault_over(&mut self, active: &mut Active, now: Instant) -> bool {
         let process = &self.cluster.processes[active.fault.victims[0]];
         if active.hit.is_none() && process.flag.has_hit() {
             active.hit = Some(now);
@@ -388,7 +477,11 @@ impl Round<'_> {
         }
         for victim in &active.fault.victims {
             match active.fault.kind {
-                FaultKind::Kill | FaultKind::KillMajority | FaultKind::KillAll => self.start(*victim)?,
+                FaultKind::Kill
+                | FaultKind::Absence
+                | FaultKind::HandOver
+                | FaultKind::KillMajority
+                | FaultKind::KillAll => self.start(*victim)?,
                 FaultKind::Stop => self.cluster.processes[*victim].signal(Signal::CONT),
                 FaultKind::FullDisk | FaultKind::FailingSync => {
                     self.cluster.processes[*victim].flag.lower();
@@ -397,7 +490,11 @@ impl Round<'_> {
                         happened.outcome = if active.hit.is_some() { "went on" } else { "not noticed" };
                     }
                 }
-                FaultKind::Cut | FaultKind::CutOneWay | FaultKind::CutPair | FaultKind::Slow => {}
+                FaultKind::Wipe
+                | FaultKind::Cut
+                | FaultKind::CutOneWay
+                | FaultKind::CutPair
+                | FaultKind::Slow => {}
             }
         }
         self.finished.happened[active.place].until = self.milliseconds();
@@ -406,8 +503,11 @@ impl Round<'_> {
 
     fn mend_all(&mut self) -> Result<(), String> {
         // One whose fsync has failed is about to end by itself; before that its disk must not get well.
-        self.wait("processes end whose fsync fails", |round| {
-            !round.active.iter().any(|active| !active.mended && active.hit.is_some())
+        let goes_on = |active: &Active| {
+            active.hit.is_some() || matches!(active.fault.kind, FaultKind::Wipe | FaultKind::HandOver)
+        };
+        self.wait("what has begun ends: failing disks, ends in good order, changes of replicas", |round| {
+            !round.active.iter().any(|active| !active.mended && goes_on(active))
         })?;
         for mut active in std::mem::take(&mut self.active) {
             if !active.mended {
@@ -416,87 +516,5 @@ impl Round<'_> {
             self.active.push(active);
         }
         self.wait("faults are mended", |round| round.active.is_empty())
-    }
-
-    /// The checks: conditions, every call, equal digests; the same digests after all processes were killed; an end in good
-    /// order.
-    fn judge(&mut self, workload: &dyn Workload) -> Result<(), String> {
-        self.finished.verdict = self.read_state(workload)?;
-        let before = self.wait_for_digests("the digests of all replicas are equal", |_| true)?;
-        self.cluster.processes.iter_mut().for_each(Process::kill);
-        self.start_all()?;
-        self.wait("all processes serve after all were killed", |round| round.all_serve())?;
-        let same = "the digests of all replicas are what they were before all processes were killed";
-        self.finished.verdict.digests = self.wait_for_digests(same, |digests| *digests == before)?;
-        if self.finished.violations.is_empty() {
-            self.stop_all();
-        }
-        Ok(())
-    }
-
-    /// Reads the state and checks it, while the processes are looked after.
-    fn read_state(&mut self, workload: &dyn Workload) -> Result<Verdict, String> {
-        let file = self.cluster.file.clone();
-        let ledger = std::mem::take(&mut self.finished.seen.ledger);
-        let checked = std::thread::scope(|scope| {
-            let checking = scope.spawn(|| verdict::check(&file, workload, &ledger));
-            while !checking.is_finished() {
-                self.tick()?;
-            }
-            checking.join().map_err(|_| "the thread that reads the state panicked: see above".to_owned())?
-        });
-        self.finished.seen.ledger = ledger;
-        checked
-    }
-
-    /// Waits until the replicas have come to the same state, which is as wanted.
-    fn wait_for_digests(
-        &mut self,
-        what: &str,
-        wanted: impl Fn(&Vec<u128>) -> bool,
-    ) -> Result<Vec<u128>, String> {
-        let mut found = Err("nobody was asked".to_owned());
-        self.wait(what, |round| {
-            found = verdict::digests(&round.cluster.file);
-            found.as_ref().is_ok_and(&wanted)
-        })?;
-        match found {
-            Ok(digests) if wanted(&digests) => Ok(digests),
-            Ok(digests) => {
-                self.violate(format!("the digests are {digests:x?}"));
-                Ok(digests)
-            }
-            Err(problem) => {
-                self.violate(problem);
-                Ok(Vec::new())
-            }
-        }
-    }
-
-    /// Ends all processes in good order.
-    fn stop_all(&mut self) {
-        self.cluster.processes.iter().for_each(|process| process.signal(Signal::TERM));
-        let deadline = Instant::now() + PATIENCE;
-        for number in 0..PROCESSES {
-            let status = loop {
-                let process = &mut self.cluster.processes[number];
-                match process.ended() {
-                    Some(status) => break Some(status),
-                    None if Instant::now() > deadline => break None,
-                    None => std::thread::sleep(TICK),
-                }
-            };
-            let process = &self.cluster.processes[number];
-            let (name, lines) = (process.name.clone(), process.last_lines());
-            match status {
-                Some(status) if status.success() => {}
-                Some(status) => {
-                    self.violate(format!("{name} was told to end, and did with {status}:\n{lines}"))
-                }
-                None => {
-                    self.violate(format!("{name} was told to end, and has not after {PATIENCE:?}:\n{lines}"))
-                }
-            }
-        }
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! A new replica first gets the log and does not vote (a *learner*); it votes when it has caught up in all partitions. A replica
 //! that leaves first no longer votes in any partition, and leads none: as long as it gets the log of all of them it executes
-//! everything, so its clients do not wait. Then it leaves all of them.
+//! everything, so its clients do not wait. Then it leaves all of them. Where one replaces another, the new one votes from the
+//! same change on in which the old one no longer does: the old one may be dead, and nobody can be spared beside it.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -33,6 +34,9 @@ const TELL_INTERVAL: Duration = Duration::from_secs(5);
 /// How often it is told at most, when that changes.
 const TELL_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
+/// For how long what speaks against a step must do so. Leaders forget now and then, until the next heartbeat, who is there.
+const REFUSAL_PATIENCE: Duration = Duration::from_secs(2);
+
 /// What `ordain replica` is told.
 #[derive(Args, Clone, Debug)]
 pub struct ReplicaOptions {
@@ -56,7 +60,7 @@ enum Change {
         #[command(flatten)]
         common: Common,
     },
-    /// Add a replica, and then remove another one.
+    /// Add a replica in the place of another one, which is removed and may be dead.
     Replace {
         /// The number of the one to remove.
         replica: u16,
@@ -90,9 +94,7 @@ pub fn run(options: &ReplicaOptions) -> Result<(), String> {
             "--with {with} is the replica to remove: name another one, or remove it and add it again"
         )),
         Change::Replace { replica, with, common } => {
-            let mut operator = Operator::new(common)?;
-            operator.add(ReplicaId(*with))?;
-            operator.remove(ReplicaId(*replica))
+            Operator::new(common)?.replace(ReplicaId(*replica), ReplicaId(*with))
         }
     }
 }
@@ -106,6 +108,8 @@ enum Step {
     Propose(Vec<ReplicaId>, Vec<ReplicaId>),
     /// Look again; for people: what is waited for.
     Wait(String),
+    /// It must not be done, unless that changes at once; for people: why.
+    Refuse(String),
 }
 
 struct Operator {
@@ -134,21 +138,42 @@ impl Operator {
     }
 
     fn add(&mut self, replica: ReplicaId) -> Result<(), String> {
-        self.check_replica(replica)?;
-        self.tell_processes()?;
-        self.reach(&format!("{replica} gets the log"), |group, _| Ok(learn(group, replica)))?;
-        self.reach(&format!("{replica} has caught up"), |group, _| Ok(catch_up(group, replica)))?;
-        self.reach(&format!("{replica} votes"), |group, _| Ok(vote(group, replica)))?;
+        self.prepare(replica)?;
+        self.reach(&format!("{replica} votes"), |group, _| vote(group, replica))?;
         say(&format!("replica {} is added", replica.0))
     }
 
     fn remove(&mut self, replica: ReplicaId) -> Result<(), String> {
         self.check_replica(replica)?;
         self.reach(&format!("{replica} votes no longer"), |group, reached| {
-            check_rest(group, reached, replica)?;
-            Ok(unvote(group, replica))
+            let rest = without(&group.voters, replica);
+            refusal(group, reached, replica, &rest).map_or_else(|| unvote(group, replica), Step::Refuse)
         })?;
-        self.reach(&format!("{replica} has left"), |group, _| Ok(leave(group, replica)))?;
+        self.dismiss(replica)
+    }
+
+    fn replace(&mut self, old: ReplicaId, new: ReplicaId) -> Result<(), String> {
+        self.check_replica(old)?;
+        self.prepare(new)?;
+        self.reach(&format!("{new} votes in the place of {old}"), |group, reached| {
+            let rest = with(&without(&group.voters, old), new);
+            refusal(group, reached, old, &rest).map_or_else(|| swap(group, old, new), Step::Refuse)
+        })?;
+        say(&format!("replica {} is added", new.0))?;
+        self.dismiss(old)
+    }
+
+    /// Gets a replica ready to vote.
+    fn prepare(&mut self, replica: ReplicaId) -> Result<(), String> {
+        self.check_replica(replica)?;
+        self.tell_processes()?;
+        self.reach(&format!("{replica} gets the log"), |group, _| learn(group, replica))?;
+        self.reach(&format!("{replica} has caught up"), |group, _| catch_up(group, replica))
+    }
+
+    /// Lets a replica leave that votes no longer.
+    fn dismiss(&mut self, replica: ReplicaId) -> Result<(), String> {
+        self.reach(&format!("{replica} has left"), |group, _| leave(group, replica))?;
         say(&format!(
             "replica {} is removed: its processes end by themselves, and their data directories may be removed",
             replica.0
@@ -181,26 +206,32 @@ impl Operator {
     }
 
     /// Brings the groups of all partitions to where `step` wants them. It gets what the leader says, and who could be asked.
-    fn reach(
-        &mut self,
-        goal: &str,
-        step: impl Fn(&GroupStatus, &[ReplicaId]) -> Result<Step, String>,
-    ) -> Result<(), String> {
+    fn reach(&mut self, goal: &str, step: impl Fn(&GroupStatus, &[ReplicaId]) -> Step) -> Result<(), String> {
         let begun = Instant::now();
         for partition in (0..self.view.file.partitions).map(PartitionId) {
             let mut told: Option<(String, Instant)> = None;
+            let mut refused: Option<Instant> = None;
             loop {
-                let waits = match self.advance(partition, &step)? {
-                    None => break,
-                    Some(waits) => waits,
+                let (waits, is_refused) = match self.advance(partition, &step)? {
+                    Step::Done => break,
+                    Step::Refuse(reason) => (reason, true),
+                    Step::Propose(voters, learners) => {
+                        (format!("proposed {}", members(&voters, &learners)), false)
+                    }
+                    Step::Wait(waits) => (waits, false),
                 };
+                refused = refused.filter(|_| is_refused);
+                if is_refused && refused.get_or_insert_with(Instant::now).elapsed() > REFUSAL_PATIENCE {
+                    return Err(format!("{partition}: {waits}"));
+                }
                 if begun.elapsed() > self.limit {
                     return Err(format!(
                         "{partition}: not yet so after {:?} that {goal}: {waits}; run the command again to go on",
                         self.limit
                     ));
                 }
-                if told.as_ref().is_none_or(|(said, at)| is_due(*said != waits, at.elapsed())) {
+                let due = |told: &(String, Instant)| is_due(told.0 != waits, told.1.elapsed());
+                if !is_refused && told.as_ref().is_none_or(due) {
                     say(&format!("{partition}: {waits}"))?;
                     told = Some((waits, Instant::now()));
                 }
@@ -211,12 +242,12 @@ impl Operator {
         Ok(())
     }
 
-    /// Does the next step for a group; what is waited for, or `None` when nothing is left to do.
+    /// Does the next step for a group, and says which it was.
     fn advance(
         &mut self,
         partition: PartitionId,
-        step: &impl Fn(&GroupStatus, &[ReplicaId]) -> Result<Step, String>,
-    ) -> Result<Option<String>, String> {
+        step: &impl Fn(&GroupStatus, &[ReplicaId]) -> Step,
+    ) -> Result<Step, String> {
         let nodes = self.view.statuses();
         let told = || {
             let of_partition = nodes.iter().filter(|view| view.node.partition == partition);
@@ -227,29 +258,52 @@ impl Operator {
             .filter(|(_, status)| status.leads)
             .filter_map(|(view, status)| Some((view.process, status.group.as_ref()?)));
         let Some((process, group)) = leading.max_by_key(|(_, group)| group.term) else {
-            return Ok(Some("waiting for a leader".to_owned()));
+            let groups = told().filter_map(|(_, status)| status.group.as_ref());
+            let newest = groups.filter(|group| !group.voters.is_empty()).max_by_key(|group| group.committed);
+            return Ok(Step::Wait(format!("waiting for a leader{}", needed(newest, &reached))));
         };
         if !group.outgoing.is_empty() {
-            return Ok(Some("a change of the membership is under way".to_owned()));
+            let needed = needed(Some(group), &reached);
+            return Ok(Step::Wait(format!("a change of the membership is under way{needed}")));
         }
-        let (voters, learners) =
-            match step(group, &reached).map_err(|problem| format!("{partition}: {problem}"))? {
-                Step::Done => return Ok(None),
-                Step::Wait(waits) => return Ok(Some(waits)),
-                Step::Propose(voters, learners) => (voters, learners),
-            };
+        let next = step(group, &reached);
+        let Step::Propose(voters, learners) = &next else { return Ok(next) };
         let asked = self.view.request(process, partition, |request| ClientRequest::ChangeMembership {
             request,
             voters: voters.clone(),
             learners: learners.clone(),
         });
         match asked {
-            Ok(Ok(_)) => Ok(Some(format!("proposed {}", members(&voters, &learners)))),
-            Ok(Err(error)) if says_elsewhere(&error) => Ok(Some(error.to_string())),
+            Ok(Ok(_)) => Ok(next),
+            Ok(Err(error)) if says_elsewhere(&error) => Ok(Step::Wait(error.to_string())),
             Ok(Err(error)) => Err(format!("{partition}: {error}")),
-            Err(problem) => Ok(Some(problem)),
+            Err(problem) => Ok(Step::Wait(problem)),
         }
     }
+}
+
+/// For people: whom a group cannot do without, of those that cannot be reached; nothing if it has all that it needs.
+fn needed(group: Option<&GroupStatus>, reached: &[ReplicaId]) -> String {
+    let Some(group) = group else { return ": none of its nodes can be reached".to_owned() };
+    let lacking = |voters: &&[ReplicaId]| {
+        let there = voters.iter().filter(|voter| reached.contains(voter)).count();
+        !voters.is_empty() && there <= voters.len() / 2
+    };
+    let lacking: Vec<&[ReplicaId]> =
+        [&group.voters[..], &group.outgoing[..]].into_iter().filter(lacking).collect();
+    if lacking.is_empty() {
+        return String::new();
+    }
+    let each: Vec<String> = lacking.iter().map(|voters| format!("a majority of {}", list(voters))).collect();
+    let mut silent: Vec<ReplicaId> = lacking.concat();
+    silent.retain(|voter| !reached.contains(voter));
+    silent.sort_unstable();
+    silent.dedup();
+    format!(
+        ": it takes {}, and {} cannot be reached: start their processes",
+        each.join(" and "),
+        list(&silent)
+    )
 }
 
 /// Whether it is time to tell what is waited for.
@@ -259,12 +313,14 @@ fn is_due(is_news: bool, since: Duration) -> bool {
 
 /// Names members for people.
 fn members(voters: &[ReplicaId], learners: &[ReplicaId]) -> String {
-    let list =
-        |replicas: &[ReplicaId]| replicas.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match learners {
         [] => format!("the voters {}", list(voters)),
         _ => format!("the voters {} and the learners {}", list(voters), list(learners)),
     }
+}
+
+fn list(replicas: &[ReplicaId]) -> String {
+    replicas.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn with(replicas: &[ReplicaId], replica: ReplicaId) -> Vec<ReplicaId> {
@@ -316,6 +372,16 @@ fn unvote(group: &GroupStatus, replica: ReplicaId) -> Step {
     }
 }
 
+fn swap(group: &GroupStatus, old: ReplicaId, new: ReplicaId) -> Step {
+    let voters = with(&without(&group.voters, old), new);
+    let learners = without(&group.learners, new);
+    match group.voters.contains(&old) {
+        true => Step::Propose(voters, with(&learners, old)),
+        false if group.voters.contains(&new) => Step::Done,
+        false => Step::Propose(voters, learners),
+    }
+}
+
 fn leave(group: &GroupStatus, replica: ReplicaId) -> Step {
     match group.voters.contains(&replica) || group.learners.contains(&replica) {
         true => Step::Propose(without(&group.voters, replica), without(&group.learners, replica)),
@@ -323,14 +389,18 @@ fn leave(group: &GroupStatus, replica: ReplicaId) -> Step {
     }
 }
 
-/// Whether the group can go on without a voter.
-fn check_rest(group: &GroupStatus, reached: &[ReplicaId], replica: ReplicaId) -> Result<(), String> {
+/// Why a group could not go on without a voter, with the `rest`, if that is so; for people.
+fn refusal(
+    group: &GroupStatus,
+    reached: &[ReplicaId],
+    replica: ReplicaId,
+    rest: &[ReplicaId],
+) -> Option<String> {
     if !group.voters.contains(&replica) {
-        return Ok(());
+        return None;
     }
-    let rest = without(&group.voters, replica);
     if rest.is_empty() {
-        return Err(format!("{replica} is the only one that votes: add another replica first"));
+        return Some(format!("{replica} is the only one that votes: add another replica first"));
     }
     // What the leader says may be a moment old: it must also have been heard of now.
     let is_there = |voter: &&ReplicaId| {
@@ -340,9 +410,9 @@ fn check_rest(group: &GroupStatus, reached: &[ReplicaId], replica: ReplicaId) ->
     };
     let there = rest.iter().filter(is_there).count();
     if there > rest.len() / 2 {
-        return Ok(());
+        return None;
     }
-    Err(format!(
+    Some(format!(
         "without {replica} the group would stop, as only {there} of the {} other voters can be reached: start them first",
         rest.len()
     ))
@@ -422,10 +492,44 @@ mod tests {
     }
 
     #[test]
+    fn a_replica_votes_in_the_place_of_another_one() {
+        let (old, new) = (ReplicaId(0), ReplicaId(3));
+        let swapped = Step::Propose(replicas(&[1, 2, 3]), replicas(&[0]));
+        assert_eq!(swap(&group(&[0, 1, 2], &[3], &[]), old, new), swapped);
+        assert_eq!(swap(&group(&[0, 1, 2, 3], &[], &[]), old, new), swapped, "it was added before");
+        assert_eq!(swap(&group(&[1, 2, 3], &[0], &[]), old, new), Step::Done);
+        let gone = Step::Propose(replicas(&[1, 2, 3]), vec![]);
+        assert_eq!(swap(&group(&[1, 2], &[3], &[]), old, new), gone, "the old one has left already");
+        assert_eq!(swap(&group(&[0], &[3], &[]), old, new), Step::Propose(replicas(&[3]), replicas(&[0])));
+    }
+
+    #[test]
+    fn who_is_needed_is_named() {
+        let reached = replicas(&[0, 3]);
+        assert_eq!(needed(Some(&group(&[0, 2, 3], &[1], &[])), &reached), "", "a majority is there");
+        let lacking = needed(Some(&group(&[0, 1, 2], &[], &[])), &reached);
+        assert!(
+            lacking.contains("it takes a majority of r0, r1, r2, and r1, r2 cannot be reached"),
+            "{lacking}"
+        );
+        let joint = GroupStatus { outgoing: replicas(&[0, 1, 2]), ..group(&[0, 3], &[], &[]) };
+        let lacking = needed(Some(&joint), &reached);
+        assert!(lacking.contains("it takes a majority of r0, r1, r2, and r1, r2 cannot"), "{lacking}");
+        let joint = GroupStatus { outgoing: replicas(&[0, 1, 2]), ..group(&[0, 1], &[], &[]) };
+        let lacking = needed(Some(&joint), &reached);
+        assert!(
+            lacking.contains("a majority of r0, r1 and a majority of r0, r1, r2, and r1, r2"),
+            "{lacking}"
+        );
+        assert!(needed(None, &[]).contains("none of its nodes"));
+    }
+
+    #[test]
     fn a_group_that_would_stop_keeps_its_voter() {
         let reached_of = |reached: &[u16], voters: &[u16], replica, followers: &[FollowerGroupStatus]| {
             let group = group(voters, &[], followers);
-            check_rest(&group, &replicas(reached), ReplicaId(replica)).err().unwrap_or_default()
+            let rest = without(&group.voters, ReplicaId(replica));
+            refusal(&group, &replicas(reached), ReplicaId(replica), &rest).unwrap_or_default()
         };
         let problem = |voters: &[u16], replica, followers: &[FollowerGroupStatus]| {
             reached_of(&[0, 1, 2], voters, replica, followers)

@@ -12,10 +12,10 @@ use ordain_db::hash::FastMap;
 use ordain_db::message::ClientRequest;
 use ordain_db::position::{NodeId, PartitionId};
 
-use super::Notice;
 use super::client::{ClientConnection, Clients};
 use super::growth::Growth;
 use super::layout::Layout;
+use super::{LOOK_PATIENCE, Notice};
 use crate::cpu::process_cpu_nanoseconds;
 use crate::process::Process;
 use crate::transport::{ClientHandle, Receiver};
@@ -137,8 +137,10 @@ impl Front {
         }
     }
 
+    /// Whoever asks may have lost its data a moment ago: what its group was before that must not be told as what it is.
     fn standing(&self) -> Standing {
-        let groups = self.process.groups().filter_map(|(node, group)| Some((node, group?)));
+        let groups = self.process.groups_now(LOOK_PATIENCE).into_iter();
+        let groups = groups.filter_map(|(node, group)| Some((node, group?)));
         Standing { groups: groups.collect(), ..self.standing.clone() }
     }
 

@@ -8,7 +8,7 @@
 //! [`DRAIN_PATIENCE`] is over. Whoever waits then is told that the outcome is not known.
 //!
 //! With replicas a process ends alone. Its nodes that lead ask others to lead first, so that clients notice nothing; then it ends
-//! when none of its own clients waits for an answer.
+//! when none of its own clients waits for an answer, or [`DRAIN_PATIENCE_REPLICATED`] is over.
 //!
 //! # Losing a peer
 //!
@@ -59,14 +59,24 @@ use crate::wire::{PeerPayload, Standing};
 /// How long a shutdown waits for the requests that are under way.
 pub const DRAIN_PATIENCE: Duration = Duration::from_secs(10);
 
+/// The same with replicas. Of a request that is under way while others take the lead, nobody here may ever hear again: its client
+/// asks another replica.
+const DRAIN_PATIENCE_REPLICATED: Duration = Duration::from_secs(2);
+
 /// How long it then waits for what is on its way to peers and clients.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long nodes that lead are given to let others lead.
 const HAND_OVER_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How often they are asked to. Leaders forget now and then, until the next heartbeat, who is there to lead.
+const HAND_OVER_INTERVAL: Duration = Duration::from_millis(100);
+
 /// How long a process goes on after its nodes have let others lead: several heartbeats.
 const HAND_OVER_GRACE: Duration = Duration::from_millis(300);
+
+/// How long nodes are given to tell how their groups stand; of those that do not, nothing is known.
+const LOOK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// How long a node of a replicated cluster knows of no leader before the process asks whether it was removed.
 const LEADERLESS_TIME_MAX: Duration = Duration::from_secs(3);
@@ -256,7 +266,8 @@ impl Server {
         self.clients.drain();
         self.process.refuse_requests();
         self.peers.tell_all(&PeerPayload::encode_leaving());
-        let deadline = Instant::now() + DRAIN_PATIENCE;
+        let patience = if self.layout.is_replicated() { DRAIN_PATIENCE_REPLICATED } else { DRAIN_PATIENCE };
+        let deadline = Instant::now() + patience;
         let mut told = false;
         while Instant::now() < deadline {
             if !told && self.clients.under_way() == 0 {
@@ -281,11 +292,7 @@ impl Server {
             _ => {}
         }
         if left > 0 {
-            tracing::warn!(
-                process = name,
-                left,
-                "stopped; requests were still under way after {DRAIN_PATIENCE:?}"
-            );
+            tracing::warn!(process = name, left, "stopped; requests were still under way after {patience:?}");
         } else {
             tracing::info!(process = name, "stopped");
         }
@@ -295,7 +302,7 @@ impl Server {
     /// With replicas, lets others lead where a node of this process does, and waits for that for a while.
     fn hand_over(&self, reason: &str) {
         let leads = || {
-            let mut groups = self.process.groups();
+            let mut groups = self.process.groups_now(LOOK_PATIENCE).into_iter();
             groups.any(|(node, group)| group.is_some_and(|group| group.leader == Some(node.replica)))
         };
         if !self.layout.is_replicated() || !leads() {
@@ -303,8 +310,12 @@ impl Server {
         }
         tracing::info!(process = self.name, reason, "handing over leadership");
         let started = Instant::now();
-        self.process.hand_over_leadership();
+        let mut asked: Option<Instant> = None;
         while leads() && self.problem().is_none() {
+            if asked.is_none_or(|at| at.elapsed() > HAND_OVER_INTERVAL) {
+                self.process.hand_over_leadership();
+                asked = Some(Instant::now());
+            }
             if started.elapsed() > HAND_OVER_PATIENCE || !self.reaches_enough() {
                 tracing::warn!(process = self.name, "nobody took the leadership over; the others will elect");
                 return;

@@ -9,12 +9,14 @@ mod digests;
 mod durable;
 mod garbage;
 mod interruption;
+mod membership;
 mod misconfiguration;
 mod operate;
 mod peers;
 #[path = "../transport/proxy.rs"]
 mod proxy;
 mod replicas;
+mod restore;
 mod shutdown;
 mod support;
 mod wire;

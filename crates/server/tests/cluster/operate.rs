@@ -11,12 +11,12 @@ use serde_json::Value;
 use super::support::*;
 
 /// Runs a command to its end.
-fn ordain(arguments: &[&str]) -> Output {
+pub(crate) fn ordain(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_ordain")).args(arguments).output().unwrap()
 }
 
 /// Runs a command that must succeed; what it printed.
-fn succeed(arguments: &[&str], file: &TemporaryFile) -> String {
+pub(crate) fn succeed(arguments: &[&str], file: &TemporaryFile) -> String {
     let output = ordain(&[arguments, &["--cluster", file.0.to_str().unwrap()]].concat());
     let (printed, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{arguments:?}: {}\n{printed}\n{log}", output.status);
@@ -24,21 +24,21 @@ fn succeed(arguments: &[&str], file: &TemporaryFile) -> String {
 }
 
 /// Runs a command that must fail; its log.
-fn fail(arguments: &[&str], file: &TemporaryFile) -> String {
+pub(crate) fn fail(arguments: &[&str], file: &TemporaryFile) -> String {
     let output = ordain(&[arguments, &["--cluster", file.0.to_str().unwrap()]].concat());
     assert!(!output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A cluster of replicas that each are one process with both partitions.
-fn replicated(folder: &TemporaryFolder, replicas: u16, workload: &str) -> Cluster {
+pub(crate) fn replicated(folder: &TemporaryFolder, replicas: u16, workload: &str) -> Cluster {
     let mut cluster = Cluster::spawn(durable_file(folder, replicas, 1, 2, workload));
     assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
     cluster
 }
 
 /// What the nodes of a process say, with digests. It may be about to start again: then it is asked once more.
-fn statuses(cluster: &Cluster, process: usize) -> Vec<Status> {
+pub(crate) fn statuses(cluster: &Cluster, process: usize) -> Vec<Status> {
     let entry = &cluster.file.processes[process];
     let fingerprint = cluster.file.fingerprint(cluster.workload.catalog());
     let mut told = Vec::new();
@@ -52,7 +52,7 @@ fn statuses(cluster: &Cluster, process: usize) -> Vec<Status> {
 }
 
 /// Waits until the nodes of these processes have the same state.
-fn digests_agree(cluster: &Cluster, processes: &[usize]) {
+pub(crate) fn digests_agree(cluster: &Cluster, processes: &[usize]) {
     eventually("the digests of all replicas agree", || {
         let digests: Vec<Vec<Option<u128>>> = processes
             .iter()
@@ -63,7 +63,7 @@ fn digests_agree(cluster: &Cluster, processes: &[usize]) {
 }
 
 /// The process that leads a partition.
-fn leader_of(cluster: &Cluster, partition: usize) -> usize {
+pub(crate) fn leader_of(cluster: &Cluster, partition: usize) -> usize {
     let mut leader = None;
     eventually("somebody leads", || {
         leader = (0..cluster.processes.len()).find(|process| statuses(cluster, *process)[partition].leads);
@@ -72,7 +72,7 @@ fn leader_of(cluster: &Cluster, partition: usize) -> usize {
     leader.unwrap()
 }
 
-fn wipe(folder: &TemporaryFolder, process: &str) {
+pub(crate) fn wipe(folder: &TemporaryFolder, process: &str) {
     std::fs::remove_dir_all(folder.0.join(process)).unwrap();
 }
 
@@ -214,15 +214,17 @@ fn a_replica_that_has_lost_its_data_is_removed_and_added_again() {
     cluster.stop();
 }
 
-/// The file of the cluster with one replica more.
-fn with_another_replica(folder: &TemporaryFolder, file: &ClusterFile) -> ClusterFile {
+/// The file of the cluster with one replica more, whose processes are as those of the first.
+pub(crate) fn with_another_replica(folder: &TemporaryFolder, file: &ClusterFile) -> ClusterFile {
     let mut larger = file.clone();
     let replica = file.replicas();
-    let mut entry = file.processes[0].clone();
-    (entry.name, entry.replica) = (format!("node-0-{replica}"), replica);
-    entry.address = format!("127.0.0.1:{}", free_port());
-    entry.data_directory = Some(folder.0.join(&entry.name));
-    larger.processes.push(entry);
+    for (group, first) in file.processes.iter().filter(|entry| entry.replica == 0).enumerate() {
+        let mut entry = first.clone();
+        (entry.name, entry.replica) = (format!("node-{group}-{replica}"), replica);
+        entry.address = format!("127.0.0.1:{}", free_port());
+        entry.data_directory = Some(folder.0.join(&entry.name));
+        larger.processes.push(entry);
+    }
     larger
 }
 
@@ -312,4 +314,22 @@ fn a_checkpoint_is_taken_when_it_is_asked_for() {
         load.finish();
         cluster.stop();
     }
+}
+
+#[test]
+fn a_checkpoint_is_not_waited_for_without_end() {
+    let folder = TemporaryFolder::create();
+    let mut cluster = replicated(&folder, 3, BANK);
+    assert!(succeed(&["checkpoint"], &cluster.on_disk).contains("checkpoint at the end of e"));
+    for process in [0, 1] {
+        cluster.processes[process].signal(Signal::KILL);
+        cluster.processes[process].wait();
+    }
+    let log = fail(&["checkpoint", "--limit-seconds", "1"], &cluster.on_disk);
+    assert!(log.contains("the database has not answered in the time that was given"), "{log}");
+    cluster.restart(0);
+    cluster.restart(1);
+    assert!(succeed(&["checkpoint"], &cluster.on_disk).contains("checkpoint at the end of e"));
+    assert!(cluster.wait_until_ready());
+    cluster.stop();
 }

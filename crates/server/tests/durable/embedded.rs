@@ -1,6 +1,7 @@
 //! An embedded database in a directory: closed, dropped, opened again, opened wrongly, and without room.
 
 use std::path::Path;
+use std::time::Duration;
 
 use ordain::data_directory::Contents;
 use ordain::db::data::{ColumnType::Int64, DataError, SchemaBuilder, Table};
@@ -70,6 +71,42 @@ fn what_was_called_is_there_when_it_is_opened_again() {
             database.close().unwrap();
         }
     }
+}
+
+/// Long enough for anything that does happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn how_a_group_stands_is_told_as_of_now() {
+    let folder = Folder::create();
+    let (database, count) = open(&folder.0, 2).unwrap();
+    for round in 1..=100 {
+        assert_eq!(database.call(count, &(1, vec![])), Ok(round));
+        let known: Vec<u64> = database
+            .statuses(false)
+            .unwrap()
+            .iter()
+            .map(|status| status.group.as_ref().unwrap().last)
+            .collect();
+        let now = database.process().groups_now(PATIENCE);
+        let now: Vec<u64> = now.into_iter().map(|(_, group)| group.unwrap().last).collect();
+        assert!(now.iter().zip(&known).all(|(now, known)| now >= known), "{now:?} after {known:?}");
+    }
+    database.process().stop().unwrap();
+    let gone = database.process().groups_now(Duration::from_millis(1));
+    assert!(gone.iter().all(|(_, group)| group.is_none()), "a thread that has ended tells nothing");
+}
+
+#[test]
+fn a_checkpoint_is_there_when_it_was_waited_for() {
+    let folder = Folder::create();
+    let (database, count) = open(&folder.0, 2).unwrap();
+    database.call(count, &(1, vec![])).unwrap();
+    let epoch = database.checkpoint(PATIENCE).unwrap();
+    assert!(database.statuses(false).unwrap().iter().any(|status| status.stable >= epoch));
+    let error = database.checkpoint(Duration::ZERO).unwrap_err();
+    assert!(matches!(error, Error::Unavailable(_)), "{error}");
+    database.close().unwrap();
 }
 
 #[test]

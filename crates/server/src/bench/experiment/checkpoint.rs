@@ -19,6 +19,9 @@ const SAMPLE: Duration = Duration::from_millis(50);
 /// A checkpoint is to cost less than this part of the throughput while it is taken.
 const COST_MAX: f64 = 0.15;
 
+/// How long it may take.
+const CHECKPOINT_PATIENCE: Duration = Duration::from_secs(600);
+
 /// What the sampler has seen.
 struct Seen {
     /// Seconds since the start, and the transactions that had ended by then.
@@ -56,7 +59,7 @@ fn take(database: &Connection, seconds: f64) -> Result<(f64, f64), String> {
     let start = Instant::now();
     std::thread::sleep(Duration::from_secs_f64(seconds / 3.0));
     let begun = start.elapsed().as_secs_f64();
-    database.checkpoint().map_err(|error| error.to_string())?;
+    database.checkpoint(CHECKPOINT_PATIENCE).map_err(|error| error.to_string())?;
     Ok((begun, start.elapsed().as_secs_f64()))
 }
 
