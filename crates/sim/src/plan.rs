@@ -381,6 +381,12 @@ pub enum Fault {
     /// A machine burns: it crashes and never comes back. Not if that would leave less than a majority of a partition's
     /// replicas.
     Loss(u16),
+    /// A machine crashes and gets empty disks. At the end it starts again; its nodes do when the operator has removed their replica
+    /// from the groups, and then join these anew. Not if less than a majority of the replicas would be left, or another one has
+    /// lost nodes for good.
+    Wipe(u16),
+    /// The nodes of a machine are told that they are about to stop: those that lead are to let others lead.
+    HandOver(u16),
     /// A machine's clock goes ahead by so many microseconds at once.
     ClockJump(u16, u64),
     /// A machine's clock is set back by so many microseconds. Processes that run do not notice, as their clocks are monotonic;
@@ -400,6 +406,7 @@ impl Fault {
                 | Fault::PowerCut(..)
                 | Fault::FailedSync(_)
                 | Fault::Loss(_)
+                | Fault::Wipe(_)
         )
     }
 
@@ -416,6 +423,8 @@ impl Fault {
             | Fault::PowerCut(machine, _)
             | Fault::FailedSync(machine)
             | Fault::Loss(machine)
+            | Fault::Wipe(machine)
+            | Fault::HandOver(machine)
             | Fault::ClockJump(machine, _)
             | Fault::ClockBack(machine, _) => rename(machine),
             Fault::Cut(from, to) | Fault::Clog(from, to) => rename(from) && rename(to),
@@ -438,6 +447,8 @@ pub enum Bug {
     SkipDirectorySync,
     /// A replica that starts again has forgotten for whom it has voted, and in which terms.
     ForgetVote,
+    /// A replica that has lost its data starts again as if nothing had been: as the voter that it was, with an empty log.
+    FoundAgain,
     /// A node that finds its log damaged in the middle takes that for the end of what was written.
     CutDamagedLog,
     /// The mark of the checkpoint to start from is always that of the one before: a node that starts again replays its log from
@@ -447,10 +458,11 @@ pub enum Bug {
 
 impl Bug {
     /// The mistakes of the machine.
-    const OF_MACHINE: [Bug; 5] = [
+    const OF_MACHINE: [Bug; 6] = [
         Bug::ReplyBeforeDurable,
         Bug::SkipDirectorySync,
         Bug::ForgetVote,
+        Bug::FoundAgain,
         Bug::CutDamagedLog,
         Bug::StaleCheckpoint,
     ];

@@ -98,6 +98,8 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         plan.limits.batch_bytes = plan.limits.batch_bytes.min(disk.segment_bytes as usize / 4);
     }
     plan.faults = faults(random, &plan);
+    plan.faults.extend(wipes_and_hand_overs(&plan));
+    plan.faults.sort_by_key(|fault| fault.at);
     plan
 }
 
@@ -408,13 +410,47 @@ fn cut_in_recovery(random: &mut Random, kinds: &[Kind], crash: &PlannedFault) ->
     Some(PlannedFault { at, lasts, fault: Fault::PowerCut(machine, random.below(8)) })
 }
 
+/// Machines that lose their data, and leaders that let others lead, half of them since their machine is about to stop. Drawn
+/// apart from all else, so that a seed has the same other faults with and without them.
+fn wipes_and_hand_overs(plan: &Plan) -> Vec<PlannedFault> {
+    let mut random = Random::new(plan.seed, "wipes and hand-overs", &[]);
+    let random = &mut random;
+    let mut faults = Vec::new();
+    if one_in(random, 3) && plan.replicas > 2 {
+        for _ in 0..1 + random.below(3) {
+            let (at, lasts) = when(random, plan);
+            faults.push(PlannedFault { at, lasts, fault: Fault::Wipe(machine(random, plan)) });
+        }
+    }
+    if one_in(random, 4) && plan.replicas > 1 {
+        for _ in 0..1 + random.below(8) {
+            let ((at, lasts), machine) = (when(random, plan), machine(random, plan));
+            faults.push(PlannedFault { at, lasts: 0, fault: Fault::HandOver(machine) });
+            if one_in(random, 2) {
+                let at = at + random.below(100 * MILLISECOND);
+                faults.push(PlannedFault { at, lasts, fault: Fault::Crash(machine) });
+            }
+        }
+    }
+    faults
+}
+
+fn machine(random: &mut Random, plan: &Plan) -> u16 {
+    random.below(u64::from(plan.machines)) as u16
+}
+
+/// When a fault begins, and how long it lasts.
+fn when(random: &mut Random, plan: &Plan) -> (Nanoseconds, Nanoseconds) {
+    let at = random.below(plan.heal_at);
+    let longest = MILLISECOND << random.below(12);
+    (at, random.below(longest))
+}
+
 fn fault(random: &mut Random, plan: &Plan, kind: Kind) -> PlannedFault {
-    let machine = random.below(u64::from(plan.machines)) as u16;
+    let machine = machine(random, plan);
     let hosts = u64::from(plan.machines + plan.clients.count);
     let other = random.below(hosts) as u16;
-    let at: Nanoseconds = random.below(plan.heal_at);
-    let longest = MILLISECOND << random.below(12);
-    let lasts = random.below(longest);
+    let (at, lasts) = when(random, plan);
     let fault = match kind {
         Kind::Crash => Fault::Crash(machine),
         Kind::Pause => Fault::Pause(machine),

@@ -69,6 +69,7 @@ injected! {
     open_snapshot_early: Bug::Database(Failpoint::OpenSnapshotEarly), 100, ANY, ["equals oracle"];
     reply_before_durable: Bug::ReplyBeforeDurable, 100, (None, Some(1)), ["durability", "replicas agree"];
     skip_directory_sync: Bug::SkipDirectorySync, 20, ANY, ["nodes go on"];
+    found_again: Bug::FoundAgain, 80, (None, Some(3)), ["nodes go on"];
     cut_damaged_log: Bug::CutDamagedLog, 300, (None, Some(1)), ["durability", "replicas agree"];
     stale_checkpoint: Bug::StaleCheckpoint, 100, ANY, ["nodes go on"];
 }

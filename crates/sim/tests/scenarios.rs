@@ -11,7 +11,7 @@
 //! | `network loss=5 duplication=5 reordering=5 delay=1ms` | percentages of packets; stray packets are late by up to the delay |
 //! | `clock m1 ahead=1h drift=200` | a clock that is wrong, and too fast by so many millionths |
 //! | `bug skip-empty-batch` | a mistake in the code under test |
-//! | `fault crash m1 at=5ms for=20ms` | `crash`, `pause`, `full-disk`, `corrupt`, `misdirect`, `failed-sync`, `loss` of a machine; `slow m1 times=8`; `power-cut m1 after=3` operations on files; `clock-jump m1 by=1s` and `clock-back m1 by=1s`; `cut m0 m1` and `clog m0 m1` of a way; `partition m0 c0` from all others; from now on without `at`, to the end without `for` |
+//! | `fault crash m1 at=5ms for=20ms` | `crash`, `pause`, `full-disk`, `corrupt`, `misdirect`, `failed-sync`, `loss`, `wipe`, `hand-over` of a machine; `slow m1 times=8`; `power-cut m1 after=3` operations on files; `clock-jump m1 by=1s` and `clock-back m1 by=1s`; `cut m0 m1` and `clog m0 m1` of a way; `partition m0 c0` from all others; from now on without `at`, to the end without `for` |
 //! | `call c0 append=0/0 read=1/0` | one call with the workload append; also `follow`, `insert-note`, `delete-note`, `write-note`, `write-setting` |
 //! | `hide acknowledges synced "steps$"` | prints no lines of the log with these words, or that end with a word with `$` |
 //! | `run 10ms` | lets so much time pass and prints the log |
@@ -75,6 +75,8 @@ scenarios!(
     reads_before_the_batch,
     replicas_cut_apart,
     reports_that_nobody_keeps,
+    voter_without_its_log,
+    wiped_replica,
     reply_before_durable,
 );
 

@@ -49,6 +49,8 @@ fn run_part(part: u64) {
         "a node that its disk stopped",
         "a machine that crashed while it recovered",
         "replicas that a machine was lost of",
+        "a machine that was wiped and votes again",
+        "a leader that was asked to hand over",
         "a snapshot during the run",
         "a dependent transaction that was restarted",
         "a request refused as busy",
@@ -82,6 +84,8 @@ fn note_run(plan: &Plan, report: &Report, history: &History, seen: &mut Seen) {
     note("a machine that crashed while it recovered", report.happened.recoveries_cut > 0);
     let loses = plan.faults.iter().any(|planned| matches!(planned.fault, Fault::Loss(_)));
     note("replicas that a machine was lost of", loses && report.happened.crashes > 0);
+    note("a machine that was wiped and votes again", report.happened.rejoined > 0);
+    note("a leader that was asked to hand over", report.happened.hand_overs > 0);
     // The last one is taken after the end.
     note("a snapshot during the run", history.snapshots.len() > 1);
     note("a dependent transaction that was restarted", counted(|status| status.counters.restarts) > 0);
@@ -129,6 +133,8 @@ fn the_sample_is_wide() {
         "a crash between two writes",
         "a failed sync",
         "a machine that is lost",
+        "a machine that is wiped",
+        "a machine that hands over",
         "a clock that jumps",
         "a clock that is set back",
         "a pause",
@@ -228,6 +234,8 @@ fn name_of(fault: &Fault) -> &'static str {
         Fault::PowerCut(..) => "a crash between two writes",
         Fault::FailedSync(_) => "a failed sync",
         Fault::Loss(_) => "a machine that is lost",
+        Fault::Wipe(_) => "a machine that is wiped",
+        Fault::HandOver(_) => "a machine that hands over",
         Fault::ClockJump(..) => "a clock that jumps",
         Fault::ClockBack(..) => "a clock that is set back",
     }

@@ -137,6 +137,10 @@ impl Files for SharedFiles {
     }
 }
 
+fn draw_log_id(identity: &mut Random) -> LogId {
+    LogId(u128::from(identity.bits()) << 64 | u128::from(identity.bits()))
+}
+
 /// See the [module](self).
 pub struct Disk {
     options: DiskOptions,
@@ -144,6 +148,9 @@ pub struct Disk {
     /// While a node uses the files.
     node: Option<NodeDisk<SharedFiles>>,
     log_id: LogId,
+    /// Numbers of logs.
+    identity: Random,
+    mistakes: Mistakes,
     /// Whether a node has been open before: then its log must be there.
     known: bool,
     /// The next sync fails.
@@ -161,12 +168,13 @@ impl Disk {
     /// An empty disk. `numbers` name it among those of the seed.
     pub fn new(options: DiskOptions, seed: u64, numbers: &[u64]) -> Disk {
         let mut identity = Random::new(seed, "log", numbers);
-        let log_id = LogId(u128::from(identity.bits()) << 64 | u128::from(identity.bits()));
         Disk {
             options,
             files: SharedFiles::default(),
             node: None,
-            log_id,
+            log_id: draw_log_id(&mut identity),
+            identity,
+            mistakes: Mistakes::default(),
             known: false,
             fails: false,
             late_mark: None,
@@ -178,7 +186,17 @@ impl Disk {
 
     /// Switches mistakes of the files on.
     pub fn set_mistakes(&mut self, mistakes: Mistakes) {
+        self.mistakes = mistakes;
         self.files.get().set_mistakes(mistakes);
+    }
+
+    /// Takes the place of a disk whose data is gone: it is empty and without faults, and a log on it is another one.
+    pub fn wipe(&mut self) {
+        self.close();
+        self.files = SharedFiles::default();
+        self.files.get().set_mistakes(self.mistakes);
+        self.log_id = draw_log_id(&mut self.identity);
+        (self.known, self.late_mark) = (false, None);
     }
 
     /// Marks always the checkpoint before the one to start from, and keeps it: a mistake for tests.

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use ordain_db::data::{KeyRange, Partitioning, Schema};
 use ordain_db::error::{Error, Outcome};
-use ordain_db::message::{ClientId, ClientRequest, Operation, Page, Request, RequestId};
+use ordain_db::message::{ClientId, ClientRequest, Operation, Page, Reply, Request, RequestId};
 use ordain_db::position::{NodeId, PartitionId, Position, ReplicaId};
 
 use super::clients::Sent;
+use super::{AUDITOR_PATIENCE, Happening, World};
 use crate::history::{Invocation, SnapshotRead};
 use crate::time::Nanoseconds;
 
@@ -224,6 +225,45 @@ impl Auditor {
     fn is_replicated(&self, key: &[u8]) -> bool {
         let table = self.ranges.iter().position(|range| range.contains(key));
         table.is_some_and(|table| self.replicated[table])
+    }
+}
+
+impl World<'_> {
+    /// Lets the auditor begin a snapshot, or send again what was not answered.
+    pub(super) fn audit(&mut self) {
+        let now = self.heap.now();
+        let auditor = self.clients.len();
+        if !self.auditor.is_resting() {
+            if let Some((to, request)) = self.auditor.retry() {
+                self.send_requests(auditor, to, vec![request]);
+            }
+        } else if self.snapshots_left > 0 {
+            self.snapshots_left -= 1;
+            let (id, invocation, (to, request)) = self.auditor.open(now);
+            if self.plan.trace {
+                self.recorder.requests.insert(id, invocation);
+            }
+            self.send_requests(auditor, to, vec![request]);
+        } else {
+            return;
+        }
+        let rest = AUDITOR_PATIENCE + self.random.below(AUDITOR_PATIENCE);
+        self.heap.plan_after(rest, Happening::AuditorWakes);
+    }
+
+    pub(super) fn audited(&mut self, reply: &Reply) {
+        let (sends, snapshot): (_, Option<SnapshotRead>) = self.auditor.reply(reply.request, &reply.outcome);
+        for (to, request) in sends {
+            self.send_requests(self.clients.len(), to, vec![request]);
+        }
+        self.recorder.snapshots.extend(snapshot);
+        if let Some(lost) = self.auditor.lost.take() {
+            if self.plan.replicas == 1 && self.happened.crashes + self.happened.failures == 0 {
+                self.problems.push(lost);
+            }
+            // Snapshots need not outlive their nodes: another one is opened.
+            self.snapshots_left += 1;
+        }
     }
 }
 

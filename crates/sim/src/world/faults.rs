@@ -1,9 +1,12 @@
 //! What faults do to machines and to the network, and how everything is healed.
 
+use ordain_db::node::Event;
+use ordain_db::position::ReplicaId;
+
 use super::process::Condition;
 use super::{Happening, World};
 use crate::network::Host;
-use crate::plan::Fault;
+use crate::plan::{Bug, Fault};
 use crate::time::Nanoseconds;
 
 impl World<'_> {
@@ -20,7 +23,11 @@ impl World<'_> {
             self.log_fault(index, true);
         }
         match &planned.fault {
-            Fault::Corrupt(_) | Fault::Misdirect(_) | Fault::ClockJump(..) | Fault::ClockBack(..) => {}
+            Fault::Corrupt(_)
+            | Fault::Misdirect(_)
+            | Fault::HandOver(_)
+            | Fault::ClockJump(..)
+            | Fault::ClockBack(..) => {}
             Fault::Loss(machine) => self.lose(usize::from(*machine)),
             _ => {
                 self.active.push(index);
@@ -58,11 +65,10 @@ impl World<'_> {
                 return self.damage(usize::from(*machine), matches!(fault, Fault::Misdirect(_)));
             }
             Fault::Loss(machine) => {
-                let nodes = self.nodes_of(usize::from(*machine));
-                return nodes
-                    .iter()
-                    .all(|node| !self.processes[*node].is_lost() && self.can_be_spared(*node));
+                return self.may_be_lost(usize::from(*machine));
             }
+            Fault::Wipe(machine) => return self.wipe(usize::from(*machine), index),
+            Fault::HandOver(machine) => return self.hand_over(usize::from(*machine)),
             Fault::ClockJump(machine, microseconds) => {
                 let machine = usize::from(*machine);
                 self.machines[machine].clock.offset_microseconds += microseconds;
@@ -94,7 +100,8 @@ impl World<'_> {
     /// Damages the disks of a machine whose nodes can be spared, or of one that has no replicas; whether it did.
     fn damage(&mut self, machine: usize, misdirect: bool) -> bool {
         let nodes = self.nodes_of(machine);
-        if self.plan.replicas > 1 && !nodes.iter().all(|node| self.can_be_spared(*node)) {
+        let spared = self.operator.is_done() && nodes.iter().all(|node| self.can_be_spared(*node));
+        if self.plan.replicas > 1 && !spared {
             return false;
         }
         let mut hit = false;
@@ -103,6 +110,63 @@ impl World<'_> {
         }
         self.machines[machine].damaged |= hit;
         hit
+    }
+
+    /// Whether the others can do without the nodes of a machine for good.
+    fn may_be_lost(&self, machine: usize) -> bool {
+        let nodes = self.nodes_of(machine);
+        self.operator.is_done()
+            && nodes.iter().all(|node| !self.processes[*node].is_lost() && self.can_be_spared(*node))
+    }
+
+    /// A machine crashes and gets empty disks, and the operator hears of it; whether it may.
+    fn wipe(&mut self, machine: usize, index: usize) -> bool {
+        let replica = ReplicaId(machine as u16 / self.plan.machines_each());
+        if !self.may_be_replaced(replica) {
+            return false;
+        }
+        self.crash(machine, Some(index));
+        self.machines[machine].damaged = false;
+        self.happened.wipes += 1;
+        self.nodes_of(machine).into_iter().for_each(|node| self.processes[node].wipe());
+        match self.plan.bug {
+            Some(Bug::FoundAgain) => self.found_again(machine),
+            _ => self.call_operator(replica),
+        }
+        true
+    }
+
+    /// Whether the others can do without a replica until it is back, with all that is theirs: none of them has lost a node for
+    /// good, or may. (A leader in such a replica has no checkpoint for a replica that joins.)
+    fn may_be_replaced(&self, replica: ReplicaId) -> bool {
+        self.processes.iter().enumerate().all(|(node, process)| {
+            let stopped = matches!(process.condition, Condition::Lost(_) | Condition::Stopped(_));
+            match process.me.replica == replica {
+                true => !stopped && self.can_be_spared(node),
+                false => !stopped && !self.machines[self.machine_of(node)].damaged,
+            }
+        })
+    }
+
+    /// A mistake: nobody sees to the nodes that have lost their data, and they start again as if nothing had been.
+    fn found_again(&mut self, machine: usize) {
+        for node in self.nodes_of(machine) {
+            self.processes[node].condition = Condition::Down;
+        }
+    }
+
+    /// The nodes of a machine are told that they are about to stop; whether one of them leads.
+    fn hand_over(&mut self, machine: usize) -> bool {
+        let mut leads = false;
+        for node in self.nodes_of(machine) {
+            let process = &mut self.processes[node];
+            let Some(running) = &process.node else { continue };
+            leads |= running.status(false).leads;
+            process.inbox.push_back(Event::HandOverLeadership);
+            self.wake(node);
+        }
+        self.happened.hand_overs += u64::from(leads);
+        leads
     }
 
     /// A machine is gone for good.
@@ -123,7 +187,7 @@ impl World<'_> {
         self.active.remove(place);
         self.log_fault(index, false);
         match &self.plan.faults[index].fault {
-            Fault::Crash(machine) => {
+            Fault::Crash(machine) | Fault::Wipe(machine) => {
                 // Another fault may have taken it down again meanwhile.
                 if self.machines[usize::from(*machine)].down_by == Some(index) {
                     self.restart(usize::from(*machine));
@@ -153,6 +217,7 @@ impl World<'_> {
             | Fault::Corrupt(_)
             | Fault::Misdirect(_)
             | Fault::Loss(_)
+            | Fault::HandOver(_)
             | Fault::ClockJump(..)
             | Fault::ClockBack(..) => {}
         }

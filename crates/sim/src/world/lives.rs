@@ -37,14 +37,19 @@ impl World<'_> {
     /// A node's disk has failed: it stops, and starts again when the fault is over.
     pub(super) fn fail(&mut self, node: usize, reason: String) {
         self.happened.failures += 1;
-        let machine = self.machine_of(node);
-        let process = &mut self.processes[node];
-        self.log.note(self.heap.now(), || format!("{} stops: {reason}", process.name));
-        if process.condition == Condition::Stepping {
+        let name = &self.processes[node].name;
+        self.log.note(self.heap.now(), || format!("{name} stops: {reason}"));
+        self.stop_stepping(node);
+        self.processes[node].end(Condition::Failed(reason));
+        self.dispatch(self.machine_of(node));
+    }
+
+    /// A node that is about to end gives its core back.
+    pub(super) fn stop_stepping(&mut self, node: usize) {
+        if self.processes[node].condition == Condition::Stepping {
+            let machine = self.machine_of(node);
             self.machines[machine].stepping -= 1;
         }
-        process.end(Condition::Failed(reason));
-        self.dispatch(machine);
     }
 
     /// A node cannot go on as it is. Some do from what their disk has.
@@ -95,7 +100,7 @@ impl World<'_> {
     }
 
     /// A node is made again from its disk.
-    fn start(&mut self, number: usize) {
+    pub(super) fn start(&mut self, number: usize) {
         let (plan, workload) = (self.plan, self.workload);
         let process = &mut self.processes[number];
         let Some(disk) = &mut process.disk else {
@@ -114,7 +119,7 @@ impl World<'_> {
             Err(OpenFailure::Refused(reason)) => return self.refuse(number, reason),
         };
         let (records, cut) = (found.records.len(), found.cut_bytes);
-        match recovered_node(plan, workload, process.me, disk, found) {
+        match recovered_node(plan, workload, process.me, disk, found, process.joins) {
             Ok((node, epoch)) => {
                 process.begin(node, plan.nodes(), plan.link());
                 self.log.note(self.heap.now(), || log::recovered(&process.name, epoch, records, cut));
@@ -150,7 +155,8 @@ impl World<'_> {
         });
     }
 
-    /// Whether a majority of a partition's nodes is left without this one, and without those that are lost or may be.
+    /// Whether a majority of a partition's nodes is left without this one, and without those that are lost or may be, or that
+    /// lost their data and do not vote again yet.
     pub(super) fn can_be_spared(&self, number: usize) -> bool {
         let partitions = usize::from(self.plan.partitions);
         let replicas = (number % partitions..self.processes.len()).step_by(partitions);
@@ -158,6 +164,7 @@ impl World<'_> {
             *node == number
                 || self.processes[*node].is_lost()
                 || self.machines[self.machine_of(*node)].damaged
+                || self.operator.sees_to(self.processes[*node].me.replica)
         };
         2 * replicas.filter(endangered).count() < usize::from(self.plan.replicas)
     }

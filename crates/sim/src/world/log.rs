@@ -11,9 +11,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{ClientRequest, Message, Ordered, Reply, RequestId, Verdict, Work};
 use ordain_db::node::Outbox;
-use ordain_db::position::{Epoch, NodeId};
+use ordain_db::position::{Epoch, NodeId, ReplicaId};
 
 use super::auditor::Auditor;
+use super::operator::Operator;
 use super::{Parcel, World};
 use crate::machine::cost::StepWork;
 use crate::network::Host;
@@ -74,7 +75,7 @@ impl World<'_> {
 
     /// Notes that a parcel was given to the network, which delivers so many copies.
     #[inline]
-    pub(super) fn log_sent(&mut self, from: Host, to: Host, parcel: &Parcel, copies: usize) {
+    pub(super) fn log_sent(&mut self, from: Host, parcel: &Parcel, copies: usize) {
         if self.log.0.is_none() {
             return;
         }
@@ -91,10 +92,11 @@ impl World<'_> {
                 requests.iter().map(|request| self.describe_request(from, *node, request)).collect()
             }
             Parcel::Replies(replies) => {
-                let (from, client) = (self.name_host(from), self.name_host(to));
+                let from = self.name_host(from);
                 replies
                     .iter()
-                    .map(|reply| format!("{from} -> {client} answer {}", reply.request.sequence))
+                    .map(|reply| (name_client(reply.request), reply.request.sequence))
+                    .map(|(client, sequence)| format!("{from} -> {client} answer {sequence}"))
                     .collect()
             }
         };
@@ -134,15 +136,22 @@ impl World<'_> {
             }
             ClientRequest::Scan { at, .. } => format!("{from} reads a page of {to} as of {at}"),
             ClientRequest::CloseSnapshot(at) => format!("{from} closes the snapshot {at}"),
-            ClientRequest::Status { .. } => format!("{from} asks {to} for its status"),
+            ClientRequest::Status { .. } => format!("the operator asks {to} for its status"),
             ClientRequest::ChangeMembership { voters, learners, .. } => {
-                format!("{from} asks {to} for voters {voters:?} and learners {learners:?}")
+                let names =
+                    |all: &[ReplicaId]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let learners = if learners.is_empty() {
+                    String::new()
+                } else {
+                    format!(" and the learners {}", names(learners))
+                };
+                format!("the operator proposes to {to} the voters {}{learners}", names(voters))
             }
         }
     }
 }
 
-/// Machines are `m`, clients `c`, and the last host is the auditor.
+/// Machines are `m`, clients `c`, and the last host is the auditor, which is the operator's, too.
 fn name_host(host: Host, plan: &Plan) -> String {
     match host.0.checked_sub(plan.machines) {
         None => format!("m{}", host.0),
@@ -152,9 +161,10 @@ fn name_host(host: Host, plan: &Plan) -> String {
 }
 
 fn name_client(request: RequestId) -> String {
-    match Auditor::is_auditor(request.client) {
-        true => "the auditor".to_owned(),
-        false => format!("c{}", request.client.number),
+    match request.client {
+        client if Auditor::is_auditor(client) => "the auditor".to_owned(),
+        client if Operator::is_operator(client) => "the operator".to_owned(),
+        client => format!("c{}", client.number),
     }
 }
 
@@ -187,6 +197,8 @@ fn describe_fault(fault: &Fault, begins: bool, name: &dyn Fn(u16) -> String) -> 
         }
         Fault::FailedSync(machine) => of(machine, "has a disk that fails", "has a disk that works"),
         Fault::Loss(machine) => of(machine, "is lost for ever", "is lost for ever"),
+        Fault::Wipe(machine) => of(machine, "has empty disks", "starts again"),
+        Fault::HandOver(machine) => of(machine, "is to hand over what it leads", "goes on"),
         Fault::ClockJump(machine, microseconds) => {
             of(machine, &format!("has a clock that jumps ahead by {microseconds} us"), "goes on")
         }

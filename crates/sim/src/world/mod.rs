@@ -11,6 +11,7 @@ mod faults;
 mod lives;
 pub mod log;
 mod nodes;
+mod operator;
 mod process;
 mod recorder;
 mod report;
@@ -27,10 +28,10 @@ use ordain_workload::random::Random;
 use self::auditor::Auditor;
 use self::clients::{Client, Sent, Wishes};
 use self::log::Log;
+use self::operator::Operator;
 use self::process::Process;
 use self::recorder::Recorder;
 use crate::heap::Heap;
-use crate::history::SnapshotRead;
 use crate::machine::clock::Clock;
 use crate::network::link::{Frame, Packet};
 use crate::network::{Host, Network, NetworkCounters};
@@ -63,6 +64,8 @@ enum Happening {
     ClientRetries(usize, u64),
     /// The auditor looks whether it has to do something.
     AuditorWakes,
+    /// The operator goes on, if it is still at this point.
+    OperatorWakes(u64),
     /// A fault of the plan begins.
     FaultBegins(usize),
     /// A fault of the plan ends.
@@ -159,6 +162,12 @@ pub struct Happened {
     pub failures: u64,
     /// Nodes that had executed what was lost with a leader, and started again.
     pub went_back: u64,
+    /// Machines that were wiped.
+    pub wipes: u64,
+    /// Replicas that had lost data and vote again.
+    pub rejoined: u64,
+    /// Leaders that were asked to hand over.
+    pub hand_overs: u64,
     /// Calls that were answered.
     pub answered: u64,
     /// When faults ended.
@@ -179,6 +188,7 @@ pub struct World<'a> {
     processes: Vec<Process>,
     clients: Vec<Client>,
     auditor: Auditor,
+    operator: Operator,
     snapshots_left: u32,
     recorder: Recorder,
     random: Random,
@@ -228,6 +238,7 @@ impl<'a> World<'a> {
             processes: processes?,
             clients: Client::all(plan, workload)?,
             auditor: Auditor::new(&workload.catalog().schema, plan.partitions, plan.replicas),
+            operator: Operator::new(plan),
             snapshots_left: plan.clients.snapshots,
             recorder: Recorder::new(plan),
             random: Random::new(plan.seed, "world", &[]),
@@ -326,6 +337,7 @@ impl<'a> World<'a> {
 
     fn is_at_rest(&self) -> bool {
         self.clients_are_done()
+            && self.operator.is_done()
             && self.processes.iter().all(|process| process.is_lost() || process.is_at_rest())
             && self.replicas_are_level()
     }
@@ -367,6 +379,7 @@ impl<'a> World<'a> {
         if !self.auditor.is_resting() {
             text.push_str("; a snapshot is being read");
         }
+        text.push_str(&self.operator.describe());
         for process in &self.processes {
             text.push_str(&process.describe());
         }
@@ -407,6 +420,7 @@ impl<'a> World<'a> {
                 self.grant(client, wishes);
             }
             Happening::AuditorWakes => self.audit(),
+            Happening::OperatorWakes(turn) => self.operate(turn),
             Happening::FaultBegins(index) => self.begin_fault(index),
             Happening::FaultEnds(index) => self.end_fault(index),
         }
@@ -441,6 +455,7 @@ impl<'a> World<'a> {
             Happening::ClientSends { client, sends } => (14, *client as u64, sends.len() as u64),
             Happening::ClientRetries(client, sequence) => (10, *client as u64, *sequence),
             Happening::AuditorWakes => (11, 0, 0),
+            Happening::OperatorWakes(turn) => (17, *turn, 0),
             Happening::FaultBegins(index) => (12, *index as u64, 0),
             Happening::FaultEnds(index) => (13, *index as u64, 0),
         };
@@ -470,7 +485,11 @@ impl<'a> World<'a> {
             }
             self.log_answered(&reply);
             if client == self.clients.len() {
-                self.audited(&reply);
+                if Operator::is_operator(reply.request.client) {
+                    self.operated(&reply);
+                } else {
+                    self.audited(&reply);
+                }
                 continue;
             }
             let wishes = self.clients[client].reply(now, reply.request.sequence, &reply.outcome, self.plan);
@@ -531,49 +550,12 @@ impl<'a> World<'a> {
         }
         let arrivals = self.network.send(self.heap.now(), from, to, bytes as u64);
         let generation = arrivals.generation();
-        self.log_sent(from, to, &parcel, arrivals.times().len());
+        self.log_sent(from, &parcel, arrivals.times().len());
         let Some((last, others)) = arrivals.times().split_last() else { return };
         for at in others {
             let parcel = parcel.clone();
             self.heap.plan(*at, Happening::Arrival { from, to, generation, parcel });
         }
         self.heap.plan(*last, Happening::Arrival { from, to, generation, parcel });
-    }
-
-    /// Lets the auditor begin a snapshot, or send again what was not answered.
-    fn audit(&mut self) {
-        let now = self.heap.now();
-        let auditor = self.clients.len();
-        if !self.auditor.is_resting() {
-            if let Some((to, request)) = self.auditor.retry() {
-                self.send_requests(auditor, to, vec![request]);
-            }
-        } else if self.snapshots_left > 0 {
-            self.snapshots_left -= 1;
-            let (id, invocation, (to, request)) = self.auditor.open(now);
-            if self.plan.trace {
-                self.recorder.requests.insert(id, invocation);
-            }
-            self.send_requests(auditor, to, vec![request]);
-        } else {
-            return;
-        }
-        let rest = AUDITOR_PATIENCE + self.random.below(AUDITOR_PATIENCE);
-        self.heap.plan_after(rest, Happening::AuditorWakes);
-    }
-
-    fn audited(&mut self, reply: &Reply) {
-        let (sends, snapshot): (_, Option<SnapshotRead>) = self.auditor.reply(reply.request, &reply.outcome);
-        for (to, request) in sends {
-            self.send_requests(self.clients.len(), to, vec![request]);
-        }
-        self.recorder.snapshots.extend(snapshot);
-        if let Some(lost) = self.auditor.lost.take() {
-            if self.plan.replicas == 1 && self.happened.crashes + self.happened.failures == 0 {
-                self.problems.push(lost);
-            }
-            // Snapshots need not outlive their nodes: another one is opened.
-            self.snapshots_left += 1;
-        }
     }
 }

@@ -2,10 +2,11 @@
 
 use ordain_db::message::{ClientRequest, Message, Reply};
 use ordain_db::node::{DiskWrite, Event, Outbox};
-use ordain_db::position::NodeId;
+use ordain_db::position::{NodeId, ReplicaId};
 
 use super::auditor::Auditor;
 use super::clients::Sent;
+use super::operator::Operator;
 use super::process::{Condition, Held, content_of};
 use super::{Happening, Parcel, Turn, World, log};
 use crate::machine::disk::WriteFailure;
@@ -32,6 +33,11 @@ impl World<'_> {
     /// The numbers of the nodes on a machine.
     pub(super) fn nodes_of(&self, machine: usize) -> Vec<usize> {
         (0..self.processes.len()).filter(|node| self.machine_of(*node) == machine).collect()
+    }
+
+    /// The numbers of the nodes of a replica.
+    pub(super) fn nodes_of_replica(&self, replica: ReplicaId) -> Vec<usize> {
+        (0..self.processes.len()).filter(|node| self.processes[*node].me.replica == replica).collect()
     }
 
     /// A packet of a peer has come.
@@ -68,7 +74,8 @@ impl World<'_> {
     }
 
     /// Requests of clients have come.
-    pub(super) fn requests(&mut self, to: NodeId, requests: Vec<ClientRequest>) {
+    pub(super) fn requests(&mut self, to: NodeId, mut requests: Vec<ClientRequest>) {
+        requests.retain(|request| self.operator.lets_pass(request));
         let node = self.plan.number(to);
         let process = &mut self.processes[node];
         if process.node.is_none() {
@@ -332,9 +339,10 @@ impl World<'_> {
     fn ship_replies(&mut self, me: NodeId, replies: Vec<Reply>) {
         let mut batches: Vec<(usize, Vec<Reply>)> = Vec::new();
         for reply in replies {
-            let client = match Auditor::is_auditor(reply.request.client) {
+            let from = reply.request.client;
+            let client = match Auditor::is_auditor(from) || Operator::is_operator(from) {
                 true => self.clients.len(),
-                false => reply.request.client.number as usize,
+                false => from.number as usize,
             };
             match batches.iter_mut().find(|(other, _)| *other == client) {
                 Some((_, batch)) => batch.push(reply),

@@ -90,6 +90,8 @@ pub(crate) enum Condition {
     Full,
     /// Its machine is down.
     Down,
+    /// Its disk is empty, and its replica still counts in its group: it must not run before it was removed there.
+    Wiped,
     /// Its disk has failed; it starts again when that is mended.
     Failed(String),
     /// It ended to go on from what its disk has, and starts again soon.
@@ -119,6 +121,8 @@ pub(crate) struct Process {
     /// By the number of the node; the own place is not used.
     pub(crate) links: Vec<Link<Message>>,
     pub(crate) disk: Option<Disk>,
+    /// Whether its disk was empty in a group that existed already: it joined that group, or is about to.
+    pub(crate) joins: bool,
     /// What the disk has had no room for.
     pub(crate) unwritten: VecDeque<DiskWrite>,
     /// Whether there is no room for it.
@@ -155,7 +159,7 @@ impl Process {
             Some(disk) => {
                 let problem = |problem| Error::Invalid(format!("an empty disk cannot be used: {problem:?}"));
                 let found = disk.open().map_err(problem)?;
-                recovered_node(plan, workload, me, disk, found).map_err(Error::Invalid)?.0
+                recovered_node(plan, workload, me, disk, found, false).map_err(Error::Invalid)?.0
             }
         };
         let mut process = Process {
@@ -170,6 +174,7 @@ impl Process {
             more: false,
             links: (0..peers).map(|_| Link::begun(plan.link())).collect(),
             disk,
+            joins: false,
             unwritten: VecDeque::new(),
             waits: false,
             sync: None,
@@ -200,7 +205,7 @@ impl Process {
     pub(crate) fn end(&mut self, condition: Condition) {
         self.life += 1;
         self.node = None;
-        if !matches!(self.condition, Condition::Stopped(_) | Condition::Lost(_)) {
+        if !matches!(self.condition, Condition::Stopped(_) | Condition::Lost(_) | Condition::Wiped) {
             self.condition = condition;
         }
         self.inbox.clear();
@@ -219,6 +224,14 @@ impl Process {
         self.end(Condition::Down);
         if let Some(disk) = &mut self.disk {
             disk.crash();
+        }
+    }
+
+    /// The process ends, and its disk is empty.
+    pub(crate) fn wipe(&mut self) {
+        self.end(Condition::Wiped);
+        if let Some(disk) = &mut self.disk {
+            disk.wipe();
         }
     }
 
@@ -332,13 +345,15 @@ fn volatile_node(plan: &Plan, workload: &dyn Workload, me: NodeId) -> Result<Box
     Ok(make(plan.engine, &configuration(plan, me), workload.catalog().clone(), storage, None))
 }
 
-/// Makes a node from what its disk has; and the epoch of the checkpoint from which it goes on.
+/// Makes a node from what its disk has; and the epoch of the checkpoint from which it goes on. `joins`: whether a group that
+/// exists already is joined where the disk is empty.
 pub(crate) fn recovered_node(
     plan: &Plan,
     workload: &dyn Workload,
     me: NodeId,
     disk: &mut Disk,
     mut found: Found,
+    joins: bool,
 ) -> Result<(Box<dyn AnyNode>, Epoch), String> {
     if plan.bug == Some(Bug::ForgetVote) {
         forget_votes(&mut found);
@@ -354,7 +369,7 @@ pub(crate) fn recovered_node(
         }
     };
     let ingredients = Ingredients {
-        join: false,
+        join: joins,
         engine: plan.engine,
         configuration: &configuration(plan, me),
         catalog: workload.catalog().clone(),

@@ -152,6 +152,8 @@ impl Runner {
             }
             (FaultKind::FailedSync, [machine]) if is_machine => Fault::FailedSync(*machine),
             (FaultKind::Loss, [machine]) if is_machine => Fault::Loss(*machine),
+            (FaultKind::Wipe, [machine]) if is_machine => Fault::Wipe(*machine),
+            (FaultKind::HandOver, [machine]) if is_machine => Fault::HandOver(*machine),
             (FaultKind::ClockJump, [machine]) if is_machine => {
                 Fault::ClockJump(*machine, details.by.map_or(1_000_000, |by| by.0 / MICROSECOND))
             }

@@ -93,6 +93,8 @@ pub(crate) enum FaultKind {
     PowerCut,
     FailedSync,
     Loss,
+    Wipe,
+    HandOver,
     ClockJump,
     ClockBack,
 }
@@ -114,6 +116,8 @@ impl FromStr for FaultKind {
             "power-cut" => FaultKind::PowerCut,
             "failed-sync" => FaultKind::FailedSync,
             "loss" => FaultKind::Loss,
+            "wipe" => FaultKind::Wipe,
+            "hand-over" => FaultKind::HandOver,
             "clock-jump" => FaultKind::ClockJump,
             "clock-back" => FaultKind::ClockBack,
             _ => return Err(format!("there is no fault {text:?}")),

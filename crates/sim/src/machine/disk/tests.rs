@@ -54,6 +54,22 @@ fn a_process_that_ends_loses_nothing_that_it_wrote() {
 }
 
 #[test]
+fn a_wiped_disk_is_another_one() {
+    let mut disk = disk(Loss::Drawn);
+    disk.open().unwrap();
+    append(&mut disk, 1);
+    disk.fill();
+    let before = disk.log_id;
+    disk.wipe();
+    assert_ne!(disk.log_id, before);
+    let found = disk.open().unwrap();
+    assert!(found.is_new && found.records.is_empty(), "{found:?}");
+    append(&mut disk, 2);
+    disk.close();
+    assert_eq!(numbers(&disk.open().unwrap()), [2]);
+}
+
+#[test]
 fn faults_are_told_apart() {
     let mut disk = disk(Loss::Drawn);
     disk.open().unwrap();
