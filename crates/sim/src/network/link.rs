@@ -9,7 +9,8 @@
 //! # The protocol
 //!
 //! - **Incarnations.** Each end has an incarnation, a number that ascends with the lives of its node. Each packet names those
-//!   of both ends, as far as its sender knows them. What was sent to or by an earlier one is dropped.
+//!   of both ends, as far as its sender knows them. What was sent to or by an earlier one is dropped; who sends to an earlier
+//!   one is told of the present one, as each may know only an earlier one of the other.
 //! - **Beginning.** An end that begins says [`Hello`](Packet::Hello) until it hears from the peer. Whoever hears of a new
 //!   incarnation of the other end forgets the old stream, tells its node so ([`Delivery::Reset`]), and answers. So both
 //!   nodes know that the link is new before anything comes over it: one after one way, the other after a round trip.
@@ -211,7 +212,9 @@ impl<T: Clone> Link<T> {
         out: &mut Vec<Frame<T>>,
     ) {
         let Frame { from, to, packet } = frame;
-        if from < self.peer || (to != 0 && to != self.own) {
+        let misses = to != 0 && to != self.own;
+        // An end that is not open says hello anyhow.
+        if from < self.peer || (misses && !self.open) {
             return;
         }
         if from > self.peer || !self.open {
@@ -220,6 +223,7 @@ impl<T: Clone> Link<T> {
             ready.push(Delivery::Reset);
         }
         match packet {
+            _ if misses => out.push(self.frame(Packet::Hello)),
             Packet::Hello if to == 0 => out.push(self.frame(Packet::Hello)),
             Packet::Hello => {}
             Packet::Data { number, message } => {

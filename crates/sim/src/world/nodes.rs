@@ -183,10 +183,12 @@ impl World<'_> {
         let batches = limits.epochs_in_flight.saturating_mul(u64::from(self.plan.partitions));
         let delivered = batches.saturating_mul(limits.batch_calls as u64);
         let live = (limits.transactions_live + limits.sequencer_waiting) as u64;
-        // Dependent calls that were let in before may come back from reconnaissance when the sequencer is full.
-        let waiting = limits.sequencer_waiting + limits.reconnaissance;
+        // Dependent calls that were let in before may come back from reconnaissance when the sequencer is full, and what the
+        // node orders by itself is not turned away: ends of snapshots, and a checkpoint.
+        let own = u64::from(self.plan.clients.snapshots) + 2;
+        let waiting = (limits.sequencer_waiting + limits.reconnaissance) as u64 + own;
         let gauges = [
-            ("the sequencer", status.waiting, waiting as u64),
+            ("the sequencer", status.waiting, waiting),
             ("live transactions", status.live, live.saturating_add(delivered)),
             ("waiting requests", process.requests_waiting as u64, self.plan.inbox_requests as u64),
         ];

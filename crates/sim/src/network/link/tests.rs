@@ -154,6 +154,23 @@ fn what_an_earlier_life_sent_is_dropped() {
 }
 
 #[test]
+fn two_that_know_earlier_lives_of_each_other_find_together() {
+    // Each hears the greeting of a life of the other that is over, and nothing else arrives.
+    let late = |from| Frame { from, to: 0, packet: Packet::Hello };
+    let mut left: Link<u64> = Link::beginning(OPTIONS, 20);
+    let mut right: Link<u64> = Link::beginning(OPTIONS, 200);
+    assert_eq!(bring(&mut left, vec![late(100)]).0, [Delivery::Reset]);
+    assert_eq!(bring(&mut right, vec![late(10)]).0, [Delivery::Reset]);
+    let data = send(&mut left, 0..1);
+    let (ready, answers) = bring(&mut right, data);
+    assert_eq!((ready, answers.len()), (vec![Delivery::Reset], 1), "the message was for an earlier life");
+    let (ready, answers) = bring(&mut left, answers);
+    assert_eq!((ready, answers), (vec![Delivery::Reset], vec![]));
+    let data = send(&mut left, 1..2);
+    assert_eq!(bring(&mut right, data).0, messages(1..2));
+}
+
+#[test]
 fn too_many_messages_begin_the_link_anew() {
     let (mut sender, mut receiver) = pair();
     let lost = send(&mut sender, 0..OPTIONS.kept_max as u64);
