@@ -109,6 +109,9 @@ pub struct RaftLog {
     in_flight_bytes: usize,
     /// Followers for which a checkpoint has been asked: the index it must cover, and the tick when it was asked for.
     asked: BTreeMap<ReplicaId, (u64, u64)>,
+    /// The tick at which each replica was last heard of. The library's own mark is for the check of its quorum alone, at which it
+    /// is taken back for all.
+    heard: BTreeMap<ReplicaId, u64>,
 }
 
 impl RaftLog {
@@ -189,6 +192,12 @@ impl RaftLog {
 
     fn leader(&self) -> Option<ReplicaId> {
         replica_of(self.node.raft.leader_id)
+    }
+
+    /// Whether a replica was heard of within the shortest election timeout.
+    fn is_heard_of(&self, replica: ReplicaId) -> bool {
+        let longest = self.options.election_ticks_min() as u64;
+        self.heard.get(&replica).is_some_and(|heard| self.ticks - heard <= longest)
     }
 
     /// Whether a message must be dropped, or the reason why it can not be from a log of this group.
@@ -279,6 +288,7 @@ impl ReplicatedLog for RaftLog {
     fn receive(&mut self, from: ReplicaId, message: &[u8]) -> Result<(), MalformedMessage> {
         let malformed = |reason| MalformedMessage { from, reason };
         let mut message = decode_message(from, self.options.replica, message).map_err(malformed)?;
+        self.heard.insert(from, self.ticks);
         if self.screen(&message).map_err(malformed)? {
             return Ok(());
         }
@@ -423,11 +433,12 @@ impl ReplicatedLog for RaftLog {
         if self.leading.is_some() {
             let others = raft.prs().iter().filter(|(id, _)| **id != raft.id);
             followers.extend(others.filter_map(|(id, progress)| {
+                let replica = replica_of(*id)?;
                 Some(FollowerStatus {
-                    replica: replica_of(*id)?,
+                    replica,
                     matched: progress.matched,
                     needs_snapshot: progress.state == ProgressState::Snapshot,
-                    is_active: progress.recent_active,
+                    is_active: self.is_heard_of(replica),
                 })
             }));
             followers.sort_unstable_by_key(|follower| follower.replica);

@@ -118,6 +118,7 @@ impl RaftLog {
             in_flight: VecDeque::new(),
             in_flight_bytes: 0,
             asked: BTreeMap::new(),
+            heard: BTreeMap::new(),
         };
         log.observe();
         Ok(log)

@@ -61,6 +61,26 @@ fn a_leader_without_its_majority_steps_down() {
 }
 
 #[test]
+fn a_follower_is_active_as_long_as_it_is_heard_of() {
+    let (mut group, leader) = calm(Plan::calm(3, 3));
+    let active = |group: &mut Group| {
+        let followers = group.log(leader).status().followers;
+        followers.into_iter().filter(|follower| follower.is_active).map(|follower| follower.replica).collect()
+    };
+    let others: Vec<ReplicaId> =
+        [r(0), r(1), r(2)].into_iter().filter(|replica| *replica != leader).collect();
+    for _ in 0..200 {
+        group.run(5_000).expect("all is well");
+        let active: Vec<ReplicaId> = active(&mut group);
+        assert_eq!(active, others, "at {} us", group.now);
+    }
+    group.crash(others[0]);
+    group.run(LONG / 10).expect("the others go on");
+    let active: Vec<ReplicaId> = active(&mut group);
+    assert_eq!(active, others[1..]);
+}
+
+#[test]
 fn a_follower_that_lags_too_far_gets_a_checkpoint() {
     let (mut group, leader) = calm(Plan::calm(4, 3));
     let late = [r(0), r(1), r(2)].into_iter().find(|replica| *replica != leader).expect("a follower");
