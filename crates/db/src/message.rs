@@ -10,7 +10,8 @@
 //! | [`Message::Reports`] | the one reporting participant | the origin | execution, end |
 //! | [`Message::SnapshotReady`], [`Message::CloseSnapshot`] | node ↔ origin | | snapshots |
 //! | [`Message::Fetch`], [`Message::Fetched`] | gateway ↔ owner | | reconnaissance (Calvin §3.2.1) |
-//! | [`Message::Consensus`], [`Message::Follow`], [`Message::Digest`] | within a replication group | | replication (Calvin §3.1.1) |
+//! | [`Message::Consensus`], [`Message::Digest`] | within a replication group | | replication (Calvin §3.1.1) |
+//! | [`Message::Follow`] | sequencer, or a follower of one | every other sequencer, its leader | epochs in step (CAL-21) |
 //! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Unserved`], [`Message::Superseded`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
 //! | [`Message::CheckpointTurnEnded`] | within a replication group | | checkpoints by one replica at a time |
@@ -176,6 +177,17 @@ pub struct Delivered {
     pub footprint: Option<Box<Footprint>>,
 }
 
+/// How far a node has come.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+pub struct Reached {
+    /// It has handed its partition's batches on through this epoch.
+    pub handed_on: Epoch,
+    /// It has got the batches of all partitions through this epoch.
+    pub delivered: Epoch,
+    /// It has executed all transactions through this epoch.
+    pub executed: Epoch,
+}
+
 /// What reconnaissance found.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Reconnoitred {
@@ -308,7 +320,7 @@ pub enum Message {
     },
     /// A message of the replication group's consensus; see [`ordain_consensus`].
     Consensus(Bytes),
-    /// Asks the leader of the group to close the epoch, since the sender's replica waits for it.
+    /// The sender has closed the epoch, or its replica waits for it: the receiver closes it too, or asks its leader to.
     Follow(Epoch),
     /// From now on the receiver serves the sender: it sends all that concerns epochs after this one, again or for the first
     /// time, and then what is new.
@@ -334,9 +346,11 @@ pub enum Message {
     Unserved {
         /// The newest epoch at whose end all nodes of the sender's replica have a checkpoint.
         stable: Epoch,
+        /// It keeps all that it said of epochs after this one.
+        through: Epoch,
     },
-    /// The sender is there.
-    Alive,
+    /// The sender is there, and so far.
+    Alive(Reached),
     /// The sender has a checkpoint at the end of the epoch on its disk.
     CheckpointWritten {
         /// The epoch.
@@ -393,7 +407,7 @@ impl Message {
                 Message::SnapshotReady { .. } | Message::CloseSnapshot(_) => HEADER,
                 Message::Fetch { .. } | Message::Subscribe { .. } | Message::Unsubscribe => HEADER,
                 Message::Follow(_) | Message::Unserved { .. } | Message::Superseded { .. } => HEADER,
-                Message::Alive | Message::CheckpointWritten { .. } | Message::Digest { .. } => HEADER,
+                Message::Alive(_) | Message::CheckpointWritten { .. } | Message::Digest { .. } => HEADER,
                 Message::CheckpointTurnEnded | Message::CheckpointOffer(_) => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),

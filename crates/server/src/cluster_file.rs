@@ -79,6 +79,35 @@ pub struct ProcessEntry {
 pub struct ReplicationEntry {
     /// When a transaction counts as committed.
     pub mode: ReplicationMode,
+    /// Groups of replicas near each other whose nodes all tell each other what only those of one replica would have to, so that
+    /// the loss of a node goes unnoticed. A replica that is in none cares for itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub subgroups: Vec<Vec<u16>>,
+}
+
+impl ReplicationEntry {
+    /// What is wrong with the subgroups of so many replicas.
+    fn check_subgroups(&self, replicas: u16) -> Result<(), String> {
+        if self.mode != ReplicationMode::Sync && !self.subgroups.is_empty() {
+            return Err(
+                "subgroups: they need the mode \"sync\": leave them out, or change the mode".to_owned()
+            );
+        }
+        let mut seen = BTreeSet::new();
+        for replica in self.subgroups.iter().flatten() {
+            if *replica >= replicas {
+                return Err(format!(
+                    "subgroups: there is no replica {replica}: there are {replicas}, numbered from 0"
+                ));
+            }
+            if !seen.insert(replica) {
+                return Err(format!(
+                    "subgroups: replica {replica} comes twice: it can be in one of them only"
+                ));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How much of the log is kept, for processes with a data directory.
@@ -232,6 +261,7 @@ impl ClusterFile {
                 "replication: mode is \"none\" and there are {replicas} replicas: choose \"sync\", or leave `replica` out everywhere"
             ));
         }
+        self.replication.check_subgroups(replicas)?;
         let without = self.processes.iter().find(|process| process.data_directory.is_none());
         let with = self.processes.iter().find(|process| process.data_directory.is_some());
         if let Some(without) = without {
@@ -268,6 +298,7 @@ impl ClusterFile {
         let bytes = |mib: u64| mib.saturating_mul(1 << 20);
         DurableOptions {
             replication: self.replication.mode,
+            subgroups: self.replication.subgroups.clone(),
             checkpoint_mode,
             checkpoint_interval: Duration::from_secs(checkpoint_seconds),
             checkpoint_log_bytes: bytes(checkpoint_log_mib),
@@ -625,6 +656,26 @@ partitions = [1]
             );
         }
         ClusterFile::parse(&text).unwrap()
+    }
+
+    #[test]
+    fn subgroups_are_of_replicas_that_exist_and_agree_before_they_execute() {
+        let mut file = replicated(3);
+        for (subgroups, problem) in [
+            (vec![vec![0, 1], vec![2]], None),
+            (vec![vec![0, 3]], Some("subgroups: there is no replica 3: there are 3, numbered from 0")),
+            (
+                vec![vec![0, 1], vec![1, 2]],
+                Some("subgroups: replica 1 comes twice: it can be in one of them only"),
+            ),
+        ] {
+            file.replication.subgroups = subgroups;
+            assert_eq!(file.check().err().as_deref(), problem);
+        }
+        file.replication.subgroups = vec![vec![0, 1]];
+        assert_eq!(ClusterFile::parse(&file.to_text().unwrap()).unwrap(), file);
+        file.replication.mode = ReplicationMode::Async;
+        assert!(file.check().unwrap_err().contains("need the mode \"sync\""));
     }
 
     #[test]

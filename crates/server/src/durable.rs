@@ -10,7 +10,7 @@ use ordain_db::disk::{Found, Ingredients, NodeDisk, Replication, recover};
 use ordain_db::error::Error;
 use ordain_db::failpoint::NoFailpoints;
 use ordain_db::node::{CheckpointMode, CheckpointOptions, NodeConfiguration};
-use ordain_db::position::{Epoch, NodeId, PartitionId};
+use ordain_db::position::{Epoch, NodeId, PartitionId, ReplicaId};
 use ordain_db::procedure::Catalog;
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::{self, MemoryStorage};
@@ -41,6 +41,8 @@ pub struct DurableOptions {
     pub directory: PathBuf,
     /// When a transaction counts as committed.
     pub replication: ReplicationMode,
+    /// Groups of replicas whose nodes all tell each other what only those of one replica would have to (CAL-107).
+    pub subgroups: Vec<Vec<u16>>,
     /// Whether transactions go on while a checkpoint is taken.
     pub checkpoint_mode: CheckpointMode,
     /// The time between two checkpoints while transactions go on.
@@ -69,6 +71,7 @@ impl DurableOptions {
         DurableOptions {
             directory: directory.into(),
             replication: ReplicationMode::None,
+            subgroups: Vec::new(),
             checkpoint_mode: checkpoints.mode,
             checkpoint_interval: Duration::from_micros(
                 checkpoints.interval_microseconds.unwrap_or(60_000_000),
@@ -177,6 +180,12 @@ struct Opener<'a> {
 }
 
 impl Opener<'_> {
+    /// The replicas of which one tells the others all that it tells its own nodes.
+    fn subgroup(&self, me: ReplicaId) -> Vec<ReplicaId> {
+        let own = self.options.subgroups.iter().find(|group| group.contains(&me.0));
+        own.into_iter().flatten().map(|replica| ReplicaId(*replica)).collect()
+    }
+
     fn open(&self, directory: &DataDirectory, me: NodeId) -> Result<LocalNode, String> {
         let path = directory.partition(me.partition);
         let wrong = |problem: String| format!("{me} in {}: {problem}", path.display());
@@ -184,6 +193,7 @@ impl Opener<'_> {
         let configuration = NodeConfiguration {
             me,
             replicas: self.cluster.replicas,
+            subgroup: self.subgroup(me.replica),
             cluster: self.fingerprint,
             epoch_microseconds: self.cluster.epoch.as_micros() as u64,
             checkpoints: CheckpointOptions {

@@ -285,6 +285,7 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
+    use ordain_db::message::Reached;
     use ordain_db::position::PartitionId;
 
     use super::*;
@@ -309,10 +310,10 @@ mod tests {
     fn nothing_is_taken_together_with_what_a_reset_separates_it_from() {
         let inbox = Inbox::default();
         inbox.reset_link(PEER, 1);
-        inbox.messages(PEER, vec![Message::Alive, Message::Alive]);
+        inbox.messages(PEER, vec![Message::Alive(Reached::default()), Message::Alive(Reached::default())]);
         inbox.reset_link(PEER, 2);
         inbox.reset_link(PEER, 3);
-        inbox.messages(PEER, vec![Message::Alive]);
+        inbox.messages(PEER, vec![Message::Alive(Reached::default())]);
         inbox.disk_events(&mut vec![Event::Persisted(1)]);
         assert_eq!(take(&inbox), (vec!["disk", "reset", "message", "message"], vec![1]));
         assert_eq!(inbox.lock().message_count, 1);
@@ -324,7 +325,7 @@ mod tests {
     fn new_replicas_are_told_before_anything_of_them() {
         let inbox = Inbox::default();
         inbox.reset_link(PEER, 1);
-        inbox.messages(PEER, vec![Message::Alive]);
+        inbox.messages(PEER, vec![Message::Alive(Reached::default())]);
         inbox.grow(3);
         inbox.grow(4);
         let mut taken = Taken::default();

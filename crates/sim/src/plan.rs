@@ -71,6 +71,8 @@ pub struct Plan {
     pub replicas: u16,
     /// How the nodes of a partition agree on its log, if they have disks.
     pub replication: Replication,
+    /// Whether all replicas are one subgroup: each node tells all replicas of the other partitions what they need (CAL-107).
+    pub subgroup: bool,
     /// Number of machines. Each replica has as many of its own: partition `p` is on the one of them with number `p` modulo
     /// their number.
     pub machines: u16,
@@ -143,6 +145,11 @@ impl Plan {
                 "each replica needs as many machines as every other: give a multiple of the replicas",
             );
         }
+        if self.subgroup && self.may_lose() {
+            return wrong(
+                "replicas that replicate asynchronously cannot be a subgroup: choose one of the two",
+            );
+        }
         if self.replicas > 1 && (self.disk.is_none() || self.replication == Replication::None) {
             return wrong("several replicas need disks, and a way to agree: give both, or one replica");
         }
@@ -207,10 +214,11 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { seed, engine, partitions, replicas, machines, cores, clients, .. } = self;
         let (engine, replication) = (engine.name(), self.replication.name());
+        let subgroup = if self.subgroup { ", one subgroup" } else { "" };
         writeln!(
             f,
-            "seed {seed}: {engine}, {partitions} partitions and {replicas} replicas ({replication}) on {machines} machines \
-             with {cores} cores"
+            "seed {seed}: {engine}, {partitions} partitions and {replicas} replicas ({replication}{subgroup}) on {machines} \
+             machines with {cores} cores"
         )?;
         if let Some(bug) = self.bug {
             writeln!(f, "with a mistake in the code: {}", bug.name())?;

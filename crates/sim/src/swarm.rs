@@ -74,6 +74,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         partitions,
         replicas,
         replication,
+        subgroup: replication == Replication::Sync && replicas > 1 && subgroup(seed),
         machines,
         cores: 1 + random.below(4) as u16,
         workload: workload(random, seed, partitions, fixed.workload),
@@ -129,6 +130,11 @@ fn agreement(seed: u64, fixed: &Fixed) -> Replication {
     let mut random = Random::new(seed, "asynchronous replication", &[]);
     let drawn = rarely(&mut random, 4, Replication::Sync, Replication::Async);
     fixed.replication.filter(|mode| *mode != Replication::None).unwrap_or(drawn)
+}
+
+/// Whether the replicas are a subgroup. Drawn apart from all else, too.
+fn subgroup(seed: u64) -> bool {
+    one_in(&mut Random::new(seed, "subgroup", &[]), 4)
 }
 
 fn one_in(random: &mut Random, count: u64) -> bool {

@@ -187,6 +187,7 @@ impl<F: Files> NodeDisk<F> {
                 let bytes = Bytes::from(files.read(&checkpoint_name(epoch), offset, bytes)?);
                 self.events.push(Event::CheckpointRead { epoch, offset, bytes, to });
             }
+            DiskWrite::DropCheckpoint(epoch) => self.log.files_mut().remove(&checkpoint_name(epoch))?,
             DiskWrite::RemoveCheckpoints { before } => self.remove_checkpoints(before)?,
         }
         Ok(())

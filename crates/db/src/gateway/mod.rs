@@ -227,11 +227,6 @@ impl Gateway {
         }
     }
 
-    /// Orders a checkpoint as a client may.
-    pub fn order_checkpoint(&mut self, sequencer: &mut Sequencer) {
-        self.order_own(Work::Checkpoint(self.checkpoints_by), sequencer);
-    }
-
     /// Orders what this node decides by itself.
     pub fn order_own(&mut self, work: Work, sequencer: &mut Sequencer) {
         sequencer.add(Waiting {

@@ -316,7 +316,7 @@ impl<E: Engine> Node<E> {
     }
 
     /// Where replicas take turns, the one that follows the last.
-    fn next_turn(&self) -> Option<ReplicaId> {
+    pub(super) fn next_turn(&self) -> Option<ReplicaId> {
         if self.checkpoints.options.mode != CheckpointMode::Freeze {
             return None;
         }
@@ -445,7 +445,10 @@ impl<E: Engine> Node<E> {
         lineage: Option<u64>,
         outbox: &mut Outbox,
     ) {
-        let Some(stable) = self.checkpoints.stability.written(partition, epoch, lineage) else { return };
+        let stable = self.checkpoints.stability.written(partition, epoch, lineage);
+        let dropped = self.checkpoints.stability.trim();
+        outbox.disk.extend(dropped.into_iter().map(DiskWrite::DropCheckpoint));
+        let Some(stable) = stable else { return };
         if self.checkpoints.turn.is_none_or(|turn| turn == self.id.replica) {
             self.checkpoints.ordered = false;
         }

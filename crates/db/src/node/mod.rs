@@ -142,6 +142,8 @@ pub enum DiskWrite {
         /// Who wants it.
         to: NodeId,
     },
+    /// Remove the checkpoint of an epoch, from which nobody starts.
+    DropCheckpoint(Epoch),
     /// Start again from the checkpoint of an epoch from now on, and remove those of earlier epochs.
     RemoveCheckpoints {
         /// The epoch.
@@ -171,6 +173,9 @@ pub struct NodeConfiguration {
     pub partitions: u16,
     /// Number of replicas, each with all partitions.
     pub replicas: u16,
+    /// The replicas, with this one, whose nodes all tell each other what only their own replica's would have to: none where each
+    /// replica cares for itself (CAL-107, CAL-108). Not for asynchronous replication.
+    pub subgroup: Vec<ReplicaId>,
     /// What tells the cluster from others; it is in every checkpoint.
     pub cluster: u64,
     /// The length of an epoch in microseconds (CAL-20).
@@ -190,6 +195,7 @@ impl NodeConfiguration {
             me: NodeId::first(me),
             partitions,
             replicas: 1,
+            subgroup: Vec::new(),
             cluster: 0,
             checkpoints: CheckpointOptions::default(),
             epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT,
@@ -315,7 +321,7 @@ impl<E: Engine> Node<E> {
             merger: Merger::new(me, partitions),
             engine,
             log: Log::new(log),
-            routes: Routes::new(id, partitions, replicas),
+            routes: Routes::new(id, partitions, replicas, configuration.subgroup.clone()),
             streams,
             checkpoints: Checkpoints::new(me, partitions, configuration.checkpoints),
             forwards: Forwards::default(),

@@ -45,7 +45,11 @@ impl<E: Engine> Node<E> {
                 break;
             }
             closed_any = true;
+            let follows = self.sequencer.peers_closed() >= self.sequencer.open();
             let closed = self.sequencer.close(now);
+            if self.log.replicated.is_some() && !follows {
+                self.announce(closed.epoch, outbox);
+            }
             match &mut self.log.replicated {
                 None => self.dispatch(closed, 0, outbox),
                 Some(_) => {
@@ -61,6 +65,15 @@ impl<E: Engine> Node<E> {
         }
         self.ask_to_follow(outbox);
         Ok(closed_any)
+    }
+
+    /// Tells the other partitions that an epoch is closed, so that they close it too while its batch goes through the log here:
+    /// else they would begin only when it has, and an epoch would take two agreements, one after the other. A number says nothing
+    /// of the order; if it is lost the batch tells the same.
+    fn announce(&mut self, epoch: Epoch, outbox: &mut Outbox) {
+        for partition in self.others().iter() {
+            self.send(self.routes.to(partition), Message::Follow(epoch), outbox);
+        }
     }
 
     /// Gives the log the epoch that was closed last, if it has not taken it yet.

@@ -4,13 +4,14 @@ use ordain_consensus::Membership;
 
 use super::agreement::Divergence;
 use super::branches::Claim;
+use super::routes::Change;
 use super::{Node, Outbox};
 use crate::engine::Engine;
 use crate::error::Fatal;
 use crate::gateway::{not_leading, reconnaissance};
 use crate::hash::Digest;
-use crate::message::{Message, Reply};
-use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
+use crate::message::{Message, Reached, Reply};
+use crate::position::{Epoch, NodeId, PartitionSet, Position, ReplicaId};
 use crate::sequencer::Basis;
 
 impl<E: Engine> Node<E> {
@@ -28,11 +29,7 @@ impl<E: Engine> Node<E> {
                 if !self.branches.may_follow(from, epoch, term, &self.merger) {
                     return Ok(());
                 }
-                if from.replica == self.id.replica && epoch == self.merger.delivered().next() {
-                    self.restore_route(from.partition, outbox);
-                }
-                // Batches of two senders are not mixed: one may say what was lost.
-                if from == self.routes.to(from.partition) {
+                if self.routes.takes_batches(from) {
                     let part = transactions.into_iter().map(|(index, ordered)| (index, ordered, None));
                     self.merger.receive(from.partition, epoch, term, part.collect());
                 }
@@ -117,8 +114,8 @@ impl<E: Engine> Node<E> {
                 self.branches.forget(from);
             }
             Message::Superseded { epoch, term } => self.take_superseded(from, epoch, term)?,
-            Message::Unserved { stable } => self.take_unserved(from, stable, outbox),
-            Message::Alive => {}
+            Message::Unserved { stable, through } => self.take_unserved(from, stable, through, outbox),
+            Message::Alive(reached) => self.routes.reached(from, reached),
             Message::CheckpointWritten { epoch, lineage } => {
                 self.note_checkpoint(now, from.partition, epoch, lineage, outbox);
             }
@@ -167,12 +164,12 @@ impl<E: Engine> Node<E> {
     ) -> Result<(), Fatal> {
         match self.streams.subscribe(subscriber.partition, subscriber.replica, after) {
             Ok(messages) => messages.into_iter().for_each(|message| self.send(subscriber, message, outbox)),
-            Err(_) => {
+            Err(through) => {
                 let stable = self.checkpoints.stability.stable();
                 if self.replicas == 1 && after >= stable {
                     return Err(Fatal::Unserved { subscriber, after });
                 }
-                self.send(subscriber, Message::Unserved { stable }, outbox);
+                self.send(subscriber, Message::Unserved { stable, through }, outbox);
             }
         }
         Ok(())
@@ -180,8 +177,8 @@ impl<E: Engine> Node<E> {
 
     /// A node does not keep what this one needs. If that is because this one began at an old checkpoint, and its whole replica
     /// has a newer one, it begins at that one.
-    fn take_unserved(&mut self, from: NodeId, stable: Epoch, outbox: &mut Outbox) {
-        self.routes.unserved(from);
+    fn take_unserved(&mut self, from: NodeId, stable: Epoch, through: Epoch, outbox: &mut Outbox) {
+        self.routes.unserved(from, through);
         let has = self.checkpoints.stability.own().any(|(epoch, _)| epoch == stable);
         if from.replica == self.id.replica && has && self.completed() < stable {
             self.restart_from(stable, outbox);
@@ -195,21 +192,27 @@ impl<E: Engine> Node<E> {
         }
         self.streams.unsubscribe(peer.partition, peer.replica);
         self.branches.forget(peer);
-        self.routes.may_serve(peer);
         if peer.replica == self.id.replica {
             self.tell_checkpoints(peer, outbox);
         }
-        if peer.replica == self.id.replica || self.routes.to(peer.partition) == peer {
+        if self.routes.is_source(peer) {
             self.subscribe(peer, outbox);
+        }
+        if let Some(change) = self.routes.started_again(peer, self.now) {
+            self.follow_route(change, outbox);
         }
         let (gateway, mut context) = self.gateway();
         gateway.ask_again(&mut context);
     }
 
-    /// The own replica's node of a partition is as far as this one again: its substitute is no longer needed.
-    fn restore_route(&mut self, partition: PartitionId, outbox: &mut Outbox) {
-        if let Some(substitute) = self.routes.restore(partition) {
-            self.send(substitute, Message::Unsubscribe, outbox);
+    /// Gets what a partition says from another node from now on.
+    fn follow_route(&mut self, change: Change, outbox: &mut Outbox) {
+        self.subscribe(change.to, outbox);
+        if !self.routes.is_source(change.from) {
+            self.send(change.from, Message::Unsubscribe, outbox);
+        }
+        if change.to != change.from && change.to.replica != self.id.replica {
+            self.give_back(change.from, outbox);
         }
     }
 
@@ -225,14 +228,22 @@ impl<E: Engine> Node<E> {
         // The leader may have lost what it was told.
         self.log.followed = None;
         let others = self.others();
+        let reached = Reached {
+            handed_on: self.log.dispatched,
+            delivered: self.merger.delivered(),
+            executed: self.executed(),
+        };
         for replica in (0..self.replicas).map(ReplicaId) {
             for partition in others.iter() {
-                self.send(NodeId { partition, replica }, Message::Alive, outbox);
+                self.send(NodeId { partition, replica }, Message::Alive(reached), outbox);
             }
         }
-        for change in self.routes.detect(now) {
-            self.subscribe(change.to, outbox);
-            self.give_back(change.from, outbox);
+        let completed = self.completed();
+        let changes = self.routes.detect(now, reached, completed);
+        for change in &changes {
+            self.follow_route(*change, outbox);
+        }
+        if !changes.is_empty() {
             let (gateway, mut context) = self.gateway();
             gateway.ask_again(&mut context);
         }

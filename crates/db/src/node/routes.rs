@@ -1,23 +1,49 @@
 //! Which nodes a node gets the messages of the other partitions from, and sends to what concerns them.
 //!
-//! As a rule that is the node of the own replica. A failure detector watches whether it is heard of; when it is not, a node of
-//! another replica takes its place until it is back (CAL-104, CAL-106, CAL-109).
+//! As a rule that is the node of the own replica. A failure detector watches whether it is heard of, and whether it goes on;
+//! when it is silent, or this node stands still for want of what others have and it has not, the node of another replica takes
+//! its place until it is level again (CAL-104, CAL-106, CAL-109). So a node that is back and replays for long stops nobody.
+//!
+//! Nodes of the own *subgroup* of replicas say the same as the node of the own replica all the time, if there is one: then the
+//! loss of a node is not noticed at all (CAL-107). That multiplies what partitions say to each other (CAL-108).
 
-use crate::position::{NodeId, PartitionId, ReplicaId};
+use crate::message::Reached;
+use crate::position::{Epoch, NodeId, PartitionId, ReplicaId};
 
 /// How often a node lets its peers hear of it, in microseconds.
 pub const HEARTBEAT_MICROSECONDS: u64 = 50_000;
 
-/// After how long without a sign a node is taken for failed, in microseconds.
+/// After how long without a sign a node is taken for failed, in microseconds; and after how long a node that stands still looks
+/// for another one that has what it lacks.
 pub const FAILURE_MICROSECONDS: u64 = 500_000;
+
+impl Reached {
+    /// Whether a node that is here has what one needs that stands still there: its next batch, or what follows from its next
+    /// epoch.
+    fn helps(&self, waiting: &Reached) -> bool {
+        match waiting.executed < waiting.delivered {
+            true => self.executed > waiting.executed,
+            false => self.handed_on > waiting.delivered,
+        }
+    }
+
+    /// Whether a node that is here has all that was needed by one that was there.
+    fn is_level(&self, other: &Reached) -> bool {
+        self.handed_on >= other.delivered && self.executed >= other.executed
+    }
+}
 
 /// See the [module](self).
 #[derive(Debug)]
 pub struct Routes {
     me: NodeId,
     replicas: u16,
+    subgroup: Vec<ReplicaId>,
     routes: Vec<Route>,
     next_heartbeat: u64,
+    /// How far this node had come at the last heartbeat and at the one before; and since when it has not come further.
+    own: [Reached; 2],
+    still_since: u64,
 }
 
 /// The way to a partition.
@@ -25,24 +51,49 @@ pub struct Routes {
 struct Route {
     /// The replica whose node takes the place of the own replica's.
     substitute: Option<ReplicaId>,
-    /// By replica: when its node was last heard of, in microseconds.
-    heard_at: Vec<u64>,
-    /// Replicas whose nodes said that they cannot serve.
-    unserved: Vec<ReplicaId>,
+    /// By replica: what its node has said last.
+    signs: Vec<Sign>,
+}
+
+/// What is known of a node.
+#[derive(Clone, Copy, Default, Debug)]
+struct Sign {
+    /// When it was last heard of, in microseconds.
+    heard_at: u64,
+    /// How far it was then.
+    reached: Reached,
+    /// It has said that it keeps nothing of epochs through this one any more, which this node needs.
+    unserved: Option<Epoch>,
+}
+
+impl Sign {
+    /// Whether the node was not heard of for too long, or cannot serve.
+    fn has_failed(&self, now: u64) -> bool {
+        now.saturating_sub(self.heard_at) > FAILURE_MICROSECONDS || self.unserved.is_some()
+    }
 }
 
 impl Routes {
-    /// The routes of a node to all partitions: all through the own replica.
-    pub fn new(me: NodeId, partitions: u16, replicas: u16) -> Routes {
-        let route =
-            |_| Route { substitute: None, heard_at: vec![0; usize::from(replicas)], unserved: Vec::new() };
-        Routes { me, replicas, routes: (0..partitions).map(route).collect(), next_heartbeat: 0 }
+    /// The routes of a node to all partitions: all through the own replica. The nodes of the other replicas of its subgroup say
+    /// what that one says, as well.
+    pub fn new(me: NodeId, partitions: u16, replicas: u16, mut subgroup: Vec<ReplicaId>) -> Routes {
+        subgroup.retain(|replica| *replica != me.replica);
+        let route = |_| Route { substitute: None, signs: vec![Sign::default(); usize::from(replicas)] };
+        Routes {
+            me,
+            replicas,
+            subgroup,
+            routes: (0..partitions).map(route).collect(),
+            next_heartbeat: 0,
+            own: [Reached::default(); 2],
+            still_since: 0,
+        }
     }
 
     /// The cluster has places for so many replicas now. Of the new ones nothing was heard yet.
     pub fn grow(&mut self, replicas: u16) {
         self.replicas = replicas;
-        self.routes.iter_mut().for_each(|route| route.heard_at.resize(usize::from(replicas), 0));
+        self.routes.iter_mut().for_each(|route| route.signs.resize(usize::from(replicas), Sign::default()));
     }
 
     /// The node to send to what concerns a partition.
@@ -51,11 +102,34 @@ impl Routes {
         NodeId { partition, replica: substitute.unwrap_or(self.me.replica) }
     }
 
+    /// Whether the node says all the time what this one needs.
+    pub fn is_source(&self, node: NodeId) -> bool {
+        node.replica == self.me.replica
+            || self.subgroup.contains(&node.replica)
+            || self.to(node.partition) == node
+    }
+
+    /// Whether the batches of a node are taken: as a rule those of one node only, as batches of two are not to be mixed where
+    /// one may say what was lost. In a subgroup nothing may be lost.
+    pub fn takes_batches(&self, from: NodeId) -> bool {
+        self.to(from.partition) == from || (!self.subgroup.is_empty() && self.is_source(from))
+    }
+
+    fn sign(&mut self, node: NodeId) -> Option<&mut Sign> {
+        self.routes[node.partition.index()].signs.get_mut(node.replica.index())
+    }
+
     /// Notes a sign of life.
     pub fn heard(&mut self, from: NodeId, now: u64) {
-        let route = &mut self.routes[from.partition.index()];
-        if let Some(heard_at) = route.heard_at.get_mut(usize::from(from.replica.0)) {
-            *heard_at = now;
+        if let Some(sign) = self.sign(from) {
+            sign.heard_at = now;
+        }
+    }
+
+    /// Notes how far a node has come.
+    pub fn reached(&mut self, from: NodeId, reached: Reached) {
+        if let Some(sign) = self.sign(from) {
+            sign.reached = reached;
         }
     }
 
@@ -70,80 +144,124 @@ impl Routes {
         if due {
             if self.next_heartbeat == 0 {
                 // Nobody could be heard of before this node was there.
-                self.routes.iter_mut().for_each(|route| route.heard_at.fill(now));
+                let signs = self.routes.iter_mut().flat_map(|route| &mut route.signs);
+                signs.for_each(|sign| sign.heard_at = now);
             }
             self.next_heartbeat = now + HEARTBEAT_MICROSECONDS;
         }
         due
     }
 
-    /// Finds substitutes for nodes that were not heard of for too long, if there are live ones; names those that changed.
-    pub fn detect(&mut self, now: u64) -> Vec<Change> {
+    /// At a heartbeat: finds substitutes for nodes that have failed, and for those that lack what this one waits for, and takes
+    /// nodes of the own replica back that are level. Names what has changed. This node needs nothing more of epochs
+    /// through `completed`.
+    pub fn detect(&mut self, now: u64, own: Reached, completed: Epoch) -> Vec<Change> {
         let mut changes = Vec::new();
         if self.replicas < 2 {
             return changes;
         }
-        for place in 0..self.routes.len() {
-            let partition = PartitionId(place as u16);
+        if own != self.own[0] {
+            self.still_since = now;
+        }
+        let stands_still = now.saturating_sub(self.still_since) > FAILURE_MICROSECONDS;
+        for partition in (0..self.routes.len() as u16).map(PartitionId) {
             if partition == self.me.partition {
                 continue;
             }
+            let signs = &mut self.routes[partition.index()].signs;
+            let mut able = Vec::new();
+            for (replica, sign) in signs.iter_mut().enumerate() {
+                if sign.unserved.take_if(|through| *through <= completed).is_some() {
+                    able.push(NodeId { partition, replica: ReplicaId(replica as u16) });
+                }
+            }
+            able.retain(|node| self.is_source(*node));
+            changes.extend(able.into_iter().map(|node| Change { from: node, to: node }));
             let from = self.to(partition);
-            let route = &mut self.routes[place];
-            if !route.has_failed(from.replica, now) {
-                continue;
-            }
-            let others = (1..self.replicas).map(|step| ReplicaId((from.replica.0 + step) % self.replicas));
-            if let Some(next) = others.into_iter().find(|replica| !route.has_failed(*replica, now)) {
-                route.substitute = (next != self.me.replica).then_some(next);
-                changes.push(Change { from, to: NodeId { partition, replica: next } });
-            }
+            let next = match self.is_level_again(partition, now) {
+                true => Some(self.me.replica),
+                false => self.better_than(from, now, stands_still.then_some(own)),
+            };
+            changes.extend(next.map(|replica| self.turn(from, replica)));
         }
+        self.own = [own, self.own[0]];
         changes
     }
 
-    /// Notes that a node cannot serve this one; it is not asked again until it says something new.
-    pub fn unserved(&mut self, by: NodeId) {
-        let route = &mut self.routes[by.partition.index()];
-        if !route.unserved.contains(&by.replica) {
-            route.unserved.push(by.replica);
-        }
+    /// Whether the own replica's node of a partition, which has a substitute, has come as far as this one was a moment ago: what
+    /// it said was a little old when it came.
+    fn is_level_again(&self, partition: PartitionId, now: u64) -> bool {
+        let route = &self.routes[partition.index()];
+        let mate = &route.signs[self.me.replica.index()];
+        route.substitute.is_some() && !mate.has_failed(now) && mate.reached.is_level(&self.own[1])
     }
 
-    /// Notes that a node has started again: it may be able to serve now.
-    pub fn may_serve(&mut self, node: NodeId) {
-        self.routes[node.partition.index()].unserved.retain(|replica| *replica != node.replica);
+    /// The replica whose node is to take the place of one, if that has failed or this node waits in vain for what it lacks: the
+    /// one that is furthest.
+    fn better_than(&self, from: NodeId, now: u64, waiting: Option<Reached>) -> Option<ReplicaId> {
+        let signs = &self.routes[from.partition.index()].signs;
+        let present = &signs[from.replica.index()];
+        let failed = present.has_failed(now);
+        let lacks = waiting.filter(|waiting| !present.reached.helps(waiting));
+        if !failed && lacks.is_none() {
+            return None;
+        }
+        // Of equals, the one that follows in the ring: so the load of a replica that fails is not all on one.
+        let ring = (1..self.replicas).map(|step| ReplicaId((from.replica.0 + step) % self.replicas));
+        let able = ring.filter(|replica| {
+            let sign = &signs[replica.index()];
+            !sign.has_failed(now) && (failed || lacks.is_some_and(|waiting| sign.reached.helps(&waiting)))
+        });
+        able.rev().max_by_key(|replica| signs[replica.index()].reached.executed)
+    }
+
+    fn turn(&mut self, from: NodeId, replica: ReplicaId) -> Change {
+        let partition = from.partition;
+        self.routes[partition.index()].substitute = (replica != self.me.replica).then_some(replica);
+        Change { from, to: NodeId { partition, replica } }
+    }
+
+    /// Notes that a node has started again: it may be able to serve now, and has to come to where it was. If this node depends
+    /// on it, another one takes its place at once that is known to be level.
+    pub fn started_again(&mut self, node: NodeId, now: u64) -> Option<Change> {
+        let sign = self.sign(node)?;
+        (sign.unserved, sign.reached) = (None, Reached::default());
+        if self.to(node.partition) != node || self.own[1] == Reached::default() {
+            return None;
+        }
+        let signs = &self.routes[node.partition.index()].signs;
+        let level = |replica: &ReplicaId| {
+            let sign = &signs[replica.index()];
+            !sign.has_failed(now) && sign.reached.is_level(&self.own[1])
+        };
+        let next = (0..self.replicas)
+            .map(ReplicaId)
+            .filter(level)
+            .max_by_key(|replica| signs[replica.index()].reached.executed)?;
+        Some(self.turn(node, next))
+    }
+
+    /// Notes that a node keeps nothing of epochs through one any more, which this node needs: it is not asked again before this
+    /// node is there, or the other one has started again.
+    pub fn unserved(&mut self, by: NodeId, through: Epoch) {
+        if let Some(sign) = self.sign(by) {
+            sign.unserved = Some(through);
+        }
     }
 
     /// Whether no node of a partition serves this one: those that live have said that they cannot.
     pub fn nobody_serves(&self, partition: PartitionId, now: u64) -> bool {
-        let route = &self.routes[partition.index()];
-        let mut replicas = (0..self.replicas).map(ReplicaId);
-        !route.unserved.is_empty() && replicas.all(|replica| route.has_failed(replica, now))
-    }
-
-    /// Goes back to the node of the own replica, which is as far as this one; names its substitute.
-    pub fn restore(&mut self, partition: PartitionId) -> Option<NodeId> {
-        let route = &mut self.routes[partition.index()];
-        route.unserved.clear();
-        route.substitute.take().map(|replica| NodeId { partition, replica })
+        let signs = &self.routes[partition.index()].signs;
+        signs.iter().any(|sign| sign.unserved.is_some()) && signs.iter().all(|sign| sign.has_failed(now))
     }
 }
 
-impl Route {
-    /// Whether a replica's node was not heard of for too long, or cannot serve.
-    fn has_failed(&self, replica: ReplicaId, now: u64) -> bool {
-        now.saturating_sub(self.heard_at[replica.index()]) > FAILURE_MICROSECONDS
-            || self.unserved.contains(&replica)
-    }
-}
-
-/// A route that has changed.
+/// A route that has changed, or a node that can serve now and could not before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Change {
-    /// The node that was not heard of.
+    /// The node that it went to.
     pub from: NodeId,
-    /// The node that takes its place.
+    /// The node that it goes to: it is to be asked for what this one needs.
     pub to: NodeId,
 }
 
@@ -151,52 +269,144 @@ pub struct Change {
 mod tests {
     use super::*;
 
+    const OTHER: PartitionId = PartitionId(1);
+
     fn node(partition: u16, replica: u16) -> NodeId {
         NodeId { partition: PartitionId(partition), replica: ReplicaId(replica) }
     }
 
-    #[test]
-    fn a_silent_node_is_replaced_by_a_live_one_and_comes_back() {
-        let mut routes = Routes::new(node(0, 0), 2, 3);
-        let (own, first, second) = (node(1, 0), node(1, 1), node(1, 2));
-        routes.heard(second, FAILURE_MICROSECONDS);
-        assert_eq!(routes.detect(FAILURE_MICROSECONDS), []);
-        let now = FAILURE_MICROSECONDS + 1;
-        assert_eq!(routes.detect(now), [Change { from: own, to: second }], "{first} is silent as well");
-        assert_eq!((routes.to(PartitionId(1)), routes.detect(now)), (second, vec![]));
-        assert_eq!(routes.restore(PartitionId(1)), Some(second));
-        assert_eq!(routes.to(PartitionId(1)), own);
+    fn at(epoch: u64) -> Reached {
+        Reached { handed_on: Epoch(epoch), delivered: Epoch(epoch), executed: Epoch(epoch) }
+    }
+
+    fn routes(me: NodeId, replicas: u16) -> Routes {
+        Routes::new(me, 2, replicas, Vec::new())
+    }
+
+    /// A heartbeat at which nobody has anything to do.
+    fn beat(routes: &mut Routes, now: u64) -> Vec<Change> {
+        routes.detect(now, at(0), Epoch(0))
     }
 
     #[test]
-    fn a_node_that_cannot_serve_is_passed_over() {
-        let mut routes = Routes::new(node(0, 1), 2, 2);
-        routes.heard(node(1, 0), 5);
-        routes.heard(node(1, 1), 5);
-        routes.unserved(node(1, 1));
-        assert_eq!(routes.detect(6), [Change { from: node(1, 1), to: node(1, 0) }]);
-        routes.unserved(node(1, 0));
-        assert_eq!(routes.detect(6), []);
-        assert!(routes.nobody_serves(PartitionId(1), 6));
+    fn a_silent_node_is_replaced_by_a_live_one_and_comes_back() {
+        let mut routes = routes(node(0, 0), 3);
+        let (own, first, second) = (node(1, 0), node(1, 1), node(1, 2));
+        routes.heard(second, FAILURE_MICROSECONDS);
+        assert_eq!(beat(&mut routes, FAILURE_MICROSECONDS), []);
+        let now = FAILURE_MICROSECONDS + 1;
+        assert_eq!(beat(&mut routes, now), [Change { from: own, to: second }], "{first} is silent as well");
+        assert_eq!((routes.to(OTHER), beat(&mut routes, now)), (second, vec![]));
+        routes.heard(own, now);
+        assert_eq!(beat(&mut routes, now), [Change { from: second, to: own }]);
+        assert_eq!(routes.to(OTHER), own);
+    }
+
+    #[test]
+    fn who_is_back_is_taken_again_when_it_is_level() {
+        let mut routes = routes(node(0, 0), 2);
+        let (own, other) = (node(1, 0), node(1, 1));
+        let now = FAILURE_MICROSECONDS + 1;
+        routes.heard(other, now);
+        routes.reached(other, at(7));
+        assert_eq!(routes.detect(now, at(7), Epoch(7)), [Change { from: own, to: other }]);
+        assert_eq!(routes.detect(now, at(8), Epoch(8)), []);
+        routes.heard(own, now);
+        routes.reached(own, Reached { executed: Epoch(6), ..at(8) });
+        assert_eq!(routes.detect(now, at(9), Epoch(9)), [], "it has executed less than this node long ago");
+        routes.reached(own, at(8));
+        assert_eq!(routes.detect(now, at(9), Epoch(9)), [Change { from: other, to: own }]);
+    }
+
+    #[test]
+    fn who_lacks_what_is_waited_for_is_replaced_by_the_furthest() {
+        let mut routes = routes(node(0, 0), 3);
+        let (own, first, second) = (node(1, 0), node(1, 1), node(1, 2));
+        let all = [(own, at(4)), (first, at(6)), (second, at(9))];
+        let mut beat = |now: u64, reached: Reached| {
+            all.iter().for_each(|(node, _)| routes.heard(*node, now));
+            all.iter().for_each(|(node, reached)| routes.reached(*node, *reached));
+            routes.detect(now, reached, Epoch(0))
+        };
+        assert_eq!(beat(0, at(5)), []);
+        assert_eq!(beat(FAILURE_MICROSECONDS, at(5)), [], "it has not waited for long");
+        let late = FAILURE_MICROSECONDS + 1;
+        assert_eq!(beat(late, at(5)), [Change { from: own, to: second }]);
+        // What it waits for now, nobody has.
+        assert_eq!(beat(late + 1, at(9)), []);
+        assert_eq!(beat(3 * late, at(9)), []);
+    }
+
+    #[test]
+    fn what_is_waited_for_is_the_next_batch_or_what_follows_from_it() {
+        let waiting = at(5);
+        let logs = Reached { handed_on: Epoch(6), executed: Epoch(2), delivered: Epoch(2) };
+        assert!(logs.helps(&waiting), "it has the batch");
+        let executing = Reached { executed: Epoch(4), ..waiting };
+        assert!(!logs.helps(&executing), "it has not executed so far");
+        assert!(at(5).helps(&executing));
+    }
+
+    #[test]
+    fn who_starts_again_is_replaced_at_once_by_a_level_one() {
+        let mut routes = routes(node(0, 0), 3);
+        let (own, first, second) = (node(1, 0), node(1, 1), node(1, 2));
+        for (node, epoch) in [(own, 7), (first, 3), (second, 7)] {
+            routes.heard(node, 1);
+            routes.reached(node, at(epoch));
+        }
+        assert_eq!(routes.started_again(own, 1), None, "this node has just started as well");
+        assert_eq!((routes.detect(1, at(7), Epoch(7)), routes.detect(1, at(7), Epoch(7))), (vec![], vec![]));
+        assert_eq!(routes.started_again(first, 1), None, "nothing depends on it");
+        assert_eq!(routes.started_again(own, 1), Some(Change { from: own, to: second }));
+    }
+
+    #[test]
+    fn a_node_that_cannot_serve_is_passed_over_until_it_can() {
+        let mut routes = routes(node(0, 1), 2);
+        let (own, other) = (node(1, 1), node(1, 0));
+        routes.heard(other, 5);
+        routes.heard(own, 5);
+        routes.unserved(own, Epoch(3));
+        assert_eq!(beat(&mut routes, 6), [Change { from: own, to: other }]);
+        routes.unserved(other, Epoch(2));
+        assert_eq!(beat(&mut routes, 6), []);
+        assert!(routes.nobody_serves(OTHER, 6));
+        let again = [Change { from: other, to: other }];
+        assert_eq!(routes.detect(6, at(2), Epoch(2)), again, "what the other one lacks is no longer needed");
+        assert!(!routes.nobody_serves(OTHER, 6));
+        routes.reached(own, at(3));
+        let back = [Change { from: own, to: own }, Change { from: other, to: own }];
+        assert_eq!(routes.detect(6, at(3), Epoch(3)), back);
     }
 
     #[test]
     fn those_that_are_silent_do_not_serve_either() {
-        let mut routes = Routes::new(node(0, 0), 2, 3);
+        let mut routes = routes(node(0, 0), 3);
         let now = FAILURE_MICROSECONDS + 1;
-        assert!(!routes.nobody_serves(PartitionId(1), now), "nobody has said anything");
+        assert!(!routes.nobody_serves(OTHER, now), "nobody has said anything");
         routes.heard(node(1, 1), now);
-        routes.unserved(node(1, 1));
-        assert!(routes.nobody_serves(PartitionId(1), now));
-        routes.may_serve(node(1, 1));
-        assert!(!routes.nobody_serves(PartitionId(1), now));
+        routes.unserved(node(1, 1), Epoch(1));
+        assert!(routes.nobody_serves(OTHER, now));
+        routes.started_again(node(1, 1), now);
+        assert!(!routes.nobody_serves(OTHER, now));
+    }
+
+    #[test]
+    fn in_a_subgroup_all_say_what_is_needed() {
+        let mut routes = Routes::new(node(0, 0), 2, 3, vec![ReplicaId(0), ReplicaId(2)]);
+        let takes = |routes: &Routes| [0, 1, 2].map(|replica| routes.takes_batches(node(1, replica)));
+        assert_eq!(takes(&routes), [true, false, true]);
+        routes.heard(node(1, 1), FAILURE_MICROSECONDS + 1);
+        assert_eq!(beat(&mut routes, FAILURE_MICROSECONDS + 1).len(), 1);
+        assert_eq!(takes(&routes), [true, true, true]);
     }
 
     #[test]
     fn a_single_replica_watches_nobody() {
-        let mut routes = Routes::new(node(0, 0), 2, 1);
+        let mut routes = routes(node(0, 0), 1);
         assert_eq!(
-            (routes.deadline(), routes.heartbeat_due(9), routes.detect(u64::MAX)),
+            (routes.deadline(), routes.heartbeat_due(9), beat(&mut routes, u64::MAX)),
             (None, false, vec![])
         );
     }

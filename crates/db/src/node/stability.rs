@@ -20,8 +20,9 @@ pub struct Stability {
     indexes: VecDeque<(Epoch, u64)>,
 }
 
-/// Most checkpoints of one node that are remembered: more than a node keeps on its disk.
-const WRITTEN_MAX: usize = 16;
+/// Most checkpoints that a node keeps besides the stable one. They become more than two or so only while a node of the replica is
+/// away: that one takes the same ones when it is back.
+const WRITTEN_MAX: usize = 4;
 
 impl Stability {
     /// Nothing but what was there at first.
@@ -57,11 +58,7 @@ impl Stability {
         if epoch <= self.stable {
             return None;
         }
-        let written = &mut self.written[partition.index()];
-        written.insert(epoch, lineage);
-        if written.len() > WRITTEN_MAX {
-            written.pop_first();
-        }
+        self.written[partition.index()].insert(epoch, lineage);
         let (own, others) = (&self.written[self.me.index()], &self.written);
         let is_common = |(epoch, _): &(&Epoch, &Option<u64>)| {
             let mut known = None;
@@ -81,6 +78,18 @@ impl Stability {
             self.indexes.pop_front();
         }
         Some(stable)
+    }
+
+    /// Forgets the oldest ones of those that are too many; of the own ones, names those that are on the disk.
+    pub fn trim(&mut self) -> Vec<Epoch> {
+        let mut dropped = Vec::new();
+        for (partition, written) in self.written.iter_mut().enumerate() {
+            while written.len() > WRITTEN_MAX {
+                let oldest = written.pop_first().map(|(epoch, _)| epoch);
+                dropped.extend(oldest.filter(|_| partition == self.me.index()));
+            }
+        }
+        dropped
     }
 
     /// The newest stable epoch; 0 is what was there at first.
@@ -122,6 +131,21 @@ mod tests {
     fn a_single_partition_needs_no_other() {
         let mut stability = Stability::new(ME, 1);
         assert_eq!(stability.written(ME, Epoch(4), Some(1)), Some(Epoch(4)));
+    }
+
+    #[test]
+    fn while_a_mate_is_away_the_newest_ones_are_kept() {
+        let mut stability = Stability::new(ME, 2);
+        for epoch in 1..=6 {
+            assert_eq!(stability.written(ME, Epoch(epoch), Some(1)), None);
+        }
+        assert_eq!(stability.trim(), [Epoch(1), Epoch(2)]);
+        let mut stable = Epoch(0);
+        for epoch in 1..=6 {
+            stable = stability.written(OTHER, Epoch(epoch), Some(1)).unwrap_or(stable);
+            assert_eq!(stability.trim(), []);
+        }
+        assert_eq!(stable, Epoch(6));
     }
 
     #[test]

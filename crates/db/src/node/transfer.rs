@@ -10,7 +10,7 @@ use ordain_consensus::SnapshotRequest;
 use super::{DiskWrite, Node, Outbox};
 use crate::engine::Engine;
 use crate::error::Fatal;
-use crate::message::Message;
+use crate::message::{Message, Work};
 use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 
 /// Bytes of a piece of a checkpoint.
@@ -76,16 +76,25 @@ impl<E: Engine> Node<E> {
         let index = stability.index_of(stability.stable());
         if index.is_some_and(|index| index >= follower.index_min) {
             self.offer_checkpoint(follower.to, outbox);
-        } else if self.gateway.leads() && self.checkpoints.order(self.gateway.checkpoints_by) {
-            self.gateway.order_checkpoint(&mut self.sequencer);
+        } else if self.gateway.leads() {
+            // Where replicas take turns, that of one which is not whole is of no use to the follower, and another's may be.
+            let by = self.next_turn();
+            if self.checkpoints.order(by) {
+                self.gateway.order_own(Work::Checkpoint(by), &mut self.sequencer);
+            }
         }
     }
 
-    /// Offers the stable checkpoint to a replica of the group.
+    /// Offers the stable checkpoint to a replica of the group that was a member then: to another one it would be of no use.
     pub(super) fn offer_checkpoint(&mut self, to: ReplicaId, outbox: &mut Outbox) {
         let stable = self.checkpoints.stability.stable();
         let epoch = self.transfers.sent(self.now).unwrap_or(stable);
-        if epoch > Epoch(0) {
+        let was_member = |index: u64| {
+            let start = self.log.replicated.as_ref().and_then(|log| log.start_at(index));
+            start.is_some_and(|start| start.membership.contains(to))
+        };
+        // One that is older than the stable one is on its way to another replica, which was a member.
+        if epoch > Epoch(0) && self.checkpoints.stability.index_of(epoch).is_none_or(was_member) {
             let to = NodeId { partition: self.me, replica: to };
             self.send(to, Message::CheckpointOffer(epoch), outbox);
         }
@@ -215,7 +224,8 @@ impl<E: Engine> Node<E> {
             return;
         }
         let mut partitions = (0..self.partitions).map(PartitionId);
-        if !partitions.any(|partition| self.routes.nobody_serves(partition, now)) {
+        // The leader may have none for who joins: one of its replica's nodes may be away.
+        if !self.is_joining() && !partitions.any(|partition| self.routes.nobody_serves(partition, now)) {
             return;
         }
         let (last, at) = self.transfers.asked.unwrap_or((self.id.replica, 0));
@@ -228,6 +238,11 @@ impl<E: Engine> Node<E> {
             let to = NodeId { partition: self.me, replica };
             self.send(to, Message::CheckpointFetch { epoch: Epoch(0), offset: 0 }, outbox);
         }
+    }
+
+    /// Whether this node has no log yet: it begins with another replica's checkpoint.
+    fn is_joining(&self) -> bool {
+        self.log.replicated.as_ref().is_some_and(|log| log.status().start == 0)
     }
 
     /// Does what waited for the end of a transfer.

@@ -114,6 +114,21 @@ fn replicas_with_narrow_queues_crash() {
 }
 
 #[test]
+fn replicas_of_a_subgroup_crash() {
+    try_seeds(60, |seed| Plan {
+        engine: engine_of(seed),
+        partitions: 2 + (seed / 2 % 2) as u16,
+        replicas: 3,
+        log: LogKind::Raft,
+        crashes: 4,
+        cuts: 3,
+        pauses: 2,
+        subgroup: true,
+        ..Plan::quiet(seed)
+    });
+}
+
+#[test]
 fn groups_of_one_crash() {
     try_seeds(40, |seed| Plan {
         engine: engine_of(seed),

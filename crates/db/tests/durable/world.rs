@@ -44,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) isolations: usize,
     /// Whether the limits of queues are so low that they are met all the time.
     pub(crate) narrow: bool,
+    /// Whether each node hears the other partitions from all replicas.
+    pub(crate) subgroup: bool,
 }
 
 impl Plan {
@@ -61,6 +63,7 @@ impl Plan {
             pauses: 0,
             isolations: 0,
             narrow: false,
+            subgroup: false,
         }
     }
 
@@ -193,6 +196,7 @@ impl World {
         let configuration = NodeConfiguration {
             me: id,
             replicas,
+            subgroup: if self.plan.subgroup { (0..replicas).map(ReplicaId).collect() } else { Vec::new() },
             trace: true,
             limits: self.plan.limits(),
             // The disk of a machine here has records and no files.

@@ -168,7 +168,7 @@ fn cluster_file(directory: &Path, load: Load, seed: u64, listening: &[SocketAddr
         seed: seed >> 1,
         sites: None,
         workload: load.options(),
-        replication: ReplicationEntry { mode: ReplicationMode::Sync },
+        replication: ReplicationEntry { mode: ReplicationMode::Sync, ..ReplicationEntry::default() },
         // As often and as small as can be, so that checkpoints, cuts of the log and new segments fall together with faults.
         durability: DurabilityEntry {
             checkpoint_seconds: 1,

@@ -162,7 +162,11 @@ impl Any {
                 term: self.number(),
             },
             11 => Message::Unsubscribe,
-            12 => Message::Alive,
+            12 => Message::Alive(Reached {
+                handed_on: Epoch(self.number()),
+                delivered: Epoch(self.number()),
+                executed: Epoch(self.number()),
+            }),
             _ => Message::Fetched {
                 ticket: self.number(),
                 want: self.want(),

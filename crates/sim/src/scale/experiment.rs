@@ -175,6 +175,7 @@ fn plan(setting: &Setting, costs: &CostTable, hardware: Hardware, window: u64) -
         partitions: nodes,
         replicas: 1,
         replication: Replication::None,
+        subgroup: false,
         machines,
         cores,
         workload: workload(setting),

@@ -164,6 +164,7 @@ fn plan(setting: &ReplicationSetting, costs: &CostTable) -> Result<Plan, Error> 
         partitions,
         replicas,
         replication: mode,
+        subgroup: false,
         machines: partitions * replicas,
         cores: 1,
         workload: WorkloadPlan::Micro(micro::Options {

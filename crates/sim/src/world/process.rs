@@ -13,7 +13,7 @@ use ordain_db::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use ordain_db::hash::key_hash;
 use ordain_db::message::{ClientRequest, Message, Reply};
 use ordain_db::node::{AnyNode, DiskWrite, Event, NodeConfiguration, Outbox, node_with};
-use ordain_db::position::{Epoch, NodeId, Position};
+use ordain_db::position::{Epoch, NodeId, Position, ReplicaId};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_workload::{Part, Workload};
@@ -252,7 +252,7 @@ impl Process {
     /// Whether nothing is under way here. Signs of life come and go all the time.
     pub(crate) fn is_at_rest(&self) -> bool {
         let chatter = |event: &Event| {
-            matches!(event, Event::Peer { message: Message::Alive | Message::Consensus(_), .. })
+            matches!(event, Event::Peer { message: Message::Alive(_) | Message::Consensus(_), .. })
         };
         self.node.as_ref().is_some_and(|node| node.is_idle())
             && matches!(self.condition, Condition::Ready | Condition::Stepping)
@@ -322,6 +322,7 @@ fn configuration(plan: &Plan, me: NodeId) -> NodeConfiguration {
     NodeConfiguration {
         me,
         replicas: plan.replicas,
+        subgroup: if plan.subgroup { (0..plan.replicas).map(ReplicaId).collect() } else { Vec::new() },
         cluster: plan.seed,
         epoch_microseconds: plan.epoch_microseconds,
         checkpoints: plan.checkpoints,

@@ -35,6 +35,12 @@ impl World<'_> {
         process.is_some_and(|node| node.status(false).frozen)
     }
 
+    /// The last epoch that was delivered to a node; `None` if it is not there.
+    pub fn delivered(&self, node: NodeId) -> Option<Epoch> {
+        let process = self.processes[self.plan.number(node)].node.as_ref();
+        process.map(|node| node.status(false).delivered)
+    }
+
     /// What was noticed during the run that no history shows.
     pub fn problems(&self) -> &[String] {
         &self.problems

@@ -93,6 +93,7 @@ impl Stage {
             partitions: sites,
             replicas: cluster.replicas,
             replication: if cluster.replicas > 1 { Replication::Sync } else { Replication::None },
+            subgroup: false,
             machines: sites * cluster.replicas,
             cores: 1,
             workload,
