@@ -162,6 +162,12 @@ impl<E: Engine> Node<E> {
         after: Epoch,
         outbox: &mut Outbox,
     ) -> Result<(), Fatal> {
+        if self.is_joining() {
+            // What it says will begin with the checkpoint that it is about to get, in another life.
+            let unserved = Message::Unserved { stable: Epoch(0), through: Epoch(u64::MAX) };
+            self.send(subscriber, unserved, outbox);
+            return Ok(());
+        }
         match self.streams.subscribe(subscriber.partition, subscriber.replica, after) {
             Ok(messages) => messages.into_iter().for_each(|message| self.send(subscriber, message, outbox)),
             Err(through) => {

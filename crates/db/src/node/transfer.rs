@@ -241,7 +241,7 @@ impl<E: Engine> Node<E> {
     }
 
     /// Whether this node has no log yet: it begins with another replica's checkpoint.
-    fn is_joining(&self) -> bool {
+    pub(super) fn is_joining(&self) -> bool {
         self.log.replicated.as_ref().is_some_and(|log| log.status().start == 0)
     }
 
