@@ -11,7 +11,7 @@
 //! 1. at once, when work waits and all earlier epochs have been delivered here, so that light load does not wait;
 //! 2. when work waits and the epoch has lasted 10 ms, even if earlier ones are on their way (CAL-20, CAL-39);
 //! 3. when a peer has closed this epoch or a later one, so that epochs advance in step (CAL-21), empty batches included
-//!    (CAL-25).
+//!    (CAL-25). It says so at once, before its batch is logged.
 //!
 //! Rules 1 and 2 rest while execution has enough delivered work to be busy: then the epoch grows. While nobody has work
 //! there are no epochs. Under load, epochs grow by themselves: the next one closes when the one

@@ -22,13 +22,13 @@ pub struct ReplicationOptions {
     #[arg(long)]
     pub costs: Option<PathBuf>,
     /// Virtual milliseconds to measure in each run
-    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub milliseconds: u64,
     /// Calls per second and partition where the processors are not to be the limit
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(1..=20_000))]
     pub offered: u64,
-    /// Calls that each partition's client keeps outstanding where the processors are to be the limit
-    #[arg(long, default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(1..=16_384))]
+    /// Calls that each partition's client keeps outstanding where those before are to be waited for, and not the distance
+    #[arg(long, default_value_t = 32_768, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub outstanding: u64,
 }
 
