@@ -148,3 +148,47 @@ fn whoever_joins_gets_a_checkpoint_that_names_it() {
     assert!(installed.start.membership.contains(r(3)));
     group.heal().expect("it catches up");
 }
+
+/// An operator removes a dead replica, and the leader or the last follower stops when the group is in the joint membership. It takes
+/// both to go on; when it is back, whoever leads finishes the change.
+#[test]
+fn a_joint_membership_is_left_by_whoever_leads_next() {
+    let mut joint_at_crash = 0;
+    for seed in 0..20 {
+        let plan = Plan { checkpoint_interval: 50_000, ..Plan::calm(seed, 3) };
+        let mut group = Group::new(plan).expect("a group begins");
+        group.run_until(LONG, |group| group.leader().is_some()).expect("it elects a leader");
+        let leader = group.leader().expect("there is one");
+        let mut others = [r(0), r(1), r(2)].into_iter().filter(|replica| *replica != leader);
+        let (dead, follower) = (others.next().expect("a follower"), others.next().expect("another one"));
+        group.crash(dead);
+        group.machines.remove(&dead);
+        let mut rest = vec![leader, follower];
+        rest.sort_unstable();
+        group.log(leader).change_membership(&rest, &[dead]).expect("nothing is under way");
+        group.advance(leader).expect("all is well");
+        let is_joint = |group: &Group, replica: ReplicaId| {
+            let log = group.machines.get(&replica).and_then(|machine| machine.log.as_ref());
+            log.is_some_and(|log| log.membership().is_joint())
+        };
+        let stops = if seed % 2 == 0 { leader } else { follower };
+        let is_seen = |group: &Group| is_joint(group, leader) || is_joint(group, follower);
+        if group.run_until(500_000, is_seen).is_err() {
+            // Both steps took effect between two looks.
+            continue;
+        }
+        group.crash(stops);
+        group.run(2_000_000).expect("nobody can go on alone");
+        joint_at_crash += u32::from(is_joint(&group, if stops == leader { follower } else { leader }));
+        group.restart(stops).expect("it comes back");
+        let is_done = |group: &Group| {
+            group.leader().is_some_and(|leader| {
+                let membership = group.machines[&leader].log.as_ref().expect("it leads").membership();
+                membership.voters == rest && membership.learners == [dead] && !membership.is_joint()
+            })
+        };
+        group.run_until(LONG, is_done).unwrap_or_else(|error| panic!("seed {seed}: not done: {error}"));
+        change(&mut group, &rest, &[]);
+    }
+    assert!(joint_at_crash > 0, "the one that was left knew of the joint membership");
+}

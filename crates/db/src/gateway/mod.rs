@@ -429,11 +429,9 @@ impl Gateway {
         }
     }
 
-    /// The leader tells the client; it knows where the client is.
+    /// The node that has taken the request in tells the client: it knows where that is, even if it no longer leads.
     fn say(&mut self, id: RequestId, entry: Option<NodeId>, outcome: Outcome) {
-        if let Some(entry) = entry.filter(|_| self.leads) {
-            self.effects.answers.push((entry, id, outcome));
-        }
+        self.effects.answers.extend(entry.map(|entry| (entry, id, outcome)));
     }
 
     /// Whether a request is in the order at a position, and not answered.
