@@ -351,7 +351,8 @@ fn catch_up(group: &GroupStatus, replica: ReplicaId) -> Step {
             Step::Wait(format!("waiting for {replica}: start its processes with the new cluster file"))
         }
         Some(follower) if follower.needs_checkpoint => Step::Wait(format!("{replica} gets a checkpoint")),
-        Some(follower) if follower.matched + LAG_MAX < group.committed => {
+        // A new member counts as active at first, and in a short log it lacks little although it has nothing.
+        Some(follower) if follower.matched == 0 || follower.matched + LAG_MAX < group.committed => {
             Step::Wait(format!("{replica} has {} of {} entries", follower.matched, group.committed))
         }
         Some(_) => Step::Done,
@@ -468,6 +469,8 @@ mod tests {
         );
         assert!(waits(&[follower(3, 1000 - LAG_MAX - 1)]).contains("935 of 1000"));
         assert_eq!(waits(&[follower(3, 1000 - LAG_MAX)]), "Done");
+        let short = GroupStatus { committed: 5, last: 5, ..group(&[0, 1, 2], &[3], &[follower(3, 0)]) };
+        assert_eq!(catch_up(&short, new), Step::Wait("r3 has 0 of 5 entries".to_owned()), "it has nothing");
         let learns = group(&[0, 1, 2], &[3], &[]);
         assert_eq!(learn(&learns, new), Step::Done);
         assert_eq!(vote(&learns, new), Step::Propose(replicas(&[0, 1, 2, 3]), vec![]));

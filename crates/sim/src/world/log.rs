@@ -253,7 +253,7 @@ pub(super) fn describe_message(message: &Message) -> String {
         Message::Unsubscribe => "unsubscribes".to_owned(),
         Message::Unserved { through, .. } => format!("has nothing of epochs through {through} any more"),
         Message::Superseded { epoch, .. } => format!("the group has agreed on another batch of {epoch}"),
-        Message::Alive(reached) => format!("has executed epochs through {}", reached.executed),
+        Message::Alive(reached) => format!("is alive, and has executed epochs through {}", reached.executed),
         Message::CheckpointWritten { epoch, .. } => format!("has the checkpoint of {epoch}"),
         Message::CheckpointOffer(epoch) => format!("offers the checkpoint of {epoch}"),
         Message::CheckpointFetch { epoch: Epoch(0), .. } => "asks for a checkpoint".to_owned(),
