@@ -136,16 +136,21 @@ impl World<'_> {
         true
     }
 
-    /// Whether the others can do without a replica until it is back, with all that is theirs: none of them has lost a node for
-    /// good, or may. (A leader in such a replica has no checkpoint for a replica that joins.)
+    /// Whether the others can do without a replica until it is back: one of them at least has lost no node for good, and will
+    /// not. (It takes checkpoints, one of which the replica begins with.)
     fn may_be_replaced(&self, replica: ReplicaId) -> bool {
-        self.processes.iter().enumerate().all(|(node, process)| {
-            let stopped = matches!(process.condition, Condition::Lost(_) | Condition::Stopped(_));
-            match process.me.replica == replica {
-                true => !stopped && self.can_be_spared(node),
-                false => !stopped && !self.machines[self.machine_of(node)].damaged,
-            }
-        })
+        let stopped = |node: usize| {
+            matches!(self.processes[node].condition, Condition::Lost(_) | Condition::Stopped(_))
+        };
+        let nodes_of = |replica: u16| {
+            let partitions = usize::from(self.plan.partitions);
+            (0..partitions).map(move |partition| usize::from(replica) * partitions + partition)
+        };
+        let is_whole = |other: u16| {
+            nodes_of(other).all(|node| !stopped(node) && !self.machines[self.machine_of(node)].damaged)
+        };
+        nodes_of(replica.0).all(|node| !stopped(node) && self.can_be_spared(node))
+            && (0..self.plan.replicas).any(|other| other != replica.0 && is_whole(other))
     }
 
     /// A mistake: nobody sees to the nodes that have lost their data, and they start again as if nothing had been.
