@@ -69,7 +69,10 @@ fn wipe(at: Nanoseconds, machine: u16) -> PlannedFault {
 }
 
 fn run_with(calls: u64, faults: Vec<PlannedFault>) -> Report {
-    let plan = Plan { faults, ..plan(calls) };
+    run_plan(Plan { faults, ..plan(calls) })
+}
+
+fn run_plan(plan: Plan) -> Report {
     let report = run(&plan).unwrap();
     assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);
     report
@@ -123,6 +126,16 @@ fn all_machines_are_wiped_one_after_the_other() {
     let faults = (0..PARTITIONS * REPLICAS).map(|machine| wipe(ELECTED + BACK * u64::from(machine), machine));
     let happened = run_with(5 * CALLS, faults.collect()).happened;
     assert_eq!((happened.wipes, happened.rejoined), (6, 6), "{happened:?}");
+}
+
+/// Where replicas take checkpoints in turns, one that joins has no turn: it waits for another one's.
+#[test]
+fn machines_come_back_where_replicas_take_turns() {
+    let faults = (0..PARTITIONS * REPLICAS).map(|machine| wipe(ELECTED + BACK * u64::from(machine), machine));
+    let mut plan = Plan { faults: faults.collect(), ..plan(5 * CALLS) };
+    plan.checkpoints.mode = CheckpointMode::Freeze;
+    let happened = run_plan(plan).happened;
+    assert!(happened.wipes >= 3 && happened.rejoined > 1, "{happened:?}");
 }
 
 /// The others would lack a majority.

@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use ordain_consensus::LogStart;
+use ordain_consensus::{FollowerStatus, LogStart};
 use serde::{Deserialize, Serialize};
 
 use super::stability::Stability;
@@ -305,10 +305,14 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// The replicas of the group that live, as far as its leader knows. Ascending.
+    /// The replicas of the group that live and have its log, as far as its leader knows. Ascending.
     fn live_members(&self) -> Vec<ReplicaId> {
         let Some(log) = &self.log.replicated else { return vec![self.id.replica] };
-        let followers = log.status().followers.into_iter().filter(|follower| follower.is_active);
+        // One that waits for another's checkpoint takes none.
+        let able = |follower: &FollowerStatus| {
+            follower.is_active && follower.matched > 0 && !follower.needs_snapshot
+        };
+        let followers = log.status().followers.into_iter().filter(able);
         let mut members: Vec<ReplicaId> = followers.map(|follower| follower.replica).collect();
         members.push(self.id.replica);
         members.sort_unstable();
