@@ -15,7 +15,7 @@
 //! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Unserved`], [`Message::Superseded`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
 //! | [`Message::CheckpointTurnEnded`] | within a replication group | | checkpoints by one replica at a time |
-//! | [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
+//! | [`Message::CheckpointWanted`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
 //! | [`Message::Alive`] | every node | every node of another partition | failure detection (CAL-106, CAL-109) |
 
 use bytes::Bytes;
@@ -358,6 +358,14 @@ pub enum Message {
         /// Sums up the terms of the batches of the epoch; `None` if the sender does not know them again yet.
         lineage: Option<u64>,
     },
+    /// A follower needs a checkpoint that reaches this index of the log, and the sender, who leads the group, has none: the
+    /// receiver offers its own.
+    CheckpointWanted {
+        /// The follower.
+        by: ReplicaId,
+        /// The index.
+        index_min: u64,
+    },
     /// The sender's replica has completed a checkpoint, or has failed to: the next one may be ordered.
     CheckpointTurnEnded,
     /// The sender has a checkpoint at the end of the epoch, which the receiver may fetch.
@@ -409,6 +417,7 @@ impl Message {
                 Message::Follow(_) | Message::Unserved { .. } | Message::Superseded { .. } => HEADER,
                 Message::Alive(_) | Message::CheckpointWritten { .. } | Message::Digest { .. } => HEADER,
                 Message::CheckpointTurnEnded | Message::CheckpointOffer(_) => HEADER,
+                Message::CheckpointWanted { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),
                 Message::Fetched { rows, .. } => {

@@ -390,13 +390,14 @@ impl ClusterFile {
     /// Tells whether two sides mean the same cluster: a hash of the file's contents with defaults filled in, of the names of
     /// the tables and procedures in order, and of this release. Never 0.
     ///
-    /// The processes do not count, as their list may grow: see [`ClusterFile::peer_fingerprint`]. Nor do the limits of the
-    /// log, comments and the order of fields.
+    /// The processes do not count, as their list may grow: see [`ClusterFile::peer_fingerprint`]. Nor do subgroups, the limits of
+    /// the log, comments and the order of fields.
     pub fn fingerprint(&self, catalog: &Catalog) -> u64 {
         let mut canonical = self.clone();
         canonical.sites = Some(self.sites.unwrap_or(self.partitions));
         canonical.processes.clear();
         canonical.durability = DurabilityEntry::default();
+        canonical.replication.subgroups.clear();
         let tables: Vec<&str> = catalog.schema.tables().iter().map(|table| table.name()).collect();
         let procedures: Vec<&str> = catalog.procedures.names().collect();
         let all = (env!("CARGO_PKG_VERSION"), &canonical, self.is_durable(), tables, procedures);

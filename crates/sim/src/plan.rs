@@ -390,8 +390,8 @@ pub enum Fault {
     /// replicas.
     Loss(u16),
     /// A machine crashes and gets empty disks. At the end it starts again; its nodes do when the operator has removed their replica
-    /// from the groups, and then join these anew. Not if less than a majority of the replicas would be left, or another one has
-    /// lost nodes for good.
+    /// from the groups, and then join these anew. Not if less than a majority of the replicas would be left, or no other
+    /// one that is whole.
     Wipe(u16),
     /// The nodes of a machine are told that they are about to stop: those that lead are to let others lead.
     HandOver(u16),

@@ -196,8 +196,8 @@ impl RaftLog {
 
     /// Whether a replica was heard of within the shortest election timeout.
     fn is_heard_of(&self, replica: ReplicaId) -> bool {
-        let longest = self.options.election_ticks_min() as u64;
-        self.heard.get(&replica).is_some_and(|heard| self.ticks - heard <= longest)
+        let patience = self.options.election_ticks_min() as u64;
+        self.heard.get(&replica).is_some_and(|heard| self.ticks - heard <= patience)
     }
 
     /// Whether a message must be dropped, or the reason why it can not be from a log of this group.

@@ -187,7 +187,11 @@ impl<F: Files> NodeDisk<F> {
                 let bytes = Bytes::from(files.read(&checkpoint_name(epoch), offset, bytes)?);
                 self.events.push(Event::CheckpointRead { epoch, offset, bytes, to });
             }
-            DiskWrite::DropCheckpoint(epoch) => self.log.files_mut().remove(&checkpoint_name(epoch))?,
+            DiskWrite::DropCheckpoint(epoch) => match self.log.files_mut().remove(&checkpoint_name(epoch)) {
+                // It went together with older ones.
+                Err(error) if error.kind == FileErrorKind::NotFound => {}
+                removed => removed?,
+            },
             DiskWrite::RemoveCheckpoints { before } => self.remove_checkpoints(before)?,
         }
         Ok(())

@@ -429,9 +429,11 @@ impl Gateway {
         }
     }
 
-    /// The node that has taken the request in tells the client: it knows where that is, even if it no longer leads.
+    /// The leader tells the client; it knows where the client is.
     fn say(&mut self, id: RequestId, entry: Option<NodeId>, outcome: Outcome) {
-        self.effects.answers.extend(entry.map(|entry| (entry, id, outcome)));
+        if let Some(entry) = entry.filter(|_| self.leads) {
+            self.effects.answers.push((entry, id, outcome));
+        }
     }
 
     /// Whether a request is in the order at a position, and not answered.

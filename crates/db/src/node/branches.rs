@@ -34,6 +34,9 @@ pub(super) struct Branches {
     /// Nodes that have sent another batch than the one that was delivered here: what follows it is not taken, until they have
     /// heard by a claim what was delivered.
     contradicting: Vec<NodeId>,
+    /// Nodes to which this one has turned, and which have not sent a batch since that was delivered here: what was on its way from
+    /// them then may follow another history.
+    unproven: Vec<NodeId>,
 }
 
 /// By which term a subscriber knows this partition's batch of the last epoch that it has delivered.
@@ -73,12 +76,23 @@ impl Branches {
         if self.contradicting.contains(&from) {
             return false;
         }
+        if epoch > merger.delivered() {
+            return !self.unproven.contains(&from);
+        }
         let known = merger.lineage().term(from.partition, epoch);
-        let agrees = epoch > merger.delivered() || known.is_none_or(|known| known == term);
-        if !agrees {
-            self.contradicting.push(from);
+        let agrees = known.is_none_or(|known| known == term);
+        match agrees {
+            true => self.unproven.retain(|node| *node != from),
+            false => self.contradicting.push(from),
         }
         agrees
+    }
+
+    /// This node gets a partition's batches from another node from now on, the first one of which was delivered here.
+    pub(super) fn turn_to(&mut self, node: NodeId) {
+        if !self.unproven.contains(&node) {
+            self.unproven.push(node);
+        }
     }
 
     /// A node hears a claim: what it says after it is taken.
@@ -165,5 +179,34 @@ impl<E: Engine> Node<E> {
         let own =
             self.merger.lineage().term(from.partition, epoch).filter(|_| epoch <= self.merger.delivered());
         if own.is_some_and(|own| own != term) { Err(Fatal::Superseded { epoch }) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+    use crate::failpoint::NoFailpoints;
+    use crate::position::{PartitionId, ReplicaId};
+
+    /// What was on its way from a node when this one turned to it may follow another history than the one that was delivered.
+    #[test]
+    fn who_is_turned_to_says_first_what_was_delivered() {
+        let mut merger = Merger::new(PartitionId(0), 2);
+        for origin in [PartitionId(0), PartitionId(1)] {
+            merger.receive(origin, Epoch(1), 1, Vec::new());
+        }
+        assert!(merger.deliver_next::<NoFailpoints>(&mut VecDeque::new()));
+        let node = |replica| NodeId { partition: PartitionId(1), replica: ReplicaId(replica) };
+        let mut branches = Branches::default();
+        let mut follows = |from, epoch, term| branches.may_follow(from, Epoch(epoch), term, &merger);
+        assert!(follows(node(0), 2, 1), "it always was the source");
+        branches.turn_to(node(1));
+        branches.turn_to(node(2));
+        let mut follows = |from, epoch, term| branches.may_follow(from, Epoch(epoch), term, &merger);
+        assert!(!follows(node(1), 2, 2) && !follows(node(2), 2, 2));
+        assert!(follows(node(1), 1, 1) && follows(node(1), 2, 2), "it knows the batch that was delivered");
+        assert!(!follows(node(2), 1, 2) && !follows(node(2), 2, 2), "it knows another one");
     }
 }

@@ -220,15 +220,6 @@ impl Checkpoints {
         open
     }
 
-    /// Whether one is to be ordered now, for a replica that needs it, and taken by whom: unless one is on its way.
-    pub(super) fn order(&mut self, by: Option<ReplicaId>) -> bool {
-        let order = !self.ordered;
-        if order {
-            (self.ordered, self.turn) = (true, by);
-        }
-        order
-    }
-
     /// What was ordered may be lost with the leadership.
     pub(super) fn withdraw(&mut self) {
         self.ordered = false;
@@ -290,23 +281,34 @@ impl<E: Engine> Node<E> {
         if self.me != PartitionId(0) || !self.gateway.leads() {
             return;
         }
-        // One that no replica can complete must not be the last one.
-        let expired = now >= last + ORDERED_MICROSECONDS || self.has_turn_failed();
-        if (self.checkpoints.ordered && !expired) || self.transfers.is_sending(now) {
+        if !self.may_order_checkpoint(now) || self.transfers.is_sending(now) {
             return;
         }
-        let Checkpoints { options, logged_bytes, last_at, .. } = &mut self.checkpoints;
+        let Checkpoints { options, logged_bytes, .. } = &self.checkpoints;
         let old = options.interval_microseconds.is_some_and(|interval| now >= last + interval);
         if *logged_bytes >= options.log_bytes || (old && *logged_bytes > 0) {
-            (*logged_bytes, *last_at) = (0, Some(now));
-            let by = self.next_turn();
-            (self.checkpoints.ordered, self.checkpoints.turn) = (true, by);
-            self.gateway.order_own(Work::Checkpoint(by), &mut self.sequencer);
+            self.checkpoints.logged_bytes = 0;
+            self.order_checkpoint_by(self.next_turn());
         }
     }
 
+    /// Whether none that was ordered is on its way, or it must be given up: one that no replica can complete must not be the last
+    /// one.
+    pub(super) fn may_order_checkpoint(&self, now: u64) -> bool {
+        let Checkpoints { ordered, last_at, .. } = self.checkpoints;
+        let expired = last_at.is_some_and(|last| now >= last + ORDERED_MICROSECONDS);
+        !ordered || expired || self.has_turn_failed()
+    }
+
+    /// Orders one, of all replicas or of one.
+    pub(super) fn order_checkpoint_by(&mut self, by: Option<ReplicaId>) {
+        let Checkpoints { ordered, turn, last_at, .. } = &mut self.checkpoints;
+        (*ordered, *turn, *last_at) = (true, by, Some(self.now));
+        self.gateway.order_own(Work::Checkpoint(by), &mut self.sequencer);
+    }
+
     /// The replicas of the group that live and have its log, as far as its leader knows. Ascending.
-    fn live_members(&self) -> Vec<ReplicaId> {
+    pub(super) fn live_members(&self) -> Vec<ReplicaId> {
         let Some(log) = &self.log.replicated else { return vec![self.id.replica] };
         // One that waits for another's checkpoint takes none.
         let able = |follower: &FollowerStatus| {

@@ -120,6 +120,9 @@ impl<E: Engine> Node<E> {
                 self.note_checkpoint(now, from.partition, epoch, lineage, outbox);
             }
             Message::CheckpointTurnEnded => self.turn_ended(from.replica),
+            Message::CheckpointWanted { by, index_min } => {
+                self.offer_from(by, index_min, outbox);
+            }
             Message::CheckpointOffer(epoch) => self.take_offer(now, from, epoch, outbox),
             Message::CheckpointFetch { epoch, offset } => {
                 self.serve_checkpoint(now, from, epoch, offset, outbox);
@@ -143,9 +146,17 @@ impl<E: Engine> Node<E> {
 
     pub(super) fn subscribe(&mut self, to: NodeId, outbox: &mut Outbox) {
         self.branches.ask_again(to);
-        let (after, delivered) = (self.completed(), self.merger.delivered());
+        let delivered = self.merger.delivered();
+        let after = self.completed().min(self.before_delivered());
         let term = self.merger.lineage().term(to.partition, delivered).unwrap_or_default();
         self.send(to, Message::Subscribe { after, delivered, term }, outbox);
+    }
+
+    /// The epoch before the last one that was delivered. So one batch comes again that was delivered, which shows whether its
+    /// sender knows the same history; unless all is in a stable checkpoint, which no history lacks.
+    fn before_delivered(&self) -> Epoch {
+        let before = Epoch(self.merger.delivered().0.saturating_sub(1));
+        before.max(self.checkpoints.stability.stable())
     }
 
     /// Tells clients whose requests were sent to a node that does not answer any more: they send them again.
@@ -213,6 +224,9 @@ impl<E: Engine> Node<E> {
 
     /// Gets what a partition says from another node from now on.
     fn follow_route(&mut self, change: Change, outbox: &mut Outbox) {
+        if change.to != change.from && self.before_delivered() < self.merger.delivered() {
+            self.branches.turn_to(change.to);
+        }
         self.subscribe(change.to, outbox);
         if !self.routes.is_source(change.from) {
             self.send(change.from, Message::Unsubscribe, outbox);

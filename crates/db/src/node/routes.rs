@@ -41,9 +41,8 @@ pub struct Routes {
     subgroup: Vec<ReplicaId>,
     routes: Vec<Route>,
     next_heartbeat: u64,
-    /// How far this node had come at the last heartbeat and at the one before; and since when it has not come further.
+    /// How far this node had come at the last heartbeat and at the one before.
     own: [Reached; 2],
-    still_since: u64,
 }
 
 /// The way to a partition.
@@ -53,6 +52,8 @@ struct Route {
     substitute: Option<ReplicaId>,
     /// By replica: what its node has said last.
     signs: Vec<Sign>,
+    /// Since when its node lacks what this one waits for and another one has, and how far this one had executed then.
+    lacks: Option<(u64, Epoch)>,
 }
 
 /// What is known of a node.
@@ -78,7 +79,8 @@ impl Routes {
     /// what that one says, as well.
     pub fn new(me: NodeId, partitions: u16, replicas: u16, mut subgroup: Vec<ReplicaId>) -> Routes {
         subgroup.retain(|replica| *replica != me.replica);
-        let route = |_| Route { substitute: None, signs: vec![Sign::default(); usize::from(replicas)] };
+        let route =
+            |_| Route { substitute: None, signs: vec![Sign::default(); usize::from(replicas)], lacks: None };
         Routes {
             me,
             replicas,
@@ -86,7 +88,6 @@ impl Routes {
             routes: (0..partitions).map(route).collect(),
             next_heartbeat: 0,
             own: [Reached::default(); 2],
-            still_since: 0,
         }
     }
 
@@ -160,10 +161,6 @@ impl Routes {
         if self.replicas < 2 {
             return changes;
         }
-        if own != self.own[0] {
-            self.still_since = now;
-        }
-        let stands_still = now.saturating_sub(self.still_since) > FAILURE_MICROSECONDS;
         for partition in (0..self.routes.len() as u16).map(PartitionId) {
             if partition == self.me.partition {
                 continue;
@@ -178,9 +175,10 @@ impl Routes {
             able.retain(|node| self.is_source(*node));
             changes.extend(able.into_iter().map(|node| Change { from: node, to: node }));
             let from = self.to(partition);
+            let lacks_for_long = self.lacks_for_long(from, now, &own);
             let next = match self.is_level_again(partition, now) {
                 true => Some(self.me.replica),
-                false => self.better_than(from, now, stands_still.then_some(own)),
+                false => self.better_than(from, now, lacks_for_long.then_some(own)),
             };
             changes.extend(next.map(|replica| self.turn(from, replica)));
         }
@@ -194,6 +192,16 @@ impl Routes {
         let route = &self.routes[partition.index()];
         let mate = &route.signs[self.me.replica.index()];
         route.substitute.is_some() && !mate.has_failed(now) && mate.reached.is_level(&self.own[1])
+    }
+
+    /// Whether this node has stood still for long for want of what a node has not, and another one has.
+    fn lacks_for_long(&mut self, from: NodeId, now: u64, own: &Reached) -> bool {
+        let Route { signs, lacks, .. } = &mut self.routes[from.partition.index()];
+        let others_help = signs.iter().any(|sign| !sign.has_failed(now) && sign.reached.helps(own));
+        let is_lacking = others_help && !signs[from.replica.index()].reached.helps(own);
+        let known = lacks.filter(|(_, executed)| *executed == own.executed);
+        *lacks = is_lacking.then(|| known.unwrap_or((now, own.executed)));
+        lacks.is_some_and(|(since, _)| now.saturating_sub(since) > FAILURE_MICROSECONDS)
     }
 
     /// The replica whose node is to take the place of one, if that has failed or this node waits in vain for what it lacks: the
@@ -335,6 +343,40 @@ mod tests {
         // What it waits for now, nobody has.
         assert_eq!(beat(late + 1, at(9)), []);
         assert_eq!(beat(3 * late, at(9)), []);
+    }
+
+    #[test]
+    fn who_waits_for_reads_stands_still_although_batches_come() {
+        let mut routes = routes(node(0, 0), 2);
+        let (own, other) = (node(1, 0), node(1, 1));
+        let mut changes = Vec::new();
+        for beat in 0..=FAILURE_MICROSECONDS / HEARTBEAT_MICROSECONDS + 1 {
+            let now = beat * HEARTBEAT_MICROSECONDS;
+            let executed = |epoch| Reached { executed: Epoch(epoch), ..at(9 + beat) };
+            for (node, reached) in [(own, executed(2)), (other, executed(8))] {
+                routes.heard(node, now);
+                routes.reached(node, reached);
+            }
+            changes.extend(routes.detect(now, executed(5), Epoch(5)));
+        }
+        assert_eq!(changes, [Change { from: own, to: other }]);
+    }
+
+    #[test]
+    fn who_was_idle_does_not_stand_still() {
+        let mut routes = routes(node(0, 0), 2);
+        let (own, other) = (node(1, 0), node(1, 1));
+        let mut beat = |now: u64, of_other: Reached| {
+            for (node, reached) in [(own, at(5)), (other, of_other)] {
+                routes.heard(node, now);
+                routes.reached(node, reached);
+            }
+            routes.detect(now, at(5), Epoch(5))
+        };
+        assert_eq!(beat(0, at(5)), []);
+        let later = 10 * FAILURE_MICROSECONDS;
+        assert_eq!((beat(later, at(6)), beat(later + FAILURE_MICROSECONDS, at(6))), (vec![], vec![]));
+        assert_eq!(beat(later + FAILURE_MICROSECONDS + 1, at(6)).len(), 1);
     }
 
     #[test]

@@ -21,8 +21,8 @@ pub struct Stability {
 }
 
 /// Most checkpoints that a node keeps besides the stable one. They become more than two or so only while a node of the replica is
-/// away: that one takes the same ones when it is back.
-const WRITTEN_MAX: usize = 4;
+/// away. When it is back it takes the same ones; to be fast enough for that, it must lag by less than so many.
+const WRITTEN_MAX: usize = 16;
 
 impl Stability {
     /// Nothing but what was there at first.
@@ -136,16 +136,17 @@ mod tests {
     #[test]
     fn while_a_mate_is_away_the_newest_ones_are_kept() {
         let mut stability = Stability::new(ME, 2);
-        for epoch in 1..=6 {
+        let last = WRITTEN_MAX as u64 + 2;
+        for epoch in 1..=last {
             assert_eq!(stability.written(ME, Epoch(epoch), Some(1)), None);
         }
         assert_eq!(stability.trim(), [Epoch(1), Epoch(2)]);
         let mut stable = Epoch(0);
-        for epoch in 1..=6 {
+        for epoch in 1..=last {
             stable = stability.written(OTHER, Epoch(epoch), Some(1)).unwrap_or(stable);
             assert_eq!(stability.trim(), []);
         }
-        assert_eq!(stable, Epoch(6));
+        assert_eq!(stable, Epoch(last));
     }
 
     #[test]

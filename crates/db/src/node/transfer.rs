@@ -10,7 +10,7 @@ use ordain_consensus::SnapshotRequest;
 use super::{DiskWrite, Node, Outbox};
 use crate::engine::Engine;
 use crate::error::Fatal;
-use crate::message::{Message, Work};
+use crate::message::Message;
 use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 
 /// Bytes of a piece of a checkpoint.
@@ -70,31 +70,39 @@ impl Transfers {
 }
 
 impl<E: Engine> Node<E> {
-    /// Offers a checkpoint to a follower whose entries are no longer in the log; orders one, if none is new enough.
+    /// Offers a checkpoint to a follower whose entries are no longer in the log. If none is new enough, the leader asks the other
+    /// replicas to offer one, as a node of its own may be away so that it will have none; and it orders one.
     pub(super) fn serve_follower(&mut self, follower: SnapshotRequest, outbox: &mut Outbox) {
-        let stability = &self.checkpoints.stability;
-        let index = stability.index_of(stability.stable());
-        if index.is_some_and(|index| index >= follower.index_min) {
-            self.offer_checkpoint(follower.to, outbox);
-        } else if self.gateway.leads() {
-            // Where replicas take turns, that of one which is not whole is of no use to the follower, and another's may be.
-            let by = self.next_turn();
-            if self.checkpoints.order(by) {
-                self.gateway.order_own(Work::Checkpoint(by), &mut self.sequencer);
-            }
+        if self.offer_from(follower.to, follower.index_min, outbox) || !self.gateway.leads() {
+            return;
+        }
+        let (me, by, index_min) = (self.id, follower.to, follower.index_min);
+        for replica in self.live_members().into_iter().filter(|replica| *replica != me.replica) {
+            self.send(NodeId { replica, ..me }, Message::CheckpointWanted { by, index_min }, outbox);
+        }
+        // Where replicas take turns, that of one which is not whole is of no use to the follower, and another's may be.
+        let by = self.next_turn();
+        if self.may_order_checkpoint(self.now) {
+            self.order_checkpoint_by(by);
         }
     }
 
-    /// Offers the stable checkpoint to a replica of the group that was a member then: to another one it would be of no use.
-    pub(super) fn offer_checkpoint(&mut self, to: ReplicaId, outbox: &mut Outbox) {
+    /// Offers the stable checkpoint to a replica of the group, if it reaches an index of the log: what is older does not know
+    /// the replica as a member, or only as what it was before it lost its data. Whether it does.
+    pub(super) fn offer_from(&mut self, to: ReplicaId, index_min: u64, outbox: &mut Outbox) -> bool {
+        let stability = &self.checkpoints.stability;
+        let reaches = stability.index_of(stability.stable()).is_some_and(|index| index >= index_min);
+        if reaches {
+            self.offer_checkpoint(to, self.checkpoints.stability.stable(), outbox);
+        }
+        reaches
+    }
+
+    /// Offers a replica of the group the stable checkpoint, or the one that another replica fetches now; but none before an epoch.
+    fn offer_checkpoint(&mut self, to: ReplicaId, not_before: Epoch, outbox: &mut Outbox) {
         let stable = self.checkpoints.stability.stable();
         let epoch = self.transfers.sent(self.now).unwrap_or(stable);
-        let was_member = |index: u64| {
-            let start = self.log.replicated.as_ref().and_then(|log| log.start_at(index));
-            start.is_some_and(|start| start.membership.contains(to))
-        };
-        // One that is older than the stable one is on its way to another replica, which was a member.
-        if epoch > Epoch(0) && self.checkpoints.stability.index_of(epoch).is_none_or(was_member) {
+        if epoch > Epoch(0) && epoch >= not_before {
             let to = NodeId { partition: self.me, replica: to };
             self.send(to, Message::CheckpointOffer(epoch), outbox);
         }
@@ -127,7 +135,7 @@ impl<E: Engine> Node<E> {
     ) {
         let stable = self.checkpoints.stability.stable();
         if epoch == Epoch(0) || epoch != self.transfers.sent(now).unwrap_or(stable) {
-            return self.offer_checkpoint(to.replica, outbox);
+            return self.offer_checkpoint(to.replica, epoch, outbox);
         }
         self.transfers.sending = Some((epoch, now));
         outbox.disk.push(DiskWrite::ReadCheckpoint { epoch, offset, bytes: PIECE_BYTES, to });
@@ -224,8 +232,8 @@ impl<E: Engine> Node<E> {
             return;
         }
         let mut partitions = (0..self.partitions).map(PartitionId);
-        // The leader may have none for who joins: one of its replica's nodes may be away.
-        if !self.is_joining() && !partitions.any(|partition| self.routes.nobody_serves(partition, now)) {
+        // Who joins gets what its leader finds for it: an older checkpoint may know it as the voter that it was.
+        if self.is_joining() || !partitions.any(|partition| self.routes.nobody_serves(partition, now)) {
             return;
         }
         let (last, at) = self.transfers.asked.unwrap_or((self.id.replica, 0));

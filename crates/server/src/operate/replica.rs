@@ -34,7 +34,7 @@ const TELL_INTERVAL: Duration = Duration::from_secs(5);
 /// How often it is told at most, when that changes.
 const TELL_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// For how long what speaks against a step must do so. Leaders forget now and then, until the next heartbeat, who is there.
+/// For how long what speaks against a step must do so: a process may be about to come back.
 const REFUSAL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What `ordain replica` is told.
@@ -351,7 +351,7 @@ fn catch_up(group: &GroupStatus, replica: ReplicaId) -> Step {
             Step::Wait(format!("waiting for {replica}: start its processes with the new cluster file"))
         }
         Some(follower) if follower.needs_checkpoint => Step::Wait(format!("{replica} gets a checkpoint")),
-        // A new member counts as active at first, and in a short log it lacks little although it has nothing.
+        // In a short log it lacks little although it has nothing.
         Some(follower) if follower.matched == 0 || follower.matched + LAG_MAX < group.committed => {
             Step::Wait(format!("{replica} has {} of {} entries", follower.matched, group.committed))
         }

@@ -69,7 +69,7 @@ const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// How long nodes that lead are given to let others lead.
 const HAND_OVER_PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often they are asked to. Leaders forget now and then, until the next heartbeat, who is there to lead.
+/// How often they are asked to: who is asked may not be far enough, or away.
 const HAND_OVER_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How long a process goes on after its nodes have let others lead: several heartbeats.

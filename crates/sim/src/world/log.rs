@@ -255,6 +255,7 @@ pub(super) fn describe_message(message: &Message) -> String {
         Message::Superseded { epoch, .. } => format!("the group has agreed on another batch of {epoch}"),
         Message::Alive(reached) => format!("is alive, and has executed epochs through {}", reached.executed),
         Message::CheckpointWritten { epoch, .. } => format!("has the checkpoint of {epoch}"),
+        Message::CheckpointWanted { by, .. } => format!("wants a checkpoint for {by}"),
         Message::CheckpointOffer(epoch) => format!("offers the checkpoint of {epoch}"),
         Message::CheckpointFetch { epoch: Epoch(0), .. } => "asks for a checkpoint".to_owned(),
         Message::CheckpointFetch { epoch, offset } => {

@@ -413,7 +413,7 @@ fn learn(group: &GroupStatus, replica: ReplicaId) -> Step {
 }
 
 fn catch_up(group: &GroupStatus, replica: ReplicaId) -> Step {
-    // One that has nothing lacks few entries of a short log, and counts as active at first even if it is down.
+    // One that has nothing lacks few entries of a short log.
     let follower = group.followers.iter().find(|follower| follower.replica == replica);
     let has_caught_up = group.voters.contains(&replica)
         || follower.is_some_and(|follower| {
