@@ -462,6 +462,7 @@ impl<E: Engine> Node<E> {
             true => self.transfers.postponed = Some(stable),
             false => self.stabilise(stable, outbox),
         }
+        self.offer_wanted(outbox);
     }
 
     /// Lets go what is older than a stable checkpoint.

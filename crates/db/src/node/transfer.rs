@@ -34,6 +34,8 @@ pub(super) struct Transfers {
     sending: Option<(Epoch, u64)>,
     /// A stable epoch whose effects wait for the end of a transfer.
     pub(super) postponed: Option<Epoch>,
+    /// The replica that wants a checkpoint for which this node had none, and the index of the log that it must reach.
+    wanted: Option<(ReplicaId, u64)>,
     /// Which replica was last asked for a checkpoint, and when.
     asked: Option<(ReplicaId, u64)>,
     /// The end of the epoch of a checkpoint that is on the disk, from which the node is to be made again.
@@ -88,14 +90,22 @@ impl<E: Engine> Node<E> {
     }
 
     /// Offers the stable checkpoint to a replica of the group, if it reaches an index of the log: what is older does not know
-    /// the replica as a member, or only as what it was before it lost its data. Whether it does.
+    /// the replica as a member, or only as what it was before it lost its data. If it does not, the next one may. Whether it does.
     pub(super) fn offer_from(&mut self, to: ReplicaId, index_min: u64, outbox: &mut Outbox) -> bool {
-        let stability = &self.checkpoints.stability;
-        let reaches = stability.index_of(stability.stable()).is_some_and(|index| index >= index_min);
+        let stable = self.checkpoints.stability.stable();
+        let reaches = self.checkpoints.stability.index_of(stable).is_some_and(|index| index >= index_min);
+        self.transfers.wanted = (!reaches).then_some((to, index_min));
         if reaches {
-            self.offer_checkpoint(to, self.checkpoints.stability.stable(), outbox);
+            self.offer_checkpoint(to, stable, outbox);
         }
         reaches
+    }
+
+    /// Offers a checkpoint that has just become stable to a replica that waits for one.
+    pub(super) fn offer_wanted(&mut self, outbox: &mut Outbox) {
+        if let Some((to, index_min)) = self.transfers.wanted {
+            self.offer_from(to, index_min, outbox);
+        }
     }
 
     /// Offers a replica of the group the stable checkpoint, or the one that another replica fetches now; but none before an epoch.
