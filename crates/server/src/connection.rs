@@ -1,6 +1,5 @@
 //! A client's view of a database, wherever it runs: calls and snapshots.
 
-use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use ordain_db::error::{Error, Outcome};
 use ordain_db::hash::Digest;
 use ordain_db::message::{ClientRequest, Operation, Page};
 use ordain_db::node::Status;
-use ordain_db::position::{Epoch, PartitionId, Position, ReplicaId};
+use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::procedure::{Catalog, Footprint, Procedure, ProcedureId, decode_output, encode_arguments};
 use serde::de::DeserializeOwned;
 
@@ -135,8 +134,6 @@ impl Connection {
     pub fn checkpoint(&self, limit: Duration) -> Result<Epoch, Error> {
         let begun = Instant::now();
         let left = || limit.saturating_sub(begun.elapsed());
-        let mut problems = CheckpointProblems::default();
-        problems.note(&self.statuses_within(false, left())?);
         let ordered = self.caller.order(PartitionId(0), Operation::Checkpoint);
         let epoch: Epoch = decode(&within(&ordered, left())?)?;
         loop {
@@ -144,14 +141,14 @@ impl Connection {
             if statuses.iter().any(|status| status.stable >= epoch) {
                 return Ok(epoch);
             }
-            if let Some(problem) = problems.note(&statuses) {
+            let problems = statuses.iter().filter_map(|status| status.checkpoint_problem.as_ref());
+            if let Some((_, problem)) = problems.into_iter().find(|(failed, _)| *failed >= epoch) {
                 return Err(Error::Unavailable(format!("the checkpoint was not written: {problem}")));
             }
             std::thread::sleep(CHECKPOINT_PAUSE);
             if left().is_zero() {
                 return Err(Error::Unavailable(format!(
-                    "no replica has the checkpoint at the end of {epoch} after {limit:?}; it may come later{}",
-                    problems.last()
+                    "no replica has the checkpoint at the end of {epoch} after {limit:?}; it may come later"
                 )));
             }
         }
@@ -189,35 +186,6 @@ impl Connection {
             digest.merge(Digest(status.digest.unwrap_or_default()));
         }
         Ok(digest)
-    }
-}
-
-/// What nodes have said of checkpoints that were not written. A node tells of the last one until the next one begins, so what it
-/// said at first is old.
-#[derive(Default)]
-struct CheckpointProblems {
-    /// What each node said last, by its partition and replica.
-    told: BTreeMap<(usize, Option<ReplicaId>), Option<String>>,
-}
-
-impl CheckpointProblems {
-    /// Notes what the nodes of all partitions say; a problem that is new since a node was last asked.
-    fn note(&mut self, statuses: &[Status]) -> Option<String> {
-        let mut news = None;
-        for (partition, status) in statuses.iter().enumerate() {
-            let node = (partition, status.group.as_ref().map(|group| group.replica));
-            let before = self.told.insert(node, status.checkpoint_problem.clone());
-            if before.is_some_and(|before| before != status.checkpoint_problem) {
-                news = news.or_else(|| status.checkpoint_problem.clone());
-            }
-        }
-        news
-    }
-
-    /// For people: what was said and may be of an earlier checkpoint.
-    fn last(&self) -> String {
-        let told = self.told.values().flatten().next();
-        told.map_or_else(String::new, |problem| format!(" (this one or an earlier one failed: {problem})"))
     }
 }
 
@@ -301,60 +269,4 @@ impl Drop for Snapshot {
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     postcard::from_bytes(body).map_err(|error| Error::Unavailable(format!("malformed reply: {error}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use ordain_db::gateway::Counters;
-    use ordain_db::node::GroupStatus;
-
-    use super::*;
-
-    /// What the node of a replica says.
-    fn status(replica: u16, problem: Option<&str>) -> Status {
-        let group = GroupStatus {
-            replica: ReplicaId(replica),
-            leader: None,
-            term: 1,
-            start: 0,
-            committed: 0,
-            last: 0,
-            voters: Vec::new(),
-            outgoing: Vec::new(),
-            learners: Vec::new(),
-            followers: Vec::new(),
-        };
-        Status {
-            counters: Counters::default(),
-            delivered: Epoch(0),
-            waiting: 0,
-            live: 0,
-            messages: 0,
-            message_bytes: 0,
-            rows: 0,
-            garbage: 0,
-            leads: false,
-            stable: Epoch(0),
-            checkpoint_problem: problem.map(str::to_owned),
-            frozen: false,
-            group: Some(group),
-            digest: None,
-        }
-    }
-
-    #[test]
-    fn a_problem_of_an_earlier_checkpoint_is_no_news() {
-        let mut problems = CheckpointProblems::default();
-        let full = || Some("the disk is full".to_owned());
-        let old = [status(0, Some("the disk is full")), status(0, None)];
-        assert_eq!(problems.note(&old), None);
-        assert_eq!(problems.note(&old), None);
-        assert!(problems.last().contains("the disk is full"));
-        assert_eq!(problems.note(&[status(0, None), status(0, None)]), None, "the next one has begun");
-        assert_eq!(problems.note(&old), full(), "and has failed too");
-        let mut problems = CheckpointProblems::default();
-        problems.note(&[status(0, None)]);
-        assert_eq!(problems.note(&[status(1, Some("the disk is full"))]), None, "of another replica");
-        assert_eq!(problems.note(&[status(0, Some("the disk is full"))]), full());
-    }
 }

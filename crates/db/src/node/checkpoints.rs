@@ -110,7 +110,7 @@ pub(super) struct Checkpoints {
     opened: VecDeque<Epoch>,
     taking: Option<Taking>,
     /// Why the last one was not written, until the next one begins.
-    problem: Option<String>,
+    problem: Option<(Epoch, String)>,
     /// Whether one was ordered by this node and is not stable.
     ordered: bool,
     /// Whose turn it was last, where replicas take turns.
@@ -205,8 +205,8 @@ impl Checkpoints {
     }
 
     /// Why the last one was not written, until the next one begins.
-    pub(super) fn problem(&self) -> Option<&str> {
-        self.problem.as_deref()
+    pub(super) fn problem(&self) -> Option<&(Epoch, String)> {
+        self.problem.as_ref()
     }
 
     /// Forgets the points through a stable epoch that were not begun: a node that goes on from an old checkpoint comes to them
@@ -438,7 +438,7 @@ impl<E: Engine> Node<E> {
             self.close_point(taking.epoch);
         }
         self.checkpoints.ordered = false;
-        self.checkpoints.problem = Some(reason.to_owned());
+        self.checkpoints.problem = Some((taking.epoch, reason.to_owned()));
         self.end_turn(outbox);
     }
 

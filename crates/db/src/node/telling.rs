@@ -39,8 +39,8 @@ pub struct Status {
     pub leads: bool,
     /// The newest epoch at whose end all nodes of this replica have a checkpoint; 0 if there is none.
     pub stable: Epoch,
-    /// Why the last checkpoint was not written, until the next one begins.
-    pub checkpoint_problem: Option<String>,
+    /// The epoch of the last checkpoint, if it was not written, and why; until the next one begins.
+    pub checkpoint_problem: Option<(Epoch, String)>,
     /// Whether the node executes nothing now, for a checkpoint.
     pub frozen: bool,
     /// Its replication group; `None` if the node keeps no log.
@@ -87,7 +87,7 @@ impl<E: Engine> Node<E> {
             garbage: garbage as u64,
             leads: self.gateway.leads(),
             stable: self.checkpoints.stability.stable(),
-            checkpoint_problem: self.checkpoints.problem().map(str::to_owned),
+            checkpoint_problem: self.checkpoints.problem().cloned(),
             frozen: self.checkpoints.is_frozen(),
             group: self.group_status(),
             digest: digest.then(|| self.digest().0),

@@ -126,29 +126,58 @@ fn a_directory_has_one_user_and_its_own_tables() {
     open(&folder.0, 1).unwrap().0.close().unwrap();
 }
 
+/// A database with one partition whose files may have so many bytes.
+fn open_limited(directory: &Path, disk_bytes_max: u64) -> (Database, Handle<Count>) {
+    let (mut schema, mut procedures) = (SchemaBuilder::default(), Procedures::default());
+    let table = schema.table(counters()).unwrap();
+    procedures.register(Count(table)).unwrap();
+    let catalog = Catalog { schema: schema.finish(), procedures };
+    let contents = Contents { fingerprint: 7, nodes: nodes(1, 1).collect(), options: None };
+    let durable = DurableOptions {
+        log_bytes_max: ordain::durable::LOG_BYTES_MIN,
+        checkpoint_log_bytes: ordain::durable::LOG_BYTES_MIN / 2,
+        disk_bytes_max,
+        ..DurableOptions::new(directory)
+    };
+    let options = ClusterOptions::default();
+    let database = Database::durable(&durable, &options, &contents, catalog, &|_, _| Ok(())).unwrap();
+    let count = database.handle::<Count>("count").unwrap();
+    (database, count)
+}
+
+/// The bytes of all files in a directory and those in it.
+fn bytes_in(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap());
+    let bytes = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
+        true => bytes_in(&entry.path()),
+        false => entry.metadata().unwrap().len(),
+    };
+    entries.map(bytes).sum()
+}
+
+#[test]
+fn a_checkpoint_for_which_there_is_no_room_fails_each_time_it_is_asked_for() {
+    let folder = Folder::create();
+    let (database, count) = open_limited(&folder.0, u64::MAX);
+    database.call(count, &(1, vec![])).unwrap();
+    database.close().unwrap();
+    let (database, count) = open_limited(&folder.0, bytes_in(&folder.0));
+    for _ in 0..2 {
+        let error = database.checkpoint(PATIENCE).unwrap_err().to_string();
+        assert!(error.contains("the checkpoint was not written"), "{error}");
+    }
+    assert_eq!(database.call(count, &(1, vec![])), Ok(2), "the database goes on");
+    database.close().unwrap();
+    let (database, _) = open_limited(&folder.0, u64::MAX);
+    database.checkpoint(PATIENCE).unwrap();
+    database.close().unwrap();
+}
+
 #[test]
 fn a_full_disk_stops_the_database_and_loses_nothing_that_was_acknowledged() {
     let folder = Folder::create();
-    let catalog = || {
-        let (mut schema, mut procedures) = (SchemaBuilder::default(), Procedures::default());
-        let table = schema.table(counters()).unwrap();
-        procedures.register(Count(table)).unwrap();
-        Catalog { schema: schema.finish(), procedures }
-    };
-    let contents = Contents { fingerprint: 7, nodes: nodes(1, 1).collect(), options: None };
-    let options = ClusterOptions::default();
-    let open = |disk_bytes_max: u64| {
-        let durable = DurableOptions {
-            log_bytes_max: ordain::durable::LOG_BYTES_MIN,
-            checkpoint_log_bytes: ordain::durable::LOG_BYTES_MIN / 2,
-            disk_bytes_max,
-            ..DurableOptions::new(&folder.0)
-        };
-        Database::durable(&durable, &options, &contents, catalog(), &|_, _| Ok(())).unwrap()
-    };
     // Room for one segment and not for two.
-    let database = open(30 << 20);
-    let count = database.handle::<Count>("count").unwrap();
+    let (database, count) = open_limited(&folder.0, 30 << 20);
     let mut acknowledged = 0;
     let error = loop {
         match database.call(count, &(1, vec![7; 900_000])) {
@@ -163,7 +192,7 @@ fn a_full_disk_stops_the_database_and_loses_nothing_that_was_acknowledged() {
     assert!(matches!(error, Error::Unavailable(_)), "{error}");
     let reason = database.close().unwrap_err().to_string();
     assert!(reason.contains("the disk is full"), "{reason}");
-    let database = open(u64::MAX);
+    let (database, count) = open_limited(&folder.0, u64::MAX);
     let counted = database.call(count, &(1, vec![])).unwrap();
     // What had no answer may be there or not.
     assert!((acknowledged + 1..=acknowledged + 2).contains(&counted), "{counted} after {acknowledged}");
