@@ -82,7 +82,7 @@ impl Branches {
         let known = merger.lineage().term(from.partition, epoch);
         let agrees = known.is_none_or(|known| known == term);
         match agrees {
-            true => self.unproven.retain(|node| *node != from),
+            true => self.trust(from),
             false => self.contradicting.push(from),
         }
         agrees
@@ -93,6 +93,11 @@ impl Branches {
         if !self.unproven.contains(&node) {
             self.unproven.push(node);
         }
+    }
+
+    /// A node follows the history that was delivered here, or no history lacks what was.
+    pub(super) fn trust(&mut self, node: NodeId) {
+        self.unproven.retain(|other| *other != node);
     }
 
     /// A node hears a claim: what it says after it is taken.

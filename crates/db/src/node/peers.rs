@@ -146,8 +146,11 @@ impl<E: Engine> Node<E> {
 
     pub(super) fn subscribe(&mut self, to: NodeId, outbox: &mut Outbox) {
         self.branches.ask_again(to);
-        let delivered = self.merger.delivered();
-        let after = self.completed().min(self.before_delivered());
+        let (delivered, before) = (self.merger.delivered(), self.before_delivered());
+        if before == delivered {
+            self.branches.trust(to);
+        }
+        let after = self.completed().min(before);
         let term = self.merger.lineage().term(to.partition, delivered).unwrap_or_default();
         self.send(to, Message::Subscribe { after, delivered, term }, outbox);
     }
@@ -224,7 +227,7 @@ impl<E: Engine> Node<E> {
 
     /// Gets what a partition says from another node from now on.
     fn follow_route(&mut self, change: Change, outbox: &mut Outbox) {
-        if change.to != change.from && self.before_delivered() < self.merger.delivered() {
+        if change.to != change.from {
             self.branches.turn_to(change.to);
         }
         self.subscribe(change.to, outbox);
