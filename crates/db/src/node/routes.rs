@@ -54,6 +54,8 @@ struct Route {
     signs: Vec<Sign>,
     /// Since when its node lacks what this one waits for and another one has, and how far this one had executed then.
     lacks: Option<(u64, Epoch)>,
+    /// How far the own replica's node had executed when it was replaced since it lacked something: it is to come further first.
+    stuck_at: Option<Epoch>,
 }
 
 /// What is known of a node.
@@ -79,8 +81,8 @@ impl Routes {
     /// what that one says, as well.
     pub fn new(me: NodeId, partitions: u16, replicas: u16, mut subgroup: Vec<ReplicaId>) -> Routes {
         subgroup.retain(|replica| *replica != me.replica);
-        let route =
-            |_| Route { substitute: None, signs: vec![Sign::default(); usize::from(replicas)], lacks: None };
+        let signs = vec![Sign::default(); usize::from(replicas)];
+        let route = |_| Route { substitute: None, signs: signs.clone(), lacks: None, stuck_at: None };
         Routes {
             me,
             replicas,
@@ -180,7 +182,12 @@ impl Routes {
                 true => Some(self.me.replica),
                 false => self.better_than(from, now, lacks_for_long.then_some(own)),
             };
-            changes.extend(next.map(|replica| self.turn(from, replica)));
+            let Some(replica) = next else { continue };
+            changes.push(self.turn(from, replica));
+            if lacks_for_long && from.replica == self.me.replica {
+                let route = &mut self.routes[partition.index()];
+                route.stuck_at = Some(route.signs[from.replica.index()].reached.executed);
+            }
         }
         self.own = [own, self.own[0]];
         changes
@@ -191,7 +198,10 @@ impl Routes {
     fn is_level_again(&self, partition: PartitionId, now: u64) -> bool {
         let route = &self.routes[partition.index()];
         let mate = &route.signs[self.me.replica.index()];
-        route.substitute.is_some() && !mate.has_failed(now) && mate.reached.is_level(&self.own[1])
+        route.substitute.is_some()
+            && !mate.has_failed(now)
+            && mate.reached.is_level(&self.own[1])
+            && route.stuck_at.is_none_or(|stuck_at| mate.reached.executed > stuck_at)
     }
 
     /// Whether this node has stood still for long for want of what a node has not, and another one has.
@@ -210,22 +220,22 @@ impl Routes {
         let signs = &self.routes[from.partition.index()].signs;
         let present = &signs[from.replica.index()];
         let failed = present.has_failed(now);
-        let lacks = waiting.filter(|waiting| !present.reached.helps(waiting));
-        if !failed && lacks.is_none() {
+        if !failed && waiting.is_none() {
             return None;
         }
         // Of equals, the one that follows in the ring: so the load of a replica that fails is not all on one.
         let ring = (1..self.replicas).map(|step| ReplicaId((from.replica.0 + step) % self.replicas));
         let able = ring.filter(|replica| {
             let sign = &signs[replica.index()];
-            !sign.has_failed(now) && (failed || lacks.is_some_and(|waiting| sign.reached.helps(&waiting)))
+            !sign.has_failed(now) && (failed || waiting.is_some_and(|waiting| sign.reached.helps(&waiting)))
         });
         able.rev().max_by_key(|replica| signs[replica.index()].reached.executed)
     }
 
     fn turn(&mut self, from: NodeId, replica: ReplicaId) -> Change {
         let partition = from.partition;
-        self.routes[partition.index()].substitute = (replica != self.me.replica).then_some(replica);
+        let route = &mut self.routes[partition.index()];
+        (route.substitute, route.stuck_at) = ((replica != self.me.replica).then_some(replica), None);
         Change { from, to: NodeId { partition, replica } }
     }
 
@@ -360,6 +370,24 @@ mod tests {
             changes.extend(routes.detect(now, executed(5), Epoch(5)));
         }
         assert_eq!(changes, [Change { from: own, to: other }]);
+    }
+
+    #[test]
+    fn who_is_stuck_is_taken_again_when_it_has_come_further() {
+        let mut routes = routes(node(0, 0), 2);
+        let (own, other) = (node(1, 0), node(1, 1));
+        let mut beat = |now: u64, of_own: u64, mine: u64| {
+            for (node, epoch) in [(own, of_own), (other, 9)] {
+                routes.heard(node, now);
+                routes.reached(node, at(epoch));
+            }
+            routes.detect(now, at(mine), Epoch(0))
+        };
+        let late = FAILURE_MICROSECONDS + 1;
+        assert_eq!((beat(0, 5, 5), beat(late, 5, 5).len()), (vec![], 1));
+        // This node goes on with the other one's help; the own replica's does not.
+        assert_eq!((beat(late + 1, 5, 9), beat(late + 2, 5, 9)), (vec![], vec![]));
+        assert_eq!(beat(late + 3, 9, 9), [Change { from: other, to: own }]);
     }
 
     #[test]
