@@ -12,7 +12,7 @@
 //! | [`Message::Fetch`], [`Message::Fetched`] | gateway ↔ owner | | reconnaissance (Calvin §3.2.1) |
 //! | [`Message::Consensus`], [`Message::Digest`] | within a replication group | | replication (Calvin §3.1.1) |
 //! | [`Message::Follow`] | sequencer, or a follower of one | every other sequencer, its leader | epochs in step (CAL-21) |
-//! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Unserved`], [`Message::Superseded`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
+//! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Serving`], [`Message::Unserved`], [`Message::Superseded`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
 //! | [`Message::CheckpointTurnEnded`] | within a replication group | | checkpoints by one replica at a time |
 //! | [`Message::CheckpointWanted`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
@@ -332,6 +332,12 @@ pub enum Message {
         /// The term of the receiver's batch of that epoch, as the sender knows it.
         term: u64,
     },
+    /// Answers [`Message::Subscribe`]: what the receiver needs comes now. The sender agrees on what the receiver has delivered, or
+    /// does not have it yet.
+    Serving {
+        /// The last epoch that was delivered to the receiver, as it said.
+        delivered: Epoch,
+    },
     /// The receiver has executed a batch of the sender's partition that was lost with a leader (CAL-35): the batch of the
     /// epoch on which the group has agreed is another one.
     Superseded {
@@ -417,7 +423,7 @@ impl Message {
                 Message::Follow(_) | Message::Unserved { .. } | Message::Superseded { .. } => HEADER,
                 Message::Alive(_) | Message::CheckpointWritten { .. } | Message::Digest { .. } => HEADER,
                 Message::CheckpointTurnEnded | Message::CheckpointOffer(_) => HEADER,
-                Message::CheckpointWanted { .. } => HEADER,
+                Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),
                 Message::Fetched { rows, .. } => {

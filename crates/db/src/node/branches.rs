@@ -34,9 +34,9 @@ pub(super) struct Branches {
     /// Nodes that have sent another batch than the one that was delivered here: what follows it is not taken, until they have
     /// heard by a claim what was delivered.
     contradicting: Vec<NodeId>,
-    /// Nodes to which this one has turned, and which have not sent a batch since that was delivered here: what was on its way from
-    /// them then may follow another history.
-    unproven: Vec<NodeId>,
+    /// Nodes to which this one has turned, with the last epoch that it claimed to have delivered, on which they have not agreed yet:
+    /// what was on its way from them may follow another history.
+    unproven: Vec<(NodeId, Epoch)>,
 }
 
 /// By which term a subscriber knows this partition's batch of the last epoch that it has delivered.
@@ -77,32 +77,33 @@ impl Branches {
             return false;
         }
         if epoch > merger.delivered() {
-            return !self.unproven.contains(&from);
+            return !self.unproven.iter().any(|(node, _)| *node == from);
         }
         let known = merger.lineage().term(from.partition, epoch);
         let agrees = known.is_none_or(|known| known == term);
-        match agrees {
-            true => self.trust(from),
-            false => self.contradicting.push(from),
+        if !agrees {
+            self.contradicting.push(from);
         }
         agrees
     }
 
-    /// This node gets a partition's batches from another node from now on, the first one of which was delivered here.
-    pub(super) fn turn_to(&mut self, node: NodeId) {
-        if !self.unproven.contains(&node) {
-            self.unproven.push(node);
-        }
+    /// This node gets a partition's batches from another node from now on, once that has agreed on what was delivered.
+    pub(super) fn turn_to(&mut self, node: NodeId, delivered: Epoch) {
+        self.unproven.retain(|(other, _)| *other != node);
+        self.unproven.push((node, delivered));
     }
 
-    /// A node follows the history that was delivered here, or no history lacks what was.
-    pub(super) fn trust(&mut self, node: NodeId) {
-        self.unproven.retain(|other| *other != node);
+    /// A node agrees on what this one has claimed to have delivered.
+    pub(super) fn trust(&mut self, node: NodeId, delivered: Epoch) {
+        self.unproven.retain(|unproven| *unproven != (node, delivered));
     }
 
     /// A node hears a claim: what it says after it is taken.
-    pub(super) fn ask_again(&mut self, node: NodeId) {
+    pub(super) fn ask_again(&mut self, node: NodeId, delivered: Epoch) {
         self.contradicting.retain(|other| *other != node);
+        if let Some((_, claimed)) = self.unproven.iter_mut().find(|(other, _)| *other == node) {
+            *claimed = delivered;
+        }
     }
 
     /// Forgets what a subscriber claimed.
@@ -135,7 +136,7 @@ impl<E: Engine> Node<E> {
                 return Ok(());
             }
         }
-        self.serve(claim.subscriber, claim.after, outbox)
+        self.serve(claim.subscriber, claim.after, claim.delivered, outbox)
     }
 
     fn judge(&self, claim: Claim) -> Judgement {
@@ -197,21 +198,23 @@ mod tests {
 
     /// What was on its way from a node when this one turned to it may follow another history than the one that was delivered.
     #[test]
-    fn who_is_turned_to_says_first_what_was_delivered() {
+    fn who_is_turned_to_agrees_first_on_what_was_delivered() {
         let mut merger = Merger::new(PartitionId(0), 2);
         for origin in [PartitionId(0), PartitionId(1)] {
             merger.receive(origin, Epoch(1), 1, Vec::new());
         }
         assert!(merger.deliver_next::<NoFailpoints>(&mut VecDeque::new()));
-        let node = |replica| NodeId { partition: PartitionId(1), replica: ReplicaId(replica) };
+        let node = NodeId { partition: PartitionId(1), replica: ReplicaId(1) };
         let mut branches = Branches::default();
-        let mut follows = |from, epoch, term| branches.may_follow(from, Epoch(epoch), term, &merger);
-        assert!(follows(node(0), 2, 1), "it always was the source");
-        branches.turn_to(node(1));
-        branches.turn_to(node(2));
-        let mut follows = |from, epoch, term| branches.may_follow(from, Epoch(epoch), term, &merger);
-        assert!(!follows(node(1), 2, 2) && !follows(node(2), 2, 2));
-        assert!(follows(node(1), 1, 1) && follows(node(1), 2, 2), "it knows the batch that was delivered");
-        assert!(!follows(node(2), 1, 2) && !follows(node(2), 2, 2), "it knows another one");
+        assert!(branches.may_follow(node, Epoch(2), 1, &merger), "it always was the source");
+        branches.turn_to(node, Epoch(1));
+        branches.trust(node, Epoch(0));
+        assert!(!branches.may_follow(node, Epoch(2), 2, &merger), "it has agreed on an earlier claim only");
+        branches.trust(node, Epoch(1));
+        assert!(branches.may_follow(node, Epoch(2), 2, &merger));
+        assert!(!branches.may_follow(node, Epoch(1), 2, &merger), "it contradicts");
+        assert!(!branches.may_follow(node, Epoch(2), 2, &merger));
+        branches.ask_again(node, Epoch(1));
+        assert!(branches.may_follow(node, Epoch(2), 2, &merger));
     }
 }

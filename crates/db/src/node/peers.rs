@@ -113,6 +113,7 @@ impl<E: Engine> Node<E> {
                 self.streams.unsubscribe(from.partition, from.replica);
                 self.branches.forget(from);
             }
+            Message::Serving { delivered } => self.branches.trust(from, delivered),
             Message::Superseded { epoch, term } => self.take_superseded(from, epoch, term)?,
             Message::Unserved { stable, through } => self.take_unserved(from, stable, through, outbox),
             Message::Alive(reached) => self.routes.reached(from, reached),
@@ -145,21 +146,10 @@ impl<E: Engine> Node<E> {
     }
 
     pub(super) fn subscribe(&mut self, to: NodeId, outbox: &mut Outbox) {
-        self.branches.ask_again(to);
-        let (delivered, before) = (self.merger.delivered(), self.before_delivered());
-        if before == delivered {
-            self.branches.trust(to);
-        }
-        let after = self.completed().min(before);
+        let (after, delivered) = (self.completed(), self.merger.delivered());
+        self.branches.ask_again(to, delivered);
         let term = self.merger.lineage().term(to.partition, delivered).unwrap_or_default();
         self.send(to, Message::Subscribe { after, delivered, term }, outbox);
-    }
-
-    /// The epoch before the last one that was delivered. So one batch comes again that was delivered, which shows whether its
-    /// sender knows the same history; unless all is in a stable checkpoint, which no history lacks.
-    fn before_delivered(&self) -> Epoch {
-        let before = Epoch(self.merger.delivered().0.saturating_sub(1));
-        before.max(self.checkpoints.stability.stable())
     }
 
     /// Tells clients whose requests were sent to a node that does not answer any more: they send them again.
@@ -169,11 +159,12 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// Gives a node what it needs, from now on.
+    /// Gives a node what it needs, from now on. It has delivered epochs through `delivered`, and nothing that is lost.
     pub(super) fn serve(
         &mut self,
         subscriber: NodeId,
         after: Epoch,
+        delivered: Epoch,
         outbox: &mut Outbox,
     ) -> Result<(), Fatal> {
         if self.is_joining() {
@@ -183,7 +174,10 @@ impl<E: Engine> Node<E> {
             return Ok(());
         }
         match self.streams.subscribe(subscriber.partition, subscriber.replica, after) {
-            Ok(messages) => messages.into_iter().for_each(|message| self.send(subscriber, message, outbox)),
+            Ok(messages) => {
+                self.send(subscriber, Message::Serving { delivered }, outbox);
+                messages.into_iter().for_each(|message| self.send(subscriber, message, outbox));
+            }
             Err(through) => {
                 let stable = self.checkpoints.stability.stable();
                 if self.replicas == 1 && after >= stable {
@@ -228,7 +222,7 @@ impl<E: Engine> Node<E> {
     /// Gets what a partition says from another node from now on.
     fn follow_route(&mut self, change: Change, outbox: &mut Outbox) {
         if change.to != change.from {
-            self.branches.turn_to(change.to);
+            self.branches.turn_to(change.to, self.merger.delivered());
         }
         self.subscribe(change.to, outbox);
         if !self.routes.is_source(change.from) {

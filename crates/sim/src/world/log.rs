@@ -250,6 +250,7 @@ pub(super) fn describe_message(message: &Message) -> String {
         Message::Consensus(_) => "consensus".to_owned(),
         Message::Follow(epoch) => format!("asks to close {epoch}"),
         Message::Subscribe { after, .. } => format!("subscribes to all after {after}"),
+        Message::Serving { delivered } => format!("agrees on all through {delivered}"),
         Message::Unsubscribe => "unsubscribes".to_owned(),
         Message::Unserved { through, .. } => format!("has nothing of epochs through {through} any more"),
         Message::Superseded { epoch, .. } => format!("the group has agreed on another batch of {epoch}"),
