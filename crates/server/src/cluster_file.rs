@@ -675,6 +675,8 @@ partitions = [1]
         }
         file.replication.subgroups = vec![vec![0, 1]];
         assert_eq!(ClusterFile::parse(&file.to_text().unwrap()).unwrap(), file);
+        let catalog = file.workload().unwrap().catalog().clone();
+        assert_eq!(file.fingerprint(&catalog), replicated(3).fingerprint(&catalog), "processes may differ");
         file.replication.mode = ReplicationMode::Async;
         assert!(file.check().unwrap_err().contains("need the mode \"sync\""));
     }

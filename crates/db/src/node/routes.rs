@@ -4,8 +4,8 @@
 //! when it is silent, or this node stands still for want of what others have and it has not, the node of another replica takes
 //! its place until it is level again (CAL-104, CAL-106, CAL-109). So a node that is back and replays for long stops nobody.
 //!
-//! Nodes of the own *subgroup* of replicas say the same as the node of the own replica all the time, if there is one: then the
-//! loss of a node is not noticed at all (CAL-107). That multiplies what partitions say to each other (CAL-108).
+//! Nodes of the own *subgroup* of replicas say the same as the node of the own replica all the time, if there is one: then
+//! execution does not wait for a node that is lost (CAL-107). That multiplies what partitions say to each other (CAL-108).
 
 use crate::message::Reached;
 use crate::position::{Epoch, NodeId, PartitionId, ReplicaId};
