@@ -11,7 +11,10 @@ use crate::log::{LogStart, Membership, ReplicaId};
 use crate::record::{EntryKind, RecordedEntry};
 
 /// Version of the form of messages: their first byte.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// Bytes of a message's version and [admission](super::admission).
+const HEADER_BYTES: usize = 9;
 
 /// The identity that `raft` knows a replica by. It has no 0.
 pub(super) fn id_of(replica: ReplicaId) -> u64 {
@@ -125,20 +128,23 @@ pub(super) fn change_of(entry: &Entry) -> Result<ConfChangeV2, String> {
 }
 
 /// A message as bytes.
-pub(super) fn encode_message(message: &Message) -> Bytes {
-    let mut bytes = vec![VERSION];
+pub(super) fn encode_message(message: &Message, admission: u64) -> Bytes {
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + message.compute_size() as usize);
+    bytes.push(VERSION);
+    bytes.extend_from_slice(&admission.to_le_bytes());
     message.write_to_vec(&mut bytes).expect("a vector takes any number of bytes, and no field is required");
     Bytes::from(bytes)
 }
 
-/// Reads a message that another replica's log has sent to this one.
-pub(super) fn decode_message(from: ReplicaId, to: ReplicaId, bytes: &[u8]) -> Result<Message, String> {
-    let (version, form) = bytes.split_first().ok_or("it is empty")?;
+/// Reads a message that another replica's log has sent to this one, and the admission in it.
+pub(super) fn decode_message(from: ReplicaId, to: ReplicaId, bytes: &[u8]) -> Result<(Message, u64), String> {
+    let (version, rest) = bytes.split_first().ok_or("it is empty")?;
     if *version != VERSION {
         return Err(format!(
             "it has version {version}, and this replica knows {VERSION}: use one program in all"
         ));
     }
+    let (admission, form) = rest.split_first_chunk().ok_or("it is cut off")?;
     let message = Message::parse_from_carllerche_bytes(&Bytes::copy_from_slice(form))
         .map_err(|error| error.to_string())?;
     if message.from != id_of(from) {
@@ -154,7 +160,7 @@ pub(super) fn decode_message(from: ReplicaId, to: ReplicaId, bytes: &[u8]) -> Re
         return Err("it has no term".to_owned());
     }
     validate_entries(&message)?;
-    Ok(message)
+    Ok((message, u64::from_le_bytes(*admission)))
 }
 
 /// The kinds of messages that replicas exchange. Proposals and reads are not forwarded, and checkpoints are transferred by the

@@ -52,7 +52,9 @@ impl RaftLog {
         let change = change_of(entry).expect("a change was validated before it entered the log");
         let state = self.node.apply_conf_change(&change);
         let state = state.expect("a change of the membership was proposed to a membership that can take it");
-        self.membership = membership(&state);
+        let after = membership(&state);
+        self.admissions.change(entry.index, &self.membership, &after);
+        self.membership = after;
         self.history.push_back((entry.index, self.membership.clone()));
     }
 

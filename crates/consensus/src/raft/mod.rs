@@ -28,6 +28,8 @@
 //!   will never stand for election itself. Here rejections count in any term; they can do no harm.
 //! - A replica with entries on their way to its disk must not become the leader of a group of one, nor campaign between a
 //!   checkpoint and its record. Here it does not stand for election while its disk is behind.
+//! - A replica that is added again, empty, is believed to have what it acknowledged before it left, if that arrives late. Here
+//!   answers name the stay that they are of ([`admission`]).
 //! - A group of one whose leader sends before its own vote is durable could have two leaders in one term: one before a crash
 //!   and one after. Learners would notice. Here nothing is sent in a term that is not durable.
 //!
@@ -36,6 +38,7 @@
 //! Reads by the leader without a log entry, leases, witnesses. A voter whose disk was lost must not come back as itself: it
 //! could vote twice. Remove it, and add a new number as a learner.
 
+mod admission;
 mod conversion;
 mod entries;
 mod membership;
@@ -55,6 +58,7 @@ use crate::log::{
 };
 use crate::record::LogRecord;
 
+use admission::Admissions;
 use conversion::{decode_message, id_of, replica_of, snapshot_metadata};
 use entries::Entries;
 use options::TICKS_PER_HEARTBEAT;
@@ -112,6 +116,7 @@ pub struct RaftLog {
     /// The tick at which each replica was last heard of. The library's own mark is for the check of its quorum alone, at which it
     /// is taken back for all.
     heard: BTreeMap<ReplicaId, u64>,
+    admissions: Admissions,
 }
 
 impl RaftLog {
@@ -126,6 +131,7 @@ impl RaftLog {
         } else if self.leading.is_none_or(|leading| leading.term != raft.term) {
             // Nothing can have been appended since the barrier: proposals wait for it, and so do changes of the membership.
             self.leading = Some(Leading { term: raft.term, barrier: raft.raft_log.last_index() });
+            self.admissions.lead();
             self.forget_proposals();
         }
         let committed = self.node.raft.raft_log.committed;
@@ -287,9 +293,13 @@ impl ReplicatedLog for RaftLog {
 
     fn receive(&mut self, from: ReplicaId, message: &[u8]) -> Result<(), MalformedMessage> {
         let malformed = |reason| MalformedMessage { from, reason };
-        let mut message = decode_message(from, self.options.replica, message).map_err(malformed)?;
+        let (mut message, admission) =
+            decode_message(from, self.options.replica, message).map_err(malformed)?;
         self.heard.insert(from, self.ticks);
-        if self.screen(&message).map_err(malformed)? {
+        let leads = self.leading.is_some_and(|leading| leading.term == message.term);
+        if self.admissions.take(from, &message, admission, leads)
+            || self.screen(&message).map_err(malformed)?
+        {
             return Ok(());
         }
         if message.get_msg_type() == MessageType::MsgRequestPreVoteResponse && message.reject {

@@ -43,6 +43,16 @@ impl RaftLog {
         }
     }
 
+    /// Messages as bytes. Positions of checkpoints are not sent: see [`RaftLog::ask_for_snapshots`].
+    fn encoded(&self, messages: Vec<Message>) -> Vec<(ReplicaId, Bytes)> {
+        let is_sent = |message: &Message| message.get_msg_type() != MessageType::MsgSnapshot;
+        let addressed = |message: &Message| {
+            let to = replica_of(message.to)?;
+            Some((to, encode_message(message, self.admissions.of(to, message))))
+        };
+        messages.iter().filter(|message| is_sent(message)).filter_map(addressed).collect()
+    }
+
     fn give(&mut self, effects: &mut LogEffects, records: Records) {
         let Records { records, must_sync, index_max } = records;
         self.number += 1;
@@ -54,8 +64,8 @@ impl RaftLog {
         let mut ready = self.node.ready();
         let ready_number = ready.number();
         let records = self.take_records(&mut ready);
-        let mut held = encoded(ready.take_persisted_messages());
-        let at_once = encoded(ready.take_messages());
+        let mut held = self.encoded(ready.take_persisted_messages());
+        let at_once = self.encoded(ready.take_messages());
         let committed = ready.take_committed_entries();
         self.node.advance_append_async(ready);
 
@@ -194,11 +204,4 @@ impl RaftLog {
             }
         }
     }
-}
-
-/// Messages as bytes. Positions of checkpoints are not sent: see [`RaftLog::ask_for_snapshots`].
-fn encoded(messages: Vec<Message>) -> Vec<(ReplicaId, Bytes)> {
-    let is_sent = |message: &Message| message.get_msg_type() != MessageType::MsgSnapshot;
-    let addressed = |message: &Message| Some((replica_of(message.to)?, encode_message(message)));
-    messages.iter().filter(|message| is_sent(message)).filter_map(addressed).collect()
 }

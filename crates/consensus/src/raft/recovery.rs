@@ -9,6 +9,7 @@ use bytes::Bytes;
 use crate::log::{LogStart, Membership, RecoverError};
 use crate::record::{EntryKind, LogRecord, RecoveredLog};
 
+use super::admission::Admissions;
 use super::conversion::{entry, id_of};
 use super::entries::Entries;
 use super::membership::validate;
@@ -119,6 +120,7 @@ impl RaftLog {
             in_flight_bytes: 0,
             asked: BTreeMap::new(),
             heard: BTreeMap::new(),
+            admissions: Admissions::default(),
         };
         log.observe();
         Ok(log)

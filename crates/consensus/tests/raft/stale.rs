@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use ordain_consensus::raft::{RaftLog, RaftOptions};
-use ordain_consensus::{LogEffects, LogRecord, Membership, ReplicatedLog, Role};
+use ordain_consensus::{LogEffects, LogRecord, Membership, ReplicaId, ReplicatedLog, Role};
 use protobuf::Message as _;
 use raft::eraftpb::{Entry, Message, MessageType};
 
@@ -32,7 +32,13 @@ fn message(log: &RaftLog, kind: MessageType) -> Message {
 }
 
 fn encode(message: &Message) -> Vec<u8> {
-    let mut bytes = vec![1];
+    encode_of_stay(message, 0)
+}
+
+/// A message that names the change of the membership by which a follower was admitted.
+fn encode_of_stay(message: &Message, admission: u64) -> Vec<u8> {
+    let mut bytes = vec![2];
+    bytes.extend(admission.to_le_bytes());
     message.write_to_vec(&mut bytes).expect("a vector takes it");
     bytes
 }
@@ -145,7 +151,8 @@ fn what_no_log_sends_is_refused() {
     let mut cases: Vec<(Vec<u8>, &str)> = vec![
         (Vec::new(), "empty"),
         (vec![9, 1, 2], "version 9"),
-        (vec![1, 255, 255], ""),
+        (vec![2, 1, 2], "cut off"),
+        ([&[2; 9][..], &[255, 255]].concat(), ""),
         (encode(&Message { from: 3, ..good.clone() }), "claims to be from 3"),
         (encode(&Message { to: 3, ..good.clone() }), "it is for 3"),
         (encode(&Message { term: 0, ..good.clone() }), "no term"),
@@ -219,7 +226,7 @@ fn entries_are_sent_with_what_comes_before_them() {
         log.receive(r(1), &encode(&message)).expect("it is a message of the log");
     }
     let sent = settle(&mut log).messages;
-    let sent = sent.iter().map(|(_, bytes)| Message::parse_from_bytes(&bytes[1..]).expect("a message"));
+    let sent = sent.iter().map(|(_, bytes)| Message::parse_from_bytes(&bytes[9..]).expect("a message"));
     let appends: Vec<Message> =
         sent.filter(|message| message.get_msg_type() == MessageType::MsgAppend).collect();
     assert!(
@@ -264,4 +271,70 @@ fn whoever_belongs_to_no_group_does_not_vote() {
         assert!(receive(&mut log, &asked).messages.is_empty());
     }
     assert_eq!(log.status().term, 0);
+}
+
+/// What a message to a replica names as the change by which it was admitted.
+fn admission_of(effects: &LogEffects, to: ReplicaId) -> Option<u64> {
+    let (_, bytes) = effects.messages.iter().rev().find(|(other, _)| *other == to)?;
+    Some(u64::from_le_bytes(*bytes[1..].first_chunk().expect("a message has an admission")))
+}
+
+/// Changes the learners of a group whose voters are r0, which leads, and r1.
+fn change_learners(log: &mut RaftLog, learners: &[ReplicaId]) -> LogEffects {
+    log.change_membership(&[r(0), r(1)], learners).expect("nothing is under way");
+    let mut all = LogEffects::default();
+    // The change itself, and that the old membership is left.
+    for _ in 0..2 {
+        settle(log);
+        let last = log.status().last;
+        let mut answer = message(log, MessageType::MsgAppendResponse);
+        (answer.index, answer.commit) = (last, log.status().committed);
+        all.messages.append(&mut receive(log, &answer).messages);
+    }
+    assert_eq!((&*log.membership().learners, log.membership().is_joint()), (learners, false));
+    all
+}
+
+#[test]
+fn an_answer_of_an_earlier_stay_in_the_group_is_not_believed() {
+    let mut log = leader();
+    acknowledge(&mut log, 7);
+    let first = admission_of(&change_learners(&mut log, &[r(2)]), r(2)).expect("it is told");
+    let answer = |log: &RaftLog, index, admission| {
+        let mut answer = Message { from: 3, index, ..message(log, MessageType::MsgAppendResponse) };
+        answer.commit = 5;
+        encode_of_stay(&answer, admission)
+    };
+    let matched = |log: &RaftLog| {
+        let followers = log.status().followers;
+        followers.iter().find(|follower| follower.replica == r(2)).map(|follower| follower.matched)
+    };
+    log.receive(r(2), &answer(&log, 6, first)).expect("an answer");
+    assert_eq!(matched(&log), Some(6));
+    // It loses its disk and leaves, while an answer is on its way.
+    let late = answer(&log, 7, first);
+    change_learners(&mut log, &[]);
+    assert_eq!(matched(&log), None);
+    let second = admission_of(&change_learners(&mut log, &[r(2)]), r(2)).expect("it is told");
+    assert!(second > first, "{second} and {first}");
+    log.receive(r(2), &late).expect("an answer");
+    assert_eq!(matched(&log), Some(0), "it has nothing now");
+    log.receive(r(2), &answer(&log, 7, second)).expect("an answer");
+    assert_eq!(matched(&log), Some(7));
+}
+
+#[test]
+fn a_follower_repeats_by_which_change_it_was_admitted() {
+    let membership = Membership::of_voters([r(0), r(1)]);
+    let mut log = RaftLog::found(RaftOptions::new(r(0), 1), membership).expect("a group of two");
+    settle(&mut log);
+    let mut hear = |term, admission| {
+        let mut heartbeat = message(&log, MessageType::MsgHeartbeat);
+        heartbeat.term = term;
+        log.receive(r(1), &encode_of_stay(&heartbeat, admission)).expect("a heartbeat");
+        admission_of(&settle(&mut log), r(1))
+    };
+    assert_eq!(hear(2, 9), Some(9));
+    assert_eq!(hear(2, 0), Some(9), "what is heard late is of an earlier stay");
+    assert_eq!(hear(3, 4), Some(4), "another leader has admitted it by another one");
 }
