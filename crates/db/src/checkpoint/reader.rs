@@ -126,6 +126,11 @@ impl<S: Storage + ?Sized> CheckpointReader<S> {
         result
     }
 
+    /// A section that was read as a whole; what follows it in the file may be damaged.
+    pub fn section(&self, name: &str) -> Option<&[u8]> {
+        self.sections.get(name).map(Vec::as_slice)
+    }
+
     /// Reads the header or the page at the start of the bytes; returns its length, or 0 if it is not complete.
     fn read_next(&mut self, bytes: &[u8]) -> Result<usize, CheckpointError> {
         if self.footer.is_some() && !bytes.is_empty() {

@@ -20,6 +20,9 @@ use crate::storage::Storage;
 /// Bytes that are read from a checkpoint at a time.
 const READ_BYTES: u64 = 4 * 1024 * 1024;
 
+/// Bytes that are read at a time for the sake of a section that comes before the rows.
+const SECTION_READ_BYTES: u64 = 64 * 1024;
+
 /// Rows in memory, to be moved between threads.
 type Rows = Box<dyn Storage + Send>;
 
@@ -112,7 +115,7 @@ pub fn recover<F: Files, P: Failpoints>(
         records: found.records.len() as u64,
         cut_bytes: found.cut_bytes,
     };
-    let on_disk = found.checkpoints.clone();
+    let on_disk = newer_than_stable(&found, configuration, storage, &disk.log);
     let hands_out_early = replication.hands_out_early();
     let (rows, resumed) = match oldest_usable(&found, hands_out_early, configuration, storage, &disk.log)? {
         Some((checkpoint, resumed)) => {
@@ -131,10 +134,7 @@ pub fn recover<F: Files, P: Failpoints>(
     if let Some(resumed) = resumed {
         node.resume(resumed);
     }
-    // What was handed out before a majority had it may be in those that are not stable, and lost.
-    if !hands_out_early {
-        node.know_checkpoints(&on_disk);
-    }
+    node.know_checkpoints(&on_disk);
     Ok((node, recovery))
 }
 
@@ -211,6 +211,48 @@ fn oldest_usable<F: Files>(
     Err(RecoveryError::Checkpoints { problems })
 }
 
+/// The checkpoints that are not known to be stable, with their lineages. One that cannot be read is none, and is taken again.
+fn newer_than_stable<F: Files>(
+    found: &Found,
+    configuration: &NodeConfiguration,
+    storage: &dyn Fn() -> Rows,
+    log: &DiskLog<F>,
+) -> Vec<(Epoch, u64)> {
+    let newer = found.checkpoints.iter().filter(|epoch| **epoch > found.stable);
+    let saved = |epoch: &Epoch| read_saved(*epoch, configuration, storage(), log.files());
+    newer.filter_map(|epoch| Some((*epoch, saved(epoch).ok()?.lineage()))).collect()
+}
+
+/// Reads what a checkpoint keeps besides rows, and as little of them as can be.
+fn read_saved<F: Files>(
+    epoch: Epoch,
+    configuration: &NodeConfiguration,
+    storage: Rows,
+    files: &F,
+) -> Result<SavedNode, String> {
+    let mut reader = CheckpointReader::new(storage, identity(configuration));
+    let (name, mut offset) = (checkpoint_name(epoch), 0);
+    while reader.section(NODE_SECTION).is_none() {
+        let bytes = files.read(&name, offset, SECTION_READ_BYTES).map_err(|error| error.to_string())?;
+        if bytes.is_empty() {
+            break;
+        }
+        offset += bytes.len() as u64;
+        reader.push(&bytes).map_err(|error| error.to_string())?;
+    }
+    saved_node(reader.section(NODE_SECTION))
+}
+
+fn identity(configuration: &NodeConfiguration) -> CheckpointIdentity {
+    let NodeConfiguration { cluster, partitions, me, .. } = *configuration;
+    CheckpointIdentity { cluster, partition: me.partition, partitions }
+}
+
+fn saved_node(section: Option<&[u8]>) -> Result<SavedNode, String> {
+    let section = section.ok_or("the state of the node is missing")?;
+    postcard::from_bytes(section).map_err(|error| format!("the state of the node: {error}"))
+}
+
 /// Reads a checkpoint.
 fn read<F: Files>(
     epoch: Epoch,
@@ -218,9 +260,7 @@ fn read<F: Files>(
     storage: Rows,
     files: &F,
 ) -> Result<(Loaded, SavedNode), String> {
-    let NodeConfiguration { cluster, partitions, me, .. } = *configuration;
-    let expected = CheckpointIdentity { cluster, partition: me.partition, partitions };
-    let mut reader = CheckpointReader::new(storage, expected);
+    let mut reader = CheckpointReader::new(storage, identity(configuration));
     let (name, mut offset) = (checkpoint_name(epoch), 0);
     loop {
         let bytes = files.read(&name, offset, READ_BYTES).map_err(|error| error.to_string())?;
@@ -234,7 +274,6 @@ fn read<F: Files>(
     if checkpoint.header.epoch != epoch {
         return Err(format!("it is of {}: it was renamed", checkpoint.header.epoch));
     }
-    let section = checkpoint.sections.get(NODE_SECTION).ok_or("the state of the node is missing")?;
-    let saved = postcard::from_bytes(section).map_err(|error| format!("the state of the node: {error}"))?;
+    let saved = saved_node(checkpoint.sections.get(NODE_SECTION).map(Vec::as_slice))?;
     Ok((checkpoint, saved))
 }

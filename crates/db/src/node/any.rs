@@ -20,7 +20,7 @@ pub trait AnyNode: Send {
     /// See [`Node::resume`].
     fn resume(&mut self, resumed: Resumed);
     /// See [`Node::know_checkpoints`].
-    fn know_checkpoints(&mut self, on_disk: &[Epoch]);
+    fn know_checkpoints(&mut self, on_disk: &[(Epoch, u64)]);
     /// See [`Node::deadline`].
     fn deadline(&self) -> Option<u64>;
     /// See [`Node::is_idle`].
@@ -42,7 +42,7 @@ impl<E: Engine + Send> AnyNode for Node<E> {
         Node::resume(self, resumed);
     }
 
-    fn know_checkpoints(&mut self, on_disk: &[Epoch]) {
+    fn know_checkpoints(&mut self, on_disk: &[(Epoch, u64)]) {
         Node::know_checkpoints(self, on_disk);
     }
 

@@ -23,6 +23,7 @@ use crate::gateway::SavedGateway;
 use crate::hash::Digest;
 use crate::message::{Message, Work};
 use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
+use crate::sequencer::Lineage;
 use crate::storage::RecordCursor;
 
 /// Chunks that are under way to the disk at a time.
@@ -87,7 +88,14 @@ pub struct SavedNode {
     pub log: LogStart,
 }
 
-/// The name of the section of a checkpoint that holds a [`SavedNode`].
+impl SavedNode {
+    /// Sums up the history that the checkpoint is of.
+    pub fn lineage(&self) -> u64 {
+        Lineage::sum_of(&self.terms)
+    }
+}
+
+/// The name of the section of a checkpoint that holds a [`SavedNode`]; it comes before the rows.
 pub const NODE_SECTION: &str = "node";
 
 /// Where a node goes on that is made again.
@@ -197,9 +205,7 @@ impl Checkpoints {
 
     /// Notes that the order wants a checkpoint of this replica at the end of an epoch.
     pub(super) fn want(&mut self, epoch: Epoch) {
-        // After a start, one that was taken before may be wanted again.
-        let is_there = epoch <= self.stability.stable() || self.stability.own().any(|(own, _)| own == epoch);
-        if self.due.back() != Some(&epoch) && !is_there {
+        if self.due.back() != Some(&epoch) && epoch > self.stability.stable() {
             self.due.push_back(epoch);
         }
     }
@@ -350,7 +356,9 @@ impl<E: Engine> Node<E> {
 
     /// Opens the snapshot of the next point: the next transaction of the order is behind it.
     pub(super) fn open_next_point(&mut self) {
-        if let Some(epoch) = self.checkpoints.due.pop_front() {
+        let Some(epoch) = self.checkpoints.due.pop_front() else { return };
+        // After a start, one that was taken before may be wanted again.
+        if !self.checkpoints.stability.has(epoch, self.basis(epoch).lineage) {
             self.storage.open_snapshot(Position::end_of(epoch));
             self.checkpoints.opened.push_back(epoch);
         }
@@ -518,8 +526,8 @@ impl<E: Engine> Node<E> {
         self.checkpoints.stability.logged(epoch, saved.log.index);
     }
 
-    /// Tells which checkpoints are on the disk. Only before the first step.
-    pub fn know_checkpoints(&mut self, on_disk: &[Epoch]) {
+    /// Tells which checkpoints are on the disk, with their [lineages](SavedNode::lineage). Only before the first step.
+    pub fn know_checkpoints(&mut self, on_disk: &[(Epoch, u64)]) {
         self.checkpoints.stability.know(on_disk);
     }
 }

@@ -13,7 +13,7 @@ use crate::position::{Epoch, PartitionId};
 pub struct Stability {
     me: PartitionId,
     /// By partition: the ends of epochs of which the node of the own replica has a checkpoint on its disk, with the lineage of
-    /// the epoch; `None` for what was found there at a start.
+    /// the epoch; `None` for what a peer goes on from.
     written: Vec<BTreeMap<Epoch, Option<u64>>>,
     stable: Epoch,
     /// The index in the log of epochs after the stable one.
@@ -36,10 +36,16 @@ impl Stability {
         self.stable = from;
     }
 
-    /// Notes which checkpoints are on the own disk after a start.
-    pub fn know(&mut self, on_disk: &[Epoch]) {
-        let newer = on_disk.iter().copied().filter(|epoch| *epoch > self.stable);
-        self.written[self.me.index()].extend(newer.map(|epoch| (epoch, None)));
+    /// Notes which checkpoints are on the own disk after a start, with their lineages: peers may rely on what they were told of
+    /// them.
+    pub fn know(&mut self, on_disk: &[(Epoch, u64)]) {
+        let newer = on_disk.iter().filter(|(epoch, _)| *epoch > self.stable);
+        self.written[self.me.index()].extend(newer.map(|(epoch, lineage)| (*epoch, Some(*lineage))));
+    }
+
+    /// Whether there is an own checkpoint of an epoch, of the history that was delivered.
+    pub fn has(&self, epoch: Epoch, lineage: u64) -> bool {
+        epoch == self.stable || self.written[self.me.index()].get(&epoch) == Some(&Some(lineage))
     }
 
     /// Notes where the log has an epoch.
@@ -153,8 +159,10 @@ mod tests {
     fn a_node_that_starts_again_remembers_its_newer_ones() {
         let mut stability = Stability::new(ME, 2);
         stability.resume(Epoch(3));
-        stability.know(&[Epoch(3), Epoch(6)]);
-        assert_eq!(stability.own().collect::<Vec<_>>(), [(Epoch(3), None), (Epoch(6), None)]);
+        stability.know(&[(Epoch(3), 1), (Epoch(6), 1)]);
+        assert_eq!(stability.own().collect::<Vec<_>>(), [(Epoch(3), None), (Epoch(6), Some(1))]);
+        assert!(stability.has(Epoch(6), 1) && !stability.has(Epoch(6), 2) && !stability.has(Epoch(7), 1));
+        assert_eq!(stability.written(OTHER, Epoch(6), Some(2)), None, "of what was lost");
         assert_eq!(stability.written(OTHER, Epoch(6), Some(1)), Some(Epoch(6)));
     }
 

@@ -36,8 +36,7 @@ struct Run {
 
 impl Run {
     fn new(from: Epoch, terms: Vec<u64>) -> Run {
-        let bytes: Vec<u8> = terms.iter().flat_map(|term| term.to_le_bytes()).collect();
-        Run { from, sum: key_hash(&bytes), terms }
+        Run { from, sum: Lineage::sum_of(&terms), terms }
     }
 }
 
@@ -71,6 +70,12 @@ impl Lineage {
     /// The term of one origin's batch of a delivered epoch.
     pub fn term(&self, origin: PartitionId, epoch: Epoch) -> Option<u64> {
         self.run(epoch).map(|run| run.terms[origin.index()])
+    }
+
+    /// Sums up the terms of one epoch, by origin.
+    pub fn sum_of(terms: &[u64]) -> u64 {
+        let bytes: Vec<u8> = terms.iter().flat_map(|term| term.to_le_bytes()).collect();
+        key_hash(&bytes)
     }
 
     /// Sums up the terms of a delivered epoch.
