@@ -2,16 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use ordain_db::limits::Limits;
+mod calm;
+
 use ordain_db::node::routes::{FAILURE_MICROSECONDS, HEARTBEAT_MICROSECONDS};
-use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_sim::machine::cost::CostTable;
-use ordain_sim::machine::disk::{DiskOptions, Loss};
-use ordain_sim::network::NetworkOptions;
-use ordain_sim::network::topology::Topology;
-use ordain_sim::plan::{Fault, Plan, PlannedFault, Replication, WorkloadKind};
-use ordain_sim::swarm::{Fixed, draw};
+use ordain_sim::plan::{Fault, Plan, PlannedFault, WorkloadKind};
 use ordain_sim::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 use ordain_sim::world::World;
 
@@ -28,33 +24,10 @@ const END: Nanoseconds = 7 * SECOND;
 const FEW_ROUND_TRIPS: Nanoseconds = 10 * MILLISECOND;
 
 fn plan() -> Plan {
-    let fixed = Fixed {
-        partitions: Some(2),
-        replicas: Some(REPLICAS),
-        replication: Some(Replication::Sync),
-        transactions: Some(1_000_000),
-        workload: Some(WorkloadKind::Bank),
-        ..Fixed::default()
-    };
-    let mut plan = draw(SEED, &fixed);
-    plan.machines = plan.partitions * REPLICAS;
-    plan.limits = Limits::default();
-    plan.network = NetworkOptions::reliable(Topology::lan());
-    let sync = 100 * MICROSECOND;
-    plan.disk =
-        Some(DiskOptions { sync_min: sync, sync_max: sync, loss: Loss::Drawn, segment_bytes: 1 << 20 });
-    plan.checkpoints = CheckpointOptions {
-        mode: CheckpointMode::Concurrent,
-        interval_microseconds: None,
-        log_bytes: u64::MAX,
-    };
-    plan.clocks.clear();
+    let mut plan = calm::plan(SEED, 2, REPLICAS, WorkloadKind::Bank, 1_000_000);
     plan.costs = CostTable::default();
-    (plan.clients.count, plan.clients.window, plan.clients.snapshots) = (6, 4, 0);
-    (plan.clients.think, plan.clients.timeout, plan.clients.wanders) = (MILLISECOND, SECOND, false);
-    (plan.step_events, plan.inbox_requests, plan.epoch_microseconds) = (1 << 20, 1 << 20, 1_000);
-    (plan.trace, plan.subgroup) = (false, false);
-    plan.faults.clear();
+    (plan.clients.count, plan.clients.window, plan.clients.think) = (6, 4, MILLISECOND);
+    (plan.epoch_microseconds, plan.trace, plan.subgroup) = (1_000, false, false);
     plan
 }
 

@@ -3,16 +3,13 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod calm;
+
 use std::collections::BTreeMap;
 
-use ordain_db::limits::Limits;
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_db::position::ReplicaId;
-use ordain_sim::machine::disk::{DiskOptions, Loss};
-use ordain_sim::network::NetworkOptions;
-use ordain_sim::network::topology::Topology;
-use ordain_sim::plan::{Plan, Replication, WorkloadKind};
-use ordain_sim::swarm::{Fixed, draw};
+use ordain_sim::plan::{Plan, WorkloadKind};
 use ordain_sim::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 use ordain_sim::world::World;
 
@@ -28,34 +25,9 @@ const END: Nanoseconds = 6 * SECOND;
 const FEW_ROUND_TRIPS: Nanoseconds = 10 * MILLISECOND;
 
 fn plan(checkpoints: Option<u64>) -> Plan {
-    let fixed = Fixed {
-        partitions: Some(2),
-        replicas: Some(REPLICAS),
-        replication: Some(Replication::Sync),
-        transactions: Some(100_000),
-        workload: Some(WorkloadKind::Bank),
-        ..Fixed::default()
-    };
-    let mut plan = draw(SEED, &fixed);
-    plan.machines = plan.partitions * REPLICAS;
-    plan.limits = Limits::default();
-    plan.network = NetworkOptions::reliable(Topology::lan());
-    plan.disk = Some(DiskOptions {
-        sync_min: 100 * MICROSECOND,
-        sync_max: 100 * MICROSECOND,
-        loss: Loss::Drawn,
-        segment_bytes: 1 << 20,
-    });
-    plan.checkpoints = CheckpointOptions {
-        mode: CheckpointMode::Freeze,
-        interval_microseconds: checkpoints,
-        log_bytes: u64::MAX,
-    };
-    plan.clocks.clear();
-    (plan.clients.count, plan.clients.window, plan.clients.snapshots) = (6, 4, 0);
-    (plan.clients.think, plan.clients.timeout, plan.clients.wanders) = (MILLISECOND, SECOND, false);
-    (plan.step_events, plan.inbox_requests) = (1 << 20, 1 << 20);
-    plan.faults.clear();
+    let mut plan = calm::plan(SEED, 2, REPLICAS, WorkloadKind::Bank, 100_000);
+    plan.checkpoints = CheckpointOptions { mode: CheckpointMode::Freeze, ..calm::checkpoints(checkpoints) };
+    (plan.clients.count, plan.clients.window, plan.clients.think) = (6, 4, MILLISECOND);
     plan.trace = false;
     plan
 }

@@ -2,16 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use ordain_db::limits::Limits;
-use ordain_db::node::CheckpointOptions;
+mod calm;
+
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
-use ordain_sim::machine::disk::{DiskOptions, Loss};
-use ordain_sim::network::NetworkOptions;
-use ordain_sim::network::topology::Topology;
-use ordain_sim::plan::{Fault, Plan, PlannedFault, Replication, WorkloadKind};
+use ordain_sim::plan::{Fault, Plan, PlannedFault, WorkloadKind};
 use ordain_sim::run::run;
-use ordain_sim::swarm::{Fixed, draw};
-use ordain_sim::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
+use ordain_sim::time::{MILLISECOND, Nanoseconds, SECOND};
 use ordain_sim::world::World;
 
 const SEED: u64 = 3;
@@ -23,32 +19,9 @@ const ELECTED: Nanoseconds = 2 * SECOND;
 const HANDED_OVER: Nanoseconds = 20 * MILLISECOND;
 
 fn plan() -> Plan {
-    let fixed = Fixed {
-        partitions: Some(2),
-        replicas: Some(REPLICAS),
-        replication: Some(Replication::Sync),
-        transactions: Some(600),
-        workload: Some(WorkloadKind::Bank),
-        ..Fixed::default()
-    };
-    let mut plan = draw(SEED, &fixed);
-    plan.machines = plan.partitions * REPLICAS;
-    plan.limits = Limits::default();
-    plan.network = NetworkOptions::reliable(Topology::lan());
-    plan.disk = Some(DiskOptions {
-        sync_min: 100 * MICROSECOND,
-        sync_max: 100 * MICROSECOND,
-        loss: Loss::Drawn,
-        segment_bytes: 1 << 20,
-    });
-    plan.checkpoints = CheckpointOptions { interval_microseconds: None, ..plan.checkpoints };
-    plan.clocks.clear();
-    (plan.clients.count, plan.clients.window, plan.clients.snapshots) = (4, 1, 0);
-    (plan.clients.think, plan.clients.timeout, plan.clients.wanders) =
-        (20 * MILLISECOND, 100 * MILLISECOND, false);
-    (plan.step_events, plan.inbox_requests) = (1 << 20, 1 << 20);
+    let mut plan = calm::plan(SEED, 2, REPLICAS, WorkloadKind::Bank, 600);
+    plan.clients.timeout = 100 * MILLISECOND;
     plan.heal_at = 20 * SECOND;
-    plan.faults.clear();
     plan
 }
 

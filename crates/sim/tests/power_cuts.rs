@@ -5,13 +5,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use ordain_db::node::{CheckpointMode, CheckpointOptions};
-use ordain_sim::machine::disk::{DiskOptions, Loss};
-use ordain_sim::network::NetworkOptions;
-use ordain_sim::network::topology::Topology;
+mod calm;
+
 use ordain_sim::plan::{Fault, Plan, PlannedFault, Replication, WorkloadKind};
 use ordain_sim::run::run;
-use ordain_sim::swarm::{Fixed, draw};
 use ordain_sim::time::{MICROSECOND, MILLISECOND};
 
 /// The seed of what is not fixed here.
@@ -25,38 +22,12 @@ const RECOVERY_MAX: u64 = 12;
 
 /// A short run with a checkpoint now and then.
 fn plan(partitions: u16, replication: Replication) -> Plan {
-    let fixed = Fixed {
-        partitions: Some(partitions),
-        replicas: Some(if replication == Replication::None { 1 } else { 3 }),
-        transactions: Some(12),
-        workload: Some(WorkloadKind::Append),
-        ..Fixed::default()
-    };
-    let mut plan = draw(SEED, &fixed);
+    let replicas = if replication == Replication::None { 1 } else { 3 };
+    let mut plan = calm::plan(SEED, partitions, replicas, WorkloadKind::Append, 12);
     plan.replication = replication;
-    plan.limits = ordain_db::limits::Limits::default();
-    plan.network = NetworkOptions::reliable(Topology::lan());
-    plan.disk = Some(DiskOptions {
-        sync_min: 100 * MICROSECOND,
-        sync_max: 100 * MICROSECOND,
-        loss: Loss::Drawn,
-        segment_bytes: 64 << 10,
-    });
-    plan.checkpoints = CheckpointOptions {
-        mode: CheckpointMode::Concurrent,
-        interval_microseconds: Some(4_000),
-        log_bytes: u64::MAX,
-    };
-    plan.clocks.clear();
-    plan.clients.count = 2;
-    plan.clients.window = 1;
-    plan.clients.think = 10 * MILLISECOND;
-    plan.clients.timeout = 50 * MILLISECOND;
-    plan.clients.snapshots = 0;
-    plan.step_events = 1 << 20;
-    plan.inbox_requests = 1 << 20;
+    plan.checkpoints = calm::checkpoints(Some(4_000));
+    (plan.clients.count, plan.clients.think, plan.clients.timeout) = (2, 10 * MILLISECOND, 50 * MILLISECOND);
     plan.heal_at = 400 * MILLISECOND;
-    plan.faults.clear();
     plan
 }
 

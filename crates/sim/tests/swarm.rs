@@ -11,7 +11,7 @@ use ordain_sim::history::History;
 use ordain_sim::network::topology::Region;
 use ordain_sim::network::{Host, InFlight};
 use ordain_sim::plan::{Fault, Plan, WorkloadPlan};
-use ordain_sim::run::{Report, observe};
+use ordain_sim::run::{Report, observe, run};
 use ordain_sim::swarm::{Fixed, draw};
 
 /// The sample: seeds below this.
@@ -287,4 +287,17 @@ fn require(seen: &Seen, expected: &[&'static str]) {
     let missing: Vec<_> =
         expected.iter().filter(|name| seen.get(*name).is_none_or(|seeds| *seeds < 2)).collect();
     assert!(missing.is_empty(), "the swarm has become narrow: {missing:?} are missing, of {seen:#?}");
+}
+
+/// Seeds that have found a mistake, with the replicas and the mode that they found it with.
+#[test]
+fn seeds_that_failed_once_go_well() {
+    let any = Fixed::default;
+    let five = || Fixed { replicas: Some(5), ..any() };
+    let drawn = [69, 312, 1416, 3006, 4041, 6577, 7211].map(|seed| (seed, any()));
+    for (seed, fixed) in drawn.into_iter().chain([21117, 21222].map(|seed| (seed, five()))) {
+        let plan = draw(seed, &fixed);
+        let report = run(&plan).unwrap();
+        assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);
+    }
 }

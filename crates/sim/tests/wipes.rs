@@ -3,17 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use ordain_db::limits::Limits;
-use ordain_db::node::{CheckpointMode, CheckpointOptions};
+mod calm;
+
+use ordain_db::node::CheckpointMode;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_sim::checkers;
-use ordain_sim::machine::disk::{DiskOptions, Loss};
-use ordain_sim::network::NetworkOptions;
-use ordain_sim::network::topology::Topology;
-use ordain_sim::plan::{Fault, Plan, PlannedFault, Replication, WorkloadKind};
+use ordain_sim::plan::{Fault, Plan, PlannedFault, WorkloadKind};
 use ordain_sim::run::{Report, run};
-use ordain_sim::swarm::{Fixed, draw};
-use ordain_sim::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
+use ordain_sim::time::{MILLISECOND, Nanoseconds, SECOND};
 use ordain_sim::world::World;
 
 /// The seed of what is not fixed here.
@@ -31,36 +28,11 @@ const CALLS: u64 = 700;
 
 /// A cluster with a load that lasts longer than a machine takes to come back, and that takes checkpoints.
 fn plan(calls: u64) -> Plan {
-    let fixed = Fixed {
-        partitions: Some(PARTITIONS),
-        replicas: Some(REPLICAS),
-        replication: Some(Replication::Sync),
-        transactions: Some(calls),
-        workload: Some(WorkloadKind::Append),
-        ..Fixed::default()
-    };
-    let mut plan = draw(SEED, &fixed);
-    plan.machines = PARTITIONS * REPLICAS;
-    plan.limits = Limits::default();
-    plan.network = NetworkOptions::reliable(Topology::lan());
-    plan.disk = Some(DiskOptions {
-        sync_min: 100 * MICROSECOND,
-        sync_max: 100 * MICROSECOND,
-        loss: Loss::Drawn,
-        segment_bytes: 64 << 10,
-    });
-    plan.checkpoints = CheckpointOptions {
-        mode: CheckpointMode::Concurrent,
-        interval_microseconds: Some(200_000),
-        log_bytes: u64::MAX,
-    };
-    plan.clocks.clear();
-    (plan.clients.count, plan.clients.window, plan.clients.snapshots) = (4, 1, 2);
-    (plan.clients.think, plan.clients.timeout, plan.clients.wanders) =
-        (40 * MILLISECOND, 100 * MILLISECOND, false);
-    (plan.step_events, plan.inbox_requests) = (1 << 20, 1 << 20);
+    let mut plan = calm::plan(SEED, PARTITIONS, REPLICAS, WorkloadKind::Append, calls);
+    plan.checkpoints = calm::checkpoints(Some(200_000));
+    (plan.clients.snapshots, plan.clients.think, plan.clients.timeout) =
+        (2, 40 * MILLISECOND, 100 * MILLISECOND);
     plan.heal_at = 60 * SECOND;
-    plan.faults.clear();
     plan
 }
 
