@@ -24,6 +24,7 @@ mod checkpoints;
 mod execution;
 mod forwards;
 mod group;
+pub mod membership;
 pub mod ordering;
 mod outgoing;
 mod peers;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, Subcommand};
 use ordain_db::message::ClientRequest;
 use ordain_db::node::GroupStatus;
+use ordain_db::node::membership::{Members, Progress};
 use ordain_db::position::{PartitionId, ReplicaId};
 
 use super::say;
@@ -21,9 +22,6 @@ use super::view::View;
 use crate::cluster_file::ClusterFile;
 use crate::durable::ReplicationMode;
 use crate::remote::direct::says_elsewhere;
-
-/// A learner that lacks at most this many entries of the log may vote: it gets them in a moment.
-const LAG_MAX: u64 = 64;
 
 /// How often it is looked how far things are.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -104,12 +102,18 @@ pub fn run(options: &ReplicaOptions) -> Result<(), String> {
 enum Step {
     /// Nothing: it is as it shall be.
     Done,
-    /// Propose these voters and learners.
-    Propose(Vec<ReplicaId>, Vec<ReplicaId>),
+    /// Propose these members.
+    Propose(Members),
     /// Look again; for people: what is waited for.
     Wait(String),
     /// It must not be done, unless that changes at once; for people: why.
     Refuse(String),
+}
+
+impl From<Option<Members>> for Step {
+    fn from(change: Option<Members>) -> Step {
+        change.map_or(Step::Done, Step::Propose)
+    }
 }
 
 struct Operator {
@@ -139,15 +143,16 @@ impl Operator {
 
     fn add(&mut self, replica: ReplicaId) -> Result<(), String> {
         self.prepare(replica)?;
-        self.reach(&format!("{replica} votes"), |group, _| vote(group, replica))?;
+        self.reach(&format!("{replica} votes"), |group, _| group.to_vote(replica).into())?;
         say(&format!("replica {} is added", replica.0))
     }
 
     fn remove(&mut self, replica: ReplicaId) -> Result<(), String> {
         self.check_replica(replica)?;
         self.reach(&format!("{replica} votes no longer"), |group, reached| {
-            let rest = without(&group.voters, replica);
-            refusal(group, reached, replica, &rest).map_or_else(|| unvote(group, replica), Step::Refuse)
+            let rest = group.voters_without(replica);
+            let refusal = refusal(group, reached, replica, &rest);
+            refusal.map_or_else(|| group.to_unvote(replica).into(), Step::Refuse)
         })?;
         self.dismiss(replica)
     }
@@ -156,8 +161,9 @@ impl Operator {
         self.check_replica(old)?;
         self.prepare(new)?;
         self.reach(&format!("{new} votes in the place of {old}"), |group, reached| {
-            let rest = with(&without(&group.voters, old), new);
-            refusal(group, reached, old, &rest).map_or_else(|| swap(group, old, new), Step::Refuse)
+            let rest = group.voters_with(new, old);
+            let refusal = refusal(group, reached, old, &rest);
+            refusal.map_or_else(|| group.to_swap(old, new).into(), Step::Refuse)
         })?;
         say(&format!("replica {} is added", new.0))?;
         self.dismiss(old)
@@ -167,13 +173,13 @@ impl Operator {
     fn prepare(&mut self, replica: ReplicaId) -> Result<(), String> {
         self.check_replica(replica)?;
         self.tell_processes()?;
-        self.reach(&format!("{replica} gets the log"), |group, _| learn(group, replica))?;
+        self.reach(&format!("{replica} gets the log"), |group, _| group.to_learn(replica).into())?;
         self.reach(&format!("{replica} has caught up"), |group, _| catch_up(group, replica))
     }
 
     /// Lets a replica leave that votes no longer.
     fn dismiss(&mut self, replica: ReplicaId) -> Result<(), String> {
-        self.reach(&format!("{replica} has left"), |group, _| leave(group, replica))?;
+        self.reach(&format!("{replica} has left"), |group, _| group.to_leave(replica).into())?;
         say(&format!(
             "replica {} is removed: its processes end by themselves, and their data directories may be removed",
             replica.0
@@ -215,9 +221,7 @@ impl Operator {
                 let (waits, is_refused) = match self.advance(partition, &step)? {
                     Step::Done => break,
                     Step::Refuse(reason) => (reason, true),
-                    Step::Propose(voters, learners) => {
-                        (format!("proposed {}", members(&voters, &learners)), false)
-                    }
+                    Step::Propose(members) => (format!("proposed {}", named(&members)), false),
                     Step::Wait(waits) => (waits, false),
                 };
                 refused = refused.filter(|_| is_refused);
@@ -267,7 +271,7 @@ impl Operator {
             return Ok(Step::Wait(format!("a change of the membership is under way{needed}")));
         }
         let next = step(group, &reached);
-        let Step::Propose(voters, learners) = &next else { return Ok(next) };
+        let Step::Propose(Members { voters, learners }) = &next else { return Ok(next) };
         let asked = self.view.request(process, partition, |request| ClientRequest::ChangeMembership {
             request,
             voters: voters.clone(),
@@ -312,8 +316,8 @@ fn is_due(is_news: bool, since: Duration) -> bool {
 }
 
 /// Names members for people.
-fn members(voters: &[ReplicaId], learners: &[ReplicaId]) -> String {
-    match learners {
+fn named(Members { voters, learners }: &Members) -> String {
+    match &learners[..] {
         [] => format!("the voters {}", list(voters)),
         _ => format!("the voters {} and the learners {}", list(voters), list(learners)),
     }
@@ -323,71 +327,15 @@ fn list(replicas: &[ReplicaId]) -> String {
     replicas.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn with(replicas: &[ReplicaId], replica: ReplicaId) -> Vec<ReplicaId> {
-    let mut all: Vec<ReplicaId> = replicas.iter().copied().chain([replica]).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-fn without(replicas: &[ReplicaId], replica: ReplicaId) -> Vec<ReplicaId> {
-    replicas.iter().copied().filter(|other| *other != replica).collect()
-}
-
-fn learn(group: &GroupStatus, replica: ReplicaId) -> Step {
-    match group.voters.contains(&replica) || group.learners.contains(&replica) {
-        true => Step::Done,
-        false => Step::Propose(group.voters.clone(), with(&group.learners, replica)),
-    }
-}
-
 fn catch_up(group: &GroupStatus, replica: ReplicaId) -> Step {
-    if group.voters.contains(&replica) {
-        return Step::Done;
-    }
-    match group.followers.iter().find(|follower| follower.replica == replica) {
-        None => Step::Wait(format!("the leader does not know {replica} yet")),
-        Some(follower) if !follower.is_active => {
-            Step::Wait(format!("waiting for {replica}: start its processes with the new cluster file"))
-        }
-        Some(follower) if follower.needs_checkpoint => Step::Wait(format!("{replica} gets a checkpoint")),
-        // In a short log it lacks little although it has nothing.
-        Some(follower) if follower.matched == 0 || follower.matched + LAG_MAX < group.committed => {
-            Step::Wait(format!("{replica} has {} of {} entries", follower.matched, group.committed))
-        }
-        Some(_) => Step::Done,
-    }
-}
-
-fn vote(group: &GroupStatus, replica: ReplicaId) -> Step {
-    match group.voters.contains(&replica) {
-        true => Step::Done,
-        false => Step::Propose(with(&group.voters, replica), without(&group.learners, replica)),
-    }
-}
-
-fn unvote(group: &GroupStatus, replica: ReplicaId) -> Step {
-    match group.voters.contains(&replica) {
-        true => Step::Propose(without(&group.voters, replica), with(&group.learners, replica)),
-        false => Step::Done,
-    }
-}
-
-fn swap(group: &GroupStatus, old: ReplicaId, new: ReplicaId) -> Step {
-    let voters = with(&without(&group.voters, old), new);
-    let learners = without(&group.learners, new);
-    match group.voters.contains(&old) {
-        true => Step::Propose(voters, with(&learners, old)),
-        false if group.voters.contains(&new) => Step::Done,
-        false => Step::Propose(voters, learners),
-    }
-}
-
-fn leave(group: &GroupStatus, replica: ReplicaId) -> Step {
-    match group.voters.contains(&replica) || group.learners.contains(&replica) {
-        true => Step::Propose(without(&group.voters, replica), without(&group.learners, replica)),
-        false => Step::Done,
-    }
+    let waits = match group.progress(replica) {
+        Progress::CaughtUp => return Step::Done,
+        Progress::Unknown => format!("the leader does not know {replica} yet"),
+        Progress::Silent => format!("waiting for {replica}: start its processes with the new cluster file"),
+        Progress::GetsCheckpoint => format!("{replica} gets a checkpoint"),
+        Progress::Lags(matched) => format!("{replica} has {matched} of {} entries", group.committed),
+    };
+    Step::Wait(waits)
 }
 
 /// Why a group could not go on without a voter, with the `rest`, if that is so; for people.
@@ -450,60 +398,20 @@ mod tests {
     }
 
     #[test]
-    fn a_replica_learns_catches_up_and_votes() {
+    fn what_is_waited_for_is_told() {
         let new = ReplicaId(3);
-        let before = group(&[0, 1, 2], &[], &[]);
-        assert_eq!(learn(&before, new), Step::Propose(replicas(&[0, 1, 2]), replicas(&[3])));
         let waits =
             |followers: &[FollowerGroupStatus]| match catch_up(&group(&[0, 1, 2], &[3], followers), new) {
                 Step::Wait(reason) => reason,
                 step => format!("{step:?}"),
             };
         assert!(waits(&[]).contains("does not know r3"));
-        assert!(
-            waits(&[FollowerGroupStatus { is_active: false, ..follower(3, 0) }])
-                .contains("start its processes")
-        );
-        assert!(
-            waits(&[FollowerGroupStatus { needs_checkpoint: true, ..follower(3, 0) }]).contains("checkpoint")
-        );
-        assert!(waits(&[follower(3, 1000 - LAG_MAX - 1)]).contains("935 of 1000"));
-        assert_eq!(waits(&[follower(3, 1000 - LAG_MAX)]), "Done");
-        let short = GroupStatus { committed: 5, last: 5, ..group(&[0, 1, 2], &[3], &[follower(3, 0)]) };
-        assert_eq!(catch_up(&short, new), Step::Wait("r3 has 0 of 5 entries".to_owned()), "it has nothing");
-        let learns = group(&[0, 1, 2], &[3], &[]);
-        assert_eq!(learn(&learns, new), Step::Done);
-        assert_eq!(vote(&learns, new), Step::Propose(replicas(&[0, 1, 2, 3]), vec![]));
-        let votes = group(&[0, 1, 2, 3], &[], &[]);
-        assert_eq!(
-            [learn(&votes, new), catch_up(&votes, new), vote(&votes, new)],
-            [Step::Done, Step::Done, Step::Done]
-        );
-    }
-
-    #[test]
-    fn a_replica_stops_to_vote_before_it_leaves() {
-        let old = ReplicaId(0);
-        let before = group(&[0, 1, 2], &[], &[]);
-        assert_eq!(unvote(&before, old), Step::Propose(replicas(&[1, 2]), replicas(&[0])));
-        let learns = group(&[1, 2], &[0], &[]);
-        assert_eq!(
-            (unvote(&learns, old), leave(&learns, old)),
-            (Step::Done, Step::Propose(replicas(&[1, 2]), vec![]))
-        );
-        assert_eq!(leave(&group(&[1, 2], &[], &[]), old), Step::Done);
-    }
-
-    #[test]
-    fn a_replica_votes_in_the_place_of_another_one() {
-        let (old, new) = (ReplicaId(0), ReplicaId(3));
-        let swapped = Step::Propose(replicas(&[1, 2, 3]), replicas(&[0]));
-        assert_eq!(swap(&group(&[0, 1, 2], &[3], &[]), old, new), swapped);
-        assert_eq!(swap(&group(&[0, 1, 2, 3], &[], &[]), old, new), swapped, "it was added before");
-        assert_eq!(swap(&group(&[1, 2, 3], &[0], &[]), old, new), Step::Done);
-        let gone = Step::Propose(replicas(&[1, 2, 3]), vec![]);
-        assert_eq!(swap(&group(&[1, 2], &[3], &[]), old, new), gone, "the old one has left already");
-        assert_eq!(swap(&group(&[0], &[3], &[]), old, new), Step::Propose(replicas(&[3]), replicas(&[0])));
+        let silent = FollowerGroupStatus { is_active: false, ..follower(3, 0) };
+        assert!(waits(&[silent]).contains("start its processes"));
+        let behind = FollowerGroupStatus { needs_checkpoint: true, ..follower(3, 0) };
+        assert!(waits(&[behind]).contains("checkpoint"));
+        assert!(waits(&[follower(3, 935)]).contains("935 of 1000"));
+        assert_eq!(waits(&[follower(3, 1000)]), "Done");
     }
 
     #[test]
@@ -531,7 +439,7 @@ mod tests {
     fn a_group_that_would_stop_keeps_its_voter() {
         let reached_of = |reached: &[u16], voters: &[u16], replica, followers: &[FollowerGroupStatus]| {
             let group = group(voters, &[], followers);
-            let rest = without(&group.voters, ReplicaId(replica));
+            let rest = group.voters_without(ReplicaId(replica));
             refusal(&group, &replicas(reached), ReplicaId(replica), &rest).unwrap_or_default()
         };
         let problem = |voters: &[u16], replica, followers: &[FollowerGroupStatus]| {

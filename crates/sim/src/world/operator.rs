@@ -19,6 +19,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ordain_db::message::{ClientId, ClientRequest, Reply, RequestId};
+use ordain_db::node::membership::{Members, Progress};
 use ordain_db::node::{GroupStatus, Status};
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 
@@ -30,9 +31,6 @@ use crate::time::{MILLISECOND, Nanoseconds};
 
 /// The operator's number as a client; no client of a plan has it.
 const NUMBER: u64 = (1 << 32) + 1;
-
-/// A learner that lacks at most this many entries of the log may vote, as in `ordain replica`.
-const LAG_MAX: u64 = 64;
 
 /// The time between two looks. The command waits longer, during which more would go on than most runs have.
 const PAUSE: Nanoseconds = 10 * MILLISECOND;
@@ -67,17 +65,6 @@ impl Goal {
             Goal::Votes => None,
         }
     }
-}
-
-/// What is to be done with a group now.
-#[derive(Clone, PartialEq, Eq, Debug)]
-enum Step {
-    /// Nothing: it is as it shall be.
-    Done,
-    /// Propose these voters and learners.
-    Propose(Vec<ReplicaId>, Vec<ReplicaId>),
-    /// Look again.
-    Wait,
 }
 
 /// A replica that has lost data.
@@ -243,21 +230,21 @@ impl Operator {
         if is_newest {
             *newest = group.term;
         }
-        let step = match job.goal {
-            Goal::MayStart if may_start(&job.said, job.nodes[job.reached]) => Step::Done,
+        let change = match job.goal {
+            Goal::MayStart if may_start(&job.said, job.nodes[job.reached]) => None,
             Goal::MayStart => return Next::Wait,
             _ if !is_newest => return Next::Wait,
-            _ if !group.outgoing.is_empty() => Step::Wait,
-            Goal::VotesNoLonger => unvote(&group, wiped),
-            Goal::HasLeft => leave(&group, wiped),
-            Goal::GetsTheLog => learn(&group, wiped),
-            Goal::HasCaughtUp => catch_up(&group, wiped),
-            Goal::Votes => vote(&group, wiped),
+            _ if !group.outgoing.is_empty() => return Next::Rest(PAUSE),
+            Goal::VotesNoLonger => group.to_unvote(wiped),
+            Goal::HasLeft => group.to_leave(wiped),
+            Goal::GetsTheLog => group.to_learn(wiped),
+            Goal::HasCaughtUp if group.progress(wiped) != Progress::CaughtUp => return Next::Rest(PAUSE),
+            Goal::HasCaughtUp => None,
+            Goal::Votes => group.to_vote(wiped),
         };
-        match step {
-            Step::Done => self.advance(),
-            Step::Wait => Next::Rest(PAUSE),
-            Step::Propose(voters, learners) => {
+        match change {
+            None => self.advance(),
+            Some(Members { voters, learners }) => {
                 let sequence = self.next;
                 self.next += 1;
                 self.phase = Phase::Proposing { sequence, arrived: false };
@@ -378,54 +365,4 @@ fn may_start(said: &BTreeMap<NodeId, GroupStatus>, node: NodeId) -> bool {
         && (newest.outgoing.is_empty() || majority(&newest.outgoing))
         && !newest.voters.contains(&node.replica)
         && !newest.outgoing.contains(&node.replica)
-}
-
-fn with(replicas: &[ReplicaId], replica: ReplicaId) -> Vec<ReplicaId> {
-    let mut all: Vec<ReplicaId> = replicas.iter().copied().chain([replica]).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-fn without(replicas: &[ReplicaId], replica: ReplicaId) -> Vec<ReplicaId> {
-    replicas.iter().copied().filter(|other| *other != replica).collect()
-}
-
-fn unvote(group: &GroupStatus, replica: ReplicaId) -> Step {
-    match group.voters.contains(&replica) {
-        true => Step::Propose(without(&group.voters, replica), with(&group.learners, replica)),
-        false => Step::Done,
-    }
-}
-
-fn leave(group: &GroupStatus, replica: ReplicaId) -> Step {
-    match group.voters.contains(&replica) || group.learners.contains(&replica) {
-        true => Step::Propose(without(&group.voters, replica), without(&group.learners, replica)),
-        false => Step::Done,
-    }
-}
-
-fn learn(group: &GroupStatus, replica: ReplicaId) -> Step {
-    match group.voters.contains(&replica) || group.learners.contains(&replica) {
-        true => Step::Done,
-        false => Step::Propose(group.voters.clone(), with(&group.learners, replica)),
-    }
-}
-
-fn catch_up(group: &GroupStatus, replica: ReplicaId) -> Step {
-    // One that has nothing lacks few entries of a short log.
-    let follower = group.followers.iter().find(|follower| follower.replica == replica);
-    let has_caught_up = group.voters.contains(&replica)
-        || follower.is_some_and(|follower| {
-            let lacks_few = follower.matched > 0 && follower.matched + LAG_MAX >= group.committed;
-            follower.is_active && !follower.needs_checkpoint && lacks_few
-        });
-    if has_caught_up { Step::Done } else { Step::Wait }
-}
-
-fn vote(group: &GroupStatus, replica: ReplicaId) -> Step {
-    match group.voters.contains(&replica) {
-        true => Step::Done,
-        false => Step::Propose(with(&group.voters, replica), without(&group.learners, replica)),
-    }
 }
