@@ -217,6 +217,9 @@ pub trait ReplicatedLog: Send {
         learners: &[ReplicaId],
     ) -> Result<(), MembershipError>;
 
+    /// When its leader hands out.
+    fn hand_out(&self) -> HandOut;
+
     /// Who belongs to the group, by what is committed here.
     fn membership(&self) -> &Membership;
 

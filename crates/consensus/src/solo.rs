@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use crate::log::{
-    Committed, LogEffects, LogStart, LogStatus, MalformedMessage, Membership, MembershipError, Persist,
-    ProposeError, RecoverError, ReplicaId, ReplicatedLog, Role, SnapshotError,
+    Committed, HandOut, LogEffects, LogStart, LogStatus, MalformedMessage, Membership, MembershipError,
+    Persist, ProposeError, RecoverError, ReplicaId, ReplicatedLog, Role, SnapshotError,
 };
 use crate::record::{EntryKind, LogRecord, RecordedEntry, RecoveredLog};
 
@@ -280,6 +280,10 @@ impl ReplicatedLog for SoloLog {
         _learners: &[ReplicaId],
     ) -> Result<(), MembershipError> {
         Err(MembershipError::Unreplicated)
+    }
+
+    fn hand_out(&self) -> HandOut {
+        HandOut::AfterMajority
     }
 
     fn membership(&self) -> &Membership {

@@ -15,7 +15,7 @@
 //! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Serving`], [`Message::Unserved`], [`Message::Superseded`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
 //! | [`Message::CheckpointTurnEnded`] | within a replication group | | checkpoints by one replica at a time |
-//! | [`Message::CheckpointWanted`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
+//! | [`Message::CheckpointWanted`], [`Message::CheckpointNeeded`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
 //! | [`Message::Alive`] | every node | every node of another partition | failure detection (CAL-106, CAL-109) |
 
 use bytes::Bytes;
@@ -376,7 +376,9 @@ pub enum Message {
     CheckpointTurnEnded,
     /// The sender has a checkpoint at the end of the epoch, which the receiver may fetch.
     CheckpointOffer(Epoch),
-    /// Asks for a piece of the sender's checkpoint at the end of the epoch; of any one, if the epoch is 0.
+    /// The sender has executed epochs through this one, and nobody keeps what it needs to go on: it needs a later checkpoint.
+    CheckpointNeeded(Epoch),
+    /// Asks for a piece of the receiver's checkpoint at the end of the epoch.
     CheckpointFetch {
         /// The epoch.
         epoch: Epoch,
@@ -422,7 +424,8 @@ impl Message {
                 Message::Fetch { .. } | Message::Subscribe { .. } | Message::Unsubscribe => HEADER,
                 Message::Follow(_) | Message::Unserved { .. } | Message::Superseded { .. } => HEADER,
                 Message::Alive(_) | Message::CheckpointWritten { .. } | Message::Digest { .. } => HEADER,
-                Message::CheckpointTurnEnded | Message::CheckpointOffer(_) => HEADER,
+                Message::CheckpointTurnEnded => HEADER,
+                Message::CheckpointNeeded(_) | Message::CheckpointOffer(_) => HEADER,
                 Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),

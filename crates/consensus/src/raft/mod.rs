@@ -433,6 +433,10 @@ impl ReplicatedLog for RaftLog {
         self.propose_membership(voters, learners)
     }
 
+    fn hand_out(&self) -> HandOut {
+        self.options.hand_out
+    }
+
     fn membership(&self) -> &Membership {
         &self.membership
     }

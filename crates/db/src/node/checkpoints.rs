@@ -460,7 +460,7 @@ impl<E: Engine> Node<E> {
         outbox: &mut Outbox,
     ) {
         let stable = self.checkpoints.stability.written(partition, epoch, lineage);
-        let dropped = self.checkpoints.stability.trim();
+        let dropped = self.checkpoints.stability.trim(self.transfers.sent(now));
         outbox.disk.extend(dropped.into_iter().map(DiskWrite::DropCheckpoint));
         let Some(stable) = stable else { return };
         if self.checkpoints.turn.is_none_or(|turn| turn == self.id.replica) {

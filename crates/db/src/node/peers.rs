@@ -124,6 +124,7 @@ impl<E: Engine> Node<E> {
             Message::CheckpointWanted { by, index_min } => {
                 self.offer_from(by, index_min, outbox);
             }
+            Message::CheckpointNeeded(after) => self.help_on(from, after, outbox),
             Message::CheckpointOffer(epoch) => self.take_offer(now, from, epoch, outbox),
             Message::CheckpointFetch { epoch, offset } => {
                 self.serve_checkpoint(now, from, epoch, offset, outbox);

@@ -86,13 +86,15 @@ impl Stability {
         Some(stable)
     }
 
-    /// Forgets the oldest ones of those that are too many; of the own ones, names those that are on the disk.
-    pub fn trim(&mut self) -> Vec<Epoch> {
+    /// Forgets the oldest ones of those that are too many, but for one that is in use; of the own ones, names those that are on
+    /// the disk.
+    pub fn trim(&mut self, used: Option<Epoch>) -> Vec<Epoch> {
         let mut dropped = Vec::new();
         for (partition, written) in self.written.iter_mut().enumerate() {
             while written.len() > WRITTEN_MAX {
-                let oldest = written.pop_first().map(|(epoch, _)| epoch);
-                dropped.extend(oldest.filter(|_| partition == self.me.index()));
+                let Some(oldest) = written.keys().copied().find(|epoch| Some(*epoch) != used) else { break };
+                written.remove(&oldest);
+                dropped.extend(Some(oldest).filter(|_| partition == self.me.index()));
             }
         }
         dropped
@@ -146,11 +148,12 @@ mod tests {
         for epoch in 1..=last {
             assert_eq!(stability.written(ME, Epoch(epoch), Some(1)), None);
         }
-        assert_eq!(stability.trim(), [Epoch(1), Epoch(2)]);
+        assert_eq!(stability.trim(Some(Epoch(1))), [Epoch(2), Epoch(3)], "one is in use");
+        assert_eq!(stability.trim(None), []);
         let mut stable = Epoch(0);
         for epoch in 1..=last {
             stable = stability.written(OTHER, Epoch(epoch), Some(1)).unwrap_or(stable);
-            assert_eq!(stability.trim(), []);
+            assert_eq!(stability.trim(None), []);
         }
         assert_eq!(stable, Epoch(last));
     }

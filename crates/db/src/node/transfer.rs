@@ -5,7 +5,7 @@
 //! goes on from there. While it fetches, the sender keeps the checkpoint, and the log after it.
 
 use bytes::Bytes;
-use ordain_consensus::SnapshotRequest;
+use ordain_consensus::{HandOut, SnapshotRequest};
 
 use super::{DiskWrite, Node, Outbox};
 use crate::engine::Engine;
@@ -61,7 +61,7 @@ impl Transfers {
     }
 
     /// The checkpoint that another replica fetches now.
-    fn sent(&self, now: u64) -> Option<Epoch> {
+    pub(super) fn sent(&self, now: u64) -> Option<Epoch> {
         self.sending.filter(|(_, at)| now < at + KEEP_MICROSECONDS).map(|(epoch, _)| epoch)
     }
 
@@ -118,6 +118,20 @@ impl<E: Engine> Node<E> {
         }
     }
 
+    /// Offers a replica that cannot go on otherwise a checkpoint after an epoch: the stable one or, if that is too old since a
+    /// mate of this node is away, the newest there is. It may hold what is lost with a leader that hands out early: then only the
+    /// stable one will do.
+    pub(super) fn help_on(&mut self, to: NodeId, after: Epoch, outbox: &mut Outbox) {
+        let stable = self.checkpoints.stability.stable();
+        let agreed = self.log.replicated.as_ref().is_some_and(|log| log.hand_out() == HandOut::AfterMajority);
+        let newest = self.checkpoints.stability.own().last().map(|(epoch, _)| epoch).filter(|_| agreed);
+        let sent = self.transfers.sent(self.now);
+        let epoch = [sent, Some(stable), newest].into_iter().flatten().find(|epoch| *epoch > after);
+        if let Some(epoch) = epoch {
+            self.send(to, Message::CheckpointOffer(epoch), outbox);
+        }
+    }
+
     /// Begins to fetch a checkpoint that is ahead of this node.
     pub(super) fn take_offer(&mut self, now: u64, from: NodeId, epoch: Epoch, outbox: &mut Outbox) {
         let known = self.transfers.receiving.as_ref();
@@ -143,8 +157,11 @@ impl<E: Engine> Node<E> {
         offset: u64,
         outbox: &mut Outbox,
     ) {
-        let stable = self.checkpoints.stability.stable();
-        if epoch == Epoch(0) || epoch != self.transfers.sent(now).unwrap_or(stable) {
+        let may_serve = match self.transfers.sent(now) {
+            Some(sent) => sent == epoch,
+            None => self.checkpoints.stability.own().any(|(own, _)| own == epoch),
+        };
+        if !may_serve || epoch == Epoch(0) {
             return self.offer_checkpoint(to.replica, epoch, outbox);
         }
         self.transfers.sending = Some((epoch, now));
@@ -254,7 +271,8 @@ impl<E: Engine> Node<E> {
         if let Some(replica) = others.into_iter().find(|replica| *replica != self.id.replica) {
             self.transfers.asked = Some((replica, now));
             let to = NodeId { partition: self.me, replica };
-            self.send(to, Message::CheckpointFetch { epoch: Epoch(0), offset: 0 }, outbox);
+            let after = self.completed();
+            self.send(to, Message::CheckpointNeeded(after), outbox);
         }
     }
 

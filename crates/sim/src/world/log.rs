@@ -258,7 +258,7 @@ pub(super) fn describe_message(message: &Message) -> String {
         Message::CheckpointWritten { epoch, .. } => format!("has the checkpoint of {epoch}"),
         Message::CheckpointWanted { by, .. } => format!("wants a checkpoint for {by}"),
         Message::CheckpointOffer(epoch) => format!("offers the checkpoint of {epoch}"),
-        Message::CheckpointFetch { epoch: Epoch(0), .. } => "asks for a checkpoint".to_owned(),
+        Message::CheckpointNeeded(after) => format!("needs a checkpoint after {after}"),
         Message::CheckpointFetch { epoch, offset } => {
             format!("asks for the checkpoint of {epoch} from byte {offset}")
         }
