@@ -12,6 +12,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
+use ordain_db::engine::calvin::lock_manager::hash::HashLockManager;
 use ordain_db::engine::calvin::lock_manager::{LockManager, Mode, Slot};
 use ordain_db::failpoint::NoFailpoints;
 use ordain_db::position::PartitionId;
@@ -103,7 +104,7 @@ enum Command {
 
 struct Runner {
     database: Database,
-    locks: LockManager,
+    locks: HashLockManager,
     me: PartitionId,
     partitions: u16,
     live: BTreeMap<Number, Footprint>,
@@ -116,7 +117,7 @@ impl Runner {
         assert_eq!(first, second);
         Runner {
             database,
-            locks: LockManager::new(),
+            locks: HashLockManager::default(),
             me: PartitionId(0),
             partitions: 1,
             live: BTreeMap::new(),

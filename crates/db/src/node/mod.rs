@@ -387,6 +387,8 @@ impl<E: Engine> Node<E> {
         if !closed || self.partitions == 1 {
             self.execute()?;
         }
+        let (engine, mut context) = self.engine();
+        engine.settle(&mut context);
         self.open_snapshots();
         self.agree(outbox)?;
         self.watch(now, outbox)?;

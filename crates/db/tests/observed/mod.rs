@@ -62,6 +62,10 @@ impl<E: Engine> Engine for Observed<E> {
         self.engine.receive(from, reads, context)
     }
 
+    fn settle(&mut self, context: &mut Context<'_>) {
+        self.engine.settle(context);
+    }
+
     fn live(&self) -> usize {
         self.engine.live()
     }

@@ -20,6 +20,7 @@ use std::marker::PhantomData;
 
 use bytes::Bytes;
 
+use self::lock_manager::hash::HashLockManager;
 use self::lock_manager::{LockManager, Slot};
 use super::Engine;
 use crate::error::Fatal;
@@ -47,10 +48,10 @@ struct Live {
     waited: bool,
 }
 
-/// See the [module](self).
+/// See the [module](self). Generic over the lock manager.
 #[derive(Debug)]
-pub struct Calvin<F = NoFailpoints> {
-    locks: LockManager,
+pub struct Calvin<F = NoFailpoints, L = HashLockManager> {
+    locks: L,
     /// Live transactions by slot; `None` where a slot is free.
     table: Vec<Option<Live>>,
     free: Vec<Slot>,
@@ -77,10 +78,10 @@ impl Calvin {
     }
 }
 
-impl<F> Default for Calvin<F> {
-    fn default() -> Calvin<F> {
+impl<F, L: LockManager> Default for Calvin<F, L> {
+    fn default() -> Calvin<F, L> {
         Calvin {
-            locks: LockManager::new(),
+            locks: L::default(),
             table: Vec::new(),
             free: Vec::new(),
             by_position: FastMap::default(),
@@ -96,7 +97,7 @@ impl<F> Default for Calvin<F> {
     }
 }
 
-impl<F: Failpoints> Calvin<F> {
+impl<F: Failpoints, L: LockManager> Calvin<F, L> {
     /// Enters a transaction into the table and requests its locks.
     fn enter(&mut self, call: Call, participation: Participation, context: &mut Context<'_>) {
         let slot = self.free.pop().unwrap_or(Slot(self.table.len() as u32));
@@ -188,7 +189,7 @@ impl<F: Failpoints> Calvin<F> {
     }
 }
 
-impl<F: Failpoints> Engine for Calvin<F> {
+impl<F: Failpoints, L: LockManager> Engine for Calvin<F, L> {
     type Failpoints = F;
 
     fn resume(&mut self, at: Position) {
@@ -224,6 +225,13 @@ impl<F: Failpoints> Engine for Calvin<F> {
         }
         self.touched = touched;
         Ok(())
+    }
+
+    fn settle(&mut self, context: &mut Context<'_>) {
+        while let Some(slot) = self.locks.analyse::<F>() {
+            self.granted.push(slot);
+            self.continue_granted(context);
+        }
     }
 
     fn live(&self) -> usize {

@@ -123,6 +123,9 @@ impl<F: Failpoints> Engine for Serial<F> {
         Ok(())
     }
 
+    /// Whatever can go on has gone on.
+    fn settle(&mut self, _: &mut Context<'_>) {}
+
     fn live(&self) -> usize {
         self.waiting.len() + usize::from(self.current.is_some())
     }
