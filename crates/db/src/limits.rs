@@ -54,6 +54,10 @@ pub const EPOCHS_IN_FLIGHT_MAX: u64 = 64;
 /// Most delivered transactions of one partition that have not finished. Delivery pauses above it.
 pub const TRANSACTIONS_LIVE_MAX: usize = 16 * 1024;
 
+/// Most live transactions that one contention analysis passes: about ten microseconds with short transactions. Those nearest to
+/// the front of the queue are the ones that have most likely become free (VLL §2.6).
+pub const ANALYSED_TRANSACTIONS_MAX: usize = 1024;
+
 /// Most transactions that a node executes in one step before it lets its driver send what was produced.
 pub const STEP_TRANSACTIONS_MAX: usize = 256;
 

@@ -10,7 +10,7 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use ordain_db::engine::Engine;
-use ordain_db::engine::calvin::Calvin;
+use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
 use ordain_db::execution::{Call, Context, Effects};
 use ordain_db::message::{ClientId, RequestId};
@@ -75,7 +75,10 @@ impl<E: Engine + Debug> Part<'_, E> {
     }
 
     fn receive(&mut self, from: PartitionId, reads: Bytes) {
-        self.with(|engine, context| engine.receive(from, &reads, context)).unwrap();
+        self.with(|engine, context| {
+            engine.receive(from, &reads, context).unwrap();
+            engine.settle(context);
+        });
     }
 
     /// How often the logic was run, and how many verdicts were reported since the last time.
@@ -143,6 +146,11 @@ fn forgets_what_has_finished<E: Engine + Debug>(engine: fn() -> E) {
 #[test]
 fn calvin_forgets_what_has_finished() {
     forgets_what_has_finished(Calvin::new);
+}
+
+#[test]
+fn calvin_with_vll_forgets_what_has_finished() {
+    forgets_what_has_finished(<CalvinVll>::default);
 }
 
 #[test]
@@ -237,6 +245,13 @@ fn calvin_ignores_what_is_said_again() {
     ignores_reads_that_come_again(Calvin::new);
     takes_reads_once_while_live(Calvin::new);
     ignores_reads_of_a_checkpoint(Calvin::new);
+}
+
+#[test]
+fn calvin_with_vll_ignores_what_is_said_again() {
+    ignores_reads_that_come_again(<CalvinVll>::default);
+    takes_reads_once_while_live(<CalvinVll>::default);
+    ignores_reads_of_a_checkpoint(<CalvinVll>::default);
 }
 
 #[test]

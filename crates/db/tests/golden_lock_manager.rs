@@ -1,4 +1,4 @@
-//! Golden scripts of the lock manager: requests and releases in, grants out.
+//! Golden scripts of the lock managers: requests and releases in, grants out.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use std::str::FromStr;
 
 use ordain_db::engine::calvin::lock_manager::hash::HashLockManager;
+use ordain_db::engine::calvin::lock_manager::vll::VllLockManager;
 use ordain_db::engine::calvin::lock_manager::{LockManager, Mode, Slot};
 use ordain_db::failpoint::NoFailpoints;
 use ordain_db::position::PartitionId;
@@ -94,34 +95,75 @@ enum Command {
     Request(Number, Vec<Lock>),
     /// A transaction has finished.
     Release(Number),
-    /// Who stands in the queue of a key.
+    /// What is known of a key.
     Queue(String),
+    /// What is known of all transactions.
+    Transactions,
+    /// Finds those that have all their locks although no release has told so. They go on to hold them.
+    Analyse,
+    /// The same, but each that is found finishes at once.
+    AnalyseAndFinish,
     /// Whether all locks would be granted at once.
     Free(Vec<Lock>),
     /// How many transactions hold or wait for locks.
     Live,
 }
 
-struct Runner {
+/// A lock manager that can be looked into.
+trait Shown: LockManager {
+    fn show_key(&self, hash: u64) -> String;
+
+    fn show_transactions(&self) -> String;
+}
+
+fn listed(parts: impl Iterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.collect();
+    if parts.is_empty() { "nobody".to_owned() } else { parts.join(", ") }
+}
+
+/// Who stands in the queue of a key.
+impl Shown for HashLockManager {
+    fn show_key(&self, hash: u64) -> String {
+        listed(self.queue(hash).into_iter().map(|(slot, mode, granted)| {
+            let mode = if mode == Mode::Shared { "shared" } else { "exclusive" };
+            format!("t{} {mode} {}", slot.0, if granted { "granted" } else { "waits" })
+        }))
+    }
+
+    fn show_transactions(&self) -> String {
+        "only keys have queues".to_owned()
+    }
+}
+
+/// How many have requested a key, and who stands in the queue of transactions.
+impl Shown for VllLockManager {
+    fn show_key(&self, hash: u64) -> String {
+        let (exclusive, shared) = self.counters(hash);
+        format!("{exclusive} exclusive, {shared} shared")
+    }
+
+    fn show_transactions(&self) -> String {
+        let queue = self.queue().into_iter();
+        listed(
+            queue.map(|(slot, blocked)| format!("t{} {}", slot.0, if blocked { "blocked" } else { "free" })),
+        )
+    }
+}
+
+struct Runner<L> {
     database: Database,
-    locks: HashLockManager,
+    locks: L,
     me: PartitionId,
     partitions: u16,
     live: BTreeMap<Number, Footprint>,
 }
 
-impl Runner {
-    fn new() -> Runner {
+impl<L: Shown> Runner<L> {
+    fn new() -> Runner<L> {
         let database = Database::new();
         let [first, second] = TWINS.map(|twin| twin.key(&database.tables).hash());
         assert_eq!(first, second);
-        Runner {
-            database,
-            locks: HashLockManager::default(),
-            me: PartitionId(0),
-            partitions: 1,
-            live: BTreeMap::new(),
-        }
+        Runner { database, locks: L::default(), me: PartitionId(0), partitions: 1, live: BTreeMap::new() }
     }
 
     /// The footprint with the locks, in their order. Keys come before ranges, as in every footprint.
@@ -145,18 +187,30 @@ impl Runner {
         Ok(footprint)
     }
 
-    fn queue(&self, key: &str) -> Result<String, Box<dyn Error>> {
-        let hash = name(key)?.key(&self.database.tables).hash();
-        let requests = self.locks.queue(hash).into_iter().map(|(slot, mode, granted)| {
-            let mode = if mode == Mode::Shared { "shared" } else { "exclusive" };
-            format!("t{} {mode} {}", slot.0, if granted { "granted" } else { "waits" })
-        });
-        let requests: Vec<String> = requests.collect();
-        Ok(if requests.is_empty() { "nobody".to_owned() } else { requests.join(", ") })
+    fn release(&mut self, number: Number, output: &mut String) -> Result<(), Box<dyn Error>> {
+        let footprint = self.live.remove(&number).ok_or("it is not live")?;
+        let mut granted = Vec::new();
+        self.locks.release::<NoFailpoints>(Slot(number.0), &footprint, self.me, &mut granted);
+        write!(output, "t{} released", number.0)?;
+        granted.iter().try_for_each(|slot| write!(output, ", t{} granted", slot.0))?;
+        Ok(())
+    }
+
+    fn analyse(&mut self, finish: bool) -> Result<String, Box<dyn Error>> {
+        let mut lines = Vec::new();
+        while let Some(slot) = self.locks.analyse::<NoFailpoints>() {
+            let mut line = format!("t{} granted", slot.0);
+            if finish {
+                line.push_str(", ");
+                self.release(Number(slot.0), &mut line)?;
+            }
+            lines.push(line);
+        }
+        Ok(if lines.is_empty() { "found nobody".to_owned() } else { lines.join("\n") })
     }
 }
 
-impl goldenscript::Runner for Runner {
+impl<L: Shown> goldenscript::Runner for Runner<L> {
     type Command = Command;
 
     fn run(&mut self, command: &Command, _: &goldenscript::Context) -> Result<String, Box<dyn Error>> {
@@ -173,14 +227,14 @@ impl goldenscript::Runner for Runner {
                 write!(output, "t{} {}", number.0, if granted { "granted" } else { "waits" })?;
                 self.live.insert(*number, footprint);
             }
-            Command::Release(number) => {
-                let footprint = self.live.remove(number).ok_or("it is not live")?;
-                let mut granted = Vec::new();
-                self.locks.release::<NoFailpoints>(Slot(number.0), &footprint, self.me, &mut granted);
-                write!(output, "t{} released", number.0)?;
-                granted.iter().try_for_each(|slot| write!(output, ", t{} granted", slot.0))?;
+            Command::Release(number) => self.release(*number, &mut output)?,
+            Command::Queue(key) => {
+                let hash = name(key)?.key(&self.database.tables).hash();
+                write!(output, "{key}: {}", self.locks.show_key(hash))?;
             }
-            Command::Queue(key) => write!(output, "{key}: {}", self.queue(key)?)?,
+            Command::Transactions => output = self.locks.show_transactions(),
+            Command::Analyse => output = self.analyse(false)?,
+            Command::AnalyseAndFinish => output = self.analyse(true)?,
             Command::Free(locks) => {
                 let free = self.locks.is_free::<NoFailpoints>(&self.footprint(locks)?, self.me);
                 output.push_str(if free { "free" } else { "not free" });
@@ -198,7 +252,7 @@ impl goldenscript::Runner for Runner {
 
 scripts!(
     "lock_manager",
-    Runner::new(),
+    Runner::<HashLockManager>::new(),
     first_come_first_served,
     foreign_keys_are_not_locked,
     grants_follow_requests,
@@ -212,3 +266,19 @@ scripts!(
     slots_are_used_again,
     two_keys_with_one_hash,
 );
+
+mod vll {
+    use super::*;
+
+    scripts!(
+        "vll_lock_manager",
+        Runner::<VllLockManager>::new(),
+        analysis_is_selective,
+        analysis_passes_readers,
+        counters_and_the_front,
+        ranges,
+        the_front_always_runs,
+        trade_off,
+        two_keys_with_one_hash,
+    );
+}

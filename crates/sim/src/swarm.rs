@@ -47,7 +47,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     let random = &mut random;
     let engine = match random.below(4) {
         0 => EngineKind::Serial,
-        _ => EngineKind::Calvin,
+        _ => lock_manager(seed),
     };
     let (partitions, replicas) = nodes(random, fixed);
     let machines_each =
@@ -130,6 +130,11 @@ fn agreement(seed: u64, fixed: &Fixed) -> Replication {
     let mut random = Random::new(seed, "asynchronous replication", &[]);
     let drawn = rarely(&mut random, 4, Replication::Sync, Replication::Async);
     fixed.replication.filter(|mode| *mode != Replication::None).unwrap_or(drawn)
+}
+
+/// Which lock manager `calvin` has. Drawn apart from all else, too.
+fn lock_manager(seed: u64) -> EngineKind {
+    rarely(&mut Random::new(seed, "lock manager", &[]), 3, EngineKind::Calvin, EngineKind::CalvinVll)
 }
 
 /// Whether the replicas are a subgroup. Drawn apart from all else, too.

@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
 use std::sync::Once;
 
+use ordain_db::engine::EngineKind;
 use ordain_db::failpoint::Failpoint;
 use ordain_sim::plan::{Bug, Plan};
 use ordain_sim::run::run;
@@ -149,6 +150,25 @@ fn the_documentation_has_the_table() {
         for property in injected.properties {
             assert!(row[4].contains(property), "docs/simulator/bugs.md: {name} is found by {property}");
         }
+    }
+}
+
+/// Mistakes of a lock manager are found under either: the table's seeds draw both, and need not find each under both.
+#[test]
+fn mistakes_in_locking_are_found_with_vll_too() {
+    const SEEDS: u64 = 150;
+    for point in [Failpoint::GrantOutOfOrder, Failpoint::ForgetReadLock, Failpoint::ForgetRangeLock] {
+        let injected = INJECTED.iter().find(|injected| injected.bug == Bug::Database(point)).unwrap();
+        let found = (0..SEEDS).find_map(|seed| {
+            let fixed = Fixed { engine: Some(EngineKind::CalvinVll), ..Fixed::default() };
+            let plan = Plan { bug: Some(injected.bug), ..draw(seed, &fixed) };
+            let properties = violated(&plan);
+            (!properties.is_empty()).then_some((seed, properties))
+        });
+        let (seed, properties) =
+            found.unwrap_or_else(|| panic!("{point:?} is not found within {SEEDS} seeds"));
+        println!("{point:?}: seed {seed}, {properties:?}");
+        assert!(injected.properties.iter().any(|expected| properties.contains(expected)), "{properties:?}");
     }
 }
 

@@ -148,6 +148,7 @@ fn the_sample_is_wide() {
         "no fault",
         "engine serial",
         "engine calvin",
+        "engine calvin-vll",
         "workload append",
         "workload bank",
         "workload micro",
@@ -198,6 +199,7 @@ fn note_plan(plan: &Plan, seen: &mut Seen) {
         match plan.engine {
             EngineKind::Serial => "engine serial",
             EngineKind::Calvin => "engine calvin",
+            EngineKind::CalvinVll => "engine calvin-vll",
         },
         true,
     );

@@ -104,6 +104,10 @@ fn all_agree(workload: &dyn Workload, count: usize) {
         (EngineKind::Calvin, 2),
         (EngineKind::Calvin, 4),
         (EngineKind::Calvin, 8),
+        (EngineKind::CalvinVll, 1),
+        (EngineKind::CalvinVll, 2),
+        (EngineKind::CalvinVll, 4),
+        (EngineKind::CalvinVll, 8),
     ] {
         for seed in 1..=2 {
             let (digest, outcomes) = run(workload, &calls, engine, partitions, seed);

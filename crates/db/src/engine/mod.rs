@@ -5,6 +5,7 @@
 //! |---|---|---|
 //! | [`serial`] | one transaction at a time, in order | H-Store's mode in Ren et al. §2.1, §3.1 (DET-07); the oracle of the others |
 //! | [`calvin`] | concurrently under ordered locks | Calvin §3.2 |
+//! | `calvin-vll`: [`calvin`] with another [lock manager](calvin::lock_manager::vll) | likewise | Ren et al. §3.1.1 (DET-05) |
 
 pub mod calvin;
 pub mod serial;
@@ -54,19 +55,22 @@ pub trait Engine {
 pub enum EngineKind {
     /// See [`serial`].
     Serial,
-    /// See [`calvin`].
+    /// See [`calvin`]; with a queue of requests for each key.
     Calvin,
+    /// See [`calvin`]; with [very lightweight locking](calvin::lock_manager::vll).
+    CalvinVll,
 }
 
 impl EngineKind {
     /// All engines.
-    pub const ALL: [EngineKind; 2] = [EngineKind::Serial, EngineKind::Calvin];
+    pub const ALL: [EngineKind; 3] = [EngineKind::Serial, EngineKind::Calvin, EngineKind::CalvinVll];
 
     /// The engine's name on command lines and in configuration files.
     pub fn name(self) -> &'static str {
         match self {
             EngineKind::Serial => "serial",
             EngineKind::Calvin => "calvin",
+            EngineKind::CalvinVll => "calvin-vll",
         }
     }
 }

@@ -3,7 +3,7 @@
 use ordain_consensus::ReplicatedLog;
 
 use super::{Event, Node, NodeConfiguration, Outbox, Resumed, Status};
-use crate::engine::calvin::Calvin;
+use crate::engine::calvin::{Calvin, CalvinVll};
 use crate::engine::serial::Serial;
 use crate::engine::{Engine, EngineKind};
 use crate::error::Fatal;
@@ -92,6 +92,9 @@ pub fn node_with<F: Failpoints>(
         }
         EngineKind::Calvin => {
             Box::new(Node::new(configuration, catalog, Calvin::<F>::default(), storage, log))
+        }
+        EngineKind::CalvinVll => {
+            Box::new(Node::new(configuration, catalog, CalvinVll::<F>::default(), storage, log))
         }
     }
 }

@@ -18,6 +18,7 @@ scripts!(
     "cluster",
     Runner::new(),
     abort_by_logic,
+    analysis_at_the_end_of_a_step,
     blind_writes,
     contended,
     distributed_read_only,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 
 use ordain_db::data::Key;
-use ordain_db::engine::calvin::Calvin;
+use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
 use ordain_db::engine::{Engine, EngineKind};
 use ordain_db::limits::Limits;
@@ -66,6 +66,9 @@ impl Network {
                     }
                     EngineKind::Calvin => {
                         Box::new(Node::new(&configuration, catalog, Calvin::new(), storage, None))
+                    }
+                    EngineKind::CalvinVll => {
+                        Box::new(Node::new(&configuration, catalog, <CalvinVll>::default(), storage, None))
                     }
                 }
             });

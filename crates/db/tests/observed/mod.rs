@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use bytes::Bytes;
 use ordain_db::cluster::Cluster;
-use ordain_db::engine::calvin::Calvin;
+use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
 use ordain_db::engine::{Engine, EngineKind};
 use ordain_db::error::Fatal;
@@ -115,6 +115,10 @@ pub(crate) fn cluster(
             }
             EngineKind::Calvin => {
                 let engine = Observed { engine: Calvin::new(), observations, last };
+                Box::new(Node::new(&configuration, catalog, engine, storage, None))
+            }
+            EngineKind::CalvinVll => {
+                let engine = Observed { engine: <CalvinVll>::default(), observations, last };
                 Box::new(Node::new(&configuration, catalog, engine, storage, None))
             }
         }

@@ -21,6 +21,7 @@ use std::marker::PhantomData;
 use bytes::Bytes;
 
 use self::lock_manager::hash::HashLockManager;
+use self::lock_manager::vll::VllLockManager;
 use self::lock_manager::{LockManager, Slot};
 use super::Engine;
 use crate::error::Fatal;
@@ -70,6 +71,9 @@ pub struct Calvin<F = NoFailpoints, L = HashLockManager> {
     hashes: Vec<u64>,
     failpoints: PhantomData<F>,
 }
+
+/// `calvin` with [very lightweight locking](lock_manager::vll).
+pub type CalvinVll<F = NoFailpoints> = Calvin<F, VllLockManager>;
 
 impl Calvin {
     /// An engine with nothing to do.

@@ -1,4 +1,4 @@
-//! The deterministic lock manager (Calvin §3.2, CAL-40 to CAL-50).
+//! The deterministic lock manager (Calvin §3.2, CAL-40 to CAL-50), in two kinds.
 //!
 //! A transaction requests all its locks at once, in the order of the log, for the keys and ranges that this partition holds.
 //! A lock is granted strictly in the order of requests: neighbouring readers share, nobody overtakes (CAL-43, CAL-44). A
@@ -7,16 +7,21 @@
 //! | lock manager | keeps for a key | finds who may go on |
 //! |---|---|---|
 //! | [`hash`] | a queue of requests (DET-04) | at each release, in the queues of the released keys |
+//! | [`vll`] | two counters (DET-05) | at the front of one queue of transactions, and by an analysis once per step |
 //!
-//! [`ranges`] makes ranges exclude phantoms, which the paper leaves as future work (CAL-50).
+//! Both let the same transactions hold locks together, and both order those that conflict as the log does; they may differ
+//! in *when* they find out that one can go on, and never in what it then does. [`ranges`] makes ranges exclude phantoms
+//! under either, which the paper leaves as future work (CAL-50).
 //!
 //! A partition's thread executes a transaction to its end in one step when nothing is missing. Its requests, grants and
 //! releases would then be one indivisible step, which nobody could observe: [`LockManager::is_free`] tells when that holds,
 //! and such a transaction leaves no trace here. Only transactions that wait, and those behind them, are entered.
 
+pub mod counters;
 pub mod hash;
 pub mod keys;
 pub mod ranges;
+pub mod vll;
 
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::position::PartitionId;
