@@ -191,12 +191,14 @@ impl<E: Engine> Node<E> {
     }
 
     /// A node does not keep what this one needs. If that is because this one began at an old checkpoint, and its whole replica
-    /// has a newer one, it begins at that one.
+    /// has a newer one, it begins at that one: at the newest of which it knows that by now.
     fn take_unserved(&mut self, from: NodeId, stable: Epoch, through: Epoch, outbox: &mut Outbox) {
         self.routes.unserved(from, through);
-        let has = self.checkpoints.stability.own().any(|(epoch, _)| epoch == stable);
-        if from.replica == self.id.replica && has && self.completed() < stable {
-            self.restart_from(stable, outbox);
+        let stability = &self.checkpoints.stability;
+        let has = stability.own().any(|(epoch, _)| epoch == stable);
+        let newest = stability.stable().max(if has { stable } else { Epoch(0) });
+        if from.replica == self.id.replica && newest >= stable && self.completed() < newest {
+            self.restart_from(newest, outbox);
         }
     }
 
