@@ -227,6 +227,22 @@ impl Cluster {
         postcard::from_bytes(&position).map_err(|error| Error::Invalid(error.to_string()))
     }
 
+    /// Runs a procedure that only reads at a partition as of a snapshot.
+    pub fn read(
+        &mut self,
+        client: ClientId,
+        (partition, at): (PartitionId, Position),
+        procedure: ProcedureId,
+        arguments: bytes::Bytes,
+    ) -> Outcome {
+        let sequence = self.sequences.entry(client).or_insert(0);
+        let request = RequestId { client, sequence: *sequence };
+        *sequence += 1;
+        self.send(partition, ClientRequest::Read { request, at, procedure, arguments });
+        while self.replies(request).is_empty() && self.step() {}
+        self.reply(request).clone()
+    }
+
     /// All rows of a range as of a snapshot, partition by partition.
     pub fn scan(
         &mut self,

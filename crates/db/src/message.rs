@@ -82,6 +82,18 @@ pub enum ClientRequest {
         /// Who gets the log and does not vote. Ascending.
         learners: Vec<ReplicaId>,
     },
+    /// Runs a procedure that only reads over this node's rows as of an open snapshot. Replied to with its encoded result. It
+    /// fails if the procedure writes, or reads a row that another partition holds.
+    Read {
+        /// Who asks, and the number that comes back in the reply.
+        request: RequestId,
+        /// The snapshot's position.
+        at: Position,
+        /// The procedure.
+        procedure: ProcedureId,
+        /// Its encoded arguments.
+        arguments: Bytes,
+    },
 }
 
 impl RequestId {
@@ -102,6 +114,7 @@ impl ClientRequest {
         match self {
             ClientRequest::Ordered(request) => Some(request.id),
             ClientRequest::Scan { request, .. }
+            | ClientRequest::Read { request, .. }
             | ClientRequest::Status { request, .. }
             | ClientRequest::ChangeMembership { request, .. } => Some(*request),
             ClientRequest::CloseSnapshot(_) => None,
@@ -441,6 +454,7 @@ impl ClientRequest {
     pub fn payload_bytes(&self) -> usize {
         match self {
             ClientRequest::Ordered(request) => request.payload_bytes(),
+            ClientRequest::Read { arguments, .. } => arguments.len(),
             ClientRequest::ChangeMembership { voters, learners, .. } => 2 * (voters.len() + learners.len()),
             ClientRequest::Scan { .. } | ClientRequest::CloseSnapshot(_) | ClientRequest::Status { .. } => 0,
         }

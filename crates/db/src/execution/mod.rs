@@ -10,6 +10,7 @@
 
 pub mod remote_reads;
 pub mod run;
+pub mod snapshot_reads;
 pub mod trace;
 pub mod write_buffer;
 

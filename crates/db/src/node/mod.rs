@@ -478,6 +478,10 @@ impl<E: Engine> Node<E> {
                     let outcome = self.scan_page(at, &range, rows as usize).map(|page| encode_body(&page));
                     outbox.replies.push(Reply { request, outcome });
                 }
+                ClientRequest::Read { request, at, procedure, arguments } => {
+                    let outcome = self.read_snapshot(at, procedure, &arguments);
+                    outbox.replies.push(Reply { request, outcome });
+                }
                 ClientRequest::CloseSnapshot(at) => self.close_snapshot(at, outbox),
                 ClientRequest::ChangeMembership { request, voters, learners } => {
                     let outcome = self.change_membership(&voters, &learners);

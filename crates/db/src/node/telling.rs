@@ -9,11 +9,13 @@ use super::{GroupStatus, Node};
 use crate::data::{Key, KeyRange, Partitioning};
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::execution::snapshot_reads::SnapshotReads;
 use crate::gateway::Counters;
 use crate::hash::{Digest, key_hash};
 use crate::limits::{SCAN_PAGE_BYTES_MAX, SCAN_PAGE_ROWS_MAX};
 use crate::message::Page;
 use crate::position::{Epoch, PartitionId, Position};
+use crate::procedure::ProcedureId;
 use crate::storage::Statistics;
 
 /// What a node tells about itself.
@@ -50,14 +52,34 @@ pub struct Status {
 }
 
 impl<E: Engine> Node<E> {
+    /// Whether a snapshot can be read here.
+    fn check_open(&mut self, at: Position) -> Result<(), Error> {
+        if self.open.contains(&at) {
+            return Ok(());
+        }
+        if at.epoch > self.executed() && at < Position::LATEST {
+            return Err(Error::Busy(format!("this node has not come to {at} yet")));
+        }
+        Err(Error::Invalid(format!("there is no snapshot open at {at}: open one")))
+    }
+
+    /// Runs a procedure that only reads as of an open snapshot.
+    pub(super) fn read_snapshot(
+        &mut self,
+        at: Position,
+        procedure: ProcedureId,
+        arguments: &[u8],
+    ) -> Result<Bytes, Error> {
+        self.check_open(at)?;
+        let Node { me, partitions, .. } = *self;
+        let reads =
+            SnapshotReads { me, partitions, schema: &self.catalog.schema, storage: &mut *self.storage, at };
+        reads.run(&self.catalog, procedure, arguments)
+    }
+
     /// A page of a range as of an open snapshot.
     pub(super) fn scan_page(&mut self, at: Position, range: &KeyRange, rows: usize) -> Result<Page, Error> {
-        if !self.open.contains(&at) {
-            if at.epoch > self.executed() && at < Position::LATEST {
-                return Err(Error::Busy(format!("this node has not come to {at} yet")));
-            }
-            return Err(Error::Invalid(format!("there is no snapshot open at {at}: open one")));
-        }
+        self.check_open(at)?;
         let mut page = Page::default();
         let mut bytes = 0;
         let rows_max = rows.clamp(1, SCAN_PAGE_ROWS_MAX);

@@ -76,11 +76,11 @@ impl UnderWay {
         match (&self.request, outcome) {
             (_, Err(Error::Unavailable(_))) => true,
             // The replica that is asked is a little behind the one that said that the snapshot is open.
-            (ClientRequest::Scan { .. }, Err(Error::Busy(_))) => true,
+            (ClientRequest::Scan { .. } | ClientRequest::Read { .. }, Err(Error::Busy(_))) => true,
             // Of one that was sent before, it does not say that it was not taken then.
             (_, Err(busy @ Error::Busy(_))) => *busy == not_leading() || self.sendings > 1,
             // The same, when it has come to the epoch and not to the snapshot.
-            (ClientRequest::Scan { .. }, Err(Error::Invalid(reason))) => {
+            (ClientRequest::Scan { .. } | ClientRequest::Read { .. }, Err(Error::Invalid(reason))) => {
                 reason.starts_with("there is no snapshot open") && age < SNAPSHOT_TIME_MAX
             }
             _ => false,

@@ -82,7 +82,7 @@ impl Any {
     }
 
     fn client_request(&mut self) -> ClientRequest {
-        match self.0.below(5) {
+        match self.0.below(6) {
             0 => ClientRequest::Ordered(self.request()),
             1 => ClientRequest::Scan {
                 request: self.id(),
@@ -95,6 +95,12 @@ impl Any {
                 request: self.id(),
                 voters: self.list(|any| ReplicaId(any.number() as u16)),
                 learners: self.list(|any| ReplicaId(any.number() as u16)),
+            },
+            4 => ClientRequest::Read {
+                request: self.id(),
+                at: self.position(),
+                procedure: ProcedureId(self.number() as u16),
+                arguments: self.blob(),
             },
             _ => ClientRequest::Status { request: self.id(), digest: self.0.below(2) == 0 },
         }

@@ -135,6 +135,7 @@ impl World<'_> {
                 format!("{from} sends request {} to {to}{again}", request.id.sequence)
             }
             ClientRequest::Scan { at, .. } => format!("{from} reads a page of {to} as of {at}"),
+            ClientRequest::Read { at, .. } => format!("{from} runs a read at {to} as of {at}"),
             ClientRequest::CloseSnapshot(at) => format!("{from} closes the snapshot {at}"),
             ClientRequest::Status { .. } => format!("the operator asks {to} for its status"),
             ClientRequest::ChangeMembership { voters, learners, .. } => {
