@@ -11,7 +11,7 @@ use ordain_db::failpoint::Failpoint;
 use ordain_db::limits::Limits;
 use ordain_db::node::CheckpointOptions;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
-use ordain_workload::{Workload, append, bank, micro, tpcc};
+use ordain_workload::{Mode, Workload, append, bank, micro, tpcc};
 
 use crate::machine::clock::Clock;
 use crate::machine::cost::CostTable;
@@ -304,6 +304,13 @@ impl WorkloadPlan {
             WorkloadPlan::Append(options) => Box::new(append::Append::new(options.clone())?),
             WorkloadPlan::Bank(options) => Box::new(bank::Bank::new(options.clone())?),
             WorkloadPlan::Micro(options) => Box::new(micro::Micro::new(options.clone())?),
+            WorkloadPlan::Tpcc(tpcc::Options {
+                mix: tpcc::Mix::Full { reads: Mode::Snapshot, .. }, ..
+            }) => {
+                let problem =
+                    "simulated clients do not read snapshots: let them call everything in the order";
+                return Err(Error::Invalid(problem.to_owned()));
+            }
             WorkloadPlan::Tpcc(options) => Box::new(tpcc::Tpcc::new(options.clone())?),
         })
     }

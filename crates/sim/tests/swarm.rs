@@ -13,6 +13,7 @@ use ordain_sim::network::{Host, InFlight};
 use ordain_sim::plan::{Fault, Plan, WorkloadPlan};
 use ordain_sim::run::{Report, observe, run};
 use ordain_sim::swarm::{Fixed, draw};
+use ordain_workload::tpcc;
 
 /// The sample: seeds below this.
 const SEEDS: u64 = 200;
@@ -153,6 +154,7 @@ fn the_sample_is_wide() {
         "workload bank",
         "workload micro",
         "workload tpcc",
+        "workload tpcc with all transactions",
         "dependent calls",
         "ranges",
         "replicated tables",
@@ -253,7 +255,10 @@ fn note_workload(workload: &WorkloadPlan, note: &mut impl FnMut(&'static str, bo
         }
         WorkloadPlan::Bank(_) => note("workload bank", true),
         WorkloadPlan::Micro(_) => note("workload micro", true),
-        WorkloadPlan::Tpcc(_) => note("workload tpcc", true),
+        WorkloadPlan::Tpcc(options) => match options.mix {
+            tpcc::Mix::NewOrderPayment(_) => note("workload tpcc", true),
+            tpcc::Mix::Full { .. } => note("workload tpcc with all transactions", true),
+        },
     }
 }
 

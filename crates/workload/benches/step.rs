@@ -32,8 +32,8 @@ fn workload(name: &str, sites: u16, percent: f64) -> Box<dyn Workload> {
             Box::new(micro::Micro::new(options).unwrap())
         }
         _ => {
-            let options =
-                tpcc::Options { sites, warehouses: 4, remote_percent: percent, ..tpcc::Options::default() };
+            let remote = tpcc::Remote::Orders(percent);
+            let options = tpcc::Options { sites, warehouses: 4, remote, ..tpcc::Options::default() };
             Box::new(tpcc::Tpcc::new(options).unwrap())
         }
     }

@@ -1,7 +1,7 @@
 //! Benchmark workloads: each is a schema, its population, a generator of calls, the procedures that run them, and a checker.
 //!
 //! - [`micro`]: ten read-modify-writes with a contention index (Calvin §6.2).
-//! - [`tpcc`]: TPC-C, New Order and Payment (Calvin §6.1).
+//! - [`tpcc`]: TPC-C: New Order and Payment (Calvin §6.1), or all five transactions.
 //! - [`bank`]: transfers that must conserve money.
 //! - [`append`]: lists that tell the order of the calls that appended to them, for checkers of histories.
 //! - [`limit`]: the best plain single-threaded store, to run the same procedures as fast as a machine can.
@@ -66,6 +66,17 @@ pub trait Generator: Send {
     fn next(&mut self) -> Call;
 }
 
+/// How a procedure is called.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Mode {
+    /// As a transaction: it takes a position in the order.
+    #[default]
+    Ordered,
+    /// Over the rows of a snapshot that was opened after the call began. The procedure only reads, and only rows of its home's
+    /// partition and of replicated tables; it takes no position, and waits for no transaction.
+    Snapshot,
+}
+
 /// One call of a procedure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
@@ -75,6 +86,8 @@ pub struct Call {
     pub arguments: Bytes,
     /// The site or warehouse where most of its keys are.
     pub home: u32,
+    /// How it is called.
+    pub mode: Mode,
 }
 
 impl Call {
@@ -88,5 +101,5 @@ impl Call {
 pub(crate) fn call<T: serde::Serialize>(procedure: ProcedureId, arguments: &T, home: u32) -> Call {
     let arguments = ordain_db::procedure::encode_arguments(arguments);
     let arguments = arguments.expect("generated arguments are small and have an encoding");
-    Call { procedure, arguments: arguments.into(), home }
+    Call { procedure, arguments: arguments.into(), home, mode: Mode::Ordered }
 }

@@ -23,7 +23,7 @@ use ordain_workload::append::{
     TRANSACT,
 };
 use ordain_workload::limit::PlainStore;
-use ordain_workload::{Call, Part, Totals, Workload};
+use ordain_workload::{Call, Mode, Part, Totals, Workload};
 
 const CLIENT: ClientId = ClientId { home: PartitionId(0), number: 1 };
 
@@ -173,6 +173,7 @@ fn what_does_not_exist_and_what_is_full_aborts() {
         procedure: append.procedure(),
         arguments: encode_arguments(&arguments(number, &[Operation::Append(at(1, 1))], None)).unwrap().into(),
         home: 1,
+        mode: Mode::Ordered,
     };
     store.put_row(&lists.key((1, 1_i64)).unwrap(), &numbers_row(lists, LIST_NUMBERS_MAX as u64 - 1));
     store.run(append.catalog(), &call(1 << 40)).unwrap();
@@ -295,7 +296,7 @@ fn footprints_name_each_key_with_the_access_that_it_needs() {
     let append = Append::new(options()).unwrap();
     let declare = |operations: &[Operation]| {
         let arguments = encode_arguments(&arguments(1, operations, None)).unwrap().into();
-        let call = Call { procedure: append.procedure(), arguments, home: 0 };
+        let call = Call { procedure: append.procedure(), arguments, home: 0, mode: Mode::Ordered };
         checked_access::declare(append.catalog(), &call, 4)
     };
     let footprint = declare(&[

@@ -15,7 +15,7 @@ use ordain_db::position::{PartitionId, Position};
 use ordain_db::procedure::{Declared, Footprint};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
-use ordain_workload::{Call, Part, SnapshotReader, Totals, Workload, append, bank, micro, tpcc};
+use ordain_workload::{Call, Mode, Part, SnapshotReader, Totals, Workload, append, bank, micro, tpcc};
 
 const SITES: u16 = 8;
 const CLIENT: ClientId = ClientId { home: PartitionId(0), number: 1 };
@@ -41,8 +41,15 @@ fn run(
 ) -> (Digest, Vec<Outcome>) {
     let catalog = workload.catalog();
     let mut cluster = Cluster::build(engine, partitions, catalog, seed, |me| load(workload, me, partitions));
-    let mut requests = Vec::new();
+    let mut ended = Vec::new();
     for call in calls {
+        if call.mode == Mode::Snapshot {
+            cluster.run_until_quiet();
+            let at = cluster.open_snapshot(CLIENT).unwrap();
+            let home = (call.home_partition(partitions), at);
+            ended.push(Err(cluster.read(CLIENT, home, call.procedure, call.arguments.clone())));
+            continue;
+        }
         let mut footprint = Footprint::default();
         let procedures = &catalog.procedures;
         let declared =
@@ -51,13 +58,16 @@ fn run(
         if dependent {
             cluster.run_until_quiet();
         }
-        requests.push(cluster.call(PartitionId(0), CLIENT, call.procedure, call.arguments.clone()));
+        ended.push(Ok(cluster.call(PartitionId(0), CLIENT, call.procedure, call.arguments.clone())));
         if dependent {
             cluster.run_until_quiet();
         }
     }
     cluster.run_until_quiet();
-    let outcomes: Vec<Outcome> = requests.iter().map(|request| cluster.reply(*request).clone()).collect();
+    let outcomes: Vec<Outcome> = ended
+        .into_iter()
+        .map(|ended| ended.map_or_else(|read| read, |request| cluster.reply(request).clone()))
+        .collect();
     check(workload, &mut cluster, calls, &outcomes);
     (cluster.digest(), outcomes)
 }
@@ -93,7 +103,8 @@ fn check(workload: &dyn Workload, cluster: &mut Cluster, calls: &[Call], outcome
     }
 }
 
-fn all_agree(workload: &dyn Workload, count: usize) {
+/// Returns the answers.
+fn all_agree(workload: &dyn Workload, count: usize) -> Vec<Outcome> {
     let mut generator = workload.generator(7, 1, Part::WHOLE).unwrap();
     let calls: Vec<Call> = (0..count).map(|_| generator.next()).collect();
     let oracle = run(workload, &calls, EngineKind::Serial, 1, 0);
@@ -115,6 +126,7 @@ fn all_agree(workload: &dyn Workload, count: usize) {
             assert_eq!(digest, oracle.0, "state of {engine:?} on {partitions} partitions, seed {seed}");
         }
     }
+    oracle.1
 }
 
 #[test]
@@ -137,19 +149,36 @@ fn micro_agrees_at_every_contention_and_share() {
 #[test]
 fn tpcc_agrees_at_every_share_of_remote_transactions() {
     for remote_percent in [0.0, 10.0, 100.0] {
-        let options = tpcc::Options {
-            sites: SITES,
-            warehouses: 8,
-            items: 200,
-            customers_per_district: 12,
-            orders_per_district: 12,
-            new_order_percent: 60.0,
-            remote_percent,
-            payment_remote_percent: remote_percent,
-            abort_percent: 5.0,
-            ..tpcc::Options::default()
-        };
+        let options = tpcc::Options { mix: tpcc::Mix::NewOrderPayment(60.0), ..small_tpcc(remote_percent) };
         all_agree(&tpcc::Tpcc::new(options).unwrap(), 150);
+    }
+}
+
+fn small_tpcc(remote_percent: f64) -> tpcc::Options {
+    tpcc::Options {
+        sites: SITES,
+        warehouses: 8,
+        items: 200,
+        customers_per_district: 12,
+        orders_per_district: 12,
+        remote: tpcc::Remote::Orders(remote_percent),
+        payment_remote_percent: remote_percent,
+        abort_percent: 5.0,
+        ..tpcc::Options::default()
+    }
+}
+
+/// All five transactions; and the answers are the same in the order and over snapshots, with dependent and declared Deliveries.
+#[test]
+fn the_full_mix_of_tpcc_agrees_however_it_is_called() {
+    for remote_percent in [0.0, 50.0] {
+        use tpcc::Deliveries::{Declared, Dependent};
+        let [first, second] = [(Mode::Ordered, Dependent), (Mode::Snapshot, Declared)].map(|how| {
+            let mix = tpcc::Mix::Full { reads: how.0, deliveries: how.1 };
+            let options = tpcc::Options { mix, ..small_tpcc(remote_percent) };
+            all_agree(&tpcc::Tpcc::new(options).unwrap(), 300)
+        });
+        assert_eq!(first, second);
     }
 }
 

@@ -13,10 +13,11 @@ use ordain_db::position::PartitionId;
 use ordain_db::procedure::{Stop, decode_output};
 use ordain_workload::limit::PlainStore;
 use ordain_workload::tpcc::{
-    CustomerName, NEW_ORDER, NewOrderArguments, NewOrderOutput, Options, PAYMENT, PaymentArguments,
-    PaymentOutput, Tpcc,
+    CustomerName, DELIVERY, Deliveries, DeliveryArguments, DeliveryOutput, Mix, NEW_ORDER, NewOrderArguments,
+    NewOrderOutput, ORDER_STATUS, Options, OrderStatusArguments, OrderStatusOutput, PAYMENT,
+    PaymentArguments, PaymentOutput, Remote, STOCK_LEVEL, StockLevelArguments, StockLevelOutput, Tpcc,
 };
-use ordain_workload::{Call, Part, SnapshotReader, Totals, Workload};
+use ordain_workload::{Call, Mode, Part, SnapshotReader, Totals, Workload};
 
 fn small() -> Options {
     Options {
@@ -26,9 +27,17 @@ fn small() -> Options {
         districts_per_warehouse: 3,
         customers_per_district: 60,
         orders_per_district: 30,
-        new_order_percent: 50.0,
+        mix: Mix::NewOrderPayment(50.0),
         ..Options::default()
     }
+}
+
+fn full() -> Options {
+    Options { mix: Mix::FULL, ..small() }
+}
+
+fn name<'a>(tpcc: &'a Tpcc, call: &Call) -> &'a str {
+    tpcc.catalog().procedures.name(call.procedure)
 }
 
 fn table(tpcc: &Tpcc, name: &str) -> Table {
@@ -69,7 +78,8 @@ fn load_and_calls_depend_on_seeds_alone() {
 
 #[test]
 fn new_order_inserts_what_it_returns() {
-    let tpcc = Tpcc::new(Options { new_order_percent: 100.0, abort_percent: 20.0, ..small() }).unwrap();
+    let tpcc =
+        Tpcc::new(Options { mix: Mix::NewOrderPayment(100.0), abort_percent: 20.0, ..small() }).unwrap();
     let mut ended = Vec::new();
     let (mut store, _) = checked_access::run(&tpcc, 500, 2, |call, result| {
         let arguments: NewOrderArguments = decode_output(&call.arguments).unwrap();
@@ -109,7 +119,8 @@ fn new_order_inserts_what_it_returns() {
 #[test]
 fn payment_by_name_takes_the_middle_customer() {
     let tpcc =
-        Tpcc::new(Options { new_order_percent: 0.0, customers_per_district: 2_000, ..small() }).unwrap();
+        Tpcc::new(Options { mix: Mix::NewOrderPayment(0.0), customers_per_district: 2_000, ..small() })
+            .unwrap();
     let mut ended = Vec::new();
     let (mut store, _) = checked_access::run(&tpcc, 200, 2, |call, result| {
         let arguments: PaymentArguments = decode_output(&call.arguments).unwrap();
@@ -168,7 +179,7 @@ fn shares_of_new_orders_are_as_asked() {
 /// The footprint has two participants for a remote order, in any cluster that keeps the sites apart.
 #[test]
 fn remote_orders_take_two_partitions() {
-    let tpcc = Tpcc::new(Options { remote_percent: 100.0, ..small() }).unwrap();
+    let tpcc = Tpcc::new(Options { remote: Remote::Orders(100.0), ..small() }).unwrap();
     for call in draw(&tpcc, 200).iter().filter(|call| call.procedure.0 == 0) {
         let footprint = checked_access::declare(tpcc.catalog(), call, 8).unwrap();
         let home = call.home_partition(8);
@@ -181,7 +192,7 @@ fn remote_orders_take_two_partitions() {
 
 #[test]
 fn shares_of_payments_are_as_asked() {
-    let options = Options { sites: 8, warehouses: 80, new_order_percent: 0.0, ..Options::default() };
+    let options = Options { sites: 8, warehouses: 80, mix: Mix::NewOrderPayment(0.0), ..Options::default() };
     let tpcc = Tpcc::new(options).unwrap();
     let (mut remote, mut by_name, mut numbers) = (0, 0, BTreeSet::new());
     for call in draw(&tpcc, 20_000) {
@@ -204,7 +215,7 @@ fn shares_of_payments_are_as_asked() {
 
 #[test]
 fn one_site_is_all_local() {
-    let tpcc = Tpcc::new(Options { sites: 1, remote_percent: 100.0, ..small() }).unwrap();
+    let tpcc = Tpcc::new(Options { sites: 1, remote: Remote::Orders(100.0), ..small() }).unwrap();
     for call in draw(&tpcc, 200).iter().filter(|call| call.procedure.0 == 0) {
         let arguments: NewOrderArguments = decode_output(&call.arguments).unwrap();
         assert!(arguments.lines.iter().all(|line| line.supply_warehouse == arguments.warehouse));
@@ -243,32 +254,320 @@ fn population_of_one_warehouse_follows_the_specification() {
     assert!((9_700..10_300).contains(&original_stock), "{original_stock}");
 }
 
-/// Every condition bites: one row is broken, and the conditions that must notice do.
+/// One row is broken.
+type Break<'a> = &'a dyn Fn(&Tpcc, &mut PlainStore);
+
+/// Sets a column of a row.
+fn set(tpcc: &Tpcc, store: &mut PlainStore, (name, key): (&str, &[i32]), column: &str, value: Value<'_>) {
+    let table = table(tpcc, name);
+    let key: Vec<Value<'_>> = key.iter().map(|part| Value::Int32(*part)).collect();
+    let mut scratch = Vec::new();
+    let mut transaction = ordain_db::procedure::Transaction::new(&tpcc.catalog().schema, store, &mut scratch);
+    assert!(transaction.set(&table, &table.key(&key[..]).unwrap(), [(column, value)]).unwrap());
+}
+
+fn delete(tpcc: &Tpcc, store: &mut PlainStore, name: &str, key: &[i32]) {
+    let key: Vec<Value<'_>> = key.iter().map(|part| Value::Int32(*part)).collect();
+    let key = table(tpcc, name).key(&key[..]).unwrap();
+    assert!(store.get_row(&key).is_some());
+    store.delete_row(&key);
+}
+
+/// The conditions that a broken state of a full mix violates, up to their colons.
+fn found_broken(tpcc: &Tpcc, breaks: Break<'_>) -> Vec<String> {
+    let (mut store, totals) = checked_access::run(tpcc, 600, 1, |_, _| ());
+    assert_holds(&tpcc.check(&mut store, &totals).unwrap());
+    breaks(tpcc, &mut store);
+    let lines = tpcc.check(&mut store, &totals).unwrap();
+    violated(&lines).iter().map(|line| line.split(':').next().unwrap().to_owned()).collect()
+}
+
+/// Each of the conditions 1 to 12 notices a row that breaks it. Those that a single row cannot break alone stand with what
+/// else it breaks: 8 and 9 together imply 1, and 6 implies 4.
 #[test]
-fn the_check_notices_broken_rows() {
-    let tpcc = Tpcc::new(small()).unwrap();
-    let broken = |name: &str, key: Key, column: &str, value: Value<'_>| {
-        let mut store = PlainStore::load(&tpcc).unwrap();
-        let table = table(&tpcc, name);
-        let mut scratch = Vec::new();
-        let schema = &tpcc.catalog().schema;
-        let mut transaction = ordain_db::procedure::Transaction::new(schema, &mut store, &mut scratch);
-        assert!(transaction.set(&table, &key, [(column, value)]).unwrap());
-        violated(&tpcc.check(&mut store, &Totals::new()).unwrap()).join("; ")
+fn each_consistency_condition_notices_what_breaks_it() {
+    let tpcc = Tpcc::new(full()).unwrap();
+    // Order 5 was delivered when it was loaded, order 30 is the last that was loaded and undelivered for long.
+    let cases: &[(&[&str], Break<'_>)] = &[
+        (&["3.3.2.1", "3.3.2.9"], &|tpcc, store| {
+            set(tpcc, store, ("district", &[3, 2]), "d_ytd", Value::Int64(1));
+        }),
+        (&["3.3.2.2"], &|tpcc, store| {
+            set(tpcc, store, ("district", &[3, 2]), "d_next_o_id", Value::Int32(900));
+        }),
+        (&["3.3.2.3", "3.3.2.5", "3.3.2.11"], &|tpcc, store| {
+            delete(tpcc, store, "new_order", &[3, 2, 30]);
+        }),
+        (&["3.3.2.4", "3.3.2.6"], &|tpcc, store| {
+            set(tpcc, store, ("orders", &[3, 2, 5]), "o_ol_cnt", Value::Int32(99));
+        }),
+        (&["3.3.2.5", "3.3.2.7"], &|tpcc, store| {
+            set(tpcc, store, ("orders", &[3, 2, 30]), "o_carrier_id", Value::Int32(1));
+        }),
+        // One line more in one order and one less in another of the district.
+        (&["3.3.2.6"], &|tpcc, store| {
+            let lines = |store: &mut PlainStore, order: i32| {
+                let prefix = table(tpcc, "order_line").prefix((3, 2, order)).unwrap();
+                rows(store, &prefix).len() as i32
+            };
+            let (first, second) = (lines(store, 5), lines(store, 6));
+            set(tpcc, store, ("orders", &[3, 2, 5]), "o_ol_cnt", Value::Int32(first + 1));
+            set(tpcc, store, ("orders", &[3, 2, 6]), "o_ol_cnt", Value::Int32(second - 1));
+        }),
+        // The amount of what was delivered when it was loaded is 0.
+        (&["3.3.2.7"], &|tpcc, store| {
+            set(tpcc, store, ("order_line", &[3, 2, 5, 1]), "ol_delivery_d", Value::Null);
+        }),
+        (&["3.3.2.1", "3.3.2.8"], &|tpcc, store| {
+            set(tpcc, store, ("warehouse", &[3]), "w_ytd", Value::Int64(1));
+        }),
+        // Money that moved from one district to another of the warehouse.
+        (&["3.3.2.9"], &|tpcc, store| {
+            let mut paid = |district: i32, more: i64| {
+                let table = table(tpcc, "district");
+                let row = store.get_row(&table.key((3, district)).unwrap()).unwrap().to_vec();
+                let ytd = table.read(&row).int64("d_ytd").unwrap();
+                set(tpcc, store, ("district", &[3, district]), "d_ytd", Value::Int64(ytd + more));
+            };
+            paid(1, 5);
+            paid(2, -5);
+        }),
+        (&["3.3.2.10", "3.3.2.12"], &|tpcc, store| {
+            set(tpcc, store, ("customer", &[3, 2, 5]), "c_balance", Value::Int64(1));
+        }),
+        (&["3.3.2.11"], &|tpcc, store| {
+            set(tpcc, store, ("customer", &[3, 2, 5]), "c_delivery_cnt", Value::Int32(-1));
+        }),
+        (&["3.3.2.12", "c_ytd_payment = sum(h_amount) of the customer"], &|tpcc, store| {
+            set(tpcc, store, ("customer", &[3, 2, 5]), "c_ytd_payment", Value::Int64(1));
+        }),
+    ];
+    for (number, (expected, breaks)) in (1..).zip(cases) {
+        let found = found_broken(&tpcc, breaks);
+        assert!(expected.contains(&format!("3.3.2.{number}").as_str()), "{number}");
+        assert_eq!(found, *expected, "condition {number}");
+    }
+}
+
+#[test]
+fn the_check_notices_broken_stock_and_indexes() {
+    let tpcc = Tpcc::new(full()).unwrap();
+    let found =
+        found_broken(&tpcc, &|tpcc, store| set(tpcc, store, ("stock", &[3, 7]), "s_ytd", Value::Int32(-1)));
+    assert_eq!(found, ["s_ytd, s_order_cnt, s_remote_cnt = order lines supplied"]);
+    let newest = |tpcc: &Tpcc, store: &mut PlainStore| {
+        let index = table(tpcc, "orders_by_customer");
+        rows(store, &index.prefix((3, 2)).unwrap()).pop().unwrap().0
     };
-    let warehouse = table(&tpcc, "warehouse").key((3,)).unwrap();
-    let found = broken("warehouse", warehouse, "w_ytd", Value::Int64(1));
-    assert!(found.contains("3.3.2.1") && found.contains("3.3.2.8"), "{found}");
-    let district = table(&tpcc, "district").key((3, 2)).unwrap();
-    let found = broken("district", district, "d_next_o_id", Value::Int32(30));
-    assert!(found.contains("max(o_id)") && found.contains("max(no_o_id)"), "{found}");
-    let order = table(&tpcc, "orders").key((3, 2, 5)).unwrap();
-    assert!(broken("orders", order, "o_ol_cnt", Value::Int32(99)).contains("3.3.2.4"));
-    let stock = table(&tpcc, "stock").key((3, 7)).unwrap();
-    assert!(broken("stock", stock, "s_ytd", Value::Int32(1)).contains("order lines supplied"));
-    let customer = table(&tpcc, "customer").key((3, 2, 5)).unwrap();
-    let found = broken("customer", customer, "c_ytd_payment", Value::Int64(0));
-    assert!(found.contains("c_balance") && found.contains("of its customers"), "{found}");
+    let found = found_broken(&tpcc, &|tpcc, store| {
+        let key = newest(tpcc, store);
+        store.delete_row(&key);
+    });
+    assert_eq!(found, ["orders_by_customer has each order once"]);
+    let found = found_broken(&tpcc, &|tpcc, store| {
+        let key = newest(tpcc, store);
+        let columns = table(tpcc, "orders_by_customer").key_values(&key).unwrap();
+        let [customer, order] = [2, 3].map(|column: usize| columns[column].integer().unwrap() as i32);
+        store.delete_row(&key);
+        let other = (3, 2, customer % 60 + 1, order);
+        store.put_row(&table(tpcc, "orders_by_customer").key(other).unwrap(), &[]);
+    });
+    assert_eq!(found, ["orders_by_customer has each order once"]);
+}
+
+#[test]
+fn the_full_mix_keeps_the_conditions() {
+    let tpcc = Tpcc::new(full()).unwrap();
+    let (mut store, totals) = checked_access::run(&tpcc, 6_000, 1, |_, _| ());
+    // Three clients with a deck each.
+    let committed = [NEW_ORDER, PAYMENT, ORDER_STATUS, DELIVERY, STOCK_LEVEL].map(|name| totals.of(name));
+    let calls = committed.map(|outcomes| outcomes.committed + outcomes.aborted);
+    assert_eq!(calls, [2_700, 2_580, 240, 240, 240]);
+    assert!(committed[1..].iter().all(|outcomes| outcomes.aborted == 0), "{committed:?}");
+    let lines = tpcc.check(&mut store, &totals).unwrap();
+    assert_holds(&lines);
+    let mut totals = totals;
+    totals.of_mut(DELIVERY).committed = 0;
+    let found = violated(&tpcc.check(&mut store, &totals).unwrap()).join(";");
+    assert!(found.contains("districts of committed Deliveries"), "{found}");
+}
+
+/// With declared ranges every access of a Delivery lies in its footprint, which is that of one partition.
+#[test]
+fn declared_deliveries_stay_in_their_footprint() {
+    let mix = Mix::Full { reads: Mode::Ordered, deliveries: Deliveries::Declared };
+    let tpcc = Tpcc::new(Options { mix, ..full() }).unwrap();
+    let (mut store, totals) = checked_access::run(&tpcc, 2_000, 1, |call, _| {
+        if name(&tpcc, call) == DELIVERY {
+            let footprint = checked_access::declare(tpcc.catalog(), call, 4).expect("it is declared");
+            assert_eq!(footprint.participants(PartitionId(0)).len(), 1);
+        }
+    });
+    assert!(totals.of(DELIVERY).committed > 50);
+    assert_holds(&tpcc.check(&mut store, &totals).unwrap());
+}
+
+/// Districts that have nothing to deliver are skipped and counted, in the answer and in the check.
+#[test]
+fn deliveries_take_the_oldest_order_of_each_district() {
+    let tpcc = Tpcc::new(Options { warehouses: 1, sites: 1, orders_per_district: 10, ..full() }).unwrap();
+    let mut next = [8, 8, 8];
+    let mut skipped = 0;
+    let (mut store, totals) = checked_access::run(&tpcc, 2_000, 2, |call, result| {
+        if name(&tpcc, call) != DELIVERY {
+            return;
+        }
+        let output: DeliveryOutput = decode_output(result.as_ref().unwrap()).unwrap();
+        assert_eq!(output.orders.len(), 3);
+        for (next, delivered) in next.iter_mut().zip(&output.orders) {
+            assert!(delivered.is_none_or(|delivered| delivered == *next), "{delivered:?} after {next}");
+            *next += i32::from(delivered.is_some());
+        }
+        skipped += output.skipped();
+    });
+    let lines = tpcc.check(&mut store, &totals).unwrap();
+    assert_holds(&lines);
+    let told = format!("less {skipped} skipped");
+    assert!(lines.iter().any(|line| line.condition.ends_with(&told)), "{told} in {lines:#?}");
+    // All that is left is delivered, and then there is nothing to deliver.
+    let undelivered = |store: &mut PlainStore| rows(store, &table(&tpcc, "new_order").all()).len();
+    assert!(undelivered(&mut store) > 0);
+    let delivery = tpcc.catalog().procedures.find(DELIVERY).unwrap();
+    let arguments = DeliveryArguments { warehouse: 1, carrier: 3, date: 77 };
+    let arguments = ordain_db::procedure::encode_arguments(&arguments).unwrap();
+    let call = Call { procedure: delivery, arguments: arguments.into(), home: 1, mode: Mode::Ordered };
+    for _ in 0..2_000 {
+        store.run(tpcc.catalog(), &call).unwrap();
+    }
+    assert_eq!(undelivered(&mut store), 0);
+    let last: DeliveryOutput = decode_output(store.run(tpcc.catalog(), &call).unwrap()).unwrap();
+    assert_eq!(last.skipped(), 3);
+    let mut totals = totals;
+    totals.of_mut(DELIVERY).committed += 2_001;
+    assert_holds(&tpcc.check(&mut store, &totals).unwrap());
+}
+
+#[test]
+fn order_status_gives_the_last_order() {
+    let tpcc = Tpcc::new(Options { warehouses: 2, sites: 2, orders_per_district: 60, ..full() }).unwrap();
+    let mut ordered = std::collections::BTreeMap::new();
+    let (mut since, mut delivered) = (0, 0);
+    checked_access::run(&tpcc, 6_000, 2, |call, result| {
+        let Ok(result) = result else { return };
+        match name(&tpcc, call) {
+            NEW_ORDER => {
+                let arguments: NewOrderArguments = decode_output(&call.arguments).unwrap();
+                let output: NewOrderOutput = decode_output(result).unwrap();
+                let customer = (arguments.warehouse, arguments.district, arguments.customer);
+                ordered.insert(customer, (arguments, output));
+            }
+            ORDER_STATUS => {
+                let arguments: OrderStatusArguments = decode_output(&call.arguments).unwrap();
+                let output: OrderStatusOutput = decode_output(result).unwrap();
+                let found = output.order.unwrap();
+                let carried = found.carrier.is_some();
+                assert!(found.lines.iter().all(|line| line.delivery_date.is_some() == carried));
+                delivered += u32::from(carried);
+                let customer = (arguments.warehouse, arguments.district, output.customer);
+                let Some((arguments, answer)) = ordered.get(&customer) else { return };
+                since += 1;
+                assert_eq!((found.order, found.entry_date), (answer.order, arguments.entry_date));
+                let lines = found.lines.iter().map(|line| (line.item, line.supply_warehouse, line.quantity));
+                let asked =
+                    arguments.lines.iter().map(|line| (line.item, line.supply_warehouse, line.quantity));
+                assert!(lines.eq(asked));
+                let amounts = found.lines.iter().map(|line| line.amount);
+                assert!(amounts.eq(answer.lines.iter().map(|line| line.amount)));
+            }
+            _ => {}
+        }
+    });
+    assert!(since > 50 && delivered > 20, "{since} and {delivered}");
+}
+
+#[test]
+fn stock_level_counts_low_items_of_the_last_twenty_orders() {
+    let tpcc = Tpcc::new(Options { warehouses: 1, sites: 1, ..full() }).unwrap();
+    let (mut store, _) = checked_access::run(&tpcc, 2_000, 2, |_, _| ());
+    let procedure = tpcc.catalog().procedures.find(STOCK_LEVEL).unwrap();
+    let [districts, lines, stock] = ["district", "order_line", "stock"].map(|name| table(&tpcc, name));
+    let mut seen = BTreeSet::new();
+    for (district, threshold) in [(1, 10), (2, 20), (3, 60), (1, 101)] {
+        let row = store.get_row(&districts.key((1, district)).unwrap()).unwrap().to_vec();
+        let next = districts.read(&row).int32("d_next_o_id").unwrap();
+        let last = lines.range((1, district, next - 20), (1, district, next)).unwrap();
+        let items: BTreeSet<i32> = rows(&mut store, &last)
+            .iter()
+            .map(|(_, row)| lines.read(row).int32("ol_i_id").unwrap())
+            .collect();
+        let low = items.iter().filter(|item| {
+            let row = store.get_row(&stock.key((1, **item)).unwrap()).unwrap();
+            stock.read(row).int32("s_quantity").unwrap() < threshold
+        });
+        let expected = low.count() as u32;
+        let arguments = StockLevelArguments { warehouse: 1, district, threshold };
+        let arguments = ordain_db::procedure::encode_arguments(&arguments).unwrap();
+        let call = Call { procedure, arguments: arguments.into(), home: 1, mode: Mode::Ordered };
+        let footprint = checked_access::declare(tpcc.catalog(), &call, 4).expect("it is declared");
+        assert_eq!(footprint.participants(PartitionId(0)).len(), 1);
+        let output: StockLevelOutput = decode_output(store.run(tpcc.catalog(), &call).unwrap()).unwrap();
+        assert_eq!(output.low, expected);
+        seen.insert(expected);
+    }
+    assert!(seen.len() > 2, "{seen:?}");
+}
+
+/// Clause 5.2.3: the shares are exact in every hundred calls. Reads are called as was asked.
+#[test]
+fn the_full_mix_has_the_shares_of_the_specification() {
+    for reads in [Mode::Ordered, Mode::Snapshot] {
+        let tpcc =
+            Tpcc::new(Options { mix: Mix::Full { reads, deliveries: Deliveries::Dependent }, ..small() })
+                .unwrap();
+        let calls = draw(&tpcc, 1_000);
+        let count = |calls: &[Call], of: &str| calls.iter().filter(|call| name(&tpcc, call) == of).count();
+        for hundred in calls.chunks(100) {
+            let shares =
+                [NEW_ORDER, PAYMENT, ORDER_STATUS, DELIVERY, STOCK_LEVEL].map(|of| count(hundred, of));
+            assert_eq!(shares, [45, 43, 4, 4, 4]);
+        }
+        assert_ne!(calls[..100], calls[100..200], "each deck is shuffled");
+        for call in &calls {
+            let reads_only = [ORDER_STATUS, STOCK_LEVEL].contains(&name(&tpcc, call));
+            assert_eq!(call.mode, if reads_only { reads } else { Mode::Ordered });
+            assert_eq!(call.home, call_warehouse(&tpcc, call) as u32);
+        }
+    }
+}
+
+fn call_warehouse(tpcc: &Tpcc, call: &Call) -> i32 {
+    match name(tpcc, call) {
+        NEW_ORDER => decode_output::<NewOrderArguments>(&call.arguments).unwrap().warehouse,
+        PAYMENT => decode_output::<PaymentArguments>(&call.arguments).unwrap().warehouse,
+        ORDER_STATUS => decode_output::<OrderStatusArguments>(&call.arguments).unwrap().warehouse,
+        DELIVERY => decode_output::<DeliveryArguments>(&call.arguments).unwrap().warehouse,
+        _ => decode_output::<StockLevelArguments>(&call.arguments).unwrap().warehouse,
+    }
+}
+
+/// Clause 2.4.1.5: 1% of lines come from elsewhere, each from a warehouse of its own.
+#[test]
+fn shares_of_remote_lines_are_as_asked() {
+    let options = Options { sites: 8, warehouses: 80, remote: Remote::Lines(1.0), ..Options::default() };
+    let tpcc = Tpcc::new(options).unwrap();
+    let (mut lines, mut remote, mut several) = (0, 0, 0);
+    for call in draw(&tpcc, 50_000) {
+        let arguments: NewOrderArguments = decode_output(&call.arguments).unwrap();
+        let suppliers = arguments.lines.iter().map(|line| line.supply_warehouse);
+        let others: Vec<i32> = suppliers.filter(|supplier| *supplier != arguments.warehouse).collect();
+        assert!(others.iter().all(|other| other % 8 != arguments.warehouse % 8), "another site");
+        lines += arguments.lines.len();
+        remote += others.len();
+        several += usize::from(others.iter().any(|other| *other != others[0]));
+    }
+    let percent = remote as f64 * 100.0 / lines as f64;
+    assert!((0.95..=1.05).contains(&percent), "{percent}");
+    assert!(several > 0);
 }
 
 #[test]
@@ -277,7 +576,7 @@ fn the_check_notices_lost_and_extra_rows() {
     let (mut store, totals) = checked_access::run(&tpcc, 200, 1, |_, _| ());
     let new_order = table(&tpcc, "new_order");
     store.delete_row(&new_order.key((3, 2, 25)).unwrap());
-    assert!(violated(&tpcc.check(&mut store, &totals).unwrap()).join(";").contains("3.3.2.3"));
+    assert!(violated(&tpcc.check(&mut store, &totals).unwrap()).join(";").contains("3.3.2.3:"));
     store.put_row(&new_order.key((3, 2, 25)).unwrap(), &[]);
     assert_holds(&tpcc.check(&mut store, &totals).unwrap());
     store.put_row(&new_order.key((9, 2, 25)).unwrap(), &[]);
@@ -295,7 +594,7 @@ fn bad_options_are_refused() {
         Options { warehouses: 0, ..small() },
         Options { districts_per_warehouse: 11, ..small() },
         Options { sites: 0, ..small() },
-        Options { remote_percent: 101.0, ..small() },
+        Options { remote: Remote::Orders(101.0), ..small() },
     ] {
         assert!(Tpcc::new(bad.clone()).is_err(), "{bad:?}");
     }

@@ -1,6 +1,8 @@
 //! The load generator: one thread that keeps requests outstanding (closed loop) or begins them at a set rate (open loop).
 
-use std::collections::VecDeque;
+mod reads;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,8 +12,9 @@ use ordain_db::limits::SESSION_WINDOW_MAX;
 use ordain_db::message::{ClientId, ClientRequest, Operation, Reply, Request, RequestId};
 use ordain_db::position::PartitionId;
 use ordain_db::procedure::{Catalog, Declared, Footprint, ProcedureId};
-use ordain_workload::{Generator, Part, Totals, Workload};
+use ordain_workload::{Call, Generator, Mode, Part, Totals, Workload};
 
+use self::reads::Reads;
 use crate::caller::random_number;
 use crate::inbox::NotTaken;
 use crate::port::Port;
@@ -55,12 +58,16 @@ pub struct Measured {
     pub committed: u64,
     /// Transactions that their logic aborted in it.
     pub aborted: u64,
+    /// Requests that gave up in it, since their footprint changed under every restart.
+    pub contended: u64,
     /// Requests that ended with another error in it.
     pub failed: u64,
     /// The first such error.
     pub first_failure: Option<Error>,
     /// Latency in microseconds of requests that ended in it.
     pub latency: Histogram<u64>,
+    /// The same for each procedure that was called.
+    pub procedures: BTreeMap<ProcedureId, OfProcedure>,
     /// CPU time of the partitions in it.
     pub cpu: Duration,
     /// CPU time of this generator in it.
@@ -71,6 +78,28 @@ pub struct Measured {
     pub not_begun: u64,
     /// Times that a partition took no more requests, and requests that were refused as busy.
     pub pushed_back: u64,
+}
+
+/// What was measured of the calls of one procedure.
+pub struct OfProcedure {
+    /// Calls that committed.
+    pub committed: u64,
+    /// Calls that their logic aborted.
+    pub aborted: u64,
+    /// Calls that gave up, since their footprint changed under every restart.
+    pub contended: u64,
+    /// Latency in microseconds.
+    pub latency: Histogram<u64>,
+}
+
+impl OfProcedure {
+    fn new() -> Result<OfProcedure, String> {
+        Ok(OfProcedure { committed: 0, aborted: 0, contended: 0, latency: new_histogram()? })
+    }
+}
+
+fn new_histogram() -> Result<Histogram<u64>, String> {
+    Histogram::new_with_bounds(1, 3_600_000_000, 3).map_err(|error| error.to_string())
 }
 
 #[derive(Default)]
@@ -109,9 +138,16 @@ impl Arrived {
     }
 }
 
-/// A request under way.
+/// What an ordered request does.
+#[derive(Clone, Copy)]
+enum Asked {
+    Call(ProcedureId),
+    OpenSnapshot,
+}
+
+/// An ordered request under way.
 struct UnderWay {
-    procedure: ProcedureId,
+    asked: Asked,
     /// When it began, or was meant to begin, in nanoseconds since the start.
     began: u64,
     done: bool,
@@ -125,6 +161,7 @@ struct Home {
     window: VecDeque<UnderWay>,
     /// The sequence number of `window[0]`.
     first: u64,
+    /// Calls without an answer, those of snapshots included.
     outstanding: u32,
 }
 
@@ -135,6 +172,7 @@ pub struct Driver<'a> {
     homes: Vec<Home>,
     arrived: Arc<Arrived>,
     number: u64,
+    reads: Reads,
     started: Instant,
     /// When an answer last came, or nothing was under way, in nanoseconds since the start.
     answered_at: u64,
@@ -166,14 +204,15 @@ impl<'a> Driver<'a> {
         }
         let arrived = Arc::new(Arrived::default());
         port.open(number, Arc::<Arrived>::clone(&arrived) as Arc<dyn ReplySink>);
-        let latency = Histogram::new_with_bounds(1, 3_600_000_000, 3).map_err(|error| error.to_string())?;
         let measured = Measured {
             elapsed: Duration::ZERO,
             committed: 0,
             aborted: 0,
+            contended: 0,
             failed: 0,
             first_failure: None,
-            latency,
+            latency: new_histogram()?,
+            procedures: procedures_of(workload.catalog())?,
             cpu: Duration::ZERO,
             load_cpu: Duration::ZERO,
             totals: Totals::new(),
@@ -188,6 +227,7 @@ impl<'a> Driver<'a> {
             homes,
             arrived,
             number,
+            reads: Reads::default(),
             started,
             answered_at: 0,
             measuring: false,
@@ -289,26 +329,31 @@ impl<'a> Driver<'a> {
         };
         for _ in 0..count {
             let call = self.homes[0].generator.next();
-            let mut footprint = Footprint::default();
-            let Catalog { schema, procedures } = self.catalog;
-            let partitions = self.port.partitions();
-            let declared =
-                procedures.declare(call.procedure, &call.arguments, schema, partitions, &mut footprint);
-            let dependent = declared != Ok(Declared::Complete);
-            while self.homes[0].outstanding >= if dependent { 1 } else { outstanding }
-                || self.homes[0].window.len() >= SESSION_WINDOW_MAX as usize
-            {
+            let dependent = call.mode == Mode::Ordered && self.depends_on_data(&call);
+            while self.homes[0].outstanding >= if dependent { 1 } else { outstanding } || self.room(0) == 0 {
                 self.take_replies(PATIENCE)?;
             }
             let began = self.now();
-            let request = self.request(0, call, began);
-            self.push(0, vec![request])?;
+            if let Some(request) = self.begin(0, call, began) {
+                self.push(0, vec![request])?;
+            }
+            self.open_snapshot()?;
             while dependent && self.homes[0].outstanding > 0 {
                 self.take_replies(PATIENCE)?;
             }
         }
         self.wait_for_all()?;
         self.end_measuring(begun)
+    }
+
+    /// Whether a call's keys are found by reconnaissance.
+    fn depends_on_data(&self, call: &Call) -> bool {
+        let mut footprint = Footprint::default();
+        let Catalog { schema, procedures } = self.catalog;
+        let partitions = self.port.partitions();
+        let declared =
+            procedures.declare(call.procedure, &call.arguments, schema, partitions, &mut footprint);
+        declared != Ok(Declared::Complete)
     }
 
     fn wait_for_all(&mut self) -> Result<(), String> {
@@ -322,34 +367,57 @@ impl<'a> Driver<'a> {
         self.started.elapsed().as_nanos() as u64
     }
 
+    /// How many more ordered calls a home's session takes. One place is kept for the opening of a snapshot.
+    fn room(&self, home: usize) -> usize {
+        (SESSION_WINDOW_MAX as usize - 1).saturating_sub(self.homes[home].window.len())
+    }
+
     /// Sends new requests to a home; `false` when no more can be sent now.
     fn send(&mut self, home: usize, wanted: usize, began: impl Fn(usize) -> u64) -> Result<bool, String> {
-        let room = SESSION_WINDOW_MAX as usize - self.homes[home].window.len();
-        let count = wanted.min(BATCH_REQUESTS_MAX).min(room);
+        let count = wanted.min(BATCH_REQUESTS_MAX).min(self.room(home));
         if count == 0 {
             return Ok(false);
         }
         let mut requests = Vec::with_capacity(count);
         for index in 0..count {
             let call = self.homes[home].generator.next();
-            requests.push(self.request(home, call, began(index)));
+            requests.extend(self.begin(home, call, began(index)));
         }
-        self.push(home, requests)?;
+        if !requests.is_empty() {
+            self.push(home, requests)?;
+        }
+        self.open_snapshot()?;
         Ok(true)
     }
 
-    fn request(&mut self, home: usize, call: ordain_workload::Call, began: u64) -> ClientRequest {
+    /// Begins a call: the request to send, or nothing for one that waits for a snapshot.
+    fn begin(&mut self, home: usize, call: Call, began: u64) -> Option<ClientRequest> {
+        self.homes[home].outstanding += 1;
+        match call.mode {
+            Mode::Ordered => {
+                let operation = Operation::Call { procedure: call.procedure, arguments: call.arguments };
+                Some(self.ordered(home, operation, Asked::Call(call.procedure), began))
+            }
+            Mode::Snapshot => {
+                self.reads.wait(home, call, began);
+                None
+            }
+        }
+    }
+
+    fn ordered(&mut self, home: usize, operation: Operation, asked: Asked, began: u64) -> ClientRequest {
         let home = &mut self.homes[home];
         let sequence = home.first + home.window.len() as u64;
-        home.window.push_back(UnderWay { procedure: call.procedure, began, done: false });
-        home.outstanding += 1;
-        let operation = Operation::Call { procedure: call.procedure, arguments: call.arguments };
+        home.window.push_back(UnderWay { asked, began, done: false });
         let id = RequestId { client: home.client, sequence };
         ClientRequest::Ordered(Request { id, acknowledged: home.first, operation })
     }
 
-    fn push(&mut self, home: usize, mut requests: Vec<ClientRequest>) -> Result<(), String> {
-        let to = self.homes[home].client.home;
+    fn push(&mut self, home: usize, requests: Vec<ClientRequest>) -> Result<(), String> {
+        self.push_to(self.homes[home].client.home, requests)
+    }
+
+    fn push_to(&mut self, to: PartitionId, mut requests: Vec<ClientRequest>) -> Result<(), String> {
         loop {
             match self.port.request(to, requests) {
                 Ok(()) => return Ok(()),
@@ -375,6 +443,7 @@ impl<'a> Driver<'a> {
         for Reply { request, outcome } in replies {
             self.take_reply(request, outcome, now);
         }
+        self.send_reads()?;
         for home in &mut self.homes {
             while home.window.front().is_some_and(|under_way| under_way.done) {
                 home.window.pop_front();
@@ -391,34 +460,65 @@ impl<'a> Driver<'a> {
     }
 
     fn take_reply(&mut self, request: RequestId, outcome: Outcome, now: u64) {
-        let Some(home) = self.homes.iter_mut().find(|home| home.client == request.client) else { return };
+        if let Some(read) = self.reads.take(request) {
+            return self.end(read.home, read.call.procedure, read.began, outcome, now);
+        }
+        let found = self.homes.iter_mut().enumerate().find(|(_, home)| home.client == request.client);
+        let Some((place, home)) = found else { return };
         let index = request.sequence.checked_sub(home.first).map(|index| index as usize);
         let Some(under_way) = index.and_then(|index| home.window.get_mut(index)) else { return };
         if std::mem::replace(&mut under_way.done, true) {
             return;
         }
-        home.outstanding -= 1;
-        let (procedure, began) = (under_way.procedure, under_way.began);
-        if self.measuring {
-            self.measured.latency.saturating_record(now.saturating_sub(began) / 1000);
+        match (under_way.asked, under_way.began) {
+            (Asked::Call(procedure), began) => self.end(place, procedure, began, outcome, now),
+            (Asked::OpenSnapshot, _) => self.opened(outcome, now),
         }
+    }
+
+    /// Counts a call that has ended.
+    fn end(&mut self, home: usize, procedure: ProcedureId, began: u64, outcome: Outcome, now: u64) {
+        self.homes[home].outstanding -= 1;
+        let of_procedure = self.measured.procedures.get_mut(&procedure).filter(|_| self.measuring);
+        let mut unmeasured = (0, 0, 0);
+        let (committed, aborted, contended) = match of_procedure {
+            Some(of_procedure) => {
+                let latency = now.saturating_sub(began) / 1000;
+                self.measured.latency.saturating_record(latency);
+                of_procedure.latency.saturating_record(latency);
+                (&mut of_procedure.committed, &mut of_procedure.aborted, &mut of_procedure.contended)
+            }
+            None => (&mut unmeasured.0, &mut unmeasured.1, &mut unmeasured.2),
+        };
         let totals = self.measured.totals.of_mut(self.catalog.procedures.name(procedure));
         let measured = u64::from(self.measuring);
         match outcome {
             Ok(_) => {
                 totals.committed += 1;
                 self.measured.committed += measured;
+                *committed += 1;
             }
             Err(Error::Aborted(_)) => {
                 totals.aborted += 1;
                 self.measured.aborted += measured;
+                *aborted += 1;
             }
             // Refused before it was ordered: the loop makes another instead.
             Err(Error::Busy(_)) => self.measured.pushed_back += 1,
+            // It had no effect: the loop makes another, and the report tells.
+            Err(Error::Contended) => {
+                self.measured.contended += measured;
+                *contended += 1;
+            }
             Err(error) => {
                 self.measured.failed += 1;
                 self.measured.first_failure.get_or_insert(error);
             }
         }
     }
+}
+
+fn procedures_of(catalog: &Catalog) -> Result<BTreeMap<ProcedureId, OfProcedure>, String> {
+    let names = catalog.procedures.names().enumerate();
+    names.map(|(number, _)| Ok((ProcedureId(number as u16), OfProcedure::new()?))).collect()
 }

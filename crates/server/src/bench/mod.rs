@@ -17,11 +17,13 @@ use ordain_db::data::KeyRange;
 use ordain_db::error::Error;
 use ordain_db::node::Status;
 use ordain_db::position::PartitionId;
+use ordain_db::procedure::Catalog;
 use ordain_workload::{CheckLine, SnapshotReader, Workload};
 
-use self::drive::{Driver, Length, Load, Measured};
+use self::drive::{Driver, Length, Load, Measured, OfProcedure};
 use self::durable::DiskUse;
 use self::options::{RunOptions, WorkloadOptions};
+use self::report::ProcedureReport;
 pub(crate) use self::report::Report;
 use crate::connection::{Connection, Snapshot};
 use crate::database::Database;
@@ -64,7 +66,7 @@ pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<b
         None
     };
     let consistent = finished.lines.iter().all(|line| line.holds);
-    let report = summarise(options, workload.name(), &finished, limit, consistent);
+    let report = summarise(options, workload, &finished, limit, consistent);
     publish(options.json.as_deref(), &report, &finished, consistent)?;
     match finished.measured.first_failure {
         Some(error) => Err(format!("{} requests failed; the first: {error}", finished.measured.failed)),
@@ -84,7 +86,7 @@ pub(crate) fn measure(options: &RunOptions, workload: &dyn Workload) -> Result<R
     }
     match finished.lines.iter().find(|line| !line.holds) {
         Some(line) => Err(format!("the data is not consistent: {}: {}", line.condition, line.detail)),
-        None => Ok(summarise(options, workload.name(), &finished, None, true)),
+        None => Ok(summarise(options, workload, &finished, None, true)),
     }
 }
 
@@ -132,21 +134,43 @@ impl SnapshotReader for Reader<'_> {
     }
 }
 
+/// A report for each procedure, if more than one was called.
+fn of_procedures(catalog: &Catalog, measured: &Measured, seconds: f64) -> Vec<ProcedureReport> {
+    let ended = |of: &OfProcedure| of.committed + of.aborted;
+    let all: u64 = measured.procedures.values().map(ended).sum();
+    let called = measured.procedures.iter().filter(|(_, of)| ended(of) + of.contended > 0);
+    let reports: Vec<ProcedureReport> = called
+        .map(|(id, of)| ProcedureReport {
+            name: catalog.procedures.name(*id).to_owned(),
+            share_percent: ended(of) as f64 * 100.0 / (all as f64).max(1.0),
+            committed: of.committed,
+            aborted: of.aborted,
+            contended: of.contended,
+            throughput_txn_s: ended(of) as f64 / seconds.max(1e-9),
+            latency_p50_us: of.latency.value_at_quantile(0.5),
+            latency_p95_us: of.latency.value_at_quantile(0.95),
+            latency_p99_us: of.latency.value_at_quantile(0.99),
+        })
+        .collect();
+    if reports.len() > 1 { reports } else { Vec::new() }
+}
+
 fn summarise(
     options: &RunOptions,
-    workload: &str,
+    workload: &dyn Workload,
     finished: &Finished,
     limit: Option<f64>,
     consistent: bool,
 ) -> Report {
     let Finished { measured, statuses, digest, .. } = finished;
+    let catalog = workload.catalog();
     let seconds = measured.elapsed.as_secs_f64();
     let ended = measured.committed + measured.aborted;
     let throughput = ended as f64 / seconds.max(1e-9);
     let sum = |field: fn(&Status) -> u64| statuses.iter().map(field).sum::<u64>();
     let percentile = |quantile: f64| measured.latency.value_at_quantile(quantile);
     Report {
-        workload: workload.to_owned(),
+        workload: workload.name().to_owned(),
         engine: options.engine.name().to_owned(),
         partitions: options.partitions,
         processes: options.processes,
@@ -156,6 +180,7 @@ fn summarise(
         rate: options.rate,
         committed: measured.committed,
         aborted: measured.aborted,
+        contended: measured.contended,
         failed: measured.failed,
         restarts: sum(|status| status.counters.restarts),
         reconnaissance: sum(|status| status.counters.reconnaissance),
@@ -179,6 +204,7 @@ fn summarise(
             .as_ref()
             .map(|disk| disk.commits as f64 / (disk.fsyncs as f64).max(1.0)),
         fsync_us: finished.disk.as_ref().map(|disk| disk.one_fsync.as_secs_f64() * 1e6),
+        procedures: of_procedures(catalog, measured, seconds),
         limit_txn_s: limit,
         ratio_to_limit: limit.map(|limit| throughput / limit),
         digest: digest.clone(),

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use ordain_db::engine::EngineKind;
-use ordain_workload::{Workload, bank, micro, tpcc};
+use ordain_workload::{Mode, Workload, bank, micro, tpcc};
 use serde::{Deserialize, Serialize};
 
 use crate::process::ClusterOptions;
@@ -130,7 +130,7 @@ impl RunOptions {
 pub enum WorkloadOptions {
     /// Ten read-modify-writes, one of a contended record at each participant (Calvin §6.2).
     Micro(MicroOptions),
-    /// TPC-C-derived: New Order and Payment (Calvin §6.1).
+    /// TPC-C-derived: New Order and Payment (Calvin §6.1), or with `--mix full` all five transactions.
     Tpcc(TpccOptions),
     /// Transfers between accounts; overdrafts abort.
     Bank(BankOptions),
@@ -164,12 +164,21 @@ pub struct TpccOptions {
     /// Warehouses. Default: one for each partition, at least 4.
     #[arg(long)]
     pub warehouses: Option<u32>,
-    /// Percentage of New Orders with items from a warehouse on another partition.
-    #[arg(long = "remote", value_name = "PERCENT", default_value_t = 10.0)]
-    pub remote_percent: f64,
-    /// Percentage of New Orders among the calls; the others are Payments.
-    #[arg(long = "new-order", value_name = "PERCENT", default_value_t = 100.0)]
-    pub new_order_percent: f64,
+    /// The transactions that are called. Default: New Orders, as many percent as --new-order says, and Payments.
+    #[arg(long, value_enum, conflicts_with = "new_order_percent")]
+    pub mix: Option<TpccMix>,
+    /// How Order-Status and Stock-Level are called in the full mix. Default: in the order.
+    #[arg(long, value_enum)]
+    pub reads: Option<TpccReads>,
+    /// How the keys of Deliveries are known in the full mix. Default: they depend on data.
+    #[arg(long, value_enum)]
+    pub deliveries: Option<TpccDeliveries>,
+    /// Percentage of New Orders with items from a warehouse on another partition. Default: 10; in the full mix 1% of lines.
+    #[arg(long = "remote", value_name = "PERCENT")]
+    pub remote_percent: Option<f64>,
+    /// Percentage of New Orders among the calls; the others are Payments. Default: 100.
+    #[arg(long = "new-order", value_name = "PERCENT")]
+    pub new_order_percent: Option<f64>,
     /// Percentage of Payments for a customer of a warehouse on another partition.
     #[arg(long = "payment-remote", value_name = "PERCENT", default_value_t = 15.0)]
     pub payment_remote_percent: f64,
@@ -179,6 +188,82 @@ pub struct TpccOptions {
     /// Customers, and first orders, of each district (3,000 by the specification).
     #[arg(long, default_value_t = 3_000)]
     pub customers: u32,
+}
+
+/// The transactions of `tpcc` that are called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TpccMix {
+    /// New Orders alone (Calvin §6.1).
+    NewOrder,
+    /// As many New Orders as Payments (Ren et al. §3.4).
+    #[value(name = "new-order+payment")]
+    #[serde(rename = "new-order+payment")]
+    NewOrderPayment,
+    /// 45% New Orders, 43% Payments, and 4% each of Order-Status, Delivery and Stock-Level, as the specification has them.
+    Full,
+}
+
+/// How transactions of `tpcc` that only read are called.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TpccReads {
+    /// As transactions, with a place in the order.
+    Ordered,
+    /// Over a snapshot that is opened after the call began; calls that begin together share one.
+    Snapshot,
+}
+
+/// How the keys of Deliveries of `tpcc` are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TpccDeliveries {
+    /// Found by reconnaissance: Deliveries of one warehouse make each other start over.
+    Dependent,
+    /// Declared as ranges of the warehouse: nothing starts over, and other transactions of the warehouse wait.
+    Declared,
+}
+
+impl TpccOptions {
+    /// The shares of the transactions.
+    fn mix(&self) -> Result<tpcc::Mix, String> {
+        if (self.reads.is_some() || self.deliveries.is_some()) && self.mix != Some(TpccMix::Full) {
+            return Err(
+                "tpcc: reads and deliveries say how the full mix is called: give them with it".to_owned()
+            );
+        }
+        match (self.mix, self.new_order_percent) {
+            (Some(_), Some(_)) => {
+                Err("tpcc: the mix says how many New Orders there are: leave new_order_percent out"
+                    .to_owned())
+            }
+            (Some(TpccMix::NewOrder), None) => Ok(tpcc::Mix::NewOrderPayment(100.0)),
+            (Some(TpccMix::NewOrderPayment), None) => Ok(tpcc::Mix::NewOrderPayment(50.0)),
+            (Some(TpccMix::Full), None) => Ok(tpcc::Mix::Full {
+                reads: match self.reads {
+                    Some(TpccReads::Snapshot) => Mode::Snapshot,
+                    Some(TpccReads::Ordered) | None => Mode::Ordered,
+                },
+                deliveries: match self.deliveries {
+                    Some(TpccDeliveries::Declared) => tpcc::Deliveries::Declared,
+                    Some(TpccDeliveries::Dependent) | None => tpcc::Deliveries::Dependent,
+                },
+            }),
+            (None, percent) => {
+                Ok(tpcc::Options::default().mix).map(|mix| percent.map_or(mix, tpcc::Mix::NewOrderPayment))
+            }
+        }
+    }
+
+    /// Which New Orders take something from another partition.
+    fn remote(&self) -> tpcc::Remote {
+        match (self.remote_percent, self.mix) {
+            (Some(percent), _) => tpcc::Remote::Orders(percent),
+            // As the specification has it (clause 2.4.1.5).
+            (None, Some(TpccMix::Full)) => tpcc::Remote::Lines(1.0),
+            (None, _) => tpcc::Options::default().remote,
+        }
+    }
 }
 
 /// Settings of `bank`.
@@ -214,8 +299,11 @@ impl Default for TpccOptions {
         let own = tpcc::Options::default();
         TpccOptions {
             warehouses: None,
-            remote_percent: own.remote_percent,
-            new_order_percent: own.new_order_percent,
+            mix: None,
+            reads: None,
+            deliveries: None,
+            remote_percent: None,
+            new_order_percent: None,
             payment_remote_percent: own.payment_remote_percent,
             items: own.items,
             customers: own.customers_per_district,
@@ -266,8 +354,8 @@ impl WorkloadOptions {
                     seed,
                     sites,
                     warehouses: options.warehouses.unwrap_or_else(|| u32::from(sites).max(4)),
-                    remote_percent: options.remote_percent,
-                    new_order_percent: options.new_order_percent,
+                    mix: options.mix()?,
+                    remote: options.remote(),
                     payment_remote_percent: options.payment_remote_percent,
                     items: options.items,
                     customers_per_district: options.customers,
@@ -309,5 +397,31 @@ mod tests {
             let from_file: WorkloadOptions = toml::from_str(&format!("name = {name:?}")).unwrap();
             assert_eq!(from_command_line, from_file);
         }
+    }
+
+    fn tpcc(arguments: &str, lines: &str) -> Result<tpcc::Mix, String> {
+        let from_file: WorkloadOptions = toml::from_str(&format!("name = \"tpcc\"\n{lines}")).unwrap();
+        let arguments = ["ordain", "tpcc"].into_iter().chain(arguments.split_whitespace());
+        if let Ok(from_command_line) = CommandLine::try_parse_from(arguments) {
+            assert_eq!(from_command_line.workload, from_file);
+        }
+        let WorkloadOptions::Tpcc(options) = from_file else { panic!("it is tpcc") };
+        options.mix()
+    }
+
+    #[test]
+    fn mixes_have_names() {
+        let two = tpcc::Mix::NewOrderPayment;
+        assert_eq!(tpcc("", ""), Ok(two(100.0)));
+        assert_eq!(tpcc("--new-order 60", "new_order_percent = 60.0"), Ok(two(60.0)));
+        assert_eq!(tpcc("--mix new-order", "mix = \"new-order\""), Ok(two(100.0)));
+        assert_eq!(tpcc("--mix new-order+payment", "mix = \"new-order+payment\""), Ok(two(50.0)));
+        assert_eq!(tpcc("--mix full", "mix = \"full\""), Ok(tpcc::Mix::FULL));
+        let lines = "mix = \"full\"\nreads = \"snapshot\"\ndeliveries = \"declared\"";
+        let mix = tpcc::Mix::Full { reads: Mode::Snapshot, deliveries: tpcc::Deliveries::Declared };
+        assert_eq!(tpcc("--mix full --reads snapshot --deliveries declared", lines), Ok(mix));
+        let both = tpcc("--mix full --new-order 60", "mix = \"full\"\nnew_order_percent = 60.0");
+        assert!(both.unwrap_err().contains("leave new_order_percent out"));
+        assert!(tpcc("--reads ordered", "reads = \"ordered\"").unwrap_err().contains("the full mix"));
     }
 }

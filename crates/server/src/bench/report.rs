@@ -28,6 +28,8 @@ pub struct Report {
     pub committed: u64,
     /// Transactions that their logic aborted.
     pub aborted: u64,
+    /// Requests that gave up, since their footprint changed under every restart that is allowed.
+    pub contended: u64,
     /// Requests that ended with another error.
     pub failed: u64,
     /// Deterministic restarts after a footprint miss, over the whole run.
@@ -72,10 +74,35 @@ pub struct Report {
     pub limit_txn_s: Option<f64>,
     /// Throughput over the limit.
     pub ratio_to_limit: Option<f64>,
+    /// The calls of each procedure, if more than one was called.
+    pub procedures: Vec<ProcedureReport>,
     /// Digest of the final state, in hexadecimal.
     pub digest: String,
     /// Whether all conditions of the workload hold.
     pub consistent: bool,
+}
+
+/// The calls of one procedure in the measured part. Latencies are in microseconds.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcedureReport {
+    /// Its name.
+    pub name: String,
+    /// Its share of all calls that committed or were aborted, in percent.
+    pub share_percent: f64,
+    /// Calls that committed.
+    pub committed: u64,
+    /// Calls that their logic aborted.
+    pub aborted: u64,
+    /// Calls that gave up, since their footprint changed under every restart that is allowed.
+    pub contended: u64,
+    /// Committed and aborted calls per second.
+    pub throughput_txn_s: f64,
+    /// Median latency.
+    pub latency_p50_us: u64,
+    /// 95th percentile.
+    pub latency_p95_us: u64,
+    /// 99th percentile.
+    pub latency_p99_us: u64,
 }
 
 impl Report {
@@ -105,6 +132,10 @@ impl Report {
         row("committed", thousands(self.committed as f64));
         row("aborted by logic", thousands(self.aborted as f64));
         row("failed", thousands(self.failed as f64));
+        if self.contended > 0 {
+            let limit = ordain_db::limits::RESTARTS_MAX;
+            row("gave up", format!("{} after {limit} restarts", thousands(self.contended as f64)));
+        }
         if self.not_begun > 0 {
             row("due and not begun", format!("{}: the rate is too high", thousands(self.not_begun as f64)));
         }
@@ -121,6 +152,37 @@ impl Report {
         row("partition messages", format!("{}, {bytes}", thousands(self.messages as f64)));
         row("epochs", thousands(self.epochs as f64));
         row("state digest", self.digest.clone());
+        out + &self.procedures_table()
+    }
+}
+
+impl Report {
+    /// A line for each procedure, or nothing.
+    fn procedures_table(&self) -> String {
+        let mut out = String::new();
+        if self.procedures.is_empty() {
+            return out;
+        }
+        let _ = writeln!(
+            out,
+            "\n  {:<14}{:>8}{:>12}{:>12}{:>9}{:>9}{:>11}{:>11}{:>11}",
+            "procedure", "share", "calls/s", "committed", "aborted", "gave up", "p50", "p95", "p99"
+        );
+        for of in &self.procedures {
+            let _ = writeln!(
+                out,
+                "  {:<14}{:>7.2}%{:>12}{:>12}{:>9}{:>9}{:>11}{:>11}{:>11}",
+                of.name,
+                of.share_percent,
+                thousands(of.throughput_txn_s),
+                thousands(of.committed as f64),
+                thousands(of.aborted as f64),
+                thousands(of.contended as f64),
+                microseconds(of.latency_p50_us),
+                microseconds(of.latency_p95_us),
+                microseconds(of.latency_p99_us),
+            );
+        }
         out
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ordain::bench::options::{BankOptions, MicroOptions, TpccOptions, WorkloadOptions};
+use ordain::bench::options::{BankOptions, MicroOptions, TpccMix, TpccOptions, TpccReads, WorkloadOptions};
 
 use super::faults::FaultKind;
 
@@ -26,7 +26,8 @@ pub(crate) struct KillTestOptions {
     /// Default: a random one, which is printed.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// What the clients call. For `tpcc`, every call is looked for in the final state; for the others, the sums must fit.
+    /// What the clients call. For `tpcc` and `tpcc-full`, every call that writes is looked for in the final state; for the
+    /// others, the sums must fit.
     #[arg(long, value_enum, default_value_t = Load::Tpcc)]
     pub(crate) workload: Load,
     /// The faults to choose from, separated by commas. Default: all.
@@ -59,6 +60,8 @@ pub(crate) struct KillTestOptions {
 pub(crate) enum Load {
     /// TPC-C-derived: New Orders and Payments.
     Tpcc,
+    /// TPC-C-derived: all five transactions, those that only read over snapshots.
+    TpccFull,
     /// Transfers between accounts.
     Bank,
     /// Ten read-modify-writes.
@@ -69,13 +72,13 @@ impl Load {
     /// The workload's options.
     pub(crate) fn options(self) -> WorkloadOptions {
         match self {
-            Load::Tpcc => WorkloadOptions::Tpcc(TpccOptions {
-                warehouses: Some(4),
-                remote_percent: 20.0,
-                new_order_percent: 40.0,
-                payment_remote_percent: 20.0,
-                items: 200,
-                customers: 30,
+            Load::Tpcc => {
+                WorkloadOptions::Tpcc(TpccOptions { new_order_percent: Some(40.0), ..small_tpcc() })
+            }
+            Load::TpccFull => WorkloadOptions::Tpcc(TpccOptions {
+                mix: Some(TpccMix::Full),
+                reads: Some(TpccReads::Snapshot),
+                ..small_tpcc()
             }),
             Load::Bank => WorkloadOptions::Bank(BankOptions {
                 accounts: 1_000,
@@ -89,6 +92,20 @@ impl Load {
                 ..MicroOptions::default()
             }),
         }
+    }
+}
+
+fn small_tpcc() -> TpccOptions {
+    TpccOptions {
+        warehouses: Some(4),
+        mix: None,
+        reads: None,
+        deliveries: None,
+        new_order_percent: None,
+        remote_percent: Some(20.0),
+        payment_remote_percent: 20.0,
+        items: 200,
+        customers: 30,
     }
 }
 

@@ -42,7 +42,7 @@ fn benchmark_workload(
             tpcc::Tpcc::new(tpcc::Options {
                 sites: partitions,
                 warehouses,
-                remote_percent: multi_partition_percent,
+                remote: tpcc::Remote::Orders(multi_partition_percent),
                 ..tpcc::Options::default()
             })
             .map_err(wrong)?,

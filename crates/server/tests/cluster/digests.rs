@@ -68,3 +68,9 @@ fn a_durable_run_reaches_the_same_state_and_counts_its_fsyncs() {
     assert!(commits > 1.0, "a group commits together: {commits}");
     assert!(durable["fsync_us"].as_f64().unwrap() > 0.0);
 }
+
+#[test]
+fn all_of_tpcc_in_processes_reaches_the_state_of_serial() {
+    let options = "--warehouses 4 --items 200 --customers 30 --remote 30 --payment-remote 30";
+    check_digest(&format!("tpcc --mix full --reads snapshot {options}"), 600);
+}

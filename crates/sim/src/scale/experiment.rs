@@ -228,7 +228,7 @@ fn workload(setting: &Setting) -> WorkloadPlan {
                 items: ITEMS,
                 customers_per_district: CUSTOMERS_PER_DISTRICT,
                 orders_per_district: CUSTOMERS_PER_DISTRICT,
-                remote_percent: multi_partition_percent,
+                remote: tpcc::Remote::Orders(multi_partition_percent),
                 ..defaults
             })
         }

@@ -10,12 +10,14 @@
 //! - No undo: a procedure that aborts after its first write would leave that write behind. None of the benchmarks'
 //!   does; they read everything that can make them abort before they write. Those of `append` do.
 //! - The space of rows that are deleted, or put as a whole again, is not used again.
-//! - Scans in order sort the keys of a table at its first scan, and merge what was inserted since at each later one.
+//! - A table that is scanned has its keys in a B-tree from its first scan on, which every later insert and delete pays for.
 
 mod index;
 mod records;
 
+use std::collections::BTreeMap;
 use std::hint::black_box;
+use std::ops::Bound;
 
 use ordain_db::data::row::FixedValue;
 use ordain_db::data::{Key, KeyRange, Table};
@@ -42,22 +44,14 @@ pub struct PlainStore {
     /// Tags and records of rows that were put and that the index does not know yet; at most one of each key. They hide
     /// what the index knows.
     pending: Vec<(u32, RecordNumber)>,
-    /// Order of the tables that were scanned, by table number; it knows what the index knows.
-    orders: Vec<Option<Order>>,
+    /// Records of the tables that were scanned in the order of their keys, by table number; it knows what the index knows.
+    orders: Vec<Option<BTreeMap<Key, RecordNumber>>>,
     // Buffers that runs reuse.
     footprint: Footprint,
     /// Tags, and then records, of the keys that are touched.
     found: Vec<u32>,
     scratch: Vec<u8>,
     output: Vec<u8>,
-}
-
-/// The records of one table in the order of their keys.
-#[derive(Default)]
-struct Order {
-    sorted: Vec<RecordNumber>,
-    /// Inserted since `sorted` was made.
-    added: Vec<RecordNumber>,
 }
 
 impl PlainStore {
@@ -160,7 +154,9 @@ impl PlainStore {
         if let Some((slot, record)) = found {
             self.index.remove(slot);
             self.records.kill(record);
-            self.forget_order(table_number(key));
+            if let Some(Some(order)) = self.orders.get_mut(table_number(key)) {
+                order.remove(key);
+            }
         }
     }
 
@@ -185,55 +181,41 @@ impl PlainStore {
         black_box(pending.iter().fold(0, |seen, (tag, _)| seen ^ self.index.touch(*tag)));
         for (tag, record) in pending.drain(..) {
             let key = self.records.key(record);
-            let table = table_number(key);
+            if let Some(Some(order)) = self.orders.get_mut(table_number(key)) {
+                order.insert(Key::from_bytes(key), record);
+            }
             if let Some((slot, old)) = self.index.find(tag, |other| self.records.key(other) == key) {
                 self.index.replace(slot, record);
                 self.records.kill(old);
-                self.forget_order(table);
             } else {
                 self.index.insert(tag, record);
-                if let Some(Some(order)) = self.orders.get_mut(table) {
-                    order.added.push(record);
-                }
             }
         }
         self.pending = pending;
     }
 
-    fn forget_order(&mut self, table: usize) {
-        if let Some(order) = self.orders.get_mut(table) {
-            *order = None;
-        }
-    }
-
-    /// Puts the records of a table in order.
-    fn sort(&mut self, table: usize) {
+    /// The records of a table in order.
+    fn order(&mut self, table: usize) -> &BTreeMap<Key, RecordNumber> {
         if self.orders.len() <= table {
             self.orders.resize_with(table + 1, || None);
         }
-        let mut order = self.orders[table].take().unwrap_or_else(|| {
-            let in_table = |record: &RecordNumber| table_number(self.records.key(*record)) == table;
-            Order { sorted: Vec::new(), added: self.records.live().filter(in_table).collect() }
-        });
-        if !order.added.is_empty() {
-            let key = |record: &RecordNumber| self.records.key(*record);
-            // A stable sort finds ascending runs and merges them: loads come in order of keys, and `sorted` is one run.
-            order.added.sort_by(|left, right| key(left).cmp(key(right)));
-            order.sorted.append(&mut order.added);
-            order.sorted.sort_by(|left, right| key(left).cmp(key(right)));
-        }
-        self.orders[table] = Some(order);
+        let records = &self.records;
+        self.orders[table].get_or_insert_with(|| {
+            let keyed = records.live().map(|record| (records.key(record), record));
+            let in_table = keyed.filter(|(key, _)| table_number(key) == table);
+            in_table.map(|(key, record)| (Key::from_bytes(key), record)).collect()
+        })
     }
 
-    /// The records of a range, ascending. The range lies in one table.
-    fn records_in(&mut self, range: &KeyRange) -> &[RecordNumber] {
+    /// The first records of a range, ascending, at most `limit`. The range lies in one table.
+    fn records_in(&mut self, range: &KeyRange, limit: usize) -> Vec<RecordNumber> {
+        if range.is_empty() {
+            return Vec::new();
+        }
         self.index_pending();
-        let table = table_number(&range.start);
-        self.sort(table);
-        let Some(Some(order)) = self.orders.get(table) else { return &[] };
-        let before =
-            |bound: &Key| order.sorted.partition_point(|record| self.records.key(*record) < bound.bytes());
-        order.sorted.get(before(&range.start)..before(&range.end)).unwrap_or_default()
+        let order = self.order(table_number(&range.start));
+        let bounds = (Bound::Included(range.start.bytes()), Bound::Excluded(range.end.bytes()));
+        order.range::<[u8], _>(bounds).map(|(_, record)| *record).take(limit).collect()
     }
 }
 
@@ -266,8 +248,7 @@ impl Access for PlainStore {
     }
 
     fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
-        let records = self.records_in(range);
-        let records = records[..records.len().min(limit)].to_vec();
+        let records = self.records_in(range, limit);
         let found = |record: &RecordNumber| Found {
             key: Key::from_bytes(self.records.key(*record)),
             row: self.records.row(*record).to_vec(),

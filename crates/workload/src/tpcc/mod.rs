@@ -1,26 +1,35 @@
-//! TPC-C, New Order and Payment, after the TPC-C standard specification, revision 5.11; clauses are cited as "clause 2.4".
+//! TPC-C after the TPC-C standard specification, revision 5.11; clauses are cited as "clause 2.4".
 //!
-//! All nine tables have the specification's columns. Money is in cents (int64), rates are in basis points (int32), dates in
+//! The papers run New Order and Payment; the [`Mix`] says whether these two are called, or all five transactions in the shares
+//! of clause 5.2.3. All nine tables have the specification's columns. Money is in cents (int64), rates are in basis points (int32), dates in
 //! microseconds since 1970 (int64). `item` is replicated to every partition; every other table is partitioned by its
-//! warehouse. `customer_by_name` is the secondary index that Payment by last name needs, as an ordinary table.
+//! warehouse. `customer_by_name` is the secondary index that Payment and Order-Status by last name need, as an ordinary table.
+//! `orders_by_customer` is the one by which Order-Status finds a customer's last order; New Order keeps it up in the full mix,
+//! and else it is empty, so that the figures of the two transactions alone are those without it.
 //!
 //! # Differences from the specification
-//! - A generator has no clock, keying or think times, and draws its home warehouse for each call; a benchmark sets the rate.
+//! - A generator has no clock, keying or think times, and draws its home warehouse, and Stock-Level's district, for each call; a
+//!   benchmark sets the rate.
 //! - "Remote" means a warehouse of another *site*, never another one of the same (Calvin §6.1, CAL-118). The chance is that
-//!   of a transaction to be remote, not of a line; see [`Options::remote_percent`].
+//!   of a transaction to be remote, as the papers vary it (DET-52), or that of a line, as in the specification; see [`Remote`].
 //! - A New Order with an unused item number aborts before its first write (clause 2.4.2.3 lets it do its writes first and roll
 //!   them back); every item is still read.
 //! - `history` has no key in the specification; here a number that the client chooses makes its rows unique.
 //! - Results leave out the terminal's addresses (clauses 2.4.3.5, 2.5.3.4).
-//! - Order-Status, Delivery and Stock-Level are not here: the papers run New Order and Payment.
+//! - Delivery is not queued; see [`Delivery`].
 
 mod check;
+mod conditions;
+mod customer_name;
+mod delivery;
 mod generator;
 mod new_order;
+mod order_status;
 mod payment;
 mod population;
 mod random;
 mod schema;
+mod stock_level;
 
 use ordain_db::data::Key;
 use ordain_db::error::Error;
@@ -28,17 +37,32 @@ use ordain_db::procedure::{Catalog, ProcedureId, Procedures};
 
 use crate::check::{CheckLine, SnapshotReader, Totals};
 use crate::random::Chance;
-use crate::{Generator, Part, Workload};
+use crate::{Generator, Mode, Part, Workload};
 
+pub use customer_name::CustomerName;
+pub use delivery::{Arguments as DeliveryArguments, Delivery, Output as DeliveryOutput};
 pub use new_order::{Arguments as NewOrderArguments, Line, LineResult, NewOrder, Output as NewOrderOutput};
-pub use payment::{Arguments as PaymentArguments, CustomerName, Output as PaymentOutput, Payment};
+pub use order_status::{
+    Arguments as OrderStatusArguments, LastOrder, OrderStatus, OrderedLine, Output as OrderStatusOutput,
+};
+pub use payment::{Arguments as PaymentArguments, Output as PaymentOutput, Payment};
 pub use random::{LastName, last_name, non_uniform};
+pub use stock_level::{Arguments as StockLevelArguments, Output as StockLevelOutput, StockLevel};
 
 /// The name of the New Order procedure.
 pub const NEW_ORDER: &str = "new_order";
 
 /// The name of the Payment procedure.
 pub const PAYMENT: &str = "payment";
+
+/// The name of the Order-Status procedure.
+pub const ORDER_STATUS: &str = "order_status";
+
+/// The name of the Delivery procedure.
+pub const DELIVERY: &str = "delivery";
+
+/// The name of the Stock-Level procedure.
+pub const STOCK_LEVEL: &str = "stock_level";
 
 /// Most districts of a warehouse: `stock` has a column for each (clause 1.3.1).
 pub const DISTRICTS_MAX: u8 = 10;
@@ -51,6 +75,50 @@ pub(crate) const DISTRICT_YTD_LOADED: i64 = 3_000_000;
 
 /// Money that each customer has paid at first, in cents (clause 4.3.3.1).
 pub(crate) const PAYMENT_LOADED: i64 = 1_000;
+
+/// Which transactions are called.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Mix {
+    /// New Orders, this many percent, and Payments. 100 is what Calvin §6.1 runs, half of each what Ren et al. §3.4 do.
+    NewOrderPayment(f64),
+    /// All five: of every 100 calls 45 are New Orders, 43 Payments, and 4 each Order-Status, Delivery and Stock-Level, in random
+    /// order (clause 5.2.3, with a deck of cards as in clause 5.2.4.2).
+    Full {
+        /// How Order-Status and Stock-Level are called.
+        reads: Mode,
+        /// How the keys of Deliveries are known.
+        deliveries: Deliveries,
+    },
+}
+
+/// How the keys of Deliveries are known.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Deliveries {
+    /// They depend on data and are found by reconnaissance; see [`Delivery`] for how often that misses.
+    #[default]
+    Dependent,
+    /// All ranges in which they may lie are declared.
+    Declared,
+}
+
+impl Mix {
+    /// All five, called in the order, with dependent Deliveries.
+    pub const FULL: Mix = Mix::Full { reads: Mode::Ordered, deliveries: Deliveries::Dependent };
+
+    /// Whether `orders_by_customer` is kept up.
+    fn indexes_orders(self) -> bool {
+        matches!(self, Mix::Full { .. })
+    }
+}
+
+/// Which New Orders take something from another site. None do when there is one site.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Remote {
+    /// This many percent of New Orders, all from one warehouse: one line for certain, each other line with a chance of 1%.
+    Orders(f64),
+    /// This many percent of lines, each from a warehouse of its own; 1 by clause 2.4.1.5, which makes about 10% of New Orders.
+    Lines(f64),
+}
 
 /// Settings of TPC-C.
 #[derive(Clone, PartialEq, Debug)]
@@ -69,16 +137,14 @@ pub struct Options {
     pub customers_per_district: u32,
     /// Orders of each district at first; 3,000 by the specification. The last 30% are undelivered.
     pub orders_per_district: u32,
-    /// Share of New Orders among the calls, in percent; the others are Payments. 100 is what Calvin §6.1 runs.
-    pub new_order_percent: f64,
-    /// Share of New Orders that take one or more lines from another site, in percent. All of them from one warehouse: one
-    /// line for certain, each other line with a chance of 1%. None when there is one site. The specification's 1% of lines
-    /// makes about 10% of transactions.
-    pub remote_percent: f64,
+    /// Which transactions are called.
+    pub mix: Mix,
+    /// Which New Orders take something from another site.
+    pub remote: Remote,
     /// Share of Payments whose customer is at another site, in percent; 15 by clause 2.5.1.2. None when there is one site.
     pub payment_remote_percent: f64,
-    /// Share of Payments that name the customer by last name, in percent; 60 by clause 2.5.1.2.
-    pub payment_by_name_percent: f64,
+    /// Share of Payments and Order-Statuses that name the customer by last name, in percent; 60 by clauses 2.5.1.2 and 2.6.1.2.
+    pub by_name_percent: f64,
     /// Share of New Orders whose last item is unused and that therefore abort, in percent; 1 by clause 2.4.1.4.
     pub abort_percent: f64,
 }
@@ -93,10 +159,10 @@ impl Default for Options {
             districts_per_warehouse: 10,
             customers_per_district: 3_000,
             orders_per_district: 3_000,
-            new_order_percent: 100.0,
-            remote_percent: 10.0,
+            mix: Mix::NewOrderPayment(100.0),
+            remote: Remote::Orders(10.0),
             payment_remote_percent: 15.0,
-            payment_by_name_percent: 60.0,
+            by_name_percent: 60.0,
             abort_percent: 1.0,
         }
     }
@@ -139,11 +205,42 @@ impl Options {
 /// The chances of the options, in integers.
 #[derive(Clone, Copy, Debug)]
 struct Chances {
-    new_order: Chance,
-    remote: Chance,
+    /// Of an order to take something from another site.
+    remote_order: Chance,
+    /// Of a line to do so: in an order that does, or in any order if `remote_order` is zero.
+    remote_line: Chance,
     payment_remote: Chance,
-    payment_by_name: Chance,
+    by_name: Chance,
     abort: Chance,
+}
+
+impl Chances {
+    fn of(options: &Options) -> Result<Chances, Error> {
+        let (order, line) = match options.remote {
+            Remote::Orders(percent) => (percent, 1.0),
+            Remote::Lines(percent) => (0.0, percent),
+        };
+        Ok(Chances {
+            remote_order: Chance::of_percent(order, "remote orders")?,
+            remote_line: Chance::of_percent(line, "remote lines")?,
+            payment_remote: Chance::of_percent(options.payment_remote_percent, "payment_remote_percent")?,
+            by_name: Chance::of_percent(options.by_name_percent, "by_name_percent")?,
+            abort: Chance::of_percent(options.abort_percent, "abort_percent")?,
+        })
+    }
+}
+
+/// The procedures that are called, by the mix.
+#[derive(Clone, Copy, Debug)]
+enum Called {
+    /// New Orders with a chance, and Payments.
+    NewOrderPayment(Chance),
+    Full {
+        reads: Mode,
+        order_status: ProcedureId,
+        delivery: ProcedureId,
+        stock_level: ProcedureId,
+    },
 }
 
 /// TPC-C.
@@ -155,26 +252,36 @@ pub struct Tpcc {
     chances: Chances,
     new_order: ProcedureId,
     payment: ProcedureId,
+    called: Called,
 }
 
 impl Tpcc {
     /// Checks the options and builds the catalog.
     pub fn new(options: Options) -> Result<Tpcc, Error> {
         options.check()?;
-        let chances = Chances {
-            new_order: Chance::of_percent(options.new_order_percent, "new_order_percent")?,
-            remote: Chance::of_percent(options.remote_percent, "remote_percent")?,
-            payment_remote: Chance::of_percent(options.payment_remote_percent, "payment_remote_percent")?,
-            payment_by_name: Chance::of_percent(options.payment_by_name_percent, "payment_by_name_percent")?,
-            abort: Chance::of_percent(options.abort_percent, "abort_percent")?,
-        };
+        let chances = Chances::of(&options)?;
         let (schema, tables) = schema::build()?;
         let mut procedures = Procedures::new();
-        let new_order = procedures.register(NewOrder::new(tables.clone()))?;
+        let new_order = procedures.register(NewOrder::new(tables.clone(), options.mix.indexes_orders()))?;
         let payment = procedures.register(Payment::new(tables.clone()))?;
+        let called = match options.mix {
+            Mix::NewOrderPayment(percent) => {
+                Called::NewOrderPayment(Chance::of_percent(percent, "new_order_percent")?)
+            }
+            Mix::Full { reads, deliveries } => Called::Full {
+                reads,
+                order_status: procedures.register(OrderStatus::new(tables.clone()))?,
+                delivery: procedures.register(Delivery::new(
+                    tables.clone(),
+                    options.districts_per_warehouse,
+                    deliveries,
+                ))?,
+                stock_level: procedures.register(StockLevel::new(tables.clone()))?,
+            },
+        };
         let constants = random::Constants::new(options.seed);
         let catalog = Catalog { schema, procedures };
-        Ok(Tpcc { options, catalog, tables, constants, chances, new_order, payment })
+        Ok(Tpcc { options, catalog, tables, constants, chances, new_order, payment, called })
     }
 
     fn population(&self) -> population::Population<'_> {
@@ -203,8 +310,8 @@ impl Workload for Tpcc {
         Ok(Box::new(generator::Calls::new(self, seed, client, homes)?))
     }
 
-    /// The consistency conditions 1 to 4, 8 and 9 of clause 3.3.2 (8 and 9 as differences to what was loaded), and what must
-    /// have come of the committed calls. The list stands in the code.
+    /// The consistency conditions 1 to 12 of clause 3.3.2 (8, 9 and 11 as differences to what was loaded), and what must have
+    /// come of the committed calls.
     fn check(&self, reader: &mut dyn SnapshotReader, totals: &Totals) -> Result<Vec<CheckLine>, Error> {
         check::check(&self.options, &self.tables, reader, totals)
     }

@@ -5,7 +5,8 @@
 //! when the footprint is declared (trap 13). The footprint therefore has the district row for update, and the ranges of
 //! `orders`, `new_order` and `order_line` that start with the warehouse and district for writing. The rule: *whoever inserts
 //! into these ranges holds the district row exclusively*, so the range locks never make anybody wait who does not wait for
-//! the district anyway (CAL-119), and the ranges belong to the warehouse's partition, where the rows go.
+//! the district anyway (CAL-119), and the ranges belong to the warehouse's partition, where the rows go. The index
+//! `orders_by_customer`, where it is kept up, gets a row under its customer: only an Order-Status of that customer waits for it.
 //!
 //! # Order of accesses
 //! Items come first: an unused item number aborts before anything is written, so the procedure needs no undo.
@@ -87,6 +88,8 @@ pub struct Output {
 /// The procedure. Aborts when an item, the customer, the district or the warehouse does not exist.
 pub struct NewOrder {
     tables: Tables,
+    /// Whether `orders_by_customer` is kept up.
+    indexes_orders: bool,
 }
 
 /// Fetches a row that must exist, or aborts.
@@ -97,8 +100,8 @@ macro_rules! fetch {
 }
 
 impl NewOrder {
-    pub(super) fn new(tables: Tables) -> NewOrder {
-        NewOrder { tables }
+    pub(super) fn new(tables: Tables, indexes_orders: bool) -> NewOrder {
+        NewOrder { tables, indexes_orders }
     }
 
     /// Reads all items; whether each is original is left in `brand_generic` until its stock is known.
@@ -175,7 +178,12 @@ impl NewOrder {
         transaction.put(&self.tables.orders, &key, row)?;
         let key = self.tables.new_order.key((*warehouse, *district, order))?;
         let no_columns: &[Value<'_>] = &[];
-        transaction.put(&self.tables.new_order, &key, no_columns)
+        transaction.put(&self.tables.new_order, &key, no_columns)?;
+        if self.indexes_orders {
+            let key = self.tables.orders_by_customer.key((*warehouse, *district, *customer, -order))?;
+            transaction.put(&self.tables.orders_by_customer, &key, no_columns)?;
+        }
+        Ok(())
     }
 }
 
@@ -200,6 +208,10 @@ impl Procedure for NewOrder {
         }
         for table in [&self.tables.orders, &self.tables.new_order, &self.tables.order_line] {
             footprint.write_range(&table.prefix((warehouse, district))?)?;
+        }
+        if self.indexes_orders {
+            let of_customer = self.tables.orders_by_customer.prefix((warehouse, district, customer))?;
+            footprint.write_range(&of_customer)?;
         }
         Ok(Declared::Complete)
     }

@@ -10,6 +10,7 @@ use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::PAYMENT;
+use super::customer_name::CustomerName;
 use super::new_order::short;
 use super::random::LastName;
 use super::schema::{Tables, customer, district, warehouse};
@@ -19,15 +20,6 @@ const CUSTOMER_DATA_BYTES_MAX: usize = 500;
 
 /// Bytes of `c_data` that a result carries for a customer with bad credit (clause 2.5.3.3).
 const CUSTOMER_DATA_BYTES_SHOWN: usize = 200;
-
-/// How a Payment names its customer.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum CustomerName {
-    /// By number.
-    Number(i32),
-    /// By last name: of all with that name in the district, ordered by first name, the middle one (clause 2.5.2.2).
-    Last(LastName),
-}
 
 /// What to pay.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -99,24 +91,6 @@ impl Payment {
             customer,
             number,
         ))
-    }
-
-    /// The number of the customer.
-    fn find(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<i32, Stop> {
-        let last = match &arguments.customer {
-            CustomerName::Number(number) => return Ok(*number),
-            CustomerName::Last(last) => last,
-        };
-        let place = (arguments.customer_warehouse, arguments.customer_district, last.as_str());
-        let found = transaction.scan(&self.tables.customer_by_name.prefix(place)?, usize::MAX)?;
-        if found.is_empty() {
-            return Err(Stop::abort(format!("no customer of the district is named {last}")));
-        }
-        // The place n / 2, rounded up, counted from one (clause 2.5.2.2).
-        let middle = &found[found.len().div_ceil(2) - 1];
-        let columns = self.tables.customer_by_name.key_values(&middle.key)?;
-        let number = columns.last().and_then(|column| column.integer());
-        number.map(|number| number as i32).ok_or_else(|| Stop::Invalid("malformed index key".to_owned()))
     }
 
     /// Takes the payment from the customer's balance.
@@ -220,7 +194,8 @@ impl Procedure for Payment {
         if amount < 1 {
             return Err(Stop::abort("a payment is positive"));
         }
-        let number = self.find(arguments, transaction)?;
+        let place = (arguments.customer_warehouse, arguments.customer_district);
+        let number = arguments.customer.find(&self.tables, place, transaction)?;
         let customer_key = self.customer_key(arguments, number)?;
         let Some(row) = transaction.get(&customer_key)? else {
             return Err(Stop::abort(format!("there is no customer {number} in the district")));

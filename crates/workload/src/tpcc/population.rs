@@ -94,7 +94,8 @@ impl Population<'_> {
         let customers = u64::from(self.options.customers_per_district);
         let orders = u64::from(self.options.orders_per_district);
         let undelivered = orders - self.options.delivered_orders() as u64;
-        let in_district = 1 + 3 * customers + orders + undelivered;
+        let indexed = if self.options.mix.indexes_orders() { orders } else { 0 };
+        let in_district = 1 + 3 * customers + orders + indexed + undelivered;
         let mut rows = u64::from(self.options.items);
         for warehouse in self.warehouses(part) {
             rows += 1 + u64::from(self.options.items);
@@ -231,7 +232,7 @@ impl Population<'_> {
         Ok(())
     }
 
-    /// Orders with their lines; the last 30% are undelivered and in `new_order`.
+    /// Orders with their index entries and lines; the last 30% are undelivered and in `new_order`.
     fn orders(&self, warehouse: i64, district: i64, sink: &mut Sink<'_>) -> Result<(), Error> {
         let mut random = self.random("tpcc orders", &[warehouse, district]);
         let mut counts = self.line_counts(warehouse, district);
@@ -245,6 +246,10 @@ impl Population<'_> {
             let carrier = if delivered { Int32(carrier) } else { Value::Null };
             let row = [Int32(customer), Int64(LOADED_AT), carrier, Int32(lines), Value::Bool(true)];
             sink.emit(&self.tables.orders, (warehouse, district, order), &row)?;
+            if self.options.mix.indexes_orders() {
+                let key = (warehouse, district, customer, -order);
+                sink.emit(&self.tables.orders_by_customer, key, &[])?;
+            }
             if !delivered {
                 sink.emit(&self.tables.new_order, (warehouse, district, order), &[])?;
             }

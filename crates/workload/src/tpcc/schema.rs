@@ -15,6 +15,8 @@ pub(crate) struct Tables {
     pub(crate) history: Table,
     pub(crate) new_order: Table,
     pub(crate) orders: Table,
+    /// Orders by customer, the newest first: a key and nothing else. Kept up only where the mix has Order-Status.
+    pub(crate) orders_by_customer: Table,
     pub(crate) order_line: Table,
     pub(crate) item: Table,
     pub(crate) stock: Table,
@@ -47,6 +49,7 @@ pub(crate) mod customer {
     pub(crate) const BALANCE: usize = 16;
     pub(crate) const YTD_PAYMENT: usize = 17;
     pub(crate) const PAYMENT_COUNT: usize = 18;
+    pub(crate) const DELIVERY_COUNT: usize = 19;
     pub(crate) const DATA: usize = 20;
 }
 
@@ -57,13 +60,19 @@ pub(crate) mod history {
 
 /// Columns of `orders`.
 pub(crate) mod orders {
+    pub(crate) const CUSTOMER: usize = 3;
+    pub(crate) const ENTRY_DATE: usize = 4;
+    pub(crate) const CARRIER: usize = 5;
     pub(crate) const LINE_COUNT: usize = 6;
 }
 
 /// Columns of `order_line`.
 pub(crate) mod order_line {
+    pub(crate) const ITEM: usize = 4;
     pub(crate) const SUPPLY_WAREHOUSE: usize = 5;
+    pub(crate) const DELIVERY_DATE: usize = 6;
     pub(crate) const QUANTITY: usize = 7;
+    pub(crate) const AMOUNT: usize = 8;
 }
 
 /// Columns of `item`.
@@ -108,6 +117,8 @@ pub(crate) fn build() -> Result<(Schema, Tables), DataError> {
         order_line: schema.table(order_line_table())?,
         item: schema.table(item_table())?,
         stock: schema.table(stock_table())?,
+        // After the others, whose numbers stay what they were without it.
+        orders_by_customer: schema.table(orders_by_customer_table())?,
     };
     Ok((schema.finish(), tables))
 }
@@ -199,6 +210,14 @@ fn orders_table() -> TableBuilder {
         .partition_by_column("o_w_id")
 }
 
+fn orders_by_customer_table() -> TableBuilder {
+    // The order's number with its sign turned: the first row of a customer is the newest order.
+    let key = ["o_w_id", "o_d_id", "o_c_id", "minus_o_id"];
+    columns(Table::builder("orders_by_customer"), &key.map(|name| (name, Int32)))
+        .primary_key(&key)
+        .partition_by_column("o_w_id")
+}
+
 fn order_line_table() -> TableBuilder {
     let table = columns(
         Table::builder("order_line"),
@@ -261,9 +280,16 @@ mod tests {
             (&tables.customer, "c_balance", customer::BALANCE),
             (&tables.customer, "c_ytd_payment", customer::YTD_PAYMENT),
             (&tables.customer, "c_payment_cnt", customer::PAYMENT_COUNT),
+            (&tables.customer, "c_delivery_cnt", customer::DELIVERY_COUNT),
             (&tables.customer, "c_data", customer::DATA),
             (&tables.history, "h_amount", history::AMOUNT),
+            (&tables.orders, "o_c_id", orders::CUSTOMER),
+            (&tables.orders, "o_entry_d", orders::ENTRY_DATE),
+            (&tables.orders, "o_carrier_id", orders::CARRIER),
             (&tables.orders, "o_ol_cnt", orders::LINE_COUNT),
+            (&tables.order_line, "ol_i_id", order_line::ITEM),
+            (&tables.order_line, "ol_delivery_d", order_line::DELIVERY_DATE),
+            (&tables.order_line, "ol_amount", order_line::AMOUNT),
             (&tables.order_line, "ol_supply_w_id", order_line::SUPPLY_WAREHOUSE),
             (&tables.order_line, "ol_quantity", order_line::QUANTITY),
             (&tables.item, "i_name", item::NAME),
