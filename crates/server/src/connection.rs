@@ -253,6 +253,13 @@ impl Snapshot {
         Ok(())
     }
 
+    /// Runs a procedure that only reads, and only rows that `partition` holds, over what the snapshot shows. Keep the snapshot
+    /// until the result is there.
+    pub fn submit(&self, partition: PartitionId, procedure: ProcedureId, arguments: Bytes) -> Pending {
+        let at = self.at;
+        self.caller.send(partition, |request, _| ClientRequest::Read { request, at, procedure, arguments })
+    }
+
     fn page(&self, partition: PartitionId, range: &KeyRange, rows: u32) -> Result<Page, Error> {
         let (at, range) = (self.at, range.clone());
         let pending =

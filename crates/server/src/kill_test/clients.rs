@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ordain::cluster_file::ClusterFile;
-use ordain::db::error::Error;
+use ordain::db::error::{Error, Outcome};
 use ordain::db::position::PartitionId;
 use ordain::{Connection, RemoteCluster};
-use ordain_workload::{Generator, Part, Workload};
+use ordain_workload::{Call, Generator, Mode, Part, Workload};
 
 use super::ledger::{Ended, Ledger};
 
@@ -89,6 +89,7 @@ impl Clients {
             let mut client = Client {
                 number,
                 home,
+                partitions: file.partitions,
                 connection: connection.map_err(|error| error.to_string())?,
                 generator: generator.map_err(|error| error.to_string())?,
                 workload: Arc::clone(workload),
@@ -150,6 +151,7 @@ impl Seen {
 struct Client {
     number: u32,
     home: PartitionId,
+    partitions: u16,
     connection: Connection,
     generator: Box<dyn Generator>,
     workload: Arc<dyn Workload>,
@@ -173,9 +175,12 @@ impl Client {
         let catalog = self.workload.catalog();
         let procedure = catalog.procedures.name(call.procedure);
         let begun = Instant::now();
-        let outcome = match self.connection.submit(call.procedure, call.arguments.clone()) {
-            Ok(pending) => pending.wait_for(ANSWER_PATIENCE),
-            Err(error) => Some(Err(error)),
+        let outcome = match call.mode {
+            Mode::Snapshot => self.read(&call),
+            Mode::Ordered => match self.connection.submit(call.procedure, call.arguments.clone()) {
+                Ok(pending) => pending.wait_for(ANSWER_PATIENCE),
+                Err(error) => Some(Err(error)),
+            },
         };
         let Some(outcome) = outcome else {
             let problem = "the library promises to give up before";
@@ -203,6 +208,23 @@ impl Client {
             }
         }
         true
+    }
+
+    /// Makes a call over a snapshot of its own. A snapshot does not outlive a node that starts again: then the call is refused.
+    fn read(&self, call: &Call) -> Option<Outcome> {
+        let snapshot = match self.connection.snapshot() {
+            Ok(snapshot) => snapshot,
+            Err(error) => return Some(Err(error)),
+        };
+        let home = call.home_partition(self.partitions);
+        let outcome =
+            snapshot.submit(home, call.procedure, call.arguments.clone()).wait_for(ANSWER_PATIENCE)?;
+        Some(outcome.map_err(|error| match error {
+            Error::Invalid(reason) if reason.starts_with("there is no snapshot open") => {
+                Error::Busy(format!("the snapshot was lost: {reason}"))
+            }
+            error => error,
+        }))
     }
 
     fn refused(&mut self, error: &Error) {

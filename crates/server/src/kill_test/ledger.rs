@@ -1,9 +1,10 @@
 //! What the clients were told, and whether the database agrees.
 //!
 //! Each call of TPC-C leaves a row by which it can be known: a New Order its order, with the customer and the date that its
-//! client has given it, a Payment a row of `history` with the client's number. So for every call that a client made it can be
-//! told how often it took effect. Nothing but that row is needed for it, and the consistency conditions of TPC-C then say that
-//! all the other rows that a call writes fit.
+//! client has given it, a Payment a row of `history` with the client's number. So for every such call that a client made it can
+//! be told how often it took effect. Nothing but that row is needed for it, and the consistency conditions of TPC-C then say that
+//! all the other rows that a call writes fit. A Delivery tells its client which orders it has delivered: each of them must have
+//! its carrier, and no two Deliveries the same order.
 
 use std::collections::BTreeMap;
 
@@ -56,6 +57,9 @@ struct Entry {
     order: Option<i64>,
 }
 
+/// Warehouse, district and number of an order.
+type Place = (i64, i64, i64);
+
 /// What clients were told.
 #[derive(Default)]
 pub(super) struct Ledger {
@@ -64,6 +68,8 @@ pub(super) struct Ledger {
     /// How many calls ended how: committed, aborted, refused, unknown.
     pub(super) counts: [u64; 4],
     entries: Vec<Entry>,
+    /// Orders that were acknowledged as delivered, with their carriers.
+    delivered: Vec<(Place, i32)>,
 }
 
 /// What the database has done with the calls.
@@ -106,6 +112,9 @@ impl Ledger {
             }
             _ => None,
         };
+        if let (tpcc::DELIVERY, Ok(body)) = (procedure, outcome) {
+            self.delivered.extend(orders_of_delivery(call, body).into_iter().flatten());
+        }
         if let Some(mark) = mark_of(procedure, call) {
             self.entries.push(Entry { mark, ended, order });
         }
@@ -118,6 +127,7 @@ impl Ledger {
             *sum += count;
         }
         self.entries.extend(other.entries);
+        self.delivered.extend(other.delivered);
     }
 
     /// Calls that committed.
@@ -141,7 +151,28 @@ impl Ledger {
             read_orders(snapshot, schema, orders_loaded, &mut rows)?;
             read_payments(snapshot, schema, &mut rows)?;
         }
-        Ok(self.compare(&rows))
+        let mut audit = self.compare(&rows);
+        if !self.delivered.is_empty() {
+            self.compare_deliveries(&read_carriers(snapshot, schema)?, &mut audit);
+        }
+        Ok(audit)
+    }
+
+    /// Holds what was told of Deliveries against the carriers of all orders that have one.
+    fn compare_deliveries(&self, carriers: &BTreeMap<Place, i32>, audit: &mut Audit) {
+        let mut told = BTreeMap::new();
+        for (place, carrier) in &self.delivered {
+            if let Some(other) = told.insert(*place, *carrier) {
+                audit.doubled += 1;
+                audit.describe(format!("order {place:?} was delivered by carrier {other} and by {carrier}"));
+            } else if carriers.get(place) != Some(carrier) {
+                audit.lost += 1;
+                let found = carriers.get(place);
+                audit.describe(format!(
+                    "order {place:?} was delivered by carrier {carrier} and has {found:?}"
+                ));
+            }
+        }
     }
 
     /// Holds what was told against the rows that were found, with the numbers of orders.
@@ -247,6 +278,31 @@ fn read_orders(
     })
 }
 
+/// The orders that a Delivery has told its client of.
+fn orders_of_delivery(call: &Call, body: &[u8]) -> Option<Vec<(Place, i32)>> {
+    let arguments: tpcc::DeliveryArguments = postcard::from_bytes(&call.arguments).ok()?;
+    let output = decode_output::<tpcc::DeliveryOutput>(body).ok()?;
+    let orders = (1..).zip(output.orders).filter_map(|(district, order)| {
+        Some(((arguments.warehouse.into(), district, order?.into()), arguments.carrier))
+    });
+    Some(orders.collect())
+}
+
+/// The orders that have a carrier.
+fn read_carriers(snapshot: &Snapshot, schema: &Schema) -> Result<BTreeMap<Place, i32>, Error> {
+    let table = schema.table_named("orders").ok_or_else(|| missing("orders"))?;
+    let mut carriers = BTreeMap::new();
+    snapshot.scan(&table.all(), |key, row| {
+        let [warehouse, district, order] = integers(table, key)?;
+        let row = table.read(row);
+        if !row.is_null("o_carrier_id")? {
+            carriers.insert((warehouse, district, order), row.int32("o_carrier_id")?);
+        }
+        Ok(())
+    })?;
+    Ok(carriers)
+}
+
 /// The payments since the load: those that were loaded have the number 0.
 fn read_payments(
     snapshot: &Snapshot,
@@ -325,6 +381,21 @@ mod tests {
             let told = ledger(&[(payment(1), denied, None)]);
             assert_eq!(counts(&told.compare(&[(payment(1), None)])), [0, 0, 1]);
         }
+    }
+
+    #[test]
+    fn deliveries_are_held_against_carriers() {
+        let mut told = Ledger { delivered: vec![((1, 1, 5), 3), ((1, 2, 5), 4)], ..Ledger::default() };
+        let compare = |told: &Ledger, carriers: &[(Place, i32)]| {
+            let mut audit = Audit::default();
+            told.compare_deliveries(&carriers.iter().copied().collect(), &mut audit);
+            counts(&audit)
+        };
+        assert_eq!(compare(&told, &[((1, 1, 5), 3), ((1, 2, 5), 4), ((1, 3, 5), 9)]), [0, 0, 0]);
+        assert_eq!(compare(&told, &[((1, 1, 5), 3), ((1, 2, 5), 3)]), [1, 0, 0]);
+        assert_eq!(compare(&told, &[((1, 1, 5), 3)]), [1, 0, 0]);
+        told.delivered.push(((1, 1, 5), 3));
+        assert_eq!(compare(&told, &[((1, 1, 5), 3), ((1, 2, 5), 4)]), [0, 1, 0]);
     }
 
     #[test]
