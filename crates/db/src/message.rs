@@ -363,8 +363,8 @@ pub enum Message {
     Unsubscribe,
     /// Answers [`Message::Subscribe`] when what it asks for is no longer kept.
     Unserved {
-        /// The newest epoch at whose end all nodes of the sender's replica have a checkpoint.
-        stable: Epoch,
+        /// The newest epoch at whose end all nodes of the sender's replica have a checkpoint, with its lineage.
+        stable: (Epoch, u64),
         /// It keeps all that it said of epochs after this one.
         through: Epoch,
     },
@@ -374,8 +374,8 @@ pub enum Message {
     CheckpointWritten {
         /// The epoch.
         epoch: Epoch,
-        /// Sums up the terms of the batches of the epoch; `None` if the sender does not know them again yet.
-        lineage: Option<u64>,
+        /// Sums up the terms of the batches of the epoch.
+        lineage: u64,
     },
     /// A follower needs a checkpoint that reaches this index of the log, and the sender, who leads the group, has none: the
     /// receiver offers its own.

@@ -431,7 +431,7 @@ impl<E: Engine> Node<E> {
             return;
         }
         self.checkpoints.taking = None;
-        let lineage = Some(self.basis(epoch).lineage);
+        let lineage = self.basis(epoch).lineage;
         for partition in self.others().iter() {
             let to = NodeId { partition, replica: self.id.replica };
             self.send(to, Message::CheckpointWritten { epoch, lineage }, outbox);
@@ -456,7 +456,7 @@ impl<E: Engine> Node<E> {
         now: u64,
         partition: PartitionId,
         epoch: Epoch,
-        lineage: Option<u64>,
+        lineage: u64,
         outbox: &mut Outbox,
     ) {
         let stable = self.checkpoints.stability.written(partition, epoch, lineage);
@@ -506,7 +506,7 @@ impl<E: Engine> Node<E> {
 
     /// Tells a node of the own replica again which checkpoints there are: it may have forgotten.
     pub(super) fn tell_checkpoints(&mut self, peer: NodeId, outbox: &mut Outbox) {
-        let own: Vec<(Epoch, Option<u64>)> = self.checkpoints.stability.own().collect();
+        let own: Vec<(Epoch, u64)> = self.checkpoints.stability.own().collect();
         for (epoch, lineage) in own {
             self.send(peer, Message::CheckpointWritten { epoch, lineage }, outbox);
         }
@@ -515,6 +515,7 @@ impl<E: Engine> Node<E> {
     /// Takes over the state of a checkpoint, whose rows the storage has already. Only before the first step.
     pub fn resume(&mut self, resumed: Resumed) {
         let Resumed { epoch, saved } = resumed;
+        let lineage = saved.lineage();
         self.merger.resume(epoch, saved.terms);
         self.sequencer.resume(epoch);
         self.engine.resume(Position::end_of(epoch));
@@ -522,7 +523,7 @@ impl<E: Engine> Node<E> {
         self.log.dispatched = epoch;
         self.gateway.restore(saved.gateway);
         self.agreement.resume(epoch, Digest(saved.written));
-        self.checkpoints.stability.resume(epoch);
+        self.checkpoints.stability.resume(epoch, lineage);
         self.checkpoints.stability.logged(epoch, saved.log.index);
     }
 

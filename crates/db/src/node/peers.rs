@@ -170,7 +170,7 @@ impl<E: Engine> Node<E> {
     ) -> Result<(), Fatal> {
         if self.is_joining() {
             // What it says will begin with the checkpoint that it is about to get, in another life.
-            let unserved = Message::Unserved { stable: Epoch(0), through: Epoch(u64::MAX) };
+            let unserved = Message::Unserved { stable: (Epoch(0), 0), through: Epoch(u64::MAX) };
             self.send(subscriber, unserved, outbox);
             return Ok(());
         }
@@ -180,8 +180,8 @@ impl<E: Engine> Node<E> {
                 messages.into_iter().for_each(|message| self.send(subscriber, message, outbox));
             }
             Err(through) => {
-                let stable = self.checkpoints.stability.stable();
-                if self.replicas == 1 && after >= stable {
+                let stable = self.checkpoints.stability.stable_history();
+                if self.replicas == 1 && after >= stable.0 {
                     return Err(Fatal::Unserved { subscriber, after });
                 }
                 self.send(subscriber, Message::Unserved { stable, through }, outbox);
@@ -192,10 +192,11 @@ impl<E: Engine> Node<E> {
 
     /// A node does not keep what this one needs. If that is because this one began at an old checkpoint, and its whole replica
     /// has a newer one, it begins at that one: at the newest of which it knows that by now.
-    fn take_unserved(&mut self, from: NodeId, stable: Epoch, through: Epoch, outbox: &mut Outbox) {
+    fn take_unserved(&mut self, from: NodeId, stable: (Epoch, u64), through: Epoch, outbox: &mut Outbox) {
         self.routes.unserved(from, through);
         let stability = &self.checkpoints.stability;
-        let has = stability.own().any(|(epoch, _)| epoch == stable);
+        let (stable, lineage) = stable;
+        let has = stability.has(stable, lineage);
         let newest = stability.stable().max(if has { stable } else { Epoch(0) });
         if from.replica == self.id.replica && newest >= stable && self.completed() < newest {
             self.restart_from(newest, outbox);

@@ -13,9 +13,10 @@ use crate::position::{Epoch, PartitionId};
 pub struct Stability {
     me: PartitionId,
     /// By partition: the ends of epochs of which the node of the own replica has a checkpoint on its disk, with the lineage of
-    /// the epoch; `None` for what a peer goes on from.
-    written: Vec<BTreeMap<Epoch, Option<u64>>>,
-    stable: Epoch,
+    /// the epoch.
+    written: Vec<BTreeMap<Epoch, u64>>,
+    /// The newest that all have, of one lineage.
+    stable: (Epoch, u64),
     /// The index in the log of epochs after the stable one.
     indexes: VecDeque<(Epoch, u64)>,
 }
@@ -28,24 +29,24 @@ impl Stability {
     /// Nothing but what was there at first.
     pub fn new(me: PartitionId, partitions: u16) -> Stability {
         let written = vec![BTreeMap::new(); usize::from(partitions)];
-        Stability { me, written, stable: Epoch(0), indexes: VecDeque::new() }
+        Stability { me, written, stable: (Epoch(0), 0), indexes: VecDeque::new() }
     }
 
     /// Goes on from a stable checkpoint.
-    pub fn resume(&mut self, from: Epoch) {
-        self.stable = from;
+    pub fn resume(&mut self, from: Epoch, lineage: u64) {
+        self.stable = (from, lineage);
     }
 
     /// Notes which checkpoints are on the own disk after a start, with their lineages: peers may rely on what they were told of
     /// them.
     pub fn know(&mut self, on_disk: &[(Epoch, u64)]) {
-        let newer = on_disk.iter().filter(|(epoch, _)| *epoch > self.stable);
-        self.written[self.me.index()].extend(newer.map(|(epoch, lineage)| (*epoch, Some(*lineage))));
+        let newer = on_disk.iter().filter(|(epoch, _)| *epoch > self.stable.0);
+        self.written[self.me.index()].extend(newer.copied());
     }
 
-    /// Whether there is an own checkpoint of an epoch, of the history that was delivered.
+    /// Whether there is an own checkpoint of an epoch, of this history.
     pub fn has(&self, epoch: Epoch, lineage: u64) -> bool {
-        epoch == self.stable || self.written[self.me.index()].get(&epoch) == Some(&Some(lineage))
+        self.own().any(|own| own == (epoch, lineage))
     }
 
     /// Notes where the log has an epoch.
@@ -59,26 +60,19 @@ impl Stability {
     }
 
     /// Notes that a node has a checkpoint on its disk. The newest stable epoch, if that is news: all nodes have it, of one
-    /// lineage as far as it is known.
-    pub fn written(&mut self, partition: PartitionId, epoch: Epoch, lineage: Option<u64>) -> Option<Epoch> {
-        if epoch <= self.stable {
+    /// lineage.
+    pub fn written(&mut self, partition: PartitionId, epoch: Epoch, lineage: u64) -> Option<Epoch> {
+        if epoch <= self.stable.0 {
             return None;
         }
         self.written[partition.index()].insert(epoch, lineage);
         let (own, others) = (&self.written[self.me.index()], &self.written);
-        let is_common = |(epoch, _): &(&Epoch, &Option<u64>)| {
-            let mut known = None;
-            others.iter().all(|written| match (written.get(epoch), known) {
-                (None, _) => false,
-                (Some(Some(lineage)), Some(other)) => *lineage == other,
-                (Some(lineage), _) => {
-                    known = known.or(*lineage);
-                    true
-                }
-            })
+        let is_common = |(epoch, lineage): &(&Epoch, &u64)| {
+            others.iter().all(|written| written.get(epoch) == Some(lineage))
         };
-        let stable = *own.iter().rev().find(is_common)?.0;
-        self.stable = stable;
+        let (stable, lineage) = own.iter().rev().find(is_common)?;
+        let stable = *stable;
+        self.stable = (stable, *lineage);
         self.written.iter_mut().for_each(|written| written.retain(|epoch, _| *epoch > stable));
         while self.indexes.front().is_some_and(|(epoch, _)| *epoch < stable) {
             self.indexes.pop_front();
@@ -102,13 +96,18 @@ impl Stability {
 
     /// The newest stable epoch; 0 is what was there at first.
     pub fn stable(&self) -> Epoch {
+        self.stable.0
+    }
+
+    /// The same with its lineage.
+    pub fn stable_history(&self) -> (Epoch, u64) {
         self.stable
     }
 
     /// The own checkpoints after the stable one, and that one, ascending: for a peer that has forgotten what it was told.
-    pub fn own(&self) -> impl Iterator<Item = (Epoch, Option<u64>)> + '_ {
+    pub fn own(&self) -> impl Iterator<Item = (Epoch, u64)> + '_ {
         let newer = self.written[self.me.index()].iter().map(|(epoch, lineage)| (*epoch, *lineage));
-        std::iter::once((self.stable, None)).chain(newer)
+        std::iter::once(self.stable).chain(newer)
     }
 }
 
@@ -125,20 +124,20 @@ mod tests {
         for epoch in 1..=9 {
             stability.logged(Epoch(epoch), 10 * epoch);
         }
-        assert_eq!(stability.written(ME, Epoch(3), Some(1)), None);
-        assert_eq!(stability.written(OTHER, Epoch(6), Some(1)), None, "another one");
+        assert_eq!(stability.written(ME, Epoch(3), 1), None);
+        assert_eq!(stability.written(OTHER, Epoch(6), 1), None, "another one");
         assert_eq!(stability.index_of(Epoch(3)), Some(30));
-        assert_eq!(stability.written(OTHER, Epoch(3), Some(1)), Some(Epoch(3)));
-        assert_eq!(stability.own().collect::<Vec<_>>(), [(Epoch(3), None)]);
+        assert_eq!(stability.written(OTHER, Epoch(3), 1), Some(Epoch(3)));
+        assert_eq!(stability.own().collect::<Vec<_>>(), [(Epoch(3), 1)]);
         assert_eq!((stability.index_of(Epoch(2)), stability.index_of(Epoch(3))), (None, Some(30)));
-        assert_eq!(stability.written(ME, Epoch(6), Some(1)), Some(Epoch(6)));
-        assert_eq!(stability.written(OTHER, Epoch(6), Some(1)), None, "said again");
+        assert_eq!(stability.written(ME, Epoch(6), 1), Some(Epoch(6)));
+        assert_eq!(stability.written(OTHER, Epoch(6), 1), None, "said again");
     }
 
     #[test]
     fn a_single_partition_needs_no_other() {
         let mut stability = Stability::new(ME, 1);
-        assert_eq!(stability.written(ME, Epoch(4), Some(1)), Some(Epoch(4)));
+        assert_eq!(stability.written(ME, Epoch(4), 1), Some(Epoch(4)));
     }
 
     #[test]
@@ -146,13 +145,13 @@ mod tests {
         let mut stability = Stability::new(ME, 2);
         let last = WRITTEN_MAX as u64 + 2;
         for epoch in 1..=last {
-            assert_eq!(stability.written(ME, Epoch(epoch), Some(1)), None);
+            assert_eq!(stability.written(ME, Epoch(epoch), 1), None);
         }
         assert_eq!(stability.trim(Some(Epoch(1))), [Epoch(2), Epoch(3)], "one is in use");
         assert_eq!(stability.trim(None), []);
         let mut stable = Epoch(0);
         for epoch in 1..=last {
-            stable = stability.written(OTHER, Epoch(epoch), Some(1)).unwrap_or(stable);
+            stable = stability.written(OTHER, Epoch(epoch), 1).unwrap_or(stable);
             assert_eq!(stability.trim(None), []);
         }
         assert_eq!(stable, Epoch(last));
@@ -161,19 +160,19 @@ mod tests {
     #[test]
     fn a_node_that_starts_again_remembers_its_newer_ones() {
         let mut stability = Stability::new(ME, 2);
-        stability.resume(Epoch(3));
+        stability.resume(Epoch(3), 1);
         stability.know(&[(Epoch(3), 1), (Epoch(6), 1)]);
-        assert_eq!(stability.own().collect::<Vec<_>>(), [(Epoch(3), None), (Epoch(6), Some(1))]);
+        assert_eq!(stability.own().collect::<Vec<_>>(), [(Epoch(3), 1), (Epoch(6), 1)]);
         assert!(stability.has(Epoch(6), 1) && !stability.has(Epoch(6), 2) && !stability.has(Epoch(7), 1));
-        assert_eq!(stability.written(OTHER, Epoch(6), Some(2)), None, "of what was lost");
-        assert_eq!(stability.written(OTHER, Epoch(6), Some(1)), Some(Epoch(6)));
+        assert_eq!(stability.written(OTHER, Epoch(6), 2), None, "of what was lost");
+        assert_eq!(stability.written(OTHER, Epoch(6), 1), Some(Epoch(6)));
     }
 
     #[test]
     fn checkpoints_of_different_histories_are_different_ones() {
         let mut stability = Stability::new(ME, 2);
-        assert_eq!(stability.written(ME, Epoch(4), Some(1)), None);
-        assert_eq!(stability.written(OTHER, Epoch(4), Some(2)), None);
-        assert_eq!(stability.written(OTHER, Epoch(4), Some(1)), Some(Epoch(4)));
+        assert_eq!(stability.written(ME, Epoch(4), 1), None);
+        assert_eq!(stability.written(OTHER, Epoch(4), 2), None);
+        assert_eq!(stability.written(OTHER, Epoch(4), 1), Some(Epoch(4)));
     }
 }
