@@ -11,7 +11,7 @@ use ordain_db::failpoint::Failpoint;
 use ordain_db::limits::Limits;
 use ordain_db::node::CheckpointOptions;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
-use ordain_workload::{Mode, Workload, append, bank, micro, tpcc};
+use ordain_workload::{Mode, Workload, append, bank, micro, tpcc, ycsb};
 
 use crate::machine::clock::Clock;
 use crate::machine::cost::CostTable;
@@ -292,6 +292,8 @@ pub enum WorkloadPlan {
     Micro(micro::Options),
     /// See [`tpcc`].
     Tpcc(tpcc::Options),
+    /// See [`ycsb`].
+    Ycsb(ycsb::Options),
 }
 
 impl WorkloadPlan {
@@ -312,6 +314,7 @@ impl WorkloadPlan {
                 return Err(Error::Invalid(problem.to_owned()));
             }
             WorkloadPlan::Tpcc(options) => Box::new(tpcc::Tpcc::new(options.clone())?),
+            WorkloadPlan::Ycsb(options) => Box::new(ycsb::Ycsb::new(options.clone())?),
         })
     }
 }
@@ -327,12 +330,19 @@ pub enum WorkloadKind {
     Micro,
     /// See [`tpcc`].
     Tpcc,
+    /// See [`ycsb`]. The swarm runs it only when it is asked for.
+    Ycsb,
 }
 
 impl WorkloadKind {
     /// All of them.
-    pub const ALL: [WorkloadKind; 4] =
-        [WorkloadKind::Append, WorkloadKind::Bank, WorkloadKind::Micro, WorkloadKind::Tpcc];
+    pub const ALL: [WorkloadKind; 5] = [
+        WorkloadKind::Append,
+        WorkloadKind::Bank,
+        WorkloadKind::Micro,
+        WorkloadKind::Tpcc,
+        WorkloadKind::Ycsb,
+    ];
 
     /// The name on command lines.
     pub fn name(self) -> &'static str {
@@ -341,6 +351,7 @@ impl WorkloadKind {
             WorkloadKind::Bank => "bank",
             WorkloadKind::Micro => "micro",
             WorkloadKind::Tpcc => "tpcc",
+            WorkloadKind::Ycsb => "ycsb",
         }
     }
 }

@@ -8,7 +8,7 @@ use ordain_db::engine::EngineKind;
 use ordain_db::limits::Limits;
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_workload::random::{Chance, Random};
-use ordain_workload::{append, bank, micro, tpcc};
+use ordain_workload::{append, bank, micro, tpcc, ycsb};
 
 use crate::machine::clock::Clock;
 use crate::machine::cost::CostTable;
@@ -317,6 +317,7 @@ fn workload(random: &mut Random, seed: u64, partitions: u16, fixed: Option<Workl
             by_name_percent: random.below(101) as f64,
             abort_percent: random.below(20) as f64,
         }),
+        WorkloadKind::Ycsb => WorkloadPlan::Ycsb(ycsb_options(random, seed, sites, multi_site_percent)),
         WorkloadKind::Append => WorkloadPlan::Append(append_options(random, sites, multi_site_percent)),
     }
 }
@@ -348,6 +349,21 @@ fn append_options(random: &mut Random, sites: u16, multi_site_percent: f64) -> a
         notes_per_site: 1 + random.below(30) as u32,
         settings: 1 + random.below(3) as u32,
         operations_max: 1 + random.below(8) as usize,
+    }
+}
+
+fn ycsb_options(random: &mut Random, seed: u64, sites: u16, multi_site_percent: f64) -> ycsb::Options {
+    let keys = 1 + random.below(8) as usize;
+    ycsb::Options {
+        seed,
+        sites,
+        records: u64::from(sites) * (2 * keys as u64 + random.below(50)),
+        mix: ycsb::Mix::ALL[random.below(6) as usize],
+        theta: random.below(16) as f64 / 10.0,
+        keys,
+        multi_partition_percent: if keys == 1 { 0.0 } else { multi_site_percent },
+        field_bytes: 1 + random.below(20) as usize,
+        scan_length_max: 1 + random.below(30) as u32,
     }
 }
 

@@ -10,7 +10,7 @@ use ordain_db::limits::Limits;
 use ordain_sim::history::History;
 use ordain_sim::network::topology::Region;
 use ordain_sim::network::{Host, InFlight};
-use ordain_sim::plan::{Fault, Plan, WorkloadPlan};
+use ordain_sim::plan::{Fault, Plan, WorkloadKind, WorkloadPlan};
 use ordain_sim::run::{Report, observe, run};
 use ordain_sim::swarm::{Fixed, draw};
 use ordain_workload::tpcc;
@@ -23,6 +23,9 @@ const PARTS: u64 = 2;
 const SEEDS_SEARCHED: u64 = 2_000;
 /// How many of those are run.
 const DAMAGED: usize = 16;
+
+/// Seeds that are run with YCSB.
+const YCSB_SEEDS: u64 = 60;
 
 /// How often each thing was seen: in how many seeds, or in how many faults.
 type Seen = BTreeMap<&'static str, u64>;
@@ -259,6 +262,7 @@ fn note_workload(workload: &WorkloadPlan, note: &mut impl FnMut(&'static str, bo
             tpcc::Mix::NewOrderPayment(_) => note("workload tpcc", true),
             tpcc::Mix::Full { .. } => note("workload tpcc with all transactions", true),
         },
+        WorkloadPlan::Ycsb(_) => note("workload ycsb", true),
     }
 }
 
@@ -294,6 +298,37 @@ fn require(seen: &Seen, expected: &[&'static str]) {
     let missing: Vec<_> =
         expected.iter().filter(|name| seen.get(*name).is_none_or(|seeds| *seeds < 2)).collect();
     assert!(missing.is_empty(), "the swarm has become narrow: {missing:?} are missing, of {seen:#?}");
+}
+
+/// YCSB is in no seed of the sample, since it is run when it is asked for.
+#[test]
+fn ycsb_keeps_all_properties_and_repeats_itself() {
+    let mut seen = Seen::new();
+    for seed in 0..YCSB_SEEDS {
+        let plan = draw(seed, &Fixed { workload: Some(WorkloadKind::Ycsb), ..Fixed::default() });
+        let WorkloadPlan::Ycsb(options) = &plan.workload else { panic!("the workload is fixed") };
+        let (report, history) = run_twice(&plan);
+        note_run(&plan, &report, &history, &mut seen);
+        let mut note = |name, noted: bool| *seen.entry(name).or_default() += u64::from(noted);
+        note(options.mix.name(), true);
+        note("one row", options.keys == 1);
+        note("rows of two sites", options.multi_partition_percent > 0.0 && options.sites > 1);
+        note("even calls", options.theta == 0.0);
+    }
+    let expected = [
+        "a",
+        "b",
+        "c",
+        "d",
+        "e",
+        "f",
+        "one row",
+        "rows of two sites",
+        "even calls",
+        "a transaction on several partitions",
+        "a machine that crashed started again",
+    ];
+    require(&seen, &expected);
 }
 
 /// Seeds that have found a mistake, with the replicas and the mode that they found it with.

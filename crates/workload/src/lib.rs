@@ -4,6 +4,7 @@
 //! - [`tpcc`]: TPC-C: New Order and Payment (Calvin §6.1), or all five transactions.
 //! - [`bank`]: transfers that must conserve money.
 //! - [`append`]: lists that tell the order of the calls that appended to them, for checkers of histories.
+//! - [`ycsb`]: the six core mixes of YCSB, with transactions of several rows.
 //! - [`limit`]: the best plain single-threaded store, to run the same procedures as fast as a machine can.
 //!
 //! Everything is a pure function of options and seeds: the same options make the same rows, the same seed the same calls,
@@ -20,6 +21,7 @@ pub mod micro;
 pub mod part;
 pub mod random;
 pub mod tpcc;
+pub mod ycsb;
 
 use bytes::Bytes;
 use ordain_db::data::Key;

@@ -15,7 +15,7 @@ use ordain_db::position::{PartitionId, Position};
 use ordain_db::procedure::{Declared, Footprint};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
-use ordain_workload::{Call, Mode, Part, SnapshotReader, Totals, Workload, append, bank, micro, tpcc};
+use ordain_workload::{Call, Mode, Part, SnapshotReader, Totals, Workload, append, bank, micro, tpcc, ycsb};
 
 const SITES: u16 = 8;
 const CLIENT: ClientId = ClientId { home: PartitionId(0), number: 1 };
@@ -211,5 +211,23 @@ fn append_agrees_at_every_share_of_calls_of_two_sites() {
             ..append::Options::default()
         };
         all_agree(&append::Append::new(options).unwrap(), 200);
+    }
+}
+
+#[test]
+fn ycsb_agrees_in_every_mix_with_one_row_and_several() {
+    for mix in ycsb::Mix::ALL {
+        for (keys, multi_partition_percent) in [(1, 0.0), (4, 50.0)] {
+            let options = ycsb::Options {
+                sites: SITES,
+                records: 800,
+                mix,
+                keys,
+                multi_partition_percent,
+                field_bytes: 5,
+                ..ycsb::Options::default()
+            };
+            all_agree(&ycsb::Ycsb::new(options).unwrap(), 150);
+        }
     }
 }

@@ -48,7 +48,7 @@ pub struct SeedOptions {
     /// Run this engine only
     #[arg(long, value_name = "NAME")]
     engine: Option<EngineKind>,
-    /// Run this workload only: append, bank, micro or tpcc
+    /// Run this workload only: append, bank, micro, tpcc or ycsb
     #[arg(long, value_name = "NAME")]
     workload: Option<WorkloadKind>,
     /// Make a mistake in the code under test, to see that it is noticed
