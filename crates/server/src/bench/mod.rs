@@ -8,6 +8,7 @@ mod limit;
 pub mod options;
 mod processes;
 mod report;
+mod work;
 
 use std::io::Write;
 use std::path::Path;
@@ -46,31 +47,43 @@ struct Finished {
 /// When an option is wrong or the cluster fails; the message says what to do.
 pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<bool, String> {
     options.check()?;
-    if let Some(path) = options.json.as_deref().filter(|path| *path != Path::new("-")) {
-        // Found out before the run, not after it.
-        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        opened.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    if let Some(path) = options.json.as_deref().filter(|path| !is_output(path)) {
+        check_writable(path)?;
     }
+    let workload_options = &workload_options.calibrated()?;
     let workload = workload_options.workload(options.partitions, options.sites, options.seed)?;
     let workload = &*workload;
-    let finished = if options.processes > 1 {
-        processes::run(options, workload_options, workload)?
-    } else if options.durable {
-        durable::run(options, workload)?
-    } else {
-        in_this_process(options, workload)?
-    };
+    let finished = finish(options, workload_options, workload)?;
     let limit = if options.limit_seconds > 0.0 {
         Some(limit::measure(workload, options.seed, Duration::from_secs_f64(options.limit_seconds))?)
     } else {
         None
     };
     let consistent = finished.lines.iter().all(|line| line.holds);
-    let report = summarise(options, workload, &finished, limit, consistent);
+    let report = Report {
+        work_rounds: workload_options.work_rounds(),
+        work_us_per_record: workload_options.work_rounds().map(work::microseconds),
+        ..summarise(options, workload, &finished, limit, consistent)
+    };
     publish(options.json.as_deref(), &report, &finished, consistent)?;
     match finished.measured.first_failure {
         Some(error) => Err(format!("{} requests failed; the first: {error}", finished.measured.failed)),
         None => Ok(consistent),
+    }
+}
+
+/// Runs a workload where the options say.
+fn finish(
+    options: &RunOptions,
+    workload_options: &WorkloadOptions,
+    workload: &dyn Workload,
+) -> Result<Finished, String> {
+    if options.processes > 1 {
+        processes::run(options, workload_options, workload)
+    } else if options.durable {
+        durable::run(options, workload)
+    } else {
+        in_this_process(options, workload)
     }
 }
 
@@ -80,13 +93,17 @@ pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<b
 /// When the run fails or leaves data that is not consistent.
 pub(crate) fn measure(options: &RunOptions, workload: &dyn Workload) -> Result<Report, String> {
     options.check()?;
-    let finished = in_this_process(options, workload)?;
+    verdict(options, workload, &in_this_process(options, workload)?)
+}
+
+/// The report of a run that went well.
+fn verdict(options: &RunOptions, workload: &dyn Workload, finished: &Finished) -> Result<Report, String> {
     if let Some(error) = &finished.measured.first_failure {
         return Err(format!("{} requests failed; the first: {error}", finished.measured.failed));
     }
     match finished.lines.iter().find(|line| !line.holds) {
         Some(line) => Err(format!("the data is not consistent: {}: {}", line.condition, line.detail)),
-        None => Ok(summarise(options, workload, &finished, None, true)),
+        None => Ok(summarise(options, workload, finished, None, true)),
     }
 }
 
@@ -205,6 +222,8 @@ fn summarise(
             .map(|disk| disk.commits as f64 / (disk.fsyncs as f64).max(1.0)),
         fsync_us: finished.disk.as_ref().map(|disk| disk.one_fsync.as_secs_f64() * 1e6),
         procedures: of_procedures(catalog, measured, seconds),
+        work_rounds: None,
+        work_us_per_record: None,
         limit_txn_s: limit,
         ratio_to_limit: limit.map(|limit| throughput / limit),
         digest: digest.clone(),
@@ -212,8 +231,7 @@ fn summarise(
     }
 }
 
-/// Prints the table and the conditions, and writes the JSON where it is wanted. With JSON on the standard output, people
-/// read the standard error.
+/// Prints the table and the conditions, and writes the JSON where it is wanted.
 fn publish(
     json: Option<&Path>,
     report: &Report,
@@ -225,7 +243,24 @@ fn publish(
         text.push_str(&format!("  FAILED    {} requests; the first: {error}\n", report.failed));
     }
     text.push_str(if consistent { "\n  consistent\n" } else { "\n  NOT CONSISTENT\n" });
-    let to_output = json == Some(Path::new("-"));
+    write_out(json, &text, report)
+}
+
+/// Whether a path stands for the standard output.
+fn is_output(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Finds out before a run, not after it, that its result cannot be written.
+fn check_writable(path: &Path) -> Result<(), String> {
+    let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+    opened.map(|_| ()).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// Prints a text, and writes a result as a line of JSON where it is wanted. With JSON on the standard output, people read the
+/// standard error.
+fn write_out(json: Option<&Path>, text: &str, result: &impl serde::Serialize) -> Result<(), String> {
+    let to_output = json.is_some_and(is_output);
     let written = if to_output {
         std::io::stderr().write_all(text.as_bytes())
     } else {
@@ -233,7 +268,7 @@ fn publish(
     };
     written.map_err(|error| format!("cannot print: {error}"))?;
     let Some(path) = json else { return Ok(()) };
-    let mut line = serde_json::to_string(report).map_err(|error| error.to_string())?;
+    let mut line = serde_json::to_string(result).map_err(|error| error.to_string())?;
     line.push('\n');
     let written =
         if to_output { std::io::stdout().write_all(line.as_bytes()) } else { std::fs::write(path, line) };

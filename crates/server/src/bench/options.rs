@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ordain_db::engine::EngineKind;
-use ordain_workload::{Mode, Workload, bank, micro, tpcc};
+use ordain_workload::{Mode, Workload, bank, micro, tpcc, ycsb};
 use serde::{Deserialize, Serialize};
 
 use crate::process::ClusterOptions;
@@ -13,7 +13,7 @@ use crate::process::ClusterOptions;
 /// How to run a benchmark, whatever the workload.
 #[derive(Args, Clone, Debug)]
 pub struct RunOptions {
-    /// The engine: serial or calvin.
+    /// The engine: serial, calvin or calvin-vll.
     #[arg(long, default_value = "calvin", global = true)]
     pub engine: EngineKind,
     /// Number of partitions, each with a thread of its own.
@@ -134,6 +134,8 @@ pub enum WorkloadOptions {
     Tpcc(TpccOptions),
     /// Transfers between accounts; overdrafts abort.
     Bank(BankOptions),
+    /// One of the six core mixes of YCSB; a transaction does its operation with one row or with several.
+    Ycsb(YcsbOptions),
 }
 
 /// Settings of `micro`.
@@ -155,6 +157,15 @@ pub struct MicroOptions {
     /// Percentage of transactions whose constraint fails.
     #[arg(long, default_value_t = 0.0)]
     pub abort_percent: f64,
+    /// Rounds of busy work with each record.
+    // Written only where there are some: data that was made before there could be any keeps its fingerprint.
+    #[arg(long, default_value_t = 0)]
+    #[serde(skip_serializing_if = "is_zero")]
+    pub work_rounds: u32,
+    /// Busy work with each record: as many rounds as take so long on this machine. 15 gives the study's long transactions.
+    #[arg(long = "work", value_name = "MICROSECONDS", conflicts_with = "work_rounds")]
+    #[serde(skip)]
+    pub work_microseconds: Option<f64>,
 }
 
 /// Settings of `tpcc`.
@@ -281,6 +292,33 @@ pub struct BankOptions {
     pub balance: i64,
 }
 
+/// Settings of `ycsb`.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct YcsbOptions {
+    /// The core workload: a to f.
+    #[arg(long, default_value = "a")]
+    pub mix: ycsb::Mix,
+    /// Rows at first, over all sites.
+    #[arg(long, default_value_t = 100_000)]
+    pub records: u64,
+    /// Unevenness of Zipf's distribution: 0 is uniform.
+    #[arg(long, default_value_t = 0.99)]
+    pub theta: f64,
+    /// Rows of each transaction, 1 to 64; a scan begins at each.
+    #[arg(long, default_value_t = 1)]
+    pub keys: usize,
+    /// Percentage of transactions with rows of two sites; needs more keys than one.
+    #[arg(long = "multi-partition", value_name = "PERCENT", default_value_t = 0.0)]
+    pub multi_partition_percent: f64,
+    /// Length of each of a row's ten fields.
+    #[arg(long, default_value_t = 100)]
+    pub field_bytes: usize,
+    /// The most rows that a scan asks for.
+    #[arg(long, default_value_t = 100)]
+    pub scan_length_max: u32,
+}
+
 impl Default for MicroOptions {
     fn default() -> MicroOptions {
         let own = micro::Options::default();
@@ -290,6 +328,23 @@ impl Default for MicroOptions {
             multi_partition_percent: 0.0,
             participants: own.participants,
             abort_percent: own.abort_percent,
+            work_rounds: own.work_rounds,
+            work_microseconds: None,
+        }
+    }
+}
+
+impl Default for YcsbOptions {
+    fn default() -> YcsbOptions {
+        let own = ycsb::Options::default();
+        YcsbOptions {
+            mix: own.mix,
+            records: own.records,
+            theta: own.theta,
+            keys: own.keys,
+            multi_partition_percent: own.multi_partition_percent,
+            field_bytes: own.field_bytes,
+            scan_length_max: own.scan_length_max,
         }
     }
 }
@@ -336,19 +391,22 @@ impl WorkloadOptions {
         let sites = sites.unwrap_or(partitions);
         let wrong = |error: ordain_db::error::Error| error.to_string();
         Ok(match self {
-            WorkloadOptions::Micro(options) => Box::new(
-                micro::Micro::new(micro::Options {
-                    seed,
-                    sites,
-                    records: options.records,
-                    contention_index: options.contention_index,
-                    multi_partition_percent: options.multi_partition_percent,
-                    participants: options.participants,
-                    abort_percent: options.abort_percent,
-                    ..micro::Options::default()
-                })
-                .map_err(wrong)?,
-            ),
+            WorkloadOptions::Micro(options) => {
+                options.check(sites)?;
+                Box::new(
+                    micro::Micro::new(micro::Options {
+                        seed,
+                        sites,
+                        records: options.records,
+                        contention_index: options.contention_index,
+                        multi_partition_percent: options.multi_partition_percent,
+                        participants: options.participants,
+                        abort_percent: options.abort_percent,
+                        work_rounds: options.work_rounds,
+                    })
+                    .map_err(wrong)?,
+                )
+            }
             WorkloadOptions::Tpcc(options) => Box::new(
                 tpcc::Tpcc::new(tpcc::Options {
                     seed,
@@ -374,7 +432,45 @@ impl WorkloadOptions {
                 })
                 .map_err(wrong)?,
             ),
+            WorkloadOptions::Ycsb(options) => Box::new(
+                ycsb::Ycsb::new(ycsb::Options {
+                    seed,
+                    sites,
+                    records: options.records,
+                    mix: options.mix,
+                    theta: options.theta,
+                    keys: options.keys,
+                    multi_partition_percent: options.multi_partition_percent,
+                    field_bytes: options.field_bytes,
+                    scan_length_max: options.scan_length_max,
+                })
+                .map_err(wrong)?,
+            ),
         })
+    }
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl MicroOptions {
+    /// Checks what the workload cannot.
+    fn check(&self, sites: u16) -> Result<(), String> {
+        if self.work_microseconds.is_some() {
+            return Err(
+                "--work is of a machine: give --work-rounds here, as a benchmark with --work prints them"
+                    .to_owned(),
+            );
+        }
+        // Two are the default, and one site makes no transaction of several.
+        if self.participants > sites.max(2) && self.multi_partition_percent > 0.0 {
+            return Err(format!(
+                "there are {sites} sites for transactions of {}: give fewer --participants, or more --partitions or --sites",
+                self.participants
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -390,9 +486,35 @@ mod tests {
         workload: WorkloadOptions,
     }
 
+    /// What a data directory is compared with must not change with a release.
+    #[test]
+    fn micro_without_work_is_written_as_before_there_was_any() {
+        let text = |options: MicroOptions| serde_json::to_string(&WorkloadOptions::Micro(options)).unwrap();
+        let before = r#"{"name":"micro","records":1000000,"contention_index":0.0001,"multi_partition_percent":0.0,"participants":2,"abort_percent":0.0}"#;
+        assert_eq!(text(MicroOptions::default()), before);
+        assert!(
+            text(MicroOptions { work_rounds: 9, ..MicroOptions::default() }).contains(r#""work_rounds":9"#)
+        );
+    }
+
+    #[test]
+    fn transactions_of_more_sites_than_there_are_are_refused() {
+        let micro = |participants, multi_partition_percent| {
+            let options = MicroOptions {
+                records: 1_000,
+                contention_index: 0.1,
+                participants,
+                ..MicroOptions::default()
+            };
+            WorkloadOptions::Micro(MicroOptions { multi_partition_percent, ..options }).workload(3, None, 1)
+        };
+        assert!(micro(3, 10.0).is_ok() && micro(4, 0.0).is_ok());
+        assert!(micro(4, 10.0).is_err_and(|problem| problem.contains("fewer --participants")));
+    }
+
     #[test]
     fn the_command_line_and_the_cluster_file_have_the_same_defaults() {
-        for name in ["micro", "tpcc", "bank"] {
+        for name in ["micro", "tpcc", "bank", "ycsb"] {
             let from_command_line = CommandLine::parse_from(["ordain", name]).workload;
             let from_file: WorkloadOptions = toml::from_str(&format!("name = {name:?}")).unwrap();
             assert_eq!(from_command_line, from_file);

@@ -70,6 +70,10 @@ pub struct Report {
     pub commits_per_fsync: Option<f64>,
     /// Median time in microseconds of one alone, measured before the run in the same directory.
     pub fsync_us: Option<f64>,
+    /// Rounds of busy work with each record, if there are any.
+    pub work_rounds: Option<u32>,
+    /// CPU time that they take, in microseconds, measured after the run.
+    pub work_us_per_record: Option<f64>,
     /// Transactions per second of the plain single-threaded limit, if measured.
     pub limit_txn_s: Option<f64>,
     /// Throughput over the limit.
@@ -128,6 +132,9 @@ impl Report {
             row("commits/fsync", format!("{commits:.1}"));
             // A call that comes while one fsync runs waits for its end and for its own.
             row("latency model", format!("{:.0} to {:.0} us: one to two fsyncs", alone, 2.0 * alone));
+        }
+        if let (Some(rounds), Some(work)) = (self.work_rounds, self.work_us_per_record) {
+            row("busy work", format!("{work:.2} us with each record: {rounds} rounds"));
         }
         row("committed", thousands(self.committed as f64));
         row("aborted by logic", thousands(self.aborted as f64));
@@ -201,7 +208,7 @@ pub fn conditions(lines: &[CheckLine]) -> String {
     out
 }
 
-fn thousands(number: f64) -> String {
+pub(super) fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

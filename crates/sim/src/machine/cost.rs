@@ -99,7 +99,21 @@ pub struct CostTable {
     pub call: u64,
 }
 
+/// The busy work of a long transaction with each record, in picoseconds (DET-49: 15 µs).
+pub const LONG_WORK: u64 = 15_000_000;
+
 impl CostTable {
+    /// The costs of the same transactions with busy work besides: picoseconds for each execution, wherever it runs, as every
+    /// active participant runs all of the logic (trap 24). What is simulated has then no work in it, which would cost real time.
+    #[must_use]
+    pub fn with_work(self, picoseconds: u64) -> CostTable {
+        CostTable {
+            executed_alone: self.executed_alone + picoseconds,
+            executed_together: self.executed_together + picoseconds,
+            ..self
+        }
+    }
+
     /// The time that so many calls take at their client.
     pub fn calls(&self, calls: u64) -> Nanoseconds {
         calls * self.call / 1_000

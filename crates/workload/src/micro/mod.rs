@@ -4,6 +4,10 @@
 //! Every site has `records / sites` records. Its first `1 / contention_index` are the contended set: a transaction takes
 //! exactly one of them on each site that it touches, and the rest of its ten from the cold others (CAL-116, CAL-117). So the
 //! contention index is per site, and a larger share of multi-site transactions also means more contention (trap 17).
+//!
+//! Transactions are "short" or "long" (DET-48, DET-49): long ones keep the processor busy for 15 µs with each record. The
+//! work is a number of rounds, the same everywhere; no procedure looks at a clock. Each participant runs all of the logic
+//! (CAL-57), the work with all ten records included, so that a transaction of three sites works three times as much in all.
 
 mod generator;
 mod procedure;
@@ -16,7 +20,7 @@ use crate::check::{CheckLine, Condition, SnapshotReader, Totals, scan_table};
 use crate::random::{Chance, Random};
 use crate::{Generator, Part, Workload};
 
-pub use procedure::{Arguments, Increment, RecordName};
+pub use procedure::{Arguments, Increment, RecordName, busy_work};
 
 /// The procedure's name.
 pub const INCREMENT: &str = "increment";
@@ -50,7 +54,7 @@ pub struct Options {
     pub participants: u16,
     /// Share of transactions whose constraint does not hold, in percent.
     pub abort_percent: f64,
-    /// Rounds of integer mixing for each record: 0 gives "short" transactions; for "long" ones (DET-49), a benchmark calibrates
+    /// Rounds of [`busy_work`] for each record: 0 gives "short" transactions; for "long" ones (DET-49), a benchmark calibrates
     /// it to 15 µs for each record.
     pub work_rounds: u32,
 }

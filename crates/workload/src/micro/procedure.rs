@@ -42,13 +42,15 @@ impl Increment {
     fn key(&self, name: RecordName) -> Result<Key, DataError> {
         self.records.key((i32::from(name.site), i64::from(name.id)))
     }
+}
 
-    /// Keeps the processor busy: integers only, the result thrown away.
-    fn work(&self) {
-        let mut value = 1_u64;
-        for round in 0..self.work_rounds {
-            value = black_box((value ^ u64::from(round)).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        }
+/// Keeps the processor busy for so many rounds: integers only, the result thrown away, which the compiler must not notice
+/// (trap 24). Each round needs the one before. Who calibrates it calls the very code that transactions run.
+#[inline(never)]
+pub fn busy_work(rounds: u32) {
+    let mut value = 1_u64;
+    for round in 0..rounds {
+        value = black_box((value ^ u64::from(round)).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     }
 }
 
@@ -75,7 +77,7 @@ impl Procedure for Increment {
             let row = transaction.get(&keys[index])?;
             let row = row.ok_or_else(|| Stop::Invalid(format!("there is no record {name:?}")))?;
             counters[index] = row.int64(column::COUNTER)?;
-            self.work();
+            busy_work(self.work_rounds);
         }
         let sum: i64 = counters.iter().sum();
         if counters.iter().any(|counter| *counter < 0) || sum >= arguments.sum_below {

@@ -63,7 +63,7 @@ pub fn run(options: &ExperimentOptions) -> Result<bool, String> {
         );
     }
     std::fs::create_dir_all(output).map_err(|error| format!("cannot make {}: {error}", output.display()))?;
-    let workload = workload.workload(run.partitions, run.sites, run.seed)?;
+    let workload = workload.calibrated()?.workload(run.partitions, run.sites, run.seed)?;
     match experiment {
         Experiment::Recovery => recovery::run(run, &*workload, output),
         Experiment::Checkpoint => checkpoint::run(run, &*workload, output),
