@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use ordain::backup::options::{self as backup, BackupOptions, InspectOptions, RestoreOptions};
-use ordain::bench;
+use ordain::bench::compare::options::Benchmark;
 use ordain::bench::experiment::{self, ExperimentOptions};
-use ordain::bench::options::{RunOptions, WorkloadOptions};
+use ordain::bench::options::RunOptions;
+use ordain::bench::{self, compare};
 use ordain::operate::checkpoint::{self, CheckpointOptions};
 use ordain::operate::replica::{self, ReplicaOptions};
 use ordain::operate::status::{self, StatusOptions};
@@ -36,7 +37,7 @@ enum Command {
         #[command(flatten)]
         options: RunOptions,
         #[command(subcommand)]
-        workload: WorkloadOptions,
+        benchmark: Benchmark,
     },
     /// Take a checkpoint of a running cluster, and wait until a replica has it on its disks.
     Checkpoint(CheckpointOptions),
@@ -79,7 +80,11 @@ fn main() -> ExitCode {
         .init();
     let result = match arguments.command {
         Command::Backup(options) => backup::backup(&options).map(|()| true),
-        Command::Bench { options, workload } => bench::run(&options, &workload),
+        Command::Bench { options, benchmark } => match benchmark {
+            Benchmark::Workload(workload) => bench::run(&options, &workload),
+            // Each run is of this command line with something added to it: what follows `ordain bench`.
+            Benchmark::Compare(_) => compare::run(std::env::args_os().skip(2)).map(|()| true),
+        },
         Command::Checkpoint(options) => checkpoint::run(&options).map(|()| true),
         Command::Experiment(options) => experiment::run(&options),
         Command::Inspect(options) => backup::inspect(&options),

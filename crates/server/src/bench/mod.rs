@@ -1,6 +1,7 @@
 //! `ordain bench`: loads a workload, runs it, prints what it measured, and checks that the data is consistent.
 
 mod children;
+pub mod compare;
 mod drive;
 mod durable;
 pub mod experiment;
@@ -94,6 +95,12 @@ fn finish(
 pub(crate) fn measure(options: &RunOptions, workload: &dyn Workload) -> Result<Report, String> {
     options.check()?;
     verdict(options, workload, &in_this_process(options, workload)?)
+}
+
+/// Runs a workload where the options say, without printing anything.
+fn measure_as_told(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<Report, String> {
+    let workload = workload_options.workload(options.partitions, options.sites, options.seed)?;
+    verdict(options, &*workload, &finish(options, workload_options, &*workload)?)
 }
 
 /// The report of a run that went well.

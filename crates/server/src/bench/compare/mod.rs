@@ -1,0 +1,50 @@
+//! `ordain bench compare`: one workload on several engines or with several options.
+//!
+//! What the machine does besides changes from minute to minute, and from one hour to another more than engines differ. So
+//! everything is run once, then everything again, and what is compared are runs of the same round.
+
+pub mod options;
+mod report;
+
+use std::ffi::OsString;
+
+use indicatif::ProgressBar;
+
+use self::options::{Case, Comparison};
+use self::report::{Compared, Row, figure};
+use super::{check_writable, is_output, measure_as_told, write_out};
+
+/// Runs the comparison that a command line asks for: its arguments after `ordain bench`.
+///
+/// # Errors
+/// When an option is wrong, a run fails or leaves data that is not consistent, or a file cannot be written.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
+    let comparison = Comparison::parse(arguments)?;
+    let json = comparison.json.as_deref().filter(|path| !is_output(path));
+    for path in json.into_iter().chain(comparison.svg.as_deref()) {
+        check_writable(path)?;
+    }
+    let mut rows: Vec<Row> = comparison.cases.iter().map(Row::new).collect();
+    let progress = ProgressBar::new(u64::from(comparison.rounds) * rows.len() as u64);
+    for _ in 0..comparison.rounds {
+        for (case, row) in comparison.cases.iter().zip(&mut rows) {
+            row.add(measure(case)?);
+            progress.inc(1);
+        }
+    }
+    progress.finish_and_clear();
+    let compared = Compared::new(&comparison, rows);
+    let text = format!("\n{}\n{}", compared.table(), compared.bars());
+    write_out(comparison.json.as_deref(), &text, &compared)?;
+    match &comparison.svg {
+        Some(path) => std::fs::write(path, figure(&compared).svg())
+            .map_err(|error| format!("cannot write {}: {error}", path.display())),
+        None => Ok(()),
+    }
+}
+
+fn measure(case: &Case) -> Result<super::Report, String> {
+    let Case { entry, value, run, workload, .. } = case;
+    let value = value.as_ref().map(|value| format!(" at {value}")).unwrap_or_default();
+    measure_as_told(run, workload).map_err(|problem| format!("{entry}{value}: {problem}"))
+}
