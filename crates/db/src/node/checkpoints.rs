@@ -82,7 +82,7 @@ pub struct SavedNode {
     pub gateway: SavedGateway,
     /// The digest of all writes through the epoch, as replicas compare it.
     pub written: u128,
-    /// The terms in which the epoch's batches were proposed, by origin; see [`Lineage`](crate::sequencer::Lineage).
+    /// The terms in which the epoch's batches were proposed, by origin; see [`Lineage`].
     pub terms: Vec<u64>,
     /// Where the log goes on after it.
     pub log: LogStart,
