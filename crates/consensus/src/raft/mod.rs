@@ -295,11 +295,12 @@ impl ReplicatedLog for RaftLog {
         let malformed = |reason| MalformedMessage { from, reason };
         let (mut message, admission) =
             decode_message(from, self.options.replica, message).map_err(malformed)?;
-        self.heard.insert(from, self.ticks);
         let leads = self.leading.is_some_and(|leading| leading.term == message.term);
-        if self.admissions.take(from, &message, admission, leads)
-            || self.screen(&message).map_err(malformed)?
-        {
+        if self.admissions.take(from, &message, admission, leads) {
+            return Ok(());
+        }
+        self.heard.insert(from, self.ticks);
+        if self.screen(&message).map_err(malformed)? {
             return Ok(());
         }
         if message.get_msg_type() == MessageType::MsgRequestPreVoteResponse && message.reject {

@@ -476,7 +476,9 @@ impl<E: Engine> Node<E> {
     /// Lets go what is older than a stable checkpoint.
     pub(super) fn stabilise(&mut self, stable: Epoch, outbox: &mut Outbox) {
         self.streams.forget(stable);
-        self.merger.forget_terms(stable);
+        // A node that has started again may be behind what its whole replica has on its disks.
+        self.merger.forget_terms(stable.min(self.merger.delivered()));
+        self.transfers.postponed = None;
         self.checkpoints.drop_points(stable).into_iter().for_each(|epoch| self.close_point(epoch));
         // First: a log that is cut is of no use without the mark of the checkpoint after which it begins.
         outbox.disk.push(DiskWrite::RemoveCheckpoints { before: stable });

@@ -372,7 +372,7 @@ impl<E: Engine> Node<E> {
                 Event::CheckpointChunkWritten => self.checkpoints.chunk_written(),
                 Event::CheckpointWritten(epoch) => self.checkpoint_written(now, epoch, outbox),
                 Event::CheckpointFailed(reason) => {
-                    self.give_transfer_up();
+                    self.give_transfer_up(now);
                     self.checkpoint_failed(&reason, outbox);
                 }
                 Event::HandOverLeadership => self.hand_over_leadership(),

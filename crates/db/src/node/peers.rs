@@ -115,7 +115,7 @@ impl<E: Engine> Node<E> {
             }
             Message::Serving { delivered } => self.branches.trust(from, delivered),
             Message::Superseded { epoch, term } => self.take_superseded(from, epoch, term)?,
-            Message::Unserved { stable, through } => self.take_unserved(from, stable, through, outbox),
+            Message::Unserved { stable, through } => self.take_unserved(from, stable, through, outbox)?,
             Message::Alive(reached) => self.routes.reached(from, reached),
             Message::CheckpointWritten { epoch, lineage } => {
                 self.note_checkpoint(now, from.partition, epoch, lineage, outbox);
@@ -130,7 +130,7 @@ impl<E: Engine> Node<E> {
                 self.serve_checkpoint(now, from, epoch, offset, outbox);
             }
             Message::CheckpointPiece { epoch, offset, bytes, last } => {
-                self.take_piece(now, epoch, offset, bytes, last, outbox);
+                self.take_piece(now, from, (epoch, offset), bytes, last, outbox);
             }
             Message::Digest { basis, digest } => self.agreement.note(basis, from.replica, Digest(digest)),
             Message::Batch { .. }
@@ -192,15 +192,30 @@ impl<E: Engine> Node<E> {
 
     /// A node does not keep what this one needs. If that is because this one began at an old checkpoint, and its whole replica
     /// has a newer one, it begins at that one: at the newest of which it knows that by now.
-    fn take_unserved(&mut self, from: NodeId, stable: (Epoch, u64), through: Epoch, outbox: &mut Outbox) {
+    ///
+    /// # Errors
+    /// When it should have that one and has not, and there is no other replica to get it from.
+    fn take_unserved(
+        &mut self,
+        from: NodeId,
+        (stable, lineage): (Epoch, u64),
+        through: Epoch,
+        outbox: &mut Outbox,
+    ) -> Result<(), Fatal> {
         self.routes.unserved(from, through);
         let stability = &self.checkpoints.stability;
-        let (stable, lineage) = stable;
         let has = stability.has(stable, lineage);
         let newest = stability.stable().max(if has { stable } else { Epoch(0) });
-        if from.replica == self.id.replica && newest >= stable && self.completed() < newest {
+        let completed = self.completed();
+        if from.replica == self.id.replica && newest >= stable && completed < newest {
             self.restart_from(newest, outbox);
+        } else if self.replicas == 1 && completed < stable {
+            return Err(Fatal::Log(format!(
+                "{from} keeps nothing of {completed} to {stable} any more, and the checkpoint at the end of {stable} that this \
+                 node had cannot be read: restore the cluster from a backup"
+            )));
         }
+        Ok(())
     }
 
     /// A peer has started again, or this node has lost the way to it: both say again what the other needs.
@@ -211,6 +226,8 @@ impl<E: Engine> Node<E> {
         self.streams.unsubscribe(peer.partition, peer.replica);
         self.branches.forget(peer);
         if peer.replica == self.id.replica {
+            // It says anew what it has, and may have lost some.
+            self.checkpoints.stability.forget(peer.partition);
             self.tell_checkpoints(peer, outbox);
         }
         if self.routes.is_source(peer) {

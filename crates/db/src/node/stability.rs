@@ -80,6 +80,11 @@ impl Stability {
         Some(stable)
     }
 
+    /// Forgets what a node of the replica had in an earlier life.
+    pub fn forget(&mut self, partition: PartitionId) {
+        self.written[partition.index()].clear();
+    }
+
     /// Forgets the oldest ones of those that are too many, but for one that is in use; of the own ones, names those that are on
     /// the disk.
     pub fn trim(&mut self, used: Option<Epoch>) -> Vec<Epoch> {

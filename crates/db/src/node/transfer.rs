@@ -25,6 +25,10 @@ const ATTEMPTS_MAX: u32 = 10;
 /// How long a sender keeps a checkpoint after its last piece was asked for, in microseconds.
 const KEEP_MICROSECONDS: u64 = 5_000_000;
 
+/// How long no checkpoint is fetched after the disk had no room for one, in microseconds: longer than a sender keeps one, so that
+/// it goes on with its own meanwhile.
+const NO_ROOM_MICROSECONDS: u64 = 30_000_000;
+
 /// Checkpoints on their way from and to a node.
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
@@ -38,6 +42,8 @@ pub(super) struct Transfers {
     wanted: Option<(ReplicaId, u64)>,
     /// Which replica was last asked for a checkpoint, and when.
     asked: Option<(ReplicaId, u64)>,
+    /// Until when no checkpoint is fetched, since the disk had no room for the last one, in microseconds.
+    no_room_until: u64,
     /// The end of the epoch of a checkpoint that is on the disk, from which the node is to be made again.
     installed: Option<Epoch>,
 }
@@ -125,8 +131,11 @@ impl<E: Engine> Node<E> {
         let stable = self.checkpoints.stability.stable();
         let agreed = self.log.replicated.as_ref().is_some_and(|log| log.hand_out() == HandOut::AfterMajority);
         let newest = self.checkpoints.stability.own().last().map(|(epoch, _)| epoch).filter(|_| agreed);
-        let sent = self.transfers.sent(self.now);
-        let epoch = [sent, Some(stable), newest].into_iter().flatten().find(|epoch| *epoch > after);
+        // Of a file that another replica fetches, the pieces are given to this one too, and of no other.
+        let epoch = match self.transfers.sent(self.now) {
+            Some(sent) => Some(sent).filter(|sent| *sent > after),
+            None => [Some(stable), newest].into_iter().flatten().find(|epoch| *epoch > after),
+        };
         if let Some(epoch) = epoch {
             self.send(to, Message::CheckpointOffer(epoch), outbox);
         }
@@ -137,7 +146,7 @@ impl<E: Engine> Node<E> {
         let known = self.transfers.receiving.as_ref();
         let busy = known.is_some_and(|receiving| receiving.epoch >= epoch || receiving.ended);
         // What was executed may lack reports that nobody keeps any more.
-        if busy || self.transfers.installed.is_some() || epoch <= self.completed() {
+        if busy || self.is_installed() || now < self.transfers.no_room_until || epoch <= self.completed() {
             return;
         }
         // The checkpoint that this node may be taking itself is of the past.
@@ -157,6 +166,10 @@ impl<E: Engine> Node<E> {
         offset: u64,
         outbox: &mut Outbox,
     ) {
+        // It starts again, and what it does not start from is removed.
+        if self.is_installed() {
+            return;
+        }
         let may_serve = match self.transfers.sent(now) {
             Some(sent) => sent == epoch,
             None => self.checkpoints.stability.own().any(|(own, _)| own == epoch),
@@ -185,14 +198,16 @@ impl<E: Engine> Node<E> {
     pub(super) fn take_piece(
         &mut self,
         now: u64,
-        epoch: Epoch,
-        offset: u64,
+        from: NodeId,
+        (epoch, offset): (Epoch, u64),
         bytes: Bytes,
         last: bool,
         outbox: &mut Outbox,
     ) {
         let Some(receiving) = &mut self.transfers.receiving else { return };
-        if (receiving.epoch, receiving.offset, receiving.ended) != (epoch, offset, false) {
+        // Files of different replicas are different.
+        let expected = (receiving.from, receiving.epoch, receiving.offset, receiving.ended);
+        if expected != (from, epoch, offset, false) {
             return;
         }
         receiving.offset += bytes.len() as u64;
@@ -237,9 +252,11 @@ impl<E: Engine> Node<E> {
         self.transfers.installed.is_some()
     }
 
-    /// The disk had no room for what is being received.
-    pub(super) fn give_transfer_up(&mut self) {
-        self.transfers.receiving = None;
+    /// The disk had no room for what is being received. For a while, nobody is to keep a checkpoint for this node.
+    pub(super) fn give_transfer_up(&mut self, now: u64) {
+        if self.transfers.receiving.take().is_some() {
+            self.transfers.no_room_until = now + NO_ROOM_MICROSECONDS;
+        }
     }
 
     /// Asks again for what does not come, and for a checkpoint when nothing else helps.
@@ -260,7 +277,10 @@ impl<E: Engine> Node<E> {
         }
         let mut partitions = (0..self.partitions).map(PartitionId);
         // Who joins gets what its leader finds for it: an older checkpoint may know it as the voter that it was.
-        if self.is_joining() || !partitions.any(|partition| self.routes.nobody_serves(partition, now)) {
+        if self.is_joining()
+            || now < self.transfers.no_room_until
+            || !partitions.any(|partition| self.routes.nobody_serves(partition, now))
+        {
             return;
         }
         let (last, at) = self.transfers.asked.unwrap_or((self.id.replica, 0));
