@@ -20,8 +20,8 @@ pub mod record;
 pub mod solo;
 
 pub use log::{
-    Committed, FollowerStatus, HandOut, LogEffects, LogStart, LogStatus, MalformedMessage, Membership,
-    MembershipError, Persist, ProposeError, RecoverError, ReplicaId, ReplicatedLog, Role, SnapshotError,
-    SnapshotRequest,
+    Committed, FOUNDING_INDEX, FollowerStatus, HandOut, LogEffects, LogStart, LogStatus, MalformedMessage,
+    Membership, MembershipError, Persist, ProposeError, RecoverError, ReplicaId, ReplicatedLog, Role,
+    SnapshotError, SnapshotRequest,
 };
 pub use record::{EntryKind, LogRecord, RecordError};

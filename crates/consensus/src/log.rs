@@ -488,6 +488,15 @@ pub enum RecoverError {
         /// Last index of the log.
         last: u64,
     },
+    /// The log was cut after a checkpoint, and none is given.
+    #[error(
+        "the log begins after entry {start}, and no checkpoint is marked as the one to start from: put back the files that \
+         are missing in this directory, or restore a backup"
+    )]
+    NoCheckpoint {
+        /// The log begins after this index.
+        start: u64,
+    },
     /// What was committed is no longer there.
     #[error("entries through {committed} were committed and the log ends at {last}: replace this replica")]
     Lost {

@@ -5,7 +5,9 @@ use ordain_consensus::disk_log::DiskLog;
 use ordain_consensus::files::Files;
 use ordain_consensus::raft::{RaftLog, RaftOptions};
 use ordain_consensus::solo::{SoloLog, SoloOptions};
-use ordain_consensus::{HandOut, LogStart, Membership, RecoverError, ReplicaId, ReplicatedLog};
+use ordain_consensus::{
+    FOUNDING_INDEX, HandOut, LogStart, Membership, RecoverError, ReplicaId, ReplicatedLog,
+};
 
 use super::{Found, NodeDisk, checkpoint_name};
 use crate::checkpoint::{Checkpoint, CheckpointIdentity, CheckpointReader};
@@ -153,7 +155,15 @@ fn make_log(
             let options = SoloOptions::new(configuration.me.replica);
             match is_new {
                 true => Box::new(SoloLog::found(options)),
-                false => Box::new(SoloLog::recover(options, found.records.into_iter(), checkpoint)?),
+                false => {
+                    let log = SoloLog::recover(options, found.records.into_iter(), checkpoint)?;
+                    // Nobody else has what the log had before, and the first rows are not what it goes on from.
+                    let start = log.status().start;
+                    if checkpoint.is_none() && start > FOUNDING_INDEX {
+                        return Err(RecoverError::NoCheckpoint { start });
+                    }
+                    Box::new(log)
+                }
             }
         }
         Replication::Group(options) => {

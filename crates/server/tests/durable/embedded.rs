@@ -109,6 +109,23 @@ fn a_checkpoint_is_there_when_it_was_waited_for() {
     database.close().unwrap();
 }
 
+/// Without the mark of its checkpoint a lone node would go on from its first rows, as if nothing had been before.
+#[test]
+fn a_log_that_was_cut_is_not_opened_without_its_checkpoint() {
+    let folder = Folder::create();
+    let (database, count) = open(&folder.0, 1).unwrap();
+    database.call(count, &(1, vec![])).unwrap();
+    database.checkpoint(PATIENCE).unwrap();
+    database.close().unwrap();
+    let files = std::fs::read_dir(folder.0.join("p0")).unwrap().map(|file| file.unwrap().path());
+    let marks: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "stable")).collect();
+    assert_eq!(marks.len(), 1, "{marks:?}");
+    std::fs::remove_file(&marks[0]).unwrap();
+    let refused = open(&folder.0, 1).map(|_| ()).unwrap_err().to_string();
+    assert!(refused.contains("no checkpoint is marked") && refused.contains("restore a backup"), "{refused}");
+}
+
 #[test]
 fn a_directory_has_one_user_and_its_own_tables() {
     let folder = Folder::create();
