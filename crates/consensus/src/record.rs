@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::log::{LogStart, RecoverError, ReplicaId};
 
-/// The version of the form that is written.
-const VERSION: u8 = 1;
+/// The version of the form that is written, and of what the database keeps in entries.
+const VERSION: u8 = 2;
 
 /// What an entry of the log is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

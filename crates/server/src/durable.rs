@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use ordain_consensus::disk_log::{LogId, LogOptions, Opening};
 use ordain_consensus::raft::RaftOptions;
-use ordain_consensus::{EntryKind, HandOut, LogRecord};
+use ordain_consensus::HandOut;
+use ordain_db::disk::witness::{Witness, compare};
 use ordain_db::disk::{Found, Ingredients, NodeDisk, Replication, recover};
 use ordain_db::error::Error;
 use ordain_db::failpoint::NoFailpoints;
 use ordain_db::node::{CheckpointMode, CheckpointOptions, NodeConfiguration};
-use ordain_db::position::{Epoch, NodeId, PartitionId, ReplicaId};
+use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_db::procedure::Catalog;
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::{self, MemoryStorage};
@@ -154,7 +155,7 @@ pub fn open_nodes(
     options.check()?;
     cluster.check()?;
     let opener = Opener { options, cluster, fingerprint: contents.fingerprint, catalog, rows };
-    let opened: Vec<Result<LocalNode, String>> = std::thread::scope(|scope| {
+    let opened: Vec<Result<(LocalNode, Witness), String>> = std::thread::scope(|scope| {
         let threads: Vec<_> = contents
             .nodes
             .iter()
@@ -166,7 +167,12 @@ pub fn open_nodes(
         let joined = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
         joined.map(|node| node.unwrap_or_else(|_| Err("a thread panicked in recovery".to_owned()))).collect()
     });
-    let nodes = opened.into_iter().collect::<Result<Vec<LocalNode>, String>>()?;
+    let opened = opened.into_iter().collect::<Result<Vec<(LocalNode, Witness)>, String>>()?;
+    let (nodes, witnesses): (Vec<LocalNode>, Vec<Witness>) = opened.into_iter().unzip();
+    // Replicas have each other to notice what is lost, and one may lawfully be behind.
+    if options.replication == ReplicationMode::None {
+        compare(&witnesses).map_err(|lost| format!("{}: {lost}", options.directory.display()))?;
+    }
     directory.establish()?;
     Ok(nodes)
 }
@@ -186,7 +192,7 @@ impl Opener<'_> {
         own.into_iter().flatten().map(|replica| ReplicaId(*replica)).collect()
     }
 
-    fn open(&self, directory: &DataDirectory, me: NodeId) -> Result<LocalNode, String> {
+    fn open(&self, directory: &DataDirectory, me: NodeId) -> Result<(LocalNode, Witness), String> {
         let path = directory.partition(me.partition);
         let wrong = |problem: String| format!("{me} in {}: {problem}", path.display());
         let (mut disk, found) = self.open_disk(directory, me, &path).map_err(&wrong)?;
@@ -203,7 +209,7 @@ impl Opener<'_> {
             },
             ..NodeConfiguration::new(me.partition, self.cluster.partitions)
         };
-        let last = last_epoch(&found);
+        let witness = Witness::of(me.partition, &found);
         // Digests are there to be compared with those of other replicas.
         let write_digests = self.options.replication != ReplicationMode::None;
         let storage_options = memory::Options { write_digests };
@@ -227,9 +233,9 @@ impl Opener<'_> {
             let records = recovery.records;
             tracing::info!(node = %me, directory = %path.display(), %checkpoint, records, cut_bytes, "recovering");
         }
-        let replay = last.filter(|last| *last > recovery.checkpoint);
+        let replay = Some(witness.last).filter(|last| *last > recovery.checkpoint);
         let replay = replay.map(|last| Replay::new(me, recovery.checkpoint, last));
-        Ok(LocalNode { id: me, node, disk: Some(disk), replay })
+        Ok((LocalNode { id: me, node, disk: Some(disk), replay }, witness))
     }
 
     fn open_disk(
@@ -258,14 +264,4 @@ impl Opener<'_> {
         let seed = self.fingerprint ^ u64::from(me.partition.0);
         Replication::Group(RaftOptions { hand_out, ..RaftOptions::new(me.replica, seed) })
     }
-}
-
-/// The last epoch that a log has, for telling how far a replay has come: what it holds begins with its epoch.
-fn last_epoch(found: &Found) -> Option<Epoch> {
-    found.records.iter().rev().find_map(|record| match LogRecord::decode(record) {
-        Ok(LogRecord::Entry { kind: EntryKind::Payload, payload, .. }) => {
-            postcard::take_from_bytes::<Epoch>(&payload).ok().map(|(epoch, _)| epoch)
-        }
-        _ => None,
-    })
 }

@@ -33,6 +33,8 @@ pub struct BatchHeader {
     pub epoch: Epoch,
     /// When the leader closed it, in microseconds of its driver's time.
     pub closed_at: u64,
+    /// The last epoch that had been delivered to the leader by then.
+    pub delivered: Epoch,
 }
 
 impl LogEntry {
@@ -262,7 +264,8 @@ mod tests {
     use super::*;
 
     fn entry(index: u64, term: u64) -> Bytes {
-        let batch = LoggedBatch { epoch: Epoch(index), closed_at: 10 * index, transactions: Vec::new() };
+        let (epoch, delivered) = (Epoch(index), Epoch(index - 1));
+        let batch = LoggedBatch { epoch, closed_at: 10 * index, delivered, transactions: Vec::new() };
         let payload = Bytes::from(postcard::to_allocvec(&batch).unwrap());
         LogEntry { index, term, kind: EntryKind::Payload, payload }.encode()
     }
@@ -332,7 +335,7 @@ mod tests {
     #[test]
     fn the_header_of_a_batch_is_at_its_begin() {
         let found = LogEntry::of(&entry(7, 1)).unwrap().unwrap();
-        assert_eq!(found.batch(), Ok(Some(BatchHeader { epoch: Epoch(7), closed_at: 70 })));
+        assert_eq!(found.batch(), Ok(Some(BatchHeader { epoch: Epoch(7), closed_at: 70, delivered: Epoch(6) })));
         assert_eq!(found.decode_batch().unwrap().epoch, Epoch(7));
         let barrier = LogEntry { kind: EntryKind::Barrier, payload: Bytes::new(), ..found.clone() };
         assert_eq!(barrier.batch(), Ok(None));

@@ -17,6 +17,7 @@ pub mod committed;
 pub mod cut;
 pub mod piece;
 mod recovery;
+pub mod witness;
 
 use std::collections::VecDeque;
 

@@ -20,6 +20,9 @@ pub struct LoggedBatch {
     pub epoch: Epoch,
     /// When the leader closed it, in microseconds of its driver's time: for restoring the state of a time.
     pub closed_at: u64,
+    /// The last epoch that had been delivered to the leader: a witness that all partitions have it, see
+    /// [`witness`](crate::disk::witness).
+    pub delivered: Epoch,
     /// The partition's whole batch; the place in it is the index of the position.
     pub transactions: Vec<Ordered>,
 }
@@ -56,6 +59,7 @@ impl<E: Engine> Node<E> {
                     let batch = LoggedBatch {
                         epoch: closed.epoch,
                         closed_at: now,
+                        delivered: self.merger.delivered(),
                         transactions: closed.whole.clone(),
                     };
                     self.log.proposal = Some(super::encode_body(&batch));

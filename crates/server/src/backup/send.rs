@@ -399,7 +399,7 @@ impl Pieces<'_> {
         writer.add(entry);
         piece.last = entry.index;
         piece.last_sha256 = sha256(&entry.encode());
-        if let Some(BatchHeader { epoch, closed_at }) = batch {
+        if let Some(BatchHeader { epoch, closed_at, .. }) = batch {
             let first = piece.epochs.map_or(epoch, |epochs| epochs.first);
             piece.epochs = Some(EpochRange { first, last: epoch });
             let (earliest, latest) = piece.closed_at.unwrap_or((closed_at, closed_at));

@@ -126,6 +126,43 @@ fn a_log_that_was_cut_is_not_opened_without_its_checkpoint() {
     assert!(refused.contains("no checkpoint is marked") && refused.contains("restore a backup"), "{refused}");
 }
 
+/// The files of a partition, to be put back later.
+fn copied(directory: &Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+    let files = std::fs::read_dir(directory).unwrap().map(|file| file.unwrap().path());
+    files.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
+}
+
+/// An older copy of one partition's files is sound in itself; only the other partition's log knows that there was more.
+#[test]
+fn a_partition_that_lost_the_end_of_its_log_is_not_opened() {
+    let folder = Folder::create();
+    let (database, count) = open(&folder.0, 2).unwrap();
+    database.call(count, &(1, vec![])).unwrap();
+    database.close().unwrap();
+    let older = [copied(&folder.0.join("p0")), copied(&folder.0.join("p1"))];
+    let (database, count) = open(&folder.0, 2).unwrap();
+    for counter in 0..10 {
+        database.call(count, &(counter, vec![])).unwrap();
+    }
+    database.close().unwrap();
+    for (partition, older) in older.into_iter().enumerate() {
+        let path = folder.0.join(format!("p{partition}"));
+        let newer = copied(&path);
+        for (path, bytes) in older {
+            std::fs::write(path, bytes).unwrap();
+        }
+        let refused = open(&folder.0, 2).map(|_| ()).unwrap_err().to_string();
+        assert!(refused.contains(&format!("the log of p{partition} ends at")), "{refused}");
+        assert!(refused.contains("ordain restore"), "{refused}");
+        for (path, bytes) in newer {
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+    let (database, count) = open(&folder.0, 2).unwrap();
+    assert_eq!(database.call(count, &(9, vec![])), Ok(2));
+    database.close().unwrap();
+}
+
 #[test]
 fn a_directory_has_one_user_and_its_own_tables() {
     let folder = Folder::create();
