@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ordain_consensus::HandOut;
 use ordain_consensus::disk_log::{LogId, LogOptions, Opening};
 use ordain_consensus::raft::RaftOptions;
-use ordain_consensus::HandOut;
 use ordain_db::disk::witness::{Witness, compare};
 use ordain_db::disk::{Found, Ingredients, NodeDisk, Replication, recover};
 use ordain_db::error::Error;

@@ -335,7 +335,10 @@ mod tests {
     #[test]
     fn the_header_of_a_batch_is_at_its_begin() {
         let found = LogEntry::of(&entry(7, 1)).unwrap().unwrap();
-        assert_eq!(found.batch(), Ok(Some(BatchHeader { epoch: Epoch(7), closed_at: 70, delivered: Epoch(6) })));
+        assert_eq!(
+            found.batch(),
+            Ok(Some(BatchHeader { epoch: Epoch(7), closed_at: 70, delivered: Epoch(6) }))
+        );
         assert_eq!(found.decode_batch().unwrap().epoch, Epoch(7));
         let barrier = LogEntry { kind: EntryKind::Barrier, payload: Bytes::new(), ..found.clone() };
         assert_eq!(barrier.batch(), Ok(None));
