@@ -82,6 +82,13 @@ pub const RECONNAISSANCE_ROUNDS_MAX: u32 = 4096;
 /// Most deterministic restarts of one request after a footprint miss (CAL-64).
 pub const RESTARTS_MAX: u32 = 32;
 
+/// Misses of one request after which its attempts declare more than reconnaissance finds; see
+/// [`widening`](crate::gateway::widening). An attempt may miss by chance; one that misses again shows that it is not.
+pub const RESTARTS_BEFORE_HELP: u32 = 2;
+
+/// Misses of one request after which its attempts declare whole tables.
+pub const RESTARTS_BEFORE_TABLES: u32 = 16;
+
 /// Most snapshots that may be open at one time on one node.
 pub const SNAPSHOTS_MAX: usize = 1024;
 

@@ -180,6 +180,18 @@ impl Table {
         rest.is_empty()
     }
 
+    /// The beginnings of a key of this table, or of a bound of a range: the table alone, then with each column that is whole.
+    pub(crate) fn prefixes_of(&self, key: &[u8]) -> Vec<Key> {
+        let mut at = 2.min(key.len());
+        let mut prefixes = vec![Key::from_bytes(&key[..at])];
+        for column in self.key_columns() {
+            let Some(width) = key::encoded_width(&key[at..], column) else { break };
+            at += width;
+            prefixes.push(Key::from_bytes(&key[..at]));
+        }
+        prefixes
+    }
+
     /// Decodes the columns of a key of this table.
     pub fn key_values(&self, key: &[u8]) -> Result<Vec<KeyValue>, DataError> {
         let mut rest = key.strip_prefix(&self.0.id.0.to_be_bytes()).ok_or(DataError::Malformed("key"))?;

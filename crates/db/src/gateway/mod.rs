@@ -9,6 +9,7 @@
 //! requests in and starts attempts: see [`Gateway::lead`] and [`Gateway::step_down`].
 
 pub mod reconnaissance;
+pub mod widening;
 
 use std::collections::BTreeSet;
 
@@ -36,8 +37,17 @@ struct Dependent {
     arguments: Bytes,
     /// Attempts that missed their footprint.
     restarts: u32,
-    /// Where the last attempt is in the order.
-    attempt: Option<Position>,
+    /// The last attempt.
+    attempt: Option<Attempt>,
+}
+
+/// An attempt of a call whose keys depend on data.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Attempt {
+    /// Where it is in the order.
+    position: Position,
+    /// What it declared.
+    footprint: Bytes,
 }
 
 /// What a checkpoint keeps of a gateway.
@@ -72,6 +82,8 @@ pub struct Counters {
     pub restarts: u64,
     /// Reconnaissance runs that were begun.
     pub reconnaissance: u64,
+    /// Attempts that declared more than reconnaissance found, as those before them had missed.
+    pub helped: u64,
     /// Requests refused as busy before they were ordered.
     pub refused: u64,
 }
@@ -251,14 +263,14 @@ impl Gateway {
                 self.open_snapshots.insert(position);
                 self.opening_snapshots = self.opening_snapshots.saturating_sub(1);
             }
-            Work::Call { procedure, arguments, reconnoitred: Some(Reconnoitred { restarts, .. }) }
+            Work::Call { procedure, arguments, reconnoitred: Some(Reconnoitred { footprint, restarts }) }
                 if self.sessions.is_ordered(id, position) =>
             {
                 let dependent = Dependent {
                     procedure: *procedure,
                     arguments: arguments.clone(),
                     restarts: *restarts,
-                    attempt: Some(position),
+                    attempt: Some(Attempt { position, footprint: footprint.clone() }),
                 };
                 self.dependent.insert(id, dependent);
             }
@@ -351,31 +363,46 @@ impl Gateway {
     fn scout(&mut self, ticket: u64, context: &mut GatewayContext<'_>) {
         let Some((id, mut scout)) = self.scouts.remove(&ticket) else { return };
         let Some(dependent) = self.dependent.get(&id).cloned() else { return };
-        let Dependent { procedure, arguments, restarts, attempt } = dependent;
-        match scout.run(procedure, &arguments, context.catalog, context.storage) {
+        match scout.run(dependent.procedure, &dependent.arguments, context.catalog, context.storage) {
             Scouted::Wants(wants) => {
                 self.scouts.insert(ticket, (id, scout));
                 let fetches = wants.into_iter().map(|(partition, want)| (partition, ticket, want));
                 self.effects.fetches.extend(fetches);
             }
             Scouted::Failed(error) => self.give_up(id, error, context.sequencer),
-            Scouted::Footprint(recorded) => {
-                let mut footprint = self.spare.pop().unwrap_or_default();
-                match footprint.decode(&recorded, &context.catalog.schema, self.partitions) {
-                    Ok(()) => {
-                        let restarts = restarts + u32::from(attempt.is_some());
-                        let reconnoitred = Some(Reconnoitred { footprint: Bytes::from(recorded), restarts });
-                        let work = Work::Call { procedure, arguments, reconnoitred };
-                        self.order(
-                            Ordered { request: id, acknowledged: 0, work },
-                            footprint,
-                            context.sequencer,
-                        );
-                    }
-                    Err(error) => self.give_up(id, error, context.sequencer),
+            Scouted::Footprint(found) => {
+                if let Err(error) = self.attempt(id, dependent, found, context) {
+                    self.give_up(id, error, context.sequencer);
                 }
             }
         }
+    }
+
+    /// Orders an attempt of a dependent call with the footprint that reconnaissance found, widened if the attempts before it
+    /// have missed too often.
+    fn attempt(
+        &mut self,
+        id: RequestId,
+        dependent: Dependent,
+        found: Vec<u8>,
+        context: &mut GatewayContext<'_>,
+    ) -> Result<(), Error> {
+        let Dependent { procedure, arguments, restarts, attempt } = dependent;
+        let (schema, partitions) = (&context.catalog.schema, self.partitions);
+        let mut footprint = self.spare.pop().unwrap_or_default();
+        footprint.decode(&found, schema, partitions)?;
+        let (mut recorded, restarts) = (found, restarts + u32::from(attempt.is_some()));
+        if let Some(before) = attempt.filter(|_| widening::is_helped(restarts)) {
+            let mut declared = Footprint::default();
+            declared.decode(&before.footprint, schema, partitions)?;
+            *footprint = widening::widen(&footprint, &declared, restarts, schema, partitions)?;
+            recorded = footprint.encode();
+            self.counters.helped += 1;
+        }
+        let reconnoitred = Some(Reconnoitred { footprint: Bytes::from(recorded), restarts });
+        let work = Work::Call { procedure, arguments, reconnoitred };
+        self.order(Ordered { request: id, acknowledged: 0, work }, footprint, context.sequencer);
+        Ok(())
     }
 
     /// Ends a call whose reconnaissance has failed. The end is ordered, so that all replicas know it.
@@ -449,10 +476,9 @@ impl Gateway {
     /// What a checkpoint at the end of an epoch keeps. All transactions of the epoch have come to their end.
     pub fn save(&self, through: Epoch) -> SavedGateway {
         let missed = |(id, dependent): (&RequestId, &Dependent)| {
-            let attempt = dependent.attempt.filter(|attempt| attempt.epoch <= through)?;
-            self.sessions
-                .has_missed(*id)
-                .then(|| (*id, Dependent { attempt: Some(attempt), ..dependent.clone() }))
+            let attempt = dependent.attempt.as_ref()?;
+            let counts = attempt.position.epoch <= through && self.sessions.has_missed(*id);
+            counts.then(|| (*id, dependent.clone()))
         };
         let mut dependent: Vec<(RequestId, Dependent)> = self.dependent.iter().filter_map(missed).collect();
         dependent.sort_unstable_by_key(|(id, _)| *id);

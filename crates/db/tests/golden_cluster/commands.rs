@@ -86,6 +86,9 @@ pub(crate) enum Command {
         /// Most live transactions of a node; by default the usual limit.
         #[arg(key)]
         live: Option<usize>,
+        /// Most restarts of a call that misses its footprint; by default the usual limit.
+        #[arg(key)]
+        restarts: Option<u32>,
     },
     /// The time, which moves only when nothing else can happen.
     Clock,
@@ -328,10 +331,14 @@ impl goldenscript::Runner for Runner {
                 }
                 String::new()
             }
-            Command::Cluster { partitions, engine, live } => {
+            Command::Cluster { partitions, engine, live, restarts } => {
                 let rows = std::mem::take(&mut self.rows);
                 let usual = Limits::default();
-                let limits = Limits { transactions_live: live.unwrap_or(usual.transactions_live), ..usual };
+                let limits = Limits {
+                    transactions_live: live.unwrap_or(usual.transactions_live),
+                    restarts: restarts.unwrap_or(usual.restarts),
+                    ..usual
+                };
                 let engine = engine.unwrap_or(EngineKind::Calvin);
                 let network = Network::new(engine, *partitions, &rows, limits);
                 *self = Runner { network, ..Runner::new() };
@@ -404,12 +411,13 @@ impl goldenscript::Runner for Runner {
             Command::Counters(node) => {
                 let counters = self.network.nodes[node.0.index()].status(false).counters;
                 format!(
-                    "{} committed, {} aborted, {} failed, {} restarts, {} reconnaissance, {} refused",
+                    "{} committed, {} aborted, {} failed, {} restarts, {} reconnaissance, {} helped, {} refused",
                     counters.committed,
                     counters.aborted,
                     counters.failed,
                     counters.restarts,
                     counters.reconnaissance,
+                    counters.helped,
                     counters.refused
                 )
             }

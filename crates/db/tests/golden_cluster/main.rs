@@ -28,6 +28,7 @@ scripts!(
     footprint_too_large,
     forward_and_back,
     gateway_limits,
+    helped,
     key_and_range,
     live_transactions_are_limited,
     outside_of_declaration,

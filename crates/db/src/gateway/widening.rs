@@ -1,0 +1,274 @@
+//! Help for a dependent call that missed its footprint again and again: its next attempt may touch more than reconnaissance found.
+//!
+//! Between reconnaissance and the attempt somebody changes the rows that decide the footprint. If that happens faster than an
+//! attempt gets through the order, the call would start over for ever (trap 7; the paper gives no bound). So after
+//! [`RESTARTS_BEFORE_HELP`] misses, what differs between two attempts is declared as a range that holds both: all keys with the
+//! columns that they have in common. Where the next miss leaves the range it grows to fewer columns, so that no table takes more
+//! misses than its key has columns; and after [`RESTARTS_BEFORE_TABLES`] misses whole tables are declared. What does not change
+//! from one attempt to the next stays as narrow as it was found.
+//!
+//! A range is locked like any other, and makes others wait longer than a key would: helped calls pay for themselves with the
+//! parallelism of those around them. What is declared is in the order, so all replicas know it.
+
+use std::collections::BTreeMap;
+
+use crate::data::{DataError, Key, KeyRange, Schema, Table};
+use crate::limits::{RESTARTS_BEFORE_HELP, RESTARTS_BEFORE_TABLES};
+use crate::procedure::footprint::Access;
+use crate::procedure::{Declaration, Footprint};
+
+/// Keys of a footprint: one of its keys, or one of its ranges.
+struct Region {
+    keys: KeyRange,
+    access: Access,
+    /// Whether it is a range.
+    is_range: bool,
+}
+
+/// Which keys of a table a region is widened to.
+enum Widened {
+    /// None but its own.
+    Not,
+    To(KeyRange),
+}
+
+/// Widens what reconnaissance found for an attempt after `restarts` misses, by what the attempt before had declared.
+///
+/// # Errors
+/// If the widened footprint has too many entries.
+pub fn widen(
+    found: &Footprint,
+    before: &Footprint,
+    restarts: u32,
+    schema: &Schema,
+    partitions: u16,
+) -> Result<Footprint, DataError> {
+    let mut widened = Footprint::default();
+    let mut declaration = Declaration::new(schema, partitions, &mut widened);
+    let before = sorted(before);
+    let (mut narrow, mut ranges) = (Vec::new(), BTreeMap::<KeyRange, Access>::new());
+    for region in regions(found) {
+        let table = schema.table_of(&region.keys.start)?;
+        match widened_region(&region, &before, table, restarts) {
+            Widened::Not => narrow.push(region),
+            Widened::To(range) => {
+                let access = ranges.entry(range).or_default();
+                access.read |= region.access.read;
+                access.write |= region.access.write;
+            }
+        }
+    }
+    // An access is allowed by one entry or not at all: a range allows whatever is wanted of the keys in it.
+    narrow.retain(|region| {
+        let around = ranges.iter_mut().find(|(range, _)| range.covers(&region.keys));
+        let Some((_, access)) = around else { return true };
+        access.read |= region.access.read;
+        access.write |= region.access.write;
+        false
+    });
+    for Region { keys, access, is_range } in narrow {
+        match is_range {
+            true => declaration.touch_range(&keys, access)?,
+            false => declaration.touch(&keys.start, access)?,
+        }
+    }
+    for (range, access) in ranges {
+        declaration.touch_range(&range, access)?;
+    }
+    Ok(widened)
+}
+
+/// Whether an attempt after so many misses is helped.
+pub fn is_helped(restarts: u32) -> bool {
+    restarts >= RESTARTS_BEFORE_HELP
+}
+
+fn regions(footprint: &Footprint) -> impl Iterator<Item = Region> {
+    let keys = footprint.keys().iter().map(|entry| {
+        let keys = KeyRange::one(footprint.key(entry));
+        Region { keys, access: entry.access, is_range: false }
+    });
+    let ranges = footprint.ranges().iter().map(|entry| {
+        let keys = entry.range.clone();
+        Region { keys, access: entry.access, is_range: true }
+    });
+    keys.chain(ranges)
+}
+
+fn sorted(footprint: &Footprint) -> Vec<Region> {
+    let mut regions: Vec<Region> = regions(footprint).collect();
+    regions.sort_unstable_by(|one, other| one.keys.cmp(&other.keys));
+    regions
+}
+
+fn widened_region(region: &Region, before: &[Region], table: &Table, restarts: u32) -> Widened {
+    if restarts >= RESTARTS_BEFORE_TABLES {
+        return Widened::To(table.all());
+    }
+    let covers = |known: &&Region| known.keys.covers(&region.keys) && known.access.covers(region.access);
+    match before.iter().find(covers) {
+        Some(known) if known.is_range => return Widened::To(known.keys.clone()),
+        Some(_) => return Widened::Not,
+        None => {}
+    }
+    // In the order of keys, those that have most in common with it are next to it.
+    let place = before.partition_point(|known| known.keys < region.keys);
+    let next_to_it = before[..place].last().into_iter().chain(before.get(place));
+    let common = next_to_it.filter_map(|known| common_prefix(&region.keys, &known.keys, table));
+    match common.max_by_key(|prefix| prefix.len()) {
+        Some(prefix) => Widened::To(KeyRange::of_prefix(prefix)),
+        None => Widened::Not,
+    }
+}
+
+/// The table and the columns that all keys of both ranges begin with; `None` if the second is of another table.
+fn common_prefix(one: &KeyRange, other: &KeyRange, table: &Table) -> Option<Key> {
+    let mut prefixes = table.prefixes_of(&one.start);
+    prefixes.reverse();
+    prefixes.into_iter().find(|prefix| {
+        let range = KeyRange::of_prefix(prefix.clone());
+        range.covers(one) && range.covers(other)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::ColumnType::{Int32, Text};
+    use crate::data::SchemaBuilder;
+
+    fn schema() -> (Schema, Table, Table) {
+        let mut schema = SchemaBuilder::new();
+        let lines =
+            Table::builder("lines").column("site", Int32).column("order", Int32).column("line", Int32);
+        let lines = lines.primary_key(&["site", "order", "line"]).partition_by_column("site");
+        let lines = schema.table(lines).unwrap();
+        let names =
+            schema.table(Table::builder("names").column("name", Text).primary_key(&["name"])).unwrap();
+        (schema.finish(), lines, names)
+    }
+
+    fn footprint(regions: &[(KeyRange, Access)]) -> Footprint {
+        let (schema, ..) = schema();
+        let mut footprint = Footprint::default();
+        let mut declaration = Declaration::new(&schema, 3, &mut footprint);
+        for (keys, access) in regions {
+            match KeyRange::one(&keys.start) == *keys {
+                true => declaration.touch(&keys.start, *access).unwrap(),
+                false => declaration.touch_range(keys, *access).unwrap(),
+            }
+        }
+        footprint
+    }
+
+    fn line(site: i32, order: i32, line: i32) -> KeyRange {
+        KeyRange::one(&schema().1.key((site, order, line)).unwrap())
+    }
+
+    fn name(name: &str) -> KeyRange {
+        KeyRange::one(&schema().2.key((name,)).unwrap())
+    }
+
+    /// What is declared of what was found, after as many misses.
+    fn widened(
+        found: &[(KeyRange, Access)],
+        before: &[(KeyRange, Access)],
+        restarts: u32,
+    ) -> Vec<(KeyRange, Access)> {
+        let footprint = widen(&footprint(found), &footprint(before), restarts, &schema().0, 3).unwrap();
+        regions(&footprint).map(|region| (region.keys, region.access)).collect()
+    }
+
+    const READ: Access = Access::READ;
+    const UPDATE: Access = Access::UPDATE;
+
+    #[test]
+    fn what_changed_is_widened_to_what_it_has_in_common() {
+        let (_, lines, names) = schema();
+        let before = [(name("a"), READ), (line(1, 7, 1), UPDATE), (line(2, 3, 1), UPDATE)];
+        let found =
+            [(name("a"), READ), (line(1, 8, 1), UPDATE), (line(2, 3, 2), READ), (line(2, 3, 1), UPDATE)];
+        let orders = (lines.prefix((1,)).unwrap(), UPDATE);
+        // The key that stayed is in the range of the one that came, and what is wanted of it is allowed there.
+        let of_one_order = (lines.prefix((2, 3)).unwrap(), UPDATE);
+        assert_eq!(widened(&found, &before, 2), [(name("a"), READ), orders, of_one_order]);
+        // Names have nothing in common but their table.
+        let other = widened(&[(name("b"), READ)], &[(name("a"), READ)], 2);
+        assert_eq!(other, [(names.all(), READ)]);
+        // There is nothing to compare it with.
+        let new = [(line(1, 8, 1), UPDATE)];
+        assert_eq!(widened(&new, &[(name("a"), READ)], 2), new);
+    }
+
+    #[test]
+    fn a_range_grows_until_nothing_leaves_it() {
+        let (_, lines, _) = schema();
+        let order = |order: i32| lines.prefix((1, order)).unwrap();
+        let seen = |last: i32| (order(7).up_to(&lines.key((1, 7, last)).unwrap()), READ);
+        assert_eq!(widened(&[seen(5)], &[seen(4)], 2), [(order(7), READ)]);
+        assert_eq!(widened(&[seen(3)], &[seen(4)], 2), [seen(4)], "what was declared is enough");
+        assert_eq!(widened(&[seen(5)], &[(order(7), READ)], 3), [(order(7), READ)], "it stays");
+        let site = (lines.prefix((1,)).unwrap(), READ);
+        assert_eq!(widened(&[(order(8), READ)], &[(order(7), READ)], 3), std::slice::from_ref(&site));
+        assert_eq!(widened(&[(line(2, 1, 1), READ)], &[site], 4), [(lines.all(), READ)]);
+    }
+
+    #[test]
+    fn in_the_end_there_are_whole_tables() {
+        let (_, lines, names) = schema();
+        let found = [(line(1, 1, 1), READ), (line(2, 1, 1), Access::WRITE), (name("a"), READ)];
+        let tables = [(lines.all(), UPDATE), (names.all(), READ)];
+        assert_eq!(widened(&found, &found, RESTARTS_BEFORE_TABLES), tables);
+        assert_eq!(widened(&found, &found, RESTARTS_BEFORE_TABLES - 1), found);
+    }
+
+    fn access() -> impl Strategy<Value = Access> {
+        prop_oneof![Just(Access::READ), Just(Access::WRITE), Just(Access::UPDATE)]
+    }
+
+    fn one() -> impl Strategy<Value = (KeyRange, Access)> {
+        let line = (0..3, 0..3, 0..3).prop_map(|(site, order, number)| line(site, order, number));
+        (prop_oneof![line, "[ab]{0,2}".prop_map(|text| name(&text))], access())
+    }
+
+    proptest! {
+        /// Whatever the rows that decide do: an attempt that misses a key of the table declares more columns' worth of it next
+        /// time, so that a table with three key columns is missed three times at most after the first two attempts.
+        #[test]
+        fn no_table_is_missed_more_often_than_its_key_has_columns(
+            finds in proptest::collection::vec(one(), 8),
+        ) {
+            let (schema, ..) = schema();
+            let table = |(keys, _): &(KeyRange, Access)| keys.start.table();
+            let one_table: Vec<_> = finds.iter().filter(|find| table(find) == table(&finds[0])).collect();
+            let mut before = footprint(&[finds[0].clone()]);
+            let mut misses = 0;
+            for find in one_table {
+                let found = footprint(std::slice::from_ref(find));
+                let is_covered = |known: &Footprint| {
+                    regions(known).any(|known| known.keys.covers(&find.0) && known.access.covers(find.1))
+                };
+                misses += u32::from(!is_covered(&before));
+                before = widen(&found, &before, 2, &schema, 3).unwrap();
+                prop_assert!(is_covered(&before));
+            }
+            // Each may be missed once more for each kind of access.
+            prop_assert!(misses <= 3 + 2, "{misses}");
+        }
+
+        #[test]
+        fn all_that_was_found_is_declared(
+            found in proptest::collection::vec(one(), 0..12),
+            before in proptest::collection::vec(one(), 0..12),
+            restarts in 2..20_u32,
+        ) {
+            let declared = widened(&found, &before, restarts);
+            for (keys, access) in &found {
+                let allowed = declared.iter().any(|(known, allowed)| known.covers(keys) && allowed.covers(*access));
+                prop_assert!(allowed, "{keys:?} {access:?} in {declared:?}");
+            }
+        }
+    }
+}
