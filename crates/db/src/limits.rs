@@ -89,6 +89,13 @@ pub const RESTARTS_BEFORE_HELP: u32 = 2;
 /// Misses of one request after which its attempts declare whole tables.
 pub const RESTARTS_BEFORE_TABLES: u32 = 16;
 
+/// How long a call that has missed its footprint twice waits before its next reconnaissance, in microseconds; twice as long after
+/// each further miss. The first time it goes on at once: one miss is most often chance.
+pub const BACK_OFF_MICROSECONDS: u64 = 2_500;
+
+/// The longest such wait, in microseconds.
+pub const BACK_OFF_MICROSECONDS_MAX: u64 = 160_000;
+
 /// Most snapshots that may be open at one time on one node.
 pub const SNAPSHOTS_MAX: usize = 1024;
 

@@ -20,7 +20,7 @@ use crate::data::Key;
 use crate::error::{Error, Outcome};
 use crate::failpoint::Failpoints;
 use crate::hash::FastMap;
-use crate::limits::Limits;
+use crate::limits::{BACK_OFF_MICROSECONDS, BACK_OFF_MICROSECONDS_MAX, Limits};
 use crate::message::{Operation, Ordered, Reconnoitred, Report, Request, RequestId, Verdict, Want, Work};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::{Catalog, Declared, Footprint, ProcedureId};
@@ -100,6 +100,8 @@ pub struct Gateway {
     /// Reconnaissance runs that wait for reads, by ticket.
     scouts: FastMap<u64, (RequestId, Reconnaissance)>,
     next_ticket: u64,
+    /// Dependent calls that wait before their next attempt, by the time at which they go on, in microseconds.
+    resting: BTreeSet<(u64, RequestId)>,
     /// Footprints whose buffers can be filled again.
     #[allow(clippy::vec_box, reason = "boxes move through queues as one word")]
     pub spare: Vec<Box<Footprint>>,
@@ -120,6 +122,8 @@ pub struct Gateway {
 
 /// The parts of a node that the gateway works with.
 pub struct GatewayContext<'a> {
+    /// The time, in microseconds.
+    pub now: u64,
     /// The tables and procedures.
     pub catalog: &'a Catalog,
     /// This partition's rows.
@@ -139,6 +143,7 @@ impl Gateway {
             dependent: FastMap::default(),
             scouts: FastMap::default(),
             next_ticket: 0,
+            resting: BTreeSet::new(),
             spare: Vec::new(),
             leads: false,
             checkpoints_by: None,
@@ -170,6 +175,7 @@ impl Gateway {
     pub fn step_down(&mut self) {
         self.leads = false;
         self.scouts.clear();
+        self.resting.clear();
         self.opening_snapshots = 0;
         self.closing_snapshots.clear();
         self.dependent.retain(|_, dependent| dependent.attempt.is_some());
@@ -337,6 +343,21 @@ impl Gateway {
         self.scout(ticket, context);
     }
 
+    /// Begins the next attempts of the calls that have waited long enough.
+    pub fn go_on(&mut self, context: &mut GatewayContext<'_>) {
+        while let Some((due, id)) = self.resting.first().copied()
+            && due <= context.now
+        {
+            self.resting.pop_first();
+            self.reconnoitre(id, context);
+        }
+    }
+
+    /// When [`Gateway::go_on`] next has something to do, in microseconds.
+    pub fn deadline(&self) -> Option<u64> {
+        self.resting.first().map(|(due, _)| *due)
+    }
+
     /// Asks again for what reconnaissance runs wait for: questions or answers may have been lost.
     pub fn ask_again(&mut self, context: &mut GatewayContext<'_>) {
         let mut tickets: Vec<u64> = self.scouts.keys().copied().collect();
@@ -427,8 +448,10 @@ impl Gateway {
                 self.counters.restarts += 1;
                 match self.dependent.get(&request) {
                     Some(dependent) if dependent.restarts < self.limits.restarts => {
+                        let misses = dependent.restarts + 1;
                         if self.leads {
-                            self.reconnoitre(request, context);
+                            self.resting.insert((context.now + back_off(misses), request));
+                            self.go_on(context);
                         }
                         return;
                     }
@@ -503,6 +526,12 @@ impl Gateway {
     pub fn in_flight(&self) -> usize {
         self.sessions.in_flight()
     }
+}
+
+/// How long a call waits that has missed its footprint so often, in microseconds.
+fn back_off(misses: u32) -> u64 {
+    let doubled = |doublings| BACK_OFF_MICROSECONDS.saturating_mul(2_u64.saturating_pow(doublings));
+    misses.checked_sub(2).map_or(0, doubled).min(BACK_OFF_MICROSECONDS_MAX)
 }
 
 /// Tells a client that this node no longer takes its request in.

@@ -382,6 +382,8 @@ impl<E: Engine> Node<E> {
                 }
             }
         }
+        let (gateway, mut context) = self.gateway();
+        gateway.go_on(&mut context);
         let closed = self.order(now, outbox)?;
         // The batches of a closed epoch go out before execution begins, so that peers need not wait for it.
         if !closed || self.partitions == 1 {
@@ -431,7 +433,7 @@ impl<E: Engine> Node<E> {
         let checkpoint = self.checkpoints.deadline().filter(|_| orders);
         let log = self.log.replicated.as_ref().and_then(|log| log.deadline());
         let paced = self.checkpoints.paced_until();
-        let deadlines = [epoch, checkpoint, paced, log, self.routes.deadline()];
+        let deadlines = [epoch, checkpoint, paced, log, self.gateway.deadline(), self.routes.deadline()];
         deadlines.into_iter().flatten().filter(|deadline| *deadline > self.now).min()
     }
 
@@ -524,6 +526,7 @@ impl<E: Engine> Node<E> {
     /// The gateway, with the parts that it works with.
     fn gateway(&mut self) -> (&mut Gateway, GatewayContext<'_>) {
         let context = GatewayContext {
+            now: self.now,
             catalog: &self.catalog,
             storage: &mut *self.storage,
             sequencer: &mut self.sequencer,
