@@ -4,6 +4,7 @@
 //! two sides connect.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::options::WorkloadOptions;
 use crate::durable::{DurableOptions, ReplicationMode};
 use crate::process::ClusterOptions;
+use crate::quantity::{EPOCH_MILLISECONDS, seconds};
 
 /// Longest name of a process in bytes.
 pub const PROCESS_NAME_BYTES_MAX: usize = 64;
@@ -163,7 +165,11 @@ impl ClusterFile {
     /// Names the file, the field, and what to do.
     pub fn read(path: &Path) -> Result<ClusterFile, String> {
         let wrong = |problem: String| format!("cluster file {}: {problem}", path.display());
-        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let unread = |error: std::io::Error| match error.kind() {
+            ErrorKind::NotFound => wrong("there is no such file: check the path".to_owned()),
+            _ => wrong(format!("cannot be read: {error}")),
+        };
+        let text = std::fs::read_to_string(path).map_err(unread)?;
         ClusterFile::parse(&text).map_err(wrong)
     }
 
@@ -190,10 +196,14 @@ impl ClusterFile {
     /// # Errors
     /// Names the field and what to do.
     pub fn check(&self) -> Result<(), String> {
-        if !self.epoch_milliseconds.is_finite() {
-            return Err("epoch_milliseconds must be a number, for example 10".to_owned());
+        if !EPOCH_MILLISECONDS.contains(&self.epoch_milliseconds) {
+            let (min, max) = (EPOCH_MILLISECONDS.start(), EPOCH_MILLISECONDS.end());
+            return Err(format!(
+                "epoch_milliseconds must be a number from {min} to {max}, for example 10, not {}",
+                self.epoch_milliseconds
+            ));
         }
-        self.options().check().map_err(|problem| format!("partitions, epoch_milliseconds: {problem}"))?;
+        self.options().check().map_err(|problem| format!("partitions: {problem}"))?;
         if self.sites == Some(0) {
             return Err("sites must be at least 1: leave it out to have one for each partition".to_owned());
         }
@@ -338,7 +348,7 @@ impl ClusterFile {
 
     /// What the partitions' threads need to know.
     pub fn options(&self) -> ClusterOptions {
-        let epoch = Duration::from_secs_f64((self.epoch_milliseconds / 1e3).clamp(0.0, 1e6));
+        let epoch = seconds(self.epoch_milliseconds / 1e3);
         let (partitions, replicas, engine) = (self.partitions, self.replicas(), self.engine);
         ClusterOptions { partitions, replicas, engine, epoch }
     }
@@ -583,7 +593,7 @@ partitions = [1]
                 "partitions = 2\nepoch_milliseconds = nan",
                 "epoch_milliseconds must be a number",
             ),
-            ("partitions = 2", "partitions = 2\nepoch_milliseconds = 0", "an epoch must last"),
+            ("partitions = 2", "partitions = 2\nepoch_milliseconds = 0", "a number from 0.001 to 10000"),
             ("partitions = 2", "partitions = 2\nsites = 0", "sites must be at least 1"),
             ("partitions = 2", "partitions = 2\nengine = \"magic\"", "unknown variant `magic`"),
             ("partitions = 2", "partitions = 2\nepoch = 10", "unknown field `epoch`"),

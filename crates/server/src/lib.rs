@@ -25,6 +25,7 @@ pub mod operate;
 pub mod partition;
 pub mod port;
 pub mod process;
+pub mod quantity;
 pub mod remote;
 pub mod replay;
 pub mod replies;

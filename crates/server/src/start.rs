@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use ordain_db::engine::EngineKind;
+use ordain_db::limits::PARTITIONS_MAX;
 use ordain_db::position::PartitionId;
 use ordain_db::storage::Storage;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -20,6 +21,7 @@ use crate::data_directory::{CLUSTER_FILE, Contents, DataDirectory, keep_cluster_
 use crate::durable::{self, ReplicationMode};
 use crate::load::{fill, load};
 use crate::process::{ClusterOptions, LocalNode};
+use crate::quantity::{EPOCH_MILLISECONDS, number_within, seconds};
 use crate::server::{End, Lobby, Notice, Parts, Server, listen};
 
 /// The exit code after a second signal.
@@ -51,13 +53,13 @@ pub struct StartOptions {
     #[arg(long, value_name = "HOST:PORT")]
     pub listen: Option<String>,
     /// Number of partitions of new data, each with a thread of its own. Default: 1.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=PARTITIONS_MAX as i64))]
     pub partitions: Option<u16>,
-    /// The engine: serial or calvin. Default: calvin.
+    /// The engine: serial, calvin or calvin-vll. Default: calvin.
     #[arg(long)]
     pub engine: Option<EngineKind>,
     /// The longest time in milliseconds for which requests are collected. Default: 10.
-    #[arg(long)]
+    #[arg(long, value_parser = number_within(EPOCH_MILLISECONDS, "milliseconds"))]
     pub epoch_milliseconds: Option<f64>,
     /// End at once when the process with this number, which must be the parent, ends.
     #[arg(long, hide = true)]
@@ -249,7 +251,7 @@ fn single(options: &StartOptions) -> Result<ClusterFile, String> {
             let cluster = ClusterOptions {
                 partitions: options.partitions.unwrap_or(usual.partitions),
                 engine: options.engine.unwrap_or(usual.engine),
-                epoch: Duration::from_secs_f64((epoch / 1e3).clamp(0.0, 1e6)),
+                epoch: seconds(epoch / 1e3),
                 ..usual
             };
             let bank = WorkloadOptions::Bank(BankOptions::default());

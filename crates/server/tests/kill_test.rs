@@ -33,8 +33,8 @@ fn nothing_acknowledged_is_lost_under_any_fault() {
 #[test]
 fn wrong_options_are_refused_with_what_to_do() {
     let output = kill_test("--seconds 0");
-    assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("--seconds must be between"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("from 0.1 to 86400"));
     let folder = env!("CARGO_MANIFEST_DIR");
     let output = kill_test(&format!("--directory {folder}"));
     assert_eq!(output.status.code(), Some(1));

@@ -1,14 +1,20 @@
 //! What `ordain bench` can be told.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ordain_db::engine::EngineKind;
+use ordain_db::limits::PARTITIONS_MAX;
 use ordain_workload::{Mode, Workload, bank, micro, tpcc, ycsb};
 use serde::{Deserialize, Serialize};
 
+use super::work::WORK_MICROSECONDS;
 use crate::process::ClusterOptions;
+use crate::quantity::{EPOCH_MILLISECONDS, number_within, seconds};
+
+/// Seconds that a benchmark may measure.
+pub const SECONDS: RangeInclusive<f64> = 0.01..=86_400.0;
 
 /// How to run a benchmark, whatever the workload.
 #[derive(Args, Clone, Debug)]
@@ -17,13 +23,13 @@ pub struct RunOptions {
     #[arg(long, default_value = "calvin", global = true)]
     pub engine: EngineKind,
     /// Number of partitions, each with a thread of its own.
-    #[arg(long, default_value_t = 1, global = true)]
+    #[arg(long, default_value_t = 1, global = true, value_parser = clap::value_parser!(u16).range(1..=PARTITIONS_MAX as i64))]
     pub partitions: u16,
     /// Number of processes to spread the partitions over; 1 runs everything in this process.
     #[arg(long, default_value_t = 1, global = true)]
     pub processes: u16,
     /// Seconds to measure, after a warm-up of a fifth of that (at most 2 seconds).
-    #[arg(long, default_value_t = 5.0, global = true)]
+    #[arg(long, default_value_t = 5.0, global = true, value_parser = number_within(SECONDS, "seconds"))]
     pub seconds: f64,
     /// Run exactly this many transactions in one fixed order instead, so that the digest depends on the seed alone.
     #[arg(long, global = true, conflicts_with = "rate")]
@@ -32,7 +38,7 @@ pub struct RunOptions {
     #[arg(long, global = true, conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..))]
     pub clients: Option<u32>,
     /// Requests per second to begin, however long they take (open loop); latency counts from the intended start.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, value_parser = number_within(0.1..=1e8, "requests per second"))]
     pub rate: Option<f64>,
     /// Seed of the calls and the population.
     #[arg(long, default_value_t = 1, global = true)]
@@ -41,13 +47,13 @@ pub struct RunOptions {
     #[arg(long, global = true)]
     pub sites: Option<u16>,
     /// Length of an epoch in milliseconds.
-    #[arg(long, default_value_t = 10.0, global = true)]
+    #[arg(long, default_value_t = 10.0, global = true, value_parser = number_within(EPOCH_MILLISECONDS, "milliseconds"))]
     pub epoch_milliseconds: f64,
     /// Write the result as one JSON object to a file, or to the standard output with "-".
     #[arg(long, global = true)]
     pub json: Option<PathBuf>,
     /// Seconds for which the limit is measured; 0 leaves it out.
-    #[arg(long, default_value_t = 1.0, global = true)]
+    #[arg(long, default_value_t = 1.0, global = true, value_parser = number_within(0.0..=3_600.0, "seconds"))]
     pub limit_seconds: f64,
     /// Keep the data on disk: a call is answered when it is durable. In a temporary directory, unless --data-dir says where.
     #[arg(long, global = true)]
@@ -64,7 +70,7 @@ impl RunOptions {
             partitions: self.partitions,
             replicas: 1,
             engine: self.engine,
-            epoch: Duration::from_secs_f64((self.epoch_milliseconds / 1e3).clamp(0.0, 1e6)),
+            epoch: seconds(self.epoch_milliseconds / 1e3),
         }
     }
 
@@ -98,9 +104,6 @@ impl RunOptions {
     /// # Errors
     /// Says which option to change.
     pub fn check(&self) -> Result<(), String> {
-        if !(0.001..=10_000.0).contains(&self.epoch_milliseconds) {
-            return Err("--epoch-milliseconds must be between 0.001 and 10000".to_owned());
-        }
         self.cluster().check()?;
         if self.processes == 0 || self.processes > self.partitions {
             return Err(format!(
@@ -110,15 +113,6 @@ impl RunOptions {
         }
         if self.durable && self.processes > 1 {
             return Err("--durable measures one process: leave --processes out".to_owned());
-        }
-        if !(0.01..=86_400.0).contains(&self.seconds) {
-            return Err("--seconds must be between 0.01 and 86400".to_owned());
-        }
-        if self.rate.is_some_and(|rate| !(0.1..=1e8).contains(&rate)) {
-            return Err("--rate must be between 0.1 and 100000000 requests per second".to_owned());
-        }
-        if !(0.0..=3600.0).contains(&self.limit_seconds) {
-            return Err("--limit-seconds must be between 0 and 3600".to_owned());
         }
         Ok(())
     }
@@ -163,7 +157,7 @@ pub struct MicroOptions {
     #[serde(skip_serializing_if = "is_zero")]
     pub work_rounds: u32,
     /// Busy work with each record: as many rounds as take so long on this machine. 15 gives the study's long transactions.
-    #[arg(long = "work", value_name = "MICROSECONDS", conflicts_with = "work_rounds")]
+    #[arg(long = "work", value_name = "MICROSECONDS", conflicts_with = "work_rounds", value_parser = number_within(WORK_MICROSECONDS, "microseconds"))]
     #[serde(skip)]
     pub work_microseconds: Option<f64>,
 }

@@ -4,6 +4,7 @@
 //! many rounds take as long as was asked for, and gives all processes that number (DET-49, trap 24). One process does so once:
 //! all of its runs do the same work.
 
+use std::ops::RangeInclusive;
 use std::sync::OnceLock;
 
 use ordain_workload::micro::busy_work;
@@ -17,8 +18,8 @@ const ROUNDS_MEASURED: u32 = 1 << 20;
 /// How often; the median counts, as that is how fast the machine usually is.
 const TIMES: usize = 25;
 
-/// The most microseconds that may be asked for.
-const MICROSECONDS_MAX: f64 = 10_000.0;
+/// The microseconds that may be asked for.
+pub(super) const WORK_MICROSECONDS: RangeInclusive<f64> = 0.0..=10_000.0;
 
 impl WorkloadOptions {
     /// The same options with the work in rounds.
@@ -30,10 +31,9 @@ impl WorkloadOptions {
         if let WorkloadOptions::Micro(micro) = &mut options
             && let Some(microseconds) = micro.work_microseconds.take()
         {
-            if !(0.0..=MICROSECONDS_MAX).contains(&microseconds) {
-                return Err(format!(
-                    "--work must be 0 to {MICROSECONDS_MAX} microseconds, not {microseconds}"
-                ));
+            if !WORK_MICROSECONDS.contains(&microseconds) {
+                let max = WORK_MICROSECONDS.end();
+                return Err(format!("--work must be 0 to {max} microseconds, not {microseconds}"));
             }
             micro.work_rounds = (microseconds * rounds_per_microsecond()).round() as u32;
         }

@@ -58,7 +58,6 @@ struct Sums {
 /// # Errors
 /// When it could not be run: says why.
 pub(crate) fn run(options: &KillTestOptions) -> Result<bool, String> {
-    options.check()?;
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         let wrong = |error| format!("cannot wait for signals: {error}");

@@ -1,12 +1,17 @@
 //! What `ordain kill-test` can be told.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use ordain::bench::options::{BankOptions, MicroOptions, TpccMix, TpccOptions, TpccReads, WorkloadOptions};
+use ordain::quantity::number_within;
 
 use super::faults::FaultKind;
+
+/// Seconds that a test, a round or a gap may last.
+const SECONDS: RangeInclusive<f64> = 0.1..=86_400.0;
 
 /// Run a cluster of real processes on this machine, break it in every way that is allowed, and check that nothing that was
 /// acknowledged is lost.
@@ -17,10 +22,10 @@ use super::faults::FaultKind;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KillTestOptions {
     /// Seconds with faults, over all rounds.
-    #[arg(long, default_value_t = 60.0)]
+    #[arg(long, default_value_t = 60.0, value_parser = number_within(SECONDS, "seconds"))]
     pub(crate) seconds: f64,
     /// Seconds with faults after which everything is checked, and a new cluster begins.
-    #[arg(long, default_value_t = 60.0)]
+    #[arg(long, default_value_t = 60.0, value_parser = number_within(SECONDS, "seconds"))]
     pub(crate) round_seconds: f64,
     /// Seed of the faults and of the calls. Their timing is that of the machine, so that a seed does not repeat a run exactly.
     /// Default: a random one, which is printed.
@@ -34,17 +39,17 @@ pub(crate) struct KillTestOptions {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FAULT")]
     pub(crate) faults: Vec<FaultKind>,
     /// The longest time between the beginnings of two faults, in seconds.
-    #[arg(long, default_value_t = 1.5)]
+    #[arg(long, default_value_t = 1.5, value_parser = number_within(0.01..=3_600.0, "seconds"))]
     pub(crate) pause: f64,
     /// Clients, each with one call under way; half of them at home in each partition.
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=512))]
     pub(crate) clients: u32,
     /// Calls per second that all clients together begin at most. It bounds how fast the data grows.
-    #[arg(long, default_value_t = 800.0)]
+    #[arg(long, default_value_t = 800.0, value_parser = number_within(1.0..=1e6, "calls per second"))]
     pub(crate) rate: f64,
     /// Fail if calls stop for longer than this many seconds while every partition has a majority. Default: no limit but that
     /// calls must go on within a minute.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = number_within(SECONDS, "seconds"))]
     pub(crate) gap_max: Option<f64>,
     /// Where the cluster's data and logs are: a directory that is empty or not there, and is left behind. Default: a temporary
     /// one, which is left behind after a failure only.
@@ -110,30 +115,6 @@ fn small_tpcc() -> TpccOptions {
 }
 
 impl KillTestOptions {
-    /// Checks what clap cannot.
-    ///
-    /// # Errors
-    /// Says which option to change.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let hours = 0.1..=86_400.0;
-        if !hours.contains(&self.seconds) {
-            return Err("--seconds must be between 0.1 and 86400".to_owned());
-        }
-        if !hours.contains(&self.round_seconds) {
-            return Err("--round-seconds must be between 0.1 and 86400".to_owned());
-        }
-        if !(1.0..=1e6).contains(&self.rate) {
-            return Err("--rate must be between 1 and 1000000 calls per second".to_owned());
-        }
-        if self.gap_max.is_some_and(|gap| !hours.contains(&gap)) {
-            return Err("--gap-max must be between 0.1 and 86400 seconds".to_owned());
-        }
-        if !(0.01..=3_600.0).contains(&self.pause) {
-            return Err("--pause must be between 0.01 and 3600 seconds".to_owned());
-        }
-        Ok(())
-    }
-
     /// The longest time between the beginnings of two faults.
     pub(crate) fn pause(&self) -> Duration {
         Duration::from_secs_f64(self.pause)

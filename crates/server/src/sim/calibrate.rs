@@ -20,7 +20,8 @@ use ordain_sim::scale::{Benchmark, costs_file};
 
 use super::steps::{Phase, Stepper, quickest};
 use super::{benchmark_workload, print};
-use crate::bench::{self, options::RunOptions};
+use crate::bench::{self, options::RunOptions, options::SECONDS};
+use crate::quantity::number_within;
 
 /// Partitions and percentages of multi-partition transactions that are measured.
 const CLUSTERS: [(u16, u8); 7] = [(1, 0), (2, 0), (2, 10), (2, 100), (4, 0), (4, 10), (4, 100)];
@@ -53,7 +54,7 @@ pub struct CalibrateOptions {
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(4..=1_000))]
     pub warehouses: u32,
     /// Seconds of each run of `ordain bench`, of which there are as many as rounds.
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_parser = number_within(SECONDS, "seconds"))]
     pub seconds: f64,
 }
 

@@ -12,6 +12,7 @@ use ordain_sim::time::MILLISECOND;
 
 use super::{benchmark_workload, print};
 use crate::bench::{self, options::RunOptions};
+use crate::quantity::number_within;
 
 /// Real runs of each cluster, of which the best counts.
 const REAL_RUNS: usize = 3;
@@ -42,7 +43,7 @@ pub struct ScaleOptions {
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
     /// Seconds of each real run that is put beside a simulated one; 0 for none
-    #[arg(long, default_value_t = 2.0)]
+    #[arg(long, default_value_t = 2.0, value_parser = number_within(0.0..=3_600.0, "seconds"))]
     pub real_seconds: f64,
 }
 
