@@ -82,11 +82,28 @@ pub struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// Takes a directory: makes it if it is not there or empty.
+    /// Whether a directory can be taken, as far as can be told without taking it. Nothing is made or changed.
+    ///
+    /// # Errors
+    /// When another process uses it, or it has data of another database or release; says what to do.
+    pub fn look(path: &Path, contents: &Contents) -> Result<(), String> {
+        match OpenOptions::new().read(true).open(path.join(LOCK)) {
+            Ok(file) => acquire(path, &file, FlockOperation::NonBlockingLockShared)?,
+            // Whatever else keeps it from being opened is told by what comes next.
+            Err(error) => tracing::debug!(%error, "no lock"),
+        }
+        match read_identity(path)? {
+            Some(identity) => check_identity(path, &identity, contents).map(drop),
+            None => refuse_strangers(path),
+        }
+    }
+
+    /// Takes a directory: makes it if it is not there or empty. One that is refused is left as it is.
     ///
     /// # Errors
     /// When another process uses it, or it has data of another database or release; says what to do.
     pub fn open(path: &Path, contents: &Contents) -> Result<DataDirectory, String> {
+        DataDirectory::look(path, contents)?;
         create_directory(path)
             .map_err(|error| format!("cannot make the data directory {}: {error}", path.display()))?;
         let lock = lock(path)?;
@@ -256,29 +273,37 @@ fn names(nodes: &[NodeId]) -> Vec<String> {
     nodes.iter().map(NodeId::to_string).collect()
 }
 
-/// Keeps other processes out.
+/// Keeps other processes out: takes the lock.
 fn lock(directory: &Path) -> Result<File, String> {
     let path = directory.join(LOCK);
     let wrong = |error| format!("cannot lock {}: {error}", path.display());
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = file.map_err(wrong)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => {}
+    acquire(directory, &file, FlockOperation::NonBlockingLockExclusive)?;
+    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(wrong)?;
+    Ok(file)
+}
+
+/// Takes the lock of a directory in one way or the other, as long as the file is open.
+fn acquire(directory: &Path, mut file: &File, operation: FlockOperation) -> Result<(), String> {
+    match flock(file, operation) {
+        Ok(()) => Ok(()),
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut holder = String::new();
             // Only for the message: it may be read before it is written.
             let _ = file.read_to_string(&mut holder);
             let holder = holder.trim();
             let holder = if holder.is_empty() { String::new() } else { format!(" {holder}") };
-            return Err(format!(
+            Err(format!(
                 "the data directory {} is used by process{holder}: stop that process, or choose another directory",
                 directory.display()
-            ));
+            ))
         }
-        Err(error) => return Err(wrong(error.into())),
+        Err(error) => {
+            let path = directory.join(LOCK);
+            Err(format!("cannot lock {}: {}", path.display(), std::io::Error::from(error)))
+        }
     }
-    file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(wrong)?;
-    Ok(file)
 }
 
 fn read_identity(directory: &Path) -> Result<Option<Identity>, String> {
@@ -291,6 +316,12 @@ fn read_identity(directory: &Path) -> Result<Option<Identity>, String> {
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotADirectory => {
+            return Err(format!(
+                "{} cannot be a data directory, it is a file or below one: choose another directory",
+                directory.display()
+            ));
+        }
         Err(error) => return Err(format!("cannot read {}: {error}", path.display())),
     };
     let damaged = |error: toml::de::Error| {
@@ -337,7 +368,11 @@ fn check_identity(path: &Path, identity: &Identity, contents: &Contents) -> Resu
 /// A new data directory must be empty: whatever else is in it belongs to somebody.
 fn refuse_strangers(directory: &Path) -> Result<(), String> {
     let wrong = |error| format!("cannot read {}: {error}", directory.display());
-    for entry in std::fs::read_dir(directory).map_err(wrong)? {
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(wrong)?,
+    };
+    for entry in entries {
         let name = entry.map_err(wrong)?.file_name();
         if name != LOCK && name != IDENTITY_PART {
             return Err(format!(

@@ -135,6 +135,9 @@ pub fn open(
     catalog: &Catalog,
     rows: &FirstRows<'_>,
 ) -> Result<(DataDirectory, Vec<LocalNode>), String> {
+    // Before anything is made.
+    options.check()?;
+    cluster.check()?;
     let mut directory = DataDirectory::open(&options.directory, contents)?;
     let nodes = open_nodes(&mut directory, options, cluster, contents, catalog, rows)?;
     Ok((directory, nodes))

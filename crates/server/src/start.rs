@@ -92,6 +92,10 @@ pub fn run(options: &StartOptions) -> Result<(), String> {
     loop {
         let (file, number) = read_file(options)?;
         let entry = &file.processes[usize::from(number)];
+        if let Some(directory) = &entry.data_directory {
+            // First, as a process that uses the directory has the port, too.
+            DataDirectory::look(directory, &contents(options, &file, number)?)?;
+        }
         let listening = match &socket {
             Some(socket) => socket,
             // Told before the rows are loaded, which may take long. Kept from one start to the next.

@@ -1,7 +1,7 @@
 //! A benchmark whose data is kept on disk.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -100,7 +100,10 @@ impl Directory {
     /// The one that the options name, or a temporary one.
     pub(super) fn chosen(options: &RunOptions) -> Result<Directory, String> {
         match &options.data_dir {
-            Some(path) => Ok(Directory { path: path.clone(), is_temporary: false }),
+            Some(path) => {
+                refuse_used(path)?;
+                Ok(Directory { path: path.clone(), is_temporary: false })
+            }
             None => Directory::temporary(),
         }
     }
@@ -113,6 +116,24 @@ impl Directory {
         let number = random_number().map_err(|error| error.to_string())?;
         let path = std::env::temp_dir().join(format!("ordain-bench-{number:016x}"));
         Ok(Directory { path, is_temporary: true })
+    }
+}
+
+/// A run begins with new data, and leaves it behind.
+fn refuse_used(path: &Path) -> Result<(), String> {
+    let wrong = |error: std::io::Error| format!("--data-dir {}: {error}", path.display());
+    let mut entries = match std::fs::read_dir(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(wrong)?,
+    };
+    match entries.next().transpose().map_err(wrong)? {
+        None => Ok(()),
+        Some(entry) => Err(format!(
+            "--data-dir {} is not empty (it has {}): a benchmark begins with new data; name a directory that is empty or not \
+             there, or leave the option out to use a temporary one",
+            path.display(),
+            entry.file_name().to_string_lossy()
+        )),
     }
 }
 

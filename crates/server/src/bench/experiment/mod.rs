@@ -62,8 +62,8 @@ pub fn run(options: &ExperimentOptions) -> Result<bool, String> {
                 .to_owned(),
         );
     }
-    std::fs::create_dir_all(output).map_err(|error| format!("cannot make {}: {error}", output.display()))?;
     let workload = workload.calibrated()?.workload(run.partitions, run.sites, run.seed)?;
+    std::fs::create_dir_all(output).map_err(|error| format!("cannot make {}: {error}", output.display()))?;
     match experiment {
         Experiment::Recovery => recovery::run(run, &*workload, output),
         Experiment::Checkpoint => checkpoint::run(run, &*workload, output),
