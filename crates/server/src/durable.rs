@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ordain_consensus::HandOut;
+use ordain_consensus::{EntryKind, HandOut, LogRecord};
 use ordain_consensus::disk_log::{LogId, LogOptions, Opening};
 use ordain_consensus::raft::RaftOptions;
 use ordain_db::disk::witness::{Witness, compare};
@@ -11,7 +11,7 @@ use ordain_db::disk::{Found, Ingredients, NodeDisk, Replication, recover};
 use ordain_db::error::Error;
 use ordain_db::failpoint::NoFailpoints;
 use ordain_db::node::{CheckpointMode, CheckpointOptions, NodeConfiguration};
-use ordain_db::position::{NodeId, PartitionId, ReplicaId};
+use ordain_db::position::{Epoch, NodeId, PartitionId, ReplicaId};
 use ordain_db::procedure::Catalog;
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::{self, MemoryStorage};
@@ -213,6 +213,7 @@ impl Opener<'_> {
             ..NodeConfiguration::new(me.partition, self.cluster.partitions)
         };
         let witness = Witness::of(me.partition, &found);
+        let last = last_epoch(&found, self.options.replication);
         // Digests are there to be compared with those of other replicas.
         let write_digests = self.options.replication != ReplicationMode::None;
         let storage_options = memory::Options { write_digests };
@@ -236,7 +237,7 @@ impl Opener<'_> {
             let records = recovery.records;
             tracing::info!(node = %me, directory = %path.display(), %checkpoint, records, cut_bytes, "recovering");
         }
-        let replay = Some(witness.last).filter(|last| *last > recovery.checkpoint);
+        let replay = last.filter(|last| *last > recovery.checkpoint);
         let replay = replay.map(|last| Replay::new(me, recovery.checkpoint, last));
         Ok((LocalNode { id: me, node, disk: Some(disk), replay }, witness))
     }
@@ -267,4 +268,22 @@ impl Opener<'_> {
         let seed = self.fingerprint ^ u64::from(me.partition.0);
         Replication::Group(RaftOptions { hand_out, ..RaftOptions::new(me.replica, seed) })
     }
+}
+
+/// The last epoch that a log has for certain, for telling how far a replay has come: what it holds begins with its epoch. In a
+/// group that is the last one which is recorded as agreed on: later ones may be replaced, and never be replayed.
+fn last_epoch(found: &Found, replication: ReplicationMode) -> Option<Epoch> {
+    let mut commit = (replication == ReplicationMode::None).then_some(u64::MAX);
+    for record in found.records.iter().rev() {
+        match (LogRecord::decode(record), commit) {
+            (Ok(LogRecord::State { commit: last, .. }), None) => commit = Some(last),
+            (Ok(LogRecord::Entry { kind: EntryKind::Payload, payload, index, .. }), Some(commit))
+                if index <= commit =>
+            {
+                return postcard::take_from_bytes::<Epoch>(&payload).ok().map(|(epoch, _)| epoch);
+            }
+            _ => {}
+        }
+    }
+    None
 }

@@ -1,6 +1,6 @@
 //! The thread of a partition: takes what is in the inbox, steps the node, sends what the node wants sent.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -101,6 +101,8 @@ pub fn nodes(partitions: u16, replicas: u16) -> impl Iterator<Item = NodeId> {
 pub struct Gauges {
     /// CPU time of the thread in nanoseconds: exact when the thread sleeps, else as of a moment ago.
     pub cpu_nanoseconds: AtomicU64,
+    /// Whether the node replays its log.
+    pub replays: AtomicBool,
     group: Mutex<GroupGauge>,
     /// Notified when a group gauge is new.
     group_told: Condvar,
@@ -273,6 +275,7 @@ impl Partition {
             && replay.tell(self.node.status(false).delivered)
         {
             self.replay = None;
+            self.gauges.replays.store(false, Ordering::Release);
         }
     }
 

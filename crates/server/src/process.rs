@@ -168,6 +168,7 @@ impl Process {
         for LocalNode { id, node, disk, replay } in nodes {
             let inbox = Arc::clone(here(id).ok_or_else(|| format!("{id} has no inbox"))?);
             let gauges = Arc::new(Gauges::default());
+            gauges.replays.store(replay.is_some(), Ordering::Relaxed);
             let (disk, disk_gauges) = match disk {
                 None => (None, None),
                 Some(disk) => {
@@ -252,6 +253,11 @@ impl Process {
     pub fn has_failed(&self) -> bool {
         let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.iter().flat_map(|threads| &threads.partitions).any(|(_, thread)| thread.is_finished())
+    }
+
+    /// Whether a node here still replays its log.
+    pub fn replays(&self) -> bool {
+        self.locals.iter().any(|local| local.gauges.replays.load(Ordering::Acquire))
     }
 
     /// How the replication groups of the nodes here stand, as of a moment ago; `None` for those that have not run yet, and

@@ -211,7 +211,7 @@ impl Server {
                 return self.fail(problem);
             }
             self.clients.close_snapshots_left();
-            if !ready && self.reaches_enough() {
+            if !ready && !self.process.replays() && self.reaches_enough() {
                 ready = true;
                 self.front.set_ready();
                 tracing::info!(process = self.name, address = %self.address(), "ready");
