@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{ClusterChoice, say};
+use super::{ClusterChoice, limit, say};
 
 /// What `ordain checkpoint` is told.
 #[derive(Args, Clone, Debug)]
@@ -12,7 +12,7 @@ pub struct CheckpointOptions {
     #[command(flatten)]
     cluster: ClusterChoice,
     /// How long to wait for it, in seconds. It may come later.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = limit())]
     limit_seconds: u64,
 }
 

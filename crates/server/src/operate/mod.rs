@@ -5,12 +5,13 @@ pub mod replica;
 pub mod status;
 mod view;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::RangedU64ValueParser;
 
 use crate::cluster_file::ClusterFile;
-use crate::data_directory::CLUSTER_FILE;
+use crate::data_directory::{CLUSTER_FILE, IDENTITY};
 
 /// Which cluster is meant.
 #[derive(Args, Clone, Debug)]
@@ -32,10 +33,35 @@ impl ClusterChoice {
     fn read(&self) -> Result<ClusterFile, String> {
         match (&self.cluster, &self.data_dir) {
             (Some(file), _) => ClusterFile::read(file),
-            (None, Some(directory)) => ClusterFile::read(&directory.join(CLUSTER_FILE)),
+            (None, Some(directory)) => match directory.join(CLUSTER_FILE) {
+                file if file.is_file() => ClusterFile::read(&file),
+                _ => Err(without_cluster_file(directory)),
+            },
             (None, None) => Err("say which cluster: --cluster FILE or --data-dir DIR".to_owned()),
         }
     }
+}
+
+/// Why a directory does not lead to a cluster, and what to name instead.
+fn without_cluster_file(directory: &Path) -> String {
+    let name = directory.display();
+    if !directory.exists() {
+        return format!("there is no directory {name}: name the one with which `ordain start` was started");
+    }
+    if !directory.join(IDENTITY).is_file() {
+        return format!(
+            "{name} is no data directory, it has no file {IDENTITY}: name the one with which `ordain start` was started"
+        );
+    }
+    format!(
+        "{name} has no {CLUSTER_FILE}: if it is of a process of a cluster, name the cluster file with --cluster; if it is new, \
+         wait until `ordain start` says that it is ready; an embedded database cannot be reached from outside"
+    )
+}
+
+/// The seconds for which a command may be told to wait.
+fn limit() -> RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..=86_400)
 }
 
 /// Writes a line for the operator.

@@ -17,8 +17,8 @@ use ordain_db::node::GroupStatus;
 use ordain_db::node::membership::{Members, Progress};
 use ordain_db::position::{PartitionId, ReplicaId};
 
-use super::say;
 use super::view::View;
+use super::{limit, say};
 use crate::cluster_file::ClusterFile;
 use crate::durable::ReplicationMode;
 use crate::remote::direct::says_elsewhere;
@@ -76,7 +76,7 @@ struct Common {
     #[arg(long, value_name = "FILE")]
     cluster: PathBuf,
     /// How long to wait for a step, in seconds; then run the command again to go on.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = limit())]
     limit_seconds: u64,
 }
 
@@ -125,20 +125,37 @@ impl Operator {
     fn new(common: &Common) -> Result<Operator, String> {
         let file = ClusterFile::read(&common.cluster)?;
         if file.replication.mode == ReplicationMode::None {
-            return Err("the cluster is not replicated: its mode of replication is \"none\"".to_owned());
+            return Err(format!(
+                "the cluster of {} is not replicated, its mode of replication is \"none\": its data can be moved to a \
+                 replicated one only by its clients",
+                common.cluster.display()
+            ));
         }
         Ok(Operator { view: View::new(file)?, limit: Duration::from_secs(common.limit_seconds) })
     }
 
-    fn check_replica(&self, replica: ReplicaId) -> Result<(), String> {
+    /// Checks that a replica is in the cluster file; `instead` says what to do if not.
+    fn check_replica(&self, replica: ReplicaId, instead: &str) -> Result<(), String> {
         let replicas = self.view.file.replicas();
         if replica.0 < replicas {
             return Ok(());
         }
-        Err(format!(
-            "the cluster file has no replica {}: it has {replicas}, numbered from 0; add [[process]] entries with `replica = {}` behind all others",
-            replica.0, replicas
-        ))
+        let numbers: Vec<String> = (0..replicas).map(|number| number.to_string()).collect();
+        let (wanted, numbers) = (replica.0, numbers.join(", "));
+        Err(format!("the cluster file has no replica {wanted}, only {numbers}: {instead}"))
+    }
+
+    /// Checks that a replica is one that there may be to remove.
+    fn check_present(&self, replica: ReplicaId) -> Result<(), String> {
+        self.check_replica(replica, "name one of these, or use the cluster file that has it")
+    }
+
+    /// Checks that a replica is one that can be added.
+    fn check_new(&self, replica: ReplicaId) -> Result<(), String> {
+        let next = self.view.file.replicas();
+        let instead =
+            format!("add [[process]] entries with `replica = {next}` behind all others, and name {next}");
+        self.check_replica(replica, &instead)
     }
 
     fn add(&mut self, replica: ReplicaId) -> Result<(), String> {
@@ -148,7 +165,7 @@ impl Operator {
     }
 
     fn remove(&mut self, replica: ReplicaId) -> Result<(), String> {
-        self.check_replica(replica)?;
+        self.check_present(replica)?;
         self.reach(&format!("{replica} votes no longer"), |group, reached| {
             let rest = group.voters_without(replica);
             let refusal = refusal(group, reached, replica, &rest);
@@ -158,7 +175,8 @@ impl Operator {
     }
 
     fn replace(&mut self, old: ReplicaId, new: ReplicaId) -> Result<(), String> {
-        self.check_replica(old)?;
+        self.check_present(old)?;
+        self.check_new(new)?;
         self.prepare(new)?;
         self.reach(&format!("{new} votes in the place of {old}"), |group, reached| {
             let rest = group.voters_with(new, old);
@@ -171,7 +189,7 @@ impl Operator {
 
     /// Gets a replica ready to vote.
     fn prepare(&mut self, replica: ReplicaId) -> Result<(), String> {
-        self.check_replica(replica)?;
+        self.check_new(replica)?;
         self.tell_processes()?;
         self.reach(&format!("{replica} gets the log"), |group, _| group.to_learn(replica).into())?;
         self.reach(&format!("{replica} has caught up"), |group, _| catch_up(group, replica))
@@ -206,7 +224,8 @@ impl Operator {
             }
         }
         if told == 0 {
-            return Err("no process of the cluster can be reached".to_owned());
+            return Err("no process of the cluster can be reached: check that they run, and that the network reaches them"
+                .to_owned());
         }
         Ok(())
     }

@@ -36,27 +36,37 @@ pub fn run(options: &StatusOptions) -> Result<bool, String> {
     let heads = ["node", "process", "address", "role", "term", "epoch", "log", "checkpoint", "lag", "rows"];
     let mut rows: Vec<Vec<String>> = vec![heads.iter().map(|head| (*head).to_owned()).collect()];
     rows.extend(nodes.iter().map(|node| line(&view.file, node, &nodes)));
+    print_table(&rows)?;
+    // Below, as it has no place in a column.
+    let unreachable = nodes.iter().filter_map(|node| Some((node, node.status.as_ref().err()?)));
+    for (node, problem) in unreachable {
+        say(&format!("{} cannot be asked: {problem}", node.node))?;
+    }
+    Ok(all)
+}
+
+/// Prints rows with columns as wide as what is in them; the last one of a row takes what it needs.
+fn print_table(rows: &[Vec<String>]) -> Result<(), String> {
     let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or_default()
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
     };
-    let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-    for row in &rows {
+    let columns = rows.first().map_or(0, Vec::len);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    for row in rows {
         let padded = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
         say(padded.collect::<Vec<_>>().join("  ").trim_end())?;
     }
-    Ok(all)
+    Ok(())
 }
 
 /// The columns of a node.
 fn line(file: &ClusterFile, view: &NodeView, all: &[NodeView]) -> Vec<String> {
     let entry = &file.processes[view.process];
     let mut cells = vec![view.node.to_string(), entry.name.clone(), entry.address.clone()];
-    let status = match &view.status {
-        Ok(status) => status,
-        Err(problem) => {
-            cells.push(format!("unreachable: {problem}"));
-            return cells;
-        }
+    let Ok(status) = &view.status else {
+        cells.push("unreachable".to_owned());
+        return cells;
     };
     let group = status.group.as_ref();
     let of_group = |tell: &dyn Fn(&GroupStatus) -> String| group.map_or_else(|| "-".to_owned(), tell);

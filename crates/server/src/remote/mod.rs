@@ -235,7 +235,9 @@ impl Shared {
         let process = &self.processes[number];
         let waiting = process.lose(reason);
         if let Some(retries) = &self.retries {
-            tracing::info!(process = process.name, reason, "connection lost");
+            if !self.is_closed() {
+                tracing::info!(process = process.name, reason, "connection lost");
+            }
             return retries.lost(number as u16);
         }
         let problem = format!(
