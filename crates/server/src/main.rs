@@ -2,6 +2,8 @@
 
 mod kill_test;
 
+use std::env::VarError;
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -71,7 +73,10 @@ fn main() -> ExitCode {
         Command::KillTest(_) => kill_test::LOG,
         _ => "info",
     };
-    let filter = EnvFilter::try_from_env("ORDAIN_LOG").unwrap_or_else(|_| EnvFilter::new(usual));
+    let filter = match log_filter(usual) {
+        Ok(filter) => filter,
+        Err(problem) => return fail(&problem),
+    };
     // A log that nobody reads any more must not end a server.
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -98,9 +103,27 @@ fn main() -> ExitCode {
     match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(INCONSISTENT),
-        Err(problem) => {
-            tracing::error!("{problem}");
-            ExitCode::from(FAILED)
-        }
+        Err(problem) => fail(&problem),
     }
+}
+
+/// What is logged.
+fn log_filter(usual: &str) -> Result<EnvFilter, String> {
+    match std::env::var("ORDAIN_LOG") {
+        Err(VarError::NotPresent) => Ok(EnvFilter::new(usual)),
+        Err(error) => Err(format!("ORDAIN_LOG: {error}")),
+        Ok(text) => EnvFilter::try_new(&text)
+            .map_err(|error| format!("ORDAIN_LOG: {error}: give a level such as info, warn or off")),
+    }
+}
+
+/// Says why the command failed: in the log, or beside it if that has no errors.
+fn fail(problem: &str) -> ExitCode {
+    if tracing::enabled!(tracing::Level::ERROR) {
+        tracing::error!("{problem}");
+    } else {
+        // Without a place to write to nobody misses it.
+        let _ = writeln!(std::io::stderr(), "ordain: {problem}");
+    }
+    ExitCode::from(FAILED)
 }
