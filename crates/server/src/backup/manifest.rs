@@ -19,7 +19,7 @@ use super::store::{Object, Store, StoreError, sha256};
 pub const MANIFEST_FORMAT: u32 = 1;
 
 /// The folder of the manifests; each data directory has one in it.
-const BACKUPS: &str = "backups";
+pub(super) const BACKUPS: &str = "backups";
 
 const SUFFIX: &str = ".json";
 

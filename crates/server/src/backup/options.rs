@@ -12,12 +12,14 @@ use ordain_db::disk::cut::Target;
 use ordain_db::position::Epoch;
 
 use super::archive::Archive;
+use super::directory::Identity;
 use super::inspect::{inspect_directory, inspect_store};
 use super::manifest;
-use super::restore::{Restore, SEGMENT_BYTES, restore};
+use super::restore::{Restore, Restored, SEGMENT_BYTES, restore};
 use super::send::{Round, Sender};
 use super::store::{Store, StoreOptions};
 use super::time;
+use crate::data_directory::IDENTITY;
 
 /// How often a directory that is followed is looked at: a segment of the log that was closed is there for a little while.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
@@ -91,6 +93,8 @@ fn print(text: &str) -> Result<(), String> {
 /// # Errors
 /// Says what to do. While a directory is followed, only the first error ends it.
 pub fn backup(options: &BackupOptions) -> Result<(), String> {
+    // Before the place is made.
+    Identity::read(&options.data_dir)?;
     let store = open(&options.to, options.allow_http, true)?;
     let mut sender = Sender::open(&options.data_dir, &store)?;
     tell(&sender.round(time::now()?, false)?)?;
@@ -171,10 +175,25 @@ pub fn run_restore(options: &RestoreOptions) -> Result<(), String> {
     let wanted =
         Restore { directory: options.data_dir.clone(), target, replica, segment_bytes: SEGMENT_BYTES };
     let restored = restore(&store, &archive, &beside, &wanted)?;
-    print(&format!(
-        "restored the state at the end of {}: {} rows at the end of {}, and {} log entries after it\n",
-        restored.cut.through, restored.rows, restored.cut.base, restored.entries
-    ))
+    print(&restored_text(options, &restored))
+}
+
+/// What was restored, and how to go on.
+fn restored_text(options: &RestoreOptions, restored: &Restored) -> String {
+    let Restored { cut, rows, entries, closed_at } = *restored;
+    let ordered = closed_at.map_or_else(String::new, |at| format!(", ordered up to {}", time::format(at)));
+    let checkpoint = match cut.base {
+        Epoch(0) => "from the first rows".to_owned(),
+        base => format!("from the checkpoint at the end of {base} with {rows} rows"),
+    };
+    let (directory, through) = (options.data_dir.display(), cut.through);
+    let mut text = format!(
+        "{directory} has the state at the end of {through}{ordered}: a start replays {entries} log entries {checkpoint}\n"
+    );
+    if options.replica.is_some() || !options.beside.is_empty() {
+        text += &format!("restore the other directories of the cluster with --to-epoch {}\n", through.0);
+    }
+    text
 }
 
 /// The number of the directory whose backups are to be used, and the one that is to be used alone.
@@ -191,6 +210,9 @@ fn choose_source(store: &Store, options: &RestoreOptions) -> Result<(String, Opt
     directories.dedup();
     match directories[..] {
         [directory] => Ok((directory.clone(), options.backup.clone())),
+        [] if listed.is_empty() => {
+            Err(format!("{store} has no backups: name the place that `ordain backup --to` was given"))
+        }
         [] => Err(format!("{store} has no such backup: see what it has with ordain inspect {store}")),
         _ => {
             let newest = |directory: &&String| {
@@ -212,8 +234,18 @@ fn choose_source(store: &Store, options: &RestoreOptions) -> Result<(String, Opt
 /// When there is nothing to look at.
 pub fn inspect(options: &InspectOptions) -> Result<bool, String> {
     let path = Path::new(&options.place);
-    let findings = match path.join(crate::data_directory::IDENTITY).is_file() {
+    let findings = match path.join(IDENTITY).is_file() {
         true => inspect_directory(path)?,
+        // A directory that has something, and no backups, was perhaps a data directory.
+        false if path.is_dir() && !path.join(manifest::BACKUPS).is_dir() => {
+            return Err(format!(
+                "{} is neither a data directory (it has no {IDENTITY}) nor a place with backups (it has no {}): name another \
+                 one; if it was a data directory, put back its {IDENTITY}, or restore a backup; what an interrupted restore \
+                 left can be removed",
+                path.display(),
+                manifest::BACKUPS
+            ));
+        }
         false => inspect_store(&open(&options.place, options.allow_http, false)?)?,
     };
     print(&findings.text)?;

@@ -59,6 +59,8 @@ pub struct Restored {
     pub rows: u64,
     /// Entries of the logs after them.
     pub entries: u64,
+    /// When the last batch among these was closed, in microseconds since 1970; `None` if there is none.
+    pub closed_at: Option<u64>,
 }
 
 /// Restores a directory. `beside` are those of the other partitions of the same replica, which must be restored to the same
@@ -82,7 +84,7 @@ pub fn restore(
     let renewed = identity.renewed(u128::from_le_bytes(random), wanted.replica)?;
     let problem = |error: std::io::Error| format!("cannot make {}: {error}", wanted.directory.display());
     create_directory(&wanted.directory).map_err(problem)?;
-    let mut restored = Restored { cut, rows: 0, entries: 0 };
+    let mut restored = Restored { cut, rows: 0, entries: 0, closed_at: None };
     for (from, to) in identity.nodes().iter().zip(renewed.nodes()) {
         let directory = renewed.files_of(&wanted.directory, *to);
         let node = NodeRestore {
@@ -194,7 +196,7 @@ impl NodeRestore<'_> {
             self.write_checkpoint(&mut files, checkpoint, backup)?;
             restored.rows += checkpoint.rows;
         }
-        restored.entries += self.write_log(&mut files, backup)?;
+        self.write_log(&mut files, backup, restored)?;
         files.sync_directory().map_err(|error| error.to_string())
     }
 
@@ -229,12 +231,16 @@ impl NodeRestore<'_> {
         files.create(&stable_name(epoch), 0).map_err(|error| error.to_string())
     }
 
-    /// Writes a new log with the entries through the cut; returns how many.
-    fn write_log(&self, files: &mut RealFiles, backup: &NodeBackup) -> Result<u64, String> {
+    /// Writes a new log with the entries through the cut.
+    fn write_log(
+        &self,
+        files: &mut RealFiles,
+        backup: &NodeBackup,
+        restored: &mut Restored,
+    ) -> Result<(), String> {
         let (log, _) = DiskLog::open(files, self.options.clone()).map_err(|error| error.to_string())?;
         let (mut cut_log, first) = CutLog::begin(backup.start.clone(), self.cut);
         let mut writer = LogWriter { log, waiting: vec![first], bytes: 0 };
-        let mut entries = 0;
         for piece in self.archive.pieces(self.node, backup.start.index + 1) {
             if cut_log.is_complete() {
                 break;
@@ -244,7 +250,9 @@ impl NodeRestore<'_> {
                 let taken =
                     taken.map_err(|error| format!("`{}` of {}: {error}", piece.object.name(), self.store))?;
                 if let Some(record) = taken {
-                    entries += 1;
+                    restored.entries += 1;
+                    let batch = entry.batch().map_err(|error| error.to_string())?;
+                    restored.closed_at = restored.closed_at.max(batch.map(|batch| batch.closed_at));
                     writer.add(record)?;
                 }
             }
@@ -258,8 +266,7 @@ impl NodeRestore<'_> {
         }
         writer.add(cut_log.end())?;
         writer.write()?;
-        writer.log.sync().map_err(|error| error.to_string())?;
-        Ok(entries)
+        writer.log.sync().map(drop).map_err(|error| error.to_string())
     }
 }
 

@@ -157,6 +157,9 @@ impl Store {
         if is_written {
             crate::files::create_directory(FilePath::new(path)).map_err(|error| wrong(error.to_string()))?;
         }
+        if !FilePath::new(path).is_dir() {
+            return Err(wrong("there is no such directory: check the place".to_owned()));
+        }
         let store = LocalFileSystem::new_with_prefix(path).map_err(|error| wrong(error.to_string()))?;
         // A backup must be there after a crash of this machine, too.
         Store::over(location, Arc::new(store.with_fsync(true)), Path::default())
@@ -182,6 +185,7 @@ impl Store {
                 "{endpoint} is not encrypted: use https, or allow it with --allow-http"
             )));
         }
+        check_keys(&builder).map_err(&wrong)?;
         let store = builder.build().map_err(|error| wrong(error.to_string()))?;
         let prefix = Path::parse(prefix.trim_end_matches('/')).map_err(|error| wrong(error.to_string()))?;
         Store::over(location, Arc::new(store), prefix)
@@ -296,6 +300,32 @@ impl Store {
         }
         Ok(contents)
     }
+}
+
+/// Keys, or where they are, must be named: else the library would ask an address in the machine's network for those of the
+/// machine.
+fn check_keys(builder: &AmazonS3Builder) -> Result<(), String> {
+    let has = |key: AmazonS3ConfigKey| builder.get_config_value(&key).is_some_and(|value| !value.is_empty());
+    let elsewhere = [
+        AmazonS3ConfigKey::WebIdentityTokenFile,
+        AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
+        AmazonS3ConfigKey::ContainerCredentialsFullUri,
+        AmazonS3ConfigKey::MetadataEndpoint,
+    ];
+    let unsigned = builder.get_config_value(&AmazonS3ConfigKey::SkipSignature);
+    if unsigned.is_some_and(|unsigned| unsigned == "true") || elsewhere.into_iter().any(has) {
+        return Ok(());
+    }
+    let missing = match [AmazonS3ConfigKey::AccessKeyId, AmazonS3ConfigKey::SecretAccessKey].map(has) {
+        [true, true] => return Ok(()),
+        [true, false] => "AWS_SECRET_ACCESS_KEY is not set: set it",
+        [false, true] => "AWS_ACCESS_KEY_ID is not set: set it",
+        [false, false] => {
+            "there are no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and AWS_REGION or AWS_ENDPOINT_URL; for those \
+             of the machine's role set AWS_METADATA_ENDPOINT"
+        }
+    };
+    Err(missing.to_owned())
 }
 
 #[cfg(test)]
