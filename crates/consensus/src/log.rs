@@ -459,9 +459,7 @@ pub enum RecoverError {
         error: RecordError,
     },
     /// Entries are missing between two records.
-    #[error(
-        "the log has entry {found} where {expected} should be: restore the missing segments, or replace this replica"
-    )]
+    #[error("the log has entry {found} where {expected} should be: put back the missing segments")]
     Gap {
         /// The index that should have come.
         expected: u64,
@@ -469,16 +467,15 @@ pub enum RecoverError {
         found: u64,
     },
     /// The log does not say where it begins.
-    #[error(
-        "the log has {records} records and no start: restore its oldest segment, or replace this replica"
-    )]
+    #[error("the log has {records} records and no start: put back its oldest segment")]
     NoStart {
         /// Number of records read.
         records: u64,
     },
     /// The checkpoint ends before the log begins, or after it ends.
     #[error(
-        "the checkpoint ends at index {checkpoint}, the log has {start} to {last}: use a checkpoint within these"
+        "the checkpoint ends at index {checkpoint}, the log has {start} to {last}: put back the files that are \
+         missing in this directory"
     )]
     Checkpoint {
         /// Last index that the checkpoint covers.
@@ -491,14 +488,17 @@ pub enum RecoverError {
     /// The log was cut after a checkpoint, and none is given.
     #[error(
         "the log begins after entry {start}, and no checkpoint is marked as the one to start from: put back the files that \
-         are missing in this directory, or restore a backup"
+         are missing in this directory"
     )]
     NoCheckpoint {
         /// The log begins after this index.
         start: u64,
     },
     /// What was committed is no longer there.
-    #[error("entries through {committed} were committed and the log ends at {last}: replace this replica")]
+    #[error(
+        "entries through {committed} were committed and the log ends at {last}: put back its newest \
+         segments"
+    )]
     Lost {
         /// The commit index that was recorded.
         committed: u64,

@@ -1,13 +1,14 @@
 //! Nodes that keep what they acknowledge: made again from a data directory when a process starts.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use ordain_consensus::{EntryKind, HandOut, LogRecord};
-use ordain_consensus::disk_log::{LogId, LogOptions, Opening};
+use ordain_consensus::disk_log::{LogId, LogOptions, OpenError, Opening};
 use ordain_consensus::raft::RaftOptions;
+use ordain_consensus::{EntryKind, HandOut, LogRecord, RecoverError};
 use ordain_db::disk::witness::{Witness, compare};
-use ordain_db::disk::{Found, Ingredients, NodeDisk, Replication, recover};
+use ordain_db::disk::{Found, Ingredients, NodeDisk, RecoveryError, Replication, recover};
 use ordain_db::error::Error;
 use ordain_db::failpoint::NoFailpoints;
 use ordain_db::node::{CheckpointMode, CheckpointOptions, NodeConfiguration};
@@ -21,6 +22,7 @@ use crate::data_directory::{Contents, DataDirectory};
 use crate::files::RealFiles;
 use crate::process::{ClusterOptions, LocalNode};
 use crate::replay::Replay;
+use crate::rescue::Rescue;
 
 /// When a transaction counts as committed, if there are replicas (CAL-30).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -198,7 +200,11 @@ impl Opener<'_> {
     fn open(&self, directory: &DataDirectory, me: NodeId) -> Result<(LocalNode, Witness), String> {
         let path = directory.partition(me.partition);
         let wrong = |problem: String| format!("{me} in {}: {problem}", path.display());
-        let (mut disk, found) = self.open_disk(directory, me, &path).map_err(&wrong)?;
+        let rescue = match self.options.replication {
+            ReplicationMode::None => Rescue::FromBackup,
+            _ => Rescue::FromReplicas(me.replica),
+        };
+        let (mut disk, found) = self.open_disk(directory, me, &path, rescue).map_err(&wrong)?;
         let configuration = NodeConfiguration {
             me,
             replicas: self.cluster.replicas,
@@ -228,7 +234,7 @@ impl Opener<'_> {
             load: &mut |storage| (self.rows)(me.partition, storage),
         };
         let (node, recovery) = recover::<_, NoFailpoints>(ingredients, &mut disk, found)
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(|error| wrong(with_rescue(&error, is_lost_to_recovery(&error), rescue)))?;
         if is_new {
             let joins = directory.has_joined();
             tracing::info!(node = %me, directory = %path.display(), joins, "new log");
@@ -247,12 +253,14 @@ impl Opener<'_> {
         directory: &DataDirectory,
         me: NodeId,
         path: &Path,
+        rescue: Rescue,
     ) -> Result<(NodeDisk<RealFiles>, Found), String> {
         let files = RealFiles::with_bytes_max(path, self.options.disk_bytes_max);
         let files = files.map_err(|error| error.to_string())?;
         let opening = if directory.is_established() { Opening::MustExist } else { Opening::CreateIfMissing };
         let log_options = self.options.log_options(directory.log_id(me), opening);
-        let (disk, mut found) = NodeDisk::open(files, log_options).map_err(|error| error.to_string())?;
+        let (disk, mut found) = NodeDisk::open(files, log_options)
+            .map_err(|error| with_rescue(&error, is_lost_to_opening(&error), rescue))?;
         // A log without records has promised nothing: the process ended before it wrote the first.
         found.is_new |= found.records.is_empty() && found.checkpoints.is_empty();
         Ok((disk, found))
@@ -267,6 +275,33 @@ impl Opener<'_> {
         // The same at all replicas of a partition; the partitions differ, so that they do not all elect at the same time.
         let seed = self.fingerprint ^ u64::from(me.partition.0);
         Replication::Group(RaftOptions { hand_out, ..RaftOptions::new(me.replica, seed) })
+    }
+}
+
+/// What is wrong, and what to do if it cannot be put right.
+fn with_rescue(error: &impl Display, is_lost: bool, rescue: Rescue) -> String {
+    if is_lost { format!("{error}. If that cannot be done, {rescue}") } else { error.to_string() }
+}
+
+/// Whether something is missing or damaged, and not just in the way.
+fn is_lost_to_opening(error: &OpenError) -> bool {
+    match error {
+        OpenError::Missing
+        | OpenError::MissingSegment { .. }
+        | OpenError::ForeignSegment { .. }
+        | OpenError::Damaged(_) => true,
+        OpenError::Options(_)
+        | OpenError::Files(_)
+        | OpenError::Misnamed { .. }
+        | OpenError::OtherVersion { .. } => false,
+    }
+}
+
+/// The same of a node that is made again.
+fn is_lost_to_recovery(error: &RecoveryError) -> bool {
+    match error {
+        RecoveryError::Log(RecoverError::Options(_)) | RecoveryError::Rows(_) => false,
+        RecoveryError::Checkpoints { .. } | RecoveryError::Log(_) => true,
     }
 }
 

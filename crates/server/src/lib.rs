@@ -29,6 +29,7 @@ pub mod quantity;
 pub mod remote;
 pub mod replay;
 pub mod replies;
+mod rescue;
 pub mod server;
 pub mod sim;
 pub mod start;

@@ -50,14 +50,13 @@ pub enum OpenError {
     Files(#[from] FileError),
     /// There is no log, and there must be one.
     #[error(
-        "there is no log, but this node had one: put back its directory, or remove the node from the cluster and add it as a \
-         new one. Do not let it start empty: others may rely on what it has promised"
+        "there is no log, but this node had one: put its files back, and do not let it start empty, as others may rely on what \
+         it has promised"
     )]
     Missing,
     /// A segment between others, or the one after a sealed one, is not there.
     #[error(
-        "the log's segment `{name}` is missing: put the file back. If it is lost, so are acknowledged transactions: remove the \
-         node from the cluster and add it as a new one, which copies its state from the others"
+        "the log's segment `{name}` is missing, and what was acknowledged may be in it: put the file back"
     )]
     MissingSegment {
         /// The file.
@@ -106,8 +105,7 @@ pub enum OpenError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "the log is damaged in `{name}` at byte {offset}: {evidence}. Others may rely on what is lost: do not cut or change the \
-     file. Put back a copy of this node's disk that is as new, or remove the node from the cluster and add it as a new one, \
-     which copies its state from the others"
+     file. Put back a copy of this node's disk that is as new"
 )]
 pub struct Damage {
     /// The segment's file.

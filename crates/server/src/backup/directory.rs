@@ -82,6 +82,14 @@ impl Identity {
         u16::try_from(options.get("partitions")?.as_integer()?).ok()
     }
 
+    /// Whether it is known that no other replica has the data: that of a database of its own.
+    pub fn is_alone(&self) -> bool {
+        let mode = self.table.get("options").map(|options| {
+            options.get("replication").and_then(|replication| replication.get("mode")).and_then(Value::as_str)
+        });
+        matches!(mode, Some(None | Some("none")))
+    }
+
     /// The log of a node.
     pub fn log_id(&self, node: NodeId) -> LogId {
         LogId(log_id_of(self.id, node))

@@ -1,18 +1,28 @@
 //! Telling what a data directory or a store has, and verifying all of it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Duration;
 
 use ordain_db::checkpoint::CheckpointVerifier;
 use ordain_db::disk::cut::{EpochRange, Holding, restorable};
-use ordain_db::position::Epoch;
+use ordain_db::position::{Epoch, NodeId};
 
 use super::archive::{Archive, fetch};
 use super::directory::Identity;
 use super::manifest::{self, NodeBackup};
+use super::soundness::refusal;
 use super::source::{NodeSource, log_start};
 use super::store::Store;
 use super::time;
+use crate::rescue::Rescue;
+
+/// How often a node is looked at with which something is wrong.
+const ATTEMPTS_MAX: u32 = 3;
+
+/// The time between two looks.
+const ATTEMPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What was found.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -72,27 +82,53 @@ pub fn inspect_directory(directory: &Path) -> Result<Findings, String> {
     findings.line(&format!("data directory {:032x} of database {}", identity.id(), identity.fingerprint()));
     let mut holdings = Vec::new();
     for node in identity.nodes() {
-        match NodeSource::open(directory, &identity, *node) {
-            Ok(mut source) => holdings.extend(inspect_node(&mut source, &mut findings)),
-            Err(error) => {
-                findings.line(&format!("{node}"));
-                findings.problem(error.to_string());
-            }
-        }
+        let (found, holding) = inspect_calmly(directory, &identity, *node);
+        findings.text += &found.text;
+        findings.problems.extend(found.problems);
+        holdings.extend(holding);
+    }
+    if let (false, Some(node)) = (findings.problems.is_empty(), identity.nodes().first()) {
+        let rescue = match identity.is_alone() {
+            true => Rescue::FromBackup,
+            false => Rescue::FromEither(node.replica),
+        };
+        findings
+            .line(&format!("a process would refuse damaged data. If no good copy can be put back, {rescue}"));
     }
     let ranges = ranges_of(&holdings);
     findings.line(&format!("states that can be restored from a backup of this directory: {ranges}"));
     Ok(findings)
 }
 
+/// Looks at a node, again if something is wrong with it: its process may have been in the middle of a change.
+fn inspect_calmly(directory: &Path, identity: &Identity, node: NodeId) -> (Findings, Option<Holding>) {
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let mut findings = Findings::default();
+        findings.line(&format!("{node}"));
+        let holding = match NodeSource::open(directory, identity, node) {
+            Ok(mut source) => inspect_node(&mut source, &mut findings),
+            Err(error) => {
+                findings.problem(error.to_string());
+                None
+            }
+        };
+        if findings.problems.is_empty() || attempts >= ATTEMPTS_MAX {
+            return (findings, holding);
+        }
+        std::thread::sleep(ATTEMPT_PAUSE);
+    }
+}
+
 /// Looks at a node; `None` if its log cannot be read.
 fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<Holding> {
     let (node, bytes) = (source.node(), source.log_bytes());
-    findings.line(&format!("{node}"));
     let mut holding = Holding { partition: node.partition, bases: Default::default(), batches: Vec::new() };
     if source.founding().is_some() {
         holding.bases.insert(Epoch(0), None);
     }
+    let mut usable = BTreeMap::new();
     for epoch in source.checkpoints().to_vec() {
         match source.checkpoint(epoch, &mut |_| Ok(())) {
             Ok((checkpoint, start)) => {
@@ -102,6 +138,7 @@ fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<Hold
                     summary.rows, summary.bytes, start.index
                 ));
                 holding.bases.insert(epoch, None);
+                usable.insert(epoch, start);
             }
             Err(error) => findings.problem(error.to_string()),
         }
@@ -118,6 +155,9 @@ fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<Hold
     if let Err(error) = source.entries(first, &mut visit) {
         findings.problem(error.to_string());
         return None;
+    }
+    if let Some(refusal) = refusal(source, &usable) {
+        findings.problem(refusal);
     }
     let entries = last + 1 - first;
     findings.line(&format!("  log of {bytes} bytes: {entries} entries from {first} on, {}", span.describe()));
@@ -185,12 +225,7 @@ fn inspect_archive(store: &Store, archive: &Archive, findings: &mut Findings) {
     findings.line(&format!("  states that can be restored: {ranges}{others}"));
 }
 
-fn verify_checkpoint(
-    store: &Store,
-    backup: &NodeBackup,
-    node: ordain_db::position::NodeId,
-    base: Epoch,
-) -> Result<(), String> {
+fn verify_checkpoint(store: &Store, backup: &NodeBackup, node: NodeId, base: Epoch) -> Result<(), String> {
     let mut verifier = CheckpointVerifier::default();
     let damaged = |problem: String| format!("the checkpoint of {node} at the end of {base}: {problem}");
     for part in backup.checkpoint.iter().flat_map(|checkpoint| &checkpoint.parts) {

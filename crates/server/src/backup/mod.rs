@@ -25,6 +25,7 @@ pub mod manifest;
 pub mod options;
 pub mod restore;
 pub mod send;
+mod soundness;
 pub mod source;
 pub mod store;
 pub mod time;

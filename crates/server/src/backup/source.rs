@@ -10,8 +10,8 @@ use ordain_consensus::disk_log::{DiskLog, LogOptions, OpenError, Opening};
 use ordain_consensus::files::{FileError, Files};
 use ordain_consensus::log::FOUNDING_INDEX;
 use ordain_db::checkpoint::{CheckpointError, CheckpointVerifier, VerifiedCheckpoint};
-use ordain_db::disk::checkpoint_name;
 use ordain_db::disk::committed::{Committed, CommittedError, LogEntry, LogSurvey};
+use ordain_db::disk::{checkpoint_name, stable_name};
 use ordain_db::node::{NODE_SECTION, SavedNode};
 use ordain_db::position::{Epoch, NodeId};
 
@@ -42,7 +42,7 @@ pub enum SourceError {
         error: OpenError,
     },
     /// What is in the log makes no order.
-    #[error("the log of {node}: {error}: put back a copy of the directory, or replace the node")]
+    #[error("the log of {node}: {error}: put back a copy of the directory")]
     Order {
         /// The node.
         node: NodeId,
@@ -72,6 +72,8 @@ pub struct NodeSource {
     options: LogOptions,
     committed: Committed,
     checkpoints: Vec<Epoch>,
+    /// The newest epoch whose checkpoint is marked as the one to start from; 0 if none is.
+    marked: Epoch,
     log_bytes: u64,
 }
 
@@ -87,9 +89,10 @@ impl NodeSource {
         let entries = files.list()?;
         let checkpoints =
             entries.iter().filter_map(|file| ordain_db::disk::checkpoint_epoch(&file.name)).collect();
+        let marked = entries.iter().filter_map(|file| marked_epoch(&file.name)).max().unwrap_or_default();
         let log_bytes =
             entries.iter().filter(|file| file.name.ends_with(".log")).map(|file| file.length).sum();
-        Ok(NodeSource { node, files, options, committed, checkpoints, log_bytes })
+        Ok(NodeSource { node, files, options, committed, checkpoints, marked, log_bytes })
     }
 
     /// The node.
@@ -100,6 +103,23 @@ impl NodeSource {
     /// The epochs of its checkpoints, ascending.
     pub fn checkpoints(&self) -> &[Epoch] {
         &self.checkpoints
+    }
+
+    /// The epoch of the checkpoint that is marked as the one to start from; 0 for the first rows.
+    pub fn marked(&self) -> Epoch {
+        self.marked
+    }
+
+    /// All records of the log, as a node gets them when it starts.
+    ///
+    /// # Errors
+    /// [`SourceError::Log`].
+    pub fn records(&mut self) -> Result<Vec<Bytes>, SourceError> {
+        let mut records = Vec::new();
+        let mut take = |_, record| records.push(record);
+        DiskLog::open_with(&mut self.files, self.options.clone(), &mut take)
+            .map_err(|error| SourceError::Log { node: self.node, error })?;
+        Ok(records)
     }
 
     /// The part of the log on which its group agreed.
@@ -199,6 +219,12 @@ impl NodeSource {
         let start = log_start(&verified, node, epoch).map_err(wrong)?;
         Ok((verified, start))
     }
+}
+
+/// The epoch that a file marks as the one to start from, if it is such a mark.
+fn marked_epoch(name: &str) -> Option<Epoch> {
+    let epoch = Epoch(name.split('.').next()?.parse().ok()?);
+    (stable_name(epoch) == name).then_some(epoch)
 }
 
 /// Where the log of a node goes on after a checkpoint, which must be that of the node and the epoch.

@@ -1,0 +1,56 @@
+//! What is to be done about data that cannot be used: that depends on whether somebody else has it.
+
+use std::fmt;
+
+use ordain_db::position::ReplicaId;
+
+/// Who else has what a directory has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rescue {
+    /// Nobody but backups.
+    FromBackup,
+    /// The other replicas; this is the one that needs them.
+    FromReplicas(ReplicaId),
+    /// One or the other: the directory does not tell.
+    FromEither(ReplicaId),
+}
+
+impl fmt::Display for Rescue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rescue::FromBackup => write!(
+                f,
+                "make another directory of the newest backup, with `ordain restore --from PLACE --data-dir NEW`, and start with \
+                 that; what no backup has is lost"
+            ),
+            Rescue::FromReplicas(ReplicaId(own)) => write!(
+                f,
+                "replace this replica, as the others have its data: `ordain replica remove {own} --cluster FILE`, empty the data \
+                 directories of its processes, start them, `ordain replica add {own} --cluster FILE`"
+            ),
+            Rescue::FromEither(own) => {
+                write!(
+                    f,
+                    "if it is a replica, {}; if not, {}",
+                    Rescue::FromReplicas(*own),
+                    Rescue::FromBackup
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_to_do_depends_on_who_else_has_the_data() {
+        let (alone, replica) =
+            (Rescue::FromBackup.to_string(), Rescue::FromReplicas(ReplicaId(2)).to_string());
+        assert!(alone.contains("`ordain restore --from") && !alone.contains("replica"), "{alone}");
+        assert!(replica.contains("`ordain replica remove 2 ") && !replica.contains("restore"), "{replica}");
+        let either = Rescue::FromEither(ReplicaId(2)).to_string();
+        assert!(either.contains(&alone) && either.contains(&replica), "{either}");
+    }
+}
