@@ -59,9 +59,9 @@ fn without_cluster_file(directory: &Path) -> String {
     )
 }
 
-/// The seconds for which a command may be told to wait.
+/// The seconds for which a command may be told to wait; with 0 it looks once.
 fn limit() -> RangedU64ValueParser<u64> {
-    clap::value_parser!(u64).range(1..=86_400)
+    clap::value_parser!(u64).range(..=86_400)
 }
 
 /// Writes a line for the operator.

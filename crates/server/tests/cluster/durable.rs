@@ -114,7 +114,13 @@ fn what_was_acknowledged_is_there_after_a_kill_in_the_middle_of_calls() {
     let before = single.digest();
     single.kill();
     single.start_again();
-    single.process.says("recovered");
+    let log = single.process.log();
+    let (recovered, ready) = (log.rfind(" recovered "), log.find(" ready "));
+    assert!(
+        recovered.is_some() && recovered < ready,
+        "it is ready when both partitions have recovered: {log}"
+    );
+    assert_eq!(log.matches(" recovered ").count(), 2, "{log}");
     assert_eq!(single.digest(), before);
     single.process.signal(Signal::TERM);
     single.process.wait_for_success();
@@ -128,7 +134,13 @@ fn a_second_process_on_the_same_directory_is_refused() {
     let other = format!("127.0.0.1:{}", free_port());
     let mut second = Process::start(&["start", "--data-dir", single.folder.path(), "--listen", &other]);
     assert_eq!(second.wait().code(), Some(1));
-    second.says(&format!("{} is used by process {}", single.folder.path(), single.process.child.id()));
+    let used = format!("{} is used by process {}", single.folder.path(), single.process.child.id());
+    second.says(&used);
+    // The port is taken as well, and a free one would not help.
+    let mut third = single.try_start(&[]);
+    assert_eq!(third.wait().code(), Some(1));
+    third.says(&used);
+    assert!(!third.log().contains("cannot listen"), "{}", third.log());
     single.process.signal(Signal::TERM);
     single.process.wait_for_success();
 }
@@ -197,4 +209,103 @@ fn a_process_of_an_unreplicated_cluster_is_killed_and_the_others_wait_for_it() {
     assert_eq!(tally.unavailable, 0);
     cluster.check(&tally.totals);
     cluster.stop();
+}
+
+/// Runs a command that ends by itself: its exit code, and what it printed and logged.
+fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_ordain")).args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// The files of a partition whose names end like this.
+fn files_of(single: &Single, partition: &str, ending: &str) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(single.folder.0.join(partition)).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+}
+
+/// A database with a checkpoint of both partitions, and a log after it, that was killed.
+fn with_checkpoint() -> Single {
+    let mut single = Single::start();
+    let calls = |seed: u32| {
+        let (connection, workload) = single.connect();
+        run_calls(&connection, &*workload, seed, |tally| tally.committed < 200);
+    };
+    calls(1);
+    let (code, printed, logged) = run(&["checkpoint", "--data-dir", single.folder.path()]);
+    assert_eq!(code, Some(0), "{logged}");
+    assert!(printed.starts_with("checkpoint at the end of e"), "{printed}");
+    assert_eq!(logged, "", "a checkpoint that was taken is no reason to talk");
+    calls(2);
+    eventually("both partitions mark their checkpoints", || {
+        ["p0", "p1"].iter().all(|partition| !files_of(&single, partition, ".stable").is_empty())
+    });
+    single.kill();
+    single
+}
+
+#[test]
+fn what_a_start_would_refuse_is_damage_to_an_inspection() {
+    let single = with_checkpoint();
+    let directory = single.folder.path();
+    let sound = run(&["inspect", directory]);
+    assert_eq!(sound.0, Some(0), "{}", sound.1);
+    let without = |file: &std::path::Path, inspected: &str, started: &str| {
+        let (bytes, name) = (std::fs::read(file).unwrap(), file.display());
+        std::fs::remove_file(file).unwrap();
+        let (code, printed, logged) = run(&["inspect", directory]);
+        assert_eq!(code, Some(3), "{name}: {printed} {logged}");
+        assert!(printed.contains("DAMAGED: ") && printed.contains(inspected), "{name}: {printed}");
+        let mut refused = single.try_start(&[]);
+        assert_eq!(refused.wait().code(), Some(1), "{name}");
+        refused.says(started);
+        for said in [printed, refused.log()] {
+            assert!(said.contains("`ordain restore --from PLACE"), "{name}: {said}");
+            assert!(!said.contains("ordain replica"), "{name}: nobody else has the data: {said}");
+        }
+        std::fs::write(file, bytes).unwrap();
+    };
+    let unmarked = "no checkpoint is marked as the one to start from";
+    without(&files_of(&single, "p0", ".stable")[0], unmarked, unmarked);
+    without(
+        &files_of(&single, "p1", ".checkpoint")[0],
+        "neither it nor a newer one can be used",
+        ".checkpoint is missing",
+    );
+    let no_log = "there is no log, but this node had one";
+    without(&files_of(&single, "p1", ".log")[0], no_log, no_log);
+    let log = files_of(&single, "p0", ".log").remove(0);
+    let whole = std::fs::read(&log).unwrap();
+    let mut damaged = whole.clone();
+    // In the first record: later ones tell that it was durable.
+    damaged[ordain_consensus::disk_log::RECORDS_AT as usize + 40] ^= 1;
+    std::fs::write(&log, damaged).unwrap();
+    let (code, printed, _) = run(&["inspect", directory]);
+    assert_eq!(code, Some(3), "{printed}");
+    assert!(printed.contains("the log is damaged in "), "{printed}");
+    let mut refused = single.try_start(&[]);
+    assert_eq!(refused.wait().code(), Some(1));
+    refused.says("the log is damaged in ");
+    assert!(refused.log().contains("`ordain restore --from PLACE"), "{}", refused.log());
+    std::fs::write(&log, whole).unwrap();
+    assert_eq!(run(&["inspect", directory]), sound, "all was put back");
+}
+
+#[test]
+fn a_restore_says_which_state_it_has_made() {
+    let single = with_checkpoint();
+    let (place, restored) = (single.folder.0.join("place"), TemporaryFolder::create());
+    let place = place.to_str().unwrap();
+    let (code, _, logged) = run(&["backup", "--data-dir", single.folder.path(), "--to", place]);
+    assert_eq!(code, Some(0), "{logged}");
+    let (code, printed, logged) = run(&["restore", "--from", place, "--data-dir", restored.path()]);
+    assert_eq!(code, Some(0), "{logged}");
+    let begin = format!("{} has the state at the end of e", restored.path());
+    assert!(printed.starts_with(&begin), "{printed}");
+    assert!(
+        printed.contains(", ordered up to 2") && printed.contains("from the checkpoint at the end of e"),
+        "{printed}"
+    );
+    assert!(!printed.contains("--to-epoch"), "there are no other directories: {printed}");
 }
