@@ -1,5 +1,6 @@
 //! Replicas: one is killed and the others go on; it comes back and catches up.
 
+use ordain::cluster_file::ClusterFile;
 use ordain::db::message::ClientRequest;
 use ordain::db::node::Status;
 use rustix::process::Signal;
@@ -97,5 +98,36 @@ fn replicas_that_do_not_wait_agree_when_leaders_are_killed() {
             group.iter().all(|process| digest(process) == digest(&group[0]))
         });
     }
+    cluster.stop();
+}
+
+#[test]
+fn the_cluster_of_the_examples_starts_and_takes_the_process_in_its_comment() {
+    let folder = TemporaryFolder::create();
+    let text = include_str!("../../../../examples/cluster.toml");
+    // The last entry is there for the reader to add.
+    let grown = text.replace("\n#[[process]]", "\n[[process]]").replace("\n#", "\n");
+    let grown = grown.split_once("partitions = 2").map(|(_, rest)| format!("partitions = 2{rest}")).unwrap();
+    let comment = "For `ordain replica add 3`, remove the comment signs";
+    let grown: Vec<&str> = grown.lines().filter(|line| !line.contains(comment)).collect();
+    let mut grown = ClusterFile::parse(&grown.join("\n")).unwrap();
+    let mut file = ClusterFile::parse(text).unwrap();
+    assert_eq!((file.processes.len(), file.replicas()), (3, 3));
+    assert_eq!((grown.processes.len(), grown.replicas()), (4, 4));
+    for (number, process) in grown.processes.iter_mut().enumerate() {
+        process.address = format!("127.0.0.1:{}", free_port());
+        process.data_directory = Some(folder.0.join(process.data_directory.as_ref().unwrap()));
+        if let Some(own) = file.processes.get_mut(number) {
+            *own = process.clone();
+        }
+    }
+    let catalog = file.workload().unwrap().catalog().clone();
+    assert_eq!(file.grown_to(&grown, &catalog), Ok(grown));
+    let mut cluster = Cluster::spawn(file);
+    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let load = Load::start(&cluster, 1);
+    load.wait_for_commits(10);
+    let tally = load.finish();
+    cluster.check(&tally.totals);
     cluster.stop();
 }
