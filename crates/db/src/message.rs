@@ -145,8 +145,8 @@ pub enum Operation {
     },
     /// Opens a snapshot of the whole cluster at the request's own position. The result is that encoded [`Position`].
     OpenSnapshot,
-    /// Orders a checkpoint of the whole cluster. The result is the encoded [`Epoch`] at whose end it is taken; that a replica has
-    /// it on its disks, [`Status::stable`](crate::node::Status::stable) tells.
+    /// Orders a checkpoint of the whole cluster. The result is the encoded [`Epoch`] at whose end it is taken; when a replica has
+    /// it on all its disks, [`Status::stable`](crate::node::Status::stable) is that epoch or a later one.
     Checkpoint,
 }
 

@@ -17,9 +17,9 @@ use crate::log::{Membership, ReplicaId};
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Admissions {
-    /// As a leader: the index of the last change by which each replica was admitted since this one leads.
+    /// While this replica leads: the index of the last change of the membership by which each other one was admitted since then.
     given: BTreeMap<ReplicaId, u64>,
-    /// As a follower: the term of the last leader that was heard, and the admission that it names.
+    /// While it follows: the term of the last leader that was heard, and the admission that it names.
     own: (u64, u64),
 }
 

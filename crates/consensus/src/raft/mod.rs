@@ -36,7 +36,7 @@
 //! # What is left out
 //!
 //! Reads by the leader without a log entry, leases, witnesses. A voter whose disk was lost must not come back as itself: it
-//! could vote twice. Remove it, and add a new number as a learner.
+//! could vote twice. Remove the replica from the group, and add it again, or one with another number, as a learner.
 
 mod admission;
 mod conversion;
@@ -218,7 +218,7 @@ impl RaftLog {
             // A leader tells a follower no more than what that follower has acknowledged.
             MessageType::MsgHeartbeat if message.commit > raft.raft_log.last_index() => Err(format!(
                 "entries through {} were acknowledged by this replica, whose log ends at {}: if its disk was lost, remove \
-                 it from the group and add a new one",
+                 it from the group and add it again, empty",
                 message.commit,
                 raft.raft_log.last_index()
             )),

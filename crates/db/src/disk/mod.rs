@@ -37,10 +37,10 @@ const PART: &str = "checkpoint.part";
 /// What the names of checkpoints end with.
 const CHECKPOINT: &str = ".checkpoint";
 
-/// What the names of the marks of stable checkpoints end with.
+/// What the names of the marks end with that say which checkpoint to go on from.
 const STABLE: &str = ".stable";
 
-/// The name of the mark that the checkpoint at the end of an epoch is stable.
+/// The name of the mark that the node goes on from the checkpoint at the end of an epoch.
 pub fn stable_name(epoch: Epoch) -> String {
     format!("{:020}{STABLE}", epoch.0)
 }
@@ -111,7 +111,7 @@ pub struct Found {
     pub cut_bytes: u64,
     /// The epochs of the checkpoints, ascending.
     pub checkpoints: Vec<Epoch>,
-    /// The epoch of the checkpoint from which the node starts again; 0 for the rows that it had at first.
+    /// The epoch of the checkpoint that is marked as the one from which the node goes on; 0 for the rows that it had at first.
     pub stable: Epoch,
     /// Whether there was no log, so that this is a new node.
     pub is_new: bool,

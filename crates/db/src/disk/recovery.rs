@@ -98,9 +98,9 @@ pub struct Ingredients<'a> {
 
 /// Makes the node that a disk holds. It replays what the log has after the checkpoint as its driver steps it.
 ///
-/// It goes on from the stable checkpoint, or from the first rows if there is none: of newer ones it does not know whether the
+/// It goes on from the checkpoint that is marked for that, or from the first rows if none is: of newer ones it does not know whether the
 /// other nodes of the replica have them too, and they may need what it said before (see
-/// [`stability`](crate::node::stability)). If the stable one is damaged, a newer one is better than none, unless it may hold
+/// [`stability`](crate::node::stability)). If the marked one is damaged, a newer one is better than none, unless it may hold
 /// what was lost with a leader.
 ///
 /// # Errors
@@ -193,7 +193,7 @@ fn recover_group(
     }
 }
 
-/// The stable checkpoint or, if that is damaged, the next that can be used, and where the node goes on with it. `None` if the
+/// The checkpoint that is marked as the one to go on from or, if that is damaged, the next that can be used, and where the node goes on with it. `None` if the
 /// node starts from its first rows.
 fn oldest_usable<F: Files>(
     found: &Found,
@@ -221,7 +221,7 @@ fn oldest_usable<F: Files>(
     Err(RecoveryError::Checkpoints { problems })
 }
 
-/// The checkpoints that are not known to be stable, with their lineages. One that cannot be read is none, and is taken again.
+/// The checkpoints after the one that is marked, with their lineages. One that cannot be read is none, and is taken again.
 fn newer_than_stable<F: Files>(
     found: &Found,
     configuration: &NodeConfiguration,

@@ -45,7 +45,6 @@ fn without(replicas: &[ReplicaId], replica: ReplicaId) -> Vec<ReplicaId> {
     replicas.iter().copied().filter(|other| *other != replica).collect()
 }
 
-/// What to propose; `None` where it is so already.
 impl GroupStatus {
     fn has(&self, replica: ReplicaId) -> bool {
         self.voters.contains(&replica) || self.learners.contains(&replica)
@@ -61,7 +60,7 @@ impl GroupStatus {
         with(&without(&self.voters, old), new)
     }
 
-    /// For a replica to get the log.
+    /// What to propose for a replica to get the log; `None` where it does.
     pub fn to_learn(&self, replica: ReplicaId) -> Option<Members> {
         let members = Members { voters: self.voters.clone(), learners: with(&self.learners, replica) };
         (!self.has(replica)).then_some(members)
@@ -84,13 +83,13 @@ impl GroupStatus {
         }
     }
 
-    /// For a replica to vote.
+    /// What to propose for a replica to vote; `None` where it does.
     pub fn to_vote(&self, replica: ReplicaId) -> Option<Members> {
         let (voters, learners) = (with(&self.voters, replica), without(&self.learners, replica));
         (!self.voters.contains(&replica)).then_some(Members { voters, learners })
     }
 
-    /// For a replica to vote in the place of another one, which may be dead.
+    /// What to propose for a replica to vote in the place of another one, which may be dead; `None` where it does.
     pub fn to_swap(&self, old: ReplicaId, new: ReplicaId) -> Option<Members> {
         let voters = self.voters_with(new, old);
         let learners = without(&self.learners, new);
@@ -100,13 +99,13 @@ impl GroupStatus {
         }
     }
 
-    /// For a replica to vote no longer, and still to get the log.
+    /// What to propose for a replica to vote no longer, and still to get the log; `None` where it does not vote.
     pub fn to_unvote(&self, replica: ReplicaId) -> Option<Members> {
         let (voters, learners) = (without(&self.voters, replica), with(&self.learners, replica));
         self.voters.contains(&replica).then_some(Members { voters, learners })
     }
 
-    /// For a replica to leave.
+    /// What to propose for a replica to leave; `None` where it has left.
     pub fn to_leave(&self, replica: ReplicaId) -> Option<Members> {
         let (voters, learners) = (without(&self.voters, replica), without(&self.learners, replica));
         self.has(replica).then_some(Members { voters, learners })

@@ -15,13 +15,13 @@ pub struct Stability {
     /// By partition: the ends of epochs of which the node of the own replica has a checkpoint on its disk, with the lineage of
     /// the epoch.
     written: Vec<BTreeMap<Epoch, u64>>,
-    /// The newest that all have, of one lineage.
+    /// The newest that all have, of one lineage; until there is one, that from which the node has gone on.
     stable: (Epoch, u64),
     /// The index in the log of epochs after the stable one.
     indexes: VecDeque<(Epoch, u64)>,
 }
 
-/// Most checkpoints that a node keeps besides the stable one. They become more than two or so only while a node of the replica is
+/// Most checkpoints that a node keeps besides the one from which it would go on. They become more than two or so only while a node of the replica is
 /// away. When it is back it takes the same ones; to be fast enough for that, it must lag by less than so many.
 const WRITTEN_MAX: usize = 16;
 
@@ -32,7 +32,7 @@ impl Stability {
         Stability { me, written, stable: (Epoch(0), 0), indexes: VecDeque::new() }
     }
 
-    /// Goes on from a stable checkpoint.
+    /// Goes on from a checkpoint: a stable one, or one that was fetched from another replica.
     pub fn resume(&mut self, from: Epoch, lineage: u64) {
         self.stable = (from, lineage);
     }
@@ -99,7 +99,7 @@ impl Stability {
         dropped
     }
 
-    /// The newest stable epoch; 0 is what was there at first.
+    /// The newest stable epoch, or that from which the node has gone on; 0 is what was there at first.
     pub fn stable(&self) -> Epoch {
         self.stable.0
     }
