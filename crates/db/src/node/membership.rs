@@ -112,25 +112,23 @@ impl GroupStatus {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::group::FollowerGroupStatus;
-    use super::*;
+/// Groups for tests, here and of those who change memberships.
+pub mod examples {
+    use super::super::group::{FollowerGroupStatus, GroupStatus};
+    use crate::position::ReplicaId;
 
-    fn replicas(numbers: &[u16]) -> Vec<ReplicaId> {
+    /// Replicas by their numbers.
+    pub fn replicas(numbers: &[u16]) -> Vec<ReplicaId> {
         numbers.iter().copied().map(ReplicaId).collect()
     }
 
-    fn members(voters: &[u16], learners: &[u16]) -> Option<Members> {
-        Some(Members { voters: replicas(voters), learners: replicas(learners) })
-    }
-
-    fn follower(replica: u16, matched: u64) -> FollowerGroupStatus {
+    /// A follower that is there, and has the log through an index.
+    pub fn follower(replica: u16, matched: u64) -> FollowerGroupStatus {
         FollowerGroupStatus { replica: ReplicaId(replica), matched, needs_checkpoint: false, is_active: true }
     }
 
-    /// A group that replica 0 leads.
-    fn group(voters: &[u16], learners: &[u16], followers: &[FollowerGroupStatus]) -> GroupStatus {
+    /// A group that replica 0 leads, with 1000 entries in its log.
+    pub fn group(voters: &[u16], learners: &[u16], followers: &[FollowerGroupStatus]) -> GroupStatus {
         GroupStatus {
             replica: ReplicaId(0),
             leader: Some(ReplicaId(0)),
@@ -143,6 +141,17 @@ mod tests {
             learners: replicas(learners),
             followers: followers.to_vec(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::group::FollowerGroupStatus;
+    use super::examples::{follower, group, replicas};
+    use super::*;
+
+    fn members(voters: &[u16], learners: &[u16]) -> Option<Members> {
+        Some(Members { voters: replicas(voters), learners: replicas(learners) })
     }
 
     #[test]

@@ -389,32 +389,9 @@ fn refusal(
 #[cfg(test)]
 mod tests {
     use ordain_db::node::FollowerGroupStatus;
+    use ordain_db::node::membership::examples::{follower, group, replicas};
 
     use super::*;
-
-    fn replicas(numbers: &[u16]) -> Vec<ReplicaId> {
-        numbers.iter().copied().map(ReplicaId).collect()
-    }
-
-    fn follower(replica: u16, matched: u64) -> FollowerGroupStatus {
-        FollowerGroupStatus { replica: ReplicaId(replica), matched, needs_checkpoint: false, is_active: true }
-    }
-
-    /// A group that replica 0 leads.
-    fn group(voters: &[u16], learners: &[u16], followers: &[FollowerGroupStatus]) -> GroupStatus {
-        GroupStatus {
-            replica: ReplicaId(0),
-            leader: Some(ReplicaId(0)),
-            term: 3,
-            start: 1,
-            committed: 1000,
-            last: 1000,
-            voters: replicas(voters),
-            outgoing: Vec::new(),
-            learners: replicas(learners),
-            followers: followers.to_vec(),
-        }
-    }
 
     #[test]
     fn what_is_waited_for_is_told() {
