@@ -201,8 +201,8 @@ impl Opener<'_> {
         let path = directory.partition(me.partition);
         let wrong = |problem: String| format!("{me} in {}: {problem}", path.display());
         let rescue = match self.options.replication {
-            ReplicationMode::None => Rescue::FromBackup,
-            _ => Rescue::FromReplicas(me.replica),
+            ReplicationMode::None => Rescue::Backup,
+            _ => Rescue::Replicas(me.replica),
         };
         let (mut disk, found) = self.open_disk(directory, me, &path, rescue).map_err(&wrong)?;
         let configuration = NodeConfiguration {

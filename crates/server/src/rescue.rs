@@ -8,33 +8,28 @@ use ordain_db::position::ReplicaId;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rescue {
     /// Nobody but backups.
-    FromBackup,
+    Backup,
     /// The other replicas; this is the one that needs them.
-    FromReplicas(ReplicaId),
+    Replicas(ReplicaId),
     /// One or the other: the directory does not tell.
-    FromEither(ReplicaId),
+    Either(ReplicaId),
 }
 
 impl fmt::Display for Rescue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Rescue::FromBackup => write!(
+            Rescue::Backup => write!(
                 f,
                 "make another directory of the newest backup, with `ordain restore --from PLACE --data-dir NEW`, and start with \
                  that; what no backup has is lost"
             ),
-            Rescue::FromReplicas(ReplicaId(own)) => write!(
+            Rescue::Replicas(ReplicaId(own)) => write!(
                 f,
                 "replace this replica, as the others have its data: `ordain replica remove {own} --cluster FILE`, empty the data \
                  directories of its processes, start them, `ordain replica add {own} --cluster FILE`"
             ),
-            Rescue::FromEither(own) => {
-                write!(
-                    f,
-                    "if it is a replica, {}; if not, {}",
-                    Rescue::FromReplicas(*own),
-                    Rescue::FromBackup
-                )
+            Rescue::Either(own) => {
+                write!(f, "if it is a replica, {}; if not, {}", Rescue::Replicas(*own), Rescue::Backup)
             }
         }
     }
@@ -46,11 +41,10 @@ mod tests {
 
     #[test]
     fn what_to_do_depends_on_who_else_has_the_data() {
-        let (alone, replica) =
-            (Rescue::FromBackup.to_string(), Rescue::FromReplicas(ReplicaId(2)).to_string());
+        let (alone, replica) = (Rescue::Backup.to_string(), Rescue::Replicas(ReplicaId(2)).to_string());
         assert!(alone.contains("`ordain restore --from") && !alone.contains("replica"), "{alone}");
         assert!(replica.contains("`ordain replica remove 2 ") && !replica.contains("restore"), "{replica}");
-        let either = Rescue::FromEither(ReplicaId(2)).to_string();
+        let either = Rescue::Either(ReplicaId(2)).to_string();
         assert!(either.contains(&alone) && either.contains(&replica), "{either}");
     }
 }

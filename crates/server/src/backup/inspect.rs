@@ -89,8 +89,8 @@ pub fn inspect_directory(directory: &Path) -> Result<Findings, String> {
     }
     if let (false, Some(node)) = (findings.problems.is_empty(), identity.nodes().first()) {
         let rescue = match identity.is_alone() {
-            true => Rescue::FromBackup,
-            false => Rescue::FromEither(node.replica),
+            true => Rescue::Backup,
+            false => Rescue::Either(node.replica),
         };
         findings
             .line(&format!("a process would refuse damaged data. If no good copy can be put back, {rescue}"));
