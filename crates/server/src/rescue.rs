@@ -20,8 +20,8 @@ impl fmt::Display for Rescue {
         match self {
             Rescue::Backup => write!(
                 f,
-                "make another directory of the newest backup, with `ordain restore --from PLACE --data-dir NEW`, and start with \
-                 that; what no backup has is lost"
+                "restore a backup: `ordain restore --from PLACE --data-dir NEW` makes another directory to start with; what no \
+                 backup has is lost"
             ),
             Rescue::Replicas(ReplicaId(own)) => write!(
                 f,
@@ -43,7 +43,7 @@ mod tests {
     fn what_to_do_depends_on_who_else_has_the_data() {
         let (alone, replica) = (Rescue::Backup.to_string(), Rescue::Replicas(ReplicaId(2)).to_string());
         assert!(alone.contains("`ordain restore --from") && !alone.contains("replica"), "{alone}");
-        assert!(replica.contains("`ordain replica remove 2 ") && !replica.contains("restore"), "{replica}");
+        assert!(replica.contains("`ordain replica remove 2 ") && !replica.contains("backup"), "{replica}");
         let either = Rescue::Either(ReplicaId(2)).to_string();
         assert!(either.contains(&alone) && either.contains(&replica), "{either}");
     }
