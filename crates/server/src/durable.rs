@@ -176,7 +176,9 @@ pub fn open_nodes(
     let (nodes, witnesses): (Vec<LocalNode>, Vec<Witness>) = opened.into_iter().unzip();
     // Replicas have each other to notice what is lost, and one may lawfully be behind.
     if options.replication == ReplicationMode::None {
-        compare(&witnesses).map_err(|lost| format!("{}: {lost}", options.directory.display()))?;
+        let directory = options.directory.display();
+        compare(&witnesses)
+            .map_err(|lost| format!("{directory}: {}", with_rescue(&lost, true, Rescue::Backup)))?;
     }
     directory.establish()?;
     Ok(nodes)

@@ -26,8 +26,7 @@ pub struct Witness {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "the log of {} ends at {}, and that of {} says that it had {}: what was acknowledged since is lost from it (an older copy of \
-     its files, or damage to the end of the log); put its newer files back, or restore all partitions from a backup with \
-     `ordain restore`",
+     its files, or damage to the end of the log): put its newer files back",
     lost.partition, lost.last, by.partition, by.delivered
 )]
 pub struct LostEnd {

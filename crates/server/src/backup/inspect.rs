@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use ordain_db::checkpoint::CheckpointVerifier;
 use ordain_db::disk::cut::{EpochRange, Holding, restorable};
+use ordain_db::disk::witness::{Witness, compare};
 use ordain_db::position::{Epoch, NodeId};
 
 use super::archive::{Archive, fetch};
@@ -80,12 +81,19 @@ pub fn inspect_directory(directory: &Path) -> Result<Findings, String> {
     let identity = Identity::read(directory)?;
     let mut findings = Findings::default();
     findings.line(&format!("data directory {:032x} of database {}", identity.id(), identity.fingerprint()));
-    let mut holdings = Vec::new();
+    let (mut holdings, mut witnesses) = (Vec::new(), Vec::new());
     for node in identity.nodes() {
-        let (found, holding) = inspect_calmly(directory, &identity, *node);
+        let (found, seen) = inspect_calmly(directory, &identity, *node);
         findings.text += &found.text;
         findings.problems.extend(found.problems);
-        holdings.extend(holding);
+        if let Some((holding, witness)) = seen {
+            holdings.push(holding);
+            witnesses.push(witness);
+        }
+    }
+    if identity.is_alone() {
+        let lost = lost_end(directory, &identity, &witnesses);
+        lost.into_iter().for_each(|problem| findings.problem(problem));
     }
     if let (false, Some(node)) = (findings.problems.is_empty(), identity.nodes().first()) {
         let rescue = match identity.is_alone() {
@@ -100,14 +108,28 @@ pub fn inspect_directory(directory: &Path) -> Result<Findings, String> {
     Ok(findings)
 }
 
+/// What one partition says that another one has lost. A process that uses the directory may have gone on since that one was looked
+/// at: so it is looked at again.
+fn lost_end(directory: &Path, identity: &Identity, witnesses: &[Witness]) -> Option<String> {
+    let found = compare(witnesses).err()?;
+    let node = identity.nodes().iter().find(|node| node.partition == found.lost.partition)?;
+    let (_, again) = inspect_calmly(directory, identity, *node);
+    let (_, lost) = again?;
+    compare(&[lost, found.by]).err().map(|lost| lost.to_string())
+}
+
 /// Looks at a node, again if something is wrong with it: its process may have been in the middle of a change.
-fn inspect_calmly(directory: &Path, identity: &Identity, node: NodeId) -> (Findings, Option<Holding>) {
+fn inspect_calmly(
+    directory: &Path,
+    identity: &Identity,
+    node: NodeId,
+) -> (Findings, Option<(Holding, Witness)>) {
     let mut attempts = 0;
     loop {
         attempts += 1;
         let mut findings = Findings::default();
         findings.line(&format!("{node}"));
-        let holding = match NodeSource::open(directory, identity, node) {
+        let seen = match NodeSource::open(directory, identity, node) {
             Ok(mut source) => inspect_node(&mut source, &mut findings),
             Err(error) => {
                 findings.problem(error.to_string());
@@ -115,14 +137,14 @@ fn inspect_calmly(directory: &Path, identity: &Identity, node: NodeId) -> (Findi
             }
         };
         if findings.problems.is_empty() || attempts >= ATTEMPTS_MAX {
-            return (findings, holding);
+            return (findings, seen);
         }
         std::thread::sleep(ATTEMPT_PAUSE);
     }
 }
 
 /// Looks at a node; `None` if its log cannot be read.
-fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<Holding> {
+fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<(Holding, Witness)> {
     let (node, bytes) = (source.node(), source.log_bytes());
     let mut holding = Holding { partition: node.partition, bases: Default::default(), batches: Vec::new() };
     if source.founding().is_some() {
@@ -144,11 +166,12 @@ fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<Hold
         }
     }
     let (first, last) = (source.committed().first(), source.committed().last());
-    let mut span = Span::default();
+    let (mut span, mut delivered) = (Span::default(), Epoch(0));
     let mut visit = |entry: ordain_db::disk::committed::LogEntry| {
         let batch = entry.batch().map_err(|error| error.to_string())?;
         if let Some(batch) = batch {
             span.add(EpochRange { first: batch.epoch, last: batch.epoch }, batch.closed_at, batch.closed_at);
+            delivered = batch.delivered;
         }
         Ok(())
     };
@@ -162,7 +185,10 @@ fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<Hold
     let entries = last + 1 - first;
     findings.line(&format!("  log of {bytes} bytes: {entries} entries from {first} on, {}", span.describe()));
     holding.batches.extend(span.0.map(|(epochs, _, _)| epochs));
-    Some(holding)
+    let checkpoint = holding.bases.last_key_value().map_or(Epoch(0), |(epoch, _)| *epoch);
+    let logged = holding.batches.last().map_or(Epoch(0), |epochs| epochs.last);
+    let (last, delivered) = (logged.max(checkpoint), delivered.max(checkpoint));
+    Some((holding, Witness { partition: node.partition, last, delivered }))
 }
 
 /// Looks at all backups of a store, and reads every object of them.

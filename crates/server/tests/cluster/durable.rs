@@ -288,6 +288,19 @@ fn what_a_start_would_refuse_is_damage_to_an_inspection() {
     assert_eq!(refused.wait().code(), Some(1));
     refused.says("the log is damaged in ");
     assert!(refused.log().contains("`ordain restore --from PLACE"), "{}", refused.log());
+    // Its end is gone, as if it had never been written: only the other partition knows.
+    let records_at = ordain_consensus::disk_log::RECORDS_AT as usize;
+    let end = whole.iter().rposition(|byte| *byte != 0).unwrap();
+    let mut cut = whole.clone();
+    cut[end - (end - records_at) / 4..].fill(0);
+    std::fs::write(&log, cut).unwrap();
+    let (code, printed, _) = run(&["inspect", directory]);
+    assert_eq!(code, Some(3), "{printed}");
+    assert!(printed.contains("DAMAGED: the log of p0 ends at e"), "{printed}");
+    let mut refused = single.try_start(&[]);
+    assert_eq!(refused.wait().code(), Some(1));
+    refused.says("and that of p1 says that it had e");
+    assert!(refused.log().contains("`ordain restore --from PLACE"), "{}", refused.log());
     std::fs::write(&log, whole).unwrap();
     assert_eq!(run(&["inspect", directory]), sound, "all was put back");
 }
