@@ -208,6 +208,7 @@ fn disk(random: &mut Random) -> DiskOptions {
         sync_max: sync_min << random.below(6),
         loss: rarely(random, 4, Loss::Drawn, Loss::All),
         segment_bytes: (64 << 10) << random.below(7),
+        checkpoint_bytes_per_second: None,
     }
 }
 
@@ -249,6 +250,7 @@ fn costs(random: &mut Random) -> CostTable {
         executed_alone: cost(10_000),
         executed_together: cost(10_000),
         reply: cost(1_000),
+        checkpoint_byte: 0,
         call: 0,
     }
 }

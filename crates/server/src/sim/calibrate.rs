@@ -6,6 +6,9 @@
 //! - what the thread of a partition costs beside its steps (the inbox, wake-ups, handing out replies): the CPU time of the
 //!   partition for a transaction beyond that of the steps. Half of it is added to a request and half to a reply.
 //!
+//! What a byte of a checkpoint costs is measured alone: the rows of one partition become a checkpoint, in portions as a node takes
+//! them, and nothing is written.
+//!
 //! All nodes of a measurement hold together what one node of an experiment holds, rows and requests under way, since they
 //! share the caches of one core.
 //!
@@ -14,13 +17,19 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use ordain_db::checkpoint::{CheckpointHeader, CheckpointIdentity, CheckpointWriter};
+use ordain_db::position::{Epoch, PartitionId, Position};
+use ordain_db::storage::memory::MemoryStorage;
+use ordain_db::storage::{RecordCursor, Storage};
 use ordain_sim::machine::calibration::{self, Calibration, Sample, Scenario};
 use ordain_sim::machine::cost::CostTable;
 use ordain_sim::scale::{Benchmark, costs_file};
+use ordain_workload::Part;
 
 use super::steps::{Phase, Stepper, quickest};
 use super::{benchmark_workload, print};
 use crate::bench::{self, options::RunOptions, options::SECONDS};
+use crate::cpu::thread_cpu_nanoseconds;
 use crate::quantity::number_within;
 
 /// Partitions and percentages of multi-partition transactions that are measured.
@@ -34,6 +43,9 @@ const PHASES: [Phase; 4] = [
     Phase { outstanding: 64, transactions: 6_000 },
     Phase { outstanding: 8, transactions: 2_000 },
 ];
+
+/// Bytes of rows that a node scans for a checkpoint in one step while transactions go on.
+const CHECKPOINT_PORTION_BYTES: usize = 64 * 1024;
 
 /// What `ordain sim calibrate` can be told.
 #[derive(Args, Clone, Debug)]
@@ -71,6 +83,8 @@ pub struct Measured {
     pub stepped: f64,
     /// CPU time of the load generator for a transaction, in nanoseconds.
     pub load: f64,
+    /// CPU time for a byte of a checkpoint, in picoseconds.
+    pub checkpoint_byte: u64,
 }
 
 impl Measured {
@@ -86,6 +100,7 @@ impl Measured {
             request: self.steps.costs.request + half,
             reply: self.steps.costs.reply + half,
             call: (self.load * 1_000.0).round() as u64,
+            checkpoint_byte: self.checkpoint_byte,
             ..self.steps.costs
         }
     }
@@ -116,10 +131,12 @@ impl Measured {
             ));
         }
         out.push_str(&format!(
-            "  a thread takes {:.3} us for a call and its steps {:.3} us; a call costs its client {:.3} us\n",
+            "  a thread takes {:.3} us for a call and its steps {:.3} us; a call costs its client {:.3} us\n  a byte of a checkpoint \
+             takes {:.3} ns\n",
             self.threaded / 1e3,
             self.stepped / 1e3,
-            self.load / 1e3
+            self.load / 1e3,
+            self.checkpoint_byte as f64 / 1e3
         ));
         out
     }
@@ -193,7 +210,41 @@ fn measure(workload: Benchmark, options: &CalibrateOptions) -> Result<Measured, 
     // As with the steps: noise only adds.
     let quickest = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
     let (threaded, load) = (quickest(|run| run.0), quickest(|run| run.1));
-    Ok(Measured { workload, steps, threaded, stepped, load })
+    let checkpoint_byte = checkpoint_byte(workload, options)?;
+    Ok(Measured { workload, steps, threaded, stepped, load, checkpoint_byte })
+}
+
+/// CPU time for a byte of a checkpoint of one partition, in picoseconds; the quickest of the rounds counts.
+fn checkpoint_byte(benchmark: Benchmark, options: &CalibrateOptions) -> Result<u64, String> {
+    let workload = benchmark_workload(benchmark, 1, 0.0, options.records, options.warehouses)?;
+    let part = Part::of(PartitionId(0), 1);
+    let mut storage = MemoryStorage::new();
+    let loaded = workload.load(part, &mut |key, row| {
+        storage.put(key, key.hash(), row, Position::LOADED);
+    });
+    loaded.map_err(|error| error.to_string())?;
+    let identity = CheckpointIdentity { cluster: 0, partition: PartitionId(0), partitions: 1 };
+    let header = CheckpointHeader { identity, epoch: Epoch(1), log_index: 1 };
+    storage.open_snapshot(header.position());
+    let mut best = u64::MAX;
+    for _ in 0..options.rounds {
+        let begun = thread_cpu_nanoseconds();
+        let bytes = checkpoint_bytes(header, &mut storage);
+        let took = thread_cpu_nanoseconds() - begun;
+        best = best.min(took * 1_000 / bytes.max(1));
+    }
+    Ok(best)
+}
+
+/// Makes a checkpoint of all rows; how many bytes it has.
+fn checkpoint_bytes(header: CheckpointHeader, storage: &mut dyn Storage) -> u64 {
+    let mut writer = CheckpointWriter::new(header);
+    let mut rest = Some(RecordCursor::START);
+    while let Some(cursor) = rest {
+        rest = writer.write_rows(storage, cursor, CHECKPOINT_PORTION_BYTES);
+        while writer.take_chunk().is_some() {}
+    }
+    writer.finish().summary.bytes
 }
 
 /// The steps of each of the [`PHASES`].
@@ -245,19 +296,26 @@ mod tests {
     fn the_thread_around_the_steps_is_shared_by_request_and_reply() {
         let costs = CostTable { request: 100_000, reply: 50_000, delivered: 7, ..CostTable::default() };
         let steps = Calibration { costs, r_squared: 1.0, fits: Vec::new() };
-        let measured =
-            Measured { workload: Benchmark::Micro, steps, threaded: 3_000.0, stepped: 2_600.0, load: 800.0 };
+        let measured = Measured {
+            workload: Benchmark::Micro,
+            steps,
+            threaded: 3_000.0,
+            stepped: 2_600.0,
+            load: 800.0,
+            checkpoint_byte: 9,
+        };
         let expected = CostTable {
             request: 300_000,
             reply: 250_000,
             delivered: 7,
             call: 800_000,
+            checkpoint_byte: 9,
             ..CostTable::default()
         };
         assert_eq!(measured.costs(), expected);
         // A measurement by chance says that threads cost nothing, never that they save something.
         let lucky = Measured { threaded: 2_000.0, ..measured };
-        assert_eq!(lucky.costs(), CostTable { call: 800_000, ..costs });
+        assert_eq!(lucky.costs(), CostTable { call: 800_000, checkpoint_byte: 9, ..costs });
     }
 
     #[test]
@@ -278,5 +336,7 @@ mod tests {
         }
         let calibration = calibration::calibrate(&scenarios).unwrap();
         assert!(calibration.costs.executed_alone > 0);
+        let byte = checkpoint_byte(Benchmark::Micro, &options).unwrap();
+        assert!((1..1_000_000).contains(&byte), "{byte} ps");
     }
 }

@@ -80,7 +80,7 @@ impl Fit {
 /// A table, and how well it fits the steps that it was made from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Calibration {
-    /// The table. The cost of a call is 0: no step has it.
+    /// The table. The costs of a call and of a byte of a checkpoint are 0: none of these steps has them.
     pub costs: CostTable,
     /// The share of the variance of the steps' times that the table explains.
     pub r_squared: f64,
@@ -153,6 +153,7 @@ fn table(nanoseconds: [f64; PARTS]) -> CostTable {
         executed_alone,
         executed_together,
         reply,
+        checkpoint_byte: 0,
         call: 0,
     }
 }
@@ -239,6 +240,7 @@ mod tests {
         executed_alone: 1_500_000,
         executed_together: 4_000_000,
         reply: 120_000,
+        checkpoint_byte: 0,
         call: 0,
     };
 
@@ -259,6 +261,7 @@ mod tests {
                 executed_alone: draw(size),
                 executed_together: draw(size / 4),
                 replies: draw(size),
+                checkpoint_bytes: 0,
             };
             let percent = 100 - noise_percent + draw(2 * noise_percent);
             Sample { work, nanoseconds: truth.step(&work) * percent / 100 }

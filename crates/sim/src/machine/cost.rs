@@ -6,7 +6,7 @@
 
 use ordain_db::execution::Executions;
 use ordain_db::message::Message;
-use ordain_db::node::{Event, Outbox};
+use ordain_db::node::{DiskWrite, Event, Outbox};
 use serde::{Deserialize, Serialize};
 
 use crate::time::Nanoseconds;
@@ -34,6 +34,8 @@ pub struct StepWork {
     pub executed_together: u64,
     /// Answers to clients.
     pub replies: u64,
+    /// Bytes of checkpoints that were given to the disk.
+    pub checkpoint_bytes: u64,
 }
 
 impl StepWork {
@@ -61,6 +63,10 @@ impl StepWork {
     #[must_use]
     pub fn and_did(self, outbox: &Outbox, before: Executions, after: Executions) -> StepWork {
         let bytes = outbox.sends.iter().map(|(_, message)| message.payload_bytes() as u64);
+        let chunks = outbox.disk.iter().map(|write| match write {
+            DiskWrite::CheckpointChunk(chunk) => chunk.len() as u64,
+            _ => 0,
+        });
         StepWork {
             messages_sent: outbox.sends.len() as u64,
             bytes_sent: bytes.sum(),
@@ -68,6 +74,7 @@ impl StepWork {
             executed_alone: after.alone - before.alone,
             executed_together: after.together - before.together,
             replies: outbox.replies.len() as u64,
+            checkpoint_bytes: chunks.sum(),
             ..self
         }
     }
@@ -95,6 +102,8 @@ pub struct CostTable {
     pub executed_together: u64,
     /// An answer.
     pub reply: u64,
+    /// A byte of a checkpoint: finding the row, copying it, digest and checksum.
+    pub checkpoint_byte: u64,
     /// A call at the client's side, on a core of the client: making it, sending it, and taking the answer.
     pub call: u64,
 }
@@ -131,7 +140,8 @@ impl CostTable {
             + work.delivered * self.delivered
             + work.executed_alone * self.executed_alone
             + work.executed_together * self.executed_together
-            + work.replies * self.reply;
+            + work.replies * self.reply
+            + work.checkpoint_bytes * self.checkpoint_byte;
         picoseconds / 1_000
     }
 }
@@ -160,7 +170,9 @@ mod tests {
         let requests = vec![ClientRequest::CloseSnapshot(position); 3];
         let events = [Event::Requests(requests), Event::Peer { from: peer, message: batch.clone() }];
         let reply = Reply { request: request_id(), outcome: Ok(bytes::Bytes::new()) };
-        let outbox = Outbox { sends: vec![(peer, batch)], replies: vec![reply], ..Outbox::default() };
+        let chunks = [100, 17].map(|length| DiskWrite::CheckpointChunk(vec![0; length].into()));
+        let disk = [vec![DiskWrite::BeginCheckpoint(Epoch(1))], chunks.to_vec()].concat();
+        let outbox = Outbox { sends: vec![(peer, batch)], replies: vec![reply], disk, ..Outbox::default() };
         let before = Executions { delivered: 5, alone: 4, together: 1 };
         let after = Executions { delivered: 9, alone: 6, together: 2 };
         let expected = StepWork {
@@ -174,6 +186,7 @@ mod tests {
             executed_alone: 2,
             executed_together: 1,
             replies: 1,
+            checkpoint_bytes: 117,
         };
         assert_eq!(StepWork::of_events(&events).and_did(&outbox, before, after), expected);
     }
@@ -184,5 +197,8 @@ mod tests {
         let work = StepWork { requests: 3, bytes_received: 100, bytes_sent: 50, ..StepWork::default() };
         // (1500 + 3 x 2000 + 150 x 10) ps; the client's part is no part of a step.
         assert_eq!(table.step(&work), 9);
+        let (table, work) =
+            (CostTable { checkpoint_byte: 500, ..table }, StepWork { checkpoint_bytes: 8, ..work });
+        assert_eq!(table.step(&work), 13);
     }
 }

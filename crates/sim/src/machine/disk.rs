@@ -1,8 +1,9 @@
 //! The disk of a simulated node: the database's own [`NodeDisk`] over files in memory, which take virtual time and have faults.
 //!
 //! [`MemoryFiles`] says what a crash may do to what is not durable, and what else a disk can do wrong. Here is when: a sync
-//! takes a drawn time, during which the node goes on and writes more. What a write itself syncs (a new segment of the log, a
-//! chunk of a checkpoint) takes no time of its own.
+//! takes a drawn time, during which the node goes on and writes more. A chunk of a checkpoint takes time by its size, if the
+//! [options](DiskOptions) say so: the next sync begins with it, as the server's one thread for each disk does one after the
+//! other. What a write itself syncs else (a new segment of the log) takes no time of its own.
 
 use std::cell::{RefCell, RefMut};
 use std::ops::Range;
@@ -17,7 +18,7 @@ use ordain_db::node::{DiskWrite, Event};
 use ordain_db::position::Epoch;
 use ordain_workload::random::Random;
 
-use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds};
+use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 
 /// More operations than any run has.
 const NEVER: u64 = 1 << 60;
@@ -42,6 +43,8 @@ pub struct DiskOptions {
     pub loss: Loss,
     /// Bytes of each segment of the log.
     pub segment_bytes: u64,
+    /// How quickly checkpoints are written; `None` for no time at all.
+    pub checkpoint_bytes_per_second: Option<u64>,
 }
 
 impl Default for DiskOptions {
@@ -52,6 +55,7 @@ impl Default for DiskOptions {
             sync_max: 2 * MILLISECOND,
             loss: Loss::Drawn,
             segment_bytes: 1 << 20,
+            checkpoint_bytes_per_second: None,
         }
     }
 }
@@ -87,6 +91,15 @@ pub struct Syncing {
     pub completes_at: Nanoseconds,
     mark: SyncMark,
     ticket: SyncTicket,
+    /// What it writes of checkpoints.
+    chunks: Chunks,
+}
+
+/// Chunks of a checkpoint that take time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Chunks {
+    count: usize,
+    bytes: u64,
 }
 
 /// Files that a node uses, and that are still there when it is gone.
@@ -158,6 +171,10 @@ pub struct Disk {
     /// With a mistake for tests: the epoch of the mark that was to be written last, which is written when the next one is.
     late_mark: Option<Epoch>,
     marks_late: bool,
+    /// Chunks that no sync has begun with yet.
+    chunks: Chunks,
+    /// What will be told of a checkpoint when they are written.
+    later: Vec<Event>,
     /// Times of syncs.
     latencies: Random,
     /// What crashes and faults do: a stream of its own, so that a fault more does not change the times of syncs.
@@ -179,6 +196,8 @@ impl Disk {
             fails: false,
             late_mark: None,
             marks_late: false,
+            chunks: Chunks::default(),
+            later: Vec::new(),
             latencies: Random::new(seed, "disk latencies", numbers),
             faults: Random::new(seed, "disk faults", numbers),
         }
@@ -238,6 +257,8 @@ impl Disk {
     pub fn close(&mut self) {
         self.node = None;
         self.fails = false;
+        self.chunks = Chunks::default();
+        self.later.clear();
     }
 
     /// Whether the power has gone between two operations; the machine must [crash](Disk::crash) then.
@@ -258,6 +279,12 @@ impl Disk {
             }
             write => write,
         };
+        if let (DiskWrite::CheckpointChunk(bytes), Some(_)) =
+            (&write, self.options.checkpoint_bytes_per_second)
+        {
+            self.chunks.count += 1;
+            self.chunks.bytes += bytes.len() as u64;
+        }
         let done = node.write(write);
         match done {
             _ if self.is_off() => Err(WriteFailure::Off),
@@ -269,16 +296,20 @@ impl Disk {
 
     /// Begins a sync, if something must become durable. What need not is told at once.
     pub fn begin_sync(&mut self, now: Nanoseconds, events: &mut Vec<Event>) -> Option<Syncing> {
-        let node = self.node.as_mut().filter(|node| node.has_unsynced())?;
-        if !node.needs_sync() {
+        let has_later = !self.later.is_empty();
+        let node = self.node.as_mut().filter(|node| node.has_unsynced() || has_later)?;
+        let chunks = std::mem::take(&mut self.chunks);
+        if !node.needs_sync() && chunks.count == 0 {
+            events.append(&mut self.later);
             // Without a sync, nothing can fail.
             let _ = node.sync(events);
             return None;
         }
         let (mark, ticket) = (node.begin_sync(), self.files.get().begin_sync());
-        let DiskOptions { sync_min, sync_max, .. } = self.options;
-        let takes = sync_min + self.latencies.below(sync_max.saturating_sub(sync_min) + 1);
-        Some(Syncing { completes_at: now + takes, mark, ticket })
+        let DiskOptions { sync_min, sync_max, checkpoint_bytes_per_second, .. } = self.options;
+        let writing = checkpoint_bytes_per_second.map_or(0, |rate| chunks.bytes * SECOND / rate.max(1));
+        let takes = writing + sync_min + self.latencies.below(sync_max.saturating_sub(sync_min) + 1);
+        Some(Syncing { completes_at: now + takes, mark, ticket, chunks })
     }
 
     /// A sync is over; what it made durable is told.
@@ -295,7 +326,23 @@ impl Disk {
             return node.sync(events).map(|_| ()).map_err(|error| error.to_string());
         }
         if self.files.get().complete_sync(syncing.ticket) {
-            node.complete_sync(syncing.mark, events);
+            let mut told = std::mem::take(&mut self.later);
+            node.complete_sync(syncing.mark, &mut told);
+            let mut covered = syncing.chunks.count;
+            for event in told {
+                let is_chunk = matches!(event, Event::CheckpointChunkWritten);
+                let of_checkpoint =
+                    is_chunk || matches!(event, Event::CheckpointWritten(_) | Event::CheckpointFailed(_));
+                // What is told of a checkpoint stays in order.
+                if of_checkpoint
+                    && (!self.later.is_empty() || (is_chunk && covered == 0 && self.chunks.count > 0))
+                {
+                    self.later.push(event);
+                } else {
+                    covered -= usize::from(is_chunk && covered > 0);
+                    events.push(event);
+                }
+            }
         }
         Ok(())
     }

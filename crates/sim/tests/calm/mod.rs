@@ -41,6 +41,7 @@ pub fn plan(seed: u64, partitions: u16, replicas: u16, workload: WorkloadKind, c
             sync_max: sync,
             loss: Loss::Drawn,
             segment_bytes: 64 << 10,
+            checkpoint_bytes_per_second: None,
         }),
         checkpoints: checkpoints(None),
         clocks: Vec::new(),

@@ -75,6 +75,7 @@ impl Stage {
             sync_max: sync,
             loss: Loss::All,
             segment_bytes: cluster.segment.unwrap_or(DiskOptions::default().segment_bytes),
+            checkpoint_bytes_per_second: None,
         });
         let clients = ClientPlan {
             count: 1,

@@ -53,6 +53,53 @@ fn a_process_that_ends_loses_nothing_that_it_wrote() {
     assert_eq!(numbers(&disk.open().unwrap()), [1], "opening made it durable");
 }
 
+/// What is told of chunks and of the whole checkpoint, in order.
+fn told(events: &[Event]) -> String {
+    let letter = |event: &Event| match event {
+        Event::CheckpointChunkWritten => 'c',
+        Event::CheckpointWritten(_) => 'w',
+        Event::Persisted(_) => 'p',
+        other => panic!("{other:?}"),
+    };
+    events.iter().map(letter).collect()
+}
+
+#[test]
+fn chunks_of_a_checkpoint_take_time_by_their_size() {
+    let rate = Some(1_000_000_000);
+    let options = DiskOptions {
+        sync_min: 10,
+        sync_max: 10,
+        checkpoint_bytes_per_second: rate,
+        ..DiskOptions::default()
+    };
+    let mut disk = Disk::new(options, 1, &[0]);
+    disk.open().unwrap();
+    let chunk = || DiskWrite::CheckpointChunk(Bytes::from(vec![7; 1_000]));
+    disk.write(DiskWrite::BeginCheckpoint(Epoch(1))).unwrap();
+    disk.write(chunk()).unwrap();
+    disk.write(chunk()).unwrap();
+    append(&mut disk, 1);
+    let mut events = Vec::new();
+    let first = disk.begin_sync(5, &mut events).unwrap();
+    assert_eq!(
+        (first.completes_at, told(&events).as_str()),
+        (5 + 2_000 + 10, ""),
+        "a byte takes a nanosecond"
+    );
+    // What is written meanwhile is not part of it.
+    disk.write(chunk()).unwrap();
+    disk.write(DiskWrite::EndCheckpoint).unwrap();
+    append(&mut disk, 2);
+    disk.complete_sync(first, &mut events).unwrap();
+    assert_eq!(told(&std::mem::take(&mut events)), "pcc");
+    let second = disk.begin_sync(3_000, &mut events).unwrap();
+    assert_eq!((second.completes_at, told(&events).as_str()), (3_000 + 1_000 + 10, ""));
+    disk.complete_sync(second, &mut events).unwrap();
+    assert_eq!(told(&std::mem::take(&mut events)), "cwp");
+    assert!(disk.begin_sync(5_000, &mut events).is_none() && events.is_empty());
+}
+
 #[test]
 fn a_wiped_disk_is_another_one() {
     let mut disk = disk(Loss::Drawn);
