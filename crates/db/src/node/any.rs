@@ -29,6 +29,8 @@ pub trait AnyNode: Send {
     fn status(&self, digest: bool) -> Status;
     /// See [`Node::executions`].
     fn executions(&self) -> Executions;
+    /// See [`Node::executed`].
+    fn executed(&mut self) -> Epoch;
     /// See [`Node::describe`].
     fn describe(&self) -> String;
 }
@@ -60,6 +62,10 @@ impl<E: Engine + Send> AnyNode for Node<E> {
 
     fn executions(&self) -> Executions {
         Node::executions(self)
+    }
+
+    fn executed(&mut self) -> Epoch {
+        Node::executed(self)
     }
 
     fn describe(&self) -> String {

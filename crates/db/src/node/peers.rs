@@ -330,7 +330,7 @@ impl<E: Engine> Node<E> {
     }
 
     /// The last epoch of which all transactions have run here.
-    pub(super) fn executed(&mut self) -> Epoch {
+    pub fn executed(&mut self) -> Epoch {
         let before = |position: Position| Epoch(position.epoch.0 - 1);
         let live = self.engine.oldest_live().map(before);
         let ready = self.ready.front().map(|delivered| before(delivered.position));

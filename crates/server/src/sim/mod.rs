@@ -1,6 +1,7 @@
 //! `ordain sim`: what the simulator needs of the real world.
 //!
 //! - [`calibrate`]: measures what the parts of a node's step cost on this machine.
+//! - [`checkpoint`]: what a checkpoint costs while it is taken, over time.
 //! - [`options`]: the command line.
 //! - [`replication`]: what replicas cost that are far apart.
 //! - [`scale`]: the paper's experiments on up to 100 nodes.
@@ -8,6 +9,7 @@
 //! - [`steps`]: steps real nodes in one thread and times each step.
 
 pub mod calibrate;
+pub mod checkpoint;
 pub mod options;
 pub mod replication;
 pub mod scale;

@@ -1,6 +1,6 @@
 //! The command line of `ordain sim`.
 
-use super::{calibrate, replication, scale, seeds};
+use super::{calibrate, checkpoint, replication, scale, seeds};
 
 /// What to simulate.
 #[derive(clap::Args, Debug)]
@@ -20,6 +20,8 @@ enum SimCommand {
     Scale(scale::ScaleOptions),
     /// Measure what replicas cost that are far apart, on simulated clusters
     Replication(replication::ReplicationOptions),
+    /// Measure throughput and lag over time while a checkpoint is taken, on simulated clusters
+    Checkpoint(checkpoint::CheckpointOptions),
 }
 
 /// Carries out `ordain sim`; whether all properties held.
@@ -31,6 +33,7 @@ pub fn run(options: &SimOptions) -> Result<bool, String> {
         Some(SimCommand::Calibrate(options)) => calibrate::run(options).map(|()| true),
         Some(SimCommand::Scale(options)) => scale::run(options).map(|()| true),
         Some(SimCommand::Replication(options)) => replication::run(options).map(|()| true),
+        Some(SimCommand::Checkpoint(options)) => checkpoint::run(options).map(|()| true),
         None => seeds::run_seeds(&options.seeds),
     }
 }

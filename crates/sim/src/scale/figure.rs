@@ -27,6 +27,9 @@ const SAMPLE_WIDTH: f64 = 36.0;
 /// Of a letter of the legend, about.
 const LETTER_WIDTH: f64 = 6.0;
 
+/// A line of more points has no markers: they would hide it.
+const MARKERS_MAX: usize = 40;
+
 const COLORS: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"];
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
@@ -184,7 +187,8 @@ impl Panel {
                 .map(|point| (x0 + (x1 - x0) * x.place(point.0), y0 + (y1 - y0) * y.place(point.1)))
                 .collect();
             out.path(&places, series.style);
-            for place in places {
+            let few = if places.len() > MARKERS_MAX { Vec::new() } else { places };
+            for place in few {
                 out.marker(place, series.style);
             }
         }
@@ -290,6 +294,16 @@ mod tests {
             svg.contains(&format!("<polyline points=\"{left:.1},{bottom:.1} {right:.1},{top:.1}\"")),
             "{svg}"
         );
+    }
+
+    #[test]
+    fn long_lines_have_no_markers() {
+        let markers = |points: u32| {
+            let svg = figure((1..=points).map(|point| (f64::from(point), 1.0)).collect()).svg();
+            svg.matches("<circle").count()
+        };
+        // On two lines, and one in the legend.
+        assert_eq!((markers(40), markers(41)), (81, 1));
     }
 
     #[test]

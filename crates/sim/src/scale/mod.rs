@@ -1,6 +1,7 @@
 //! Scaling experiments: what is measured for clusters of many sizes, how it is written and drawn, and what the paper says
 //! that it should look like.
 //!
+//! - [`checkpoint`]: what a checkpoint costs while it is taken, and how far a frozen replica falls behind.
 //! - [`costs`](mod@costs): what the parts of a step cost, as measured, so that simulated throughput means something.
 //! - [`Point`]: one run.
 //! - [`csv`]: points as a table.
@@ -9,6 +10,7 @@
 //! - [`replication`]: what replicas cost that are far apart.
 //! - [`shapes`]: the paper's statements, held against the points.
 
+pub mod checkpoint;
 pub mod costs;
 pub mod csv;
 pub mod experiment;

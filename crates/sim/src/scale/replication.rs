@@ -33,10 +33,10 @@ pub use report::{csv, figure, judge};
 pub const PINGS_MS: [u64; 3] = [1, 100, 170];
 
 /// Seeds that are tried for one with which leaders are near.
-const SEEDS_MAX: u64 = 200;
+pub(super) const SEEDS_MAX: u64 = 200;
 
 /// The time in which the groups elect their leaders, before clients begin.
-const ELECTIONS: Nanoseconds = 3 * SECOND;
+pub(super) const ELECTIONS: Nanoseconds = 3 * SECOND;
 
 /// The time in which clients come into their stride, besides [`ROUND_TRIPS`].
 const WARM_UP: Nanoseconds = SECOND;
@@ -164,7 +164,7 @@ fn leaders_are_near(world: &World<'_>, setting: &ReplicationSetting) -> bool {
     setting.replicas == 1 || (0..setting.partitions).map(PartitionId).all(|of| world.leads(leader(of)))
 }
 
-fn plan(setting: &ReplicationSetting, costs: &CostTable) -> Result<Plan, Error> {
+pub(super) fn plan(setting: &ReplicationSetting, costs: &CostTable) -> Result<Plan, Error> {
     let ReplicationSetting { mode, replicas, partitions, load, .. } = *setting;
     let mut limits = Limits::default();
     let (window, think) = match load {

@@ -41,6 +41,23 @@ impl World<'_> {
         process.map(|node| node.status(false).delivered)
     }
 
+    /// The last epoch of which a node has run all transactions; `None` if it is not there.
+    pub fn executed(&mut self, node: NodeId) -> Option<Epoch> {
+        let process = self.processes[self.plan.number(node)].node.as_mut();
+        process.map(|node| node.executed())
+    }
+
+    /// How many transactions a node has run since it started: each counts at every partition that it touches.
+    pub fn executions(&self, node: NodeId) -> u64 {
+        self.processes[self.plan.number(node)].executions.delivered
+    }
+
+    /// The newest epoch at whose end all nodes of a node's replica have a checkpoint; `None` if it is not there.
+    pub fn stable(&self, node: NodeId) -> Option<Epoch> {
+        let process = self.processes[self.plan.number(node)].node.as_ref();
+        process.map(|node| node.status(false).stable)
+    }
+
     /// What was noticed during the run that no history shows.
     pub fn problems(&self) -> &[String] {
         &self.problems
