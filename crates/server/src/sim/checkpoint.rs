@@ -36,7 +36,7 @@ pub struct CheckpointOptions {
     #[arg(long, value_delimiter = ',', default_values_t = [40, 60, 80], value_parser = clap::value_parser!(u64).range(1..=99))]
     pub loads: Vec<u64>,
     /// Rows of each partition
-    #[arg(long, default_value_t = 400_000, value_parser = clap::value_parser!(u64).range(2_000..=10_000_000))]
+    #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(2_000..=10_000_000))]
     pub rows: u64,
     /// Bytes of checkpoints that each disk writes in a second; the default was measured with `dd oflag=dsync` in pieces of 1 MiB
     /// and of 256 KiB on the machine of the costs: 83 and 104 million
