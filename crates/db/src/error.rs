@@ -47,6 +47,9 @@ pub enum Fatal {
         "malformed read results from {0}: that node runs another version or schema; install the same on all nodes"
     )]
     MalformedReads(crate::position::PartitionId),
+    /// A node of the cluster runs another engine.
+    #[error("{0} says what no node with this engine says: run one engine on all nodes")]
+    OtherEngine(crate::position::NodeId),
     /// The log of the replication group cannot be used.
     #[error("the log cannot be used: {0}")]
     Log(String),
@@ -119,6 +122,7 @@ impl Fatal {
             | Fatal::Installed { .. }
             | Fatal::Unserved { .. } => true,
             Fatal::MalformedReads(_)
+            | Fatal::OtherEngine(_)
             | Fatal::Log(_)
             | Fatal::Diverged { .. }
             | Fatal::Unexecutable { .. } => false,

@@ -16,12 +16,14 @@
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
 //! | [`Message::CheckpointTurnEnded`] | within a replication group | | checkpoints by one replica at a time |
 //! | [`Message::CheckpointWanted`], [`Message::CheckpointNeeded`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
+//! | [`Message::TwoPhase`], [`Message::TwoPhaseSnapshot`] | coordinator ↔ participant | | the engine `two-phase` alone (Ren et al. §3.1.2) |
 //! | [`Message::Alive`] | every node | every node of another partition | failure detection (CAL-106, CAL-109) |
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::data::{Key, KeyRange};
+use crate::engine::two_phase::message::{SnapshotMessage, TwoPhaseMessage};
 use crate::error::{Error, Outcome};
 use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 use crate::procedure::{Footprint, ProcedureId};
@@ -331,6 +333,10 @@ pub enum Message {
         /// The rows found with their keys; for a key none or one.
         rows: Vec<(Key, Bytes)>,
     },
+    /// What the engine [`two_phase`](crate::engine::two_phase) says.
+    TwoPhase(TwoPhaseMessage),
+    /// What nodes of that engine say to open a snapshot.
+    TwoPhaseSnapshot(SnapshotMessage),
     /// A message of the replication group's consensus; see [`ordain_consensus`].
     Consensus(Bytes),
     /// The sender has closed the epoch, or its replica waits for it: the receiver closes it too, or asks its leader to.
@@ -441,6 +447,8 @@ impl Message {
                 Message::CheckpointNeeded(_) | Message::CheckpointOffer(_) => HEADER,
                 Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
+                Message::TwoPhase(message) => message.payload_bytes(),
+                Message::TwoPhaseSnapshot(_) => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),
                 Message::Fetched { rows, .. } => {
                     rows.iter().map(|(key, row)| key.bytes().len() + row.len()).sum()

@@ -271,6 +271,12 @@ impl ClusterFile {
                 "replication: mode is \"none\" and there are {replicas} replicas: choose \"sync\", or leave `replica` out everywhere"
             ));
         }
+        if self.replication.mode != ReplicationMode::None && !self.engine.is_ordered() {
+            return Err(format!(
+                "engine: {} has one replica and no agreement: set the mode of replication to \"none\", or choose calvin",
+                self.engine.name()
+            ));
+        }
         self.replication.check_subgroups(replicas)?;
         let without = self.processes.iter().find(|process| process.data_directory.is_none());
         let with = self.processes.iter().find(|process| process.data_directory.is_some());

@@ -45,6 +45,9 @@ pub struct Fixed {
 pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     let mut random = Random::new(seed, "swarm", &[]);
     let random = &mut random;
+    // Without an order in advance there are neither replicas nor checkpoints.
+    let unordered = fixed.engine.is_some_and(|engine| !engine.is_ordered());
+    let fixed = &Fixed { replicas: if unordered { Some(1) } else { fixed.replicas }, ..*fixed };
     let engine = match random.below(4) {
         0 => EngineKind::Serial,
         _ => lock_manager(seed),
@@ -65,6 +68,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     // A group of one may use the log of groups, too.
     let replication = match replicas == 1 && !one_in(random, 4) {
         true => Replication::None,
+        false if unordered => Replication::None,
         false if replicas > 1 => agreement(seed, fixed),
         false => Replication::Sync,
     };

@@ -205,6 +205,7 @@ fn note_plan(plan: &Plan, seen: &mut Seen) {
             EngineKind::Serial => "engine serial",
             EngineKind::Calvin => "engine calvin",
             EngineKind::CalvinVll => "engine calvin-vll",
+            EngineKind::TwoPhase | EngineKind::TwoPhaseWithoutCommitProtocol => "engine two-phase",
         },
         true,
     );

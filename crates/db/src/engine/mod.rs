@@ -5,10 +5,12 @@
 //! |---|---|---|
 //! | [`serial`] | one transaction at a time, in order | H-Store's mode in Ren et al. §2.1, §3.1 (DET-07); the oracle of the others |
 //! | [`calvin`] | concurrently under ordered locks | Calvin §3.2 |
+//! | [`two_phase`] | concurrently under two-phase locks, without an order in advance | Ren et al. §3.1 |
 //! | `calvin-vll`: [`calvin`] with another [lock manager](calvin::lock_manager::vll) | likewise | Ren et al. §3.1.1 (DET-05) |
 
 pub mod calvin;
 pub mod serial;
+pub mod two_phase;
 
 use bytes::Bytes;
 
@@ -59,11 +61,29 @@ pub enum EngineKind {
     Calvin,
     /// See [`calvin`]; with [very lightweight locking](calvin::lock_manager::vll).
     CalvinVll,
+    /// See [`two_phase`].
+    TwoPhase,
+    /// See [`two_phase`]; without any commit protocol, which is a bound to compare with and no database (DET-41).
+    TwoPhaseWithoutCommitProtocol,
 }
 
 impl EngineKind {
     /// All engines.
-    pub const ALL: [EngineKind; 3] = [EngineKind::Serial, EngineKind::Calvin, EngineKind::CalvinVll];
+    pub const ALL: [EngineKind; 5] = [
+        EngineKind::Serial,
+        EngineKind::Calvin,
+        EngineKind::CalvinVll,
+        EngineKind::TwoPhase,
+        EngineKind::TwoPhaseWithoutCommitProtocol,
+    ];
+
+    /// Those that execute an order on which all partitions and replicas agree in advance.
+    pub const ORDERED: [EngineKind; 3] = [EngineKind::Serial, EngineKind::Calvin, EngineKind::CalvinVll];
+
+    /// Whether the engine executes an order that was agreed on in advance: then there may be replicas and checkpoints.
+    pub fn is_ordered(self) -> bool {
+        EngineKind::ORDERED.contains(&self)
+    }
 
     /// The engine's name on command lines and in configuration files.
     pub fn name(self) -> &'static str {
@@ -71,6 +91,8 @@ impl EngineKind {
             EngineKind::Serial => "serial",
             EngineKind::Calvin => "calvin",
             EngineKind::CalvinVll => "calvin-vll",
+            EngineKind::TwoPhase => "two-phase",
+            EngineKind::TwoPhaseWithoutCommitProtocol => "two-phase-without-commit-protocol",
         }
     }
 }

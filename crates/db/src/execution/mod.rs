@@ -23,7 +23,7 @@ use crate::procedure::{Catalog, Footprint, ProcedureId};
 use crate::storage::Storage;
 
 pub use remote_reads::{Inbox, Received};
-pub use run::Executor;
+pub use run::{Executor, Explored, Missing};
 pub use trace::{Executed, Trace};
 
 /// A call at its position, with the footprint that it was locked by.

@@ -56,6 +56,14 @@ pub enum Served {
     TooLarge,
 }
 
+/// This partition's read results for one transaction alone, without the header of a message: for [`Received::of_parts`].
+pub fn read_local<F: Failpoints>(footprint: &Footprint, me: PartitionId, storage: &mut dyn Storage) -> Bytes {
+    let mut message = Vec::new();
+    // Where they are too large, that is what they say.
+    let _ = encode::<F>(Position::LOADED, footprint, me, storage, &mut message);
+    Bytes::from(message).slice(HEADER_BYTES..)
+}
+
 /// Appends this partition's read results for one transaction to a message.
 fn encode<F: Failpoints>(
     position: Position,
@@ -282,6 +290,13 @@ impl Received {
         let mut received = Received::default();
         received.note(me, served);
         received
+    }
+
+    /// The results of other partitions, each as [`read_local`] gave them.
+    pub fn of_parts(parts: &[(PartitionId, Bytes)]) -> Received {
+        let mut from = PartitionSet::EMPTY;
+        parts.iter().for_each(|(partition, _)| from.insert(*partition));
+        Received { from, results: parts.to_vec() }
     }
 
     fn note(&mut self, me: PartitionId, served: Served) {

@@ -33,6 +33,26 @@ pub struct Executor {
     change: Vec<u8>,
     scratch: Vec<u8>,
     output: Vec<u8>,
+    /// What an exploring run lacks.
+    missing: Vec<Missing>,
+}
+
+/// What a run needs that is not in the footprint.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Missing {
+    /// To touch a key.
+    Key(Key, Touch),
+    /// To read a range.
+    Range(KeyRange),
+}
+
+/// How far a procedure came over the footprint that it has.
+#[derive(Debug)]
+pub enum Explored {
+    /// It came to its end, or fails whatever else it were given.
+    Complete,
+    /// It lacks something: at least this.
+    Lacks(Vec<Missing>),
 }
 
 /// What is known of a key entry of the footprint during a run.
@@ -63,25 +83,28 @@ impl Executor {
         }
     }
 
-    /// Runs the logic over what was prepared.
+    /// Runs a call over the footprint that it has so far, writes nothing, and tells what it lacks.
+    pub fn explore<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        context: &mut Context<'_>,
+    ) -> Explored {
+        if self.prepare(call, received, context).is_err() {
+            return Explored::Complete;
+        }
+        self.missing.clear();
+        // Whatever else ends the run will do so again when it is executed.
+        let _ = self.run_logic::<F>(call, received, context, true);
+        match self.missing.is_empty() {
+            true => Explored::Complete,
+            false => Explored::Lacks(std::mem::take(&mut self.missing)),
+        }
+    }
+
+    /// Runs the logic over what was prepared, and applies its writes.
     fn run<F: Failpoints>(&mut self, call: &Call, received: &Received, context: &mut Context<'_>) -> Verdict {
-        let mut run = Run {
-            me: context.me,
-            catalog: context.catalog,
-            storage: &mut *context.storage,
-            footprint: &call.footprint,
-            received,
-            keys: &mut self.keys,
-            remote_keys: &self.remote_keys,
-            remote_ranges: &self.remote_ranges,
-            writes: &mut self.writes,
-            next_key: 0,
-            unchecked: F::on(Failpoint::SkipFootprintCheck) && call.reconnoitred,
-        };
-        self.output.clear();
-        let mut transaction = Transaction::new(&context.catalog.schema, &mut run, &mut self.scratch);
-        let procedures = &context.catalog.procedures;
-        match procedures.run(call.procedure, &call.arguments, &mut transaction, &mut self.output) {
+        match self.run_logic::<F>(call, received, context, false) {
             Err(stop) => verdict_of(stop, call, context.catalog),
             Ok(()) => {
                 self.apply::<F>(call, context);
@@ -92,6 +115,34 @@ impl Executor {
                 })
             }
         }
+    }
+
+    fn run_logic<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        context: &mut Context<'_>,
+        explores: bool,
+    ) -> Result<(), Stop> {
+        let mut run = Run {
+            me: context.me,
+            partitions: context.partitions,
+            catalog: context.catalog,
+            storage: &mut *context.storage,
+            footprint: &call.footprint,
+            received,
+            keys: &mut self.keys,
+            remote_keys: &self.remote_keys,
+            remote_ranges: &self.remote_ranges,
+            writes: &mut self.writes,
+            next_key: 0,
+            unchecked: F::on(Failpoint::SkipFootprintCheck) && call.reconnoitred,
+            missing: explores.then_some(&mut self.missing),
+        };
+        self.output.clear();
+        let mut transaction = Transaction::new(&context.catalog.schema, &mut run, &mut self.scratch);
+        let procedures = &context.catalog.procedures;
+        procedures.run(call.procedure, &call.arguments, &mut transaction, &mut self.output)
     }
 
     /// Looks up all local rows in one pass, so that their cache misses overlap, and finds the remote ones.
@@ -285,6 +336,7 @@ fn verdict_of(stop: Stop, call: &Call, catalog: &Catalog) -> Verdict {
 /// One run of a procedure over the reads of its footprint.
 struct Run<'a> {
     me: PartitionId,
+    partitions: u16,
     catalog: &'a Catalog,
     storage: &'a mut dyn Storage,
     footprint: &'a Footprint,
@@ -297,6 +349,8 @@ struct Run<'a> {
     next_key: usize,
     /// Whether accesses outside of the footprint are let pass: see [`Failpoint::SkipFootprintCheck`].
     unchecked: bool,
+    /// Where accesses outside of the footprint are noted by a run that [explores](Executor::explore).
+    missing: Option<&'a mut Vec<Missing>>,
 }
 
 impl Run<'_> {
@@ -350,7 +404,11 @@ impl Run<'_> {
             }
             Err(hash) => hash,
         };
-        if self.footprint.find_range_of(key, Touch::WRITE).is_some() || self.unchecked {
+        let covered = self.footprint.find_range_of(key, Touch::WRITE).is_some();
+        if let Some(missing) = self.missing.as_mut().filter(|_| !covered) {
+            missing.push(Missing::Key(key.clone(), Touch::WRITE));
+        }
+        if covered || self.unchecked || self.missing.is_some() {
             key.check_length()?;
             self.catalog.schema.table_of(key)?.check_key(key)?;
             return Ok(self.writes.target_in_range(key, hash));
@@ -371,7 +429,36 @@ impl Run<'_> {
                 let record = self.storage.locate(key, crate::hash::key_hash(key));
                 Ok(record.map(|record| self.storage.row(record)))
             }
-            None => Err(self.outside(key, "read")),
+            None => {
+                if let Some(missing) = &mut self.missing {
+                    missing.push(Missing::Key(key.clone(), Touch::READ));
+                }
+                Err(self.outside(key, "read"))
+            }
+        }
+    }
+
+    /// Notes that a range is missing: as much of it as has the rows that are wanted, where that is known here.
+    fn note_missing_range(&mut self, range: &KeyRange, limit: usize) {
+        if self.missing.is_none() {
+            return;
+        }
+        let owner =
+            self.catalog.schema.table_of(&range.start).map(|table| table.range_owner(range, self.partitions));
+        let mut last = None;
+        if owner.is_ok_and(|owner| owner == Owner::Partition(self.me) || owner == Owner::Replicated) {
+            let mut left = limit.saturating_add(self.writes.operations().len());
+            self.storage.scan(range, Position::LATEST, &mut |key, _| {
+                left -= 1;
+                if left > 0 {
+                    return ControlFlow::Continue(());
+                }
+                last = Some(range.up_to(key));
+                ControlFlow::Break(())
+            });
+        }
+        if let Some(missing) = &mut self.missing {
+            missing.push(Missing::Range(last.unwrap_or_else(|| range.clone())));
         }
     }
 
@@ -454,7 +541,10 @@ impl Access for Run<'_> {
         let covering = starts
             .filter(|(_, entry)| entry.access.read && entry.range.contains(&range.start))
             .max_by(|(_, left), (_, right)| left.range.end.cmp(&right.range.end));
-        let Some((entry, declared)) = covering else { return Err(self.outside(&range.start, "scan from")) };
+        let Some((entry, declared)) = covering else {
+            self.note_missing_range(range, limit);
+            return Err(self.outside(&range.start, "scan from"));
+        };
         let covered = declared.range.end >= range.end;
         let visible = if covered {
             range.clone()
@@ -463,6 +553,7 @@ impl Access for Run<'_> {
         };
         let found = self.scan_visible(entry, &visible, limit)?;
         if !covered && found.len() < limit {
+            self.note_missing_range(range, limit);
             return Err(self.outside(&visible.end, "scan beyond"));
         }
         Ok(found)

@@ -2,9 +2,11 @@
 
 use ordain_consensus::ReplicatedLog;
 
+use super::two_phase::TwoPhaseNode;
 use super::{Event, Node, NodeConfiguration, Outbox, Resumed, Status};
 use crate::engine::calvin::{Calvin, CalvinVll};
 use crate::engine::serial::Serial;
+use crate::engine::two_phase::CommitProtocol;
 use crate::engine::{Engine, EngineKind};
 use crate::error::Fatal;
 use crate::execution::Executions;
@@ -101,6 +103,14 @@ pub fn node_with<F: Failpoints>(
         }
         EngineKind::CalvinVll => {
             Box::new(Node::new(configuration, catalog, CalvinVll::<F>::default(), storage, log))
+        }
+        EngineKind::TwoPhase => {
+            let protocol = CommitProtocol::TwoPhase;
+            Box::new(TwoPhaseNode::<F>::new(protocol, configuration, catalog, storage, log))
+        }
+        EngineKind::TwoPhaseWithoutCommitProtocol => {
+            let protocol = CommitProtocol::None;
+            Box::new(TwoPhaseNode::<F>::new(protocol, configuration, catalog, storage, log))
         }
     }
 }

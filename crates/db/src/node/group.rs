@@ -1,6 +1,6 @@
 //! Who belongs to the node's replication group, who leads it, and how far each member is: for operators.
 
-use ordain_consensus::{LogStatus, Membership, MembershipError, Role};
+use ordain_consensus::{LogStatus, Membership, MembershipError, ReplicatedLog, Role};
 use serde::{Deserialize, Serialize};
 
 use super::Node;
@@ -46,36 +46,28 @@ pub struct FollowerGroupStatus {
     pub is_active: bool,
 }
 
+/// What a replica tells about its group.
+pub(super) fn group_status(log: &dyn ReplicatedLog, replica: ReplicaId) -> GroupStatus {
+    let LogStatus { term, start, committed, last, followers, .. } = log.status();
+    let Membership { voters, outgoing, learners, .. } = log.membership().clone();
+    let leader = match log.role() {
+        Role::Leader { .. } => Some(replica),
+        Role::Follower { leader } => leader,
+    };
+    let follower = |follower: ordain_consensus::FollowerStatus| FollowerGroupStatus {
+        replica: follower.replica,
+        matched: follower.matched,
+        needs_checkpoint: follower.needs_snapshot,
+        is_active: follower.is_active,
+    };
+    let followers = followers.into_iter().map(follower).collect();
+    GroupStatus { replica, leader, term, start, committed, last, voters, outgoing, learners, followers }
+}
+
 impl<E: Engine> Node<E> {
     /// What the node tells about its group; `None` without a log.
     pub(super) fn group_status(&self) -> Option<GroupStatus> {
-        let log = self.log.replicated.as_deref()?;
-        let LogStatus { term, start, committed, last, followers, .. } = log.status();
-        let Membership { voters, outgoing, learners, .. } = log.membership().clone();
-        let leader = match log.role() {
-            Role::Leader { .. } => Some(self.id.replica),
-            Role::Follower { leader } => leader,
-        };
-        let follower = |follower: ordain_consensus::FollowerStatus| FollowerGroupStatus {
-            replica: follower.replica,
-            matched: follower.matched,
-            needs_checkpoint: follower.needs_snapshot,
-            is_active: follower.is_active,
-        };
-        let followers = followers.into_iter().map(follower).collect();
-        let replica = self.id.replica;
-        Some(GroupStatus {
-            replica,
-            leader,
-            term,
-            start,
-            committed,
-            last,
-            voters,
-            outgoing,
-            learners,
-            followers,
-        })
+        self.log.replicated.as_deref().map(|log| group_status(log, self.id.replica))
     }
 
     /// Proposes that from now on these replicas belong to the group, if that is not so already. That it is so, the

@@ -33,6 +33,7 @@ pub mod stability;
 pub mod streams;
 mod telling;
 mod transfer;
+mod two_phase;
 
 use std::collections::VecDeque;
 

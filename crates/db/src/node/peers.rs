@@ -133,6 +133,7 @@ impl<E: Engine> Node<E> {
                 self.take_piece(now, from, (epoch, offset), bytes, last, outbox);
             }
             Message::Digest { basis, digest } => self.agreement.note(basis, from.replica, Digest(digest)),
+            Message::TwoPhase(_) | Message::TwoPhaseSnapshot(_) => return Err(Fatal::OtherEngine(from)),
             Message::Batch { .. }
             | Message::Reads { .. }
             | Message::Reports { .. }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{GroupStatus, Node};
-use crate::data::{Key, KeyRange, Partitioning};
+use crate::data::{Key, KeyRange, Partitioning, Schema};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::execution::snapshot_reads::SnapshotReads;
@@ -16,7 +16,7 @@ use crate::limits::{SCAN_PAGE_BYTES_MAX, SCAN_PAGE_ROWS_MAX};
 use crate::message::Page;
 use crate::position::{Epoch, PartitionId, Position};
 use crate::procedure::ProcedureId;
-use crate::storage::Statistics;
+use crate::storage::{Statistics, Storage};
 
 /// What a node tells about itself.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -51,6 +51,33 @@ pub struct Status {
     pub digest: Option<u128>,
 }
 
+/// A page of a range as of a snapshot that is open.
+pub(super) fn page_of(storage: &mut dyn Storage, range: &KeyRange, at: Position, rows: usize) -> Page {
+    let mut page = Page::default();
+    let mut bytes = 0;
+    let rows_max = rows.clamp(1, SCAN_PAGE_ROWS_MAX);
+    storage.scan(range, at, &mut |key, row| {
+        if page.rows.len() >= rows_max || bytes >= SCAN_PAGE_BYTES_MAX {
+            page.more = true;
+            return ControlFlow::Break(());
+        }
+        bytes += key.len() + row.len();
+        page.rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(row)));
+        ControlFlow::Continue(())
+    });
+    page
+}
+
+/// Digest of the newest state of a partition, see [`Node::digest`].
+pub(super) fn digest_of(storage: &dyn Storage, schema: &Schema, me: PartitionId) -> Digest {
+    let counted = |key: &[u8]| {
+        let replicated =
+            schema.table_of(key).is_ok_and(|table| *table.partitioning() == Partitioning::Replicated);
+        !replicated || me == PartitionId(0)
+    };
+    storage.digest(Position::LATEST, &counted)
+}
+
 impl<E: Engine> Node<E> {
     /// Whether a snapshot can be read here.
     fn check_open(&mut self, at: Position) -> Result<(), Error> {
@@ -80,19 +107,7 @@ impl<E: Engine> Node<E> {
     /// A page of a range as of an open snapshot.
     pub(super) fn scan_page(&mut self, at: Position, range: &KeyRange, rows: usize) -> Result<Page, Error> {
         self.check_open(at)?;
-        let mut page = Page::default();
-        let mut bytes = 0;
-        let rows_max = rows.clamp(1, SCAN_PAGE_ROWS_MAX);
-        self.storage.scan(range, at, &mut |key, row| {
-            if page.rows.len() >= rows_max || bytes >= SCAN_PAGE_BYTES_MAX {
-                page.more = true;
-                return ControlFlow::Break(());
-            }
-            bytes += key.len() + row.len();
-            page.rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(row)));
-            ControlFlow::Continue(())
-        });
-        Ok(page)
+        Ok(page_of(&mut *self.storage, range, at, rows))
     }
 
     /// What the node tells about itself.
@@ -119,13 +134,7 @@ impl<E: Engine> Node<E> {
     /// Digest of the newest state. The digests of all partitions add up to the same sum for any number of partitions: rows that
     /// every partition holds are counted at partition 0 only.
     pub fn digest(&self) -> Digest {
-        let schema = &self.catalog.schema;
-        let counted = |key: &[u8]| {
-            let replicated =
-                schema.table_of(key).is_ok_and(|table| *table.partitioning() == Partitioning::Replicated);
-            !replicated || self.me == PartitionId(0)
-        };
-        self.storage.digest(Position::LATEST, &counted)
+        digest_of(&*self.storage, &self.catalog.schema, self.me)
     }
 
     /// The newest row of a key, without regard to transactions: for tests and tools.

@@ -57,7 +57,7 @@ fn try_seeds(seeds: u64, plan: impl Fn(u64) -> Plan) -> u64 {
 
 /// The engines take turns.
 fn engine_of(seed: u64) -> EngineKind {
-    EngineKind::ALL[seed as usize % EngineKind::ALL.len()]
+    EngineKind::ORDERED[seed as usize % EngineKind::ORDERED.len()]
 }
 
 #[test]

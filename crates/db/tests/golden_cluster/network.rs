@@ -70,6 +70,9 @@ impl Network {
                     EngineKind::CalvinVll => {
                         Box::new(Node::new(&configuration, catalog, <CalvinVll>::default(), storage, None))
                     }
+                    EngineKind::TwoPhase | EngineKind::TwoPhaseWithoutCommitProtocol => {
+                        panic!("{engine:?} has no order to be shown")
+                    }
                 }
             });
         Network {

@@ -121,6 +121,9 @@ pub(crate) fn cluster(
                 let engine = Observed { engine: <CalvinVll>::default(), observations, last };
                 Box::new(Node::new(&configuration, catalog, engine, storage, None))
             }
+            EngineKind::TwoPhase | EngineKind::TwoPhaseWithoutCommitProtocol => {
+                panic!("{engine:?} has no order to be observed")
+            }
         }
     });
     (Cluster::new(nodes.collect(), seed), Observer(receiver))

@@ -29,6 +29,8 @@ pub(crate) enum Dependency {
     WriteRead,
     /// Read the version before the other's.
     ReadWrite,
+    /// Was answered before the other was sent.
+    RealTime,
 }
 
 impl Dependency {
@@ -38,6 +40,7 @@ impl Dependency {
             Dependency::WriteWrite => "ww",
             Dependency::WriteRead => "wr",
             Dependency::ReadWrite => "rw",
+            Dependency::RealTime => "rt",
         }
     }
 }

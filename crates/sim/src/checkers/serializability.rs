@@ -29,7 +29,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     graph(evidence).cycle().map_or(Ok(()), |cycle| Err(describe(&cycle, evidence)))
 }
 
-fn graph<'a>(evidence: &Evidence<'a>) -> Graph<'a> {
+/// What must come before what, by what was read and written.
+pub(crate) fn graph<'a>(evidence: &Evidence<'a>) -> Graph<'a> {
     let mut graph = Graph::default();
     for key in evidence.written_keys() {
         let writers = evidence.versions(key).writers();

@@ -9,13 +9,20 @@
 //! Snapshots take part as reads of everything. An answer counts if it says what became of the request, and if the request
 //! was placed in the order at all. What was answered and what was sent at the same nanosecond count in that order: a message
 //! takes time, so that whatever is answered now was placed in the order before.
+//!
+//! An engine without an order in advance ([`EngineKind::is_ordered`](ordain_db::engine::EngineKind::is_ordered)) gives positions
+//! that agree with what transactions read and wrote, and not with real time. There, the dependencies and real time together must
+//! have no cycle: then an order exists that agrees with both.
+
+use std::collections::BTreeMap;
 
 use ordain_db::message::RequestId;
 use ordain_db::position::Position;
 
 use super::Findings;
 use super::evidence::{Attempt, Evidence};
-use super::wording;
+use super::graph::{Dependency, Edge};
+use super::{serializability, wording};
 use crate::time::Nanoseconds;
 
 /// A request with its place in the order.
@@ -31,6 +38,9 @@ struct Placed {
 /// # Errors
 /// With two requests of which the earlier one stands behind the later one in the order.
 pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
+    if !evidence.history.engine.is_ordered() {
+        return check_dependencies(evidence);
+    }
     let mut placed: Vec<Placed> = Vec::new();
     for (request, invocation) in &evidence.history.requests {
         let Some(position) = effective(evidence.attempts(*request)) else { continue };
@@ -69,6 +79,51 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
         });
     }
     findings.finish()
+}
+
+/// Looks for a cycle of dependencies and real time. The moments at which something was answered are a chain: who is answered comes
+/// before that moment and all later ones, and these come before whoever is sent after them.
+fn check_dependencies(evidence: &Evidence<'_>) -> Result<(), String> {
+    let mut graph = serializability::graph(evidence);
+    let number: BTreeMap<Position, usize> = evidence
+        .committed
+        .iter()
+        .enumerate()
+        .map(|(number, transaction)| (transaction.position, number))
+        .collect();
+    let (mut answered, mut sent) = (Vec::new(), Vec::new());
+    for (request, invocation) in &evidence.history.requests {
+        let position = effective(evidence.attempts(*request));
+        let Some(number) = position.and_then(|position| number.get(&position)) else { continue };
+        sent.push((invocation.invoked_at, *number));
+        answered.extend(invocation.decision().map(|(at, _)| (*at, *number)));
+    }
+    answered.sort_unstable();
+    let first_moment = evidence.committed.len();
+    let mut add = |from, to| graph.add(Edge { from, to, dependency: Dependency::RealTime, key: &[] });
+    for (place, (_, transaction)) in answered.iter().enumerate() {
+        add(*transaction, first_moment + place);
+        if place > 0 {
+            add(first_moment + place - 1, first_moment + place);
+        }
+    }
+    for (at, transaction) in sent {
+        let before = answered.partition_point(|(answered_at, _)| *answered_at <= at);
+        if before > 0 {
+            add(first_moment + before - 1, transaction);
+        }
+    }
+    let Some(cycle) = graph.cycle() else { return Ok(()) };
+    let name = |number: usize| match evidence.committed.get(number) {
+        Some(transaction) => transaction.position.to_string(),
+        None => answered.get(number - first_moment).map_or(String::new(), |(at, _)| format!("{at} ns")),
+    };
+    let edges: Vec<String> = cycle
+        .edges
+        .iter()
+        .map(|edge| format!("{} -{}-> {}", name(edge.from), edge.dependency.name(), name(edge.to)))
+        .collect();
+    Err(format!("no order agrees with real time: {}", edges.join(", ")))
 }
 
 /// The place of the attempt that decided, or of the last one.

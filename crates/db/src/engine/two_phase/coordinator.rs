@@ -1,0 +1,261 @@
+//! The coordinator's side of a transaction on several partitions (DET-40).
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::locks::Slot;
+use super::message::{Reads, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
+use super::{CommitProtocol, Phase, TwoPhase};
+use crate::execution::{Context, Explored, Received};
+use crate::failpoint::Failpoints;
+use crate::position::{Epoch, PartitionId, PartitionSet, Position};
+
+/// How far a coordinated transaction is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    /// These participants have not granted all locks.
+    Locking(PartitionSet),
+    /// These have not voted.
+    Preparing(PartitionSet),
+    /// It is committed at the position; these do not say yet that they know.
+    Committed(Position, PartitionSet),
+}
+
+/// A transaction that is coordinated here.
+#[derive(Debug)]
+pub(super) struct Coordinated {
+    progress: Progress,
+    /// The other participants.
+    others: PartitionSet,
+    /// What they have read.
+    reads: BTreeMap<PartitionId, Bytes>,
+    /// The highest clock that one of them has told.
+    clock: u64,
+}
+
+impl Coordinated {
+    /// A transaction of an earlier life that is committed, and of which these may not know.
+    pub(super) fn committed(position: Position, others: PartitionSet) -> Coordinated {
+        let progress = Progress::Committed(position, others);
+        Coordinated { progress, others, reads: BTreeMap::new(), clock: 0 }
+    }
+
+    /// Whether it may yet be given up for the sake of others.
+    pub(super) fn waits_for_locks(&self) -> bool {
+        matches!(self.progress, Progress::Locking(_))
+    }
+
+    pub(super) fn describe(&self) -> String {
+        let (what, awaited) = match self.progress {
+            Progress::Locking(awaited) => ("locks", awaited),
+            Progress::Preparing(awaited) => ("prepares", awaited),
+            Progress::Committed(_, awaited) => ("is committed", awaited),
+        };
+        let names: Vec<String> = awaited.iter().map(|partition| partition.to_string()).collect();
+        format!("{what} {}", names.join(" ")).trim_end().to_owned()
+    }
+}
+
+impl<F: Failpoints> TwoPhase<F> {
+    /// Asks the other participants of a transaction for their locks: for the first time, or since its footprint has grown.
+    pub(super) fn coordinate(&mut self, slot: Slot, context: &Context<'_>) {
+        let Some(local) = &self.table[slot.index()] else { return };
+        let (id, statement, round) = (local.id, local.statement.clone(), local.round);
+        let mut others = local.call.footprint.participants(context.me);
+        others.remove(context.me);
+        let coordinated = self.coordinated.entry(id).or_insert_with(|| Coordinated {
+            progress: Progress::Locking(others),
+            others,
+            reads: BTreeMap::new(),
+            clock: 0,
+        });
+        (coordinated.progress, coordinated.others) = (Progress::Locking(others), others);
+        for partition in others.iter() {
+            self.say(partition, TwoPhaseMessage::Lock { id, statement: statement.clone(), round });
+        }
+    }
+
+    /// A participant holds its locks.
+    pub(super) fn take_granted(
+        &mut self,
+        from: PartitionId,
+        id: TransactionId,
+        round: u32,
+        reads: Bytes,
+        clock: u64,
+        context: &mut Context<'_>,
+    ) {
+        let slot = self.by_id.get(&id).copied();
+        let known = slot.and_then(|slot| self.table[slot.index()].as_ref()).map(|local| local.round);
+        let Some(coordinated) = self.coordinated.get_mut(&id).filter(|_| known == Some(round)) else {
+            return;
+        };
+        let Progress::Locking(awaited) = &mut coordinated.progress else { return };
+        awaited.remove(from);
+        coordinated.reads.insert(from, reads);
+        coordinated.clock = coordinated.clock.max(clock);
+        self.advance(id, context);
+    }
+
+    /// Takes a transaction onwards if all locks are held.
+    pub(super) fn advance(&mut self, id: TransactionId, context: &mut Context<'_>) {
+        let Some(coordinated) = self.coordinated.get(&id) else { return };
+        let Some(slot) = self.by_id.get(&id).copied() else { return };
+        let Some(local) = &self.table[slot.index()] else { return };
+        let all_held =
+            local.phase == Phase::Active && coordinated.progress == Progress::Locking(PartitionSet::EMPTY);
+        if !all_held {
+            return;
+        }
+        let reads: Reads = coordinated.reads.iter().map(|(from, reads)| (*from, reads.clone())).collect();
+        if local.grows {
+            let received = Received::of_parts(&reads);
+            if let Explored::Lacks(missing) = self.executor.explore::<F>(&local.call, &received, context) {
+                if self.grow(slot, &missing, context) {
+                    self.coordinate(slot, context);
+                    self.request(slot, context);
+                }
+                return;
+            }
+        }
+        let others = coordinated.others;
+        if others.is_empty() || self.protocol == CommitProtocol::None {
+            return self.decide(id, slot, reads, context);
+        }
+        if let Some(coordinated) = self.coordinated.get_mut(&id) {
+            coordinated.progress = Progress::Preparing(others);
+        }
+        let own = self.own_reads(slot, context);
+        for partition in others.iter() {
+            let reads = reads_for(partition, &reads, &own);
+            self.say(partition, TwoPhaseMessage::Prepare { id, reads });
+        }
+    }
+
+    /// What this partition has read for a transaction, for the others.
+    fn own_reads(&self, slot: Slot, context: &mut Context<'_>) -> Reads {
+        let Some(local) = &self.table[slot.index()] else { return Reads::new() };
+        match local.call.footprint.readers().contains(context.me) {
+            true => vec![(context.me, super::participant::read::<F>(&local.call.footprint, context))],
+            false => Reads::new(),
+        }
+    }
+
+    /// A participant can commit. One that says so of a transaction that is decided has not heard of it.
+    pub(super) fn take_vote(
+        &mut self,
+        from: PartitionId,
+        id: TransactionId,
+        clock: u64,
+        context: &mut Context<'_>,
+    ) {
+        let Some(coordinated) = self.coordinated.get_mut(&id) else {
+            let (position, reads) = (None, None);
+            return self.say(from, TwoPhaseMessage::Decide { id, position, reads });
+        };
+        match &mut coordinated.progress {
+            Progress::Locking(_) => {}
+            Progress::Preparing(awaited) => {
+                awaited.remove(from);
+                let all = awaited.is_empty();
+                coordinated.clock = coordinated.clock.max(clock);
+                let reads = coordinated.reads.iter().map(|(from, reads)| (*from, reads.clone())).collect();
+                if let Some(slot) = self.by_id.get(&id).copied().filter(|_| all) {
+                    self.decide(id, slot, reads, context);
+                }
+            }
+            Progress::Committed(position, _) => {
+                let decide = TwoPhaseMessage::Decide { id, position: Some(*position), reads: None };
+                self.say_when_durable(from, decide);
+            }
+        }
+    }
+
+    /// Commits a transaction: it has a position now, above all that any participant has seen.
+    fn decide(&mut self, id: TransactionId, slot: Slot, reads: Reads, context: &mut Context<'_>) {
+        let Some(coordinated) = self.coordinated.get(&id) else { return };
+        let (others, told) = (coordinated.others, coordinated.clock);
+        self.clock = self.clock.max(told) + 1;
+        let position = Position { epoch: Epoch(self.clock), origin: context.me, index: 0 };
+        // What the others need to execute it too, where they were not told before.
+        let unprepared = self.protocol == CommitProtocol::None;
+        let own = if unprepared { self.own_reads(slot, context) } else { Reads::new() };
+        let Some(local) = &mut self.table[slot.index()] else { return };
+        local.call.position = position;
+        let executes_here = local.call.footprint.active(context.me).contains(context.me);
+        // It needs the output also where it has no part in the writes; then nobody is to be told that it was executed here.
+        let told = if executes_here { None } else { context.effects.executed.take() };
+        let verdict = self.executor.execute::<F>(&local.call, &Received::of_parts(&reads), context);
+        if told.is_some() {
+            context.effects.executed = told;
+        }
+        let Some(local) = self.leave(slot) else { return };
+        self.end(&local.statement, position, verdict);
+        context.effects.footprints.push(local.call.footprint);
+        let awaited = if self.durable && !unprepared { others } else { PartitionSet::EMPTY };
+        if self.durable {
+            let (statement, participants) = (local.statement, awaited.iter().collect());
+            let reads = reads.clone();
+            self.effects.records.push(TwoPhaseRecord::Committed {
+                id,
+                position,
+                statement,
+                reads,
+                participants,
+            });
+        }
+        for partition in others.iter() {
+            let reads = unprepared.then(|| reads_for(partition, &reads, &own));
+            self.say_when_durable(partition, TwoPhaseMessage::Decide { id, position: Some(position), reads });
+        }
+        match (awaited.is_empty(), self.coordinated.get_mut(&id)) {
+            (false, Some(coordinated)) => coordinated.progress = Progress::Committed(position, awaited),
+            _ => drop(self.coordinated.remove(&id)),
+        }
+    }
+
+    /// A participant knows durably that a transaction is committed.
+    pub(super) fn take_done(&mut self, from: PartitionId, id: TransactionId) {
+        let Some(coordinated) = self.coordinated.get_mut(&id) else { return };
+        let Progress::Committed(_, awaited) = &mut coordinated.progress else { return };
+        awaited.remove(from);
+        if awaited.is_empty() {
+            self.coordinated.remove(&id);
+            self.effects.records.push(TwoPhaseRecord::Forgotten { id });
+        }
+    }
+
+    /// Tells the other participants that an attempt is given up.
+    pub(super) fn tell_aborted(&mut self, id: TransactionId, coordinated: &Coordinated) {
+        for partition in coordinated.others.iter() {
+            self.say(partition, TwoPhaseMessage::Decide { id, position: None, reads: None });
+        }
+    }
+
+    /// What was said to or by a participant may be lost. What is not decided is given up: that one may have lost its locks, and if
+    /// it has promised to commit it asks. What is decided is said again.
+    pub(super) fn reset_participant(&mut self, peer: PartitionId) {
+        let concerned: Vec<TransactionId> = self
+            .coordinated
+            .iter()
+            .filter(|(_, coordinated)| coordinated.others.contains(peer))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in concerned {
+            match self.coordinated.get(&id).map(|coordinated| coordinated.progress) {
+                Some(Progress::Committed(position, awaited)) if awaited.contains(peer) => {
+                    let decide = TwoPhaseMessage::Decide { id, position: Some(position), reads: None };
+                    self.say_when_durable(peer, decide);
+                }
+                Some(Progress::Committed(..)) | None => {}
+                Some(Progress::Locking(_) | Progress::Preparing(_)) => self.give_up(id),
+            }
+        }
+    }
+}
+
+/// What one participant is to be told that the others have read.
+fn reads_for(partition: PartitionId, reads: &Reads, own: &Reads) -> Reads {
+    reads.iter().chain(own).filter(|(from, _)| *from != partition).cloned().collect()
+}

@@ -1,0 +1,76 @@
+//! What a log says is done again, in the same order.
+
+use super::TwoPhase;
+use super::coordinator::Coordinated;
+use super::message::TwoPhaseRecord;
+use super::{Phase, place};
+use crate::error::Fatal;
+use crate::execution::{Context, Received};
+use crate::failpoint::Failpoints;
+use crate::position::{PartitionSet, Position};
+
+impl<F: Failpoints> TwoPhase<F> {
+    /// Does what a record of an earlier life says. Who had promised to commit and has not heard the decision holds its locks again
+    /// (*in doubt*), until its coordinator is asked.
+    ///
+    /// # Errors
+    /// When a transaction cannot be placed that could before: the node was started with other tables or procedures.
+    pub fn replay(&mut self, record: TwoPhaseRecord, context: &mut Context<'_>) -> Result<(), Fatal> {
+        match record {
+            TwoPhaseRecord::Started => self.life += 1,
+            TwoPhaseRecord::Local { position, statement } => {
+                let (mut call, _) = place(&statement, false, context).map_err(unplaced(position))?;
+                call.position = position;
+                self.clock = self.clock.max(position.epoch.0);
+                let verdict = self.executor.execute::<F>(&call, &Received::default(), context);
+                self.end(&statement, position, verdict);
+            }
+            TwoPhaseRecord::Prepared { id, statement, reads } => {
+                let (call, _) = place(&statement, false, context).map_err(unplaced(Position::LOADED))?;
+                let slot = self.enter(id, statement, call, false);
+                if let Some(local) = &mut self.table[slot.index()] {
+                    (local.phase, local.reads) = (Phase::Prepared, reads);
+                    let held = self.locks.request::<F>(slot, &local.call.footprint, context.me);
+                    debug_assert!(held, "those that were prepared together held their locks together");
+                }
+            }
+            TwoPhaseRecord::Decided { id, position } => {
+                if let Some(slot) = self.by_id.get(&id).copied() {
+                    self.finish(slot, position, None, context);
+                }
+            }
+            TwoPhaseRecord::Committed { id, position, statement, reads, participants } => {
+                let (mut call, _) = place(&statement, false, context).map_err(unplaced(position))?;
+                call.position = position;
+                self.clock = self.clock.max(position.epoch.0);
+                let executes_here = call.footprint.active(context.me).contains(context.me);
+                let told = if executes_here { None } else { context.effects.executed.take() };
+                let verdict = self.executor.execute::<F>(&call, &Received::of_parts(&reads), context);
+                if told.is_some() {
+                    context.effects.executed = told;
+                }
+                self.end(&statement, position, verdict);
+                if !participants.is_empty() {
+                    let mut others = PartitionSet::EMPTY;
+                    participants.into_iter().for_each(|partition| others.insert(partition));
+                    self.coordinated.insert(id, Coordinated::committed(position, others));
+                }
+            }
+            TwoPhaseRecord::Passed { clock } => self.clock = self.clock.max(clock),
+            TwoPhaseRecord::Forgotten { id } => drop(self.coordinated.remove(&id)),
+        }
+        Ok(())
+    }
+
+    /// All that the log had before was replayed: a new life begins, and its number is logged before anything is begun in it.
+    pub fn start(&mut self) {
+        self.life += 1;
+        if self.durable {
+            self.effects.records.push(TwoPhaseRecord::Started);
+        }
+    }
+}
+
+fn unplaced(position: Position) -> impl Fn(crate::error::Error) -> Fatal {
+    move |error| Fatal::Unexecutable { position, error }
+}
