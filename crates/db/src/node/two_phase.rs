@@ -134,7 +134,7 @@ pub struct TwoPhaseNode<F> {
     /// Snapshots that can be read here.
     open: Vec<Position>,
     /// Snapshots of this partition's clients, with the partitions that are not ready.
-    unready: BTreeMap<RequestId, (Position, PartitionSet)>,
+    unready: BTreeMap<RequestId, (Position, PartitionSet, u64)>,
     /// What waits for the records of this step.
     held: Held,
     counters: Counters,
@@ -396,7 +396,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             let ordered = Ordered { request, acknowledged, work: Work::OpenSnapshot };
             self.held.closed.push((at.epoch, vec![(0, ordered)]));
         }
-        self.unready.insert(request, (at, PartitionSet::all(self.partitions)));
+        self.unready.insert(request, (at, PartitionSet::all(self.partitions), acknowledged));
         self.tell_others(&Message::TwoPhaseSnapshot(SnapshotMessage::Open { request }), outbox);
         self.open_announced(at.epoch.0);
     }
@@ -407,7 +407,9 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         while let Some((request, at)) = self.announced.first().copied().filter(|(_, at)| at.epoch.0 <= clock)
         {
             self.announced.remove(0);
-            self.engine.pass(at.epoch.0);
+            let acknowledged =
+                self.unready.get(&request).map(|(_, _, acknowledged)| (request, *acknowledged));
+            self.engine.open_snapshot(at, acknowledged);
             self.storage.open_snapshot(at);
             self.opening.push(Opening { request, at, undecided: self.engine.undecided() });
         }
@@ -435,7 +437,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
     }
 
     fn snapshot_ready(&mut self, from: PartitionId, request: RequestId) {
-        let Some((at, awaited)) = self.unready.get_mut(&request) else { return };
+        let Some((at, awaited, _)) = self.unready.get_mut(&request) else { return };
         let at = *at;
         awaited.remove(from);
         if awaited.is_empty() {
@@ -487,13 +489,13 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         let of_peer: Vec<Position> =
             self.announced.iter().map(|(_, at)| *at).filter(|at| at.origin == peer).collect();
         of_peer.into_iter().for_each(|at| self.close_snapshot(at));
-        for (request, (at, awaited)) in std::mem::take(&mut self.unready) {
+        for (request, (at, awaited, acknowledged)) in std::mem::take(&mut self.unready) {
             if awaited.contains(peer) {
                 lost.push((request, Some(at)));
                 self.close_snapshot(at);
                 closed.push(at);
             } else {
-                self.unready.insert(request, (at, awaited));
+                self.unready.insert(request, (at, awaited, acknowledged));
             }
         }
         for at in closed {
@@ -546,6 +548,9 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         let records: Vec<TwoPhaseRecord> =
             postcard::from_bytes(payload).map_err(|error| Fatal::Log(error.to_string()))?;
         for record in records {
+            if let TwoPhaseRecord::Snapshot { at, request: Some((request, acknowledged)) } = &record {
+                self.replay_snapshot(*at, *request, *acknowledged);
+            }
             let (engine, mut context) = self.engine();
             engine.replay(record, &mut context)?;
         }
@@ -556,6 +561,16 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         held.executed.extend(self.effects.executed.as_mut().map(std::mem::take).unwrap_or_default());
         self.release(held, outbox);
         Ok(())
+    }
+
+    /// A snapshot of an earlier life: it is gone, but its request is not carried out again.
+    fn replay_snapshot(&mut self, at: Position, request: RequestId, acknowledged: u64) {
+        self.sessions.ordered(request, acknowledged, at);
+        if self.effects.executed.is_some() {
+            let ordered = Ordered { request, acknowledged, work: Work::OpenSnapshot };
+            self.held.closed.push((at.epoch, vec![(0, ordered)]));
+        }
+        self.answer(request, Some(at), Ok(encode_body(&at)));
     }
 
     /// Notes requests that have ended.

@@ -124,7 +124,7 @@ impl Locks {
             if let Some(queue) = self.keys.get(&entry.hash) {
                 let holds = queue.iter().any(|other| other.slot == slot && other.held);
                 for other in queue.iter().rev().filter(|other| other.excludes(slot, exclusive)) {
-                    if holds && self.is_behind(other.slot, slot) {
+                    if holds && !other.held && self.is_behind(other.slot, slot) {
                         continue;
                     }
                     before.push(other.slot);

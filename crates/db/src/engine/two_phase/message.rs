@@ -187,7 +187,7 @@ impl TwoPhaseRecord {
             TwoPhaseRecord::Prepared { statement, reads, .. }
             | TwoPhaseRecord::Committed { statement, reads, .. } => statement.payload_bytes() + of(reads),
             TwoPhaseRecord::Started
-            | TwoPhaseRecord::Passed { .. }
+            | TwoPhaseRecord::Snapshot { .. }
             | TwoPhaseRecord::Decided { .. }
             | TwoPhaseRecord::Forgotten { .. } => 0,
         }
@@ -235,10 +235,12 @@ pub enum TwoPhaseRecord {
         /// Who is to be told, and has not said that it knows. Ascending.
         participants: Vec<PartitionId>,
     },
-    /// The clock has been told, or a snapshot was opened there: no later position is at or below it.
-    Passed {
-        /// The clock.
-        clock: u64,
+    /// A snapshot was opened: no later position is below it.
+    Snapshot {
+        /// Its position.
+        at: Position,
+        /// The request that opened it, and below which number its client has all answers, where that client is at home here.
+        request: Option<(RequestId, u64)>,
     },
     /// All participants know of the decision.
     Forgotten {

@@ -44,7 +44,7 @@ use crate::error::{Error, Outcome};
 use crate::execution::{Call, Context, Executor, Missing, Received};
 use crate::failpoint::{Failpoints, NoFailpoints};
 use crate::hash::{FastMap, key_hash};
-use crate::message::{Reconnoitred, Verdict};
+use crate::message::{Reconnoitred, RequestId, Verdict};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::{Catalog, Declaration, Footprint};
 
@@ -448,11 +448,16 @@ impl<F: Failpoints> TwoPhase<F> {
         [retry, self.next_report].into_iter().flatten().min()
     }
 
-    /// Moves the clock on, also for later lives.
+    /// Moves the clock on to what was heard of.
     pub fn pass(&mut self, clock: u64) {
         self.clock = self.clock.max(clock);
+    }
+
+    /// Moves the clock on to a snapshot, also for later lives.
+    pub fn open_snapshot(&mut self, at: Position, request: Option<(RequestId, u64)>) {
+        self.pass(at.epoch.0);
         if self.durable {
-            self.effects.records.push(TwoPhaseRecord::Passed { clock: self.clock });
+            self.effects.records.push(TwoPhaseRecord::Snapshot { at, request });
         }
     }
 

@@ -56,7 +56,7 @@ impl<F: Failpoints> TwoPhase<F> {
                     self.coordinated.insert(id, Coordinated::committed(position, others));
                 }
             }
-            TwoPhaseRecord::Passed { clock } => self.clock = self.clock.max(clock),
+            TwoPhaseRecord::Snapshot { at, .. } => self.clock = self.clock.max(at.epoch.0),
             TwoPhaseRecord::Forgotten { id } => drop(self.coordinated.remove(&id)),
         }
         Ok(())
