@@ -391,11 +391,6 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             return;
         }
         let Some(Asking { acknowledged, at, .. }) = self.asking.remove(&request) else { return };
-        self.sessions.ordered(request, acknowledged, at);
-        if self.effects.executed.is_some() {
-            let ordered = Ordered { request, acknowledged, work: Work::OpenSnapshot };
-            self.held.closed.push((at.epoch, vec![(0, ordered)]));
-        }
         self.unready.insert(request, (at, PartitionSet::all(self.partitions), acknowledged));
         self.tell_others(&Message::TwoPhaseSnapshot(SnapshotMessage::Open { request }), outbox);
         self.open_announced(at.epoch.0);
@@ -407,9 +402,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         while let Some((request, at)) = self.announced.first().copied().filter(|(_, at)| at.epoch.0 <= clock)
         {
             self.announced.remove(0);
-            let acknowledged =
-                self.unready.get(&request).map(|(_, _, acknowledged)| (request, *acknowledged));
-            self.engine.open_snapshot(at, acknowledged);
+            self.engine.open_snapshot(at, None);
             self.storage.open_snapshot(at);
             self.opening.push(Opening { request, at, undecided: self.engine.undecided() });
         }
@@ -437,13 +430,24 @@ impl<F: Failpoints> TwoPhaseNode<F> {
     }
 
     fn snapshot_ready(&mut self, from: PartitionId, request: RequestId) {
-        let Some((at, awaited, _)) = self.unready.get_mut(&request) else { return };
-        let at = *at;
+        let Some((at, awaited, acknowledged)) = self.unready.get_mut(&request) else { return };
+        let (at, acknowledged) = (*at, *acknowledged);
         awaited.remove(from);
         if awaited.is_empty() {
             self.unready.remove(&request);
-            self.answer(request, Some(at), Ok(encode_body(&at)));
+            self.engine.open_snapshot(at, Some((request, acknowledged)));
+            self.note_snapshot(at, request, acknowledged);
         }
+    }
+
+    /// A snapshot can be read, or could be in an earlier life: its request is answered.
+    fn note_snapshot(&mut self, at: Position, request: RequestId, acknowledged: u64) {
+        self.sessions.ordered(request, acknowledged, at);
+        if self.effects.executed.is_some() {
+            let ordered = Ordered { request, acknowledged, work: Work::OpenSnapshot };
+            self.held.closed.push((at.epoch, vec![(0, ordered)]));
+        }
+        self.answer(request, Some(at), Ok(encode_body(&at)));
     }
 
     fn close_snapshot(&mut self, at: Position) {
@@ -475,35 +479,21 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         reads.run(&self.catalog, procedure, arguments)
     }
 
-    /// A snapshot that is being opened is given up with a partition that may have forgotten it; its client asks again.
+    /// A partition may have forgotten the snapshots that are being opened: they get other positions. And this one forgets those of
+    /// that partition.
     fn reset_snapshots(&mut self, peer: PartitionId, outbox: &mut Outbox) {
-        let mut closed = Vec::new();
-        let asking = std::mem::take(&mut self.asking);
-        let mut lost: Vec<(RequestId, Option<Position>)> = Vec::new();
-        for (request, Asking { at, .. }) in asking {
-            lost.push((request, None));
-            self.close_snapshot(at);
-            closed.push(at);
-        }
-        // Those of the peer are forgotten there.
         let of_peer: Vec<Position> =
             self.announced.iter().map(|(_, at)| *at).filter(|at| at.origin == peer).collect();
         of_peer.into_iter().for_each(|at| self.close_snapshot(at));
-        for (request, (at, awaited, acknowledged)) in std::mem::take(&mut self.unready) {
-            if awaited.contains(peer) {
-                lost.push((request, Some(at)));
-                self.close_snapshot(at);
-                closed.push(at);
-            } else {
-                self.unready.insert(request, (at, awaited, acknowledged));
-            }
-        }
-        for at in closed {
+        let asking = std::mem::take(&mut self.asking).into_iter();
+        let asking = asking.map(|(request, Asking { at, acknowledged, .. })| (request, at, acknowledged));
+        let unready = std::mem::take(&mut self.unready).into_iter();
+        let unready = unready.map(|(request, (at, _, acknowledged))| (request, at, acknowledged));
+        let again: Vec<(RequestId, Position, u64)> = asking.chain(unready).collect();
+        for (request, at, acknowledged) in again {
+            self.close_snapshot(at);
             self.tell_others(&Message::CloseSnapshot(at), outbox);
-        }
-        for (request, at) in lost {
-            let error = Error::Unavailable(format!("{peer} started again: no snapshot was opened"));
-            self.answer(request, at, Err(error));
+            self.announce(request, acknowledged, outbox);
         }
     }
 
@@ -549,7 +539,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             postcard::from_bytes(payload).map_err(|error| Fatal::Log(error.to_string()))?;
         for record in records {
             if let TwoPhaseRecord::Snapshot { at, request: Some((request, acknowledged)) } = &record {
-                self.replay_snapshot(*at, *request, *acknowledged);
+                self.note_snapshot(*at, *request, *acknowledged);
             }
             let (engine, mut context) = self.engine();
             engine.replay(record, &mut context)?;
@@ -561,16 +551,6 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         held.executed.extend(self.effects.executed.as_mut().map(std::mem::take).unwrap_or_default());
         self.release(held, outbox);
         Ok(())
-    }
-
-    /// A snapshot of an earlier life: it is gone, but its request is not carried out again.
-    fn replay_snapshot(&mut self, at: Position, request: RequestId, acknowledged: u64) {
-        self.sessions.ordered(request, acknowledged, at);
-        if self.effects.executed.is_some() {
-            let ordered = Ordered { request, acknowledged, work: Work::OpenSnapshot };
-            self.held.closed.push((at.epoch, vec![(0, ordered)]));
-        }
-        self.answer(request, Some(at), Ok(encode_body(&at)));
     }
 
     /// Notes requests that have ended.
