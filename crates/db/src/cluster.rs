@@ -125,8 +125,9 @@ impl Cluster {
         let time_passes = deadline > self.now;
         self.now = self.now.max(deadline);
         let acted = (0..count).filter(|node| self.run(*node, &mut Vec::new())).count();
-        // Who still waits for a time that has come is stuck.
-        time_passes || acted > 0
+        // Who still waits for a time that has come is stuck. What is done at a time need not be seen but by that.
+        let still = self.nodes.iter().filter_map(|node| node.deadline()).min();
+        time_passes || acted > 0 || still != Some(deadline)
     }
 
     /// Gives a node some of what is under way to it; whether there was anything.
