@@ -141,6 +141,9 @@ pub struct Limits {
     pub restarts: u32,
     /// See [`SNAPSHOTS_MAX`].
     pub snapshots: usize,
+    /// How long a transaction of the engine `two-phase` may wait for locks of a partition before it is begun again, in
+    /// microseconds (DET-37). `None`, the default: as long as no deadlock is found.
+    pub lock_wait_microseconds: Option<u64>,
 }
 
 impl Default for Limits {
@@ -158,6 +161,7 @@ impl Default for Limits {
             reconnaissance: RECONNAISSANCE_MAX,
             restarts: RESTARTS_MAX,
             snapshots: SNAPSHOTS_MAX,
+            lock_wait_microseconds: None,
         }
     }
 }

@@ -25,14 +25,22 @@ use observed::{Observer, Oracle};
 
 /// All engines on all numbers of partitions that are tried.
 fn configurations() -> impl Iterator<Item = (EngineKind, u16)> {
-    EngineKind::ORDERED.into_iter().flat_map(|engine| [1, 2, 4, 8].map(|partitions| (engine, partitions)))
+    let partitions = |engine: EngineKind| match engine {
+        EngineKind::TwoPhase => &[1, 2, 4][..],
+        EngineKind::TwoPhaseWithoutCommitProtocol => &[3],
+        _ => &[1, 2, 4, 8],
+    };
+    EngineKind::ALL
+        .into_iter()
+        .flat_map(move |engine| partitions(engine).iter().map(move |count| (engine, *count)))
 }
 
 fn model(database: &Database) -> Model {
     Model { rows: database.initial().into_iter().collect() }
 }
 
-/// Declared calls that enter at one partition are ordered as they come: what the model answers is known beforehand.
+/// Declared calls that enter at one partition are ordered as they come: what the model answers is known beforehand. An engine
+/// without an order in advance is given one at a time.
 fn check_in_order(programs: &[Program], seed: u64) {
     let database = Database::new();
     let mut model = model(&database);
@@ -43,7 +51,12 @@ fn check_in_order(programs: &[Program], seed: u64) {
         let client = ClientId { home: PartitionId(0), number: 1 };
         let calls: Vec<RequestId> = programs
             .iter()
-            .map(|program| cluster.call(PartitionId(0), client, INTERPRET, arguments(program)))
+            .map(|program| {
+                if !engine.is_ordered() {
+                    cluster.run_until_quiet();
+                }
+                cluster.call(PartitionId(0), client, INTERPRET, arguments(program))
+            })
             .collect();
         cluster.run_until_quiet();
         for ((call, expected), program) in calls.iter().zip(&expected).zip(programs) {
@@ -167,8 +180,11 @@ fn check_anywhere(actions: &[Action], engine: EngineKind, partitions: u16, seed:
     let snapshots = snapshots(&clients);
     let replayed = replay(&database, &observer, &snapshots, &mut clients);
     check_replies(&clients, &replayed, &snapshots);
-    check_real_time(&clients, &replayed, &snapshots);
-    check_counters(&clients, &replayed);
+    if engine.is_ordered() {
+        // Else positions are none in real time; the simulator's checker looks at who has read whose writes.
+        check_real_time(&clients, &replayed, &snapshots);
+    }
+    check_counters(&clients, &replayed, engine);
     check_garbage(&mut clients, snapshots.values());
 }
 
@@ -261,7 +277,7 @@ fn check_real_time(clients: &Clients, replayed: &Replayed, snapshots: &BTreeMap<
     }
 }
 
-fn check_counters(clients: &Clients, replayed: &Replayed) {
+fn check_counters(clients: &Clients, replayed: &Replayed, engine: EngineKind) {
     let count = |wanted: fn(&Verdict) -> bool| {
         let attempts = replayed.values().flatten();
         attempts.filter(|(_, verdict)| wanted(verdict)).count() as u64
@@ -272,10 +288,12 @@ fn check_counters(clients: &Clients, replayed: &Replayed) {
         total(|status| status.counters.committed),
         count(|verdict| matches!(verdict, Verdict::Committed(_)))
     );
-    assert_eq!(
-        total(|status| status.counters.restarts),
-        count(|verdict| *verdict == Verdict::FootprintMissed)
-    );
+    let missed = count(|verdict| *verdict == Verdict::FootprintMissed);
+    if engine.is_ordered() {
+        assert_eq!(total(|status| status.counters.restarts), missed);
+    } else {
+        assert_eq!(missed, 0, "victims of deadlocks begin again before they have a position");
+    }
     let aborted = count(|verdict| matches!(verdict, Verdict::Failed(Error::Aborted(_))));
     assert_eq!(total(|status| status.counters.aborted), aborted);
     assert_eq!(total(|status| status.live + status.waiting), 0);

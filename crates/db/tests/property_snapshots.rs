@@ -136,7 +136,7 @@ proptest! {
 
     #[test]
     fn snapshots_conserve_the_total(actions in proptest::collection::vec(action(), 1..150), seed: u64) {
-        for engine in EngineKind::ORDERED {
+        for engine in EngineKind::ALL {
             for partitions in [1, 2, 3, 8] {
                 check(&actions, engine, partitions, seed);
             }

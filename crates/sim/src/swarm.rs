@@ -102,6 +102,9 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         // A record of the log has a whole batch, and must fit into a segment.
         plan.limits.batch_bytes = plan.limits.batch_bytes.min(disk.segment_bytes as usize / 4);
     }
+    if unordered {
+        plan.limits.lock_wait_microseconds = lock_wait(seed);
+    }
     plan.faults = faults(random, &plan);
     plan.faults.extend(wipes_and_hand_overs(&plan));
     plan.faults.sort_by_key(|fault| fault.at);
@@ -134,6 +137,12 @@ fn agreement(seed: u64, fixed: &Fixed) -> Replication {
     let mut random = Random::new(seed, "asynchronous replication", &[]);
     let drawn = rarely(&mut random, 4, Replication::Sync, Replication::Async);
     fixed.replication.filter(|mode| *mode != Replication::None).unwrap_or(drawn)
+}
+
+/// How long a transaction may wait for locks of a partition, in microseconds, if that is limited. Drawn apart from all else.
+fn lock_wait(seed: u64) -> Option<u64> {
+    let mut random = Random::new(seed, "lock wait", &[]);
+    one_in(&mut random, 3).then(|| 1_000 << random.below(6))
 }
 
 /// Which lock manager `calvin` has. Drawn apart from all else, too.
@@ -278,6 +287,7 @@ fn limits(random: &mut Random) -> Limits {
         reconnaissance: tiny(usual.reconnaissance, 4),
         restarts: tiny(usual.restarts as usize, 3) as u32,
         snapshots: usual.snapshots,
+        lock_wait_microseconds: None,
     }
 }
 

@@ -63,7 +63,8 @@ pub enum EngineKind {
     CalvinVll,
     /// See [`two_phase`].
     TwoPhase,
-    /// See [`two_phase`]; without any commit protocol, which is a bound to compare with and no database (DET-41).
+    /// See [`two_phase`]; without any commit protocol, which is a bound to compare with and no database (DET-41). It has no
+    /// shorter name, so that nobody chooses it by mistake.
     TwoPhaseWithoutCommitProtocol,
 }
 

@@ -9,7 +9,7 @@ use crate::message::{Delivered, Message, RequestId, Work};
 use crate::position::{NodeId, PartitionId, PartitionSet, Position};
 
 /// Transactions whose rows are prefetched together.
-const PREFETCH_CALLS: usize = 8;
+pub(super) const PREFETCH_CALLS: usize = 8;
 
 impl<E: Engine> Node<E> {
     /// Gives delivered transactions to the engine, as many as a step may execute, in groups whose rows are prefetched together.

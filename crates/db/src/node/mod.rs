@@ -64,6 +64,7 @@ use routes::Routes;
 use streams::Streams;
 pub use telling::Status;
 use transfer::Transfers;
+pub use two_phase::TwoPhaseNode;
 
 /// Something that happened to a node.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{GroupStatus, Node};
 use crate::data::{Key, KeyRange, Partitioning, Schema};
 use crate::engine::Engine;
+use crate::engine::two_phase::TwoPhaseCounters;
 use crate::error::Error;
 use crate::execution::snapshot_reads::SnapshotReads;
 use crate::gateway::Counters;
@@ -45,6 +46,8 @@ pub struct Status {
     pub checkpoint_problem: Option<(Epoch, String)>,
     /// Whether the node executes nothing now, for a checkpoint.
     pub frozen: bool,
+    /// The deadlocks that the engine [`two_phase`](crate::engine::two_phase) has met; the others have none.
+    pub deadlocks: TwoPhaseCounters,
     /// Its replication group; `None` if the node keeps no log.
     pub group: Option<GroupStatus>,
     /// Digest of this partition's rows, if asked for; see [`Node::digest`].
@@ -125,6 +128,7 @@ impl<E: Engine> Node<E> {
             leads: self.gateway.leads(),
             stable: self.checkpoints.stability.stable(),
             checkpoint_problem: self.checkpoints.problem().cloned(),
+            deadlocks: TwoPhaseCounters::default(),
             frozen: self.checkpoints.is_frozen(),
             group: self.group_status(),
             digest: digest.then(|| self.digest().0),

@@ -89,6 +89,9 @@ pub(crate) enum Command {
         /// Most restarts of a call that misses its footprint; by default the usual limit.
         #[arg(key)]
         restarts: Option<u32>,
+        /// How long a transaction may wait for locks of a node, in milliseconds.
+        #[arg(key)]
+        lock_wait: Option<u64>,
     },
     /// The time, which moves only when nothing else can happen.
     Clock,
@@ -148,6 +151,12 @@ pub(crate) enum Command {
     },
     /// Changes a row, `rounds` times, between the reconnaissance of a client's call, which fetches that row, and its execution.
     Disturb { rounds: u32, row: Name },
+    /// Two nodes lose what is under way between them, and hear of it.
+    Reset { one: Partition, other: Partition },
+    /// Moves the time on by so many milliseconds, and wakes no node.
+    Wait { milliseconds: u64 },
+    /// The deadlocks that the nodes have counted.
+    Deadlocks,
     /// The messages under way.
     Messages,
     /// The live transactions.
@@ -305,6 +314,22 @@ impl Runner {
         lines.collect::<Vec<_>>().join("\n")
     }
 
+    fn deadlocks(&self) -> String {
+        let nodes = self.network.nodes.iter().enumerate().filter_map(|(node, open)| {
+            let counted = open.deadlocks()?;
+            Some(format!(
+                "p{node}: {} local, {} distributed, {} phantom, {} timeouts of which {} false, {} restarts",
+                counted.local_deadlocks,
+                counted.distributed_deadlocks,
+                counted.phantom_deadlocks,
+                counted.lock_timeouts,
+                counted.false_timeouts,
+                counted.restarts,
+            ))
+        });
+        nodes.collect::<Vec<_>>().join("\n")
+    }
+
     fn state(&self) -> String {
         let nodes = self.network.nodes.iter().enumerate().flat_map(|(index, node)| {
             let described = node.describe();
@@ -331,12 +356,13 @@ impl goldenscript::Runner for Runner {
                 }
                 String::new()
             }
-            Command::Cluster { partitions, engine, live, restarts } => {
+            Command::Cluster { partitions, engine, live, restarts, lock_wait } => {
                 let rows = std::mem::take(&mut self.rows);
                 let usual = Limits::default();
                 let limits = Limits {
                     transactions_live: live.unwrap_or(usual.transactions_live),
                     restarts: restarts.unwrap_or(usual.restarts),
+                    lock_wait_microseconds: lock_wait.map(|wait| wait * 1000),
                     ..usual
                 };
                 let engine = engine.unwrap_or(EngineKind::Calvin);
@@ -391,6 +417,15 @@ impl goldenscript::Runner for Runner {
                 }
             }
             Command::Disturb { rounds, row } => self.disturb(*rounds, row)?,
+            Command::Reset { one, other } => {
+                let done = self.network.reset(one.0, other.0)?;
+                self.show(done, Print::All)
+            }
+            Command::Wait { milliseconds } => {
+                self.network.now += milliseconds * 1000;
+                String::new()
+            }
+            Command::Deadlocks => self.deadlocks(),
             Command::Messages => self.messages(),
             Command::State => self.state(),
             Command::Live => {

@@ -108,6 +108,8 @@ pub(crate) fn message(tables: &Tables, message: &Message) -> String {
             let names = rows.iter().map(|(key, _)| Name::of_key(tables, key).to_string()).collect();
             format!("fetched {}: {}", want(tables, wanted), list(names))
         }
+        Message::TwoPhase(message) => message.to_string(),
+        Message::TwoPhaseSnapshot(message) => message.to_string(),
         // What replicas say, which clusters without a log do not have.
         other => unreachable!("{other:?}"),
     }

@@ -46,3 +46,23 @@ scripts!(
     split_range,
     writes_too_large,
 );
+
+mod two_phase {
+    use super::*;
+
+    scripts!(
+        "two_phase",
+        Runner::new(),
+        commit,
+        deadlock_of_three_nodes,
+        deadlock_of_two_nodes,
+        growing_footprint,
+        live_transactions_are_limited,
+        local_deadlock,
+        lock_wait_timeout,
+        phantom_deadlock,
+        presumed_abort,
+        ready_order,
+        without_commit_protocol,
+    );
+}

@@ -6,10 +6,12 @@ use std::error::Error;
 use ordain_db::data::Key;
 use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
+use ordain_db::engine::two_phase::{CommitProtocol, TwoPhaseCounters};
 use ordain_db::engine::{Engine, EngineKind};
+use ordain_db::failpoint::NoFailpoints;
 use ordain_db::limits::Limits;
 use ordain_db::message::{ClientRequest, Message, Reply};
-use ordain_db::node::{AnyNode, Event, Node, NodeConfiguration, Outbox};
+use ordain_db::node::{AnyNode, Event, Node, NodeConfiguration, Outbox, TwoPhaseNode};
 use ordain_db::position::{NodeId, PartitionId};
 
 use crate::interpreted::Database;
@@ -17,6 +19,21 @@ use crate::interpreted::Database;
 /// A node that lets scripts see its rows.
 pub(crate) trait OpenNode: AnyNode {
     fn row(&self, key: &Key) -> Option<Vec<u8>>;
+
+    /// What the engine `two-phase` has counted.
+    fn deadlocks(&self) -> Option<TwoPhaseCounters> {
+        None
+    }
+}
+
+impl OpenNode for TwoPhaseNode<NoFailpoints> {
+    fn row(&self, key: &Key) -> Option<Vec<u8>> {
+        self.peek(key).map(<[u8]>::to_vec)
+    }
+
+    fn deadlocks(&self) -> Option<TwoPhaseCounters> {
+        Some(TwoPhaseNode::deadlocks(self))
+    }
 }
 
 impl<E: Engine + Send> OpenNode for Node<E> {
@@ -71,7 +88,11 @@ impl Network {
                         Box::new(Node::new(&configuration, catalog, <CalvinVll>::default(), storage, None))
                     }
                     EngineKind::TwoPhase | EngineKind::TwoPhaseWithoutCommitProtocol => {
-                        panic!("{engine:?} has no order to be shown")
+                        let protocol = match engine {
+                            EngineKind::TwoPhase => CommitProtocol::TwoPhase,
+                            _ => CommitProtocol::None,
+                        };
+                        Box::new(TwoPhaseNode::new(protocol, &configuration, catalog, storage, None))
                     }
                 }
             });
@@ -143,6 +164,18 @@ impl Network {
         let again: Vec<Message> = delivered[first..].to_vec();
         for message in again {
             all.append(self.step(to, vec![Event::Peer { from: NodeId::first(from), message }])?);
+        }
+        Ok(all)
+    }
+
+    /// Two nodes lose what is under way between them, and hear of it.
+    pub(crate) fn reset(&mut self, one: PartitionId, other: PartitionId) -> Result<Done, Box<dyn Error>> {
+        let mut all = Done::default();
+        for (from, to) in [(one, other), (other, one)] {
+            self.links.remove(&(from, to));
+        }
+        for (from, to) in [(one, other), (other, one)] {
+            all.append(self.step(to, vec![Event::LinkReset(NodeId::first(from))])?);
         }
         Ok(all)
     }

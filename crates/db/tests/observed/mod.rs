@@ -9,11 +9,11 @@ use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
 use ordain_db::engine::{Engine, EngineKind};
 use ordain_db::error::Fatal;
-use ordain_db::execution::{Call, Context, Effects};
-use ordain_db::message::{RequestId, Verdict};
-use ordain_db::node::{AnyNode, Node, NodeConfiguration};
-use ordain_db::position::{PartitionId, Position};
-use ordain_db::procedure::Footprint;
+use ordain_db::execution::{Call, Context, Effects, Executions};
+use ordain_db::message::{RequestId, Verdict, Work};
+use ordain_db::node::{AnyNode, Event, Node, NodeConfiguration, Outbox, Resumed, Status};
+use ordain_db::position::{Epoch, PartitionId, Position};
+use ordain_db::procedure::{Catalog, Footprint};
 use ordain_db::storage::memory::MemoryStorage;
 
 use crate::interpreted::{Database, INTERPRET};
@@ -79,6 +79,74 @@ impl<E: Engine> Engine for Observed<E> {
     }
 }
 
+/// A node without an order in advance, which tells what it has committed, and where.
+struct Traced {
+    node: Box<dyn AnyNode>,
+    me: PartitionId,
+    catalog: Catalog,
+    observations: Sender<Observation>,
+}
+
+impl Traced {
+    /// Whose home the node is, that one tells of a transaction.
+    fn observe(&self, position: Position, request: RequestId, work: Work) {
+        let Work::Call { procedure, arguments, reconnoitred } = work else { return };
+        let footprint = reconnoitred.as_ref().map_or_else(
+            || {
+                let Catalog { schema, procedures } = &self.catalog;
+                let mut footprint = Footprint::default();
+                procedures.declare(procedure, &arguments, schema, 1, &mut footprint).unwrap();
+                footprint.encode()
+            },
+            |reconnoitred| reconnoitred.footprint.to_vec(),
+        );
+        let ordered = Ordered { request, arguments, footprint, reconnoitred: reconnoitred.is_some() };
+        self.observations.send((self.me, position, ordered)).unwrap();
+    }
+}
+
+impl AnyNode for Traced {
+    fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Fatal> {
+        let more = self.node.step(now, events, outbox)?;
+        for (epoch, calls) in outbox.trace.closed.drain(..) {
+            for (index, call) in calls {
+                let position = Position { epoch, origin: self.me, index };
+                self.observe(position, call.request, call.work);
+            }
+        }
+        outbox.trace.executed.clear();
+        Ok(more)
+    }
+
+    fn resume(&mut self, resumed: Resumed) {
+        self.node.resume(resumed);
+    }
+
+    fn know_checkpoints(&mut self, on_disk: &[(Epoch, u64)]) {
+        self.node.know_checkpoints(on_disk);
+    }
+
+    fn deadline(&self) -> Option<u64> {
+        self.node.deadline()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.node.is_idle()
+    }
+
+    fn status(&self, digest: bool) -> Status {
+        self.node.status(digest)
+    }
+
+    fn executions(&self) -> Executions {
+        self.node.executions()
+    }
+
+    fn describe(&self) -> String {
+        self.node.describe()
+    }
+}
+
 /// What a cluster delivered to its engines.
 pub(crate) struct Observer(Receiver<Observation>);
 
@@ -122,7 +190,9 @@ pub(crate) fn cluster(
                 Box::new(Node::new(&configuration, catalog, engine, storage, None))
             }
             EngineKind::TwoPhase | EngineKind::TwoPhaseWithoutCommitProtocol => {
-                panic!("{engine:?} has no order to be observed")
+                let configuration = NodeConfiguration { trace: true, ..configuration };
+                let node = ordain_db::node::node(engine, &configuration, catalog.clone(), storage, None);
+                Box::new(Traced { node, me, catalog, observations })
             }
         }
     });

@@ -259,10 +259,8 @@ pub(super) fn describe_message(message: &Message) -> String {
         Message::CheckpointWritten { epoch, .. } => format!("has the checkpoint of {epoch}"),
         Message::CheckpointWanted { by, .. } => format!("wants a checkpoint for {by}"),
         Message::CheckpointOffer(epoch) => format!("offers the checkpoint of {epoch}"),
-        Message::TwoPhase(message) => {
-            let text = format!("{message:?}");
-            text
-        }
+        Message::TwoPhase(message) => message.to_string(),
+        Message::TwoPhaseSnapshot(message) => message.to_string(),
         Message::CheckpointNeeded(after) => format!("needs a checkpoint after {after}"),
         Message::CheckpointFetch { epoch, offset } => {
             format!("asks for the checkpoint of {epoch} from byte {offset}")

@@ -210,7 +210,10 @@ impl<F: Failpoints> TwoPhase<F> {
             self.say_when_durable(partition, TwoPhaseMessage::Decide { id, position: Some(position), reads });
         }
         match (awaited.is_empty(), self.coordinated.get_mut(&id)) {
-            (false, Some(coordinated)) => coordinated.progress = Progress::Committed(position, awaited),
+            (false, Some(coordinated)) => {
+                coordinated.progress = Progress::Committed(position, awaited);
+                self.committed += 1;
+            }
             _ => drop(self.coordinated.remove(&id)),
         }
     }
@@ -222,6 +225,7 @@ impl<F: Failpoints> TwoPhase<F> {
         awaited.remove(from);
         if awaited.is_empty() {
             self.coordinated.remove(&id);
+            self.committed -= 1;
             self.effects.records.push(TwoPhaseRecord::Forgotten { id });
         }
     }

@@ -1,12 +1,14 @@
 //! Deadlocks: cycles of transactions that wait for each other (DET-37, DET-38).
 //!
-//! Each partition knows its part of the waits-for graph at any time. Whenever a transaction begins to wait, its own part is searched
-//! for a cycle through it. Cycles over several partitions are found by a *detector*, the lowest partition: the others send it their
-//! parts for as long as anybody waits, and it searches the union (Gray's and Stonebraker's central detection).
+//! Each partition knows its part of the waits-for graph at any time. Whenever a transaction that holds locks begins to wait for more,
+//! its own part is searched for a cycle through it; by option, a transaction that waits for too long is given up instead. Cycles
+//! over several partitions are found by a *detector*, the lowest partition: the others send it their parts for as long as anybody
+//! waits, and it searches the union (Gray's and Stonebraker's central detection).
 //!
 //! The union is of different moments, so a cycle may be none: a *phantom*. Locks are held to the end, so a transaction that waits
-//! goes on waiting until the other has ended, and an edge that is reported and out of date is one whose transaction has ended or was
-//! given up. Phantoms do no harm but a restart, and are counted where they are noticed.
+//! goes on waiting until the other has ended; who is in a cycle does not end. So only where one was given up meanwhile, for
+//! another cycle or since a partition was lost, is an edge of a cycle out of date. Phantoms do no harm but a restart. They are
+//! counted where they are noticed: when the victim itself is the one that had been given up, or had gone on.
 //!
 //! *The victim is the youngest of the cycle*: the one that began last, counted from its first attempt. So the oldest transaction is
 //! never a victim and comes to its end; then another one is the oldest.
@@ -46,6 +48,8 @@ pub fn cycle_through<T: Copy + Ord>(start: T, next: impl Fn(T) -> Vec<T>) -> Opt
 #[derive(Debug, Default)]
 pub struct Detector {
     reported: BTreeMap<PartitionId, Vec<Edge>>,
+    /// Victims that are reported to wait, until their restarts are known everywhere: they wait for nobody.
+    named: BTreeSet<TransactionId>,
 }
 
 impl Detector {
@@ -57,32 +61,105 @@ impl Detector {
         } else {
             self.reported.insert(from, edges);
         }
-        let mut graph: BTreeMap<TransactionId, BTreeSet<TransactionId>> = BTreeMap::new();
-        for (waiting, earlier) in self.reported.values().flatten() {
-            graph.entry(*waiting).or_default().insert(*earlier);
+        if !self.named.is_empty() {
+            let waiting: BTreeSet<TransactionId> =
+                self.reported.values().flatten().map(|(waiting, _)| *waiting).collect();
+            self.named.retain(|victim| waiting.contains(victim));
+        }
+        // One part alone has cycles too, where it does not search itself.
+        let edges = self.reported.values().flatten().filter(|(waiting, _)| !self.named.contains(waiting));
+        let victims = Graph::new(edges.copied()).victims();
+        self.named.extend(&victims);
+        victims
+    }
+
+    /// Forgets what a partition reported. What it was told may be lost, so that victims are named again.
+    pub fn forget(&mut self, partition: PartitionId) {
+        self.reported.remove(&partition);
+        self.named.clear();
+    }
+}
+
+/// A graph from which is taken who waits for nobody, again and again: what is left are cycles, and what waits for them. That takes
+/// as long as there are edges, once for the graph and once more for each victim's cycle.
+struct Graph {
+    ids: Vec<TransactionId>,
+    /// By place in `ids`: for whom it waits, who waits for it, and for how many of those that are left it waits.
+    waits_for: Vec<Vec<usize>>,
+    waited_by: Vec<Vec<usize>>,
+    left: Vec<usize>,
+    taken: Vec<bool>,
+}
+
+impl Graph {
+    fn new(edges: impl Iterator<Item = Edge>) -> Graph {
+        let mut edges: Vec<Edge> = edges.collect();
+        edges.sort_unstable();
+        edges.dedup();
+        let mut ids: Vec<TransactionId> =
+            edges.iter().flat_map(|(waiting, earlier)| [*waiting, *earlier]).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let nobody = || vec![Vec::new(); ids.len()];
+        let (mut waits_for, mut waited_by) = (nobody(), nobody());
+        for (waiting, earlier) in &edges {
+            if let (Ok(waiting), Ok(earlier)) = (ids.binary_search(waiting), ids.binary_search(earlier)) {
+                waits_for[waiting].push(earlier);
+                waited_by[earlier].push(waiting);
+            }
+        }
+        let left = waits_for.iter().map(Vec::len).collect();
+        Graph { taken: vec![false; ids.len()], ids, waits_for, waited_by, left }
+    }
+
+    /// Takes one out, and all that wait for nobody then.
+    fn take(&mut self, place: usize) {
+        self.taken[place] = true;
+        let mut gone = vec![place];
+        while let Some(place) = gone.pop() {
+            for waiting in self.waited_by[place].iter().copied() {
+                self.left[waiting] -= 1;
+                if self.left[waiting] == 0 && !self.taken[waiting] {
+                    self.taken[waiting] = true;
+                    gone.push(waiting);
+                }
+            }
+        }
+    }
+
+    /// The youngest of each cycle, until there is none.
+    fn victims(mut self) -> Vec<TransactionId> {
+        for place in 0..self.ids.len() {
+            if self.left[place] == 0 && !self.taken[place] {
+                self.take(place);
+            }
         }
         let mut victims = Vec::new();
-        while let Some(victim) = find_victim(&graph) {
-            graph.remove(&victim);
-            victims.push(victim);
-        }
-        // Until it is heard of again, nobody waits for it.
-        for edges in self.reported.values_mut() {
-            edges.retain(|(waiting, _)| !victims.contains(waiting));
+        for start in 0..self.ids.len() {
+            while !self.taken[start] {
+                let Some(victim) = self.cycle_from(start).into_iter().max() else { break };
+                victims.push(self.ids[victim]);
+                self.take(victim);
+            }
         }
         victims
     }
 
-    /// Forgets what a partition reported.
-    pub fn forget(&mut self, partition: PartitionId) {
-        self.reported.remove(&partition);
+    /// The cycle to which one leads that is left: from each that is left an edge leads to another one.
+    fn cycle_from(&self, start: usize) -> Vec<usize> {
+        let mut path = vec![start];
+        let mut seen = BTreeMap::from([(start, 0)]);
+        while let Some(next) =
+            path.last().and_then(|last| self.waits_for[*last].iter().copied().find(|next| !self.taken[*next]))
+        {
+            if let Some(first) = seen.get(&next) {
+                return path.split_off(*first);
+            }
+            seen.insert(next, path.len());
+            path.push(next);
+        }
+        Vec::new()
     }
-}
-
-/// The youngest transaction of a cycle, if there is one.
-fn find_victim(graph: &BTreeMap<TransactionId, BTreeSet<TransactionId>>) -> Option<TransactionId> {
-    let next = |id| graph.get(&id).into_iter().flatten().copied().collect();
-    graph.keys().find_map(|start| cycle_through(*start, next)?.into_iter().max())
 }
 
 #[cfg(test)]

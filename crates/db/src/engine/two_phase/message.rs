@@ -117,32 +117,30 @@ pub enum TwoPhaseMessage {
 pub enum SnapshotMessage {
     /// There will be a snapshot.
     Announce {
-        /// The request that opens it.
-        request: RequestId,
         /// Its position.
         at: Position,
     },
     /// The sender knows of it.
     Known {
-        /// The request.
-        request: RequestId,
+        /// Its position.
+        at: Position,
     },
     /// The sender's clock is beyond that position: choose another one.
     Late {
-        /// The request.
-        request: RequestId,
+        /// The position.
+        at: Position,
         /// The sender's clock.
         clock: u64,
     },
     /// All know of it: open it.
     Open {
-        /// The request.
-        request: RequestId,
+        /// Its position.
+        at: Position,
     },
     /// It can be read at the sender: all that may come before it has.
     Ready {
-        /// The request.
-        request: RequestId,
+        /// Its position.
+        at: Position,
     },
 }
 
@@ -168,6 +166,43 @@ impl TwoPhaseMessage {
             TwoPhaseMessage::Vote { .. } | TwoPhaseMessage::Done { .. } | TwoPhaseMessage::Victim { .. } => {
                 size_of::<TransactionId>()
             }
+        }
+    }
+}
+
+impl std::fmt::Display for TwoPhaseMessage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TwoPhaseMessage::Lock { id, round, .. } => write!(f, "asks for the locks of {id}, round {round}"),
+            TwoPhaseMessage::Granted { id, round, .. } => write!(f, "has the locks of {id}, round {round}"),
+            TwoPhaseMessage::Prepare { id, .. } => write!(f, "asks to prepare {id}"),
+            TwoPhaseMessage::Vote { id, .. } => write!(f, "is prepared for {id}"),
+            TwoPhaseMessage::Decide { id, position: Some(position), .. } => {
+                write!(f, "commits {id} at {position}")
+            }
+            TwoPhaseMessage::Decide { id, position: None, .. } => write!(f, "gives up {id}"),
+            TwoPhaseMessage::Done { id } => write!(f, "knows that {id} is committed"),
+            TwoPhaseMessage::Victim { id } => write!(f, "names the victim {id}"),
+            TwoPhaseMessage::Waits { edges } if edges.is_empty() => write!(f, "says that nobody waits"),
+            TwoPhaseMessage::Waits { edges } => {
+                let edges: Vec<String> =
+                    edges.iter().map(|(waiting, earlier)| format!("{waiting} for {earlier}")).collect();
+                write!(f, "says who waits: {}", edges.join(", "))
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for SnapshotMessage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SnapshotMessage::Announce { at } => write!(f, "announces the snapshot {at}"),
+            SnapshotMessage::Known { at } => write!(f, "knows of the snapshot {at}"),
+            SnapshotMessage::Late { at, clock } => {
+                write!(f, "is too late for the snapshot {at}: its clock is {clock}")
+            }
+            SnapshotMessage::Open { at } => write!(f, "opens the snapshot {at}"),
+            SnapshotMessage::Ready { at } => write!(f, "has all that the snapshot {at} sees"),
         }
     }
 }

@@ -21,9 +21,10 @@
 //! - *Positions.* A transaction gets its position when it commits: a number above the clocks of all participants, which they all
 //!   pass then. So the order of positions is an order of commits, and conflicting transactions are in it as they met: what has
 //!   happened can be checked by running it serially in that order, as for the other engines. It is no order in real time.
-//! - *Transactions that wait* are states in tables (DET-32 to DET-35): those that wait for locks in [`Locks`], those that hold all of
-//!   theirs in a queue of what is ready, those that wait for messages in the table of active ones. What comes by message goes first,
-//!   then what is ready, then what is new.
+//! - *Transactions that wait* are states in one table, not threads (DET-32). The paper's three structures are three [`Phase`]s:
+//!   BlockedTxnMap is [`Phase::Blocked`], which is left when the last awaited lock is granted (DET-33); ReadyTxnQueue is
+//!   [`Phase::Ready`], in the order of grants (DET-34); ActiveTxnMap is [`Phase::Active`] and [`Phase::Prepared`]. What a message
+//!   makes runnable goes first, then what is ready, then what is new (DET-35): see [`TwoPhase::run_ready`].
 //!
 //! *Without a commit protocol* ([`CommitProtocol::None`]) the coordinator decides when all locks are held. That is the paper's
 //! bound (DET-41) and not a database: a crash leaves a transaction done at one partition and not at another.
@@ -34,30 +35,27 @@ pub mod locks;
 pub mod message;
 mod participant;
 mod recovery;
+mod victims;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Outcome};
 use crate::execution::{Call, Context, Executor, Missing, Received};
 use crate::failpoint::{Failpoints, NoFailpoints};
-use crate::hash::{FastMap, key_hash};
+use crate::hash::FastMap;
 use crate::message::{Reconnoitred, RequestId, Verdict};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::{Catalog, Declaration, Footprint};
 
 use coordinator::Coordinated;
-use deadlock::{Detector, cycle_through};
+use deadlock::Detector;
 use locks::{Locks, Slot};
 use message::{Ended, Reads, Statement, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
-
-/// How often the detector is told who waits, as long as anybody does, in microseconds.
-pub const REPORT_MICROSECONDS: u64 = 5_000;
-
-/// The longest mean pause before a victim is begun again, in microseconds: it doubles from attempt to attempt.
-const BACK_OFF_MAX_MICROSECONDS: u64 = 16_000;
+use victims::REPORT_MICROSECONDS;
 
 /// How transactions on several partitions commit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -69,10 +67,14 @@ pub enum CommitProtocol {
 }
 
 /// What is counted.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct TwoPhaseCounters {
     /// Cycles that were found in this partition's own part of the graph.
     pub local_deadlocks: u64,
+    /// Transactions that waited too long for locks here, where that is limited.
+    pub lock_timeouts: u64,
+    /// Those of them that were in no cycle of this partition's own part of the graph (DET-37).
+    pub false_timeouts: u64,
     /// Victims that the detector named.
     pub distributed_deadlocks: u64,
     /// Victims that had gone on, or had been given up, when their coordinator heard of it.
@@ -99,6 +101,8 @@ pub struct TwoPhaseEffects {
 pub enum Phase {
     /// It waits for locks.
     Blocked,
+    /// It has been granted the last one, and is in the queue of those to be taken onwards.
+    Ready,
     /// It holds all that it asked for, and waits for messages.
     Active,
     /// It can commit, and waits for the decision.
@@ -122,6 +126,16 @@ struct Local {
     is_victim: bool,
 }
 
+/// A transaction that is to be begun, with what it asks for first.
+#[derive(Debug)]
+pub struct Placed {
+    statement: Statement,
+    /// The call; its rows may be brought into the cache.
+    pub call: Call,
+    /// Whether its footprint may grow.
+    grows: bool,
+}
+
 /// A transaction that is to be begun again.
 #[derive(Debug)]
 struct Retry {
@@ -135,6 +149,8 @@ pub struct TwoPhase<F = NoFailpoints> {
     protocol: CommitProtocol,
     /// Whether a log is kept.
     durable: bool,
+    /// How long a transaction may wait for locks here, in microseconds (DET-37). Without, its own part of the graph is searched.
+    lock_wait_max: Option<u64>,
     /// How often this partition has started.
     life: u32,
     /// Above all positions that are known here.
@@ -146,6 +162,10 @@ pub struct TwoPhase<F = NoFailpoints> {
     /// Transactions that hold all their locks and have not been taken onwards.
     ready: VecDeque<Slot>,
     coordinated: BTreeMap<TransactionId, Coordinated>,
+    /// Number of those that are committed, and that not all participants know of.
+    committed: usize,
+    /// Who waits for locks no longer than to a time in microseconds, in the order of times: with the round of its request.
+    lock_waits: VecDeque<(u64, TransactionId, u32)>,
     /// What is begun again, by time in microseconds.
     retries: BTreeMap<(u64, TransactionId), Retry>,
     detector: Detector,
@@ -162,11 +182,13 @@ pub struct TwoPhase<F = NoFailpoints> {
 }
 
 impl<F: Failpoints> TwoPhase<F> {
-    /// An engine with nothing to do. `durable`: whether a log is kept.
-    pub fn new(protocol: CommitProtocol, durable: bool) -> TwoPhase<F> {
+    /// An engine with nothing to do. `durable`: whether a log is kept. `lock_wait_max`: how long a transaction may wait for locks of
+    /// a partition, in microseconds; without, each partition searches its own part of the waits-for graph (DET-37).
+    pub fn new(protocol: CommitProtocol, durable: bool, lock_wait_max: Option<u64>) -> TwoPhase<F> {
         TwoPhase {
             protocol,
             durable,
+            lock_wait_max,
             life: 0,
             clock: 0,
             locks: Locks::default(),
@@ -175,6 +197,8 @@ impl<F: Failpoints> TwoPhase<F> {
             by_id: FastMap::default(),
             ready: VecDeque::new(),
             coordinated: BTreeMap::new(),
+            committed: 0,
+            lock_waits: VecDeque::new(),
             retries: BTreeMap::new(),
             detector: Detector::default(),
             next_report: None,
@@ -187,20 +211,27 @@ impl<F: Failpoints> TwoPhase<F> {
         }
     }
 
+    /// Finds the footprint of a transaction that is to be begun; none if that fails, and it is refused.
+    pub fn place(&mut self, statement: Statement, context: &mut Context<'_>) -> Option<Placed> {
+        match place(&statement, true, context) {
+            Ok((call, grows)) => Some(Placed { statement, call, grows }),
+            Err(error) => {
+                self.effects.refused.push((statement, error));
+                None
+            }
+        }
+    }
+
     /// Begins a transaction of a client whose home is here.
-    pub fn begin(&mut self, mut statement: Statement, context: &mut Context<'_>) {
+    pub fn begin(&mut self, placed: Placed, context: &mut Context<'_>) {
         self.clock += 1;
         let id = TransactionId { started: self.clock, coordinator: context.me, life: self.life, attempt: 0 };
-        statement.footprint = None;
-        self.attempt(id, statement, context);
+        self.attempt(id, placed, context);
     }
 
     /// An attempt at a transaction.
-    fn attempt(&mut self, id: TransactionId, statement: Statement, context: &mut Context<'_>) {
-        let (call, grows) = match place(&statement, true, context) {
-            Ok(placed) => placed,
-            Err(error) => return self.effects.refused.push((statement, error)),
-        };
+    fn attempt(&mut self, id: TransactionId, placed: Placed, context: &mut Context<'_>) {
+        let Placed { statement, call, grows } = placed;
         let alone = call.footprint.participants(context.me) == PartitionSet::one(context.me);
         if alone && !grows && self.locks.is_free::<F>(&call.footprint, context.me) {
             return self.commit_alone(statement, call, context);
@@ -228,23 +259,29 @@ impl<F: Failpoints> TwoPhase<F> {
     /// Requests what a transaction's footprint has here. If it has to wait, deadlocks are looked for.
     fn request(&mut self, slot: Slot, context: &Context<'_>) {
         let Some(local) = &mut self.table[slot.index()] else { return };
-        local.phase = Phase::Blocked;
+        let (id, round) = (local.id, local.round);
         if self.locks.request::<F>(slot, &local.call.footprint, context.me) {
+            local.phase = Phase::Ready;
             self.ready.push_back(slot);
-        } else {
-            self.break_cycle(slot, context);
-            self.next_report.get_or_insert(self.now + REPORT_MICROSECONDS);
+            return;
+        }
+        local.phase = Phase::Blocked;
+        self.next_report.get_or_insert(self.now + REPORT_MICROSECONDS);
+        match self.lock_wait_max {
+            Some(most) => self.lock_waits.push_back((self.now + most, id, round)),
+            // Nobody waits for one that has asked for nothing before, so that it closes no cycle.
+            None if round > 0 => self.break_cycle(slot, context),
+            None => {}
         }
     }
 
-    /// Takes onwards what is ready, and what becomes ready by that.
+    /// Takes onwards what is ready, and what becomes ready by that. What came by message has been taken onwards before, and what is
+    /// new comes after (DET-35).
     pub fn run_ready(&mut self, context: &mut Context<'_>) {
         while let Some(slot) = self.ready.pop_front() {
-            let Some(local) = &mut self.table[slot.index()] else { continue };
             // The place may have been given to another one meanwhile.
-            if local.phase != Phase::Blocked || !self.locks.waits_for(slot).is_empty() {
-                continue;
-            }
+            let local = self.table[slot.index()].as_mut().filter(|local| local.phase == Phase::Ready);
+            let Some(local) = local else { continue };
             local.phase = Phase::Active;
             let id = local.id;
             if id.coordinator != context.me {
@@ -341,97 +378,28 @@ impl<F: Failpoints> TwoPhase<F> {
         self.by_id.remove(&local.id);
         self.locks.release(slot, &mut self.granted);
         self.free.push(slot);
-        self.ready.extend(self.granted.drain(..));
+        for slot in self.granted.drain(..) {
+            if let Some(local) = &mut self.table[slot.index()] {
+                local.phase = Phase::Ready;
+                self.ready.push_back(slot);
+            }
+        }
         Some(local)
-    }
-
-    /// Looks for a deadlock that a transaction closes by waiting, and breaks it.
-    fn break_cycle(&mut self, slot: Slot, context: &Context<'_>) {
-        while let Some(members) = cycle_through(slot, |slot| self.locks.waits_for(slot).to_vec()) {
-            let id_of = |slot: &Slot| self.table[slot.index()].as_ref().map(|local| (local.id, *slot));
-            // One that is to be given up already breaks the cycle as soon as its coordinator says so.
-            let known = members.iter().filter_map(|slot| self.table[slot.index()].as_ref());
-            if known.clone().any(|local| local.is_victim) {
-                return;
-            }
-            let Some((victim, at)) = members.iter().filter_map(id_of).max() else { return };
-            self.counters.local_deadlocks += 1;
-            if victim.coordinator == context.me {
-                self.give_up(victim);
-            } else if let Some(local) = &mut self.table[at.index()] {
-                local.is_victim = true;
-                self.say(victim.coordinator, TwoPhaseMessage::Victim { id: victim });
-                return;
-            }
-        }
-    }
-
-    /// Gives up an attempt of a transaction that is coordinated here; it is begun again after a pause.
-    fn give_up(&mut self, id: TransactionId) {
-        if let Some(coordinated) = self.coordinated.remove(&id) {
-            self.tell_aborted(id, &coordinated);
-        }
-        let Some(local) = self.by_id.get(&id).copied().and_then(|slot| self.leave(slot)) else { return };
-        self.counters.restarts += 1;
-        let next = TransactionId { attempt: id.attempt + 1, ..id };
-        let mean = (250_u64 << next.attempt.min(8)).min(BACK_OFF_MAX_MICROSECONDS);
-        let draw = key_hash(&[next.started.to_le_bytes(), u64::from(next.attempt).to_le_bytes()].concat());
-        let at = self.now + mean / 2 + draw % mean;
-        let retry = Retry { id: next, statement: Statement { footprint: None, ..local.statement } };
-        self.retries.insert((at, next), retry);
     }
 
     /// Does what is due: transactions that are begun again, and what the detector is to be told.
     pub fn tick(&mut self, now: u64, context: &mut Context<'_>) {
         self.now = now;
+        self.end_lock_waits(context);
         while let Some(due) = self.retries.first_entry().filter(|entry| entry.key().0 <= now) {
             let Retry { id, statement } = due.remove();
-            self.attempt(id, statement, context);
+            if let Some(placed) = self.place(statement, context) {
+                self.attempt(id, placed, context);
+            }
         }
         if self.next_report.is_some_and(|at| at <= now) {
             self.report_waits(context);
         }
-    }
-
-    /// Tells the detector who waits for whom here.
-    fn report_waits(&mut self, context: &mut Context<'_>) {
-        let blocked = self.table.iter().enumerate().filter_map(|(index, local)| {
-            let local = local.as_ref().filter(|local| local.phase == Phase::Blocked)?;
-            Some((Slot(index as u32), local.id))
-        });
-        let id_of = |slot: &Slot| self.table[slot.index()].as_ref().map(|local| local.id);
-        let mut edges = Vec::new();
-        for (slot, id) in blocked {
-            edges.extend(self.locks.waits_for(slot).iter().filter_map(id_of).map(|earlier| (id, earlier)));
-        }
-        self.next_report = (!edges.is_empty()).then_some(self.now + REPORT_MICROSECONDS);
-        if context.partitions == 1 {
-            self.next_report = None;
-        } else if context.me == DETECTOR {
-            self.detect(context.me, edges, context);
-        } else {
-            self.say(DETECTOR, TwoPhaseMessage::Waits { edges });
-        }
-    }
-
-    /// Searches the graph of all partitions for deadlocks.
-    fn detect(&mut self, from: PartitionId, edges: Vec<deadlock::Edge>, context: &mut Context<'_>) {
-        for victim in self.detector.report(from, edges) {
-            self.counters.distributed_deadlocks += 1;
-            if victim.coordinator == context.me {
-                self.take_victim(victim);
-            } else {
-                self.say(victim.coordinator, TwoPhaseMessage::Victim { id: victim });
-            }
-        }
-    }
-
-    fn take_victim(&mut self, id: TransactionId) {
-        let waits = match self.coordinated.get(&id) {
-            Some(coordinated) => coordinated.waits_for_locks(),
-            None => self.by_id.contains_key(&id),
-        };
-        if waits { self.give_up(id) } else { self.counters.phantom_deadlocks += 1 }
     }
 
     fn say(&mut self, to: PartitionId, message: TwoPhaseMessage) {
@@ -445,7 +413,8 @@ impl<F: Failpoints> TwoPhase<F> {
     /// When the engine is to be woken, in microseconds.
     pub fn deadline(&self) -> Option<u64> {
         let retry = self.retries.keys().next().map(|(at, _)| *at);
-        [retry, self.next_report].into_iter().flatten().min()
+        let lock_wait = self.lock_waits.front().map(|(at, ..)| *at);
+        [retry, lock_wait, self.next_report].into_iter().flatten().min()
     }
 
     /// Moves the clock on to what was heard of.
@@ -482,8 +451,7 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// Number of transactions that are under way here.
     pub fn live(&self) -> usize {
-        let elsewhere = self.coordinated.keys().filter(|id| !self.by_id.contains_key(id)).count();
-        self.by_id.len() + elsewhere + self.retries.len()
+        self.by_id.len() + self.committed + self.retries.len()
     }
 
     /// The transactions under way, a line each, for scripts and people.
@@ -505,9 +473,6 @@ impl<F: Failpoints> TwoPhase<F> {
         lines.into_iter().for_each(|(_, line)| out.push_str(&format!("{line}\n")));
     }
 }
-
-/// The partition that searches for deadlocks over several partitions.
-pub const DETECTOR: PartitionId = PartitionId(0);
 
 fn outcome_of(verdict: Verdict) -> Outcome {
     match verdict {

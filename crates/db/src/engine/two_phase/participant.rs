@@ -43,7 +43,6 @@ impl<F: Failpoints> TwoPhase<F> {
             TwoPhaseMessage::Victim { id } => self.take_victim(id),
             TwoPhaseMessage::Waits { edges } => self.detect(from, edges, context),
         }
-        self.run_ready(context);
         Ok(())
     }
 
@@ -146,7 +145,7 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// What was said to or by another partition may be lost: what it coordinates and this one has not promised is given up there
     /// too; of what was promised, it is asked.
-    pub fn reset(&mut self, peer: PartitionId, context: &mut Context<'_>) {
+    pub fn reset(&mut self, peer: PartitionId) {
         self.detector.forget(peer);
         let mut of_peer: Vec<(TransactionId, Slot)> = self
             .by_id
@@ -166,6 +165,5 @@ impl<F: Failpoints> TwoPhase<F> {
             }
         }
         self.reset_participant(peer);
-        self.run_ready(context);
     }
 }

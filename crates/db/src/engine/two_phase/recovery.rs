@@ -31,7 +31,10 @@ impl<F: Failpoints> TwoPhase<F> {
                 if let Some(local) = &mut self.table[slot.index()] {
                     (local.phase, local.reads) = (Phase::Prepared, reads);
                     let held = self.locks.request::<F>(slot, &local.call.footprint, context.me);
-                    debug_assert!(held, "those that were prepared together held their locks together");
+                    assert!(
+                        held,
+                        "{id} was prepared: it held all its locks, and nobody held others against it"
+                    );
                 }
             }
             TwoPhaseRecord::Decided { id, position } => {
@@ -54,10 +57,13 @@ impl<F: Failpoints> TwoPhase<F> {
                     let mut others = PartitionSet::EMPTY;
                     participants.into_iter().for_each(|partition| others.insert(partition));
                     self.coordinated.insert(id, Coordinated::committed(position, others));
+                    self.committed += 1;
                 }
             }
             TwoPhaseRecord::Snapshot { at, .. } => self.clock = self.clock.max(at.epoch.0),
-            TwoPhaseRecord::Forgotten { id } => drop(self.coordinated.remove(&id)),
+            TwoPhaseRecord::Forgotten { id } => {
+                self.committed -= usize::from(self.coordinated.remove(&id).is_some());
+            }
         }
         Ok(())
     }

@@ -1,0 +1,121 @@
+//! What a partition does about deadlocks: it searches its own part of the waits-for graph, or limits waits, tells the detector its
+//! part, and gives up the victims that are coordinated here, which begin again (DET-37 to DET-39).
+
+use super::deadlock::{Edge, cycle_through};
+use super::locks::Slot;
+use super::message::{Statement, TransactionId, TwoPhaseMessage};
+use super::{Local, Phase, Retry, TwoPhase};
+use crate::execution::Context;
+use crate::failpoint::Failpoints;
+use crate::hash::key_hash;
+use crate::position::PartitionId;
+
+/// How often the detector is told who waits, as long as anybody does, in microseconds.
+pub const REPORT_MICROSECONDS: u64 = 5_000;
+
+/// The longest mean pause before a victim is begun again, in microseconds: it doubles from attempt to attempt.
+const BACK_OFF_MAX_MICROSECONDS: u64 = 16_000;
+
+/// The partition that searches for deadlocks over several partitions.
+pub const DETECTOR: PartitionId = PartitionId(0);
+
+impl<F: Failpoints> TwoPhase<F> {
+    /// Looks for deadlocks that a transaction closes by waiting, and breaks them.
+    pub(super) fn break_cycle(&mut self, slot: Slot, context: &Context<'_>) {
+        while let Some(members) = cycle_through(slot, |slot| self.locks.waits_for(slot).into_vec()) {
+            let of = |slot: &Slot| {
+                self.table[slot.index()].as_ref().map(|local| (local.id, local.is_victim, *slot))
+            };
+            let members: Vec<_> = members.iter().filter_map(of).collect();
+            // One that is to be given up already breaks the cycle as soon as its coordinator says so.
+            if members.iter().any(|(_, is_victim, _)| *is_victim) {
+                return;
+            }
+            let Some((_, _, victim)) = members.into_iter().max() else { return };
+            self.counters.local_deadlocks += 1;
+            self.give_up_here(victim, context);
+        }
+    }
+
+    /// Gives up a transaction that waits for locks here, or tells its coordinator to.
+    fn give_up_here(&mut self, slot: Slot, context: &Context<'_>) {
+        let Some(local) = &mut self.table[slot.index()] else { return };
+        let id = local.id;
+        if id.coordinator == context.me {
+            self.give_up(id);
+        } else if !local.is_victim {
+            local.is_victim = true;
+            self.say(id.coordinator, TwoPhaseMessage::Victim { id });
+        }
+    }
+
+    /// Gives up who has waited for locks for too long.
+    pub(super) fn end_lock_waits(&mut self, context: &Context<'_>) {
+        while let Some((_, id, round)) = self.lock_waits.pop_front_if(|(at, ..)| *at <= self.now) {
+            let Some(slot) = self.by_id.get(&id).copied() else { continue };
+            let waits = |local: &Local| (local.phase, local.round) == (Phase::Blocked, round);
+            if self.table[slot.index()].as_ref().is_some_and(waits) {
+                let in_cycle = cycle_through(slot, |slot| self.locks.waits_for(slot).into_vec()).is_some();
+                self.counters.lock_timeouts += 1;
+                self.counters.false_timeouts += u64::from(!in_cycle);
+                self.give_up_here(slot, context);
+            }
+        }
+    }
+
+    /// Gives up an attempt of a transaction that is coordinated here; it is begun again after a pause.
+    pub(super) fn give_up(&mut self, id: TransactionId) {
+        if let Some(coordinated) = self.coordinated.remove(&id) {
+            self.tell_aborted(id, &coordinated);
+        }
+        let Some(local) = self.by_id.get(&id).copied().and_then(|slot| self.leave(slot)) else { return };
+        self.counters.restarts += 1;
+        let next = TransactionId { attempt: id.attempt + 1, ..id };
+        let mean = (250_u64 << next.attempt.min(8)).min(BACK_OFF_MAX_MICROSECONDS);
+        let draw = key_hash(&[next.started.to_le_bytes(), u64::from(next.attempt).to_le_bytes()].concat());
+        let at = self.now + mean / 2 + draw % mean;
+        let retry = Retry { id: next, statement: Statement { footprint: None, ..local.statement } };
+        self.retries.insert((at, next), retry);
+    }
+
+    /// Tells the detector who waits for whom here.
+    pub(super) fn report_waits(&mut self, context: &mut Context<'_>) {
+        let blocked = self.table.iter().enumerate().filter_map(|(index, local)| {
+            let local = local.as_ref().filter(|local| local.phase == Phase::Blocked)?;
+            Some((Slot(index as u32), local.id))
+        });
+        let id_of = |slot: &Slot| self.table[slot.index()].as_ref().map(|local| local.id);
+        let mut edges = Vec::new();
+        for (slot, id) in blocked {
+            edges.extend(self.locks.waits_for(slot).iter().filter_map(id_of).map(|earlier| (id, earlier)));
+        }
+        self.next_report = (!edges.is_empty()).then_some(self.now + REPORT_MICROSECONDS);
+        if context.partitions == 1 {
+            self.next_report = None;
+        } else if context.me == DETECTOR {
+            self.detect(context.me, edges, context);
+        } else {
+            self.say(DETECTOR, TwoPhaseMessage::Waits { edges });
+        }
+    }
+
+    /// Searches the graph of all partitions for deadlocks.
+    pub(super) fn detect(&mut self, from: PartitionId, edges: Vec<Edge>, context: &mut Context<'_>) {
+        for victim in self.detector.report(from, edges) {
+            self.counters.distributed_deadlocks += 1;
+            if victim.coordinator == context.me {
+                self.take_victim(victim);
+            } else {
+                self.say(victim.coordinator, TwoPhaseMessage::Victim { id: victim });
+            }
+        }
+    }
+
+    pub(super) fn take_victim(&mut self, id: TransactionId) {
+        let waits = match self.coordinated.get(&id) {
+            Some(coordinated) => coordinated.waits_for_locks(),
+            None => self.by_id.contains_key(&id),
+        };
+        if waits { self.give_up(id) } else { self.counters.phantom_deadlocks += 1 }
+    }
+}
