@@ -63,6 +63,7 @@ mod two_phase {
         phantom_deadlock,
         presumed_abort,
         ready_order,
+        snapshots,
         without_commit_protocol,
     );
 }

@@ -53,14 +53,22 @@ pub struct Detector {
 }
 
 impl Detector {
-    /// Takes a partition's part of the graph, in the place of what it reported before, and names the victims whose restarts break
-    /// all cycles.
-    pub fn report(&mut self, from: PartitionId, edges: Vec<Edge>) -> Vec<TransactionId> {
+    /// Takes a partition's part of the graph, in the place of what it reported before.
+    pub fn report(&mut self, from: PartitionId, edges: Vec<Edge>) {
         if edges.is_empty() {
             self.reported.remove(&from);
         } else {
             self.reported.insert(from, edges);
         }
+    }
+
+    /// The number of edges that are reported.
+    pub fn edges(&self) -> usize {
+        self.reported.values().map(Vec::len).sum()
+    }
+
+    /// Names the victims whose restarts break all cycles.
+    pub fn search(&mut self) -> Vec<TransactionId> {
         if !self.named.is_empty() {
             let waiting: BTreeSet<TransactionId> =
                 self.reported.values().flatten().map(|(waiting, _)| *waiting).collect();
@@ -166,6 +174,18 @@ impl Graph {
 mod tests {
     use super::*;
 
+    /// Searches after each report.
+    trait Searched {
+        fn victims(&mut self, from: PartitionId, edges: Vec<Edge>) -> Vec<TransactionId>;
+    }
+
+    impl Searched for Detector {
+        fn victims(&mut self, from: PartitionId, edges: Vec<Edge>) -> Vec<TransactionId> {
+            self.report(from, edges);
+            self.search()
+        }
+    }
+
     fn id(number: u64) -> TransactionId {
         TransactionId { started: number, coordinator: PartitionId(0), life: 1, attempt: 0 }
     }
@@ -195,30 +215,30 @@ mod tests {
     #[test]
     fn cycles_over_two_and_three_partitions_lose_their_youngest() {
         let mut detector = Detector::default();
-        assert_eq!(detector.report(PartitionId(0), edges(&[(1, 2)])), []);
-        assert_eq!(detector.report(PartitionId(1), edges(&[(2, 1)])), [id(2)]);
-        assert_eq!(detector.report(PartitionId(1), Vec::new()), []);
-        assert_eq!(detector.report(PartitionId(0), edges(&[(5, 3)])), []);
-        assert_eq!(detector.report(PartitionId(1), edges(&[(3, 4)])), []);
-        assert_eq!(detector.report(PartitionId(2), edges(&[(4, 5)])), [id(5)]);
+        assert_eq!(detector.victims(PartitionId(0), edges(&[(1, 2)])), []);
+        assert_eq!(detector.victims(PartitionId(1), edges(&[(2, 1)])), [id(2)]);
+        assert_eq!(detector.victims(PartitionId(1), Vec::new()), []);
+        assert_eq!(detector.victims(PartitionId(0), edges(&[(5, 3)])), []);
+        assert_eq!(detector.victims(PartitionId(1), edges(&[(3, 4)])), []);
+        assert_eq!(detector.victims(PartitionId(2), edges(&[(4, 5)])), [id(5)]);
     }
 
     #[test]
     fn two_cycles_lose_one_each_and_no_cycle_loses_none() {
         let mut detector = Detector::default();
-        assert_eq!(detector.report(PartitionId(0), edges(&[(1, 2), (2, 3), (4, 3)])), []);
-        let found = detector.report(PartitionId(1), edges(&[(2, 1), (3, 4)]));
+        assert_eq!(detector.victims(PartitionId(0), edges(&[(1, 2), (2, 3), (4, 3)])), []);
+        let found = detector.victims(PartitionId(1), edges(&[(2, 1), (3, 4)]));
         assert_eq!(found, [id(2), id(4)]);
-        assert_eq!(detector.report(PartitionId(1), Vec::new()), []);
+        assert_eq!(detector.victims(PartitionId(1), Vec::new()), []);
     }
 
     #[test]
     fn what_a_partition_reported_is_replaced() {
         let mut detector = Detector::default();
-        assert_eq!(detector.report(PartitionId(0), edges(&[(1, 2)])), []);
-        assert_eq!(detector.report(PartitionId(0), edges(&[(1, 3)])), []);
-        assert_eq!(detector.report(PartitionId(1), edges(&[(2, 1)])), []);
+        assert_eq!(detector.victims(PartitionId(0), edges(&[(1, 2)])), []);
+        assert_eq!(detector.victims(PartitionId(0), edges(&[(1, 3)])), []);
+        assert_eq!(detector.victims(PartitionId(1), edges(&[(2, 1)])), []);
         detector.forget(PartitionId(1));
-        assert_eq!(detector.report(PartitionId(0), edges(&[(1, 2)])), []);
+        assert_eq!(detector.victims(PartitionId(0), edges(&[(1, 2)])), []);
     }
 }

@@ -171,6 +171,8 @@ pub struct TwoPhase<F = NoFailpoints> {
     detector: Detector,
     /// When the detector is told next, while anybody waits or it was told so last.
     next_report: Option<u64>,
+    /// When the detector searches next, if anything was reported since.
+    next_search: Option<u64>,
     executor: Executor,
     granted: Vec<Slot>,
     now: u64,
@@ -202,6 +204,7 @@ impl<F: Failpoints> TwoPhase<F> {
             retries: BTreeMap::new(),
             detector: Detector::default(),
             next_report: None,
+            next_search: None,
             executor: Executor::default(),
             granted: Vec::new(),
             now: 0,
@@ -400,6 +403,9 @@ impl<F: Failpoints> TwoPhase<F> {
         if self.next_report.is_some_and(|at| at <= now) {
             self.report_waits(context);
         }
+        if self.next_search.is_some_and(|at| at <= now) {
+            self.detect(context);
+        }
     }
 
     fn say(&mut self, to: PartitionId, message: TwoPhaseMessage) {
@@ -414,7 +420,7 @@ impl<F: Failpoints> TwoPhase<F> {
     pub fn deadline(&self) -> Option<u64> {
         let retry = self.retries.keys().next().map(|(at, _)| *at);
         let lock_wait = self.lock_waits.front().map(|(at, ..)| *at);
-        [retry, lock_wait, self.next_report].into_iter().flatten().min()
+        [retry, lock_wait, self.next_report, self.next_search].into_iter().flatten().min()
     }
 
     /// Moves the clock on to what was heard of.

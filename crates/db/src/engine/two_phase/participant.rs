@@ -41,7 +41,7 @@ impl<F: Failpoints> TwoPhase<F> {
             }
             TwoPhaseMessage::Done { id } => self.take_done(from, id),
             TwoPhaseMessage::Victim { id } => self.take_victim(id),
-            TwoPhaseMessage::Waits { edges } => self.detect(from, edges, context),
+            TwoPhaseMessage::Waits { edges } => self.take_waits(from, edges),
         }
         Ok(())
     }

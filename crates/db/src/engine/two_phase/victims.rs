@@ -10,7 +10,7 @@ use crate::failpoint::Failpoints;
 use crate::hash::key_hash;
 use crate::position::PartitionId;
 
-/// How often the detector is told who waits, as long as anybody does, in microseconds.
+/// How often the detector is told who waits, as long as anybody does, in microseconds; less often if many do.
 pub const REPORT_MICROSECONDS: u64 = 5_000;
 
 /// The longest mean pause before a victim is begun again, in microseconds: it doubles from attempt to attempt.
@@ -18,6 +18,12 @@ const BACK_OFF_MAX_MICROSECONDS: u64 = 16_000;
 
 /// The partition that searches for deadlocks over several partitions.
 pub const DETECTOR: PartitionId = PartitionId(0);
+
+/// How long one pauses after so many edges were gathered or searched, in microseconds: so neither takes more than a small part of
+/// a partition's time, however many wait.
+fn pause_after(edges: usize) -> u64 {
+    REPORT_MICROSECONDS.max(10 * edges as u64)
+}
 
 impl<F: Failpoints> TwoPhase<F> {
     /// Looks for deadlocks that a transaction closes by waiting, and breaks them.
@@ -89,19 +95,26 @@ impl<F: Failpoints> TwoPhase<F> {
         for (slot, id) in blocked {
             edges.extend(self.locks.waits_for(slot).iter().filter_map(id_of).map(|earlier| (id, earlier)));
         }
-        self.next_report = (!edges.is_empty()).then_some(self.now + REPORT_MICROSECONDS);
+        self.next_report = (!edges.is_empty()).then_some(self.now + pause_after(edges.len()));
         if context.partitions == 1 {
             self.next_report = None;
         } else if context.me == DETECTOR {
-            self.detect(context.me, edges, context);
+            self.take_waits(context.me, edges);
         } else {
             self.say(DETECTOR, TwoPhaseMessage::Waits { edges });
         }
     }
 
+    /// A partition tells who waits for whom there: the graph will be searched.
+    pub(super) fn take_waits(&mut self, from: PartitionId, edges: Vec<Edge>) {
+        self.detector.report(from, edges);
+        self.next_search.get_or_insert(self.now + pause_after(self.detector.edges()) / 2);
+    }
+
     /// Searches the graph of all partitions for deadlocks.
-    pub(super) fn detect(&mut self, from: PartitionId, edges: Vec<Edge>, context: &mut Context<'_>) {
-        for victim in self.detector.report(from, edges) {
+    pub(super) fn detect(&mut self, context: &Context<'_>) {
+        self.next_search = None;
+        for victim in self.detector.search() {
             self.counters.distributed_deadlocks += 1;
             if victim.coordinator == context.me {
                 self.take_victim(victim);
