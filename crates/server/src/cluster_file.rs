@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::options::WorkloadOptions;
 use crate::durable::{DurableOptions, ReplicationMode};
 use crate::process::ClusterOptions;
-use crate::quantity::{EPOCH_MILLISECONDS, seconds};
+use crate::quantity::{EPOCH_MILLISECONDS, LOCK_WAIT_MILLISECONDS, seconds};
 
 /// Longest name of a process in bytes.
 pub const PROCESS_NAME_BYTES_MAX: usize = 64;
@@ -35,6 +35,10 @@ pub struct ClusterFile {
     /// The length of an epoch.
     #[serde(default = "default_epoch_milliseconds")]
     pub epoch_milliseconds: f64,
+    /// How long a transaction of the engine `two-phase` waits for locks of a partition before it begins again; none: as long as no
+    /// deadlock is found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock_wait_milliseconds: Option<f64>,
     /// Seed of the workload's rows.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -203,6 +207,10 @@ impl ClusterFile {
                 self.epoch_milliseconds
             ));
         }
+        if self.lock_wait_milliseconds.is_some_and(|wait| !LOCK_WAIT_MILLISECONDS.contains(&wait)) {
+            let (min, max) = (LOCK_WAIT_MILLISECONDS.start(), LOCK_WAIT_MILLISECONDS.end());
+            return Err(format!("lock_wait_milliseconds must be a number from {min} to {max}, for example 100"));
+        }
         self.options().check().map_err(|problem| format!("partitions: {problem}"))?;
         if self.sites == Some(0) {
             return Err("sites must be at least 1: leave it out to have one for each partition".to_owned());
@@ -336,6 +344,7 @@ impl ClusterFile {
             partitions: options.partitions,
             engine: options.engine,
             epoch_milliseconds: options.epoch.as_secs_f64() * 1e3,
+            lock_wait_milliseconds: options.lock_wait.map(|wait| wait.as_secs_f64() * 1e3),
             seed: default_seed(),
             sites: None,
             workload: workload.clone(),
@@ -355,8 +364,9 @@ impl ClusterFile {
     /// What the partitions' threads need to know.
     pub fn options(&self) -> ClusterOptions {
         let epoch = seconds(self.epoch_milliseconds / 1e3);
+        let lock_wait = self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3));
         let (partitions, replicas, engine) = (self.partitions, self.replicas(), self.engine);
-        ClusterOptions { partitions, replicas, engine, epoch }
+        ClusterOptions { partitions, replicas, engine, epoch, lock_wait }
     }
 
     /// Makes the workload.
@@ -483,9 +493,15 @@ impl ClusterFile {
         let sites = self.sites.unwrap_or(self.partitions);
         let made_of =
             (self.partitions, self.replication.mode, self.seed, sites, &self.workload, tables, procedures);
-        let text = serde_json::to_string(&made_of).expect("the options of a workload have a JSON form");
+        let mut text = serde_json::to_string(&made_of).expect("the options of a workload have a JSON form");
+        text.push_str(log_of(self.engine));
         xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
     }
+}
+
+/// What tells an engine's log from that of others: nothing where it is the order, which all ordered engines execute alike.
+pub(crate) fn log_of(engine: EngineKind) -> &'static str {
+    if engine.is_ordered() { "" } else { engine.name() }
 }
 
 impl ProcessEntry {
@@ -602,6 +618,13 @@ partitions = [1]
             ("partitions = 2", "partitions = 2\nepoch_milliseconds = 0", "a number from 0.001 to 10000"),
             ("partitions = 2", "partitions = 2\nsites = 0", "sites must be at least 1"),
             ("partitions = 2", "partitions = 2\nengine = \"magic\"", "unknown variant `magic`"),
+            ("partitions = 2", "partitions = 2\nengine = \"two-phase-without\"", "unknown variant"),
+            ("partitions = 2", "partitions = 2\nlock_wait_milliseconds = 5", "calvin has no deadlocks"),
+            (
+                "partitions = 2",
+                "partitions = 2\nengine = \"two-phase\"\nlock_wait_milliseconds = 0",
+                "a number from 0.001 to",
+            ),
             ("partitions = 2", "partitions = 2\nepoch = 10", "unknown field `epoch`"),
             ("partitions = 2\n", "", "missing field `partitions`"),
             ("[0]", "[]", "the list is empty"),
@@ -660,6 +683,20 @@ partitions = [1]
             assert!(SMALL.contains(from), "{from}");
             assert_ne!(fingerprint(SMALL), fingerprint(&SMALL.replace(from, to)), "{to}");
         }
+    }
+
+    /// Ordered engines go on with each other's data; the log of another one is not theirs.
+    #[test]
+    fn data_of_an_engine_without_an_order_is_for_that_engine() {
+        let of = |engine: &str| {
+            let text = format!("partitions = 2\nengine = \"{engine}\"");
+            let file = ClusterFile::parse(&SMALL.replace("partitions = 2", &text)).unwrap();
+            file.data_fingerprint(file.workload().unwrap().catalog())
+        };
+        assert_eq!(of("calvin"), of("serial"));
+        assert_eq!(of("calvin"), of("calvin-vll"));
+        assert_ne!(of("calvin"), of("two-phase"));
+        assert_ne!(of("two-phase"), of("two-phase-without-commit-protocol"));
     }
 
     /// A file with a replica in each process.

@@ -217,6 +217,7 @@ impl Drop for Database {
 fn fingerprint(options: &ClusterOptions, catalog: &Catalog) -> u64 {
     let tables: Vec<String> = catalog.schema.tables().iter().map(|table| format!("{table:?}")).collect();
     let procedures: Vec<&str> = catalog.procedures.names().collect();
-    let text = format!("{} partitions; tables {tables:?}; procedures {procedures:?}", options.partitions);
+    let mut text = format!("{} partitions; tables {tables:?}; procedures {procedures:?}", options.partitions);
+    text.push_str(crate::cluster_file::log_of(options.engine));
     xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
 }

@@ -213,6 +213,7 @@ impl Opener<'_> {
             subgroup: self.subgroup(me.replica),
             cluster: self.fingerprint,
             epoch_microseconds: self.cluster.epoch.as_micros() as u64,
+            limits: self.cluster.limits(),
             checkpoints: CheckpointOptions {
                 interval_microseconds: Some(self.options.checkpoint_interval.as_micros() as u64),
                 log_bytes: self.options.checkpoint_log_bytes,

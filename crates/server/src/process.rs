@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use ordain_consensus::log::REPLICAS_MAX;
 use ordain_db::disk::NodeDisk;
 use ordain_db::engine::EngineKind;
-use ordain_db::limits::PARTITIONS_MAX;
+use ordain_db::limits::{Limits, PARTITIONS_MAX};
 use ordain_db::message::ClientRequest;
 use ordain_db::node::{AnyNode, Event, GroupStatus, NodeConfiguration, node};
 use ordain_db::position::{NodeId, PartitionId};
@@ -34,12 +34,15 @@ pub struct ClusterOptions {
     pub engine: EngineKind,
     /// The length of an epoch (CAL-20: 10 ms by default).
     pub epoch: Duration,
+    /// How long a transaction of the engine `two-phase` waits for locks of a partition before it begins again (DET-37); none: as
+    /// long as no deadlock is found.
+    pub lock_wait: Option<Duration>,
 }
 
 impl Default for ClusterOptions {
     fn default() -> ClusterOptions {
         let epoch = Duration::from_micros(ordain_db::limits::EPOCH_MICROSECONDS_DEFAULT);
-        ClusterOptions { partitions: 1, replicas: 1, engine: EngineKind::Calvin, epoch }
+        ClusterOptions { partitions: 1, replicas: 1, engine: EngineKind::Calvin, epoch, lock_wait: None }
     }
 }
 
@@ -61,7 +64,23 @@ impl ClusterOptions {
         if self.epoch.is_zero() || self.epoch > Duration::from_secs(10) {
             return Err(format!("an epoch must last from 1 microsecond to 10 seconds, not {:?}", self.epoch));
         }
+        let name = self.engine.name();
+        if self.replicas > 1 && !self.engine.is_ordered() {
+            return Err(format!("the engine {name} has one replica: choose calvin, or leave the others out"));
+        }
+        if self.lock_wait.is_some() && self.engine.is_ordered() {
+            return Err(format!("{name} has no deadlocks: leave the limit of waits for locks out"));
+        }
+        if self.lock_wait.is_some_and(|wait| wait < Duration::from_micros(1)) {
+            return Err("the limit of waits for locks must be at least 1 microsecond".to_owned());
+        }
         Ok(())
+    }
+
+    /// The limits of each node.
+    pub fn limits(&self) -> Limits {
+        let lock_wait_microseconds = self.lock_wait.map(|wait| wait.as_micros() as u64);
+        Limits { lock_wait_microseconds, ..Limits::default() }
     }
 }
 
@@ -90,6 +109,7 @@ impl LocalNode {
     pub fn volatile(options: &ClusterOptions, catalog: &Catalog, seed: Seed) -> LocalNode {
         let configuration = NodeConfiguration {
             epoch_microseconds: options.epoch.as_micros() as u64,
+            limits: options.limits(),
             ..NodeConfiguration::new(seed.partition, options.partitions)
         };
         let node = node(options.engine, &configuration, catalog.clone(), seed.storage, None);

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Milliseconds that an epoch may last.
 pub const EPOCH_MILLISECONDS: RangeInclusive<f64> = 0.001..=10_000.0;
 
+/// Milliseconds that a transaction may be let wait for locks.
+pub const LOCK_WAIT_MILLISECONDS: RangeInclusive<f64> = 0.001..=1_000_000.0;
+
 /// Reads a number within a range: a parser for a value on the command line. `unit` is for the message.
 pub fn number_within(
     range: RangeInclusive<f64>,

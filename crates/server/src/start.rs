@@ -55,7 +55,7 @@ pub struct StartOptions {
     /// Number of partitions of new data, each with a thread of its own. Default: 1.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=PARTITIONS_MAX as i64))]
     pub partitions: Option<u16>,
-    /// The engine: serial, calvin or calvin-vll. Default: calvin.
+    /// The engine: serial, calvin, calvin-vll, two-phase, or two-phase-without-commit-protocol, which is no database. Default: calvin.
     #[arg(long)]
     pub engine: Option<EngineKind>,
     /// The longest time in milliseconds for which requests are collected. Default: 10.
@@ -178,6 +178,12 @@ fn start(
     number: u16,
     socket: &TcpListener,
 ) -> Result<Server, String> {
+    if file.engine == EngineKind::TwoPhaseWithoutCommitProtocol {
+        tracing::warn!(
+            "the engine {} is no database: a crash leaves transactions half done; it is there to be compared with",
+            file.engine.name()
+        );
+    }
     let entry = &file.processes[usize::from(number)];
     let socket =
         || socket.try_clone().map_err(|error| format!("cannot listen on {}: {error}", entry.listen()));

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::work::WORK_MICROSECONDS;
 use crate::process::ClusterOptions;
-use crate::quantity::{EPOCH_MILLISECONDS, number_within, seconds};
+use crate::quantity::{EPOCH_MILLISECONDS, LOCK_WAIT_MILLISECONDS, number_within, seconds};
 
 /// Seconds that a benchmark may measure.
 pub const SECONDS: RangeInclusive<f64> = 0.01..=86_400.0;
@@ -19,7 +19,7 @@ pub const SECONDS: RangeInclusive<f64> = 0.01..=86_400.0;
 /// How to run a benchmark, whatever the workload.
 #[derive(Args, Clone, Debug)]
 pub struct RunOptions {
-    /// The engine: serial, calvin or calvin-vll.
+    /// The engine: serial, calvin, calvin-vll, two-phase, or two-phase-without-commit-protocol, which is no database.
     #[arg(long, default_value = "calvin", global = true)]
     pub engine: EngineKind,
     /// Number of partitions, each with a thread of its own.
@@ -49,6 +49,10 @@ pub struct RunOptions {
     /// Length of an epoch in milliseconds.
     #[arg(long, default_value_t = 10.0, global = true, value_parser = number_within(EPOCH_MILLISECONDS, "milliseconds"))]
     pub epoch_milliseconds: f64,
+    /// How long a transaction of the engine two-phase waits for locks of a partition before it begins again. Default: as long as
+    /// no deadlock is found.
+    #[arg(long, global = true, value_parser = number_within(LOCK_WAIT_MILLISECONDS, "milliseconds"))]
+    pub lock_wait_milliseconds: Option<f64>,
     /// Write the result as one JSON object to a file, or to the standard output with "-".
     #[arg(long, global = true)]
     pub json: Option<PathBuf>,
@@ -66,11 +70,13 @@ pub struct RunOptions {
 impl RunOptions {
     /// The cluster to run.
     pub fn cluster(&self) -> ClusterOptions {
+        let milliseconds = |given: f64| Duration::from_secs_f64((given / 1e3).clamp(0.0, 1e6));
         ClusterOptions {
             partitions: self.partitions,
             replicas: 1,
             engine: self.engine,
             epoch: seconds(self.epoch_milliseconds / 1e3),
+            lock_wait: self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3)),
         }
     }
 
@@ -87,6 +93,7 @@ impl RunOptions {
             seed: 1,
             sites: None,
             epoch_milliseconds: 10.0,
+            lock_wait_milliseconds: None,
             json: None,
             limit_seconds: 0.0,
             durable: false,

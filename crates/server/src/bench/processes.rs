@@ -89,6 +89,7 @@ fn cluster_file(options: &RunOptions, workload: &WorkloadOptions) -> Result<Clus
         partitions: options.partitions,
         engine: options.engine,
         epoch_milliseconds: options.epoch_milliseconds,
+        lock_wait_milliseconds: options.lock_wait_milliseconds,
         seed: options.seed,
         sites: options.sites,
         workload: workload.clone(),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use ordain_db::engine::EngineKind;
 use ordain_workload::CheckLine;
 use serde::Serialize;
 
@@ -32,8 +33,16 @@ pub struct Report {
     pub contended: u64,
     /// Requests that ended with another error.
     pub failed: u64,
-    /// Deterministic restarts after a footprint miss, over the whole run.
+    /// Restarts after a footprint miss, or of victims of deadlocks, over the whole run.
     pub restarts: u64,
+    /// Deadlocks within one partition, and over several (engine `two-phase`), over the whole run.
+    pub local_deadlocks: u64,
+    /// See there.
+    pub distributed_deadlocks: u64,
+    /// Victims that were in no deadlock any more when they were named, over the whole run.
+    pub phantom_deadlocks: u64,
+    /// Transactions that waited too long for locks, over the whole run.
+    pub lock_timeouts: u64,
     /// Reconnaissance runs, over the whole run.
     pub reconnaissance: u64,
     /// Requests of an open loop that were due and had not begun when the time was over.
@@ -120,6 +129,12 @@ impl Report {
         row("workload", self.workload.clone());
         let partitions = format!("{} in {} process(es)", self.partitions, self.processes);
         row("engine, partitions", format!("{}, {partitions}", self.engine));
+        if self.engine == EngineKind::TwoPhaseWithoutCommitProtocol.name() {
+            row(
+                "not a database",
+                "a crash leaves transactions half done: a bound to compare with".to_owned(),
+            );
+        }
         row("measured", format!("{:.2} s", self.seconds));
         row("throughput", format!("{} transactions/s", thousands(self.throughput_txn_s)));
         if let (Some(limit), Some(ratio)) = (self.limit_txn_s, self.ratio_to_limit) {
@@ -147,6 +162,15 @@ impl Report {
             row("due and not begun", format!("{}: the rate is too high", thousands(self.not_begun as f64)));
         }
         row("restarts", format!("{} ({} reconnaissance runs)", self.restarts, self.reconnaissance));
+        if self.local_deadlocks + self.distributed_deadlocks + self.phantom_deadlocks + self.lock_timeouts > 0
+        {
+            let (local, distributed) = (self.local_deadlocks, self.distributed_deadlocks);
+            let (phantom, timeouts) = (self.phantom_deadlocks, self.lock_timeouts);
+            row(
+                "deadlocks",
+                format!("{local} local, {distributed} distributed, {phantom} phantom; {timeouts} timeouts"),
+            );
+        }
         row("latency p50", microseconds(self.latency_p50_us));
         row("latency p95", microseconds(self.latency_p95_us));
         row("latency p99", microseconds(self.latency_p99_us));

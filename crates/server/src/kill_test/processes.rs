@@ -164,6 +164,7 @@ fn cluster_file(directory: &Path, load: Load, seed: u64, listening: &[SocketAddr
         partitions: PARTITIONS as u16,
         engine: usual.engine,
         epoch_milliseconds: usual.epoch.as_secs_f64() * 1e3,
+        lock_wait_milliseconds: None,
         // A number of a cluster file has 63 bits.
         seed: seed >> 1,
         sites: None,
