@@ -139,10 +139,11 @@ fn agreement(seed: u64, fixed: &Fixed) -> Replication {
     fixed.replication.filter(|mode| *mode != Replication::None).unwrap_or(drawn)
 }
 
-/// How long a transaction may wait for locks of a partition, in microseconds, if that is limited. Drawn apart from all else.
+/// How long a transaction may wait for locks of a partition, in microseconds, if that is limited. Much longer than messages take:
+/// else nothing comes to an end under high contention. Drawn apart from all else.
 fn lock_wait(seed: u64) -> Option<u64> {
     let mut random = Random::new(seed, "lock wait", &[]);
-    one_in(&mut random, 3).then(|| 1_000 << random.below(6))
+    one_in(&mut random, 3).then(|| 100_000 << random.below(4))
 }
 
 /// Which lock manager `calvin` has. Drawn apart from all else, too.

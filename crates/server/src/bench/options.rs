@@ -70,7 +70,6 @@ pub struct RunOptions {
 impl RunOptions {
     /// The cluster to run.
     pub fn cluster(&self) -> ClusterOptions {
-        let milliseconds = |given: f64| Duration::from_secs_f64((given / 1e3).clamp(0.0, 1e6));
         ClusterOptions {
             partitions: self.partitions,
             replicas: 1,
