@@ -31,8 +31,8 @@ pub trait AnyNode: Send {
     fn status(&self, digest: bool) -> Status;
     /// See [`Node::executions`].
     fn executions(&self) -> Executions;
-    /// See [`Node::executed`].
-    fn executed(&mut self) -> Epoch;
+    /// See [`Node::executed`]; `None` for a node without epochs.
+    fn executed(&mut self) -> Option<Epoch>;
     /// See [`Node::describe`].
     fn describe(&self) -> String;
 }
@@ -66,8 +66,8 @@ impl<E: Engine + Send> AnyNode for Node<E> {
         Node::executions(self)
     }
 
-    fn executed(&mut self) -> Epoch {
-        Node::executed(self)
+    fn executed(&mut self) -> Option<Epoch> {
+        Some(Node::executed(self))
     }
 
     fn describe(&self) -> String {

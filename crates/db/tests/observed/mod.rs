@@ -138,6 +138,10 @@ impl AnyNode for Traced {
         self.node.status(digest)
     }
 
+    fn executed(&mut self) -> Option<Epoch> {
+        self.node.executed()
+    }
+
     fn executions(&self) -> Executions {
         self.node.executions()
     }

@@ -41,10 +41,10 @@ impl World<'_> {
         process.map(|node| node.status(false).delivered)
     }
 
-    /// The last epoch of which a node has run all transactions; `None` if it is not there.
+    /// The last epoch of which a node has run all transactions; `None` if it is not there, or has no epochs.
     pub fn executed(&mut self, node: NodeId) -> Option<Epoch> {
         let process = self.processes[self.plan.number(node)].node.as_mut();
-        process.map(|node| node.executed())
+        process.and_then(|node| node.executed())
     }
 
     /// How many transactions a node has run since it started: each counts at every partition that it touches.

@@ -427,6 +427,10 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
         self.effects.executions
     }
 
+    fn executed(&mut self) -> Option<Epoch> {
+        None
+    }
+
     fn describe(&self) -> String {
         let mut out = String::new();
         self.engine.describe(&mut out);
