@@ -61,6 +61,12 @@ pub const ANALYSED_TRANSACTIONS_MAX: usize = 1024;
 /// Most transactions that a node executes in one step before it lets its driver send what was produced.
 pub const STEP_TRANSACTIONS_MAX: usize = 256;
 
+/// How long a step should take at most for the transactions that it executes, in microseconds: see the node's pace.
+pub const STEP_MICROSECONDS: u64 = 2_000;
+
+/// Transactions that a step may execute however long they take: what is prefetched together.
+pub const STEP_TRANSACTIONS_MIN: usize = 8;
+
 /// Most old versions that a node frees in one step; more than a step of usual transactions makes.
 pub const STEP_GARBAGE_MAX: usize = 16 * STEP_TRANSACTIONS_MAX;
 
@@ -141,6 +147,8 @@ pub struct Limits {
     pub restarts: u32,
     /// See [`SNAPSHOTS_MAX`].
     pub snapshots: usize,
+    /// Whether a node that lags behind the others sheds calls: see [`throttle`](crate::sequencer::throttle).
+    pub throttles: bool,
     /// How long a transaction of the engine `two-phase` may wait for locks of a partition before it is begun again, in
     /// microseconds (DET-37). `None`, the default: as long as no deadlock is found.
     pub lock_wait_microseconds: Option<u64>,
@@ -161,6 +169,7 @@ impl Default for Limits {
             reconnaissance: RECONNAISSANCE_MAX,
             restarts: RESTARTS_MAX,
             snapshots: SNAPSHOTS_MAX,
+            throttles: false,
             lock_wait_microseconds: None,
         }
     }

@@ -280,6 +280,9 @@ pub enum Message {
         epoch: Epoch,
         /// The term in which the batch was proposed to the sender's replication group.
         term: u64,
+        /// Delivered transactions that waited for the sender's processor when it handed the batch on: see
+        /// [`throttle`](crate::sequencer::throttle).
+        waiting: u64,
         /// Transactions with their index in the sender's full batch, ascending.
         transactions: Vec<(u32, Ordered)>,
     },

@@ -39,6 +39,9 @@ pub struct ClusterFile {
     /// deadlock is found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_wait_milliseconds: Option<f64>,
+    /// Whether a node that lags behind the others sheds calls.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub throttle: bool,
     /// Seed of the workload's rows.
     #[serde(default = "default_seed")]
     pub seed: u64,
@@ -209,7 +212,9 @@ impl ClusterFile {
         }
         if self.lock_wait_milliseconds.is_some_and(|wait| !LOCK_WAIT_MILLISECONDS.contains(&wait)) {
             let (min, max) = (LOCK_WAIT_MILLISECONDS.start(), LOCK_WAIT_MILLISECONDS.end());
-            return Err(format!("lock_wait_milliseconds must be a number from {min} to {max}, for example 100"));
+            return Err(format!(
+                "lock_wait_milliseconds must be a number from {min} to {max}, for example 100"
+            ));
         }
         self.options().check().map_err(|problem| format!("partitions: {problem}"))?;
         if self.sites == Some(0) {
@@ -345,6 +350,7 @@ impl ClusterFile {
             engine: options.engine,
             epoch_milliseconds: options.epoch.as_secs_f64() * 1e3,
             lock_wait_milliseconds: options.lock_wait.map(|wait| wait.as_secs_f64() * 1e3),
+            throttle: options.throttle,
             seed: default_seed(),
             sites: None,
             workload: workload.clone(),
@@ -366,7 +372,7 @@ impl ClusterFile {
         let epoch = seconds(self.epoch_milliseconds / 1e3);
         let lock_wait = self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3));
         let (partitions, replicas, engine) = (self.partitions, self.replicas(), self.engine);
-        ClusterOptions { partitions, replicas, engine, epoch, lock_wait }
+        ClusterOptions { partitions, replicas, engine, epoch, lock_wait, throttle: self.throttle }
     }
 
     /// Makes the workload.
@@ -620,6 +626,7 @@ partitions = [1]
             ("partitions = 2", "partitions = 2\nengine = \"magic\"", "unknown variant `magic`"),
             ("partitions = 2", "partitions = 2\nengine = \"two-phase-without\"", "unknown variant"),
             ("partitions = 2", "partitions = 2\nlock_wait_milliseconds = 5", "calvin has no deadlocks"),
+            ("partitions = 2", "partitions = 2\nengine = \"two-phase\"\nthrottle = true", "sheds nothing"),
             (
                 "partitions = 2",
                 "partitions = 2\nengine = \"two-phase\"\nlock_wait_milliseconds = 0",

@@ -37,12 +37,21 @@ pub struct ClusterOptions {
     /// How long a transaction of the engine `two-phase` waits for locks of a partition before it begins again (DET-37); none: as
     /// long as no deadlock is found.
     pub lock_wait: Option<Duration>,
+    /// Whether a node that lags behind the others sheds calls: see [`ordain_db::sequencer::throttle`].
+    pub throttle: bool,
 }
 
 impl Default for ClusterOptions {
     fn default() -> ClusterOptions {
         let epoch = Duration::from_micros(ordain_db::limits::EPOCH_MICROSECONDS_DEFAULT);
-        ClusterOptions { partitions: 1, replicas: 1, engine: EngineKind::Calvin, epoch, lock_wait: None }
+        ClusterOptions {
+            partitions: 1,
+            replicas: 1,
+            engine: EngineKind::Calvin,
+            epoch,
+            lock_wait: None,
+            throttle: false,
+        }
     }
 }
 
@@ -71,6 +80,9 @@ impl ClusterOptions {
         if self.lock_wait.is_some() && self.engine.is_ordered() {
             return Err(format!("{name} has no deadlocks: leave the limit of waits for locks out"));
         }
+        if self.throttle && !self.engine.is_ordered() {
+            return Err(format!("{name} sheds nothing: leave the throttle out, or choose calvin"));
+        }
         if self.lock_wait.is_some_and(|wait| wait < Duration::from_micros(1)) {
             return Err("the limit of waits for locks must be at least 1 microsecond".to_owned());
         }
@@ -80,7 +92,7 @@ impl ClusterOptions {
     /// The limits of each node.
     pub fn limits(&self) -> Limits {
         let lock_wait_microseconds = self.lock_wait.map(|wait| wait.as_micros() as u64);
-        Limits { lock_wait_microseconds, ..Limits::default() }
+        Limits { lock_wait_microseconds, throttles: self.throttle, ..Limits::default() }
     }
 }
 

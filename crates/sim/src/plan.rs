@@ -260,8 +260,10 @@ pub struct ClientPlan {
     pub starts_at: Nanoseconds,
     /// Longest pause of a client between the answer to a call and the next call.
     pub think: Nanoseconds,
-    /// How long a client waits for an answer before it sends a request again.
+    /// How long a client waits for an answer before it sends a request again; 0 for ever.
     pub timeout: Nanoseconds,
+    /// How long a client waits before it sends a request again that was refused, where it waits for answers for ever.
+    pub pause: Nanoseconds,
     /// Whether a client sends each request to any node, or to its home only.
     pub wanders: bool,
     /// Snapshots that are read during the run, besides the one at its end.

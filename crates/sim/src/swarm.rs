@@ -177,6 +177,7 @@ fn clients(random: &mut Random, transactions: u64) -> ClientPlan {
         starts_at: 0,
         think: [0, MILLISECOND, 10 * MILLISECOND, 100 * MILLISECOND][random.below(4) as usize],
         timeout: (20 * MILLISECOND) << random.below(6),
+        pause: MILLISECOND,
         wanders: random.below(2) == 0,
         snapshots: random.below(4) as u32,
         place: ClientPlace::Network,
@@ -289,6 +290,7 @@ fn limits(random: &mut Random) -> Limits {
         restarts: tiny(usual.restarts as usize, 3) as u32,
         snapshots: usual.snapshots,
         lock_wait_microseconds: None,
+        throttles: random.below(4) == 0,
     }
 }
 

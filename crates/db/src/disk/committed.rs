@@ -265,7 +265,8 @@ mod tests {
 
     fn entry(index: u64, term: u64) -> Bytes {
         let (epoch, delivered) = (Epoch(index), Epoch(index - 1));
-        let batch = LoggedBatch { epoch, closed_at: 10 * index, delivered, transactions: Vec::new() };
+        let batch =
+            LoggedBatch { epoch, closed_at: 10 * index, delivered, shed: 0, transactions: Vec::new() };
         let payload = Bytes::from(postcard::to_allocvec(&batch).unwrap());
         LogEntry { index, term, kind: EntryKind::Payload, payload }.encode()
     }

@@ -86,6 +86,8 @@ pub struct Counters {
     pub helped: u64,
     /// Requests refused as busy before they were ordered.
     pub refused: u64,
+    /// Those of them that were shed, as this node lags behind the others.
+    pub shed: u64,
 }
 
 /// The gateway of one partition.
@@ -307,6 +309,18 @@ impl Gateway {
             &mut footprint,
         ) {
             Err(error) => self.answer(id, None, Err(error)),
+            Ok(Declared::Complete) if self.sheds(id, &footprint, context) => {
+                self.spare.push(footprint);
+                if let Some(entry) = self.sessions.withdraw(id) {
+                    self.counters.shed += 1;
+                    let share = context.sequencer.throttle.share() / 10;
+                    let busy = format!(
+                        "{} lags behind the other partitions, and refuses {share}% of the calls that need no other",
+                        self.me
+                    );
+                    self.refuse(id, entry, Error::Busy(busy));
+                }
+            }
             Ok(Declared::Complete) => {
                 let work = Work::Call { procedure, arguments, reconnoitred: None };
                 let ordered = Ordered { request: id, acknowledged, work };
@@ -327,6 +341,12 @@ impl Gateway {
                 self.reconnoitre(id, context);
             }
         }
+    }
+
+    /// Whether a call is refused since this node lags: one that it would execute alone.
+    fn sheds(&self, id: RequestId, footprint: &Footprint, context: &GatewayContext<'_>) -> bool {
+        context.sequencer.throttle.sheds(id, context.sequencer.open())
+            && footprint.participants(self.me) == PartitionSet::one(self.me)
     }
 
     fn order(&mut self, ordered: Ordered, footprint: Box<Footprint>, sequencer: &mut Sequencer) {

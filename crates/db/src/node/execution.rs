@@ -5,16 +5,17 @@ use crate::engine::Engine;
 use crate::error::{Error, Fatal};
 use crate::execution::Call;
 use crate::failpoint::{Failpoint, Failpoints};
+use crate::limits::STEP_TRANSACTIONS_MIN;
 use crate::message::{Delivered, Message, RequestId, Work};
 use crate::position::{NodeId, PartitionId, PartitionSet, Position};
 
 /// Transactions whose rows are prefetched together.
-pub(super) const PREFETCH_CALLS: usize = 8;
+pub(super) const PREFETCH_CALLS: usize = STEP_TRANSACTIONS_MIN;
 
 impl<E: Engine> Node<E> {
     /// Gives delivered transactions to the engine, as many as a step may execute, in groups whose rows are prefetched together.
     pub(super) fn execute(&mut self) -> Result<(), Fatal> {
-        let mut left = self.limits.step_transactions;
+        let mut left = self.pace.allowed();
         while !self.ready.is_empty() && !self.checkpoints.is_frozen() {
             let room = self.limits.transactions_live.saturating_sub(self.engine.live());
             let most = room.min(left).min(PREFETCH_CALLS);

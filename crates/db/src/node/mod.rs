@@ -27,6 +27,7 @@ mod group;
 pub mod membership;
 pub mod ordering;
 mod outgoing;
+mod pace;
 mod peers;
 pub mod routes;
 pub mod stability;
@@ -60,6 +61,7 @@ use checkpoints::Checkpoints;
 pub use checkpoints::{CheckpointMode, CheckpointOptions, NODE_SECTION, Resumed, SavedNode};
 use forwards::Forwards;
 pub use group::{FollowerGroupStatus, GroupStatus};
+use pace::Pace;
 use routes::Routes;
 use streams::Streams;
 pub use telling::Status;
@@ -249,6 +251,7 @@ pub struct Node<E> {
     message_bytes: u64,
     /// The time of the last step.
     now: u64,
+    pace: Pace,
 }
 
 /// The log of the node's replication group, and what lies between it and execution.
@@ -342,6 +345,7 @@ impl<E: Engine> Node<E> {
             messages: 0,
             message_bytes: 0,
             now: 0,
+            pace: Pace::new(limits.step_transactions),
         };
         if volatile {
             let (gateway, mut context) = node.gateway();
@@ -360,6 +364,8 @@ impl<E: Engine> Node<E> {
     /// When going on would make this node differ from others; it must stop.
     pub fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Fatal> {
         self.now = now;
+        self.pace.begin(now);
+        let executed = self.effects.executions.delivered;
         self.check_installed()?;
         for event in events.drain(..) {
             match event {
@@ -404,13 +410,15 @@ impl<E: Engine> Node<E> {
             && self.engine.live() < self.limits.transactions_live
             && !self.checkpoints.is_frozen();
         // Execution may have made room for an epoch, and a restart may have brought work for one.
-        Ok(self.is_installed()
+        let more = self.is_installed()
             || executes
             || garbage_left
             || checkpoint_goes_on
             || self.may_dispatch()
             || self.may_deliver()
-            || self.may_close(now))
+            || self.may_close(now);
+        self.pace.end(now, self.effects.executions.delivered - executed, more);
+        Ok(more)
     }
 
     /// What decides whether an epoch may close.

@@ -23,6 +23,8 @@ pub struct LoggedBatch {
     /// The last epoch that had been delivered to the leader: a witness that all partitions have it, see
     /// [`witness`](crate::disk::witness).
     pub delivered: Epoch,
+    /// The share of calls that the leader shed at the door, in thousandths: see [`throttle`](crate::sequencer::throttle).
+    pub shed: u16,
     /// The partition's whole batch; the place in it is the index of the position.
     pub transactions: Vec<Ordered>,
 }
@@ -50,6 +52,7 @@ impl<E: Engine> Node<E> {
             closed_any = true;
             let follows = self.sequencer.peers_closed() >= self.sequencer.open();
             let closed = self.sequencer.close(now);
+            self.sequencer.throttle.adjust(self.ready.len() as u64);
             if self.log.replicated.is_some() && !follows {
                 self.announce(closed.epoch, outbox);
             }
@@ -60,6 +63,7 @@ impl<E: Engine> Node<E> {
                         epoch: closed.epoch,
                         closed_at: now,
                         delivered: self.merger.delivered(),
+                        shed: self.sequencer.throttle.share(),
                         transactions: closed.whole.clone(),
                     };
                     self.log.proposal = Some(super::encode_body(&batch));
@@ -223,6 +227,7 @@ impl<E: Engine> Node<E> {
         if logged.epoch != self.log.dispatched.next() {
             return Err(malformed(format!("{} follows {}", logged.epoch, self.log.dispatched)));
         }
+        self.sequencer.throttle.follow(logged.shed);
         let mut batch = ClosedBatch::new(logged.epoch, self.partitions);
         for (index, ordered) in logged.transactions.into_iter().enumerate() {
             let position = Position { epoch: batch.epoch, origin: self.me, index: index as u32 };
@@ -284,7 +289,8 @@ impl<E: Engine> Node<E> {
             let partition = PartitionId(partition as u16);
             let skipped = E::Failpoints::on(Failpoint::SkipEmptyBatch) && transactions.is_empty();
             if partition != self.me && !skipped {
-                self.say(partition, epoch, Message::Batch { epoch, term, transactions }, outbox);
+                let waiting = self.ready.len() as u64;
+                self.say(partition, epoch, Message::Batch { epoch, term, waiting, transactions }, outbox);
             }
         }
     }

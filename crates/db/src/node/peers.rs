@@ -24,8 +24,9 @@ impl<E: Engine> Node<E> {
     ) -> Result<(), Fatal> {
         self.routes.heard(from, now);
         match message {
-            Message::Batch { epoch, term, transactions } => {
+            Message::Batch { epoch, term, waiting, transactions } => {
                 self.sequencer.follow(epoch);
+                self.sequencer.throttle.heard(from.partition, waiting);
                 if !self.branches.may_follow(from, epoch, term, &self.merger) {
                     return Ok(());
                 }

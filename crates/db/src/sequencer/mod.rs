@@ -20,6 +20,7 @@
 pub mod lineage;
 pub mod merger;
 pub mod sessions;
+pub mod throttle;
 
 use std::collections::VecDeque;
 
@@ -31,6 +32,7 @@ use crate::procedure::Footprint;
 pub use lineage::{Basis, Lineage};
 pub use merger::Merger;
 pub use sessions::Sessions;
+pub use throttle::Throttle;
 
 /// A transaction that waits for an epoch.
 #[derive(Debug)]
@@ -96,6 +98,8 @@ pub struct Sequencer {
     opened_at: u64,
     /// The highest epoch that a peer is known to have closed.
     peers_closed: Epoch,
+    /// Which calls are refused before they are ordered.
+    pub throttle: Throttle,
 }
 
 /// What decides, besides the clock, whether an epoch may close.
@@ -122,6 +126,7 @@ impl Sequencer {
             open: Epoch(1),
             opened_at: 0,
             peers_closed: Epoch(0),
+            throttle: Throttle::new(me, partitions, limits.throttles),
         }
     }
 

@@ -53,6 +53,9 @@ pub struct RunOptions {
     /// no deadlock is found.
     #[arg(long, global = true, value_parser = number_within(LOCK_WAIT_MILLISECONDS, "milliseconds"))]
     pub lock_wait_milliseconds: Option<f64>,
+    /// Let a node that lags behind the others shed calls that need no other.
+    #[arg(long, global = true)]
+    pub throttle: bool,
     /// Write the result as one JSON object to a file, or to the standard output with "-".
     #[arg(long, global = true)]
     pub json: Option<PathBuf>,
@@ -76,6 +79,7 @@ impl RunOptions {
             engine: self.engine,
             epoch: seconds(self.epoch_milliseconds / 1e3),
             lock_wait: self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3)),
+            throttle: self.throttle,
         }
     }
 
@@ -93,6 +97,7 @@ impl RunOptions {
             sites: None,
             epoch_milliseconds: 10.0,
             lock_wait_milliseconds: None,
+            throttle: false,
             json: None,
             limit_seconds: 0.0,
             durable: false,

@@ -90,6 +90,7 @@ fn cluster_file(options: &RunOptions, workload: &WorkloadOptions) -> Result<Clus
         engine: options.engine,
         epoch_milliseconds: options.epoch_milliseconds,
         lock_wait_milliseconds: options.lock_wait_milliseconds,
+        throttle: options.throttle,
         seed: options.seed,
         sites: options.sites,
         workload: workload.clone(),

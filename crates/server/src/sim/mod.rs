@@ -6,6 +6,7 @@
 //! - [`replication`]: what replicas cost that are far apart.
 //! - [`scale`]: the paper's experiments on up to 100 nodes.
 //! - [`seeds`]: runs seeds over the cores.
+//! - [`slow_node`]: what one slow node does to the others, and what throttling does about it.
 //! - [`steps`]: steps real nodes in one thread and times each step.
 
 pub mod calibrate;
@@ -14,6 +15,7 @@ pub mod options;
 pub mod replication;
 pub mod scale;
 pub mod seeds;
+pub mod slow_node;
 pub mod steps;
 
 use std::io::Write as _;

@@ -1,6 +1,6 @@
 //! The command line of `ordain sim`.
 
-use super::{calibrate, checkpoint, replication, scale, seeds};
+use super::{calibrate, checkpoint, replication, scale, seeds, slow_node};
 
 /// What to simulate.
 #[derive(clap::Args, Debug)]
@@ -22,6 +22,8 @@ enum SimCommand {
     Replication(replication::ReplicationOptions),
     /// Measure throughput and lag over time while a checkpoint is taken, on simulated clusters
     Checkpoint(checkpoint::CheckpointOptions),
+    /// Measure over time what one slow node does to the others, and what throttling does about it
+    SlowNode(slow_node::SlowNodeOptions),
 }
 
 /// Carries out `ordain sim`; whether all properties held.
@@ -34,6 +36,7 @@ pub fn run(options: &SimOptions) -> Result<bool, String> {
         Some(SimCommand::Scale(options)) => scale::run(options).map(|()| true),
         Some(SimCommand::Replication(options)) => replication::run(options).map(|()| true),
         Some(SimCommand::Checkpoint(options)) => checkpoint::run(options).map(|()| true),
+        Some(SimCommand::SlowNode(options)) => slow_node::run(options).map(|()| true),
         None => seeds::run_seeds(&options.seeds),
     }
 }

@@ -151,6 +151,7 @@ impl Any {
             0 => Message::Batch {
                 epoch: Epoch(self.number()),
                 term: self.number(),
+                waiting: self.number(),
                 transactions: self.list(|any| (any.number() as u32, any.ordered())),
             },
             1 => Message::Reads { basis: self.basis(), reads: self.blob() },

@@ -163,6 +163,7 @@ mod tests {
         let batch = Message::Batch {
             epoch: Epoch(1),
             term: 0,
+            waiting: 0,
             transactions: vec![(0, ordered.clone()), (1, ordered)],
         };
         let position = Position { epoch: Epoch(1), origin: PartitionId(0), index: 0 };

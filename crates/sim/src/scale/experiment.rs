@@ -186,6 +186,7 @@ fn plan(setting: &Setting, costs: &CostTable, hardware: Hardware, window: u64) -
             starts_at: 0,
             think: 0,
             timeout: 0,
+            pause: MILLISECOND,
             wanders: false,
             snapshots: 0,
             place,

@@ -8,6 +8,7 @@
 //! - [`experiment`]: runs the points.
 //! - [`figure`]: line charts in SVG; [`panels`] draws points in the way of the paper's figures.
 //! - [`replication`]: what replicas cost that are far apart.
+//! - [`slow_node`]: what one slow node does to the others, and throttling about it.
 //! - [`shapes`]: the paper's statements, held against the points.
 
 pub mod checkpoint;
@@ -18,6 +19,7 @@ pub mod figure;
 pub mod panels;
 pub mod replication;
 pub mod shapes;
+pub mod slow_node;
 
 pub use costs::{costs, costs_file, costs_from};
 

@@ -198,6 +198,7 @@ pub(super) fn plan(setting: &ReplicationSetting, costs: &CostTable) -> Result<Pl
             think,
             // Nothing is lost, and what is refused during the elections is asked again at once.
             timeout: 0,
+            pause: MILLISECOND,
             wanders: false,
             snapshots: 0,
             place: ClientPlace::Network,

@@ -205,7 +205,7 @@ impl Client {
         let mut wishes = Wishes::default();
         if matches!(outcome, Err(Error::Busy(_))) {
             if plan.clients.timeout == 0 && self.outstanding.contains_key(&sequence) {
-                wishes.retries.push((now + crate::time::MILLISECOND, sequence));
+                wishes.retries.push((now + plan.clients.pause, sequence));
             }
             return wishes;
         }

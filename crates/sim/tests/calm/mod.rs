@@ -29,6 +29,7 @@ pub fn plan(seed: u64, partitions: u16, replicas: u16, workload: WorkloadKind, c
         snapshots: 0,
         think: 20 * MILLISECOND,
         timeout: SECOND,
+        pause: MILLISECOND,
         wanders: false,
         ..drawn.clients.clone()
     };

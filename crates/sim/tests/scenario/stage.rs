@@ -84,6 +84,7 @@ impl Stage {
             starts_at: 0,
             think: 0,
             timeout: 50 * MILLISECOND,
+            pause: MILLISECOND,
             wanders: false,
             snapshots: 0,
             place: ClientPlace::Network,

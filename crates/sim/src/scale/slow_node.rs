@@ -1,0 +1,164 @@
+//! What one slow node does to the others, over time, and what throttling does about it (Ren et al. §3.5, Figure 5: DET-X11,
+//! DET-X12, DET-42, DET-44).
+//!
+//! One cluster, a machine for each node, open clients beside each node that ask for a share of what a node can do. After some
+//! time the processor of one node becomes slower by a factor.
+//!
+//! - [`measure_slow_node`]: a run.
+//! - [`csv`] and [`figure`]: as a table and as a chart.
+//! - [`judge`]: what the paper states beside what was measured.
+
+mod report;
+
+use ordain_db::engine::EngineKind;
+use ordain_db::error::Error;
+use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
+use ordain_db::node::CheckpointOptions;
+use ordain_db::position::{NodeId, PartitionId};
+use ordain_workload::micro;
+
+use crate::machine::cost::CostTable;
+use crate::network::NetworkOptions;
+use crate::network::topology::Topology;
+use crate::plan::{ClientPlace, ClientPlan, Fault, Plan, PlannedFault, Replication, WorkloadPlan};
+use crate::time::{MILLISECOND, Nanoseconds, SECOND};
+use crate::world::World;
+
+pub use report::{csv, figure, judge, table};
+
+/// Number of partitions and nodes (DET-53: eight).
+pub const NODES: u16 = 8;
+
+/// The node that becomes slow.
+pub const SLOW: PartitionId = PartitionId(0);
+
+/// How many times as long it takes for everything then.
+pub const FACTOR: u64 = 4;
+
+/// The time between two samples.
+pub const SAMPLE: Nanoseconds = 50 * MILLISECOND;
+
+/// The time in which clients come into their stride, and are not measured.
+const WARM_UP: Nanoseconds = 250 * MILLISECOND;
+
+/// The time from the first sample until the node becomes slow.
+pub const BEFORE: Nanoseconds = 500 * MILLISECOND;
+
+/// The time that is measured.
+pub const TIME: Nanoseconds = 4 * SECOND;
+
+/// Calls that a client leaves unanswered before it makes no more: far more than a node that keeps up has.
+const OUTSTANDING_MAX: u64 = 4_000;
+
+/// What is to be measured in one run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SlowNodeSetting {
+    /// The percentage of transactions that touch another partition too.
+    pub multi_partition_percent: f64,
+    /// Whether nodes that lag shed calls.
+    pub throttles: bool,
+    /// Calls that each node's client makes per second, however many are outstanding.
+    pub offered: u64,
+}
+
+/// What was seen at one time, of the time since the last sample.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Sample {
+    /// When, since measuring began.
+    pub at: Nanoseconds,
+    /// By node: transactions of its clients that committed.
+    pub committed: Vec<u64>,
+    /// Calls that the slow node shed.
+    pub shed: u64,
+}
+
+/// The course of one run.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Course {
+    /// What was measured.
+    pub setting: SlowNodeSetting,
+    /// Every [`SAMPLE`].
+    pub samples: Vec<Sample>,
+}
+
+/// Runs one setting.
+///
+/// # Errors
+/// When the options contradict each other.
+pub fn measure_slow_node(setting: &SlowNodeSetting, costs: &CostTable) -> Result<Course, Error> {
+    let plan = plan(setting, costs);
+    let workload = plan.workload.build()?;
+    let mut world = World::new(&plan, &*workload)?;
+    world.run_until(WARM_UP);
+    let mut course = Course { setting: *setting, samples: Vec::new() };
+    let (mut before, mut at) = (counts(&world), 0);
+    while at < TIME {
+        at += SAMPLE;
+        world.run_until(WARM_UP + at);
+        let now = counts(&world);
+        let committed = now.0.iter().zip(&before.0).map(|(now, before)| now - before).collect();
+        course.samples.push(Sample { at, committed, shed: now.1 - before.1 });
+        before = now;
+    }
+    match world.problems() {
+        [] => Ok(course),
+        [problem, ..] => Err(Error::Invalid(problem.clone())),
+    }
+}
+
+/// What each node has committed for its clients, and what the slow one has shed.
+fn counts(world: &World<'_>) -> (Vec<u64>, u64) {
+    let counters = |partition| world.counters(NodeId::first(partition)).unwrap_or_default();
+    let committed = (0..NODES).map(|node| counters(PartitionId(node)).committed).collect();
+    (committed, counters(SLOW).shed)
+}
+
+fn plan(setting: &SlowNodeSetting, costs: &CostTable) -> Plan {
+    let session_window = 4 * OUTSTANDING_MAX;
+    let limits = Limits { throttles: setting.throttles, session_window, ..Limits::default() };
+    Plan {
+        seed: 1,
+        engine: EngineKind::Calvin,
+        partitions: NODES,
+        replicas: 1,
+        replication: Replication::None,
+        subgroup: false,
+        machines: NODES,
+        cores: 1,
+        workload: WorkloadPlan::Micro(micro::Options {
+            sites: NODES,
+            records: u64::from(NODES) * 20_000,
+            contention_index: 0.0001,
+            multi_partition_percent: setting.multi_partition_percent,
+            ..micro::Options::default()
+        }),
+        clients: ClientPlan {
+            count: NODES,
+            window: OUTSTANDING_MAX,
+            transactions: u64::MAX,
+            starts_at: 0,
+            // Pauses are even, up to twice their mean.
+            think: 2 * SECOND / setting.offered.max(1),
+            timeout: 0,
+            // Whoever was refused comes again, and not at once.
+            pause: SECOND / 2,
+            wanders: false,
+            snapshots: 0,
+            place: ClientPlace::Beside,
+        },
+        limits,
+        epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT,
+        step_events: usize::MAX,
+        inbox_requests: usize::MAX,
+        network: NetworkOptions::reliable(Topology::lan()),
+        disk: None,
+        checkpoints: CheckpointOptions::default(),
+        clocks: Vec::new(),
+        costs: *costs,
+        faults: vec![PlannedFault { at: WARM_UP + BEFORE, lasts: TIME, fault: Fault::Slow(SLOW.0, FACTOR) }],
+        bug: None,
+        heal_at: WARM_UP + BEFORE + TIME,
+        settle_within: 0,
+        trace: false,
+    }
+}
