@@ -198,14 +198,9 @@ impl Checkpoints {
         self.paced_until().is_some_and(|until| now < until)
     }
 
-    /// Whether a replica that takes one stands still meanwhile.
-    pub(super) fn freezes(&self) -> bool {
-        self.options.mode == CheckpointMode::Freeze
-    }
-
     /// Whether the node executes nothing now.
     pub(super) fn is_frozen(&self) -> bool {
-        self.freezes() && (self.taking.is_some() || !self.opened.is_empty())
+        self.options.mode == CheckpointMode::Freeze && (self.taking.is_some() || !self.opened.is_empty())
     }
 
     /// Notes that the order wants a checkpoint of this replica at the end of an epoch.

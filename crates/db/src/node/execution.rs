@@ -84,10 +84,6 @@ impl<E: Engine> Node<E> {
                     || Error::Invalid("the database keeps nothing, so it takes no checkpoint".to_owned());
                 let answer = keeps.then(|| encode_body(&position.epoch)).ok_or_else(nothing);
                 self.gateway.answer(ordered.request, Some(position), answer);
-                if by == Some(self.id.replica) && self.checkpoints.freezes() {
-                    // While it stands still it would close no epochs, and all would wait for it.
-                    self.hand_over_leadership();
-                }
             }
         }
     }
