@@ -16,7 +16,7 @@ use ordain_workload::Workload;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::options::WorkloadOptions;
-use crate::durable::{DurableOptions, ReplicationMode};
+use crate::durable::{DurableOptions, ReplicationMode, check_engine};
 use crate::process::ClusterOptions;
 use crate::quantity::{EPOCH_MILLISECONDS, LOCK_WAIT_MILLISECONDS, seconds};
 
@@ -217,6 +217,9 @@ impl ClusterFile {
             ));
         }
         self.options().check().map_err(|problem| format!("partitions: {problem}"))?;
+        if self.processes.iter().any(|process| process.data_directory.is_some()) {
+            check_engine(&self.options()).map_err(|problem| format!("engine: {problem}"))?;
+        }
         if self.sites == Some(0) {
             return Err("sites must be at least 1: leave it out to have one for each partition".to_owned());
         }
@@ -704,6 +707,15 @@ partitions = [1]
         assert_eq!(of("calvin"), of("calvin-vll"));
         assert_ne!(of("calvin"), of("two-phase"));
         assert_ne!(of("two-phase"), of("two-phase-without-commit-protocol"));
+    }
+
+    #[test]
+    fn an_engine_that_keeps_nothing_gets_no_directories() {
+        let text = SMALL.replace("partitions = 2", "partitions = 2\nengine = \"two-phase\"");
+        assert!(ClusterFile::parse(&text).is_ok());
+        let durable = text.replace("partitions = [0", "data_directory = \"/d\"\npartitions = [0");
+        let refused = ClusterFile::parse(&durable).unwrap_err().to_string();
+        assert!(refused.contains("keeps nothing on disk"), "{refused}");
     }
 
     /// A file with a replica in each process.

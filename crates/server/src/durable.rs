@@ -140,9 +140,24 @@ pub fn open(
     // Before anything is made.
     options.check()?;
     cluster.check()?;
+    check_engine(cluster)?;
     let mut directory = DataDirectory::open(&options.directory, contents)?;
     let nodes = open_nodes(&mut directory, options, cluster, contents, catalog, rows)?;
     Ok((directory, nodes))
+}
+
+/// Checks that the engine keeps data.
+///
+/// # Errors
+/// If it does not.
+pub fn check_engine(cluster: &ClusterOptions) -> Result<(), String> {
+    match cluster.engine.is_ordered() {
+        true => Ok(()),
+        false => Err(format!(
+            "the engine {} keeps nothing on disk: leave data directories out, or choose calvin",
+            cluster.engine.name()
+        )),
+    }
 }
 
 /// Makes the nodes that a data directory holds. They replay what is in their logs when they are stepped.
@@ -159,6 +174,7 @@ pub fn open_nodes(
 ) -> Result<Vec<LocalNode>, String> {
     options.check()?;
     cluster.check()?;
+    check_engine(cluster)?;
     let opener = Opener { options, cluster, fingerprint: contents.fingerprint, catalog, rows };
     let opened: Vec<Result<(LocalNode, Witness), String>> = std::thread::scope(|scope| {
         let threads: Vec<_> = contents

@@ -181,7 +181,9 @@ impl Report {
         row("CPU of load generator", format!("{:.2} s", self.load_cpu_s));
         let bytes = format!("{} bytes", thousands(self.message_bytes as f64));
         row("partition messages", format!("{}, {bytes}", thousands(self.messages as f64)));
-        row("epochs", thousands(self.epochs as f64));
+        if self.epochs > 0 {
+            row("epochs", thousands(self.epochs as f64));
+        }
         row("state digest", self.digest.clone());
         out + &self.procedures_table()
     }
