@@ -24,6 +24,11 @@ impl World<'_> {
         Measured { latencies, busy }
     }
 
+    /// What a node says of itself, without a digest; `None` if it is not there.
+    pub fn status(&self, node: NodeId) -> Option<Status> {
+        self.processes[self.plan.number(node)].node.as_ref().map(|node| node.status(false))
+    }
+
     /// Whether a node is there and leads its group.
     pub fn leads(&self, node: NodeId) -> bool {
         let process = self.processes[self.plan.number(node)].node.as_ref();
