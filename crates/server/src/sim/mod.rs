@@ -2,6 +2,7 @@
 //!
 //! - [`calibrate`]: measures what the parts of a node's step cost on this machine.
 //! - [`checkpoint`]: what a checkpoint costs while it is taken, over time.
+//! - [`evaluation`]: deterministic and classical execution against each other.
 //! - [`options`]: the command line.
 //! - [`replication`]: what replicas cost that are far apart.
 //! - [`scale`]: the paper's experiments on up to 100 nodes.
@@ -11,6 +12,7 @@
 
 pub mod calibrate;
 pub mod checkpoint;
+pub mod evaluation;
 pub mod options;
 pub mod replication;
 pub mod scale;

@@ -1,6 +1,6 @@
 //! The command line of `ordain sim`.
 
-use super::{calibrate, checkpoint, replication, scale, seeds, slow_node};
+use super::{calibrate, checkpoint, evaluation, replication, scale, seeds, slow_node};
 
 /// What to simulate.
 #[derive(clap::Args, Debug)]
@@ -24,6 +24,8 @@ enum SimCommand {
     Checkpoint(checkpoint::CheckpointOptions),
     /// Measure over time what one slow node does to the others, and what throttling does about it
     SlowNode(slow_node::SlowNodeOptions),
+    /// Compare deterministic and classical execution over contention, distribution and length, on simulated clusters
+    Evaluation(evaluation::EvaluationOptions),
 }
 
 /// Carries out `ordain sim`; whether all properties held.
@@ -37,6 +39,7 @@ pub fn run(options: &SimOptions) -> Result<bool, String> {
         Some(SimCommand::Replication(options)) => replication::run(options).map(|()| true),
         Some(SimCommand::Checkpoint(options)) => checkpoint::run(options).map(|()| true),
         Some(SimCommand::SlowNode(options)) => slow_node::run(options).map(|()| true),
+        Some(SimCommand::Evaluation(options)) => evaluation::run(options).map(|()| true),
         None => seeds::run_seeds(&options.seeds),
     }
 }

@@ -5,6 +5,7 @@
 //! - [`costs`](mod@costs): what the parts of a step cost, as measured, so that simulated throughput means something.
 //! - [`Point`]: one run.
 //! - [`csv`]: points as a table.
+//! - [`evaluation`]: engines against each other, over contention, distribution and length of transactions.
 //! - [`experiment`]: runs the points.
 //! - [`figure`]: line charts in SVG; [`panels`] draws points in the way of the paper's figures.
 //! - [`replication`]: what replicas cost that are far apart.
@@ -14,6 +15,7 @@
 pub mod checkpoint;
 pub mod costs;
 pub mod csv;
+pub mod evaluation;
 pub mod experiment;
 pub mod figure;
 pub mod panels;

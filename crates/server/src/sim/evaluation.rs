@@ -1,0 +1,85 @@
+//! `ordain sim evaluation`: deterministic and classical execution against each other.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use ordain_sim::scale::evaluation::{
+    EvaluationEffort, EvaluationPoint, csv, figures, judge, measure_evaluation, settings,
+};
+use ordain_sim::scale::{Benchmark, costs, costs_from};
+use ordain_sim::time::MILLISECOND;
+
+use super::print;
+
+/// What `ordain sim evaluation` can be told.
+#[derive(clap::Args, Clone, Debug)]
+pub struct EvaluationOptions {
+    /// The folder for the figures, the table and the report
+    #[arg(long)]
+    pub output: PathBuf,
+    /// Simulate clusters of so many nodes, where their number does not vary
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(4..=16))]
+    pub nodes: u16,
+    /// Simulate clusters of up to so many nodes, where their number varies
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=16))]
+    pub nodes_max: u16,
+    /// A file of costs that `ordain sim calibrate` wrote [default: the one in the binary]
+    #[arg(long)]
+    pub costs: Option<PathBuf>,
+    /// Virtual milliseconds to measure in each run with long transactions; those with short ones take a quarter
+    #[arg(long, default_value_t = EvaluationEffort::default().time / MILLISECOND, value_parser = clap::value_parser!(u64).range(4..=60_000))]
+    pub milliseconds: u64,
+}
+
+/// Simulates all settings and writes `points.csv`, the figures and `report.txt`.
+///
+/// # Errors
+/// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
+pub fn run(options: &EvaluationOptions) -> Result<(), String> {
+    let folder = &options.output;
+    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let costs = match &options.costs {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+            costs_from(&text, Benchmark::Micro)?
+        }
+        None => costs(Benchmark::Micro),
+    };
+    let effort = EvaluationEffort { time: options.milliseconds * MILLISECOND, ..EvaluationEffort::default() };
+    let all = settings(options.nodes, options.nodes_max);
+    let mut points: Vec<EvaluationPoint> = Vec::new();
+    for setting in &all {
+        let point = measure_evaluation(setting, &costs, &effort);
+        points.push(point.map_err(|error| format!("{setting:?}: {error}"))?);
+        tracing::info!("{} of {} points", points.len(), all.len());
+    }
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    };
+    write("points.csv", &csv(&points))?;
+    for (name, figure) in figures(&points, options.nodes, &[notes(options, &effort)]) {
+        write(name, &figure.svg())?;
+    }
+    let mut report = String::new();
+    for judgement in judge(&points, options.nodes) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(report, "{judgement}");
+    }
+    print(&report)?;
+    write("report.txt", &report)
+}
+
+fn notes(options: &EvaluationOptions, effort: &EvaluationEffort) -> String {
+    let windows = |windows: &[u64]| windows.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    format!(
+        "Simulated: {} nodes where their number does not vary, a core for each, no disks; the best of {} calls outstanding at each \
+         node with short transactions, of {} with long ones; {} ms of virtual time, a quarter with short ones. \
+         two-phase-without-commit-protocol is a bound and no database: it is not ACID.",
+        options.nodes,
+        windows(&effort.windows_short),
+        windows(&effort.windows_long),
+        options.milliseconds
+    )
+}

@@ -1,0 +1,211 @@
+//! What was measured of the engines, as a table and drawn in the way of the paper's figures.
+
+use std::fmt::Write as _;
+
+use ordain_db::engine::EngineKind;
+
+use super::{
+    ENGINES, EvaluationPoint, EvaluationSetting, HIGH, LOW, Length, SHARE_OF_INDEXES, SHARES,
+    SHARES_OF_PARTICIPANTS, SHARES_OF_SIZES,
+};
+use crate::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
+
+/// The names of the columns.
+const HEADER: &str = "engine,acid,length,nodes,contention_index,distributed_percent,participants,outstanding,\
+                      throughput_txn_s,latency_us_p50,latency_us_p99,busy_percent,restarts_per_s,distributed_deadlocks_per_s";
+
+/// A line for each point, in their order, under a line with the names of the columns. Rates and shares have one decimal.
+pub fn csv(points: &[EvaluationPoint]) -> String {
+    let mut out = format!("{HEADER}\n");
+    for point in points {
+        let EvaluationSetting { engine, length, nodes, contention_index, .. } = point.setting;
+        let EvaluationSetting { distributed_percent, participants, .. } = point.setting;
+        let EvaluationPoint { window, throughput, latency_us_p50, latency_us_p99, .. } = point;
+        let EvaluationPoint { busy_percent, restarts, deadlocks, .. } = point;
+        let (acid, engine, length) =
+            (if is_acid(engine) { "yes" } else { "no" }, engine.name(), length.name());
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            out,
+            "{engine},{acid},{length},{nodes},{contention_index},{distributed_percent},{participants},{window},\
+             {throughput:.1},{latency_us_p50},{latency_us_p99},{busy_percent:.1},{restarts:.1},{deadlocks:.1}"
+        );
+    }
+    out
+}
+
+/// Whether the engine keeps what a database promises; the bound without a commit protocol does not (DET-41).
+fn is_acid(engine: EngineKind) -> bool {
+    engine != EngineKind::TwoPhaseWithoutCommitProtocol
+}
+
+/// The engine's name in legends and reports: that of the bound says that it is no database (DET-41).
+pub(super) fn name(engine: EngineKind) -> String {
+    if is_acid(engine) { engine.name().to_owned() } else { format!("{} (not ACID)", engine.name()) }
+}
+
+/// The figures, each with the name of its file. `nodes` are those of the clusters of Figures 1 and 3; `notes` say what was run.
+pub fn figures(points: &[EvaluationPoint], nodes: u16, notes: &[String]) -> Vec<(&'static str, Figure)> {
+    let figure = |title: &str, panels| Figure { title: title.to_owned(), panels, notes: notes.to_vec() };
+    let lengths = |panel: fn(&[EvaluationPoint], u16, Length) -> Panel| {
+        Length::ALL.map(|length| panel(points, nodes, length)).to_vec()
+    };
+    let indexes = |panel: fn(&[EvaluationPoint], u16, f64) -> Panel| {
+        [LOW, HIGH].map(|index| panel(points, nodes, index)).to_vec()
+    };
+    vec![
+        (
+            "figure-1-ab-shares.svg",
+            figure("Throughput over the share of distributed transactions", lengths(shares)),
+        ),
+        ("figure-1-cd-indexes.svg", figure("Throughput over the contention index", lengths(over_indexes))),
+        (
+            "figure-3-participants.svg",
+            figure("Throughput over the share, by participants", indexes(participants)),
+        ),
+        ("figure-8-nodes.svg", figure("Throughput of a node over the number of nodes", indexes(sizes))),
+    ]
+}
+
+fn axis(label: &str, scale: Scale) -> Axis {
+    Axis { label: label.to_owned(), scale }
+}
+
+fn throughput_axis() -> Axis {
+    axis("transactions/s", Scale::Linear)
+}
+
+fn series(
+    points: &[EvaluationPoint],
+    (name, style): (String, Style),
+    of: impl Fn(&EvaluationSetting) -> bool,
+    place: impl Fn(&EvaluationPoint) -> (f64, f64),
+) -> Series {
+    let mut points: Vec<(f64, f64)> = points.iter().filter(|point| of(&point.setting)).map(place).collect();
+    points.sort_by(|one, other| one.0.total_cmp(&other.0));
+    Series { name, style, points }
+}
+
+/// Figures 1 (a) and (b): a colour for each engine, a marker for each contention index.
+fn shares(points: &[EvaluationPoint], nodes: u16, length: Length) -> Panel {
+    let mut lines = Vec::new();
+    for (color, engine) in ENGINES.into_iter().enumerate() {
+        for (shape, index) in [LOW, HIGH].into_iter().enumerate() {
+            let label = (format!("{}, index {index}", name(engine)), Style { color, shape });
+            let of = |setting: &EvaluationSetting| {
+                (setting.engine, setting.length, setting.nodes) == (engine, length, nodes)
+                    && (setting.contention_index, setting.participants) == (index, 2)
+                    && SHARES.contains(&setting.distributed_percent)
+            };
+            lines.push(series(points, label, of, |point| {
+                (point.setting.distributed_percent, point.throughput)
+            }));
+        }
+    }
+    Panel {
+        title: format!("{} transactions", length.name()),
+        x: axis("distributed transactions, %", Scale::Linear),
+        y: throughput_axis(),
+        series: lines,
+    }
+}
+
+/// Figures 1 (c) and (d).
+fn over_indexes(points: &[EvaluationPoint], nodes: u16, length: Length) -> Panel {
+    let line = |(color, engine): (usize, EngineKind)| {
+        let of = |setting: &EvaluationSetting| {
+            (setting.engine, setting.length, setting.nodes) == (engine, length, nodes)
+                && (setting.distributed_percent, setting.participants) == (SHARE_OF_INDEXES, 2)
+        };
+        let label = (name(engine), Style { color, shape: color });
+        series(points, label, of, |point| (point.setting.contention_index, point.throughput))
+    };
+    Panel {
+        title: format!("{} transactions, {SHARE_OF_INDEXES} % distributed", length.name()),
+        x: axis("contention index", Scale::Logarithmic),
+        y: throughput_axis(),
+        series: ENGINES.into_iter().enumerate().map(line).collect(),
+    }
+}
+
+/// Figure 3: a colour for each engine, a marker for each number of participants. The one point at 0 stands for all of them.
+fn participants(points: &[EvaluationPoint], nodes: u16, index: f64) -> Panel {
+    let mut lines = Vec::new();
+    for (color, engine) in ENGINES.into_iter().take(2).enumerate() {
+        for (shape, participants) in [2, 3, 4].into_iter().enumerate() {
+            let label = (format!("{}, {participants} participants", name(engine)), Style { color, shape });
+            let of = |setting: &EvaluationSetting| {
+                (setting.engine, setting.length, setting.nodes) == (engine, Length::Long, nodes)
+                    && setting.contention_index == index
+                    && (setting.participants == participants || setting.distributed_percent == 0.0)
+                    && SHARES_OF_PARTICIPANTS.contains(&setting.distributed_percent)
+            };
+            lines.push(series(points, label, of, |point| {
+                (point.setting.distributed_percent, point.throughput)
+            }));
+        }
+    }
+    Panel {
+        title: format!("long transactions, index {index}"),
+        x: axis("distributed transactions, %", Scale::Linear),
+        y: throughput_axis(),
+        series: lines,
+    }
+}
+
+/// Figure 8: a colour for each engine, a marker for each share.
+fn sizes(points: &[EvaluationPoint], _nodes: u16, index: f64) -> Panel {
+    let mut lines = Vec::new();
+    for (color, engine) in ENGINES.into_iter().take(2).enumerate() {
+        for (shape, share) in SHARES_OF_SIZES.into_iter().enumerate() {
+            let label = (format!("{}, {share} % distributed", name(engine)), Style { color, shape });
+            let of = |setting: &EvaluationSetting| {
+                (setting.engine, setting.length, setting.participants) == (engine, Length::Long, 2)
+                    && (setting.contention_index, setting.distributed_percent) == (index, share)
+            };
+            lines.push(series(points, label, of, |point| {
+                let nodes = f64::from(point.setting.nodes);
+                (nodes, point.throughput / nodes)
+            }));
+        }
+    }
+    Panel {
+        title: format!("long transactions, index {index}"),
+        x: axis("nodes", Scale::Logarithmic),
+        y: axis("transactions/s and node", Scale::Linear),
+        series: lines,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::statements::as_stated;
+    use super::*;
+
+    #[test]
+    fn every_column_has_a_value_and_the_bound_is_labelled() {
+        let points = as_stated();
+        let text = csv(&points);
+        assert_eq!(text.lines().count(), points.len() + 1);
+        assert!(text.lines().all(|line| line.split(',').count() == HEADER.split(',').count()));
+        for line in text.lines().skip(1) {
+            let bound = line.starts_with("two-phase-without-commit-protocol,");
+            assert_eq!(bound, line.split(',').nth(1) == Some("no"), "{line}");
+        }
+        let figures = figures(&points, 4, &[]);
+        assert!(figures[0].1.svg().contains("two-phase-without-commit-protocol (not ACID)"));
+    }
+
+    #[test]
+    fn figures_have_a_point_for_each_run() {
+        let figures = figures(&as_stated(), 4, &[]);
+        let points = |figure: usize| -> Vec<Vec<usize>> {
+            let panels = figures[figure].1.panels.iter();
+            panels.map(|panel| panel.series.iter().map(|series| series.points.len()).collect()).collect()
+        };
+        assert_eq!(points(0), [[6; 6]; 2]);
+        assert_eq!(points(1), [[4; 3]; 2]);
+        assert_eq!(points(2), [[4; 6]; 2]);
+        assert_eq!(points(3), [[5; 4]; 2]);
+    }
+}
