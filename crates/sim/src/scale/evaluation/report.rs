@@ -11,7 +11,7 @@ use super::{
 use crate::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
 
 /// The names of the columns.
-const HEADER: &str = "engine,acid,length,nodes,contention_index,distributed_percent,participants,outstanding,\
+const HEADER: &str = "engine,acid,length,nodes,contention_index,distributed_percent,participants,outstanding,messages_per_step,\
                       throughput_txn_s,latency_us_p50,latency_us_p99,busy_percent,restarts_per_s,distributed_deadlocks_per_s";
 
 /// A line for each point, in their order, under a line with the names of the columns. Rates and shares have one decimal.
@@ -22,12 +22,14 @@ pub fn csv(points: &[EvaluationPoint]) -> String {
         let EvaluationSetting { distributed_percent, participants, .. } = point.setting;
         let EvaluationPoint { window, throughput, latency_us_p50, latency_us_p99, .. } = point;
         let EvaluationPoint { busy_percent, restarts, deadlocks, .. } = point;
+        let messages =
+            if point.step_events == usize::MAX { "all".to_owned() } else { point.step_events.to_string() };
         let (acid, engine, length) =
             (if is_acid(engine) { "yes" } else { "no" }, engine.name(), length.name());
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{engine},{acid},{length},{nodes},{contention_index},{distributed_percent},{participants},{window},\
+            "{engine},{acid},{length},{nodes},{contention_index},{distributed_percent},{participants},{window},{messages},\
              {throughput:.1},{latency_us_p50},{latency_us_p99},{busy_percent:.1},{restarts:.1},{deadlocks:.1}"
         );
     }
@@ -204,7 +206,7 @@ mod tests {
             panels.map(|panel| panel.series.iter().map(|series| series.points.len()).collect()).collect()
         };
         assert_eq!(points(0), [[6; 6]; 2]);
-        assert_eq!(points(1), [[4; 3]; 2]);
+        assert_eq!(points(1), [[5; 3]; 2]);
         assert_eq!(points(2), [[4; 6]; 2]);
         assert_eq!(points(3), [[5; 4]; 2]);
     }
