@@ -12,6 +12,7 @@ mod report;
 
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
+use ordain_db::gateway::Counters;
 use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
 use ordain_db::node::CheckpointOptions;
 use ordain_db::position::{NodeId, PartitionId};
@@ -108,7 +109,9 @@ pub fn measure_slow_node(setting: &SlowNodeSetting, costs: &CostTable) -> Result
 
 /// What each node has committed for its clients, and what the slow one has shed.
 fn counts(world: &World<'_>) -> (Vec<u64>, u64) {
-    let counters = |partition| world.counters(NodeId::first(partition)).unwrap_or_default();
+    let counters = |partition| {
+        world.status(NodeId::first(partition)).map_or_else(Counters::default, |status| status.counters)
+    };
     let committed = (0..NODES).map(|node| counters(PartitionId(node)).committed).collect();
     (committed, counters(SLOW).shed)
 }

@@ -1,7 +1,6 @@
 //! What a world tells of its run.
 
 use ordain_db::error::Error;
-use ordain_db::gateway::Counters;
 use ordain_db::message::{Operation, Verdict};
 use ordain_db::node::Status;
 use ordain_db::position::{Epoch, NodeId, PartitionId};
@@ -56,12 +55,6 @@ impl World<'_> {
     /// How many transactions a node has run since it started: each counts at every partition that it touches.
     pub fn executions(&self, node: NodeId) -> u64 {
         self.processes[self.plan.number(node)].executions.delivered
-    }
-
-    /// What became of the requests of a node's clients; `None` if it is not there.
-    pub fn counters(&self, node: NodeId) -> Option<Counters> {
-        let process = self.processes[self.plan.number(node)].node.as_ref();
-        process.map(|node| node.status(false).counters)
     }
 
     /// The newest epoch at whose end all nodes of a node's replica have a checkpoint; `None` if it is not there.

@@ -339,6 +339,7 @@ fn plan(setting: &EvaluationSetting, measured: &CostTable, window: u64) -> Plan 
             starts_at: 0,
             think: 0,
             timeout: 0,
+            pause: MILLISECOND,
             wanders: false,
             snapshots: 0,
             place: ClientPlace::Beside,
