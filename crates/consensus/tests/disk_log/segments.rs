@@ -31,12 +31,10 @@ fn a_missing_segment_is_refused_also_the_last() {
         files.remove(&name(missing)).unwrap();
         let refused = open(&mut files).unwrap_err();
         assert_eq!(refused, OpenError::MissingSegment { name: name(missing) });
-        assert!(
-            refused.to_string().starts_with(&format!(
-                "the log's segment `{}` is missing: put the file back.",
-                name(missing)
-            ))
-        );
+        assert!(refused.to_string().starts_with(&format!(
+            "the log's segment `{}` is missing, and what was acknowledged may be in it: put the file back",
+            name(missing)
+        )));
     }
     let mut files = log_of(7);
     files.remove(&name(3)).unwrap();
