@@ -290,7 +290,7 @@ fn limits(random: &mut Random) -> Limits {
         restarts: tiny(usual.restarts as usize, 3) as u32,
         snapshots: usual.snapshots,
         lock_wait_microseconds: None,
-        throttles: random.below(4) == 0,
+        throttles: false,
     }
 }
 
