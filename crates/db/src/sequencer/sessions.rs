@@ -18,6 +18,10 @@ use crate::limits::Limits;
 use crate::message::{ClientId, RequestId};
 use crate::position::{Epoch, NodeId, Position};
 
+/// How many windows of the client's are kept here at most. A replica that lags in execution holds requests whose answers the
+/// client has from another replica: it does not know the answers, and still keeps the requests.
+const WINDOWS_KEPT: u64 = 4;
+
 /// What is known of a request.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Known {
@@ -111,7 +115,7 @@ impl Sessions {
         let session = self.session(id.client, acknowledged);
         session.entry = Some(entry);
         session.claim(acknowledged);
-        let admission = session.admit::<F>(id.sequence, window);
+        let admission = session.admit::<F>(id.sequence, acknowledged, window);
         self.in_flight += usize::from(matches!(admission, Admission::Enter));
         admission
     }
@@ -371,14 +375,20 @@ impl Session {
         }
     }
 
-    fn admit<F: Failpoints>(&mut self, sequence: u64, window: u64) -> Admission {
+    fn admit<F: Failpoints>(&mut self, sequence: u64, acknowledged: u64, window: u64) -> Admission {
         let first = self.first.max(self.claimed);
         if sequence < first {
             return Admission::Refuse(Error::Acknowledged(sequence));
         }
-        if sequence - first >= window {
+        let oldest = first.max(acknowledged);
+        if sequence.saturating_sub(oldest) >= window {
             return Admission::Refuse(Error::Busy(format!(
-                "request {sequence} is more than {window} ahead of {first}, the oldest without acknowledgement"
+                "request {sequence} is more than {window} ahead of {oldest}, the oldest without acknowledgement"
+            )));
+        }
+        if sequence - self.first >= window.saturating_mul(WINDOWS_KEPT) {
+            return Admission::Refuse(Error::Busy(format!(
+                "request {sequence} is too far ahead of {first}, which this replica has not executed yet"
             )));
         }
         let Some(known) = self.place(sequence) else {

@@ -246,6 +246,7 @@ scripts!(
     checkpoints_keep_sessions,
     duplicates,
     idle_sessions_go_first_after_a_restart,
+    lagging_replicas_take_the_word_of_clients,
     missed_attempts,
     ordered_requests_have_one_end,
     replicas_learn_from_the_order,
