@@ -64,7 +64,7 @@ injected! {
     drop_remote_reads: Bug::Database(Failpoint::DropRemoteReads), 300, ANY, ["liveness"];
     apply_non_local_write: Bug::Database(Failpoint::ApplyNonLocalWrite), 10, ANY, ["replicas agree", "equals oracle"];
     forget_read_lock: Bug::Database(Failpoint::ForgetReadLock), 60, ANY, ["serializability", "equals oracle"];
-    forget_range_lock: Bug::Database(Failpoint::ForgetRangeLock), 150, ANY, ["serializability", "equals oracle"];
+    forget_range_lock: Bug::Database(Failpoint::ForgetRangeLock), 150, ANY, ["serializability", "equals oracle", "assertions hold"];
     lose_duplicate_check: Bug::Database(Failpoint::LoseDuplicateCheck), 10, ANY, ["exactly once"];
     skip_footprint_check: Bug::Database(Failpoint::SkipFootprintCheck), 50, ANY, ["equals oracle", "assertions hold"];
     open_snapshot_early: Bug::Database(Failpoint::OpenSnapshotEarly), 100, ANY, ["equals oracle"];
@@ -176,7 +176,7 @@ fn mistakes_in_locking_are_found_with_vll_too() {
 #[test]
 fn failing_plans_shrink() {
     let bugs = [Failpoint::ForgetReadLock, Failpoint::DropRemoteRow, Failpoint::LoseDuplicateCheck];
-    for (point, property) in bugs.into_iter().zip(["serializability", "replicas agree", "exactly once"]) {
+    for (point, property) in bugs.into_iter().zip(["equals oracle", "replicas agree", "exactly once"]) {
         let injected = INJECTED.iter().find(|injected| injected.bug == Bug::Database(point)).unwrap();
         let Found { plan, properties } = find(injected).unwrap();
         assert!(properties.contains(property), "{point:?}: {properties:?}");
