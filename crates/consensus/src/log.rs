@@ -488,7 +488,7 @@ pub enum RecoverError {
     /// The log was cut after a checkpoint, and none is given.
     #[error(
         "the log begins after entry {start}, and no checkpoint is marked as the one to start from: put back the files that \
-         are missing in this directory"
+         are missing in this directory: a checkpoint, and its mark of the same number whose name ends in .stable"
     )]
     NoCheckpoint {
         /// The log begins after this index.

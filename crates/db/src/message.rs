@@ -15,6 +15,7 @@
 //! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Serving`], [`Message::Unserved`], [`Message::Superseded`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
 //! | [`Message::CheckpointTurnEnded`] | within a replication group | | checkpoints by one replica at a time |
+//! | [`Message::StandIn`] | a leader that executes nothing | another replica of its group | the same; it answers with [`Message::Reports`] |
 //! | [`Message::CheckpointWanted`], [`Message::CheckpointNeeded`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
 //! | [`Message::TwoPhase`], [`Message::TwoPhaseSnapshot`] | coordinator ↔ participant | | the engine `two-phase` alone (Ren et al. §3.1.2) |
 //! | [`Message::Alive`] | every node | every node of another partition | failure detection (CAL-106, CAL-109) |
@@ -396,6 +397,9 @@ pub enum Message {
     },
     /// The sender's replica has completed a checkpoint, or has failed to: the next one may be ordered.
     CheckpointTurnEnded,
+    /// The sender leads its group, and executes nothing for now, or less than it should: the receiver tells it the verdicts that
+    /// the sender's clients wait for, for a while.
+    StandIn,
     /// The sender has a checkpoint at the end of the epoch, which the receiver may fetch.
     CheckpointOffer(Epoch),
     /// The sender has executed epochs through this one, and nobody keeps what it needs to go on: it needs a later checkpoint.
@@ -446,7 +450,7 @@ impl Message {
                 Message::Fetch { .. } | Message::Subscribe { .. } | Message::Unsubscribe => HEADER,
                 Message::Follow(_) | Message::Unserved { .. } | Message::Superseded { .. } => HEADER,
                 Message::Alive(_) | Message::CheckpointWritten { .. } | Message::Digest { .. } => HEADER,
-                Message::CheckpointTurnEnded => HEADER,
+                Message::CheckpointTurnEnded | Message::StandIn => HEADER,
                 Message::CheckpointNeeded(_) | Message::CheckpointOffer(_) => HEADER,
                 Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
@@ -494,7 +498,7 @@ impl Request {
 }
 
 impl Report {
-    fn payload_bytes(&self) -> usize {
+    pub(crate) fn payload_bytes(&self) -> usize {
         match &self.verdict {
             Verdict::Committed(result) => 24 + result.len(),
             Verdict::Failed(_) | Verdict::FootprintMissed => 24,

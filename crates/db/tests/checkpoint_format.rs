@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use ordain_db::checkpoint::{
     Checkpoint, CheckpointError, CheckpointHeader, CheckpointIdentity, CheckpointReader, CheckpointSummary,
-    CheckpointWriter, HEADER_BYTES, PAGE_BYTES_MAX, SECTION_NAME_BYTES_MAX, SECTIONS_MAX,
+    CheckpointWriter, HEADER_BYTES, PAGE_BYTES_WRITTEN_MAX, SECTION_NAME_BYTES_MAX, SECTIONS_MAX,
 };
 use ordain_db::data::{Key, KeyRange};
 use ordain_db::hash::Digest;
@@ -37,7 +37,7 @@ fn write<'a>(
     assert_eq!(writer.pending_bytes(), 0, "all chunks are taken");
     let finished = writer.finish();
     chunks.extend(finished.chunks);
-    assert!(chunks.iter().all(|chunk| chunk.len() <= PAGE_BYTES_MAX), "chunks are limited");
+    assert!(chunks.iter().all(|chunk| chunk.len() <= PAGE_BYTES_WRITTEN_MAX), "chunks are limited");
     let bytes: usize = chunks.iter().map(Vec::len).sum();
     assert_eq!(finished.summary.bytes, bytes as u64, "the summary counts the bytes");
     (chunks, finished.summary)
@@ -326,11 +326,12 @@ fn pages_are_filled_and_not_more() {
     for number in 0..40_u8 {
         rows.insert(vec![number; KEY_BYTES_MAX], vec![number; ROW_BYTES_MAX]);
     }
-    let sections: Sections = [0, PAGE_BYTES_MAX - 20, PAGE_BYTES_MAX, 3 * PAGE_BYTES_MAX]
-        .map(|size| (size.to_string(), vec![7; size]))
-        .into();
+    let sections: Sections =
+        [0, PAGE_BYTES_WRITTEN_MAX - 20, PAGE_BYTES_WRITTEN_MAX, 3 * PAGE_BYTES_WRITTEN_MAX]
+            .map(|size| (size.to_string(), vec![7; size]))
+            .into();
     let (chunks, summary) = write(&rows, &sections);
-    assert_eq!(chunks.len(), 1 + 3 + 1 + 2 + 2 + 4 + 1, "header, rows, sections, footer");
+    assert_eq!(chunks.len(), 1 + 10 + 1 + 1 + 2 + 4 + 1, "header, rows, sections, footer");
     let mut checkpoint = read(&chunks.concat(), 100_000).unwrap();
     assert_eq!((checkpoint.summary, summary.rows), (summary, 40));
     assert!(checkpoint.sections == sections, "large sections");

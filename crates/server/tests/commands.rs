@@ -179,7 +179,7 @@ fn what_is_not_there_is_named_with_what_to_name_instead() {
     folder.refused(
         "inspect missing",
         FAILED,
-        &["cannot use missing for backups: there is no such directory"],
+        &["cannot use missing as a place of backups: there is no such directory"],
     );
     for place in ["empty", "strange"] {
         let words =

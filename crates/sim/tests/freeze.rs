@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_db::position::ReplicaId;
-use ordain_sim::plan::{Plan, WorkloadKind};
+use ordain_sim::plan::{Plan, WorkloadKind, WorkloadPlan};
 use ordain_sim::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 use ordain_sim::world::World;
+use ordain_workload::micro;
 
 const SEED: u64 = 11;
 const REPLICAS: u16 = 3;
@@ -24,8 +25,13 @@ const END: Nanoseconds = 6 * SECOND;
 /// Longer than a round trip between replicas and the syncs of both ends, with a batch to execute.
 const FEW_ROUND_TRIPS: Nanoseconds = 10 * MILLISECOND;
 
-fn plan(checkpoints: Option<u64>) -> Plan {
-    let mut plan = calm::plan(SEED, 2, REPLICAS, WorkloadKind::Bank, 100_000);
+/// What makes checkpoints take long, and how long that is at least.
+const RECORDS: u64 = 200_000;
+const CHECKPOINT_BYTES_PER_SECOND: u64 = 100_000_000;
+const LONG: Nanoseconds = 100 * MILLISECOND;
+
+fn plan(workload: WorkloadKind, checkpoints: Option<u64>) -> Plan {
+    let mut plan = calm::plan(SEED, 2, REPLICAS, workload, 100_000);
     plan.checkpoints = CheckpointOptions { mode: CheckpointMode::Freeze, ..calm::checkpoints(checkpoints) };
     (plan.clients.count, plan.clients.window, plan.clients.think) = (6, 4, MILLISECOND);
     plan.trace = false;
@@ -39,6 +45,8 @@ struct Seen {
     answered: u64,
     /// The longest time in which no call was answered.
     gap: Nanoseconds,
+    /// The longest time for which a replica was frozen.
+    frozen: Nanoseconds,
 }
 
 fn watch(plan: &Plan) -> Seen {
@@ -46,8 +54,8 @@ fn watch(plan: &Plan) -> Seen {
     let mut world = World::new(plan, &*workload).unwrap();
     world.run_until(ELECTED);
     let before = world.happened().answered;
-    let mut seen = Seen { turns: BTreeMap::new(), answered: 0, gap: 0 };
-    let (mut was_frozen, mut answered_at) = (Vec::new(), world.now());
+    let mut seen = Seen { turns: BTreeMap::new(), answered: 0, gap: 0, frozen: 0 };
+    let (mut was_frozen, mut frozen_at, mut answered_at) = (Vec::new(), 0, world.now());
     while world.run_one(END) {
         let nodes = (0..plan.nodes()).map(|number| plan.node(number));
         let mut frozen: Vec<ReplicaId> =
@@ -57,7 +65,10 @@ fn watch(plan: &Plan) -> Seen {
         assert!(frozen.len() <= 1, "{frozen:?} are frozen at {} us", world.now() / MICROSECOND);
         if frozen != was_frozen {
             frozen.iter().for_each(|replica| *seen.turns.entry(replica.0).or_default() += 1);
-            was_frozen = frozen;
+            if !was_frozen.is_empty() {
+                seen.frozen = seen.frozen.max(world.now() - frozen_at);
+            }
+            (was_frozen, frozen_at) = (frozen, world.now());
         }
         let answered = world.happened().answered - before;
         if answered > seen.answered {
@@ -72,12 +83,36 @@ fn watch(plan: &Plan) -> Seen {
 
 #[test]
 fn one_replica_at_a_time_is_frozen_and_clients_do_not_notice() {
-    let quiet = watch(&plan(None));
-    let frozen = watch(&plan(Some(50_000)));
+    let quiet = watch(&plan(WorkloadKind::Bank, None));
+    let frozen = watch(&plan(WorkloadKind::Bank, Some(50_000)));
     assert!(quiet.turns.is_empty(), "{:?}", quiet.turns);
     let several_each =
         (0..REPLICAS).all(|replica| frozen.turns.get(&replica).is_some_and(|turns| *turns > 2));
     assert!(several_each, "each replica takes checkpoints: {:?}", frozen.turns);
+    let allowed = quiet.gap + FEW_ROUND_TRIPS;
+    assert!(frozen.gap <= allowed, "no answer for {} us, allowed are {allowed}", frozen.gap / MICROSECOND);
+    let (few, usual) = (frozen.answered, quiet.answered);
+    assert!(few * 10 >= usual * 9, "{few} calls were answered, without checkpoints {usual}");
+}
+
+/// The leaders are frozen too when it is their turn. For as long as the disk needs, which is long here, and until they have caught
+/// up, other replicas execute for their clients.
+#[test]
+fn clients_of_a_frozen_leader_are_answered_by_another_replica() {
+    let slow = |interval: Option<u64>| {
+        let mut plan = plan(WorkloadKind::Micro, interval);
+        if let WorkloadPlan::Micro(micro::Options { records, .. }) = &mut plan.workload {
+            *records = RECORDS;
+        }
+        if let Some(disk) = &mut plan.disk {
+            disk.checkpoint_bytes_per_second = Some(CHECKPOINT_BYTES_PER_SECOND);
+        }
+        plan
+    };
+    let quiet = watch(&slow(None));
+    let frozen = watch(&slow(Some(300_000)));
+    assert!((0..REPLICAS).all(|replica| frozen.turns.contains_key(&replica)), "{:?}", frozen.turns);
+    assert!(frozen.frozen >= LONG, "no replica was frozen for more than {} us", frozen.frozen / MICROSECOND);
     let allowed = quiet.gap + FEW_ROUND_TRIPS;
     assert!(frozen.gap <= allowed, "no answer for {} us, allowed are {allowed}", frozen.gap / MICROSECOND);
     let (few, usual) = (frozen.answered, quiet.answered);

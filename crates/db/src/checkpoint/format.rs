@@ -18,8 +18,12 @@ pub const FORMAT_VERSION: u16 = 2;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 44;
 
-/// Most bytes of one page, and of one chunk of a [`CheckpointWriter`](super::CheckpointWriter).
+/// Most bytes of one page that is read.
 pub const PAGE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Most bytes of one page, and so of one chunk, of a [`CheckpointWriter`](super::CheckpointWriter): the log's records wait while
+/// the disk writes one.
+pub const PAGE_BYTES_WRITTEN_MAX: usize = 256 * 1024;
 
 /// Most bytes of the name of a section.
 pub const SECTION_NAME_BYTES_MAX: usize = 64;
@@ -40,9 +44,11 @@ pub(super) const ROW_HEADER_BYTES: usize = 4;
 pub(super) const FOOTER_BYTES: usize = 28;
 
 // Every row and every name of a section fits into a page, with bytes to spare for the content of the section.
-const _: () = assert!(ROW_HEADER_BYTES + KEY_BYTES_MAX + ROW_BYTES_MAX + PAGE_HEADER_BYTES < PAGE_BYTES_MAX);
 const _: () =
-    assert!(SECTION_NAME_BYTES_MAX <= u8::MAX as usize && SECTION_NAME_BYTES_MAX * 2 < PAGE_BYTES_MAX);
+    assert!(ROW_HEADER_BYTES + KEY_BYTES_MAX + ROW_BYTES_MAX + PAGE_HEADER_BYTES < PAGE_BYTES_WRITTEN_MAX);
+const _: () = assert!(
+    SECTION_NAME_BYTES_MAX <= u8::MAX as usize && SECTION_NAME_BYTES_MAX * 2 < PAGE_BYTES_WRITTEN_MAX
+);
 const _: () = assert!(KEY_BYTES_MAX <= u16::MAX as usize);
 const _: () = assert!(ROW_BYTES_MAX <= u16::MAX as usize);
 

@@ -58,8 +58,8 @@ mod writer;
 
 pub use self::error::CheckpointError;
 pub use self::format::{
-    CheckpointHeader, CheckpointIdentity, FORMAT_VERSION, HEADER_BYTES, PAGE_BYTES_MAX, SECTION_BYTES_MAX,
-    SECTION_NAME_BYTES_MAX, SECTIONS_MAX,
+    CheckpointHeader, CheckpointIdentity, FORMAT_VERSION, HEADER_BYTES, PAGE_BYTES_MAX,
+    PAGE_BYTES_WRITTEN_MAX, SECTION_BYTES_MAX, SECTION_NAME_BYTES_MAX, SECTIONS_MAX,
 };
 pub use self::reader::{Checkpoint, CheckpointReader};
 pub use self::verifier::{CheckpointVerifier, VerifiedCheckpoint};

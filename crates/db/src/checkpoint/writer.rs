@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::format::{
-    CheckpointHeader, PAGE_BYTES_MAX, PageKind, ROW_HEADER_BYTES, SECTION_BYTES_MAX, SECTION_NAME_BYTES_MAX,
-    SECTIONS_MAX, begin_page, seal_page,
+    CheckpointHeader, PAGE_BYTES_WRITTEN_MAX, PageKind, ROW_HEADER_BYTES, SECTION_BYTES_MAX,
+    SECTION_NAME_BYTES_MAX, SECTIONS_MAX, begin_page, seal_page,
 };
 use super::{CheckpointError, CheckpointSummary};
 use crate::hash::Digest;
@@ -79,11 +79,11 @@ impl CheckpointWriter {
     pub fn row(&mut self, key: &[u8], row: &[u8]) {
         assert!(key.len() <= KEY_BYTES_MAX, "a key of {} bytes", key.len());
         assert!(row.len() <= ROW_BYTES_MAX, "a row of {} bytes", row.len());
-        if self.page.len() + ROW_HEADER_BYTES + key.len() + row.len() > PAGE_BYTES_MAX {
+        if self.page.len() + ROW_HEADER_BYTES + key.len() + row.len() > PAGE_BYTES_WRITTEN_MAX {
             self.end_page_of_rows();
         }
         if self.page.is_empty() {
-            self.page = Vec::with_capacity(PAGE_BYTES_MAX);
+            self.page = Vec::with_capacity(PAGE_BYTES_WRITTEN_MAX);
             self.page.extend_from_slice(&begin_page(&[0; 4]));
         }
         self.page.extend_from_slice(&(key.len() as u16).to_le_bytes());
@@ -127,7 +127,7 @@ impl CheckpointWriter {
         loop {
             let mut page = begin_page(&[0, name.len() as u8]);
             page.extend_from_slice(name.as_bytes());
-            let (part, after) = rest.split_at(rest.len().min(PAGE_BYTES_MAX - page.len()));
+            let (part, after) = rest.split_at(rest.len().min(PAGE_BYTES_WRITTEN_MAX - page.len()));
             page.extend_from_slice(part);
             rest = after;
             let is_last = rest.is_empty();
@@ -150,7 +150,7 @@ impl CheckpointWriter {
         self.chunks.push_back(chunk);
     }
 
-    /// Takes the next chunk out, of at most [`PAGE_BYTES_MAX`] bytes, if one is complete.
+    /// Takes the next chunk out, of at most [`PAGE_BYTES_WRITTEN_MAX`] bytes, if one is complete.
     pub fn take_chunk(&mut self) -> Option<Vec<u8>> {
         let chunk = self.chunks.pop_front()?;
         self.pending_bytes -= chunk.len();

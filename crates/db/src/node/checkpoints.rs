@@ -26,8 +26,11 @@ use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 use crate::sequencer::Lineage;
 use crate::storage::RecordCursor;
 
-/// Chunks that are under way to the disk at a time.
-const CHUNKS_UNDER_WAY_MAX: usize = 4;
+/// Chunks that are made and not yet on the disk.
+const CHUNKS_MAX: usize = 4;
+
+/// Chunks that are under way to the disk at a time: the log's records wait for them.
+const CHUNKS_UNDER_WAY_MAX: usize = 1;
 
 /// After how long another checkpoint is ordered although no replica has completed the last one, in microseconds.
 const ORDERED_MICROSECONDS: u64 = 600_000_000;
@@ -147,6 +150,18 @@ struct Taking {
     ended: bool,
 }
 
+impl Taking {
+    /// Whether there are more rows, and room for chunks of them.
+    fn has_room(&self) -> bool {
+        self.writer.is_some() && self.chunks.len() + self.under_way < CHUNKS_MAX
+    }
+
+    /// Whether there is a chunk that the disk may have now.
+    fn has_chunk(&self) -> bool {
+        !self.chunks.is_empty() && self.under_way < CHUNKS_UNDER_WAY_MAX
+    }
+}
+
 impl Checkpoints {
     pub(super) fn new(me: PartitionId, partitions: u16, options: CheckpointOptions) -> Checkpoints {
         Checkpoints {
@@ -189,7 +204,7 @@ impl Checkpoints {
 
     /// When the one that is being taken is to be carried on.
     pub(super) fn paced_until(&self) -> Option<u64> {
-        let goes_on = |taking: &&Taking| taking.writer.is_some() && taking.under_way < CHUNKS_UNDER_WAY_MAX;
+        let goes_on = |taking: &&Taking| taking.has_room();
         self.taking.as_ref().filter(goes_on).map(|taking| taking.paced_until)
     }
 
@@ -201,6 +216,11 @@ impl Checkpoints {
     /// Whether the node executes nothing now.
     pub(super) fn is_frozen(&self) -> bool {
         self.options.mode == CheckpointMode::Freeze && (self.taking.is_some() || !self.opened.is_empty())
+    }
+
+    /// Whether the node executes nothing now, and all before the point has its end in the checkpoint.
+    pub(super) fn is_writing_frozen(&self) -> bool {
+        self.is_frozen() && self.taking.as_ref().is_some_and(|taking| taking.began)
     }
 
     /// Notes that the order wants a checkpoint of this replica at the end of an epoch.
@@ -240,10 +260,8 @@ impl Checkpoints {
 
     /// Whether a checkpoint can be carried on now. None begins while another replica's is received.
     fn can_go_on(&self, receiving: bool) -> bool {
-        let goes_on =
-            |taking: &Taking| taking.began && !taking.ended && taking.under_way < CHUNKS_UNDER_WAY_MAX;
         match &self.taking {
-            Some(taking) => goes_on(taking),
+            Some(taking) => taking.began && !taking.ended && (taking.has_room() || taking.has_chunk()),
             None => !self.opened.is_empty() && !receiving,
         }
     }
@@ -394,7 +412,7 @@ impl<E: Engine> Node<E> {
     fn carry_on(&mut self, now: u64, hurries: bool, outbox: &mut Outbox) {
         let paced = !hurries && self.checkpoints.is_paced(now);
         let Some(taking) = &mut self.checkpoints.taking else { return };
-        let room = taking.chunks.len() + taking.under_way < CHUNKS_UNDER_WAY_MAX && !paced;
+        let room = taking.has_room() && !paced;
         if let Some(mut writer) = taking.writer.take_if(|_| room) {
             let frozen = self.checkpoints.options.mode == CheckpointMode::Freeze;
             let budget = if frozen { FREEZE_SCAN_BYTES } else { STEP_SCAN_BYTES };
@@ -413,7 +431,7 @@ impl<E: Engine> Node<E> {
                 }
             }
         }
-        while taking.under_way < CHUNKS_UNDER_WAY_MAX
+        while taking.has_chunk()
             && let Some(chunk) = taking.chunks.pop_front()
         {
             taking.under_way += 1;
@@ -501,6 +519,7 @@ impl<E: Engine> Node<E> {
 
     /// The turn of another replica is over.
     pub(super) fn turn_ended(&mut self, of: ReplicaId) {
+        self.stand_in.ended(of);
         if self.checkpoints.turn.is_none_or(|turn| turn == of) {
             self.checkpoints.ordered = false;
         }

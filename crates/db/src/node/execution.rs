@@ -80,6 +80,9 @@ impl<E: Engine> Node<E> {
                 if keeps && by.is_none_or(|replica| replica == self.id.replica) {
                     self.checkpoints.want(position.epoch);
                 }
+                if let Some(other) = by.filter(|replica| keeps && *replica != self.id.replica) {
+                    self.stand_in.expect(other);
+                }
                 let nothing =
                     || Error::Invalid("the database keeps nothing, so it takes no checkpoint".to_owned());
                 let answer = keeps.then(|| encode_body(&position.epoch)).ok_or_else(nothing);

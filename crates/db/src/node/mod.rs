@@ -10,6 +10,7 @@
 //! | `outgoing` | what was produced becomes messages; [`streams`] keeps them, [`routes`] says where they go |
 //! | `peers` | what nodes of other partitions and replicas say |
 //! | `checkpoints` | the state at a point of the order goes to the disk; [`stability`] says what can go then |
+//! | `stand_in` | another replica answers the clients of a leader that stands still |
 //! | `transfer` | checkpoints go to replicas that are too far behind |
 //! | `branches` | what was executed and then lost with a leader |
 //! | `forwards` | requests that were sent on, for as long as they may be lost |
@@ -31,6 +32,7 @@ mod pace;
 mod peers;
 pub mod routes;
 pub mod stability;
+mod stand_in;
 pub mod streams;
 mod telling;
 mod transfer;
@@ -63,6 +65,7 @@ use forwards::Forwards;
 pub use group::{FollowerGroupStatus, GroupStatus};
 use pace::Pace;
 use routes::Routes;
+use stand_in::StandIn;
 use streams::Streams;
 pub use telling::Status;
 use transfer::Transfers;
@@ -233,6 +236,7 @@ pub struct Node<E> {
     branches: Branches,
     agreement: Agreement,
     transfers: Transfers,
+    stand_in: StandIn,
     /// What was written in the epochs that have just finished.
     written: Vec<(Epoch, Digest)>,
     /// Delivered transactions that the engine has not got, in order.
@@ -334,6 +338,7 @@ impl<E: Engine> Node<E> {
             branches: Branches::default(),
             agreement: Agreement::new(id.replica),
             transfers: Transfers::default(),
+            stand_in: StandIn::default(),
             written: Vec::new(),
             ready: VecDeque::new(),
             effects,
@@ -405,6 +410,7 @@ impl<E: Engine> Node<E> {
         self.flush(outbox);
         // A checkpoint may begin when the last answer before its point is recorded.
         let checkpoint_goes_on = self.checkpoint(now, outbox);
+        self.ask_to_stand_in(now, outbox);
         let garbage_left = self.storage.collect_garbage(STEP_GARBAGE_MAX) >= STEP_GARBAGE_MAX;
         let executes = !self.ready.is_empty()
             && self.engine.live() < self.limits.transactions_live
@@ -425,7 +431,8 @@ impl<E: Engine> Node<E> {
     fn progress(&self) -> Progress {
         Progress {
             delivered: self.merger.delivered(),
-            busy: self.ready.len() >= self.limits.step_transactions,
+            // What this node has not executed may be executed all the same.
+            busy: self.is_busy() && !self.stand_in.is_on(self.now),
             full: self.is_full(),
         }
     }

@@ -52,7 +52,7 @@ impl<E: Engine> Node<E> {
             closed_any = true;
             let follows = self.sequencer.peers_closed() >= self.sequencer.open();
             let closed = self.sequencer.close(now);
-            self.sequencer.throttle.adjust(self.ready.len() as u64);
+            self.sequencer.throttle.adjust(self.waits_for_processor());
             if self.log.replicated.is_some() && !follows {
                 self.announce(closed.epoch, outbox);
             }
@@ -289,7 +289,7 @@ impl<E: Engine> Node<E> {
             let partition = PartitionId(partition as u16);
             let skipped = E::Failpoints::on(Failpoint::SkipEmptyBatch) && transactions.is_empty();
             if partition != self.me && !skipped {
-                let waiting = self.ready.len() as u64;
+                let waiting = self.waits_for_processor();
                 self.say(partition, epoch, Message::Batch { epoch, term, waiting, transactions }, outbox);
             }
         }

@@ -9,6 +9,7 @@ use crate::position::{Epoch, NodeId, PartitionId};
 
 impl<E: Engine> Node<E> {
     pub(super) fn report(&mut self, report: Report) {
+        self.stand_in.keep(&report);
         let (gateway, mut context) = self.gateway();
         gateway.report(report, &mut context);
     }
@@ -37,6 +38,7 @@ impl<E: Engine> Node<E> {
             let lineage = self.basis(at.epoch).lineage;
             self.say(at.origin, at.epoch, Message::SnapshotReady { request, at, lineage }, outbox);
         }
+        self.tell_verdicts(outbox);
         if let Some(executed) = &mut self.effects.executed {
             outbox.trace.executed.append(executed);
         }

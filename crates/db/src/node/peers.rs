@@ -35,6 +35,7 @@ impl<E: Engine> Node<E> {
                     self.merger.receive(from.partition, epoch, term, part.collect());
                 }
             }
+            Message::StandIn => self.begin_to_stand_in(from.replica, outbox),
             message @ (Message::Reads { .. } | Message::Reports { .. } | Message::SnapshotReady { .. }) => {
                 self.take_result(from, message)?;
             }
@@ -73,6 +74,9 @@ impl<E: Engine> Node<E> {
             Message::SnapshotReady { at, lineage, .. } => Basis { epoch: at.epoch, lineage: *lineage },
             other => unreachable!("{other:?} does not follow from the order"),
         };
+        if from.partition == self.me {
+            self.stand_in.heard(self.now);
+        }
         if basis.epoch > self.merger.delivered() {
             self.branches.hold(basis.epoch, from, message);
             return Ok(());
@@ -136,6 +140,7 @@ impl<E: Engine> Node<E> {
             Message::Digest { basis, digest } => self.agreement.note(basis, from.replica, Digest(digest)),
             Message::TwoPhase(_) | Message::TwoPhaseSnapshot(_) => return Err(Fatal::OtherEngine(from)),
             Message::Batch { .. }
+            | Message::StandIn
             | Message::Reads { .. }
             | Message::Reports { .. }
             | Message::SnapshotReady { .. }

@@ -103,8 +103,8 @@ pub fn inspect_directory(directory: &Path) -> Result<Findings, String> {
         findings
             .line(&format!("a process would refuse damaged data. If no good copy can be put back, {rescue}"));
     }
-    let ranges = ranges_of(&holdings);
-    findings.line(&format!("states that can be restored from a backup of this directory: {ranges}"));
+    let (ranges, damage) = (ranges_of(&holdings), unless_damaged(&findings.problems));
+    findings.line(&format!("states that can be restored from a backup of this directory{damage}: {ranges}"));
     Ok(findings)
 }
 
@@ -214,6 +214,7 @@ pub fn inspect_store(store: &Store) -> Result<Findings, String> {
 }
 
 fn inspect_archive(store: &Store, archive: &Archive, findings: &mut Findings) {
+    let problems_before = findings.problems.len();
     // Backups share objects, and each is read once.
     let mut verified = std::collections::BTreeSet::new();
     for manifest in archive.manifests() {
@@ -248,7 +249,13 @@ fn inspect_archive(store: &Store, archive: &Archive, findings: &mut Findings) {
     let others = known.filter(|known| *known > holdings.len());
     let others = others
         .map_or(String::new(), |_| " (as far as the other directories of the database have them)".to_owned());
-    findings.line(&format!("  states that can be restored: {ranges}{others}"));
+    let damage = unless_damaged(&findings.problems[problems_before..]);
+    findings.line(&format!("  states that can be restored{damage}: {ranges}{others}"));
+}
+
+/// What is to be said beside states that can be restored from what may be damaged.
+fn unless_damaged(problems: &[String]) -> &'static str {
+    if problems.is_empty() { "" } else { ", but for what is damaged" }
 }
 
 fn verify_checkpoint(store: &Store, backup: &NodeBackup, node: NodeId, base: Epoch) -> Result<(), String> {

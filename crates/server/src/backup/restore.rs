@@ -67,7 +67,7 @@ pub struct Restored {
 /// epoch: then all of them can be.
 ///
 /// # Errors
-/// Says what to do. The directory may have files then, and is no data directory.
+/// Says what to do. What was made so far is removed.
 pub fn restore(
     store: &Store,
     archive: &Archive,
@@ -83,7 +83,23 @@ pub fn restore(
     getrandom::fill(&mut random).map_err(|error| format!("no randomness from the system: {error}"))?;
     let renewed = identity.renewed(u128::from_le_bytes(random), wanted.replica)?;
     let problem = |error: std::io::Error| format!("cannot make {}: {error}", wanted.directory.display());
+    let is_new = !wanted.directory.exists();
     create_directory(&wanted.directory).map_err(problem)?;
+    let made = fill(store, archive, wanted, cut, (&identity, &renewed));
+    if made.is_err() {
+        undo(wanted, &renewed, is_new);
+    }
+    made
+}
+
+/// Makes the files of all nodes, and then the identity.
+fn fill(
+    store: &Store,
+    archive: &Archive,
+    wanted: &Restore,
+    cut: Cut,
+    (identity, renewed): (&Identity, &Identity),
+) -> Result<Restored, String> {
     let mut restored = Restored { cut, rows: 0, entries: 0, closed_at: None };
     for (from, to) in identity.nodes().iter().zip(renewed.nodes()) {
         let directory = renewed.files_of(&wanted.directory, *to);
@@ -99,6 +115,16 @@ pub fn restore(
     }
     renewed.write(&wanted.directory)?;
     Ok(restored)
+}
+
+/// Removes what a restore that failed has made. What cannot be removed is no data directory either.
+fn undo(wanted: &Restore, renewed: &Identity, is_new: bool) {
+    for node in renewed.nodes() {
+        let _ = std::fs::remove_dir_all(renewed.files_of(&wanted.directory, *node));
+    }
+    if is_new {
+        let _ = std::fs::remove_dir(&wanted.directory);
+    }
 }
 
 /// A directory that is to be made must not have anything in it.

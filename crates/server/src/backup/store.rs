@@ -152,8 +152,9 @@ impl Store {
     }
 
     fn in_directory(location: &str, path: &str, is_written: bool) -> Result<Store, StoreError> {
-        let wrong =
-            |problem: String| StoreError::Location(format!("cannot use {path} for backups: {problem}"));
+        let wrong = |problem: String| {
+            StoreError::Location(format!("cannot use {path} as a place of backups: {problem}"))
+        };
         if is_written {
             crate::files::create_directory(FilePath::new(path)).map_err(|error| wrong(error.to_string()))?;
         }
@@ -168,8 +169,9 @@ impl Store {
     /// What is not in the place comes from the environment, as other programs for S3 have it: `AWS_ACCESS_KEY_ID`,
     /// `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL` and so on.
     fn in_bucket(location: &str, place: &str, options: StoreOptions) -> Result<Store, StoreError> {
-        let wrong =
-            |problem: String| StoreError::Location(format!("cannot use {location} for backups: {problem}"));
+        let wrong = |problem: String| {
+            StoreError::Location(format!("cannot use {location} as a place of backups: {problem}"))
+        };
         let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
         if bucket.is_empty() {
             return Err(wrong("name the bucket, as in s3://bucket/prefix".to_owned()));

@@ -304,7 +304,7 @@ fn a_backup_that_is_interrupted_is_none() {
 }
 
 #[test]
-fn a_restore_that_is_interrupted_leaves_no_data_directory() {
+fn a_restore_that_fails_leaves_nothing() {
     let scratch = Scratch::new("interrupted-restore");
     let directory = scratch.path("data");
     Layout::together(&directory, PARTITIONS).create(7);
@@ -321,9 +321,7 @@ fn a_restore_that_is_interrupted_leaves_no_data_directory() {
             break;
         }
         failures += 1;
-        assert!(inspect_directory(&to).unwrap_err().contains("is no data directory"));
-        let again = restore(&store, &archive, &[], &wanted(&to, Target::Newest));
-        assert!(again.unwrap_err().contains("is not empty"), "what is left is not taken");
+        assert!(!to.exists());
     }
     assert!(failures >= 4, "{failures}");
 }
