@@ -124,9 +124,11 @@ pub struct Course {
     pub setting: CheckpointSetting,
     /// Every [`SAMPLE`].
     pub samples: Vec<Sample>,
-    /// When the checkpoint began, since measuring began: when it was ordered or, where a replica stands still, when it did.
+    /// When the checkpoint began, since measuring began: when it was ordered or, where a replica stands still, when all its
+    /// nodes did.
     pub begins_at: Option<Nanoseconds>,
-    /// When it was on all disks that it is for, since measuring began.
+    /// When it was on all disks that it is for or, where a replica stands still, when one of its nodes went on, since measuring
+    /// began.
     pub ends_at: Option<Nanoseconds>,
 }
 
@@ -252,7 +254,8 @@ fn note_checkpoint(world: &World<'_>, at: Nanoseconds, course: &mut Course) {
             (at >= BEFORE, nodes.any(|node| world.stable(node).is_none_or(|stable| stable == Epoch(0))))
         }
         Way::Freeze | Way::FreezeLeader => {
-            let frozen = nodes.any(|node| world.is_frozen(node));
+            // Some of its nodes come to the point a little earlier than others, and go on a little earlier.
+            let frozen = nodes_of(&course.setting, FIRST_TURN).all(|node| world.is_frozen(node));
             (frozen, frozen)
         }
     };
