@@ -200,6 +200,32 @@ impl Checked<'_> {
         true
     }
 
+    /// What is held together is held together again after a start, in any order, and no more.
+    fn replay(&self) {
+        let mut locks = Locks::default();
+        locks.begin_replay(self.database.catalog.schema.tables().iter().map(ordain_db::data::Table::id));
+        let held: Vec<(Slot, Footprint)> = self
+            .live
+            .values()
+            .map(|live| (live.slot, &live.held))
+            .rev()
+            .map(|(slot, held)| (slot, footprint(self.database, held)))
+            .collect();
+        for (slot, footprint) in &held {
+            assert!(locks.request::<NoFailpoints>(*slot, footprint, ME), "{slot:?} waits");
+        }
+        locks.end_replay();
+        for live in self.live.values().filter(|live| live.waits) {
+            let free = locks.is_free::<NoFailpoints>(&footprint(self.database, &live.asked), ME);
+            let others = self.live.values().filter(|other| other.slot != live.slot);
+            let conflict = live
+                .asked
+                .iter()
+                .any(|lock| others.clone().any(|other| other.held.iter().any(|held| held.conflicts(lock))));
+            assert!(!(free && conflict), "{:?} is free", live.asked);
+        }
+    }
+
     /// Everybody ends at last: if nobody can, there is a cycle.
     fn drain(&mut self) {
         while !self.live.is_empty() {
@@ -229,6 +255,7 @@ fn is_safe_and_live(database: &Database, actions: &[Action]) {
         }
         checked.check_graph();
     }
+    checked.replay();
     checked.drain();
 }
 

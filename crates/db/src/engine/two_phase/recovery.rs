@@ -4,6 +4,7 @@ use super::TwoPhase;
 use super::coordinator::Coordinated;
 use super::message::TwoPhaseRecord;
 use super::{Phase, place};
+use crate::data::Table;
 use crate::error::Fatal;
 use crate::execution::{Context, Received};
 use crate::failpoint::Failpoints;
@@ -27,6 +28,9 @@ impl<F: Failpoints> TwoPhase<F> {
             }
             TwoPhaseRecord::Prepared { id, statement, reads } => {
                 let (call, _) = place(&statement, false, context).map_err(unplaced(Position::LOADED))?;
+                if self.locks.live() == 0 {
+                    self.locks.begin_replay(context.catalog.schema.tables().iter().map(Table::id));
+                }
                 let slot = self.enter(id, statement, call, false);
                 if let Some(local) = &mut self.table[slot.index()] {
                     (local.phase, local.reads) = (Phase::Prepared, reads);
@@ -71,6 +75,7 @@ impl<F: Failpoints> TwoPhase<F> {
     /// All that the log had before was replayed: a new life begins, and its number is logged before anything is begun in it.
     pub fn start(&mut self) {
         self.life += 1;
+        self.locks.end_replay();
         if self.durable {
             self.effects.records.push(TwoPhaseRecord::Started);
         }

@@ -12,6 +12,7 @@ mod ranges;
 
 use smallvec::SmallVec;
 
+use crate::data::TableId;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
 use crate::position::PartitionId;
@@ -105,6 +106,16 @@ impl Locks {
             slots.filter(|other| *other != slot && all[other.index()].live).collect()
         });
         !waits && self.requests[slot.index()].awaited == 0
+    }
+
+    /// Begins to enter what was held together before, in any order: nobody waits, if the tables are all that ranges are in.
+    pub fn begin_replay(&mut self, tables: impl Iterator<Item = TableId>) {
+        self.ranges.keep_keys(tables);
+    }
+
+    /// Ends what [`Locks::begin_replay`] began.
+    pub fn end_replay(&mut self) {
+        self.ranges.keep_keys_beside_ranges();
     }
 
     /// Takes a transaction out that has ended or given up; appends those that have all that they asked for now.

@@ -6,7 +6,8 @@
 //! in it where somebody else waits to write, is in a deadlock with that one.
 //!
 //! Keys must be kept in order for that; so that is done only in tables in which a range was ever locked. The first range in a
-//! table waits for all transactions that are live then, since their keys were not kept.
+//! table waits for all transactions that are live then, since their keys were not kept. While a log is replayed, they are kept in
+//! all tables: what was held together before is held together again, whichever comes first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -65,6 +66,16 @@ fn local_ranges<F: Failpoints>(
 impl RangeLocks {
     fn table_of(&self, bytes: &[u8]) -> Option<TableId> {
         key::table_of(bytes).filter(|table| self.ranges.contains_key(table))
+    }
+
+    /// Keeps the keys that are asked for in these tables from now on.
+    pub(super) fn keep_keys(&mut self, tables: impl Iterator<Item = TableId>) {
+        tables.for_each(|table| drop(self.ranges.entry(table).or_default()));
+    }
+
+    /// Keeps them no longer where no range is asked for.
+    pub(super) fn keep_keys_beside_ranges(&mut self) {
+        self.ranges.retain(|_, ranges| !ranges.is_empty());
     }
 
     /// Whether a footprint of somebody who has asked for nothing would have to wait for nobody.
