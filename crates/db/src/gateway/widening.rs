@@ -47,8 +47,9 @@ pub fn widen(
     let mut declaration = Declaration::new(schema, partitions, &mut widened);
     let before = sorted(before);
     let (mut narrow, mut ranges) = (Vec::new(), BTreeMap::<KeyRange, Access>::new());
-    for region in regions(found) {
+    for mut region in regions(found) {
         let table = schema.table_of(&region.keys.start)?;
+        region.access = union_of(&before, region.access, |known| known.covers(&region.keys));
         match widened_region(&region, &before, table, restarts) {
             Widened::Not => narrow.push(region),
             Widened::To(range) => {
@@ -57,6 +58,9 @@ pub fn widen(
                 access.write |= region.access.write;
             }
         }
+    }
+    for (range, access) in &mut ranges {
+        *access = union_of(&before, *access, |known| range.covers(known));
     }
     // An access is allowed by one entry or not at all: a range allows whatever is wanted of the keys in it.
     narrow.retain(|region| {
@@ -101,12 +105,21 @@ fn sorted(footprint: &Footprint) -> Vec<Region> {
     regions
 }
 
+/// An access with those that were declared of some keys before: attempts may read and write them in turns, and that is missed no more
+/// often than the keys change.
+fn union_of(before: &[Region], access: Access, is_meant: impl Fn(&KeyRange) -> bool) -> Access {
+    let meant = before.iter().filter(|known| is_meant(&known.keys));
+    meant.fold(access, |union, known| Access {
+        read: union.read || known.access.read,
+        write: union.write || known.access.write,
+    })
+}
+
 fn widened_region(region: &Region, before: &[Region], table: &Table, restarts: u32) -> Widened {
     if restarts >= RESTARTS_BEFORE_TABLES {
         return Widened::To(table.all());
     }
-    let covers = |known: &&Region| known.keys.covers(&region.keys) && known.access.covers(region.access);
-    match before.iter().find(covers) {
+    match before.iter().find(|known| known.keys.covers(&region.keys)) {
         Some(known) if known.is_range => return Widened::To(known.keys.clone()),
         Some(_) => return Widened::Not,
         None => {}
@@ -213,6 +226,16 @@ mod tests {
         let site = (lines.prefix((1,)).unwrap(), READ);
         assert_eq!(widened(&[(order(8), READ)], &[(order(7), READ)], 3), std::slice::from_ref(&site));
         assert_eq!(widened(&[(line(2, 1, 1), READ)], &[site], 4), [(lines.all(), READ)]);
+    }
+
+    #[test]
+    fn what_is_read_and_written_in_turns_is_declared_for_both() {
+        let (_, lines, _) = schema();
+        let key = [(line(1, 7, 1), READ)];
+        let written = [(line(1, 7, 1), Access::WRITE)];
+        assert_eq!(widened(&written, &key, 2), [(line(1, 7, 1), UPDATE)]);
+        let order = [(lines.prefix((1, 7)).unwrap(), READ)];
+        assert_eq!(widened(&written, &order, 3), [(lines.prefix((1, 7)).unwrap(), UPDATE)]);
     }
 
     #[test]
