@@ -502,15 +502,9 @@ impl ClusterFile {
         let sites = self.sites.unwrap_or(self.partitions);
         let made_of =
             (self.partitions, self.replication.mode, self.seed, sites, &self.workload, tables, procedures);
-        let mut text = serde_json::to_string(&made_of).expect("the options of a workload have a JSON form");
-        text.push_str(log_of(self.engine));
+        let text = serde_json::to_string(&made_of).expect("the options of a workload have a JSON form");
         xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
     }
-}
-
-/// What tells an engine's log from that of others: nothing where it is the order, which all ordered engines execute alike.
-pub(crate) fn log_of(engine: EngineKind) -> &'static str {
-    if engine.is_ordered() { "" } else { engine.name() }
 }
 
 impl ProcessEntry {
@@ -695,27 +689,14 @@ partitions = [1]
         }
     }
 
-    /// Ordered engines go on with each other's data; the log of another one is not theirs.
     #[test]
-    fn data_of_an_engine_without_an_order_is_for_that_engine() {
-        let of = |engine: &str| {
-            let text = format!("partitions = 2\nengine = \"{engine}\"");
-            let file = ClusterFile::parse(&SMALL.replace("partitions = 2", &text)).unwrap();
-            file.data_fingerprint(file.workload().unwrap().catalog())
-        };
-        assert_eq!(of("calvin"), of("serial"));
-        assert_eq!(of("calvin"), of("calvin-vll"));
-        assert_ne!(of("calvin"), of("two-phase"));
-        assert_ne!(of("two-phase"), of("two-phase-without-commit-protocol"));
-    }
-
-    #[test]
-    fn an_engine_that_keeps_nothing_gets_no_directories() {
-        let text = SMALL.replace("partitions = 2", "partitions = 2\nengine = \"two-phase\"");
+    fn an_engine_that_cannot_go_on_gets_no_directories() {
+        let text =
+            SMALL.replace("partitions = 2", "partitions = 2\nengine = \"two-phase-without-commit-protocol\"");
         assert!(ClusterFile::parse(&text).is_ok());
         let durable = text.replace("partitions = [0", "data_directory = \"/d\"\npartitions = [0");
         let refused = ClusterFile::parse(&durable).unwrap_err().to_string();
-        assert!(refused.contains("keeps nothing on disk"), "{refused}");
+        assert!(refused.contains("leaves transactions half done"), "{refused}");
     }
 
     /// A file with a replica in each process.

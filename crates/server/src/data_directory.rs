@@ -12,6 +12,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
+use ordain_db::engine::EngineKind;
 use ordain_db::position::{NodeId, PartitionId};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -20,7 +21,7 @@ use crate::cluster_file::ClusterFile;
 use crate::files::{create_directory, sync_directory};
 
 /// The version of the layout that this build makes and reads.
-pub const DIRECTORY_FORMAT: u32 = 1;
+pub const DIRECTORY_FORMAT: u32 = 2;
 
 const LOCK: &str = "LOCK";
 /// The name of the file that makes a directory a data directory.
@@ -29,9 +30,36 @@ const IDENTITY_PART: &str = "ORDAIN.part";
 /// The name of the cluster file that is kept in a data directory.
 pub const CLUSTER_FILE: &str = "cluster.toml";
 
+/// What the logs of a directory hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LogKind {
+    /// The order of the transactions, for any engine that executes one.
+    Order,
+    /// What the nodes of the engine `two-phase` promised and decided.
+    TwoPhase,
+}
+
+impl LogKind {
+    /// What an engine keeps.
+    pub fn of(engine: EngineKind) -> LogKind {
+        if engine.is_ordered() { LogKind::Order } else { LogKind::TwoPhase }
+    }
+
+    /// The engines that can go on from it, for messages.
+    pub fn engines(self) -> &'static str {
+        match self {
+            LogKind::Order => "an engine that executes an order",
+            LogKind::TwoPhase => "the engine two-phase",
+        }
+    }
+}
+
 /// What is to be in a directory.
 #[derive(Clone, Debug)]
 pub struct Contents {
+    /// What the engine keeps.
+    pub log: LogKind,
     /// Stands for the tables, the procedures, the first rows and the number of partitions and replicas.
     pub fingerprint: u64,
     /// The nodes whose files are here.
@@ -45,6 +73,7 @@ pub struct Contents {
 struct Identity {
     format: u32,
     release: String,
+    log: LogKind,
     /// Random, in hexadecimal: the directory that this is, wherever it is copied to.
     id: String,
     /// In hexadecimal.
@@ -121,6 +150,7 @@ impl DataDirectory {
                 let identity = Identity {
                     format: DIRECTORY_FORMAT,
                     release: env!("CARGO_PKG_VERSION").to_owned(),
+                    log: contents.log,
                     id: format!("{id:032x}"),
                     fingerprint: format!("{:016x}", contents.fingerprint),
                     nodes: names(&contents.nodes),
@@ -341,6 +371,13 @@ fn read_identity(directory: &Path) -> Result<Option<Identity>, String> {
 /// Whether the data is what is wanted; the number of the directory.
 fn check_identity(path: &Path, identity: &Identity, contents: &Contents) -> Result<u128, String> {
     let directory = path.display();
+    if identity.log != contents.log {
+        return Err(format!(
+            "the data in {directory} was made by {}, and not by {}: start with the engine with which it was made, or choose another directory",
+            identity.log.engines(),
+            contents.log.engines()
+        ));
+    }
     if identity.fingerprint != format!("{:016x}", contents.fingerprint) {
         return Err(format!(
             "the data in {directory} was made with other tables, procedures, first rows, partitions or replicas: start with the options with which it was made, or choose another directory"

@@ -13,7 +13,7 @@ use ordain_db::storage::Storage;
 use ordain_db::storage::memory::{MemoryStorage, Options};
 
 use crate::connection::{Connection, Handle};
-use crate::data_directory::{Contents, DataDirectory};
+use crate::data_directory::{Contents, DataDirectory, LogKind};
 use crate::durable::{self, DurableOptions, FirstRows};
 use crate::partition::{self, Elsewhere, PeerLink};
 use crate::port::Port;
@@ -84,6 +84,7 @@ impl DatabaseBuilder {
         let catalog = Catalog { schema: self.schema.finish(), procedures: self.procedures };
         if let Some(directory) = self.directory {
             let contents = Contents {
+                log: LogKind::of(self.options.engine),
                 fingerprint: fingerprint(&self.options, &catalog),
                 nodes: partition::nodes(self.options.partitions, 1).collect(),
                 options: None,
@@ -217,7 +218,6 @@ impl Drop for Database {
 fn fingerprint(options: &ClusterOptions, catalog: &Catalog) -> u64 {
     let tables: Vec<String> = catalog.schema.tables().iter().map(|table| format!("{table:?}")).collect();
     let procedures: Vec<&str> = catalog.procedures.names().collect();
-    let mut text = format!("{} partitions; tables {tables:?}; procedures {procedures:?}", options.partitions);
-    text.push_str(crate::cluster_file::log_of(options.engine));
+    let text = format!("{} partitions; tables {tables:?}; procedures {procedures:?}", options.partitions);
     xxhash_rust::xxh3::xxh3_64(text.as_bytes()).max(1)
 }

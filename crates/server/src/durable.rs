@@ -9,6 +9,7 @@ use ordain_consensus::raft::RaftOptions;
 use ordain_consensus::{EntryKind, HandOut, LogRecord, RecoverError};
 use ordain_db::disk::witness::{Witness, compare};
 use ordain_db::disk::{Found, Ingredients, NodeDisk, RecoveryError, Replication, recover};
+use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::failpoint::NoFailpoints;
 use ordain_db::node::{CheckpointMode, CheckpointOptions, NodeConfiguration};
@@ -146,17 +147,17 @@ pub fn open(
     Ok((directory, nodes))
 }
 
-/// Checks that the engine keeps data.
+/// Checks that the engine can go on from what it keeps.
 ///
 /// # Errors
-/// If it does not.
+/// If it cannot.
 pub fn check_engine(cluster: &ClusterOptions) -> Result<(), String> {
-    match cluster.engine.is_ordered() {
-        true => Ok(()),
-        false => Err(format!(
-            "the engine {} keeps nothing on disk: leave data directories out, or choose calvin",
+    match cluster.engine {
+        EngineKind::TwoPhaseWithoutCommitProtocol => Err(format!(
+            "the engine {} leaves transactions half done when it stops: leave data directories out, or choose calvin",
             cluster.engine.name()
         )),
+        EngineKind::Serial | EngineKind::Calvin | EngineKind::CalvinVll | EngineKind::TwoPhase => Ok(()),
     }
 }
 
@@ -191,7 +192,7 @@ pub fn open_nodes(
     let opened = opened.into_iter().collect::<Result<Vec<(LocalNode, Witness)>, String>>()?;
     let (nodes, witnesses): (Vec<LocalNode>, Vec<Witness>) = opened.into_iter().unzip();
     // Replicas have each other to notice what is lost, and one may lawfully be behind.
-    if options.replication == ReplicationMode::None {
+    if options.replication == ReplicationMode::None && cluster.engine.is_ordered() {
         let directory = options.directory.display();
         compare(&witnesses)
             .map_err(|lost| format!("{directory}: {}", with_rescue(&lost, true, Rescue::Backup)))?;
@@ -219,6 +220,7 @@ impl Opener<'_> {
         let path = directory.partition(me.partition);
         let wrong = |problem: String| format!("{me} in {}: {problem}", path.display());
         let rescue = match self.options.replication {
+            _ if !self.cluster.engine.is_ordered() => Rescue::Nobody,
             ReplicationMode::None => Rescue::Backup,
             _ => Rescue::Replicas(me.replica),
         };
@@ -238,7 +240,8 @@ impl Opener<'_> {
             ..NodeConfiguration::new(me.partition, self.cluster.partitions)
         };
         let witness = Witness::of(me.partition, &found);
-        let last = last_epoch(&found, self.options.replication);
+        let is_ordered = self.cluster.engine.is_ordered();
+        let last = is_ordered.then(|| last_epoch(&found, self.options.replication)).flatten();
         // Digests are there to be compared with those of other replicas.
         let write_digests = self.options.replication != ReplicationMode::None;
         let storage_options = memory::Options { write_digests };
@@ -262,8 +265,8 @@ impl Opener<'_> {
             let records = recovery.records;
             tracing::info!(node = %me, directory = %path.display(), %checkpoint, records, cut_bytes, "recovering");
         }
-        let replay = last.filter(|last| *last > recovery.checkpoint);
-        let replay = replay.map(|last| Replay::new(me, recovery.checkpoint, last));
+        let replays = if is_ordered { last.is_some_and(|last| last > recovery.checkpoint) } else { !is_new };
+        let replay = replays.then(|| Replay::new(me, recovery.checkpoint, last));
         Ok((LocalNode { id: me, node, disk: Some(disk), replay }, witness))
     }
 

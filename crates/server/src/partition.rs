@@ -272,7 +272,7 @@ impl Partition {
     fn tell_replay(&mut self, more: bool) {
         if let Some(replay) = &mut self.replay
             && (!more || replay.is_due())
-            && replay.tell(self.node.status(false).delivered)
+            && replay.tell(&self.node.status(false))
         {
             self.replay = None;
             self.gauges.replays.store(false, Ordering::Release);

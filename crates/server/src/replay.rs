@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ordain_db::node::Status;
 use ordain_db::position::{Epoch, NodeId};
 
 /// How often it is told.
@@ -12,14 +13,15 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub struct Replay {
     me: NodeId,
     from: Epoch,
-    last: Epoch,
+    /// `None` where the log has no epochs.
+    last: Option<Epoch>,
     started: Instant,
     told: (Instant, Epoch),
 }
 
 impl Replay {
-    /// A replay of the epochs after one, through the last.
-    pub fn new(me: NodeId, from: Epoch, last: Epoch) -> Replay {
+    /// A replay of the epochs after one, through the last; or of a log without epochs, until the node begins a new life.
+    pub fn new(me: NodeId, from: Epoch, last: Option<Epoch>) -> Replay {
         let now = Instant::now();
         Replay { me, from, last, started: now, told: (now, from) }
     }
@@ -30,13 +32,19 @@ impl Replay {
     }
 
     /// Tells how far the node has come; whether it is done.
-    pub fn tell(&mut self, delivered: Epoch) -> bool {
+    pub fn tell(&mut self, status: &Status) -> bool {
+        let (node, delivered) = (self.me, status.delivered);
+        let elapsed = self.started.elapsed().as_secs_f64();
+        let seconds = format!("{elapsed:.3}");
+        let Some(last) = self.last else {
+            if status.leads {
+                tracing::info!(%node, seconds, "recovered");
+            }
+            return status.leads;
+        };
         let replayed = delivered.0.saturating_sub(self.from.0);
-        let seconds = self.started.elapsed().as_secs_f64();
-        let per_second = (replayed as f64 / seconds.max(1e-6)) as u64;
-        let node = self.me;
-        if delivered >= self.last {
-            let seconds = format!("{seconds:.3}");
+        let per_second = (replayed as f64 / elapsed.max(1e-6)) as u64;
+        if delivered >= last {
             tracing::info!(%node, replayed, per_second, seconds, "recovered");
             return true;
         }
@@ -44,7 +52,7 @@ impl Replay {
             return false;
         }
         if delivered != self.told.1 {
-            let remaining = self.last.0 - delivered.0;
+            let remaining = last.0 - delivered.0;
             tracing::info!(%node, replayed, per_second, remaining, "replaying the log, in epochs");
         }
         self.told = (Instant::now(), delivered);

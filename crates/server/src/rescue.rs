@@ -9,6 +9,8 @@ use ordain_db::position::ReplicaId;
 pub enum Rescue {
     /// Nobody but backups.
     Backup,
+    /// Nobody: there are no backups of it either.
+    Nobody,
     /// The other replicas; this is the one that needs them.
     Replicas(ReplicaId),
     /// One or the other: the directory does not tell.
@@ -22,6 +24,10 @@ impl fmt::Display for Rescue {
                 f,
                 "restore a backup: `ordain restore --from PLACE --data-dir NEW` makes another directory to start with; what no \
                  backup has is lost"
+            ),
+            Rescue::Nobody => write!(
+                f,
+                "what it had is lost, as the engine two-phase has neither replicas nor backups: begin with another directory"
             ),
             Rescue::Replicas(ReplicaId(own)) => write!(
                 f,
@@ -44,6 +50,7 @@ mod tests {
         let (alone, replica) = (Rescue::Backup.to_string(), Rescue::Replicas(ReplicaId(2)).to_string());
         assert!(alone.contains("`ordain restore --from") && !alone.contains("replica"), "{alone}");
         assert!(replica.contains("`ordain replica remove 2 ") && !replica.contains("backup"), "{replica}");
+        assert!(Rescue::Nobody.to_string().contains("begin with another directory"));
         let either = Rescue::Either(ReplicaId(2)).to_string();
         assert!(either.contains(&alone) && either.contains(&replica), "{either}");
     }

@@ -17,7 +17,9 @@ use signal_hook::iterator::Signals;
 
 use crate::bench::options::{BankOptions, WorkloadOptions};
 use crate::cluster_file::ClusterFile;
-use crate::data_directory::{CLUSTER_FILE, Contents, DataDirectory, keep_cluster_file, kept_cluster_file};
+use crate::data_directory::{
+    CLUSTER_FILE, Contents, DataDirectory, LogKind, keep_cluster_file, kept_cluster_file,
+};
 use crate::durable::{self, ReplicationMode};
 use crate::load::{fill, load};
 use crate::process::{ClusterOptions, LocalNode};
@@ -165,6 +167,7 @@ fn as_grown(file: ClusterFile, number: u16, path: &Path) -> Result<ClusterFile, 
 /// What is to be in the data directory.
 fn contents(options: &StartOptions, file: &ClusterFile, number: u16) -> Result<Contents, String> {
     Ok(Contents {
+        log: LogKind::of(file.engine),
         fingerprint: file.data_fingerprint(file.workload()?.catalog()),
         nodes: file.processes[usize::from(number)].nodes(),
         options: options.cluster.is_none().then(|| file.clone()),

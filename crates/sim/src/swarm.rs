@@ -103,6 +103,9 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         plan.limits.batch_bytes = plan.limits.batch_bytes.min(disk.segment_bytes as usize / 4);
     }
     if unordered {
+        // Hundreds of calls for a few keys over a slow network are deadlocks and little else, and what waits is sent again and again.
+        plan.clients.window = plan.clients.window.min(UNORDERED_WINDOW_MAX);
+        plan.clients.timeout = plan.clients.timeout.max(UNORDERED_TIMEOUT_MIN);
         plan.limits.lock_wait_microseconds = lock_wait(seed);
     }
     plan.faults = faults(random, &plan);
@@ -110,6 +113,11 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     plan.faults.sort_by_key(|fault| fault.at);
     plan
 }
+
+/// Calls that a client of an engine without an order has outstanding at most, and how long it waits at least before it sends one
+/// again.
+const UNORDERED_WINDOW_MAX: u64 = 8;
+const UNORDERED_TIMEOUT_MIN: Nanoseconds = SECOND / 2;
 
 /// The number of partitions, and that of replicas.
 fn nodes(random: &mut Random, fixed: &Fixed) -> (u16, u16) {

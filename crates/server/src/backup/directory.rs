@@ -8,7 +8,7 @@ use ordain_consensus::disk_log::LogId;
 use ordain_db::position::{NodeId, PartitionId};
 use toml::{Table, Value};
 
-use crate::data_directory::{DIRECTORY_FORMAT, IDENTITY, log_id_of};
+use crate::data_directory::{DIRECTORY_FORMAT, IDENTITY, LogKind, log_id_of};
 use crate::files::sync_directory;
 
 /// The file `ORDAIN` of a data directory. What a backup does not know of it is kept as it is.
@@ -17,6 +17,7 @@ pub struct Identity {
     table: Table,
     id: u128,
     nodes: Vec<NodeId>,
+    log: LogKind,
 }
 
 impl Identity {
@@ -58,7 +59,9 @@ impl Identity {
         });
         let id = id.ok_or("it is damaged: it has no `id`")?;
         let nodes = nodes.filter(|nodes| !nodes.is_empty()).ok_or("it is damaged: it has no `nodes`")?;
-        Ok(Identity { table, id, nodes })
+        let log = table.get("log").and_then(|log| log.clone().try_into().ok());
+        let log = log.ok_or("it is damaged: it has no `log`")?;
+        Ok(Identity { table, id, nodes, log })
     }
 
     /// The random number of the directory.
@@ -74,6 +77,11 @@ impl Identity {
     /// What tells the database from others, in hexadecimal.
     pub fn fingerprint(&self) -> &str {
         self.table.get("fingerprint").and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// What the logs hold.
+    pub fn log(&self) -> LogKind {
+        self.log
     }
 
     /// The number of partitions of the whole database, if the options are there.
@@ -129,12 +137,19 @@ impl Identity {
         self.table.to_string()
     }
 
+    /// Removes the file, as far as it is there.
+    pub fn remove(&self, directory: &Path) {
+        for path in files(directory) {
+            let _ = fs::remove_file(path);
+        }
+    }
+
     /// Writes the file, durably and as the last one: a directory without it is none.
     ///
     /// # Errors
     /// Those of the operating system.
     pub fn write(&self, directory: &Path) -> Result<(), String> {
-        let (part, path) = (directory.join(format!("{IDENTITY}.part")), directory.join(IDENTITY));
+        let [part, path] = files(directory);
         let write = || {
             fs::write(&part, self.to_text())?;
             fs::File::open(&part)?.sync_all()?;
@@ -143,6 +158,11 @@ impl Identity {
         };
         write().map_err(|error| format!("cannot write {}: {error}", path.display()))
     }
+}
+
+/// The file while it is written, and when it is.
+fn files(directory: &Path) -> [PathBuf; 2] {
+    [directory.join(format!("{IDENTITY}.part")), directory.join(IDENTITY)]
 }
 
 /// Reads the name of a node, such as `p0r1`.
@@ -157,7 +177,7 @@ pub fn parse_node(name: &str) -> Option<NodeId> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "format = 1\nrelease = \"0.1.0\"\nid = \"0a\"\nfingerprint = \"2b\"\nnodes = [\"p0r0\", \"p1r0\"]\n\
+    const TEXT: &str = "format = 2\nrelease = \"0.1.0\"\nlog = \"order\"\nid = \"0a\"\nfingerprint = \"2b\"\nnodes = [\"p0r0\", \"p1r0\"]\n\
         established = true\n[options]\npartitions = 2\nseed = 7\n";
 
     #[test]
@@ -175,8 +195,9 @@ mod tests {
     #[test]
     fn damage_is_told() {
         let wrong = |from: &str, to: &str| Identity::parse(&TEXT.replace(from, to)).unwrap_err();
-        assert!(wrong("format = 1", "format = 9").contains("it has format 9"));
+        assert!(wrong("format = 2", "format = 9").contains("it has format 9"));
         assert!(wrong("id = \"0a\"", "id = \"x\"").contains("no `id`"));
+        assert!(wrong("order", "chaos").contains("no `log`"));
         assert!(wrong("p1r0", "p01r0").contains("no `nodes`"));
         assert!(wrong("format", "[").contains("damaged"));
     }

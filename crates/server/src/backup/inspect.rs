@@ -1,13 +1,16 @@
 //! Telling what a data directory or a store has, and verifying all of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
+use ordain_consensus::EntryKind;
 use ordain_db::checkpoint::CheckpointVerifier;
+use ordain_db::disk::committed::LogEntry;
 use ordain_db::disk::cut::{EpochRange, Holding, restorable};
 use ordain_db::disk::witness::{Witness, compare};
+use ordain_db::engine::two_phase::message::TwoPhaseRecord;
 use ordain_db::position::{Epoch, NodeId};
 
 use super::archive::{Archive, fetch};
@@ -17,6 +20,7 @@ use super::soundness::refusal;
 use super::source::{NodeSource, log_start};
 use super::store::Store;
 use super::time;
+use crate::data_directory::LogKind;
 use crate::rescue::Rescue;
 
 /// How often a node is looked at with which something is wrong.
@@ -91,17 +95,22 @@ pub fn inspect_directory(directory: &Path) -> Result<Findings, String> {
             witnesses.push(witness);
         }
     }
-    if identity.is_alone() {
+    let is_order = identity.log() == LogKind::Order;
+    if identity.is_alone() && is_order {
         let lost = lost_end(directory, &identity, &witnesses);
         lost.into_iter().for_each(|problem| findings.problem(problem));
     }
     if let (false, Some(node)) = (findings.problems.is_empty(), identity.nodes().first()) {
         let rescue = match identity.is_alone() {
+            _ if !is_order => Rescue::Nobody,
             true => Rescue::Backup,
             false => Rescue::Either(node.replica),
         };
         findings
             .line(&format!("a process would refuse damaged data. If no good copy can be put back, {rescue}"));
+    }
+    if !is_order {
+        return Ok(findings);
     }
     let (ranges, damage) = (ranges_of(&holdings), unless_damaged(&findings.problems));
     findings.line(&format!("states that can be restored from a backup of this directory{damage}: {ranges}"));
@@ -130,6 +139,10 @@ fn inspect_calmly(
         let mut findings = Findings::default();
         findings.line(&format!("{node}"));
         let seen = match NodeSource::open(directory, identity, node) {
+            Ok(mut source) if identity.log() == LogKind::TwoPhase => {
+                inspect_promises(&mut source, &mut findings);
+                None
+            }
             Ok(mut source) => inspect_node(&mut source, &mut findings),
             Err(error) => {
                 findings.problem(error.to_string());
@@ -141,6 +154,37 @@ fn inspect_calmly(
         }
         std::thread::sleep(ATTEMPT_PAUSE);
     }
+}
+
+/// Looks at a node of the engine `two-phase`, which has no epochs.
+fn inspect_promises(source: &mut NodeSource, findings: &mut Findings) {
+    let (first, last) = (source.committed().first(), source.committed().last());
+    let (mut records, mut in_doubt) = (0, BTreeSet::new());
+    let mut visit = |entry: LogEntry| {
+        if entry.kind != EntryKind::Payload {
+            return Ok(());
+        }
+        let told = TwoPhaseRecord::decode(&entry.payload);
+        for record in told.map_err(|problem| format!("entry {}: {problem}", entry.index))? {
+            records += 1;
+            match record {
+                TwoPhaseRecord::Prepared { id, .. } => drop(in_doubt.insert(id)),
+                TwoPhaseRecord::Decided { id, .. } => drop(in_doubt.remove(&id)),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    if let Err(error) = source.entries(first, &mut visit) {
+        return findings.problem(error.to_string());
+    }
+    if let Some(refusal) = refusal(source, &BTreeMap::new()) {
+        findings.problem(refusal);
+    }
+    let (bytes, entries, in_doubt) = (source.log_bytes(), last + 1 - first, in_doubt.len());
+    findings.line(&format!(
+        "  log of {bytes} bytes: {entries} entries, {records} records, {in_doubt} transactions in doubt"
+    ));
 }
 
 /// Looks at a node; `None` if its log cannot be read.
@@ -167,7 +211,7 @@ fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<(Hol
     }
     let (first, last) = (source.committed().first(), source.committed().last());
     let (mut span, mut delivered) = (Span::default(), Epoch(0));
-    let mut visit = |entry: ordain_db::disk::committed::LogEntry| {
+    let mut visit = |entry: LogEntry| {
         let batch = entry.batch().map_err(|error| error.to_string())?;
         if let Some(batch) = batch {
             span.add(EpochRange { first: batch.epoch, last: batch.epoch }, batch.closed_at, batch.closed_at);
@@ -216,7 +260,7 @@ pub fn inspect_store(store: &Store) -> Result<Findings, String> {
 fn inspect_archive(store: &Store, archive: &Archive, findings: &mut Findings) {
     let problems_before = findings.problems.len();
     // Backups share objects, and each is read once.
-    let mut verified = std::collections::BTreeSet::new();
+    let mut verified = BTreeSet::new();
     for manifest in archive.manifests() {
         let (id, base, taken_at) = (&manifest.id, manifest.base, time::format(manifest.taken_at));
         findings.line(&format!("  {id}, last added to {taken_at}, from {base} on"));

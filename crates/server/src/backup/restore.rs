@@ -67,7 +67,7 @@ pub struct Restored {
 /// epoch: then all of them can be.
 ///
 /// # Errors
-/// Says what to do. What was made so far is removed.
+/// Says what to do. What was made so far is removed, but for directories above the one that is wanted.
 pub fn restore(
     store: &Store,
     archive: &Archive,
@@ -117,8 +117,9 @@ fn fill(
     Ok(restored)
 }
 
-/// Removes what a restore that failed has made. What cannot be removed is no data directory either.
+/// Removes what a restore that failed has made, the identity first: what cannot be removed is no data directory then.
 fn undo(wanted: &Restore, renewed: &Identity, is_new: bool) {
+    renewed.remove(&wanted.directory);
     for node in renewed.nodes() {
         let _ = std::fs::remove_dir_all(renewed.files_of(&wanted.directory, *node));
     }

@@ -30,6 +30,7 @@ use super::manifest::{self, CheckpointBackup, MANIFEST_FORMAT, Manifest, NodeBac
 use super::source::NodeSource;
 use super::store::{Object, SENT_TOGETHER_MAX, Sent, Store, sha256};
 use super::time;
+use crate::data_directory::LogKind;
 
 /// Bytes of a piece of the log, about.
 pub const PIECE_BYTES: usize = 8 << 20;
@@ -88,6 +89,13 @@ impl<'a> Sender<'a> {
     /// When it is no data directory, or the store fails.
     pub fn open(directory: &Path, store: &'a Store) -> Result<Sender<'a>, String> {
         let identity = Identity::read(directory)?;
+        if identity.log() != LogKind::Order {
+            return Err(format!(
+                "the data in {} is of {}, which has no backups: copy the directory while no process uses it",
+                directory.display(),
+                identity.log().engines()
+            ));
+        }
         let number = format!("{:032x}", identity.id());
         let listed = manifest::list(store, Some(&number)).map_err(|error| error.to_string())?;
         let newest = match listed.last() {

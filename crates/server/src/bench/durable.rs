@@ -12,7 +12,7 @@ use ordain_workload::Workload;
 use super::options::RunOptions;
 use super::{Finished, drive};
 use crate::caller::random_number;
-use crate::data_directory::Contents;
+use crate::data_directory::{Contents, LogKind};
 use crate::database::Database;
 use crate::durable::DurableOptions;
 use crate::load::fill;
@@ -45,6 +45,7 @@ pub(super) fn run(options: &RunOptions, workload: &dyn Workload) -> Result<Finis
         fill(workload, partition, options.partitions, storage)
     };
     let contents = Contents {
+        log: LogKind::of(options.engine),
         fingerprint: fingerprint()?,
         nodes: nodes(options.partitions, 1).collect(),
         options: None,

@@ -13,6 +13,9 @@ use object_store::{
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 
+/// What it says then.
+pub(crate) const FAULT: &str = "the cable was cut";
+
 #[derive(Debug)]
 pub(crate) struct FaultyStore {
     inner: Arc<dyn ObjectStore>,
@@ -34,7 +37,7 @@ impl FaultyStore {
         if self.operations.fetch_add(1, Ordering::SeqCst) < self.fails_from {
             return Ok(());
         }
-        Err(Error::Generic { store: "faulty", source: "the cable was cut".into() })
+        Err(Error::Generic { store: "faulty", source: FAULT.into() })
     }
 }
 

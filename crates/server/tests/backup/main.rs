@@ -23,7 +23,7 @@ use ordain_db::hash::Digest;
 use ordain_db::position::{Epoch, PartitionId};
 
 use cluster::{BEGIN, Cluster, Layout, SEGMENT_BYTES, oracle};
-use faults::FaultyStore;
+use faults::{FAULT, FaultyStore};
 
 const PARTITIONS: u16 = 2;
 
@@ -317,9 +317,8 @@ fn a_restore_that_fails_leaves_nothing() {
     for fails_from in 0.. {
         let to = scratch.path(&format!("restored-{fails_from}"));
         let faulty = over(Arc::new(FaultyStore::new(Arc::<InMemory>::clone(&inner), fails_from)));
-        if restore(&faulty, &archive, &[], &wanted(&to, Target::Newest)).is_ok() {
-            break;
-        }
+        let Err(problem) = restore(&faulty, &archive, &[], &wanted(&to, Target::Newest)) else { break };
+        assert!(problem.contains(FAULT), "{problem}");
         failures += 1;
         assert!(!to.exists());
     }

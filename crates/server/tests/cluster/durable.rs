@@ -28,10 +28,18 @@ const COUNTING: [&str; 9] = [
 
 impl Single {
     fn start() -> Single {
+        Single::start_with("calvin")
+    }
+
+    fn start_with(engine: &str) -> Single {
         let folder = TemporaryFolder::create();
         let address = format!("127.0.0.1:{}", free_port());
         let process = Process::start(
-            &[&["start", "--data-dir", folder.path(), "--listen", &address], &COUNTING[..]].concat(),
+            &[
+                &["start", "--data-dir", folder.path(), "--listen", &address, "--engine", engine],
+                &COUNTING[..],
+            ]
+            .concat(),
         );
         process.says(" ready ");
         Single { folder, address, process }
@@ -94,7 +102,15 @@ fn check(connection: &Connection, workload: &dyn Workload, totals: &Totals) {
 
 #[test]
 fn what_was_acknowledged_is_there_after_a_kill_in_the_middle_of_calls() {
-    let mut single = Single::start();
+    what_was_acknowledged_is_there_after_kills(Single::start());
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_kill_with_two_phase_commit() {
+    what_was_acknowledged_is_there_after_kills(Single::start_with("two-phase"));
+}
+
+fn what_was_acknowledged_is_there_after_kills(mut single: Single) {
     let mut totals = Totals::new();
     for round in 1..=3 {
         let (connection, workload) = single.connect();
@@ -173,7 +189,7 @@ fn a_directory_of_something_else_is_refused() {
     assert_eq!(refused.wait().code(), Some(1));
     refused.says("is not a data directory");
 
-    let later = "format = 2\nrelease = \"9.9.9\"\n";
+    let later = "format = 999\nrelease = \"9.9.9\"\n";
     std::fs::remove_file(folder.0.join("letter.txt")).unwrap();
     std::fs::write(folder.0.join("ORDAIN"), later).unwrap();
     let mut refused = Process::start(&["start", "--data-dir", folder.path()]);

@@ -3,14 +3,18 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ordain::data_directory::Contents;
+use ordain::backup::inspect::inspect_directory;
+use ordain::backup::send::Sender;
+use ordain::backup::store::{Store, StoreOptions};
+use ordain::data_directory::{Contents, LogKind};
 use ordain::db::data::{ColumnType::Int64, DataError, SchemaBuilder, Table};
+use ordain::db::engine::EngineKind;
 use ordain::db::error::Error;
 use ordain::db::procedure::{Catalog, Declaration, Declared, Procedure, Procedures, Stop, Transaction};
 use ordain::durable::DurableOptions;
 use ordain::partition::nodes;
 use ordain::process::ClusterOptions;
-use ordain::{Database, Handle};
+use ordain::{Database, DatabaseBuilder, Handle};
 
 use super::Folder;
 
@@ -46,10 +50,17 @@ fn counters() -> ordain::db::data::TableBuilder {
 }
 
 fn open(directory: &Path, partitions: u16) -> Result<(Database, Handle<Count>), Error> {
-    let mut builder = Database::builder();
+    open_built(directory, Database::builder().partitions(partitions))
+}
+
+fn open_with(directory: &Path, engine: EngineKind) -> Result<(Database, Handle<Count>), Error> {
+    open_built(directory, Database::builder().engine(engine))
+}
+
+fn open_built(directory: &Path, mut builder: DatabaseBuilder) -> Result<(Database, Handle<Count>), Error> {
     let table = builder.table(counters())?;
     let count = builder.procedure(Count(table))?;
-    Ok((builder.partitions(partitions).data_directory(directory).open()?, count))
+    Ok((builder.data_directory(directory).open()?, count))
 }
 
 #[test]
@@ -180,13 +191,67 @@ fn a_directory_has_one_user_and_its_own_tables() {
     open(&folder.0, 1).unwrap().0.close().unwrap();
 }
 
+/// Ordered engines go on with each other's data; the log of the engine `two-phase` is for that one alone.
+#[test]
+fn data_of_an_engine_without_an_order_is_for_that_engine() {
+    let all = EngineKind::ALL;
+    for made_by in [EngineKind::Calvin, EngineKind::TwoPhase] {
+        let folder = Folder::create();
+        let (database, count) = open_with(&folder.0, made_by).unwrap();
+        assert_eq!(database.call(count, &(1, vec![])), Ok(1));
+        database.close().unwrap();
+        let mut calls = 1;
+        for engine in all {
+            let opened = open_with(&folder.0, engine);
+            if engine.is_ordered() == made_by.is_ordered()
+                && engine != EngineKind::TwoPhaseWithoutCommitProtocol
+            {
+                let (database, count) = opened.unwrap();
+                calls += 1;
+                assert_eq!(database.call(count, &(1, vec![])), Ok(calls), "{engine:?} goes on");
+                database.close().unwrap();
+                continue;
+            }
+            let refused = opened.map(|_| ()).unwrap_err().to_string();
+            let expected = match engine {
+                EngineKind::TwoPhaseWithoutCommitProtocol => "leaves transactions half done",
+                _ => "start with the engine with which it was made",
+            };
+            assert!(refused.contains(expected), "{engine:?}: {refused}");
+        }
+    }
+}
+
+/// What `two-phase` keeps is inspected without epochs, and not backed up.
+#[test]
+fn a_directory_of_two_phase_is_inspected_and_has_no_backups() {
+    let folder = Folder::create();
+    let (database, count) = open_with(&folder.0, EngineKind::TwoPhase).unwrap();
+    assert_eq!(database.call(count, &(1, vec![])), Ok(1));
+    let refused = database.checkpoint(PATIENCE).unwrap_err().to_string();
+    assert!(refused.contains("takes no checkpoints"), "{refused}");
+    database.close().unwrap();
+    let found = inspect_directory(&folder.0).unwrap();
+    assert_eq!(found.problems, Vec::<String>::new());
+    assert!(
+        found.text.contains("0 transactions in doubt") && !found.text.contains("states"),
+        "{}",
+        found.text
+    );
+    let place = Folder::create();
+    let store = Store::open(place.0.to_str().unwrap(), StoreOptions::default(), true).unwrap();
+    let refused = Sender::open(&folder.0, &store).map(|_| ()).unwrap_err();
+    assert!(refused.contains("the engine two-phase, which has no backups"), "{refused}");
+}
+
 /// A database with one partition whose files may have so many bytes.
 fn open_limited(directory: &Path, disk_bytes_max: u64) -> (Database, Handle<Count>) {
     let (mut schema, mut procedures) = (SchemaBuilder::default(), Procedures::default());
     let table = schema.table(counters()).unwrap();
     procedures.register(Count(table)).unwrap();
     let catalog = Catalog { schema: schema.finish(), procedures };
-    let contents = Contents { fingerprint: 7, nodes: nodes(1, 1).collect(), options: None };
+    let contents =
+        Contents { log: LogKind::Order, fingerprint: 7, nodes: nodes(1, 1).collect(), options: None };
     let durable = DurableOptions {
         log_bytes_max: ordain::durable::LOG_BYTES_MIN,
         checkpoint_log_bytes: ordain::durable::LOG_BYTES_MIN / 2,

@@ -239,7 +239,7 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// What was said to or by a participant may be lost. What is not decided is given up: that one may have lost its locks, and if
     /// it has promised to commit it asks. What is decided is said again.
-    pub(super) fn reset_participant(&mut self, peer: PartitionId) {
+    pub(super) fn reset_participant(&mut self, peer: PartitionId, context: &Context<'_>) {
         let concerned: Vec<TransactionId> = self
             .coordinated
             .iter()
@@ -253,7 +253,7 @@ impl<F: Failpoints> TwoPhase<F> {
                     self.say_when_durable(peer, decide);
                 }
                 Some(Progress::Committed(..)) | None => {}
-                Some(Progress::Locking(_) | Progress::Preparing(_)) => self.give_up(id),
+                Some(Progress::Locking(_) | Progress::Preparing(_)) => self.give_up(id, context),
             }
         }
     }

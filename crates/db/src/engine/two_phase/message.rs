@@ -214,6 +214,14 @@ impl Statement {
 }
 
 impl TwoPhaseRecord {
+    /// The records of a payload of the log.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn decode(payload: &[u8]) -> Result<Vec<TwoPhaseRecord>, String> {
+        postcard::from_bytes(payload).map_err(|error| format!("it holds no records: {error}"))
+    }
+
     /// The bytes of payload in it, about.
     pub fn payload_bytes(&self) -> usize {
         let of = |reads: &Reads| reads.iter().map(|(_, reads)| reads.len()).sum::<usize>();

@@ -37,7 +37,7 @@ mod participant;
 mod recovery;
 mod victims;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
 
 use bytes::Bytes;
@@ -165,7 +165,7 @@ pub struct TwoPhase<F = NoFailpoints> {
     /// Number of those that are committed, and that not all participants know of.
     committed: usize,
     /// Who waits for locks no longer than to a time in microseconds, in the order of times: with the round of its request.
-    lock_waits: VecDeque<(u64, TransactionId, u32)>,
+    lock_waits: BTreeSet<(u64, TransactionId, u32)>,
     /// What is begun again, by time in microseconds.
     retries: BTreeMap<(u64, TransactionId), Retry>,
     detector: Detector,
@@ -182,6 +182,9 @@ pub struct TwoPhase<F = NoFailpoints> {
     pub counters: TwoPhaseCounters,
     failpoints: PhantomData<F>,
 }
+
+/// How often the limit of waits for locks doubles.
+const LOCK_WAIT_DOUBLINGS_MAX: u32 = 10;
 
 impl<F: Failpoints> TwoPhase<F> {
     /// An engine with nothing to do. `durable`: whether a log is kept. `lock_wait_max`: how long a transaction may wait for locks of
@@ -200,7 +203,7 @@ impl<F: Failpoints> TwoPhase<F> {
             ready: VecDeque::new(),
             coordinated: BTreeMap::new(),
             committed: 0,
-            lock_waits: VecDeque::new(),
+            lock_waits: BTreeSet::new(),
             retries: BTreeMap::new(),
             detector: Detector::default(),
             next_report: None,
@@ -271,7 +274,11 @@ impl<F: Failpoints> TwoPhase<F> {
         local.phase = Phase::Blocked;
         self.next_report.get_or_insert(self.now + REPORT_MICROSECONDS);
         match self.lock_wait_max {
-            Some(most) => self.lock_waits.push_back((self.now + most, id, round)),
+            Some(most) => {
+                // Longer with each attempt: one that is shorter than messages take would let nobody come to an end.
+                let most = most << id.attempt.min(LOCK_WAIT_DOUBLINGS_MAX);
+                self.lock_waits.insert((self.now + most, id, round));
+            }
             // Nobody waits for one that has asked for nothing before, so that it closes no cycle.
             None if round > 0 => self.break_cycle(slot, context),
             None => {}
@@ -419,7 +426,7 @@ impl<F: Failpoints> TwoPhase<F> {
     /// When the engine is to be woken, in microseconds.
     pub fn deadline(&self) -> Option<u64> {
         let retry = self.retries.keys().next().map(|(at, _)| *at);
-        let lock_wait = self.lock_waits.front().map(|(at, ..)| *at);
+        let lock_wait = self.lock_waits.first().map(|(at, ..)| *at);
         [retry, lock_wait, self.next_report, self.next_search].into_iter().flatten().min()
     }
 

@@ -40,7 +40,7 @@ impl<F: Failpoints> TwoPhase<F> {
                 self.take_decision(id, position, reads, context);
             }
             TwoPhaseMessage::Done { id } => self.take_done(from, id),
-            TwoPhaseMessage::Victim { id } => self.take_victim(id),
+            TwoPhaseMessage::Victim { id } => self.take_victim(id, context),
             TwoPhaseMessage::Waits { edges } => self.take_waits(from, edges),
         }
         Ok(())
@@ -145,7 +145,7 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// What was said to or by another partition may be lost: what it coordinates and this one has not promised is given up there
     /// too; of what was promised, it is asked.
-    pub fn reset(&mut self, peer: PartitionId) {
+    pub fn reset(&mut self, peer: PartitionId, context: &Context<'_>) {
         self.detector.forget(peer);
         let mut of_peer: Vec<(TransactionId, Slot)> = self
             .by_id
@@ -164,6 +164,6 @@ impl<F: Failpoints> TwoPhase<F> {
                 self.leave(slot);
             }
         }
-        self.reset_participant(peer);
+        self.reset_participant(peer, context);
     }
 }

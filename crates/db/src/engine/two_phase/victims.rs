@@ -1,14 +1,19 @@
 //! What a partition does about deadlocks: it searches its own part of the waits-for graph, or limits waits, tells the detector its
 //! part, and gives up the victims that are coordinated here, which begin again (DET-37 to DET-39).
 
+use bytes::Bytes;
+
 use super::deadlock::{Edge, cycle_through};
 use super::locks::Slot;
 use super::message::{Statement, TransactionId, TwoPhaseMessage};
 use super::{Local, Phase, Retry, TwoPhase};
+use crate::data::{Key, KeyRange};
 use crate::execution::Context;
 use crate::failpoint::Failpoints;
 use crate::hash::key_hash;
 use crate::position::PartitionId;
+use crate::procedure::footprint::{Access, KeyEntry, RangeEntry};
+use crate::procedure::{Declaration, Footprint};
 
 /// How often the detector is told who waits, as long as anybody does, in microseconds; less often if many do.
 pub const REPORT_MICROSECONDS: u64 = 5_000;
@@ -23,6 +28,31 @@ pub const DETECTOR: PartitionId = PartitionId(0);
 /// a partition's time, however many wait.
 fn pause_after(edges: usize) -> u64 {
     REPORT_MICROSECONDS.max(10 * edges as u64)
+}
+
+/// After so many attempts a transaction that finds out what it needs forgets what it has found: it may be out of date.
+const ATTEMPTS_UNTIL_FORGOTTEN: u32 = 8;
+
+/// What the next attempt of a victim asks for at once, encoded: all that this one asked for, and a range in which it writes as a whole.
+/// So it does not read again what another one reads too, and then wait for that one to write: the deadlock that it was given up for.
+fn again(footprint: &Footprint, attempt: u32, context: &Context<'_>) -> Option<Bytes> {
+    if attempt.is_multiple_of(ATTEMPTS_UNTIL_FORGOTTEN) {
+        return None;
+    }
+    let mut next = Footprint::default();
+    let mut declaration = Declaration::new(&context.catalog.schema, context.partitions, &mut next);
+    let within = |range: &KeyRange, entry: &KeyEntry| range.contains(footprint.key(entry));
+    for RangeEntry { range, access, .. } in footprint.ranges() {
+        let mut inner = footprint.keys().iter().filter(|entry| within(range, entry));
+        let write = access.write || inner.any(|entry| entry.access.write);
+        declaration.touch_range(range, Access { write, ..*access }).ok()?;
+    }
+    for entry in footprint.keys() {
+        if !footprint.ranges().iter().any(|RangeEntry { range, .. }| within(range, entry)) {
+            declaration.touch(&Key::from_bytes(footprint.key(entry)), entry.access).ok()?;
+        }
+    }
+    Some(Bytes::from(next.encode()))
 }
 
 impl<F: Failpoints> TwoPhase<F> {
@@ -48,7 +78,7 @@ impl<F: Failpoints> TwoPhase<F> {
         let Some(local) = &mut self.table[slot.index()] else { return };
         let id = local.id;
         if id.coordinator == context.me {
-            self.give_up(id);
+            self.give_up(id, context);
         } else if !local.is_victim {
             local.is_victim = true;
             self.say(id.coordinator, TwoPhaseMessage::Victim { id });
@@ -57,7 +87,8 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// Gives up who has waited for locks for too long.
     pub(super) fn end_lock_waits(&mut self, context: &Context<'_>) {
-        while let Some((_, id, round)) = self.lock_waits.pop_front_if(|(at, ..)| *at <= self.now) {
+        while let Some((_, id, round)) = self.lock_waits.first().copied().filter(|(at, ..)| *at <= self.now) {
+            self.lock_waits.pop_first();
             let Some(slot) = self.by_id.get(&id).copied() else { continue };
             let waits = |local: &Local| (local.phase, local.round) == (Phase::Blocked, round);
             if self.table[slot.index()].as_ref().is_some_and(waits) {
@@ -70,7 +101,7 @@ impl<F: Failpoints> TwoPhase<F> {
     }
 
     /// Gives up an attempt of a transaction that is coordinated here; it is begun again after a pause.
-    pub(super) fn give_up(&mut self, id: TransactionId) {
+    pub(super) fn give_up(&mut self, id: TransactionId, context: &Context<'_>) {
         if let Some(coordinated) = self.coordinated.remove(&id) {
             self.tell_aborted(id, &coordinated);
         }
@@ -80,7 +111,8 @@ impl<F: Failpoints> TwoPhase<F> {
         let mean = (250_u64 << next.attempt.min(8)).min(BACK_OFF_MAX_MICROSECONDS);
         let draw = key_hash(&[next.started.to_le_bytes(), u64::from(next.attempt).to_le_bytes()].concat());
         let at = self.now + mean / 2 + draw % mean;
-        let retry = Retry { id: next, statement: Statement { footprint: None, ..local.statement } };
+        let footprint = local.grows.then(|| again(&local.call.footprint, next.attempt, context)).flatten();
+        let retry = Retry { id: next, statement: Statement { footprint, ..local.statement } };
         self.retries.insert((at, next), retry);
     }
 
@@ -117,18 +149,18 @@ impl<F: Failpoints> TwoPhase<F> {
         for victim in self.detector.search() {
             self.counters.distributed_deadlocks += 1;
             if victim.coordinator == context.me {
-                self.take_victim(victim);
+                self.take_victim(victim, context);
             } else {
                 self.say(victim.coordinator, TwoPhaseMessage::Victim { id: victim });
             }
         }
     }
 
-    pub(super) fn take_victim(&mut self, id: TransactionId) {
+    pub(super) fn take_victim(&mut self, id: TransactionId, context: &Context<'_>) {
         let waits = match self.coordinated.get(&id) {
             Some(coordinated) => coordinated.waits_for_locks(),
             None => self.by_id.contains_key(&id),
         };
-        if waits { self.give_up(id) } else { self.counters.phantom_deadlocks += 1 }
+        if waits { self.give_up(id, context) } else { self.counters.phantom_deadlocks += 1 }
     }
 }

@@ -102,9 +102,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
 
     /// Does again what a payload of an earlier life says.
     fn replay(&mut self, payload: &[u8], outbox: &mut Outbox) -> Result<(), Fatal> {
-        let records: Vec<TwoPhaseRecord> =
-            postcard::from_bytes(payload).map_err(|error| Fatal::Log(error.to_string()))?;
-        for record in records {
+        for record in TwoPhaseRecord::decode(payload).map_err(Fatal::Log)? {
             if let TwoPhaseRecord::Snapshot { at, request: Some((request, acknowledged)) } = &record {
                 self.note_snapshot(*at, *request, *acknowledged);
             }

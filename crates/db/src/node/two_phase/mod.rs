@@ -347,7 +347,8 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
                 Event::Peer { from, message } => self.take_message(from, message, outbox)?,
                 Event::LinkReset(peer) => {
                     self.reset_snapshots(peer.partition, outbox);
-                    self.engine.reset(peer.partition);
+                    let (engine, context) = self.engine();
+                    engine.reset(peer.partition, &context);
                 }
                 Event::Persisted(number) => {
                     if let Some(log) = &mut self.log {

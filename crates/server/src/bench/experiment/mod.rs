@@ -16,7 +16,7 @@ use ordain_workload::Workload;
 
 use super::durable::{Directory, fingerprint};
 use super::options::{RunOptions, WorkloadOptions};
-use crate::data_directory::Contents;
+use crate::data_directory::{Contents, LogKind};
 use crate::durable::DurableOptions;
 use crate::partition::nodes;
 
@@ -79,6 +79,7 @@ struct Place {
 impl Place {
     fn new(run: &RunOptions) -> Result<Place, String> {
         let contents = Contents {
+            log: LogKind::of(run.engine),
             fingerprint: fingerprint()?,
             nodes: nodes(run.partitions, 1).collect(),
             options: None,

@@ -70,7 +70,9 @@ impl RangeLocks {
 
     /// Keeps the keys that are asked for in these tables from now on.
     pub(super) fn keep_keys(&mut self, tables: impl Iterator<Item = TableId>) {
-        tables.for_each(|table| drop(self.ranges.entry(table).or_default()));
+        for table in tables {
+            self.ranges.entry(table).or_default();
+        }
     }
 
     /// Keeps them no longer where no range is asked for.
