@@ -30,6 +30,18 @@ pub enum Error {
     Unavailable(String),
 }
 
+impl Error {
+    /// Bytes of its own text.
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Error::Aborted(text) | Error::Invalid(text) | Error::Busy(text) | Error::Unavailable(text) => {
+                text.len()
+            }
+            Error::Contended | Error::Acknowledged(_) => 0,
+        }
+    }
+}
+
 impl From<DataError> for Error {
     fn from(error: DataError) -> Error {
         Error::Invalid(error.to_string())

@@ -14,6 +14,7 @@
 //! | [`Message::Follow`] | sequencer, or a follower of one | every other sequencer, its leader | epochs in step (CAL-21) |
 //! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Serving`], [`Message::Unserved`], [`Message::Superseded`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
+//! | [`Message::CheckpointTurnNeeded`] | leader of a group | leader of the first partition | checkpoints by one replica at a time |
 //! | [`Message::CheckpointTurnEnded`] | within a replication group | | checkpoints by one replica at a time |
 //! | [`Message::StandIn`] | a leader that executes nothing | another replica of its group | the same; it answers with [`Message::Reports`] |
 //! | [`Message::CheckpointWanted`], [`Message::CheckpointNeeded`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
@@ -395,8 +396,12 @@ pub enum Message {
         /// The index.
         index_min: u64,
     },
-    /// The sender's replica has completed a checkpoint, or has failed to: the next one may be ordered.
-    CheckpointTurnEnded,
+    /// The sender's replica has completed a checkpoint, or has failed to: the next one may be ordered. With the end of the epoch of
+    /// its newest complete one.
+    CheckpointTurnEnded(Epoch),
+    /// A replica of a group needs a newer checkpoint than there is: one of these takes its turn, if none of them does already. They
+    /// are the replicas that are whole, as far as the leader of that group knows. Ascending.
+    CheckpointTurnNeeded(Vec<ReplicaId>),
     /// The sender leads its group, and executes nothing for now, or less than it should: the receiver tells it the verdicts that
     /// the sender's clients wait for, for a while.
     StandIn,
@@ -450,7 +455,8 @@ impl Message {
                 Message::Fetch { .. } | Message::Subscribe { .. } | Message::Unsubscribe => HEADER,
                 Message::Follow(_) | Message::Unserved { .. } | Message::Superseded { .. } => HEADER,
                 Message::Alive(_) | Message::CheckpointWritten { .. } | Message::Digest { .. } => HEADER,
-                Message::CheckpointTurnEnded | Message::StandIn => HEADER,
+                Message::CheckpointTurnEnded(_) | Message::StandIn => HEADER,
+                Message::CheckpointTurnNeeded(able) => 2 * able.len(),
                 Message::CheckpointNeeded(_) | Message::CheckpointOffer(_) => HEADER,
                 Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
@@ -498,10 +504,16 @@ impl Request {
 }
 
 impl Report {
+    /// Whether the transaction missed its footprint.
+    pub(crate) fn has_missed(&self) -> bool {
+        matches!(self.verdict, Verdict::FootprintMissed)
+    }
+
     pub(crate) fn payload_bytes(&self) -> usize {
-        match &self.verdict {
-            Verdict::Committed(result) => 24 + result.len(),
-            Verdict::Failed(_) | Verdict::FootprintMissed => 24,
+        24 + match &self.verdict {
+            Verdict::Committed(result) => result.len(),
+            Verdict::Failed(error) => error.text_bytes(),
+            Verdict::FootprintMissed => 0,
         }
     }
 }

@@ -134,11 +134,16 @@ impl Connection {
     pub fn checkpoint(&self, limit: Duration) -> Result<Epoch, Error> {
         let begun = Instant::now();
         let left = || limit.saturating_sub(begun.elapsed());
-        let ordered = self.caller.order(PartitionId(0), Operation::Checkpoint);
-        let epoch: Epoch = decode(&within(&ordered, left())?)?;
+        let epoch: Epoch = loop {
+            // Replicas that take turns may have to end another one first.
+            match within(&self.caller.order(PartitionId(0), Operation::Checkpoint), left()) {
+                Err(Error::Busy(_)) if !left().is_zero() => std::thread::sleep(CHECKPOINT_PAUSE),
+                answer => break decode(&answer?)?,
+            }
+        };
         loop {
             let statuses = self.statuses_within(false, left())?;
-            if statuses.iter().any(|status| status.stable >= epoch) {
+            if statuses.iter().any(|status| status.stable_anywhere >= epoch) {
                 return Ok(epoch);
             }
             let problems = statuses.iter().filter_map(|status| status.checkpoint_problem.as_ref());

@@ -90,6 +90,17 @@ pub struct Counters {
     pub shed: u64,
 }
 
+/// Who takes a checkpoint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CheckpointTurn {
+    /// All replicas.
+    All,
+    /// One of them.
+    Of(ReplicaId),
+    /// The last one to whom it fell has not ended.
+    Nobodys,
+}
+
 /// The gateway of one partition.
 #[derive(Debug)]
 pub struct Gateway {
@@ -109,8 +120,10 @@ pub struct Gateway {
     pub spare: Vec<Box<Footprint>>,
     /// Whether this node takes requests in.
     leads: bool,
-    /// Who takes the checkpoints that are ordered here; all replicas, if none is named.
-    pub checkpoints_by: Option<ReplicaId>,
+    /// Who takes the next checkpoint that a client asks for here.
+    pub checkpoint_turn: CheckpointTurn,
+    /// Whether a client's checkpoint was taken to the order since this was last looked at.
+    pub has_ordered_checkpoint: bool,
     /// Snapshots of this partition's clients that the order has opened and not closed.
     open_snapshots: BTreeSet<Position>,
     /// Those of them whose end is on its way to the order, and the number of snapshots whose beginning is.
@@ -148,7 +161,8 @@ impl Gateway {
             resting: BTreeSet::new(),
             spare: Vec::new(),
             leads: false,
-            checkpoints_by: None,
+            checkpoint_turn: CheckpointTurn::All,
+            has_ordered_checkpoint: false,
             open_snapshots: BTreeSet::new(),
             closing_snapshots: BTreeSet::new(),
             opening_snapshots: 0,
@@ -207,17 +221,32 @@ impl Gateway {
                     self.call(id, request.acknowledged, procedure, arguments, context);
                 }
                 Operation::OpenSnapshot => self.open_snapshot(&request, entry, context.sequencer),
-                Operation::Checkpoint => context.sequencer.add(Waiting {
-                    ordered: Ordered {
-                        request: id,
-                        acknowledged: request.acknowledged,
-                        work: Work::Checkpoint(self.checkpoints_by),
-                    },
-                    footprint: None,
-                    participants: PartitionSet::all(self.partitions),
-                }),
+                Operation::Checkpoint => self.take_checkpoint(&request, entry, context.sequencer),
             },
         }
+    }
+
+    /// Orders a checkpoint, if it is anybody's turn.
+    fn take_checkpoint(&mut self, request: &Request, entry: NodeId, sequencer: &mut Sequencer) {
+        let by = match self.checkpoint_turn {
+            CheckpointTurn::All => None,
+            CheckpointTurn::Of(replica) => Some(replica),
+            CheckpointTurn::Nobodys => {
+                self.sessions.withdraw(request.id);
+                let busy = "a replica takes a checkpoint at this moment, and no other one may".to_owned();
+                return self.refuse(request.id, entry, Error::Busy(busy));
+            }
+        };
+        self.has_ordered_checkpoint = true;
+        sequencer.add(Waiting {
+            ordered: Ordered {
+                request: request.id,
+                acknowledged: request.acknowledged,
+                work: Work::Checkpoint(by),
+            },
+            footprint: None,
+            participants: PartitionSet::all(self.partitions),
+        });
     }
 
     /// Orders a snapshot: every partition opens it at the same position.

@@ -19,7 +19,7 @@ use super::stability::Stability;
 use super::{DiskWrite, Node, Outbox};
 use crate::checkpoint::{CheckpointHeader, CheckpointIdentity, CheckpointWriter};
 use crate::engine::Engine;
-use crate::gateway::SavedGateway;
+use crate::gateway::{CheckpointTurn, SavedGateway};
 use crate::hash::Digest;
 use crate::message::{Message, Work};
 use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
@@ -34,6 +34,13 @@ const CHUNKS_UNDER_WAY_MAX: usize = 1;
 
 /// After how long another checkpoint is ordered although no replica has completed the last one, in microseconds.
 const ORDERED_MICROSECONDS: u64 = 600_000_000;
+
+/// For how long a turn that the order has given to a replica is believed to go on, in microseconds, by those who did not order it:
+/// they may have missed its end.
+const NOTED_MICROSECONDS: u64 = 60_000_000;
+
+/// The partition whose leader decides when it is time, and whose turn.
+const DECIDES_TURNS: PartitionId = PartitionId(0);
 
 /// Bytes of records that one step scans for a checkpoint: some tens of microseconds.
 const STEP_SCAN_BYTES: usize = 64 * 1024;
@@ -122,8 +129,12 @@ pub(super) struct Checkpoints {
     taking: Option<Taking>,
     /// Why the last one was not written, until the next one begins.
     problem: Option<(Epoch, String)>,
-    /// Whether one was ordered by this node and is not stable.
+    /// Whether one was ordered by this node, or is somebody's turn as the order says, and is not stable.
     ordered: bool,
+    /// For how long that is believed, in microseconds.
+    ordered_for: u64,
+    /// The newest one that any replica has completed, as far as this node was told.
+    pub(super) completed_by_any: Epoch,
     /// Whose turn it was last, where replicas take turns.
     turn: Option<ReplicaId>,
     /// Bytes of batches since the last one was ordered.
@@ -172,6 +183,8 @@ impl Checkpoints {
             taking: None,
             problem: None,
             ordered: false,
+            ordered_for: ORDERED_MICROSECONDS,
+            completed_by_any: Epoch(0),
             turn: None,
             logged_bytes: 0,
             last_at: None,
@@ -302,7 +315,7 @@ impl<E: Engine> Node<E> {
     /// The leader of the first partition decides when it is time.
     fn order_checkpoint(&mut self, now: u64) {
         let last = *self.checkpoints.last_at.get_or_insert(now);
-        if self.me != PartitionId(0) || !self.gateway.leads() {
+        if self.me != DECIDES_TURNS || !self.gateway.leads() {
             return;
         }
         if !self.may_order_checkpoint(now) || self.transfers.is_sending(now) {
@@ -319,16 +332,61 @@ impl<E: Engine> Node<E> {
     /// Whether none that was ordered is on its way, or it must be given up: one that no replica can complete must not be the last
     /// one.
     pub(super) fn may_order_checkpoint(&self, now: u64) -> bool {
-        let Checkpoints { ordered, last_at, .. } = self.checkpoints;
-        let expired = last_at.is_some_and(|last| now >= last + ORDERED_MICROSECONDS);
+        let Checkpoints { ordered, ordered_for, last_at, .. } = self.checkpoints;
+        let expired = last_at.is_some_and(|last| now >= last + ordered_for);
         !ordered || expired || self.has_turn_failed()
     }
 
     /// Orders one, of all replicas or of one.
-    pub(super) fn order_checkpoint_by(&mut self, by: Option<ReplicaId>) {
-        let Checkpoints { ordered, turn, last_at, .. } = &mut self.checkpoints;
-        (*ordered, *turn, *last_at) = (true, by, Some(self.now));
+    fn order_checkpoint_by(&mut self, by: Option<ReplicaId>) {
+        self.begin_turn(by);
         self.gateway.order_own(Work::Checkpoint(by), &mut self.sequencer);
+    }
+
+    /// Orders a checkpoint because a replica needs one, unless one that is able takes it already. Where replicas take turns, one leader
+    /// decides on them, that of the first partition; others ask it to.
+    pub(super) fn need_checkpoint(&mut self, able: Vec<ReplicaId>, outbox: &mut Outbox) {
+        let takes_turns = self.checkpoints.options.mode == CheckpointMode::Freeze;
+        if takes_turns && self.me != DECIDES_TURNS {
+            let to = self.routes.to(DECIDES_TURNS);
+            return self.send(to, Message::CheckpointTurnNeeded(able), outbox);
+        }
+        if !self.gateway.leads() {
+            if let Some(leader) = self.leader() {
+                self.send(leader, Message::CheckpointTurnNeeded(able), outbox);
+            }
+            return;
+        }
+        let is_lost = self.checkpoints.turn.is_some_and(|turn| !able.contains(&turn));
+        if self.may_order_checkpoint(self.now) || is_lost {
+            match self.next_turn_of(&able) {
+                None if takes_turns => {}
+                by => self.order_checkpoint_by(by),
+            }
+        }
+    }
+
+    /// One is ordered, by all replicas or by one.
+    pub(super) fn begin_turn(&mut self, by: Option<ReplicaId>) {
+        let Checkpoints { ordered, ordered_for, turn, last_at, .. } = &mut self.checkpoints;
+        (*ordered, *ordered_for, *turn, *last_at) = (true, ORDERED_MICROSECONDS, by, Some(self.now));
+    }
+
+    /// The order has given a replica its turn. Whoever leads next gives it to nobody else meanwhile.
+    pub(super) fn note_turn(&mut self, by: ReplicaId) {
+        let Checkpoints { ordered, ordered_for, turn, last_at, .. } = &mut self.checkpoints;
+        if !*ordered {
+            (*ordered, *ordered_for, *turn, *last_at) = (true, NOTED_MICROSECONDS, Some(by), Some(self.now));
+        }
+    }
+
+    /// Who takes the checkpoint that a client asks for.
+    pub(super) fn turn_of_request(&self) -> CheckpointTurn {
+        if self.checkpoints.options.mode != CheckpointMode::Freeze {
+            return CheckpointTurn::All;
+        }
+        let is_free = self.me == DECIDES_TURNS && self.may_order_checkpoint(self.now);
+        self.next_turn().filter(|_| is_free).map_or(CheckpointTurn::Nobodys, CheckpointTurn::Of)
     }
 
     /// The replicas of the group that live and have its log, as far as its leader knows. Ascending.
@@ -347,10 +405,16 @@ impl<E: Engine> Node<E> {
 
     /// Where replicas take turns, the one that follows the last.
     pub(super) fn next_turn(&self) -> Option<ReplicaId> {
+        self.next_turn_of(&self.live_members())
+    }
+
+    /// The same, of some replicas.
+    fn next_turn_of(&self, able: &[ReplicaId]) -> Option<ReplicaId> {
         if self.checkpoints.options.mode != CheckpointMode::Freeze {
             return None;
         }
-        let members = self.live_members();
+        let mut members = self.live_members();
+        members.retain(|replica| able.contains(replica));
         let next = members.iter().find(|replica| self.checkpoints.turn.is_none_or(|last| **replica > last));
         next.or(members.first()).copied()
     }
@@ -511,14 +575,15 @@ impl<E: Engine> Node<E> {
 
     /// Tells the group that this replica has ended what was ordered: the next one may be, and another's turn may come.
     fn end_turn(&mut self, outbox: &mut Outbox) {
-        let me = self.id.replica;
+        let (me, stable) = (self.id.replica, self.checkpoints.stability.stable());
         for replica in (0..self.replicas).map(ReplicaId).filter(|replica| *replica != me) {
-            self.send(NodeId { partition: self.me, replica }, Message::CheckpointTurnEnded, outbox);
+            self.send(NodeId { partition: self.me, replica }, Message::CheckpointTurnEnded(stable), outbox);
         }
     }
 
     /// The turn of another replica is over.
-    pub(super) fn turn_ended(&mut self, of: ReplicaId) {
+    pub(super) fn turn_ended(&mut self, of: ReplicaId, stable: Epoch) {
+        self.checkpoints.completed_by_any = self.checkpoints.completed_by_any.max(stable);
         self.stand_in.ended(of);
         if self.checkpoints.turn.is_none_or(|turn| turn == of) {
             self.checkpoints.ordered = false;

@@ -80,8 +80,11 @@ impl<E: Engine> Node<E> {
                 if keeps && by.is_none_or(|replica| replica == self.id.replica) {
                     self.checkpoints.want(position.epoch);
                 }
-                if let Some(other) = by.filter(|replica| keeps && *replica != self.id.replica) {
-                    self.stand_in.expect(other);
+                if let Some(replica) = by.filter(|_| keeps) {
+                    self.note_turn(replica);
+                    if replica != self.id.replica {
+                        self.stand_in.expect(replica, self.now);
+                    }
                 }
                 let nothing =
                     || Error::Invalid("the database keeps nothing, so it takes no checkpoint".to_owned());

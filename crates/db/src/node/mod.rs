@@ -47,10 +47,10 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::error::{Error, Fatal};
 use crate::execution::{Call, Context, Effects, Executions, Trace};
-use crate::gateway::{Gateway, GatewayContext, not_leading};
+use crate::gateway::{CheckpointTurn, Gateway, GatewayContext, not_leading};
 use crate::hash::{Digest, FastMap};
 use crate::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits, STEP_GARBAGE_MAX, STREAM_BYTES_MAX};
-use crate::message::{ClientRequest, Delivered, Message, Reply, Request, RequestId};
+use crate::message::{ClientRequest, Delivered, Message, Operation, Reply, Request, RequestId};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::Catalog;
 use crate::sequencer::{ClosedBatch, Merger, Progress, Sequencer};
@@ -314,9 +314,7 @@ impl<E: Engine> Node<E> {
             }
         }
         let volatile = log.is_none();
-        let freezes = configuration.checkpoints.mode == CheckpointMode::Freeze;
-        let mut gateway = Gateway::new(me, partitions, limits);
-        gateway.checkpoints_by = freezes.then_some(id.replica);
+        let gateway = Gateway::new(me, partitions, limits);
         let mut node = Node {
             id,
             me,
@@ -536,8 +534,16 @@ impl<E: Engine> Node<E> {
     }
 
     fn submit(&mut self, request: Request, entry: NodeId) {
+        if matches!(request.operation, Operation::Checkpoint) {
+            self.gateway.checkpoint_turn = self.turn_of_request();
+        }
         let (gateway, mut context) = self.gateway();
         gateway.submit::<E::Failpoints>(request, entry, &mut context);
+        if std::mem::take(&mut self.gateway.has_ordered_checkpoint)
+            && let CheckpointTurn::Of(replica) = self.gateway.checkpoint_turn
+        {
+            self.begin_turn(Some(replica));
+        }
     }
 
     /// The gateway, with the parts that it works with.

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::error::Fatal;
 use crate::gateway::{not_leading, reconnaissance};
 use crate::hash::Digest;
-use crate::message::{Message, Reached, Reply};
+use crate::message::{Message, Reached, Reply, Report};
 use crate::position::{Epoch, NodeId, PartitionSet, Position, ReplicaId};
 use crate::sequencer::Basis;
 
@@ -89,7 +89,13 @@ impl<E: Engine> Node<E> {
                 let (engine, mut context) = self.engine();
                 engine.receive(from.partition, &reads, &mut context)?;
             }
-            Message::Reports { reports, .. } => reports.into_iter().for_each(|report| self.report(report)),
+            Message::Reports { reports, .. } => {
+                // Reconnaissance would run over the rows of a node that stands still, and miss again: such a call waits for this
+                // node's own execution.
+                let stands_in = from.partition == self.me;
+                let counts = |report: &Report| !(stands_in && report.has_missed());
+                reports.into_iter().filter(counts).for_each(|report| self.report(report));
+            }
             Message::SnapshotReady { request, at, .. } => self.snapshot_ready(request, at, from.partition),
             _ => {}
         }
@@ -125,7 +131,12 @@ impl<E: Engine> Node<E> {
             Message::CheckpointWritten { epoch, lineage } => {
                 self.note_checkpoint(now, from.partition, epoch, lineage, outbox);
             }
-            Message::CheckpointTurnEnded => self.turn_ended(from.replica),
+            Message::CheckpointTurnEnded(stable) => self.turn_ended(from.replica, stable),
+            // Sending it on twice could go in circles.
+            Message::CheckpointTurnNeeded(able) if self.gateway.leads() || from.partition != self.me => {
+                self.need_checkpoint(able, outbox);
+            }
+            Message::CheckpointTurnNeeded(_) => {}
             Message::CheckpointWanted { by, index_min } => {
                 self.offer_from(by, index_min, outbox);
             }

@@ -49,8 +49,10 @@ struct Asked {
 
 impl StandIn {
     /// The order says that a replica stands still from here on. It asks, if it leads.
-    pub(super) fn expect(&mut self, replica: ReplicaId) {
-        if self.frozen.as_ref().is_none_or(|frozen| frozen.replica != replica) {
+    pub(super) fn expect(&mut self, replica: ReplicaId, now: u64) {
+        // Who has asked leads: nobody else will ask as long as it does.
+        let is_taken = |frozen: &Frozen| frozen.replica == replica || frozen.until > now;
+        if !self.frozen.as_ref().is_some_and(is_taken) {
             self.frozen = Some(Frozen { replica, kept: VecDeque::new(), kept_bytes: 0, until: 0 });
         }
     }
@@ -62,7 +64,8 @@ impl StandIn {
 
     /// Another replica asks.
     fn begin(&mut self, replica: ReplicaId, now: u64) {
-        self.expect(replica);
+        self.frozen = self.frozen.take().filter(|frozen| frozen.replica == replica);
+        self.expect(replica, now);
         if let Some(frozen) = &mut self.frozen {
             frozen.until = now + HOLDS_MICROSECONDS;
         }
@@ -138,8 +141,12 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// Another replica asks for verdicts. It hears at once, even if there are none: so it knows that this one is there.
+    /// Another replica asks for verdicts. It hears at once, even if there are none: so it knows that this one executes. One that
+    /// stands still itself says nothing, so that another one is asked.
     pub(super) fn begin_to_stand_in(&mut self, replica: ReplicaId, outbox: &mut Outbox) {
+        if self.checkpoints.is_frozen() {
+            return;
+        }
         self.stand_in.begin(replica, self.now);
         if !self.tell_verdicts(outbox) {
             let nothing = Message::Reports { basis: self.basis(Epoch(0)), reports: Vec::new() };

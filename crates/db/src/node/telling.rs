@@ -42,6 +42,8 @@ pub struct Status {
     pub leads: bool,
     /// The newest epoch at whose end all nodes of this replica have a checkpoint; 0 if there is none.
     pub stable: Epoch,
+    /// The same of any replica, as far as this one was told.
+    pub stable_anywhere: Epoch,
     /// The epoch of the last checkpoint, if it was not written, and why; until the next one begins.
     pub checkpoint_problem: Option<(Epoch, String)>,
     /// Whether the node executes nothing now, for a checkpoint.
@@ -127,6 +129,7 @@ impl<E: Engine> Node<E> {
             garbage: garbage as u64,
             leads: self.gateway.leads(),
             stable: self.checkpoints.stability.stable(),
+            stable_anywhere: self.checkpoints.completed_by_any.max(self.checkpoints.stability.stable()),
             checkpoint_problem: self.checkpoints.problem().cloned(),
             deadlocks: TwoPhaseCounters::default(),
             frozen: self.checkpoints.is_frozen(),

@@ -25,6 +25,9 @@ const ATTEMPTS_MAX: u32 = 10;
 /// How long a sender keeps a checkpoint after its last piece was asked for, in microseconds.
 const KEEP_MICROSECONDS: u64 = 5_000_000;
 
+/// The same after its last piece was given, which may have to be asked for once more.
+const KEEP_ENDED_MICROSECONDS: u64 = 2 * RETRY_MICROSECONDS;
+
 /// How long no checkpoint is fetched after the disk had no room for one, in microseconds: longer than a sender keeps one, so that
 /// it goes on with its own meanwhile.
 const NO_ROOM_MICROSECONDS: u64 = 30_000_000;
@@ -33,8 +36,8 @@ const NO_ROOM_MICROSECONDS: u64 = 30_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     receiving: Option<Receiving>,
-    /// The end of the epoch of the checkpoint of which pieces are asked of this node, and when one last was, in microseconds. It
-    /// stays, although there may be newer ones.
+    /// The end of the epoch of the checkpoint of which pieces are asked of this node, and until when it stays, in microseconds, although
+    /// there may be newer ones.
     sending: Option<(Epoch, u64)>,
     /// A stable epoch whose effects wait for the end of a transfer.
     pub(super) postponed: Option<Epoch>,
@@ -68,7 +71,7 @@ impl Transfers {
 
     /// The checkpoint that another replica fetches now.
     pub(super) fn sent(&self, now: u64) -> Option<Epoch> {
-        self.sending.filter(|(_, at)| now < at + KEEP_MICROSECONDS).map(|(epoch, _)| epoch)
+        self.sending.filter(|(_, until)| now < *until).map(|(epoch, _)| epoch)
     }
 
     /// Whether this node fetches a checkpoint.
@@ -89,10 +92,7 @@ impl<E: Engine> Node<E> {
             self.send(NodeId { replica, ..me }, Message::CheckpointWanted { by, index_min }, outbox);
         }
         // Where replicas take turns, that of one which is not whole is of no use to the follower, and another's may be.
-        let by = self.next_turn();
-        if self.may_order_checkpoint(self.now) {
-            self.order_checkpoint_by(by);
-        }
+        self.need_checkpoint(self.live_members(), outbox);
     }
 
     /// Offers the stable checkpoint to a replica of the group, if it reaches an index of the log: what is older does not know
@@ -177,7 +177,7 @@ impl<E: Engine> Node<E> {
         if !may_serve || epoch == Epoch(0) {
             return self.offer_checkpoint(to.replica, epoch, outbox);
         }
-        self.transfers.sending = Some((epoch, now));
+        self.transfers.sending = Some((epoch, now + KEEP_MICROSECONDS));
         outbox.disk.push(DiskWrite::ReadCheckpoint { epoch, offset, bytes: PIECE_BYTES, to });
     }
 
@@ -191,6 +191,9 @@ impl<E: Engine> Node<E> {
         outbox: &mut Outbox,
     ) {
         let last = (bytes.len() as u64) < PIECE_BYTES;
+        if last && let Some((sent, until)) = &mut self.transfers.sending {
+            *until = if *sent == epoch { self.now + KEEP_ENDED_MICROSECONDS } else { *until };
+        }
         self.send(to, Message::CheckpointPiece { epoch, offset, bytes, last }, outbox);
     }
 

@@ -375,6 +375,15 @@ impl Session {
         }
     }
 
+    /// Forgets what the client has answers to by its own word. Nothing is under way, so at most the order brings again what ended
+    /// before.
+    fn forget_claimed(&mut self) {
+        let claimed = self.claimed.saturating_sub(self.first);
+        let kept = self.window.len().min(usize::try_from(claimed).unwrap_or(usize::MAX));
+        self.window.drain(..kept);
+        self.first = self.first.max(self.claimed);
+    }
+
     fn admit<F: Failpoints>(&mut self, sequence: u64, acknowledged: u64, window: u64) -> Admission {
         let first = self.first.max(self.claimed);
         if sequence < first {
@@ -386,7 +395,11 @@ impl Session {
                 "request {sequence} is more than {window} ahead of {oldest}, the oldest without acknowledgement"
             )));
         }
-        if sequence - self.first >= window.saturating_mul(WINDOWS_KEPT) {
+        let most = window.saturating_mul(WINDOWS_KEPT);
+        if sequence - self.first >= most && self.in_flight == 0 {
+            self.forget_claimed();
+        }
+        if sequence - self.first >= most {
             return Admission::Refuse(Error::Busy(format!(
                 "request {sequence} is too far ahead of {first}, which this replica has not executed yet"
             )));

@@ -416,6 +416,7 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
             garbage: garbage as u64,
             leads: self.started,
             stable: Epoch(0),
+            stable_anywhere: Epoch(0),
             checkpoint_problem: None,
             deadlocks: self.engine.counters,
             frozen: false,
