@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use ordain::caller::random_number;
 use ordain::cluster_file::{ClusterFile, DurabilityEntry, ProcessEntry, ReplicationEntry};
+use ordain::db::node::CheckpointMode;
 use ordain::db::position::PartitionId;
 use ordain::durable::{LOG_BYTES_MIN, ReplicationMode};
 use ordain::process::ClusterOptions;
@@ -174,6 +175,12 @@ fn cluster_file(directory: &Path, load: Load, seed: u64, listening: &[SocketAddr
         // As often and as small as can be, so that checkpoints, cuts of the log and new segments fall together with faults.
         durability: DurabilityEntry {
             checkpoint_seconds: 1,
+            // From round to round the other one: rounds have ascending seeds.
+            checkpoint_mode: if seed.is_multiple_of(2) {
+                CheckpointMode::Concurrent
+            } else {
+                CheckpointMode::Freeze
+            },
             checkpoint_log_mib: 1,
             log_mib: LOG_BYTES_MIN >> 20,
             ..DurabilityEntry::default()
