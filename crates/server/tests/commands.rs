@@ -155,7 +155,7 @@ fn a_start_that_is_refused_leaves_nothing_behind() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let start = format!("start --data-dir new --listen {}", taken.local_addr().unwrap());
     folder.refused(&start, FAILED, &["free the port"]);
-    folder.write("restored/ORDAIN", "format = 2\nrelease = \"9.9.9\"\n");
+    folder.write("restored/ORDAIN", "format = 999\nrelease = \"9.9.9\"\n");
     folder.refused("start --data-dir restored", FAILED, &["start it with the release that wrote it"]);
 }
 
@@ -164,7 +164,7 @@ fn what_is_not_there_is_named_with_what_to_name_instead() {
     let folder = Folder::create();
     std::fs::create_dir(folder.0.join("empty")).unwrap();
     folder.write("strange/letter.txt", "dear all");
-    folder.write("process/ORDAIN", "format = 1\n");
+    folder.write("process/ORDAIN", "format = 2\n");
     for command in ["status", "checkpoint"] {
         let missing = format!("{command} --data-dir missing");
         folder.refused(&missing, FAILED, &["there is no directory missing: name the one"]);
