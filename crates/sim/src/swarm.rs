@@ -103,15 +103,19 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         plan.limits.batch_bytes = plan.limits.batch_bytes.min(disk.segment_bytes as usize / 4);
     }
     if unordered {
-        // Hundreds of calls for a few keys over a slow network are deadlocks and little else, and what waits is sent again and again.
-        plan.clients.window = plan.clients.window.min(UNORDERED_WINDOW_MAX);
-        plan.clients.timeout = plan.clients.timeout.max(UNORDERED_TIMEOUT_MIN);
-        plan.limits.lock_wait_microseconds = lock_wait(seed);
+        fit_to_locks(&mut plan);
     }
     plan.faults = faults(random, &plan);
     plan.faults.extend(wipes_and_hand_overs(&plan));
     plan.faults.sort_by_key(|fault| fault.at);
     plan
+}
+
+/// Hundreds of calls for a few keys over a slow network are deadlocks and little else, and what waits is sent again and again.
+fn fit_to_locks(plan: &mut Plan) {
+    plan.clients.window = plan.clients.window.min(UNORDERED_WINDOW_MAX);
+    plan.clients.timeout = plan.clients.timeout.max(UNORDERED_TIMEOUT_MIN);
+    plan.limits.lock_wait_microseconds = lock_wait(plan.seed);
 }
 
 /// Calls that a client of an engine without an order has outstanding at most, and how long it waits at least before it sends one
