@@ -127,8 +127,8 @@ pub struct Course {
     /// When the checkpoint began, since measuring began: when it was ordered or, where a replica stands still, when all its
     /// nodes did.
     pub begins_at: Option<Nanoseconds>,
-    /// When it was on all disks that it is for or, where a replica stands still, when one of its nodes went on, since measuring
-    /// began.
+    /// When it was on all disks that it is for or, where a replica stands still, when all its nodes were last seen to, since
+    /// measuring began.
     pub ends_at: Option<Nanoseconds>,
 }
 
@@ -263,7 +263,8 @@ fn note_checkpoint(world: &World<'_>, at: Nanoseconds, course: &mut Course) {
         course.begins_at = Some(at);
     }
     if course.begins_at.is_some() && course.ends_at.is_none() && !goes_on {
-        course.ends_at = Some(at);
+        // A replica has stood still until it was last looked at.
+        course.ends_at = Some(if course.setting.way == Way::Concurrent { at } else { at - LOOK });
     }
 }
 
