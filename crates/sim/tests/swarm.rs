@@ -337,7 +337,7 @@ fn ycsb_keeps_all_properties_and_repeats_itself() {
 fn seeds_that_failed_once_go_well() {
     let any = Fixed::default;
     let five = || Fixed { replicas: Some(5), ..any() };
-    let drawn = [69, 294, 312, 1416, 3006, 4041, 6577, 7211, 8762, 9862].map(|seed| (seed, any()));
+    let drawn = [69, 294, 312, 1416, 3006, 4041, 6577, 7211, 8431, 8762, 9862].map(|seed| (seed, any()));
     for (seed, fixed) in drawn.into_iter().chain([21117, 21222].map(|seed| (seed, five()))) {
         let plan = draw(seed, &fixed);
         let report = run(&plan).unwrap();

@@ -428,6 +428,7 @@ impl<E: Engine> Node<E> {
         self.checkpoints.ordered = false;
         self.checkpoints.problem = Some((taking.epoch, reason.to_owned()));
         self.end_turn(outbox);
+        self.fail_turn(outbox);
     }
 
     /// A node of the own replica has a checkpoint: what is older than the newest one that all have can go (CAL-103).

@@ -123,7 +123,19 @@ impl<E: Engine> Node<E> {
         }
     }
 
-    /// The turn of another replica is over.
+    /// One node has failed to take its part: whoever decides on turns hears of it, as the others of the replica do not know.
+    pub(super) fn fail_turn(&mut self, outbox: &mut Outbox) {
+        if self.checkpoints.options.mode != CheckpointMode::Freeze || self.me == DECIDES_TURNS {
+            return;
+        }
+        let stable = self.checkpoints.stability.stable();
+        for replica in (0..self.replicas).map(ReplicaId) {
+            let to = NodeId { partition: DECIDES_TURNS, replica };
+            self.send(to, Message::CheckpointTurnEnded(stable), outbox);
+        }
+    }
+
+    /// The turn of a replica is over.
     pub(in crate::node) fn turn_ended(&mut self, of: ReplicaId, stable: Epoch) {
         self.checkpoints.completed_by_any = self.checkpoints.completed_by_any.max(stable);
         self.stand_in.ended(of);
