@@ -68,6 +68,14 @@ pub struct Contents {
     pub options: Option<ClusterFile>,
 }
 
+impl Contents {
+    /// All nodes of a database that has no replicas, for a program that knows its options.
+    pub fn alone(engine: EngineKind, partitions: u16, fingerprint: u64) -> Contents {
+        let nodes = crate::partition::nodes(partitions, 1).collect();
+        Contents { log: LogKind::of(engine), fingerprint, nodes, options: None }
+    }
+}
+
 /// The file `ORDAIN`, in TOML.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct Identity {

@@ -13,9 +13,9 @@ use ordain_db::storage::Storage;
 use ordain_db::storage::memory::{MemoryStorage, Options};
 
 use crate::connection::{Connection, Handle};
-use crate::data_directory::{Contents, DataDirectory, LogKind};
+use crate::data_directory::{Contents, DataDirectory};
 use crate::durable::{self, DurableOptions, FirstRows};
-use crate::partition::{self, Elsewhere, PeerLink};
+use crate::partition::{Elsewhere, PeerLink};
 use crate::port::Port;
 use crate::process::{ClusterOptions, LocalNode, Process, Seed};
 use crate::replies::Replies;
@@ -83,12 +83,8 @@ impl DatabaseBuilder {
     pub fn open(self) -> Result<Database, Error> {
         let catalog = Catalog { schema: self.schema.finish(), procedures: self.procedures };
         if let Some(directory) = self.directory {
-            let contents = Contents {
-                log: LogKind::of(self.options.engine),
-                fingerprint: fingerprint(&self.options, &catalog),
-                nodes: partition::nodes(self.options.partitions, 1).collect(),
-                options: None,
-            };
+            let ClusterOptions { engine, partitions, .. } = self.options;
+            let contents = Contents::alone(engine, partitions, fingerprint(&self.options, &catalog));
             let durable = DurableOptions::new(directory);
             return Database::durable(&durable, &self.options, &contents, catalog, &|_, _| Ok(()));
         }

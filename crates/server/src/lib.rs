@@ -22,6 +22,7 @@ pub mod files;
 pub mod inbox;
 mod load;
 pub mod operate;
+pub mod output;
 pub mod partition;
 pub mod port;
 pub mod process;

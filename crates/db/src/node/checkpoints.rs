@@ -1,10 +1,10 @@
 //! Checkpoints: the state at a position of the order, taken while later transactions run (Calvin §5).
 //!
-//! [`Work::Checkpoint`](crate::message::Work::Checkpoint) in the order names the epoch at whose end every node takes one, so that all partitions and replicas
-//! mean the same position without any other coordination (CAL-91, CAL-99). The point is virtual: transactions before and after
-//! it run at the same time. The storage keeps two versions of what is written across it (CAL-92), and the scan begins when the
-//! last transaction before it has finished (CAL-93). Then the node's driver gets the file chunk by chunk; a few are under way
-//! at a time, and each step scans a little, so that transactions go on meanwhile (CAL-96).
+//! [`Work::Checkpoint`](crate::message::Work::Checkpoint) in the order names the epoch at whose end every node takes one, so that
+//! all partitions and replicas mean the same position without any other coordination (CAL-91, CAL-99). The point is virtual:
+//! transactions before and after it run at the same time. The storage keeps two versions of what is written across it (CAL-92),
+//! and the scan begins when the last transaction before it has finished (CAL-93). Then the node's driver gets the file chunk by
+//! chunk, one at a time, and each step scans a little, so that transactions go on meanwhile (CAL-96).
 //!
 //! [`CheckpointMode::Freeze`] is the paper's simplest mode instead: a replica executes nothing between the point and the end of
 //! its files, while the others go on; one replica takes its turn after the other (CAL-87).

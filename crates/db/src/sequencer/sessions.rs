@@ -379,8 +379,8 @@ impl Session {
     /// before.
     fn forget_claimed(&mut self) {
         let claimed = self.claimed.saturating_sub(self.first);
-        let kept = self.window.len().min(usize::try_from(claimed).unwrap_or(usize::MAX));
-        self.window.drain(..kept);
+        let forgotten = self.window.len().min(usize::try_from(claimed).unwrap_or(usize::MAX));
+        self.window.drain(..forgotten);
         self.first = self.first.max(self.claimed);
     }
 

@@ -12,11 +12,10 @@ use ordain_workload::Workload;
 use super::options::RunOptions;
 use super::{Finished, drive};
 use crate::caller::random_number;
-use crate::data_directory::{Contents, LogKind};
+use crate::data_directory::Contents;
 use crate::database::Database;
 use crate::durable::DurableOptions;
 use crate::load::fill;
-use crate::partition::nodes;
 
 /// How many single writes are measured.
 const FSYNCS: usize = 101;
@@ -44,12 +43,7 @@ pub(super) fn run(options: &RunOptions, workload: &dyn Workload) -> Result<Finis
     let rows = |partition: PartitionId, storage: &mut dyn Storage| {
         fill(workload, partition, options.partitions, storage)
     };
-    let contents = Contents {
-        log: LogKind::of(options.engine),
-        fingerprint: fingerprint()?,
-        nodes: nodes(options.partitions, 1).collect(),
-        options: None,
-    };
+    let contents = Contents::alone(options.engine, options.partitions, fingerprint()?);
     let durable = DurableOptions::new(&directory.path);
     let database = Database::durable(&durable, &cluster, &contents, workload.catalog().clone(), &rows)
         .map_err(|error| error.to_string())?;

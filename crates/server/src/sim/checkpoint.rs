@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ordain_sim::scale::Benchmark;
 use ordain_sim::scale::checkpoint::{
     CheckpointSetting, Course, REPLICAS, TIME_MAX, Way, capacity, csv, figure, judge, measure_checkpoint,
 };
-use ordain_sim::scale::{Benchmark, costs, costs_from};
 use ordain_sim::time::MILLISECOND;
 
-use super::print;
+use super::{costs_of, print};
+use crate::output::Output;
 
 /// Virtual milliseconds in which it is measured what the cluster can do.
 const CAPACITY_MILLISECONDS: u64 = 400;
@@ -49,16 +50,8 @@ pub struct CheckpointOptions {
 /// # Errors
 /// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
 pub fn run(options: &CheckpointOptions) -> Result<(), String> {
-    let folder = &options.output;
-    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let costs = match &options.costs {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-            costs_from(&text, Benchmark::Micro)?
-        }
-        None => costs(Benchmark::Micro),
-    };
+    let output = Output::create(&options.output)?;
+    let costs = costs_of(options.costs.as_deref(), Benchmark::Micro)?;
     let most = capacity(options.partitions, &costs, CAPACITY_MILLISECONDS * MILLISECOND)
         .map_err(|error| error.to_string())?;
     tracing::info!("the cluster can do {most} calls/s for each partition");
@@ -69,15 +62,11 @@ pub fn run(options: &CheckpointOptions) -> Result<(), String> {
         courses.push(course.map_err(|error| format!("{setting:?}: {error}"))?);
         tracing::info!("{} of {} runs", courses.len(), all.len());
     }
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    };
-    write("samples.csv", &csv(&courses))?;
-    write("checkpoint.svg", &figure(&courses, &[notes(options, most)]).svg())?;
+    output.write("samples.csv", &csv(&courses))?;
+    output.write("checkpoint.svg", &figure(&courses, &[notes(options, most)]).svg())?;
     let report = report(&courses, most);
     print(&report)?;
-    write("report.txt", &report)
+    output.write("report.txt", &report)
 }
 
 fn settings(options: &CheckpointOptions, most: u64) -> Vec<CheckpointSetting> {

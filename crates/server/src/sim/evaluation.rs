@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ordain_sim::scale::Benchmark;
 use ordain_sim::scale::evaluation::{
     EvaluationEffort, EvaluationPoint, csv, figures, judge, measure_evaluation, settings,
 };
-use ordain_sim::scale::{Benchmark, costs, costs_from};
 use ordain_sim::time::MILLISECOND;
 
-use super::print;
+use super::{costs_of, print};
+use crate::output::Output;
 
 /// What `ordain sim evaluation` can be told.
 #[derive(clap::Args, Clone, Debug)]
@@ -36,16 +37,8 @@ pub struct EvaluationOptions {
 /// # Errors
 /// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
 pub fn run(options: &EvaluationOptions) -> Result<(), String> {
-    let folder = &options.output;
-    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let costs = match &options.costs {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-            costs_from(&text, Benchmark::Micro)?
-        }
-        None => costs(Benchmark::Micro),
-    };
+    let output = Output::create(&options.output)?;
+    let costs = costs_of(options.costs.as_deref(), Benchmark::Micro)?;
     let effort = EvaluationEffort { time: options.milliseconds * MILLISECOND, ..EvaluationEffort::default() };
     let all = settings(options.nodes, options.nodes_max);
     let mut points: Vec<EvaluationPoint> = Vec::new();
@@ -54,13 +47,9 @@ pub fn run(options: &EvaluationOptions) -> Result<(), String> {
         points.push(point.map_err(|error| format!("{setting:?}: {error}"))?);
         tracing::info!("{} of {} points", points.len(), all.len());
     }
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    };
-    write("points.csv", &csv(&points))?;
+    output.write("points.csv", &csv(&points))?;
     for (name, figure) in figures(&points, options.nodes, &[notes(options, &effort)]) {
-        write(name, &figure.svg())?;
+        output.write(name, &figure.svg())?;
     }
     let mut report = String::new();
     for judgement in judge(&points, options.nodes) {
@@ -68,7 +57,7 @@ pub fn run(options: &EvaluationOptions) -> Result<(), String> {
         let _ = writeln!(report, "{judgement}");
     }
     print(&report)?;
-    write("report.txt", &report)
+    output.write("report.txt", &report)
 }
 
 fn notes(options: &EvaluationOptions, effort: &EvaluationEffort) -> String {

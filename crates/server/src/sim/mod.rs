@@ -21,8 +21,10 @@ pub mod slow_node;
 pub mod steps;
 
 use std::io::Write as _;
+use std::path::Path;
 
-use ordain_sim::scale::Benchmark;
+use ordain_sim::machine::cost::CostTable;
+use ordain_sim::scale::{Benchmark, costs, costs_from};
 use ordain_workload::{Workload, micro, tpcc};
 
 /// A workload of the scaling experiments in its real size.
@@ -54,6 +56,14 @@ fn benchmark_workload(
             .map_err(wrong)?,
         ),
     })
+}
+
+/// The costs of a file that `ordain sim calibrate` wrote; those in the binary, if none is named.
+fn costs_of(file: Option<&Path>, benchmark: Benchmark) -> Result<CostTable, String> {
+    let Some(path) = file else { return Ok(costs(benchmark)) };
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    costs_from(&text, benchmark)
 }
 
 pub(crate) fn print(text: &str) -> Result<(), String> {

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ordain_sim::scale::Benchmark;
 use ordain_sim::scale::replication::{csv, figure, judge, measure_replication, settings};
-use ordain_sim::scale::{Benchmark, costs, costs_from};
 use ordain_sim::time::MILLISECOND;
 
-use super::print;
+use super::{costs_of, print};
+use crate::output::Output;
 
 /// What `ordain sim replication` can be told.
 #[derive(clap::Args, Clone, Debug)]
@@ -37,16 +38,8 @@ pub struct ReplicationOptions {
 /// # Errors
 /// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
 pub fn run(options: &ReplicationOptions) -> Result<(), String> {
-    let folder = &options.output;
-    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let costs = match &options.costs {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-            costs_from(&text, Benchmark::Micro)?
-        }
-        None => costs(Benchmark::Micro),
-    };
+    let output = Output::create(&options.output)?;
+    let costs = costs_of(options.costs.as_deref(), Benchmark::Micro)?;
     let all = settings(options.partitions, options.offered, options.outstanding);
     let mut points = Vec::new();
     for setting in &all {
@@ -54,21 +47,17 @@ pub fn run(options: &ReplicationOptions) -> Result<(), String> {
         points.push(point.map_err(|error| format!("{setting:?}: {error}"))?);
         tracing::info!("{} of {} points", points.len(), all.len());
     }
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    };
     let notes = [format!(
         "Simulated: {} partitions, a core for each node, {} ms of virtual time; offered: {} calls/s for each partition; \
          saturated: {} calls outstanding for each.",
         options.partitions, options.milliseconds, options.offered, options.outstanding
     )];
-    write("points.csv", &csv(&points))?;
-    write("replication.svg", &figure(&points, &notes).svg())?;
+    output.write("points.csv", &csv(&points))?;
+    output.write("replication.svg", &figure(&points, &notes).svg())?;
     let mut report = String::new();
     for judgement in judge(&points) {
         let _ = writeln!(report, "{judgement}");
     }
     print(&report)?;
-    write("report.txt", &report)
+    output.write("report.txt", &report)
 }

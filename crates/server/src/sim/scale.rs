@@ -7,11 +7,12 @@ use std::sync::{Mutex, PoisonError};
 
 use ordain_sim::scale::experiment::{Effort, Hardware, Setting, measure, settings};
 use ordain_sim::scale::shapes::judge;
-use ordain_sim::scale::{Benchmark, Point, costs, costs_from, csv, panels};
+use ordain_sim::scale::{Benchmark, Point, csv, panels};
 use ordain_sim::time::MILLISECOND;
 
-use super::{benchmark_workload, print};
+use super::{benchmark_workload, costs_of, print};
 use crate::bench::{self, options::RunOptions};
+use crate::output::Output;
 use crate::quantity::number_within;
 
 /// Real runs of each cluster, of which the best counts.
@@ -52,19 +53,8 @@ pub struct ScaleOptions {
 /// # Errors
 /// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
 pub fn run(options: &ScaleOptions) -> Result<(), String> {
-    let folder = &options.output;
-    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let text = match &options.costs {
-        Some(path) => Some(
-            std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?,
-        ),
-        None => None,
-    };
-    let table = |workload| match &text {
-        Some(text) => costs_from(text, workload),
-        None => Ok(costs(workload)),
-    };
+    let output = Output::create(&options.output)?;
+    let table = |workload| costs_of(options.costs.as_deref(), workload);
     let tables = [table(Benchmark::Micro)?, table(Benchmark::NewOrder)?];
     let table = |workload: Benchmark| &tables[usize::from(workload == Benchmark::NewOrder)];
     let effort = Effort {
@@ -77,26 +67,22 @@ pub fn run(options: &ScaleOptions) -> Result<(), String> {
     let points = simulate(&all, options, |setting| {
         measure(setting, table(setting.workload), Hardware::MachineEach, &effort)
     })?;
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    };
-    write("points.csv", &csv::csv(&points))?;
+    output.write("points.csv", &csv::csv(&points))?;
     let windows: Vec<String> = effort.windows.iter().map(u64::to_string).collect();
     let notes = [format!(
         "Simulated: a core for each node, the best of {} calls outstanding at each, {} ms of virtual time.",
         windows.join(", "),
         options.milliseconds
     )];
-    write("figure-4-new-order.svg", &panels::scaling(Benchmark::NewOrder, &points, &notes).svg())?;
-    write("figure-5-micro.svg", &panels::scaling(Benchmark::Micro, &points, &notes).svg())?;
-    write("figure-6-slowdown.svg", &panels::slowdown(&points, &notes).svg())?;
+    output.write("figure-4-new-order.svg", &panels::scaling(Benchmark::NewOrder, &points, &notes).svg())?;
+    output.write("figure-5-micro.svg", &panels::scaling(Benchmark::Micro, &points, &notes).svg())?;
+    output.write("figure-6-slowdown.svg", &panels::slowdown(&points, &notes).svg())?;
     let mut report = comparison;
     for judgement in judge(&points) {
         let _ = write!(report, "\n{judgement}");
     }
     print(&report)?;
-    write("report.txt", &report)
+    output.write("report.txt", &report)
 }
 
 /// Runs all settings over the cores; the points are in the order of the settings.

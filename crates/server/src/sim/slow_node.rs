@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use ordain_sim::machine::cost::LONG_WORK;
+use ordain_sim::scale::Benchmark;
 use ordain_sim::scale::slow_node::{
     FACTOR, NODES, SlowNodeSetting, csv, figure, judge, measure_slow_node, table,
 };
-use ordain_sim::scale::{Benchmark, costs, costs_from};
 
-use super::print;
+use super::{costs_of, print};
+use crate::output::Output;
 
 /// What `ordain sim slow-node` can be told.
 #[derive(clap::Args, Clone, Debug)]
@@ -32,16 +33,8 @@ pub struct SlowNodeOptions {
 /// # Errors
 /// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
 pub fn run(options: &SlowNodeOptions) -> Result<(), String> {
-    let folder = &options.output;
-    std::fs::create_dir_all(folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-    let costs = match &options.costs {
-        Some(path) => {
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-            costs_from(&text, Benchmark::Micro)?
-        }
-        None => costs(Benchmark::Micro),
-    };
+    let output = Output::create(&options.output)?;
+    let costs = costs_of(options.costs.as_deref(), Benchmark::Micro)?;
     let costs = costs.with_work(10 * LONG_WORK);
     let mut courses = Vec::new();
     for throttles in [false, true] {
@@ -52,19 +45,15 @@ pub fn run(options: &SlowNodeOptions) -> Result<(), String> {
             courses.push(course.map_err(|error| format!("{setting:?}: {error}"))?);
         }
     }
-    let write = |name: &str, text: &str| {
-        let path = folder.join(name);
-        std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    };
-    write("samples.csv", &csv(&courses))?;
+    output.write("samples.csv", &csv(&courses))?;
     let notes = format!(
         "Simulated: {NODES} nodes with a core each, long transactions, {} calls/s offered to each; one node becomes {FACTOR} times \
          as slow.",
         options.offered
     );
-    write("slow-node.svg", &figure(&courses, &[notes]).svg())?;
+    output.write("slow-node.svg", &figure(&courses, &[notes]).svg())?;
     let judgements: Vec<String> = judge(&courses).iter().map(ToString::to_string).collect();
     let report = format!("{}\n{}\n", table(&courses), judgements.join("\n"));
     print(&report)?;
-    write("report.txt", &report)
+    output.write("report.txt", &report)
 }

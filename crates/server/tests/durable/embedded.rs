@@ -6,13 +6,12 @@ use std::time::Duration;
 use ordain::backup::inspect::inspect_directory;
 use ordain::backup::send::Sender;
 use ordain::backup::store::{Store, StoreOptions};
-use ordain::data_directory::{Contents, LogKind};
+use ordain::data_directory::Contents;
 use ordain::db::data::{ColumnType::Int64, DataError, SchemaBuilder, Table};
 use ordain::db::engine::EngineKind;
 use ordain::db::error::Error;
 use ordain::db::procedure::{Catalog, Declaration, Declared, Procedure, Procedures, Stop, Transaction};
 use ordain::durable::DurableOptions;
-use ordain::partition::nodes;
 use ordain::process::ClusterOptions;
 use ordain::{Database, DatabaseBuilder, Handle};
 
@@ -250,8 +249,7 @@ fn open_limited(directory: &Path, disk_bytes_max: u64) -> (Database, Handle<Coun
     let table = schema.table(counters()).unwrap();
     procedures.register(Count(table)).unwrap();
     let catalog = Catalog { schema: schema.finish(), procedures };
-    let contents =
-        Contents { log: LogKind::Order, fingerprint: 7, nodes: nodes(1, 1).collect(), options: None };
+    let contents = Contents::alone(EngineKind::Calvin, 1, 7);
     let durable = DurableOptions {
         log_bytes_max: ordain::durable::LOG_BYTES_MIN,
         checkpoint_log_bytes: ordain::durable::LOG_BYTES_MIN / 2,

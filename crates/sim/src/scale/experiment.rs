@@ -1,16 +1,14 @@
 //! Runs the points of the scaling experiments: clusters without faults, at full load, in virtual time.
 
-use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
-use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
-use ordain_db::node::CheckpointOptions;
 use ordain_workload::{micro, tpcc};
 
+use super::cluster::{best, cluster};
 use super::{Benchmark, Point};
 use crate::machine::cost::CostTable;
 use crate::network::NetworkOptions;
 use crate::network::topology::Topology;
-use crate::plan::{ClientPlace, ClientPlan, Plan, Replication, WorkloadPlan};
+use crate::plan::{ClientPlace, ClientPlan, Plan, WorkloadPlan};
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
 
@@ -124,14 +122,9 @@ pub fn measure(
     hardware: Hardware,
     effort: &Effort,
 ) -> Result<Point, Error> {
-    let mut best: Option<Point> = None;
-    for window in &effort.windows {
-        let point = measure_window(setting, costs, hardware, effort, *window)?;
-        if best.as_ref().is_none_or(|best| best.throughput < point.throughput) {
-            best = Some(point);
-        }
-    }
-    best.ok_or_else(|| Error::Invalid("there is no window to try: give at least one".to_owned()))
+    let points =
+        effort.windows.iter().map(|window| measure_window(setting, costs, hardware, effort, *window));
+    best(points, |point| point.throughput)
 }
 
 fn measure_window(
@@ -169,42 +162,13 @@ fn plan(setting: &Setting, costs: &CostTable, hardware: Hardware, window: u64) -
         Hardware::MachineEach => (nodes, 1, Topology::lan(), ClientPlace::Beside),
         Hardware::Shared { cores } => (1, cores, Topology::local(), ClientPlace::OnCores),
     };
+    let base = cluster(nodes, workload(setting), *costs, window);
     Plan {
-        seed: 1,
-        engine: EngineKind::Calvin,
-        partitions: nodes,
-        replicas: 1,
-        replication: Replication::None,
-        subgroup: false,
         machines,
         cores,
-        workload: workload(setting),
-        clients: ClientPlan {
-            count: nodes,
-            window,
-            transactions: u64::MAX,
-            starts_at: 0,
-            think: 0,
-            timeout: 0,
-            pause: MILLISECOND,
-            wanders: false,
-            snapshots: 0,
-            place,
-        },
-        limits: Limits::default(),
-        epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT,
-        step_events: usize::MAX,
-        inbox_requests: usize::MAX,
+        clients: ClientPlan { place, ..base.clients },
         network: NetworkOptions::reliable(topology),
-        disk: None,
-        checkpoints: CheckpointOptions::default(),
-        clocks: Vec::new(),
-        costs: *costs,
-        faults: Vec::new(),
-        bug: None,
-        heal_at: 0,
-        settle_within: 0,
-        trace: false,
+        ..base
     }
 }
 

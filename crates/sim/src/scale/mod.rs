@@ -2,6 +2,7 @@
 //! that it should look like.
 //!
 //! - [`checkpoint`]: what a checkpoint costs while it is taken, and how far a frozen replica falls behind.
+//! - [`cluster`]: what the clusters of all of them have in common.
 //! - [`costs`](mod@costs): what the parts of a step cost, as measured, so that simulated throughput means something.
 //! - [`Point`]: one run.
 //! - [`csv`]: points as a table.
@@ -13,6 +14,7 @@
 //! - [`shapes`]: the paper's statements, held against the points.
 
 pub mod checkpoint;
+mod cluster;
 pub mod costs;
 pub mod csv;
 pub mod evaluation;

@@ -11,13 +11,12 @@
 
 mod report;
 
-use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
-use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
-use ordain_db::node::CheckpointOptions;
+use ordain_db::limits::Limits;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_workload::micro;
 
+use super::cluster::cluster;
 use crate::machine::cost::CostTable;
 use crate::machine::disk::DiskOptions;
 use crate::network::NetworkOptions;
@@ -174,39 +173,21 @@ pub(super) fn plan(setting: &ReplicationSetting, costs: &CostTable) -> Result<Pl
     };
     // One client stands for many, and so may have more outstanding than one, answered in whatever order.
     limits.session_window = limits.session_window.max(4 * window);
+    let workload = WorkloadPlan::Micro(micro::Options {
+        sites: partitions,
+        records: u64::from(partitions) * 10_000,
+        contention_index: 0.001,
+        multi_partition_percent: 10.0,
+        ..micro::Options::default()
+    });
+    let base = cluster(partitions, workload, *costs, window);
     Ok(Plan {
-        seed: 1,
-        engine: EngineKind::Calvin,
-        partitions,
         replicas,
         replication: mode,
-        subgroup: false,
         machines: partitions * replicas,
-        cores: 1,
-        workload: WorkloadPlan::Micro(micro::Options {
-            sites: partitions,
-            records: u64::from(partitions) * 10_000,
-            contention_index: 0.001,
-            multi_partition_percent: 10.0,
-            ..micro::Options::default()
-        }),
-        clients: ClientPlan {
-            count: partitions,
-            window,
-            transactions: u64::MAX,
-            starts_at: ELECTIONS,
-            think,
-            // Nothing is lost, and what is refused during the elections is asked again at once.
-            timeout: 0,
-            pause: MILLISECOND,
-            wanders: false,
-            snapshots: 0,
-            place: ClientPlace::Network,
-        },
+        // Nothing is lost, and what is refused during the elections is asked again at once.
+        clients: ClientPlan { starts_at: ELECTIONS, think, place: ClientPlace::Network, ..base.clients },
         limits,
-        epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT,
-        step_events: usize::MAX,
-        inbox_requests: usize::MAX,
         network: NetworkOptions::reliable(topology(setting)?),
         disk: Some(DiskOptions {
             sync_min: SYNC_MIN,
@@ -214,14 +195,7 @@ pub(super) fn plan(setting: &ReplicationSetting, costs: &CostTable) -> Result<Pl
             segment_bytes: 64 << 20,
             ..DiskOptions::default()
         }),
-        checkpoints: CheckpointOptions::default(),
-        clocks: Vec::new(),
-        costs: *costs,
-        faults: Vec::new(),
-        bug: None,
-        heal_at: 0,
-        settle_within: 0,
-        trace: false,
+        ..base
     })
 }
 

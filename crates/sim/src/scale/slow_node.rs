@@ -10,18 +10,15 @@
 
 mod report;
 
-use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::gateway::Counters;
-use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
-use ordain_db::node::CheckpointOptions;
+use ordain_db::limits::Limits;
 use ordain_db::position::{NodeId, PartitionId};
 use ordain_workload::micro;
 
+use super::cluster::cluster;
 use crate::machine::cost::CostTable;
-use crate::network::NetworkOptions;
-use crate::network::topology::Topology;
-use crate::plan::{ClientPlace, ClientPlan, Fault, Plan, PlannedFault, Replication, WorkloadPlan};
+use crate::plan::{ClientPlan, Fault, Plan, PlannedFault, WorkloadPlan};
 use crate::time::{MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
 
@@ -119,49 +116,21 @@ fn counts(world: &World<'_>) -> (Vec<u64>, u64) {
 fn plan(setting: &SlowNodeSetting, costs: &CostTable) -> Plan {
     let session_window = 4 * OUTSTANDING_MAX;
     let limits = Limits { throttles: setting.throttles, session_window, ..Limits::default() };
+    let workload = WorkloadPlan::Micro(micro::Options {
+        sites: NODES,
+        records: u64::from(NODES) * 20_000,
+        contention_index: 0.0001,
+        multi_partition_percent: setting.multi_partition_percent,
+        ..micro::Options::default()
+    });
+    let base = cluster(NODES, workload, *costs, OUTSTANDING_MAX);
+    // Pauses are even, up to twice their mean. Whoever was refused comes again, and not at once.
+    let (think, pause) = (2 * SECOND / setting.offered.max(1), SECOND / 2);
     Plan {
-        seed: 1,
-        engine: EngineKind::Calvin,
-        partitions: NODES,
-        replicas: 1,
-        replication: Replication::None,
-        subgroup: false,
-        machines: NODES,
-        cores: 1,
-        workload: WorkloadPlan::Micro(micro::Options {
-            sites: NODES,
-            records: u64::from(NODES) * 20_000,
-            contention_index: 0.0001,
-            multi_partition_percent: setting.multi_partition_percent,
-            ..micro::Options::default()
-        }),
-        clients: ClientPlan {
-            count: NODES,
-            window: OUTSTANDING_MAX,
-            transactions: u64::MAX,
-            starts_at: 0,
-            // Pauses are even, up to twice their mean.
-            think: 2 * SECOND / setting.offered.max(1),
-            timeout: 0,
-            // Whoever was refused comes again, and not at once.
-            pause: SECOND / 2,
-            wanders: false,
-            snapshots: 0,
-            place: ClientPlace::Beside,
-        },
+        clients: ClientPlan { think, pause, ..base.clients },
         limits,
-        epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT,
-        step_events: usize::MAX,
-        inbox_requests: usize::MAX,
-        network: NetworkOptions::reliable(Topology::lan()),
-        disk: None,
-        checkpoints: CheckpointOptions::default(),
-        clocks: Vec::new(),
-        costs: *costs,
         faults: vec![PlannedFault { at: WARM_UP + BEFORE, lasts: TIME, fault: Fault::Slow(SLOW.0, FACTOR) }],
-        bug: None,
         heal_at: WARM_UP + BEFORE + TIME,
-        settle_within: 0,
-        trace: false,
+        ..base
     }
 }

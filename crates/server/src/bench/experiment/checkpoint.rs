@@ -1,7 +1,6 @@
 //! Throughput over time while a checkpoint is taken (Calvin §5, Figure 3).
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,9 +8,10 @@ use ordain_sim::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
 use ordain_workload::Workload;
 
 use super::super::{drive, options::RunOptions};
-use super::{Place, rows, write};
+use super::{Place, rows};
 use crate::connection::Connection;
 use crate::database::Database;
+use crate::output::Output;
 
 /// How often the commits are counted.
 const SAMPLE: Duration = Duration::from_millis(50);
@@ -31,7 +31,7 @@ struct Seen {
 }
 
 /// Runs a workload, takes a checkpoint in the middle of it, and compares; whether it was cheap enough.
-pub(super) fn run(run: &RunOptions, workload: &dyn Workload, output: &Path) -> Result<bool, String> {
+pub(super) fn run(run: &RunOptions, workload: &dyn Workload, output: &Output) -> Result<bool, String> {
     let place = Place::new(run)?;
     let rows = rows(workload, run.partitions);
     let catalog = workload.catalog().clone();
@@ -86,7 +86,7 @@ fn throughput(samples: &[(f64, u64)], from: f64, to: f64) -> f64 {
     }
 }
 
-fn report(run: &RunOptions, workload: &dyn Workload, seen: &Seen, output: &Path) -> Result<bool, String> {
+fn report(run: &RunOptions, workload: &dyn Workload, seen: &Seen, output: &Output) -> Result<bool, String> {
     let Seen { samples, checkpoint: (begun, ended) } = seen;
     let (begun, ended) = (*begun, *ended);
     if ended > run.seconds {
@@ -106,7 +106,7 @@ fn report(run: &RunOptions, workload: &dyn Workload, seen: &Seen, output: &Path)
         let _ = writeln!(table, "{to:.3},{rate:.0},{taking}");
         points.push((to, rate / 1000.0));
     }
-    write(output, "checkpoint.csv", &table)?;
+    output.write("checkpoint.csv", &table)?;
     let most = points.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
     let line = |name: &str, color, points| Series {
         name: name.to_owned(),
@@ -131,7 +131,7 @@ fn report(run: &RunOptions, workload: &dyn Workload, seen: &Seen, output: &Path)
             cost * 100.0
         )],
     };
-    write(output, "checkpoint.svg", &figure.svg())?;
+    output.write("checkpoint.svg", &figure.svg())?;
     let holds = cost < COST_MAX;
     crate::sim::print(&format!(
         "before: {before:.0} transactions/s; during the checkpoint of {:.2} s: {during:.0}; after: {after:.0}\n\

@@ -8,7 +8,7 @@
 mod checkpoint;
 mod recovery;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -16,9 +16,9 @@ use ordain_workload::Workload;
 
 use super::durable::{Directory, fingerprint};
 use super::options::{RunOptions, WorkloadOptions};
-use crate::data_directory::{Contents, LogKind};
+use crate::data_directory::Contents;
 use crate::durable::DurableOptions;
-use crate::partition::nodes;
+use crate::output::Output;
 
 /// The longest that may be asked for, and longer than any experiment lasts.
 const NEVER: Duration = Duration::from_secs(24 * 3600);
@@ -63,10 +63,10 @@ pub fn run(options: &ExperimentOptions) -> Result<bool, String> {
         );
     }
     let workload = workload.calibrated()?.workload(run.partitions, run.sites, run.seed)?;
-    std::fs::create_dir_all(output).map_err(|error| format!("cannot make {}: {error}", output.display()))?;
+    let output = Output::create(output)?;
     match experiment {
-        Experiment::Recovery => recovery::run(run, &*workload, output),
-        Experiment::Checkpoint => checkpoint::run(run, &*workload, output),
+        Experiment::Recovery => recovery::run(run, &*workload, &output),
+        Experiment::Checkpoint => checkpoint::run(run, &*workload, &output),
     }
 }
 
@@ -78,12 +78,7 @@ struct Place {
 
 impl Place {
     fn new(run: &RunOptions) -> Result<Place, String> {
-        let contents = Contents {
-            log: LogKind::of(run.engine),
-            fingerprint: fingerprint()?,
-            nodes: nodes(run.partitions, 1).collect(),
-            options: None,
-        };
+        let contents = Contents::alone(run.engine, run.partitions, fingerprint()?);
         Ok(Place { directory: Directory::chosen(run)?, contents })
     }
 
@@ -95,11 +90,6 @@ impl Place {
             ..DurableOptions::new(self.directory.path())
         }
     }
-}
-
-fn write(output: &Path, name: &str, text: &str) -> Result<(), String> {
-    let path = output.join(name);
-    std::fs::write(&path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
 /// The first rows of a partition.

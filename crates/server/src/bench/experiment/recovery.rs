@@ -1,7 +1,6 @@
 //! How much faster a log is replayed than it was made: the same inputs, without clients, sequencing and waiting for the disk
 //! (Calvin §5, CAL-100).
 
-use std::path::Path;
 use std::time::Instant;
 
 use ordain_db::position::PartitionId;
@@ -9,15 +8,16 @@ use ordain_db::storage::memory::MemoryStorage;
 use ordain_workload::Workload;
 
 use super::super::{drive, options::RunOptions};
-use super::{Place, rows, write};
+use super::{Place, rows};
 use crate::database::Database;
 use crate::durable;
+use crate::output::Output;
 
 /// A replay is to be so many times faster than the run.
 const FASTER_MIN: f64 = 3.0;
 
 /// Runs a workload, ends, and begins again; whether that was fast enough.
-pub(super) fn run(run: &RunOptions, workload: &dyn Workload, output: &Path) -> Result<bool, String> {
+pub(super) fn run(run: &RunOptions, workload: &dyn Workload, output: &Output) -> Result<bool, String> {
     let place = Place::new(run)?;
     let (durable, cluster) = (place.options(), run.cluster());
     let rows = rows(workload, run.partitions);
@@ -61,7 +61,7 @@ pub(super) fn run(run: &RunOptions, workload: &dyn Workload, output: &Path) -> R
         run.partitions,
         run.outstanding(),
     );
-    write(output, "recovery.csv", &report)?;
+    output.write("recovery.csv", &report)?;
     crate::sim::print(&format!(
         "the run: {throughput:.0} transactions/s, {executed} in all\n\
          recovery: {total:.3} s, of which {loaded:.3} s load the first rows: {replay:.0} transactions/s\n\

@@ -18,15 +18,13 @@ mod statements;
 
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
-use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
-use ordain_db::node::CheckpointOptions;
+use ordain_db::limits::Limits;
 use ordain_db::position::{NodeId, PartitionId};
 use ordain_workload::micro;
 
+use super::cluster::{best, cluster};
 use crate::machine::cost::{CostTable, LONG_WORK};
-use crate::network::NetworkOptions;
-use crate::network::topology::Topology;
-use crate::plan::{ClientPlace, ClientPlan, Plan, Replication, WorkloadPlan};
+use crate::plan::{Plan, WorkloadPlan};
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
 
@@ -250,16 +248,8 @@ pub fn measure_evaluation(
         Length::Short => (&effort.windows_short, &all[..]),
         Length::Long => (&effort.windows_long, &effort.messages_long[..]),
     };
-    let mut best: Option<EvaluationPoint> = None;
-    for window in windows {
-        for step_events in messages {
-            let point = measure_window(setting, measured, effort, (*window, *step_events))?;
-            if best.as_ref().is_none_or(|best| best.throughput < point.throughput) {
-                best = Some(point);
-            }
-        }
-    }
-    best.ok_or_else(|| Error::Invalid("there is no window to try: give at least one".to_owned()))
+    let tried = windows.iter().flat_map(|window| messages.iter().map(|step_events| (*window, *step_events)));
+    best(tried.map(|tried| measure_window(setting, measured, effort, tried)), |point| point.throughput)
 }
 
 fn measure_window(
@@ -315,49 +305,18 @@ fn plan(setting: &EvaluationSetting, measured: &CostTable, window: u64) -> Plan 
         // What a step says leaves when it is over: many long transactions in one would keep all others waiting.
         Length::Long => 1,
     };
+    let workload = WorkloadPlan::Micro(micro::Options {
+        sites: nodes,
+        records: u64::from(nodes) * (contended + COLD_RECORDS),
+        contention_index,
+        multi_partition_percent: setting.distributed_percent,
+        participants: setting.participants,
+        ..micro::Options::default()
+    });
     Plan {
-        seed: 1,
         engine,
-        partitions: nodes,
-        replicas: 1,
-        replication: Replication::None,
-        subgroup: false,
-        machines: nodes,
-        cores: 1,
-        workload: WorkloadPlan::Micro(micro::Options {
-            sites: nodes,
-            records: u64::from(nodes) * (contended + COLD_RECORDS),
-            contention_index,
-            multi_partition_percent: setting.distributed_percent,
-            participants: setting.participants,
-            ..micro::Options::default()
-        }),
-        clients: ClientPlan {
-            count: nodes,
-            window,
-            transactions: u64::MAX,
-            starts_at: 0,
-            think: 0,
-            timeout: 0,
-            pause: MILLISECOND,
-            wanders: false,
-            snapshots: 0,
-            place: ClientPlace::Beside,
-        },
         limits: Limits { step_transactions, ..usual },
-        epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT,
-        step_events: usize::MAX,
-        inbox_requests: usize::MAX,
-        network: NetworkOptions::reliable(Topology::lan()),
-        disk: None,
-        checkpoints: CheckpointOptions::default(),
-        clocks: Vec::new(),
-        costs: costs_of(engine, length, measured),
-        faults: Vec::new(),
-        bug: None,
-        heal_at: 0,
-        settle_within: 0,
-        trace: false,
+        ..cluster(nodes, workload, costs_of(engine, length, measured), window)
     }
 }
 
