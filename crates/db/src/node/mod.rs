@@ -408,6 +408,7 @@ impl<E: Engine> Node<E> {
         self.flush(outbox);
         // A checkpoint may begin when the last answer before its point is recorded.
         let checkpoint_goes_on = self.checkpoint(now, outbox);
+        self.read_pieces(now, outbox);
         self.ask_to_stand_in(now, outbox);
         let garbage_left = self.storage.collect_garbage(STEP_GARBAGE_MAX) >= STEP_GARBAGE_MAX;
         let executes = !self.ready.is_empty()
@@ -448,7 +449,8 @@ impl<E: Engine> Node<E> {
         let checkpoint = self.checkpoints.deadline().filter(|_| orders);
         let log = self.log.replicated.as_ref().and_then(|log| log.deadline());
         let paced = self.checkpoints.paced_until();
-        let deadlines = [epoch, checkpoint, paced, log, self.gateway.deadline(), self.routes.deadline()];
+        let (gateway, routes) = (self.gateway.deadline(), self.routes.deadline());
+        let deadlines = [epoch, checkpoint, paced, self.transfers.deadline(), log, gateway, routes];
         deadlines.into_iter().flatten().filter(|deadline| *deadline > self.now).min()
     }
 

@@ -1,8 +1,11 @@
 //! A replica that fell too far behind gets a checkpoint from another one of its group.
 //!
 //! That is so when the log that it needs has been cut, or when what it needs of the other partitions is no longer kept
-//! anywhere. It fetches the file piece by piece, one at a time, so that the sender keeps its speed; then it starts again, and
-//! goes on from there. While it fetches, the sender keeps the checkpoint, and the log after it.
+//! anywhere. It fetches the file piece by piece, one at a time, and a sender that has other work gives so many bytes a second and
+//! no more, so that it keeps its speed. Then the replica starts again, and goes on from there. While it fetches, the sender keeps
+//! the checkpoint, and the log after it.
+
+use std::collections::VecDeque;
 
 use bytes::Bytes;
 use ordain_consensus::{HandOut, SnapshotRequest};
@@ -15,6 +18,10 @@ use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 
 /// Bytes of a piece of a checkpoint.
 pub const PIECE_BYTES: u64 = 512 * 1024;
+
+/// Bytes of pieces that a node with other work reads and sends in a second: twice what it writes of its own checkpoints, as it
+/// writes nothing.
+const SEND_BYTES_PER_SECOND: u64 = 32 * 1024 * 1024;
 
 /// After how long without an answer a piece is asked for again, in microseconds.
 const RETRY_MICROSECONDS: u64 = 500_000;
@@ -39,6 +46,7 @@ pub(super) struct Transfers {
     /// The end of the epoch of the checkpoint of which pieces are asked of this node, and until when it stays, in microseconds, although
     /// there may be newer ones.
     sending: Option<(Epoch, u64)>,
+    paces: Paces,
     /// A stable epoch whose effects wait for the end of a transfer.
     pub(super) postponed: Option<Epoch>,
     /// The replica that wants a checkpoint for which this node had none, and the index of the log that it must reach.
@@ -63,7 +71,52 @@ struct Receiving {
     ended: bool,
 }
 
+/// A piece of a checkpoint that a node asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Wanted {
+    by: NodeId,
+    epoch: Epoch,
+    offset: u64,
+}
+
+/// Keeps a sender that has other work from giving pieces faster than it may.
+#[derive(Debug, Default)]
+struct Paces {
+    /// When the next piece may be given, in microseconds.
+    from: u64,
+    /// What waits until then: one piece for each node.
+    waiting: VecDeque<Wanted>,
+}
+
+impl Paces {
+    /// Lets a piece wait; it replaces what the same node wanted before.
+    fn wait(&mut self, wanted: Wanted) {
+        self.waiting.retain(|waiting| waiting.by != wanted.by);
+        self.waiting.push_back(wanted);
+    }
+
+    /// The next piece to give now, if there is one; `busy` says whether the node has other work.
+    fn next(&mut self, now: u64, busy: bool) -> Option<Wanted> {
+        if busy && now < self.from {
+            return None;
+        }
+        let next = self.waiting.pop_front()?;
+        self.from = now + PIECE_BYTES * 1_000_000 / SEND_BYTES_PER_SECOND;
+        Some(next)
+    }
+
+    /// When the next piece may be given, if any waits.
+    fn deadline(&self) -> Option<u64> {
+        (!self.waiting.is_empty()).then_some(self.from)
+    }
+}
+
 impl Transfers {
+    /// When there is something to send.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        self.paces.deadline()
+    }
+
     /// Whether another replica fetches a checkpoint of this node now.
     pub(super) fn is_sending(&self, now: u64) -> bool {
         self.sent(now).is_some()
@@ -157,11 +210,11 @@ impl<E: Engine> Node<E> {
         self.send(from, Message::CheckpointFetch { epoch, offset: 0 }, outbox);
     }
 
-    /// Reads a piece for another replica; offers another checkpoint if that one is not there.
+    /// Gives another replica a piece when it is time; offers another checkpoint if that one is not there.
     pub(super) fn serve_checkpoint(
         &mut self,
         now: u64,
-        to: NodeId,
+        by: NodeId,
         epoch: Epoch,
         offset: u64,
         outbox: &mut Outbox,
@@ -175,10 +228,22 @@ impl<E: Engine> Node<E> {
             None => self.checkpoints.stability.own().any(|(own, _)| own == epoch),
         };
         if !may_serve || epoch == Epoch(0) {
-            return self.offer_checkpoint(to.replica, epoch, outbox);
+            return self.offer_checkpoint(by.replica, epoch, outbox);
         }
         self.transfers.sending = Some((epoch, now + KEEP_MICROSECONDS));
-        outbox.disk.push(DiskWrite::ReadCheckpoint { epoch, offset, bytes: PIECE_BYTES, to });
+        self.transfers.paces.wait(Wanted { by, epoch, offset });
+        self.read_pieces(now, outbox);
+    }
+
+    /// Reads the pieces that may be given now.
+    pub(super) fn read_pieces(&mut self, now: u64, outbox: &mut Outbox) {
+        if self.transfers.paces.waiting.is_empty() {
+            return;
+        }
+        let busy = !self.is_idle();
+        while let Some(Wanted { by, epoch, offset }) = self.transfers.paces.next(now, busy) {
+            outbox.disk.push(DiskWrite::ReadCheckpoint { epoch, offset, bytes: PIECE_BYTES, to: by });
+        }
     }
 
     /// Sends a piece that was read.
@@ -316,5 +381,49 @@ impl<E: Engine> Node<E> {
     /// Gives up the snapshot of a checkpoint that will not be taken.
     pub(super) fn close_point(&mut self, epoch: Epoch) {
         self.storage.close_snapshot(Position::end_of(epoch));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(replica: u16, offset: u64) -> Wanted {
+        let by = NodeId { partition: PartitionId(0), replica: ReplicaId(replica) };
+        Wanted { by, epoch: Epoch(7), offset }
+    }
+
+    #[test]
+    fn a_busy_sender_gives_so_many_bytes_a_second() {
+        let mut paces = Paces::default();
+        let (mut now, mut bytes) = (0, 0);
+        while now < 1_000_000 {
+            paces.wait(wanted(1, bytes));
+            while paces.next(now, true).is_some() {
+                bytes += PIECE_BYTES;
+            }
+            now = paces.deadline().unwrap_or(now).max(now + 1);
+        }
+        assert_eq!(bytes, SEND_BYTES_PER_SECOND);
+    }
+
+    #[test]
+    fn a_sender_without_other_work_gives_all() {
+        let mut paces = Paces::default();
+        for offset in 0..100 {
+            paces.wait(wanted(1, offset));
+            assert_eq!(paces.next(0, false), Some(wanted(1, offset)));
+        }
+    }
+
+    #[test]
+    fn a_node_waits_for_one_piece_whatever_it_asks_for_and_no_other_is_passed_over() {
+        let mut paces = Paces::default();
+        paces.wait(wanted(1, 0));
+        paces.wait(wanted(2, 0));
+        paces.wait(wanted(1, PIECE_BYTES));
+        assert_eq!(paces.next(0, false), Some(wanted(2, 0)));
+        assert_eq!(paces.next(0, false), Some(wanted(1, PIECE_BYTES)));
+        assert_eq!(paces.deadline(), None);
     }
 }
