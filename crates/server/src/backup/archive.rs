@@ -51,6 +51,25 @@ impl Archive {
         Ok(Archive { manifests })
     }
 
+    /// Reads the backups of a directory whose manifests are whole, to see what is left of a damaged store; `None` if there are
+    /// none. And what is wrong with the other manifests.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn read_sound(
+        store: &Store,
+        directory: &str,
+    ) -> Result<(Option<Archive>, Vec<StoreError>), StoreError> {
+        let (mut manifests, mut damaged) = (Vec::new(), Vec::new());
+        for (_, id) in manifest::list(store, Some(directory))? {
+            match manifest::read(store, directory, &id) {
+                Ok(manifest) => manifests.push(manifest),
+                Err(error) => damaged.push(error),
+            }
+        }
+        Ok(((!manifests.is_empty()).then_some(Archive { manifests }), damaged))
+    }
+
     /// The backups, ascending.
     pub fn manifests(&self) -> &[Manifest] {
         &self.manifests

@@ -249,16 +249,18 @@ pub fn inspect_store(store: &Store) -> Result<Findings, String> {
     directories.dedup();
     for directory in directories {
         findings.line(&format!("backups of the data directory {directory}"));
-        match Archive::read(store, directory, None) {
-            Ok(archive) => inspect_archive(store, &archive, &mut findings),
-            Err(error) => findings.problem(error.to_string()),
+        let (archive, damaged) = Archive::read_sound(store, directory).map_err(|error| error.to_string())?;
+        let problems_before = findings.problems.len();
+        damaged.into_iter().for_each(|error| findings.problem(error.to_string()));
+        if let Some(archive) = archive {
+            inspect_archive(store, &archive, problems_before, &mut findings);
         }
     }
     Ok(findings)
 }
 
-fn inspect_archive(store: &Store, archive: &Archive, findings: &mut Findings) {
-    let problems_before = findings.problems.len();
+/// Looks at the backups of a directory of which the problems from a number on were found already.
+fn inspect_archive(store: &Store, archive: &Archive, problems_before: usize, findings: &mut Findings) {
     // Backups share objects, and each is read once.
     let mut verified = BTreeSet::new();
     for manifest in archive.manifests() {

@@ -5,7 +5,7 @@
 mod cluster;
 mod faults;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -363,6 +363,31 @@ fn damaged_objects_are_named() {
     restore_all(&store, &number, &to, Target::Newest).unwrap();
     let error = restore_all(&store, &number, &to, Target::Newest).unwrap_err();
     assert!(error.contains("is not empty"), "{error}");
+}
+
+#[test]
+fn a_damaged_manifest_does_not_hide_the_other_backups() {
+    let scratch = Scratch::new("one-manifest");
+    let (directory, place) = (scratch.path("data"), scratch.path("store"));
+    Layout::together(&directory, PARTITIONS).create(7);
+    let mut cluster = Cluster::open(&Layout::together(&directory, PARTITIONS), 9, 1, MANY_CHECKPOINTS);
+    let store = Store::open(place.to_str().unwrap(), StoreOptions::default(), true).unwrap();
+    let mut manifests = BTreeMap::new();
+    for _ in 0..10 {
+        cluster.work(60);
+        let round = back_up(&directory, &store, cluster.now).unwrap();
+        manifests.insert(round.manifest.name(), round.manifest.id);
+    }
+    assert!(manifests.len() >= 2, "{manifests:?}");
+    let (damaged, id) = manifests.pop_first().unwrap();
+    std::fs::write(place.join(&damaged), "{").unwrap();
+    let found = inspect_store(&store).unwrap();
+    assert!(found.problems.iter().any(|problem| problem.contains(&damaged)), "{found:?}");
+    assert!(!found.text.contains(&format!("  {id}, ")), "{found:?}");
+    for id in manifests.values() {
+        assert!(found.text.contains(&format!("  {id}, ")), "{found:?}");
+    }
+    assert!(found.text.contains("restored, but for what is damaged: "), "{found:?}");
 }
 
 #[test]
