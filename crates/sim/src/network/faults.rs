@@ -37,22 +37,6 @@ impl Network {
         }
     }
 
-    /// Cuts all ways between a host and the others, in both directions. The host still reaches itself.
-    pub fn isolate(&mut self, host: Host) {
-        for other in self.others(host) {
-            self.cut(host, other);
-            self.cut(other, host);
-        }
-    }
-
-    /// Mends all ways between a host and the others, in both directions.
-    pub fn rejoin(&mut self, host: Host) {
-        for other in self.others(host) {
-            self.heal(host, other);
-            self.heal(other, host);
-        }
-    }
-
     /// Clogs one way: what is sent on it before `until` leaves then, in order.
     pub fn clog(&mut self, from: Host, to: Host, until: Nanoseconds) {
         let way = self.way(from, to);
@@ -92,9 +76,5 @@ impl Network {
         let faulty = self.ways.iter().any(|way| way.cut || way.clogged_until > 0)
             || self.slowness.iter().any(|factor| *factor > 1);
         self.plain = self.options.is_plain() && !faulty;
-    }
-
-    fn others(&self, host: Host) -> impl Iterator<Item = Host> + use<> {
-        (0..self.hosts).map(|other| Host(other as u16)).filter(move |other| *other != host)
     }
 }

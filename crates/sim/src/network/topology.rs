@@ -34,24 +34,6 @@ impl Region {
     /// All of them, in the order of their numbers.
     pub const ALL: [Region; 3] = [Region::UsEast, Region::UsWest, Region::Europe];
 
-    /// The name by which it is chosen.
-    pub fn name(self) -> &'static str {
-        match self {
-            Region::UsEast => "us-east",
-            Region::UsWest => "us-west",
-            Region::Europe => "europe",
-        }
-    }
-
-    /// The region with a name.
-    pub fn named(name: &str) -> Result<Region, Error> {
-        let known = Region::ALL.into_iter().find(|region| region.name() == name);
-        known.ok_or_else(|| {
-            let names = Region::ALL.map(Region::name).join(", ");
-            Error::Invalid(format!("there is no region {name}: give one of {names}"))
-        })
-    }
-
     /// The round trip to another region, or to another machine of this one, in milliseconds.
     pub fn ping_ms(self, other: Region) -> u64 {
         PING_MS[self as usize][other as usize]
@@ -170,15 +152,6 @@ mod tests {
         let neighbours = Topology::wan(&[Region::Europe, Region::Europe]);
         assert_eq!(neighbours.latency(Host(0), Host(1)).minimum, MILLISECOND / 2);
         assert!((170..200).contains(&(topology.round_trip_max() / MILLISECOND)));
-    }
-
-    #[test]
-    fn regions_have_names() {
-        for region in Region::ALL {
-            assert_eq!(Region::named(region.name()).unwrap(), region);
-        }
-        let error = Region::named("atlantis").unwrap_err().to_string();
-        assert!(error.contains("us-east, us-west, europe"), "{error}");
     }
 
     #[test]
