@@ -5,6 +5,7 @@
 //! - [`bank`]: transfers that must conserve money.
 //! - [`append`]: lists that tell the order of the calls that appended to them, for checkers of histories.
 //! - [`ycsb`]: the six core mixes of YCSB, with transactions of several rows.
+//! - [`profile`](mod@profile): how many calls of a workload span partitions, depend on data, and conflict.
 //! - [`limit`]: the best plain single-threaded store, to run the same procedures as fast as a machine can.
 //!
 //! Everything is a pure function of options and seeds: the same options make the same rows, the same seed the same calls,
@@ -19,6 +20,7 @@ pub mod check;
 pub mod limit;
 pub mod micro;
 pub mod part;
+pub mod profile;
 pub mod random;
 pub mod tpcc;
 pub mod ycsb;
@@ -31,6 +33,7 @@ use ordain_db::procedure::{Catalog, ProcedureId};
 
 pub use check::{CheckLine, Outcomes, SnapshotReader, Totals};
 pub use part::Part;
+pub use profile::{Profile, profile};
 
 /// A workload with its options. Making one checks the options; after that nothing but broken rows can fail.
 pub trait Workload: Send + Sync {
