@@ -296,6 +296,8 @@ pub enum WorkloadPlan {
     Tpcc(tpcc::Options),
     /// See [`ycsb`].
     Ycsb(ycsb::Options),
+    /// One that is given to the world beside the plan, by its name. Such a plan alone is not enough to run it again.
+    Given(&'static str),
 }
 
 impl WorkloadPlan {
@@ -317,6 +319,10 @@ impl WorkloadPlan {
             }
             WorkloadPlan::Tpcc(options) => Box::new(tpcc::Tpcc::new(options.clone())?),
             WorkloadPlan::Ycsb(options) => Box::new(ycsb::Ycsb::new(options.clone())?),
+            WorkloadPlan::Given(name) => {
+                let problem = format!("the plan has no options of the workload {name}: give the workload");
+                return Err(Error::Invalid(problem));
+            }
         })
     }
 }

@@ -264,6 +264,7 @@ fn note_workload(workload: &WorkloadPlan, note: &mut impl FnMut(&'static str, bo
             tpcc::Mix::Full { .. } => note("workload tpcc with all transactions", true),
         },
         WorkloadPlan::Ycsb(_) => note("workload ycsb", true),
+        WorkloadPlan::Given(name) => panic!("the swarm cannot draw {name}"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Scaling experiments: what is measured for clusters of many sizes, how it is written and drawn, and what the paper says
 //! that it should look like.
 //!
+//! - [`advice`]: any workload on one engine after the other, for `ordain advise`.
 //! - [`checkpoint`]: what a checkpoint costs while it is taken, and how far a frozen replica falls behind.
 //! - [`cluster`]: what the clusters of all of them have in common.
 //! - [`costs`](mod@costs): what the parts of a step cost, as measured, so that simulated throughput means something.
@@ -13,6 +14,7 @@
 //! - [`slow_node`]: what one slow node does to the others, and throttling about it.
 //! - [`shapes`]: the paper's statements, held against the points.
 
+pub mod advice;
 pub mod checkpoint;
 mod cluster;
 pub mod costs;
