@@ -8,8 +8,9 @@ pub mod experiment;
 mod limit;
 pub mod options;
 mod processes;
-mod report;
-mod work;
+pub(crate) mod report;
+pub(crate) mod rounds;
+pub(crate) mod work;
 
 use std::io::Write;
 use std::path::Path;
@@ -204,6 +205,7 @@ fn summarise(
         rate: options.rate,
         committed: measured.committed,
         aborted: measured.aborted,
+        ended: sum(|status| status.counters.committed + status.counters.aborted),
         contended: measured.contended,
         failed: measured.failed,
         restarts: sum(|status| status.counters.restarts),

@@ -29,6 +29,8 @@ pub struct Report {
     pub committed: u64,
     /// Transactions that their logic aborted.
     pub aborted: u64,
+    /// Transactions that committed or that their logic aborted, over the whole run.
+    pub ended: u64,
     /// Requests that gave up, since their footprint changed under every restart that is allowed.
     pub contended: u64,
     /// Requests that ended with another error.
@@ -234,7 +236,8 @@ pub fn conditions(lines: &[CheckLine]) -> String {
     out
 }
 
-pub(super) fn thousands(number: f64) -> String {
+/// A number without decimals, its digits in groups of three.
+pub(crate) fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
     for (place, digit) in digits.chars().enumerate() {

@@ -26,7 +26,7 @@ impl WorkloadOptions {
     ///
     /// # Errors
     /// When a work is asked for that no transaction should have.
-    pub(super) fn calibrated(&self) -> Result<WorkloadOptions, String> {
+    pub(crate) fn calibrated(&self) -> Result<WorkloadOptions, String> {
         let mut options = self.clone();
         if let WorkloadOptions::Micro(micro) = &mut options
             && let Some(microseconds) = micro.work_microseconds.take()
@@ -41,7 +41,7 @@ impl WorkloadOptions {
     }
 
     /// Rounds with each record, if there are any.
-    pub(super) fn work_rounds(&self) -> Option<u32> {
+    pub(crate) fn work_rounds(&self) -> Option<u32> {
         match self {
             WorkloadOptions::Micro(micro) => Some(micro.work_rounds).filter(|rounds| *rounds > 0),
             _ => None,
@@ -55,7 +55,7 @@ fn rounds_per_microsecond() -> f64 {
 }
 
 /// The CPU time that so many rounds take, in microseconds, in pieces of so many.
-pub(super) fn microseconds(rounds: u32) -> f64 {
+pub(crate) fn microseconds(rounds: u32) -> f64 {
     let pieces = (ROUNDS_MEASURED / rounds.max(1)).max(1);
     let mut times: Vec<u64> = (0..TIMES)
         .map(|_| {

@@ -1,18 +1,16 @@
 //! `ordain bench compare`: one workload on several engines or with several options.
 //!
-//! What the machine does besides changes from minute to minute, and from one hour to another more than engines differ. So
-//! everything is run once, then everything again, and what is compared are runs of the same round.
+//! All cases are run in [rounds](super::rounds), and what is compared are runs of the same round.
 
 pub mod options;
 mod report;
 
 use std::ffi::OsString;
 
-use indicatif::ProgressBar;
-
 use self::options::{Case, Comparison};
 use self::report::{Compared, Row, figure};
-use super::{check_writable, is_output, measure_as_told, write_out};
+use super::rounds::in_rounds;
+use super::{Report, check_writable, is_output, measure_as_told, write_out};
 
 /// Runs the comparison that a command line asks for: its arguments after `ordain bench`.
 ///
@@ -24,15 +22,13 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     for path in json.into_iter().chain(comparison.svg.as_deref()) {
         check_writable(path)?;
     }
-    let mut rows: Vec<Row> = comparison.cases.iter().map(Row::new).collect();
-    let progress = ProgressBar::new(u64::from(comparison.rounds) * rows.len() as u64);
-    for _ in 0..comparison.rounds {
-        for (case, row) in comparison.cases.iter().zip(&mut rows) {
-            row.add(measure(case)?);
-            progress.inc(1);
-        }
-    }
-    progress.finish_and_clear();
+    let reports = in_rounds(comparison.rounds, &comparison.cases, measure)?;
+    let row = |(case, reports): (&Case, Vec<Report>)| {
+        let mut row = Row::new(case);
+        reports.into_iter().for_each(|report| row.add(report));
+        row
+    };
+    let rows = comparison.cases.iter().zip(reports).map(row).collect();
     let compared = Compared::new(&comparison, rows);
     let text = format!("\n{}\n{}", compared.table(), compared.bars());
     write_out(comparison.json.as_deref(), &text, &compared)?;
@@ -43,7 +39,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     }
 }
 
-fn measure(case: &Case) -> Result<super::Report, String> {
+fn measure(case: &Case) -> Result<Report, String> {
     let Case { entry, value, run, workload, .. } = case;
     let value = value.as_ref().map(|value| format!(" at {value}")).unwrap_or_default();
     measure_as_told(run, workload).map_err(|problem| format!("{entry}{value}: {problem}"))

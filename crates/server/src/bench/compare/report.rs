@@ -6,6 +6,7 @@ use ordain_sim::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
 use serde::Serialize;
 
 use super::super::report::{Report, thousands};
+use super::super::rounds::Spread;
 use super::super::work;
 use super::options::{Case, Comparison};
 
@@ -14,30 +15,6 @@ const BAR_LETTERS: f64 = 48.0;
 
 /// Values of what is varied that differ by more than this factor are placed by their logarithm.
 const LOGARITHMIC_FROM: f64 = 20.0;
-
-/// The least, the middle and the most of some rounds.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
-pub(super) struct Spread {
-    least: f64,
-    median: f64,
-    most: f64,
-}
-
-impl Spread {
-    /// All zero for no values.
-    fn of(values: impl Iterator<Item = f64>) -> Spread {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_unstable_by(f64::total_cmp);
-        let at = |place: usize| values.get(place).copied().unwrap_or_default();
-        let (middle, last) = (values.len() / 2, values.len().saturating_sub(1));
-        let median = if values.len() % 2 == 1 {
-            at(middle)
-        } else {
-            f64::midpoint(at(middle.saturating_sub(1)), at(middle))
-        };
-        Spread { least: at(0), median, most: at(last) }
-    }
-}
 
 /// What a run of an entry at a value came to, round by round.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -324,7 +301,6 @@ mod tests {
         assert_eq!(compared.rows[0].ratio, spread(1.0, 1.0, 1.0));
         assert_eq!(compared.rows[1].ratio, spread(0.25, 0.5, 0.75));
         assert_eq!(compared.rows[1].throughput_txn_s, spread(500.0, 1_000.0, 1_500.0));
-        assert_eq!(Spread::of([4.0, 1.0].into_iter()), spread(1.0, 2.5, 4.0));
     }
 
     #[test]
