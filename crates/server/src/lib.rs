@@ -8,6 +8,7 @@
 //! - [`connect`]: a database that runs in other processes.
 //! - [`Connection`]: calls and snapshots, wherever the database runs.
 
+pub mod advise;
 pub mod backup;
 pub mod bench;
 pub mod caller;
@@ -41,4 +42,5 @@ pub use connection::{Connection, Handle, Snapshot};
 pub use database::{Database, DatabaseBuilder};
 pub use ordain_db as db;
 pub use ordain_db::error::Error;
+pub use ordain_workload as workload;
 pub use remote::{RemoteCluster, connect};

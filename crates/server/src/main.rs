@@ -7,6 +7,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use ordain::advise::{self, options::AdviseOptions};
 use ordain::backup::options::{self as backup, BackupOptions, InspectOptions, RestoreOptions};
 use ordain::bench::compare::options::Benchmark;
 use ordain::bench::experiment::{self, ExperimentOptions};
@@ -32,6 +33,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run a workload on each engine, simulated and for real, and recommend one of them with the reasons.
+    Advise(AdviseOptions),
     /// Copy what is new of a data directory to a place for backups; beside the process that uses it, or without one.
     Backup(BackupOptions),
     /// Load a standard workload, run it, print what was measured, and check the data.
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         .log_internal_errors(false)
         .init();
     let result = match arguments.command {
+        Command::Advise(options) => advise::run(&options).map(|()| true),
         Command::Backup(options) => backup::backup(&options).map(|()| true),
         Command::Bench { options, benchmark } => match benchmark {
             Benchmark::Workload(workload) => bench::run(&options, &workload),

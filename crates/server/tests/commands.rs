@@ -101,6 +101,7 @@ fn numbers_that_make_no_sense_are_refused() {
     let folder = Folder::create();
     for command in [
         "start --data-dir new --epoch-milliseconds={}",
+        "advise --seconds={} --output new bank",
         "bench bank --seconds={}",
         "bench bank --rate={}",
         "bench bank --epoch-milliseconds={}",
@@ -257,4 +258,28 @@ fn a_benchmark_begins_with_new_data() {
         FAILED,
         &["--data-dir data is not empty (it has ", "a benchmark begins with new data"],
     );
+}
+
+#[test]
+fn advice_needs_something_that_can_be_run() {
+    let folder = Folder::create();
+    std::fs::create_dir(folder.0.join("empty")).unwrap();
+    folder.refused("advise --output new", FAILED, &["name a workload, or a data directory with --sample"]);
+    folder.refused("advise --output new --nodes 0 bank", WRONG_COMMAND_LINE, &["1..=64"]);
+    folder.refused("advise --output new bank --accounts 1", FAILED, &["give at least 2"]);
+    folder.refused("advise --output new bank --costs missing", FAILED, &["cannot read missing"]);
+    let reads = "advise --output new tpcc --mix full --reads snapshot";
+    folder.refused(reads, FAILED, &["give --reads ordered"]);
+    folder.refused("advise --sample empty", FAILED, &["empty is no data directory, it has no file ORDAIN"]);
+    folder.refused("advise --sample empty --nodes 3", WRONG_COMMAND_LINE, &["--nodes", "--sample"]);
+    for (engine, words) in [
+        ("two-phase", "was made by the engine two-phase, and has no calls in it"),
+        ("calvin", "does not say with which workload it was made: name it"),
+    ] {
+        let data = format!("--data-dir {engine} --engine {engine}");
+        let run = format!("bench bank --accounts 100 --transactions 9 --limit-seconds 0 --durable {data}");
+        let output = folder.run(&mut folder.command(&run));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        folder.refused(&format!("advise --output new --sample {engine}"), FAILED, &[words]);
+    }
 }

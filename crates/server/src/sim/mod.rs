@@ -59,7 +59,7 @@ fn benchmark_workload(
 }
 
 /// The costs of a file that `ordain sim calibrate` wrote; those in the binary, if none is named.
-fn costs_of(file: Option<&Path>, benchmark: Benchmark) -> Result<CostTable, String> {
+pub(crate) fn costs_of(file: Option<&Path>, benchmark: Benchmark) -> Result<CostTable, String> {
     let Some(path) = file else { return Ok(costs(benchmark)) };
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;

@@ -1,0 +1,204 @@
+//! Advice: the command on small workloads, on a sample of a data directory, and the library on a program's own procedures.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ordain::advise::costs::costs;
+use ordain::advise::options::Preference;
+use ordain::advise::sample::{Record, Sample};
+use ordain::advise::{Advice, Settings, Subject, advise};
+use ordain::db::data::{ColumnType::Int64, DataError, SchemaBuilder, Table, TableBuilder};
+use ordain::db::procedure::{Catalog, Declaration, Declared, Procedure, Procedures, Stop, Transaction};
+use ordain::{Database, Handle};
+use ordain_sim::scale::advice::AdviceEffort;
+use ordain_sim::time::MILLISECOND;
+
+/// Long enough for any command here.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+const ENGINES: [&str; 4] = ["calvin", "calvin-vll", "serial", "two-phase"];
+
+/// A folder that is removed with this value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn create() -> Folder {
+        let name = format!("advise-{:016x}", getrandom::u64().unwrap());
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.0.join(name)).unwrap()
+    }
+
+    /// Runs a command that must end well.
+    fn run(&self, arguments: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ordain"));
+        command.env_remove("ORDAIN_LOG").current_dir(&self.0).args(arguments.split_whitespace());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        while child.try_wait().unwrap().is_none() {
+            if Instant::now() > deadline {
+                child.kill().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+        output
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+const SHORT: &str = "--seconds 0.05 --rounds 2 --milliseconds 3";
+
+/// The engine that a report recommends.
+fn recommended(report: &str) -> &str {
+    let engine = report.lines().find_map(|line| line.strip_prefix("  recommended: ")).unwrap();
+    assert!(ENGINES.contains(&engine), "{report}");
+    engine
+}
+
+#[test]
+fn the_command_recommends_an_engine_and_simulates_the_same_every_time() {
+    let folder = Folder::create();
+    let advise = |output: &str| {
+        let run = format!(
+            "advise {SHORT} --partitions 2 --nodes 2 --output {output} micro --records 4000 --contention-index 0.02 \
+             --multi-partition 50"
+        );
+        let printed = String::from_utf8(folder.run(&run).stdout).unwrap();
+        let report = folder.read(&format!("{output}/report.txt"));
+        assert_eq!(printed.trim(), report.trim());
+        // Few calls, and the same ones: half of them span two partitions.
+        assert!(report.contains("those measured with micro") && report.contains("2.0 each"), "{report}");
+        recommended(&report);
+        for name in ENGINES {
+            let row =
+                |table: &str| folder.read(&format!("{output}/{table}")).contains(&format!("\n{name},2,"));
+            assert!(row("simulated.csv") && row("real.csv"), "{name}");
+        }
+        folder.read(&format!("{output}/simulated.csv"))
+    };
+    assert_eq!(advise("one"), advise("another"));
+}
+
+#[test]
+fn what_a_benchmark_kept_is_a_sample() {
+    let folder = Folder::create();
+    let options = "--accounts 300 --multi-partition 100 --seed 7";
+    let made =
+        format!("--partitions 2 --transactions 500 --limit-seconds 0 --durable --data-dir data {options}");
+    folder.run(&format!("bench bank {made}"));
+    folder.run(&format!("advise {SHORT} --output out --sample data bank {options}"));
+    let report = folder.read("out/report.txt");
+    recommended(&report);
+    for words in ["sample on 2 simulated nodes", "500 of 500 in the log", "100.0% of the transactions span"] {
+        assert!(report.contains(words), "{words}: {report}");
+    }
+}
+
+/// Adds to a counter that another row names.
+struct Add {
+    names: Table,
+    counters: Table,
+}
+
+impl Procedure for Add {
+    type Arguments = (i64, i64);
+    type Output = i64;
+
+    fn name(&self) -> &str {
+        "add"
+    }
+
+    fn declare(&self, _: &Self::Arguments, _: &mut Declaration<'_>) -> Result<Declared, DataError> {
+        Ok(Declared::Unknown)
+    }
+
+    fn run(&self, (name, amount): &Self::Arguments, tx: &mut Transaction<'_>) -> Result<i64, Stop> {
+        let named = self.names.key((*name,))?;
+        let counter = tx.get(&named)?.map_or(Ok(*name), |row| row.int64("counter"))?;
+        tx.put(&self.names, &named, (counter,))?;
+        let key = self.counters.key((counter,))?;
+        let count = tx.get(&key)?.map_or(Ok(0), |row| row.int64("count"))? + amount;
+        tx.put(&self.counters, &key, (count,)).map(|()| count)
+    }
+}
+
+fn tables() -> [TableBuilder; 2] {
+    let table =
+        |name, column| Table::builder(name).column("id", Int64).column(column, Int64).primary_key(&["id"]);
+    [table("names", "counter"), table("counters", "count")]
+}
+
+fn catalog() -> Catalog {
+    let (mut schema, mut procedures) = (SchemaBuilder::new(), Procedures::new());
+    let [names, counters] = tables().map(|table| schema.table(table).unwrap());
+    procedures.register(Add { names, counters }).unwrap();
+    Catalog { schema: schema.finish(), procedures }
+}
+
+/// A database of a program, with some calls in its log.
+fn make(directory: &Path) {
+    let mut builder = Database::builder().partitions(2);
+    let [names, counters] = tables().map(|table| builder.table(table).unwrap());
+    let add: Handle<Add> = builder.procedure(Add { names, counters }).unwrap();
+    let database = builder.data_directory(directory).open().unwrap();
+    for number in 0..40 {
+        database.call(add, &(number % 10, 1)).unwrap();
+    }
+    database.close().unwrap();
+}
+
+fn advice(record: &Arc<Record>) -> Result<Advice, String> {
+    // The database had no rows at first.
+    let sample = || Sample::new(Arc::clone(record), catalog(), Arc::new(|_, _| Ok(())));
+    let (real, simulated) = (sample()?, sample()?);
+    let effort = AdviceEffort { time: 3 * MILLISECOND, windows: vec![16], ..AdviceEffort::default() };
+    let settings = Settings {
+        rounds: 1,
+        seconds: 0.05,
+        clients: Some(16),
+        seed: 1,
+        effort,
+        preference: Preference::Latency,
+    };
+    let subject = Subject {
+        real: (&real, record.partitions),
+        simulated: (&simulated, record.partitions),
+        costs: &|keys| costs(None, keys, None),
+        notes: Vec::new(),
+    };
+    advise(&subject, &settings)
+}
+
+#[test]
+fn a_program_asks_about_its_own_procedures() {
+    let folder = Folder::create();
+    let directory = folder.0.join("data");
+    make(&directory);
+    let record = Arc::new(Record::read(&directory).unwrap());
+    assert_eq!((record.partitions, record.found, record.calls.len()), (2, 40, 40));
+    let advice = advice(&record).unwrap();
+    let profile = advice.figures.profile;
+    assert_eq!((profile.dependent_percent, profile.keys), (100.0, 2.0));
+    assert!(profile.contention_index > 0.0, "{profile:?}");
+    let report = advice.report();
+    recommended(&report);
+    assert!(report.contains("dependency: 100.0% of the transactions depend on data"), "{report}");
+    assert!(report.contains("an estimate"), "{report}");
+    assert!(advice.figures.engines.iter().all(|engine| engine.real.throughput > 0.0), "{report}");
+}
