@@ -43,22 +43,7 @@ impl Advice {
     }
 
     fn simulated_table(&self) -> String {
-        let mut out = String::from(
-            "\n  simulated; latencies in us, restarts and deadlocks for each 1,000 transactions\n",
-        );
-        let names = [
-            "txn/s",
-            "p50",
-            "p99",
-            "light p50",
-            "light p99",
-            "restarts",
-            "deadlocks",
-            "slow node",
-            "throttled",
-        ];
-        table_line(&mut out, "", &names.map(str::to_owned));
-        for EngineFigures { simulated, .. } in &self.figures.engines {
+        let row = |EngineFigures { simulated, .. }: &EngineFigures| {
             let (full, light) = (&simulated.full, &simulated.light);
             let per_thousand = |count: f64| format!("{:.1}", count * 1e3 / full.throughput.max(1e-9));
             let cells = [
@@ -71,19 +56,17 @@ impl Advice {
                 per_thousand(full.deadlocks),
                 format!("{:.0}%", simulated.slow_percent),
             ];
-            table_line(&mut out, simulated.engine.name(), &cells);
-        }
-        out
+            (simulated.engine.name(), cells)
+        };
+        let names = ["txn/s", "p50", "p99", "light p50", "light p99", "restarts", "deadlocks", "slow node"];
+        format!(
+            "\n  simulated; latencies in us, restarts and deadlocks for each 1,000 transactions\n{}",
+            table(names, self.figures.engines.iter().map(row))
+        )
     }
 
     fn real_table(&self) -> String {
-        let rounds = self.rounds;
-        let mut out = format!(
-            "\n  for real, {rounds} rounds in turn, the least, the median and the most; CPU for each transaction\n"
-        );
-        let names = ["least", "txn/s", "most", "CPU us", "p50", "p99", "restarts", "deadlocks", "aborted"];
-        table_line(&mut out, "", &names.map(str::to_owned));
-        for figures in &self.figures.engines {
+        let row = |figures: &EngineFigures| {
             let real = &figures.real;
             let cells = [
                 thousands(real.throughput_least),
@@ -96,9 +79,14 @@ impl Advice {
                 format!("{:.1}", real.deadlocks),
                 format!("{:.1}%", real.aborted_percent),
             ];
-            table_line(&mut out, figures.name(), &cells);
-        }
-        out
+            (figures.name(), cells)
+        };
+        let names = ["least", "txn/s", "most", "CPU us", "p50", "p99", "restarts", "deadlocks", "aborted"];
+        format!(
+            "\n  for real, {} rounds in turn, the least, the median and the most; CPU for each transaction\n{}",
+            self.rounds,
+            table(names, self.figures.engines.iter().map(row))
+        )
     }
 
     /// The simulated figures as comma-separated values: equal settings give equal ones.
@@ -152,9 +140,18 @@ fn line(out: &mut String, text: &str) {
     let _ = writeln!(out, "{text}");
 }
 
-fn table_line(out: &mut String, name: &str, cells: &[String]) {
-    let cells: String = cells.iter().map(|cell| format!("{cell:>11}")).collect();
-    line(out, format!("  {name:<12}{cells}").trim_end());
+/// A table: the names of the columns, and a line for each engine with a cell for each of them.
+fn table<const COLUMNS: usize>(
+    names: [&str; COLUMNS],
+    rows: impl Iterator<Item = (&'static str, [String; COLUMNS])>,
+) -> String {
+    let mut out = String::new();
+    let heading = ("", names.map(str::to_owned));
+    for (name, cells) in std::iter::once(heading).chain(rows) {
+        let cells: String = cells.iter().map(|cell| format!("{cell:>11}")).collect();
+        line(&mut out, format!("  {name:<12}{cells}").trim_end());
+    }
+    out
 }
 
 fn of_profile(profile: &Profile) -> String {
