@@ -8,6 +8,7 @@
 //! Every replica of the home has the gateway's state, from the order and from execution. Only the one that leads takes
 //! requests in and starts attempts: see [`Gateway::lead`] and [`Gateway::step_down`].
 
+mod attempts;
 pub mod reconnaissance;
 pub mod widening;
 
@@ -16,11 +17,10 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::data::Key;
 use crate::error::{Error, Outcome};
 use crate::failpoint::Failpoints;
 use crate::hash::FastMap;
-use crate::limits::{BACK_OFF_MICROSECONDS, BACK_OFF_MICROSECONDS_MAX, Limits};
+use crate::limits::Limits;
 use crate::message::{Operation, Ordered, Reconnoitred, Report, Request, RequestId, Verdict, Want, Work};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::{Catalog, Declared, Footprint, ProcedureId};
@@ -28,27 +28,8 @@ use crate::sequencer::sessions::{Admission, SavedSession};
 use crate::sequencer::{Sequencer, Sessions, Waiting};
 use crate::storage::Storage;
 
-use reconnaissance::{Found, Reconnaissance, Scouted};
-
-/// A call whose keys depend on data.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Dependent {
-    procedure: ProcedureId,
-    arguments: Bytes,
-    /// Attempts that missed their footprint.
-    restarts: u32,
-    /// The last attempt.
-    attempt: Option<Attempt>,
-}
-
-/// An attempt of a call whose keys depend on data.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Attempt {
-    /// Where it is in the order.
-    position: Position,
-    /// What it declared.
-    footprint: Bytes,
-}
+use attempts::{Attempt, Dependent, back_off};
+use reconnaissance::Reconnaissance;
 
 /// What a checkpoint keeps of a gateway.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -383,107 +364,6 @@ impl Gateway {
         sequencer.add(Waiting { ordered, footprint: Some(footprint), participants });
     }
 
-    /// Begins a reconnaissance run for a dependent call.
-    fn reconnoitre(&mut self, id: RequestId, context: &mut GatewayContext<'_>) {
-        self.counters.reconnaissance += 1;
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        self.scouts.insert(ticket, (id, Reconnaissance::new(self.me, self.partitions)));
-        self.scout(ticket, context);
-    }
-
-    /// Begins the next attempts of the calls that have waited long enough.
-    pub fn go_on(&mut self, context: &mut GatewayContext<'_>) {
-        while let Some((due, id)) = self.resting.first().copied()
-            && due <= context.now
-        {
-            self.resting.pop_first();
-            self.reconnoitre(id, context);
-        }
-    }
-
-    /// When [`Gateway::go_on`] next has something to do, in microseconds.
-    pub fn deadline(&self) -> Option<u64> {
-        self.resting.first().map(|(due, _)| *due)
-    }
-
-    /// Asks again for what reconnaissance runs wait for: questions or answers may have been lost.
-    pub fn ask_again(&mut self, context: &mut GatewayContext<'_>) {
-        let mut tickets: Vec<u64> = self.scouts.keys().copied().collect();
-        tickets.sort_unstable();
-        tickets.into_iter().for_each(|ticket| self.scout(ticket, context));
-    }
-
-    /// Takes the answer to a read that reconnaissance wanted.
-    pub fn fetched(
-        &mut self,
-        from: PartitionId,
-        ticket: u64,
-        want: Want,
-        rows: Vec<(Key, Bytes)>,
-        context: &mut GatewayContext<'_>,
-    ) {
-        let Some((_, scout)) = self.scouts.get_mut(&ticket) else { return };
-        if scout.found(Found { from, want, rows }) {
-            self.scout(ticket, context);
-        }
-    }
-
-    /// Runs a reconnaissance as far as it gets.
-    fn scout(&mut self, ticket: u64, context: &mut GatewayContext<'_>) {
-        let Some((id, mut scout)) = self.scouts.remove(&ticket) else { return };
-        let Some(dependent) = self.dependent.get(&id).cloned() else { return };
-        match scout.run(dependent.procedure, &dependent.arguments, context.catalog, context.storage) {
-            Scouted::Wants(wants) => {
-                self.scouts.insert(ticket, (id, scout));
-                let fetches = wants.into_iter().map(|(partition, want)| (partition, ticket, want));
-                self.effects.fetches.extend(fetches);
-            }
-            Scouted::Failed(error) => self.give_up(id, error, context.sequencer),
-            Scouted::Footprint(found) => {
-                if let Err(error) = self.attempt(id, dependent, found, context) {
-                    self.give_up(id, error, context.sequencer);
-                }
-            }
-        }
-    }
-
-    /// Orders an attempt of a dependent call with the footprint that reconnaissance found, widened if the attempts before it
-    /// have missed too often.
-    fn attempt(
-        &mut self,
-        id: RequestId,
-        dependent: Dependent,
-        found: Vec<u8>,
-        context: &mut GatewayContext<'_>,
-    ) -> Result<(), Error> {
-        let Dependent { procedure, arguments, restarts, attempt } = dependent;
-        let (schema, partitions) = (&context.catalog.schema, self.partitions);
-        let mut footprint = self.spare.pop().unwrap_or_default();
-        footprint.decode(&found, schema, partitions)?;
-        let (mut recorded, restarts) = (found, restarts + u32::from(attempt.is_some()));
-        if let Some(before) = attempt.filter(|_| widening::is_helped(restarts)) {
-            let mut declared = Footprint::default();
-            declared.decode(&before.footprint, schema, partitions)?;
-            *footprint = widening::widen(&footprint, &declared, restarts, schema, partitions)?;
-            recorded = footprint.encode();
-            self.counters.helped += 1;
-        }
-        let reconnoitred = Some(Reconnoitred { footprint: Bytes::from(recorded), restarts });
-        let work = Work::Call { procedure, arguments, reconnoitred };
-        self.order(Ordered { request: id, acknowledged: 0, work }, footprint, context.sequencer);
-        Ok(())
-    }
-
-    /// Ends a call whose reconnaissance has failed. The end is ordered, so that all replicas know it.
-    fn give_up(&mut self, id: RequestId, error: Error, sequencer: &mut Sequencer) {
-        sequencer.add(Waiting {
-            ordered: Ordered { request: id, acknowledged: 0, work: Work::GiveUp(error) },
-            footprint: None,
-            participants: PartitionSet::one(self.me),
-        });
-    }
-
     /// Takes the verdict on a transaction that was ordered here. One that is known already is ignored.
     pub fn report(&mut self, report: Report, context: &mut GatewayContext<'_>) {
         let Report { position, request, verdict } = report;
@@ -575,12 +455,6 @@ impl Gateway {
     pub fn in_flight(&self) -> usize {
         self.sessions.in_flight()
     }
-}
-
-/// How long a call waits that has missed its footprint so often, in microseconds.
-fn back_off(misses: u32) -> u64 {
-    let doubled = |doublings| BACK_OFF_MICROSECONDS.saturating_mul(2_u64.saturating_pow(doublings));
-    misses.checked_sub(2).map_or(0, doubled).min(BACK_OFF_MICROSECONDS_MAX)
 }
 
 /// Tells a client that this node no longer takes its request in.
