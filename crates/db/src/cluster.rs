@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 
 use crate::engine::EngineKind;
 use crate::error::{Error, Outcome};
+use crate::execution::Executions;
+use crate::gateway::scouting::Scouting;
 use crate::hash::{Digest, FastMap};
 use crate::message::{ClientId, ClientRequest, Message, Operation, Page, Reply, Request, RequestId};
 use crate::node::{AnyNode, Event, NodeConfiguration, Outbox, Status, node};
@@ -209,6 +211,16 @@ impl Cluster {
     /// The nodes' status.
     pub fn statuses(&self) -> Vec<Status> {
         self.nodes.iter().map(|node| node.status(false)).collect()
+    }
+
+    /// What the nodes have run.
+    pub fn executions(&self) -> Vec<Executions> {
+        self.nodes.iter().map(|node| node.executions()).collect()
+    }
+
+    /// What reconnaissance has cost the nodes.
+    pub fn scouting(&self) -> Vec<Scouting> {
+        self.nodes.iter().map(|node| node.scouting()).collect()
     }
 
     /// Each node's live transactions, for scripts.

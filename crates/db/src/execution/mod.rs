@@ -8,6 +8,7 @@
 //! Every active participant has all reads and runs all of the logic, so all reach the same verdict without a message
 //! (CAL-07 needs its notices only where a check runs at one participant alone; see trap 5).
 
+pub mod exploration;
 pub mod remote_reads;
 pub mod run;
 pub mod snapshot_reads;
@@ -22,8 +23,9 @@ use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::{Catalog, Footprint, ProcedureId};
 use crate::storage::Storage;
 
+pub use exploration::{Explored, Missing};
 pub use remote_reads::{Inbox, Received};
-pub use run::{Executor, Explored, Missing};
+pub use run::Executor;
 pub use trace::{Executed, Trace};
 
 /// A call at its position, with the footprint that it was locked by.
@@ -115,6 +117,14 @@ pub struct Executions {
     pub alone: u64,
     /// Runs of the logic over the reads of several partitions.
     pub together: u64,
+    /// Runs that looked for what a call touches, over what it had locked.
+    pub explorations: u64,
+    /// What all these runs [computed](crate::procedure::Transaction::compute), in units of the procedures' own.
+    pub units: u64,
+    /// Runs of reconnaissance, each time that one went on with rows of other partitions included.
+    pub reconnaissance: u64,
+    /// What those computed, likewise.
+    pub reconnaissance_units: u64,
 }
 
 impl Effects {

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use super::remote_reads::{Received, RemoteRangeRow, RemoteRow, Unusable};
 use super::trace::Version;
 use super::write_buffer::{Operation, Target, WriteBuffer};
-use super::{Call, Context, Executed};
+use super::{Call, Context, Executed, Missing};
 use crate::data::row::FixedValue;
-use crate::data::{Key, KeyRange, Owner, Table};
+use crate::data::{DataError, Key, KeyRange, Owner, Table};
 use crate::error::Error;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::limits::READ_RESULTS_BYTES_MAX;
@@ -34,25 +34,9 @@ pub struct Executor {
     scratch: Vec<u8>,
     output: Vec<u8>,
     /// What an exploring run lacks.
-    missing: Vec<Missing>,
-}
-
-/// What a run needs that is not in the footprint.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Missing {
-    /// To touch a key.
-    Key(Key, Touch),
-    /// To read a range.
-    Range(KeyRange),
-}
-
-/// How far a procedure came over the footprint that it has.
-#[derive(Debug)]
-pub enum Explored {
-    /// It came to its end, or fails whatever else it were given.
-    Complete,
-    /// It lacks something: at least this.
-    Lacks(Vec<Missing>),
+    pub(super) missing: Vec<Missing>,
+    /// What was computed for the call by earlier runs over the same reads, and by this one.
+    pub(super) computed: Vec<u64>,
 }
 
 /// What is known of a key entry of the footprint during a run.
@@ -72,6 +56,18 @@ impl Executor {
         received: &Received,
         context: &mut Context<'_>,
     ) -> Verdict {
+        self.execute_computed::<F>(call, received, Vec::new(), context)
+    }
+
+    /// The same for a call of which runs over the same reads have [computed](Transaction::compute) something.
+    pub fn execute_computed<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        computed: Vec<u64>,
+        context: &mut Context<'_>,
+    ) -> Verdict {
+        self.computed = computed;
         let executions = &mut context.effects.executions;
         *if received.is_empty() { &mut executions.alone } else { &mut executions.together } += 1;
         if context.effects.executed.is_some() {
@@ -80,25 +76,6 @@ impl Executor {
         match self.prepare(call, received, context) {
             Ok(()) => self.run::<F>(call, received, context),
             Err(stop) => verdict_of(stop, call, context.catalog),
-        }
-    }
-
-    /// Runs a call over the footprint that it has so far, writes nothing, and tells what it lacks.
-    pub fn explore<F: Failpoints>(
-        &mut self,
-        call: &Call,
-        received: &Received,
-        context: &mut Context<'_>,
-    ) -> Explored {
-        if self.prepare(call, received, context).is_err() {
-            return Explored::Complete;
-        }
-        self.missing.clear();
-        // Whatever else ends the run will do so again when it is executed.
-        let _ = self.run_logic::<F>(call, received, context, true);
-        match self.missing.is_empty() {
-            true => Explored::Complete,
-            false => Explored::Lacks(std::mem::take(&mut self.missing)),
         }
     }
 
@@ -117,7 +94,7 @@ impl Executor {
         }
     }
 
-    fn run_logic<F: Failpoints>(
+    pub(super) fn run_logic<F: Failpoints>(
         &mut self,
         call: &Call,
         received: &Received,
@@ -138,15 +115,25 @@ impl Executor {
             next_key: 0,
             unchecked: F::on(Failpoint::SkipFootprintCheck) && call.reconnoitred,
             missing: explores.then_some(&mut self.missing),
+            computed: &mut self.computed,
+            next_computed: 0,
+            units: 0,
         };
         self.output.clear();
         let mut transaction = Transaction::new(&context.catalog.schema, &mut run, &mut self.scratch);
         let procedures = &context.catalog.procedures;
-        procedures.run(call.procedure, &call.arguments, &mut transaction, &mut self.output)
+        let result = procedures.run(call.procedure, &call.arguments, &mut transaction, &mut self.output);
+        context.effects.executions.units += run.units;
+        result
     }
 
     /// Looks up all local rows in one pass, so that their cache misses overlap, and finds the remote ones.
-    fn prepare(&mut self, call: &Call, received: &Received, context: &Context<'_>) -> Result<(), Stop> {
+    pub(super) fn prepare(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        context: &Context<'_>,
+    ) -> Result<(), Stop> {
         let footprint = &call.footprint;
         self.writes.clear();
         self.keys.clear();
@@ -327,34 +314,39 @@ fn verdict_of(stop: Stop, call: &Call, catalog: &Catalog) -> Verdict {
         Stop::OutsideFootprint(what) => Verdict::Failed(Error::Invalid(format!(
             "{name} accessed {what} outside of its declared footprint: declare it"
         ))),
-        Stop::ReadPending => {
+        Stop::ReadPending | Stop::FootprintKnown => {
             Verdict::Failed(Error::Invalid(format!("{name} made up a stop that only reconnaissance has")))
         }
     }
 }
 
 /// One run of a procedure over the reads of its footprint.
-struct Run<'a> {
-    me: PartitionId,
-    partitions: u16,
-    catalog: &'a Catalog,
-    storage: &'a mut dyn Storage,
-    footprint: &'a Footprint,
+pub(super) struct Run<'a> {
+    pub(super) me: PartitionId,
+    pub(super) partitions: u16,
+    pub(super) catalog: &'a Catalog,
+    pub(super) storage: &'a mut dyn Storage,
+    pub(super) footprint: &'a Footprint,
     received: &'a Received,
     keys: &'a mut [KeyState],
     remote_keys: &'a [Option<RemoteRow>],
     remote_ranges: &'a [Vec<RemoteRangeRow>],
-    writes: &'a mut WriteBuffer,
+    pub(super) writes: &'a mut WriteBuffer,
     /// The key entry that is expected next.
     next_key: usize,
     /// Whether accesses outside of the footprint are let pass: see [`Failpoint::SkipFootprintCheck`].
     unchecked: bool,
     /// Where accesses outside of the footprint are noted by a run that [explores](Executor::explore).
-    missing: Option<&'a mut Vec<Missing>>,
+    pub(super) missing: Option<&'a mut Vec<Missing>>,
+    /// See [`Executor::computed`], and which of these comes next.
+    computed: &'a mut Vec<u64>,
+    next_computed: usize,
+    /// What this run has computed, in units of its procedure's own.
+    units: u64,
 }
 
 impl Run<'_> {
-    fn outside(&self, key: &[u8], how: &str) -> Stop {
+    pub(super) fn outside(&self, key: &[u8], how: &str) -> Stop {
         let table = self.catalog.schema.table_of(key).map_or("(no table)", Table::name);
         Stop::OutsideFootprint(format!("key {:?} of table {table} ({how})", Key::from_bytes(key)))
     }
@@ -435,30 +427,6 @@ impl Run<'_> {
                 }
                 Err(self.outside(key, "read"))
             }
-        }
-    }
-
-    /// Notes that a range is missing: as much of it as has the rows that are wanted, where that is known here.
-    fn note_missing_range(&mut self, range: &KeyRange, limit: usize) {
-        if self.missing.is_none() {
-            return;
-        }
-        let owner =
-            self.catalog.schema.table_of(&range.start).map(|table| table.range_owner(range, self.partitions));
-        let mut last = None;
-        if owner.is_ok_and(|owner| owner == Owner::Partition(self.me) || owner == Owner::Replicated) {
-            let mut left = limit.saturating_add(self.writes.operations().len());
-            self.storage.scan(range, Position::LATEST, &mut |key, _| {
-                left -= 1;
-                if left > 0 {
-                    return ControlFlow::Continue(());
-                }
-                last = Some(range.up_to(key));
-                ControlFlow::Break(())
-            });
-        }
-        if let Some(missing) = &mut self.missing {
-            missing.push(Missing::Range(last.unwrap_or_else(|| range.clone())));
         }
     }
 
@@ -557,6 +525,29 @@ impl Access for Run<'_> {
             return Err(self.outside(&visible.end, "scan beyond"));
         }
         Ok(found)
+    }
+
+    fn looks_ahead(&self) -> Option<u16> {
+        self.missing.is_some().then_some(self.partitions)
+    }
+
+    fn look_ahead(&mut self, ahead: &Footprint, refused: Option<DataError>, all: bool) -> Result<(), Stop> {
+        self.note_ahead(ahead, all && refused.is_none())
+    }
+
+    fn computed(&mut self) -> Option<u64> {
+        let known = self.computed.get(self.next_computed).copied();
+        self.next_computed += usize::from(known.is_some());
+        known
+    }
+
+    fn note_computed(&mut self, units: u64, result: u64) {
+        self.units += units;
+        // Only a run that explores is followed by others.
+        if self.missing.is_some() {
+            self.computed.push(result);
+            self.next_computed += 1;
+        }
     }
 }
 

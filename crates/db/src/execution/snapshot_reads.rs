@@ -47,7 +47,7 @@ impl SnapshotReads<'_> {
             Err(Stop::Invalid(problem) | Stop::OutsideFootprint(problem)) => {
                 Err(Error::Invalid(format!("{}: {problem}", catalog.procedures.name(procedure))))
             }
-            Err(Stop::ReadPending) => {
+            Err(Stop::ReadPending | Stop::FootprintKnown) => {
                 let name = catalog.procedures.name(procedure);
                 Err(Error::Invalid(format!("{name} made up a stop that only reconnaissance has")))
             }

@@ -8,7 +8,7 @@ use super::{Gateway, GatewayContext, widening};
 use crate::data::Key;
 use crate::error::Error;
 use crate::limits::{BACK_OFF_MICROSECONDS, BACK_OFF_MICROSECONDS_MAX};
-use crate::message::{Ordered, Reconnoitred, RequestId, Want, Work};
+use crate::message::{Ordered, Reconnoitred, Report, RequestId, Verdict, Want, Work};
 use crate::position::{PartitionId, PartitionSet, Position};
 use crate::procedure::{Footprint, ProcedureId};
 use crate::sequencer::{Sequencer, Waiting};
@@ -22,6 +22,10 @@ pub(super) struct Dependent {
     pub(super) restarts: u32,
     /// The last attempt.
     pub(super) attempt: Option<Attempt>,
+    /// When reconnaissance ended for the attempt that is under way, in microseconds, if that was here. Checkpoints keep only calls
+    /// that have none under way.
+    #[serde(skip)]
+    pub(super) scouted_at: Option<u64>,
 }
 
 /// An attempt of a call whose keys depend on data.
@@ -84,7 +88,11 @@ impl Gateway {
     fn scout(&mut self, ticket: u64, context: &mut GatewayContext<'_>) {
         let Some((id, mut scout)) = self.scouts.remove(&ticket) else { return };
         let Some(dependent) = self.dependent.get(&id).cloned() else { return };
-        match scout.run(dependent.procedure, &dependent.arguments, context.catalog, context.storage) {
+        let before = scout.units();
+        let scouted = scout.run(dependent.procedure, &dependent.arguments, context.catalog, context.storage);
+        self.scouting.runs += 1;
+        self.scouting.units += scout.units() - before;
+        match scouted {
             Scouted::Wants(wants) => {
                 self.scouts.insert(ticket, (id, scout));
                 let fetches = wants.into_iter().map(|(partition, want)| (partition, ticket, want));
@@ -108,7 +116,10 @@ impl Gateway {
         found: Vec<u8>,
         context: &mut GatewayContext<'_>,
     ) -> Result<(), Error> {
-        let Dependent { procedure, arguments, restarts, attempt } = dependent;
+        let Dependent { procedure, arguments, restarts, attempt, .. } = dependent;
+        if let Some(known) = self.dependent.get_mut(&id) {
+            known.scouted_at = Some(context.now);
+        }
         let (schema, partitions) = (&context.catalog.schema, self.partitions);
         let mut footprint = self.spare.pop().unwrap_or_default();
         footprint.decode(&found, schema, partitions)?;
@@ -124,6 +135,18 @@ impl Gateway {
         let work = Work::Call { procedure, arguments, reconnoitred };
         self.order(Ordered { request: id, acknowledged: 0, work }, footprint, context.sequencer);
         Ok(())
+    }
+
+    /// Counts the verdict on an attempt whose footprint was found here.
+    pub(super) fn judge(&mut self, report: &Report, now: u64) {
+        let Some(dependent) = self.dependent.get_mut(&report.request) else { return };
+        let attempt = dependent.attempt.as_ref().map(|attempt| attempt.position);
+        if attempt == Some(report.position)
+            && let Some(at) = dependent.scouted_at.take()
+        {
+            let missed = report.verdict == Verdict::FootprintMissed;
+            self.scouting.judge(dependent.restarts, now.saturating_sub(at), missed);
+        }
     }
 
     /// Ends a call whose reconnaissance has failed. The end is ordered, so that all replicas know it.

@@ -10,6 +10,7 @@
 
 mod attempts;
 pub mod reconnaissance;
+pub mod scouting;
 pub mod widening;
 
 use std::collections::BTreeSet;
@@ -30,6 +31,7 @@ use crate::storage::Storage;
 
 use attempts::{Attempt, Dependent, back_off};
 use reconnaissance::Reconnaissance;
+use scouting::Scouting;
 
 /// What a checkpoint keeps of a gateway.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -114,6 +116,8 @@ pub struct Gateway {
     pub effects: GatewayEffects,
     /// What became of requests.
     pub counters: Counters,
+    /// What reconnaissance has cost.
+    pub scouting: Scouting,
 }
 
 /// The parts of a node that the gateway works with.
@@ -149,6 +153,7 @@ impl Gateway {
             opening_snapshots: 0,
             effects: GatewayEffects::default(),
             counters: Counters::default(),
+            scouting: Scouting::default(),
         }
     }
 
@@ -289,6 +294,7 @@ impl Gateway {
                     arguments: arguments.clone(),
                     restarts: *restarts,
                     attempt: Some(Attempt { position, footprint: footprint.clone() }),
+                    scouted_at: self.dependent.get(&id).and_then(|dependent| dependent.scouted_at),
                 };
                 self.dependent.insert(id, dependent);
             }
@@ -346,7 +352,8 @@ impl Gateway {
                     }
                     return;
                 }
-                let dependent = Dependent { procedure, arguments, restarts: 0, attempt: None };
+                let dependent =
+                    Dependent { procedure, arguments, restarts: 0, attempt: None, scouted_at: None };
                 self.dependent.insert(id, dependent);
                 self.reconnoitre(id, context);
             }
@@ -366,6 +373,7 @@ impl Gateway {
 
     /// Takes the verdict on a transaction that was ordered here. One that is known already is ignored.
     pub fn report(&mut self, report: Report, context: &mut GatewayContext<'_>) {
+        self.judge(&report, context.now);
         let Report { position, request, verdict } = report;
         let outcome = match verdict {
             Verdict::Committed(result) => Ok(result),

@@ -2,8 +2,10 @@
 //!
 //! The trial run reads recent state without isolation and without locks, is not in the log, is sent to no replica, and writes
 //! nothing. What it touched is recorded as the footprint. Rows of other partitions are fetched when the run asks for them; the
-//! run then starts again over what has been fetched, until it ends. It may see torn state (trap 8): whatever it concludes,
-//! abort included, is only a guess that execution checks in the order.
+//! run then starts again over what has been fetched, until it ends, or tells what is left of it
+//! ([`Transaction::declare_rest`], DET-25). What it has computed it does not compute again, although local rows may have changed
+//! since. It may see torn state (trap 8): whatever it concludes, abort included, is only a guess that execution checks in the
+//! order.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -11,7 +13,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use crate::data::row::FixedValue;
-use crate::data::{Key, KeyRange, Owner, Schema, Table};
+use crate::data::{DataError, Key, KeyRange, Owner, Schema, Table};
 use crate::error::Error;
 use crate::hash::{FastMap, key_hash};
 use crate::limits::{FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX};
@@ -59,12 +61,21 @@ pub struct Reconnaissance {
     ranges: Vec<RangePart>,
     /// Answers that are still to come.
     awaited: usize,
+    /// What its runs have computed, in their order, and in how many units of the procedure's own.
+    computed: Vec<u64>,
+    units: u64,
 }
 
 impl Reconnaissance {
     /// A run that knows nothing yet.
     pub fn new(me: PartitionId, partitions: u16) -> Reconnaissance {
-        Reconnaissance { me, partitions, rounds: 0, keys: FastMap::default(), ranges: Vec::new(), awaited: 0 }
+        let (keys, ranges, computed) = (FastMap::default(), Vec::new(), Vec::new());
+        Reconnaissance { me, partitions, rounds: 0, keys, ranges, awaited: 0, computed, units: 0 }
+    }
+
+    /// What its runs have computed so far, in units of the procedure's own.
+    pub fn units(&self) -> u64 {
+        self.units
     }
 
     /// Takes rows; whether all that were wanted are there.
@@ -103,11 +114,20 @@ impl Reconnaissance {
             ranges: Vec::new(),
             own: BTreeMap::new(),
             wants: Vec::new(),
+            refused: None,
+            next_computed: 0,
+            computed: Vec::new(),
+            units: 0,
         };
         let mut scratch = Vec::new();
         let mut transaction = Transaction::new(&catalog.schema, &mut trial, &mut scratch);
         let result = catalog.procedures.run(procedure, arguments, &mut transaction, &mut Vec::new());
-        let Trial { touched, ranges, wants, .. } = trial;
+        let Trial { touched, ranges, wants, refused, computed, units, .. } = trial;
+        self.computed.extend(computed);
+        self.units += units;
+        if let Some(error) = refused {
+            return Scouted::Failed(error.into());
+        }
         if result == Err(Stop::ReadPending) && !wants.is_empty() {
             self.awaited = wants.len();
             return Scouted::Wants(wants);
@@ -122,7 +142,7 @@ impl Reconnaissance {
     fn footprint(
         &self,
         touched: &[(Key, Touch)],
-        ranges: &[KeyRange],
+        ranges: &[(KeyRange, Touch)],
         schema: &Schema,
     ) -> Result<Vec<u8>, Error> {
         let mut footprint = Footprint::default();
@@ -130,8 +150,8 @@ impl Reconnaissance {
         for (key, access) in touched {
             declaration.touch(key, *access)?;
         }
-        for range in ranges {
-            declaration.read_range(range)?;
+        for (range, access) in ranges {
+            declaration.touch_range(range, *access)?;
         }
         Ok(footprint.encode())
     }
@@ -144,13 +164,33 @@ struct Trial<'a> {
     known: &'a Reconnaissance,
     touched: Vec<(Key, Touch)>,
     index: FastMap<Key, usize>,
-    ranges: Vec<KeyRange>,
+    ranges: Vec<(KeyRange, Touch)>,
     /// The run's own writes; `None` is a deletion.
     own: BTreeMap<Key, Option<Vec<u8>>>,
     wants: Vec<(PartitionId, Want)>,
+    /// Why what it declared is no footprint.
+    refused: Option<DataError>,
+    /// Which computation comes next, and what was computed now, in so many units.
+    next_computed: usize,
+    computed: Vec<u64>,
+    units: u64,
 }
 
 impl Trial<'_> {
+    /// Asks for what is about to be read on other partitions, together.
+    fn fetch_ahead(&mut self, ahead: &Footprint) -> Result<(), Stop> {
+        for entry in ahead.keys().iter().filter(|entry| entry.access.read) {
+            let key = Key::from_bytes(ahead.key(entry));
+            if let Owner::Partition(owner) = entry.owner
+                && owner != self.known.me
+                && !self.known.keys.contains_key(&key)
+            {
+                self.wants.push((owner, Want::Key(key)));
+            }
+        }
+        if self.wants.is_empty() { Ok(()) } else { Err(Stop::ReadPending) }
+    }
+
     fn touch(&mut self, key: &Key, access: Touch) -> Result<(), Stop> {
         if let Some(index) = self.index.get(key) {
             let known = &mut self.touched[*index].1;
@@ -286,8 +326,38 @@ impl Access for Trial<'_> {
             Some(last) if found.len() == limit => range.up_to(&last.key),
             _ => range.clone(),
         };
-        self.ranges.push(seen);
+        self.ranges.push((seen, Touch::READ));
         Ok(found)
+    }
+
+    fn looks_ahead(&self) -> Option<u16> {
+        Some(self.known.partitions)
+    }
+
+    fn look_ahead(&mut self, ahead: &Footprint, refused: Option<DataError>, all: bool) -> Result<(), Stop> {
+        if let Some(error) = refused {
+            self.refused = Some(error.clone());
+            return Err(error.into());
+        }
+        if !all {
+            return self.fetch_ahead(ahead);
+        }
+        for entry in ahead.keys() {
+            self.touch(&Key::from_bytes(ahead.key(entry)), entry.access)?;
+        }
+        self.ranges.extend(ahead.ranges().iter().map(|entry| (entry.range.clone(), entry.access)));
+        Err(Stop::FootprintKnown)
+    }
+
+    fn computed(&mut self) -> Option<u64> {
+        let known = self.known.computed.get(self.next_computed).copied();
+        self.next_computed += 1;
+        known
+    }
+
+    fn note_computed(&mut self, units: u64, result: u64) {
+        self.units += units;
+        self.computed.push(result);
     }
 }
 

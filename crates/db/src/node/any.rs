@@ -11,6 +11,7 @@ use crate::engine::{Engine, EngineKind};
 use crate::error::Fatal;
 use crate::execution::Executions;
 use crate::failpoint::{Failpoints, NoFailpoints};
+use crate::gateway::scouting::Scouting;
 use crate::position::Epoch;
 use crate::procedure::Catalog;
 use crate::storage::Storage;
@@ -31,6 +32,10 @@ pub trait AnyNode: Send {
     fn status(&self, digest: bool) -> Status;
     /// See [`Node::executions`].
     fn executions(&self) -> Executions;
+    /// See [`Node::scouting`]; nothing for an engine that looks for footprints as it locks.
+    fn scouting(&self) -> Scouting {
+        Scouting::default()
+    }
     /// See [`Node::executed`]; `None` for a node without epochs.
     fn executed(&mut self) -> Option<Epoch>;
     /// See [`Node::describe`].
@@ -64,6 +69,10 @@ impl<E: Engine + Send> AnyNode for Node<E> {
 
     fn executions(&self) -> Executions {
         Node::executions(self)
+    }
+
+    fn scouting(&self) -> Scouting {
+        Node::scouting(self)
     }
 
     fn executed(&mut self) -> Option<Epoch> {

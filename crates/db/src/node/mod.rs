@@ -47,6 +47,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::error::{Error, Fatal};
 use crate::execution::{Call, Context, Effects, Executions, Trace};
+use crate::gateway::scouting::Scouting;
 use crate::gateway::{CheckpointTurn, Gateway, GatewayContext, not_leading};
 use crate::hash::{Digest, FastMap};
 use crate::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits, STEP_GARBAGE_MAX, STREAM_BYTES_MAX};
@@ -571,9 +572,15 @@ impl<E: Engine> Node<E> {
         (&mut self.engine, context)
     }
 
-    /// What was executed so far.
+    /// What was executed so far, and what was run to find out what to lock.
     pub fn executions(&self) -> Executions {
-        self.effects.executions
+        let Scouting { runs, units, .. } = self.gateway.scouting;
+        Executions { reconnaissance: runs, reconnaissance_units: units, ..self.effects.executions }
+    }
+
+    /// What reconnaissance has cost here, and what came of it.
+    pub fn scouting(&self) -> Scouting {
+        self.gateway.scouting
     }
 }
 

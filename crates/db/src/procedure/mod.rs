@@ -23,7 +23,8 @@ pub use transaction::Transaction;
 pub enum Declared {
     /// The declaration is complete: an access outside of it is an error.
     Complete,
-    /// The keys depend on data: the gateway finds them by reconnaissance (Calvin §3.2.1). What was declared is ignored.
+    /// The keys depend on data: the gateway finds them by reconnaissance (Calvin §3.2.1). What was declared is ignored. A run that
+    /// knows them all before it has ended should say so: see [`Transaction::declare_rest`].
     Unknown,
 }
 
@@ -70,6 +71,8 @@ pub enum Stop {
     OutsideFootprint(String),
     /// Reconnaissance needs a value that lies on another partition; it continues when the value has come.
     ReadPending,
+    /// Whoever only looks for the footprint knows all of it now: see [`Transaction::declare_rest`].
+    FootprintKnown,
 }
 
 impl Stop {

@@ -1,9 +1,9 @@
 //! What a procedure sees of the database while it runs.
 
-use super::Stop;
+use super::{Declaration, Footprint, Stop};
 use crate::data::row::FixedValue;
 use crate::data::schema::ColumnSelector;
-use crate::data::{Key, KeyRange, Row, Schema, Table, Value, Values};
+use crate::data::{DataError, Key, KeyRange, Row, Schema, Table, Value, Values};
 
 /// A row found by a scan, with its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,6 +33,28 @@ pub trait Access {
 
     /// The first rows of a range in ascending order of keys, at most `limit`; own writes included.
     fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop>;
+
+    /// Whether this run only looks for the footprint, and so is to be told of accesses ahead: then the number of partitions.
+    fn looks_ahead(&self) -> Option<u16> {
+        None
+    }
+
+    /// Takes what the run will touch next or, if that is `all`, from here to its end. If something of it was `refused`, that is why, and
+    /// `ahead` goes only as far; what was one entry too many is still in it.
+    fn look_ahead(&mut self, ahead: &Footprint, refused: Option<DataError>, all: bool) -> Result<(), Stop> {
+        let _ = (ahead, refused, all);
+        Ok(())
+    }
+
+    /// The result of the run's next computation, if an earlier run of the same transaction has made it.
+    fn computed(&mut self) -> Option<u64> {
+        None
+    }
+
+    /// Notes the result of a computation that was made now, and how long it was in units of the procedure's own.
+    fn note_computed(&mut self, units: u64, result: u64) {
+        let _ = (units, result);
+    }
 }
 
 /// The handle through which a procedure reads and writes.
@@ -121,6 +143,52 @@ impl<'a> Transaction<'a> {
     /// For a reconnoitred transaction the range is recorded, and protected from phantoms, only as far as it was scanned.
     pub fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
         self.access.scan(range, limit)
+    }
+
+    /// Declares what the run is about to touch. Nothing changes by that, but that whoever looks for the footprint asks for all of it
+    /// at once, and not for one key after the other: reconnaissance for rows of other partitions, an engine that locks as
+    /// the run goes for locks. Accesses that do not happen after all do no harm.
+    pub fn declare_next(
+        &mut self,
+        declare: impl FnOnce(&mut Declaration<'_>) -> Result<(), DataError>,
+    ) -> Result<(), Stop> {
+        self.declare(declare, false)
+    }
+
+    /// Declares all that the run may touch from here to its end, in a procedure whose keys depend on data: the dependent reads are
+    /// over. Reconnaissance ends here, so that it works no more than is needed to find the footprint (Ren et al. §3.6, DET-25).
+    ///
+    /// What is touched later and was not declared makes each attempt of the transaction miss its footprint, and the call fail in the end.
+    pub fn declare_rest(
+        &mut self,
+        declare: impl FnOnce(&mut Declaration<'_>) -> Result<(), DataError>,
+    ) -> Result<(), Stop> {
+        self.declare(declare, true)
+    }
+
+    fn declare(
+        &mut self,
+        declare: impl FnOnce(&mut Declaration<'_>) -> Result<(), DataError>,
+        all: bool,
+    ) -> Result<(), Stop> {
+        let Some(partitions) = self.access.looks_ahead() else { return Ok(()) };
+        let mut ahead = Footprint::default();
+        let declared = declare(&mut Declaration::new(self.schema, partitions, &mut ahead));
+        self.access.look_ahead(&ahead, declared.err(), all)
+    }
+
+    /// Computes a number from what was read so far and from the arguments: for computations that take long.
+    ///
+    /// Who runs the procedure several times over the same reads, to find out what it touches, makes the computation once. Like all
+    /// of the logic it must be a function of what was read, and the same computations must come in the same order. `units` tell how
+    /// long it is, for who counts work: the simulator takes time for them.
+    pub fn compute(&mut self, units: u64, computation: impl FnOnce() -> u64) -> u64 {
+        if let Some(result) = self.access.computed() {
+            return result;
+        }
+        let result = computation();
+        self.access.note_computed(units, result);
+        result
     }
 }
 

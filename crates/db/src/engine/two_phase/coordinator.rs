@@ -102,7 +102,7 @@ impl<F: Failpoints> TwoPhase<F> {
     pub(super) fn advance(&mut self, id: TransactionId, context: &mut Context<'_>) {
         let Some(coordinated) = self.coordinated.get(&id) else { return };
         let Some(slot) = self.by_id.get(&id).copied() else { return };
-        let Some(local) = &self.table[slot.index()] else { return };
+        let Some(local) = &mut self.table[slot.index()] else { return };
         let all_held =
             local.phase == Phase::Active && coordinated.progress == Progress::Locking(PartitionSet::EMPTY);
         if !all_held {
@@ -111,7 +111,8 @@ impl<F: Failpoints> TwoPhase<F> {
         let reads: Reads = coordinated.reads.iter().map(|(from, reads)| (*from, reads.clone())).collect();
         if local.grows {
             let received = Received::of_parts(&reads);
-            if let Explored::Lacks(missing) = self.executor.explore::<F>(&local.call, &received, context) {
+            let explored = self.executor.explore::<F>(&local.call, &received, &mut local.computed, context);
+            if let Explored::Lacks(missing) = explored {
                 if self.grow(slot, &missing, context) {
                     self.coordinate(slot, context);
                     self.request(slot, context);
@@ -186,7 +187,8 @@ impl<F: Failpoints> TwoPhase<F> {
         let executes_here = local.call.footprint.active(context.me).contains(context.me);
         // It needs the output also where it has no part in the writes; then nobody is to be told that it was executed here.
         let told = if executes_here { None } else { context.effects.executed.take() };
-        let verdict = self.executor.execute::<F>(&local.call, &Received::of_parts(&reads), context);
+        let (received, computed) = (Received::of_parts(&reads), std::mem::take(&mut local.computed));
+        let verdict = self.executor.execute_computed::<F>(&local.call, &received, computed, context);
         if told.is_some() {
             context.effects.executed = told;
         }

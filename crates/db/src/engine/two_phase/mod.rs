@@ -122,6 +122,8 @@ struct Local {
     grows: bool,
     /// What the others have read.
     reads: Reads,
+    /// What exploring it has computed.
+    computed: Vec<u64>,
     /// Whether its coordinator was told that it is to be given up.
     is_victim: bool,
 }
@@ -240,7 +242,7 @@ impl<F: Failpoints> TwoPhase<F> {
         let Placed { statement, call, grows } = placed;
         let alone = call.footprint.participants(context.me) == PartitionSet::one(context.me);
         if alone && !grows && self.locks.is_free::<F>(&call.footprint, context.me) {
-            return self.commit_alone(statement, call, context);
+            return self.commit_alone(statement, call, Vec::new(), context);
         }
         let slot = self.enter(id, statement, call, grows);
         if !alone {
@@ -255,8 +257,9 @@ impl<F: Failpoints> TwoPhase<F> {
         if slot.index() == self.table.len() {
             self.table.push(None);
         }
-        let (phase, round, reads, is_victim) = (Phase::Blocked, 0, Reads::new(), false);
-        let local = Local { id, statement, call, phase, round, grows, reads, is_victim };
+        let (phase, round, is_victim) = (Phase::Blocked, 0, false);
+        let (reads, computed) = (Reads::new(), Vec::new());
+        let local = Local { id, statement, call, phase, round, grows, reads, computed, is_victim };
         self.table[slot.index()] = Some(local);
         self.by_id.insert(id, slot);
         slot
@@ -308,13 +311,16 @@ impl<F: Failpoints> TwoPhase<F> {
     fn run_alone(&mut self, slot: Slot, context: &mut Context<'_>) {
         let Some(local) = &mut self.table[slot.index()] else { return };
         let missing = match local.grows {
-            true => self.executor.explore::<F>(&local.call, &Received::default(), context),
+            true => {
+                let Local { call, computed, .. } = local;
+                self.executor.explore::<F>(call, &Received::default(), computed, context)
+            }
             false => crate::execution::Explored::Complete,
         };
         match missing {
             crate::execution::Explored::Complete => {
                 let Some(local) = self.leave(slot) else { return };
-                self.commit_alone(local.statement, local.call, context);
+                self.commit_alone(local.statement, local.call, local.computed, context);
             }
             crate::execution::Explored::Lacks(missing) => {
                 if self.grow(slot, &missing, context)
@@ -353,11 +359,18 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// Commits a transaction that nobody else has a part in. Its locks are released already, or it never needed any: nobody sees
     /// it half done.
-    fn commit_alone(&mut self, statement: Statement, mut call: Call, context: &mut Context<'_>) {
+    fn commit_alone(
+        &mut self,
+        statement: Statement,
+        mut call: Call,
+        computed: Vec<u64>,
+        context: &mut Context<'_>,
+    ) {
         self.clock += 1;
         let position = Position { epoch: Epoch(self.clock), origin: context.me, index: 0 };
         call.position = position;
-        let verdict = self.executor.execute::<F>(&call, &Received::default(), context);
+        let received = Received::default();
+        let verdict = self.executor.execute_computed::<F>(&call, &received, computed, context);
         context.effects.footprints.push(call.footprint);
         self.end(&statement, position, verdict);
         if self.durable {
@@ -542,7 +555,7 @@ fn grown(
     for missing in missing {
         match missing {
             Missing::Key(key, access) => declaration.touch(key, *access)?,
-            Missing::Range(range) => declaration.read_range(range)?,
+            Missing::Range(range, access) => declaration.touch_range(range, *access)?,
         }
     }
     Ok(grown)
