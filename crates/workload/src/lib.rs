@@ -59,6 +59,13 @@ pub trait Workload: Send + Sync {
     /// unique that calls insert.
     fn generator(&self, seed: u64, client: u32, homes: Part) -> Result<Box<dyn Generator>, Error>;
 
+    /// Calls that are made beside those of the clients, for the part of the data that `homes` owns: at a rate of their own,
+    /// however long they take. None by default. `client` is like that of [`generator`](Workload::generator).
+    fn background(&self, seed: u64, client: u32, homes: Part) -> Result<Option<Background>, Error> {
+        let _ = (seed, client, homes);
+        Ok(None)
+    }
+
     /// Holds the workload's conditions against a state in which no call is under way.
     ///
     /// `totals` are all calls since the load. An error means that the state could not be read, not that it is wrong.
@@ -69,6 +76,14 @@ pub trait Workload: Send + Sync {
 pub trait Generator: Send {
     /// The next call.
     fn next(&mut self) -> Call;
+}
+
+/// See [`Workload::background`].
+pub struct Background {
+    /// The calls.
+    pub generator: Box<dyn Generator>,
+    /// How many of them are made in a second, on average; more than 0.
+    pub calls_per_second: f64,
 }
 
 /// How a procedure is called.

@@ -107,7 +107,12 @@ fn check(workload: &dyn Workload, cluster: &mut Cluster, calls: &[Call], outcome
 fn all_agree(workload: &dyn Workload, count: usize) -> Vec<Outcome> {
     let mut generator = workload.generator(7, 1, Part::WHOLE).unwrap();
     let calls: Vec<Call> = (0..count).map(|_| generator.next()).collect();
-    let oracle = run(workload, &calls, EngineKind::Serial, 1, 0);
+    all_agree_on(workload, &calls)
+}
+
+/// Likewise, for these calls.
+fn all_agree_on(workload: &dyn Workload, calls: &[Call]) -> Vec<Outcome> {
+    let oracle = run(workload, calls, EngineKind::Serial, 1, 0);
     assert!(oracle.1.iter().any(Result::is_ok), "something commits");
     for (engine, partitions) in [
         (EngineKind::Serial, 4),
@@ -121,7 +126,7 @@ fn all_agree(workload: &dyn Workload, count: usize) -> Vec<Outcome> {
         (EngineKind::CalvinVll, 8),
     ] {
         for seed in 1..=2 {
-            let (digest, outcomes) = run(workload, &calls, engine, partitions, seed);
+            let (digest, outcomes) = run(workload, calls, engine, partitions, seed);
             assert_eq!(outcomes, oracle.1, "answers of {engine:?} on {partitions} partitions, seed {seed}");
             assert_eq!(digest, oracle.0, "state of {engine:?} on {partitions} partitions, seed {seed}");
         }
@@ -143,6 +148,34 @@ fn micro_agrees_at_every_contention_and_share() {
             };
             all_agree(&micro::Micro::new(options).unwrap(), 120);
         }
+    }
+}
+
+/// DET-57: with an index that is updated meanwhile, and at every place of the dependent read.
+#[test]
+fn micro_agrees_on_dependent_calls_and_updates_of_the_index() {
+    for (multi_partition_percent, position_percent) in [(0.0, 0), (50.0, 30), (100.0, 100)] {
+        let options = micro::Options {
+            sites: SITES,
+            records: 10_000,
+            contention_index: 0.05,
+            multi_partition_percent,
+            abort_percent: 5.0,
+            index: micro::IndexOptions {
+                dependent_percent: 60.0,
+                entries_per_site: 2,
+                position_percent,
+                volatility: 1.0,
+            },
+            ..micro::Options::default()
+        };
+        let micro = micro::Micro::new(options).unwrap();
+        let (mut calls, mut updates) = (
+            micro.generator(7, 1, Part::WHOLE).unwrap(),
+            micro.background(7, 2, Part::WHOLE).unwrap().unwrap().generator,
+        );
+        let calls: Vec<Call> = (0..120).flat_map(|_| [calls.next(), updates.next()]).collect();
+        all_agree_on(&micro, &calls);
     }
 }
 

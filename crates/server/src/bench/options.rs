@@ -408,6 +408,7 @@ impl WorkloadOptions {
                         participants: options.participants,
                         abort_percent: options.abort_percent,
                         work_rounds: options.work_rounds,
+                        ..micro::Options::default()
                     })
                     .map_err(wrong)?,
                 )

@@ -1,4 +1,4 @@
-//! The one procedure of the microbenchmark.
+//! The procedure of the microbenchmark that is given its records.
 
 use std::hint::black_box;
 
@@ -30,17 +30,42 @@ pub struct Arguments {
 /// Returns the sum before.
 pub struct Increment {
     records: Table,
-    work_rounds: u32,
+    /// With each record.
+    work: Work,
 }
 
 impl Increment {
-    pub(super) fn new(records: Table, work_rounds: u32) -> Increment {
-        Increment { records, work_rounds }
+    pub(super) fn new(records: Table, work: Work) -> Increment {
+        Increment { records, work }
     }
+}
 
+/// The key of a record.
+#[inline]
+pub(super) fn key_of(records: &Table, name: RecordName) -> Result<Key, DataError> {
+    records.key((i32::from(name.site), i64::from(name.id)))
+}
+
+/// What keeps the processor busy.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Work {
+    pub(super) rounds: u32,
+    /// See [`Options::work_is_counted_only`](super::Options::work_is_counted_only).
+    pub(super) is_counted_only: bool,
+}
+
+impl Work {
     #[inline]
-    fn key(&self, name: RecordName) -> Result<Key, DataError> {
-        self.records.key((i32::from(name.site), i64::from(name.id)))
+    pub(super) fn run(self, transaction: &mut Transaction<'_>) {
+        if self.rounds == 0 {
+            return;
+        }
+        transaction.compute(u64::from(self.rounds), || {
+            if !self.is_counted_only {
+                busy_work(self.rounds);
+            }
+            0
+        });
     }
 }
 
@@ -64,7 +89,7 @@ impl Procedure for Increment {
 
     fn declare(&self, arguments: &Arguments, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
         for name in arguments.records {
-            footprint.update(&self.key(name)?)?;
+            footprint.update(&key_of(&self.records, name)?)?;
         }
         Ok(Declared::Complete)
     }
@@ -73,11 +98,11 @@ impl Procedure for Increment {
         let mut keys: [Key; RECORDS_PER_TRANSACTION] = Default::default();
         let mut counters = [0; RECORDS_PER_TRANSACTION];
         for (index, name) in arguments.records.into_iter().enumerate() {
-            keys[index] = self.key(name)?;
+            keys[index] = key_of(&self.records, name)?;
             let row = transaction.get(&keys[index])?;
             let row = row.ok_or_else(|| Stop::Invalid(format!("there is no record {name:?}")))?;
             counters[index] = row.int64(column::COUNTER)?;
-            busy_work(self.work_rounds);
+            self.work.run(transaction);
         }
         let sum: i64 = counters.iter().sum();
         if counters.iter().any(|counter| *counter < 0) || sum >= arguments.sum_below {
