@@ -156,6 +156,11 @@ impl Plan {
         Ok(())
     }
 
+    /// Number of hosts that call: the clients, and those that make the workload's background calls, one at home at each partition.
+    pub fn callers(&self) -> u16 {
+        self.clients.count + if self.workload.has_background() { self.partitions } else { 0 }
+    }
+
     /// Number of nodes.
     pub fn nodes(&self) -> usize {
         usize::from(self.partitions) * usize::from(self.replicas)
@@ -301,6 +306,11 @@ pub enum WorkloadPlan {
 }
 
 impl WorkloadPlan {
+    /// Whether the workload makes [background](ordain_workload::Background) calls.
+    fn has_background(&self) -> bool {
+        matches!(self, WorkloadPlan::Micro(options) if options.index.volatility > 0.0)
+    }
+
     /// Makes the workload.
     ///
     /// # Errors

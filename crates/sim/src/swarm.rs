@@ -276,6 +276,8 @@ fn costs(random: &mut Random) -> CostTable {
         delivered: cost(1_000),
         executed_alone: cost(10_000),
         executed_together: cost(10_000),
+        trial: 0,
+        unit: 0,
         reply: cost(1_000),
         checkpoint_byte: 0,
         call: 0,
@@ -333,6 +335,7 @@ fn workload(random: &mut Random, seed: u64, partitions: u16, fixed: Option<Workl
             participants: 2 + random.below(3) as u16,
             abort_percent: random.below(30) as f64,
             work_rounds: 0,
+            ..micro::Options::default()
         }),
         WorkloadKind::Tpcc => WorkloadPlan::Tpcc(tpcc::Options {
             seed,

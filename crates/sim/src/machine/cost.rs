@@ -32,6 +32,10 @@ pub struct StepWork {
     pub executed_alone: u64,
     /// Transactions that ran over the reads of several partitions.
     pub executed_together: u64,
+    /// Runs that looked for what a call touches: reconnaissance, or before the next locks.
+    pub trials: u64,
+    /// What all runs [computed](ordain_db::procedure::Transaction::compute), in units of the procedures' own.
+    pub units: u64,
     /// Answers to clients.
     pub replies: u64,
     /// Bytes of checkpoints that were given to the disk.
@@ -73,6 +77,8 @@ impl StepWork {
             delivered: after.delivered - before.delivered,
             executed_alone: after.alone - before.alone,
             executed_together: after.together - before.together,
+            trials: after.explorations + after.reconnaissance - before.explorations - before.reconnaissance,
+            units: after.units + after.reconnaissance_units - before.units - before.reconnaissance_units,
             replies: outbox.replies.len() as u64,
             checkpoint_bytes: chunks.sum(),
             ..self
@@ -100,6 +106,12 @@ pub struct CostTable {
     pub executed_alone: u64,
     /// A transaction that ran over the reads of several partitions.
     pub executed_together: u64,
+    /// A run that looks for what a call touches.
+    #[serde(default)]
+    pub trial: u64,
+    /// A unit of what runs compute. It is not measured: an experiment says how long it takes.
+    #[serde(default)]
+    pub unit: u64,
     /// An answer.
     pub reply: u64,
     /// A byte of a checkpoint: finding the row, copying it, digest and checksum.
@@ -140,6 +152,8 @@ impl CostTable {
             + work.delivered * self.delivered
             + work.executed_alone * self.executed_alone
             + work.executed_together * self.executed_together
+            + work.trials * self.trial
+            + work.units * self.unit
             + work.replies * self.reply
             + work.checkpoint_bytes * self.checkpoint_byte;
         picoseconds / 1_000
@@ -174,8 +188,16 @@ mod tests {
         let chunks = [100, 17].map(|length| DiskWrite::CheckpointChunk(vec![0; length].into()));
         let disk = [vec![DiskWrite::BeginCheckpoint(Epoch(1))], chunks.to_vec()].concat();
         let outbox = Outbox { sends: vec![(peer, batch)], replies: vec![reply], disk, ..Outbox::default() };
-        let before = Executions { delivered: 5, alone: 4, together: 1 };
-        let after = Executions { delivered: 9, alone: 6, together: 2 };
+        let before = Executions { delivered: 5, alone: 4, together: 1, units: 7, ..Executions::default() };
+        let after = Executions {
+            delivered: 9,
+            alone: 6,
+            together: 2,
+            explorations: 1,
+            units: 9,
+            reconnaissance: 2,
+            reconnaissance_units: 5,
+        };
         let expected = StepWork {
             requests: 3,
             messages_received: 1,
@@ -186,6 +208,8 @@ mod tests {
             delivered: 4,
             executed_alone: 2,
             executed_together: 1,
+            trials: 3,
+            units: 7,
             replies: 1,
             checkpoint_bytes: 117,
         };
@@ -201,5 +225,8 @@ mod tests {
         let (table, work) =
             (CostTable { checkpoint_byte: 500, ..table }, StepWork { checkpoint_bytes: 8, ..work });
         assert_eq!(table.step(&work), 13);
+        let (table, work) =
+            (CostTable { trial: 3_000, unit: 500, ..table }, StepWork { trials: 2, units: 4, ..work });
+        assert_eq!(table.step(&work), 21);
     }
 }

@@ -18,6 +18,9 @@ const PATIENCE_DOUBLINGS_MAX: u32 = 8;
 /// The longest that it waits before it sends a request again, unless it was told to wait longer from the beginning.
 const PATIENCE_MAX: Nanoseconds = 20 * SECOND;
 
+/// Background calls that a client leaves unanswered before it makes no more.
+const BACKGROUND_OUTSTANDING_MAX: u64 = 4_096;
+
 /// A request on its way to a node.
 pub(crate) type Sent = (NodeId, ClientRequest);
 
@@ -30,8 +33,8 @@ pub(crate) struct Wishes {
     pub(crate) retries: Vec<(Nanoseconds, u64)>,
     /// When the client makes its next call.
     pub(crate) wake_at: Option<Nanoseconds>,
-    /// How long the call took that was answered.
-    pub(crate) latency: Option<Nanoseconds>,
+    /// How long the call took that was answered, and what it was; nothing of background calls.
+    pub(crate) ended: Option<(Nanoseconds, Option<Operation>)>,
 }
 
 struct Outstanding {
@@ -51,6 +54,11 @@ pub(crate) struct Client {
     next_sequence: u64,
     /// Calls that it may still make.
     left: u64,
+    /// Whether it makes the workload's background calls.
+    pub(crate) is_background: bool,
+    /// See [`ClientPlan::think`] and [`ClientPlan::window`].
+    think: Nanoseconds,
+    window: u64,
     /// Whether a wake-up is planned.
     waking: bool,
     pub(crate) answered: u64,
@@ -64,23 +72,59 @@ impl Client {
             let (count, client) = (u64::from(count), u64::from(client));
             transactions / count + u64::from(client < transactions % count)
         };
-        (0..count)
-            .map(|number| {
-                let home = PartitionId(number % plan.partitions);
-                let part = Part::of(home, plan.partitions);
-                Ok(Client {
-                    id: ClientId { home, number: u64::from(number) },
-                    replica: ReplicaId(number / plan.partitions % plan.replicas),
-                    generator: workload.generator(plan.seed, u32::from(number), part)?,
-                    random: Random::new(plan.seed, "client", &[u64::from(number)]),
-                    outstanding: BTreeMap::new(),
-                    next_sequence: 0,
-                    left: share(number),
-                    waking: false,
-                    answered: 0,
-                })
-            })
-            .collect()
+        let mut clients = Vec::new();
+        for number in 0..count {
+            let part = Part::of(PartitionId(number % plan.partitions), plan.partitions);
+            let generator = workload.generator(plan.seed, u32::from(number), part)?;
+            clients.push(Client { left: share(number), ..Client::new(number, generator, plan) });
+        }
+        for number in count..plan.callers() {
+            let home = PartitionId((number - count) % plan.partitions);
+            let part = Part::of(home, plan.partitions);
+            let Some(background) = workload.background(plan.seed, u32::from(number), part)? else {
+                return Err(Error::Invalid("the workload makes no background calls".to_owned()));
+            };
+            let client = Client::new(number, background.generator, plan);
+            clients.push(Client {
+                id: ClientId { home, ..client.id },
+                left: u64::MAX,
+                is_background: true,
+                // Pauses are even, up to twice their mean.
+                think: (2.0 * SECOND as f64 / background.calls_per_second) as Nanoseconds,
+                window: BACKGROUND_OUTSTANDING_MAX,
+                ..client
+            });
+        }
+        Ok(clients)
+    }
+
+    /// A client with a number that may make no calls yet.
+    fn new(number: u16, generator: Box<dyn Generator>, plan: &Plan) -> Client {
+        let home = PartitionId(number % plan.partitions);
+        Client {
+            id: ClientId { home, number: u64::from(number) },
+            replica: ReplicaId(number / plan.partitions % plan.replicas),
+            generator,
+            random: Random::new(plan.seed, "client", &[u64::from(number)]),
+            outstanding: BTreeMap::new(),
+            next_sequence: 0,
+            left: 0,
+            is_background: false,
+            think: plan.clients.think,
+            window: plan.clients.window,
+            waking: false,
+            answered: 0,
+        }
+    }
+
+    /// See [`ClientPlan::think`].
+    pub(crate) fn think(&self) -> Nanoseconds {
+        self.think
+    }
+
+    /// From now on it makes no calls but those that it has made.
+    pub(crate) fn make_no_more(&mut self) {
+        self.left = 0;
     }
 
     /// The node that it is nearest to.
@@ -107,17 +151,17 @@ impl Client {
     ) -> Wishes {
         self.waking = false;
         let mut wishes = Wishes::default();
-        while self.left > 0 && (self.outstanding.len() as u64) < plan.clients.window {
+        while self.left > 0 && (self.outstanding.len() as u64) < self.window {
             let call = self.generator.next();
             let operation = Operation::Call { procedure: call.procedure, arguments: call.arguments };
             self.left -= 1;
             let sequence = self.invoke(now, operation, invoked);
             self.send(now, sequence, plan, &mut wishes);
-            if plan.clients.think > 0 {
+            if self.think > 0 {
                 break;
             }
         }
-        self.plan_wake(now, plan, &mut wishes);
+        self.plan_wake(now, &mut wishes);
         wishes
     }
 
@@ -153,11 +197,11 @@ impl Client {
         sequence
     }
 
-    fn plan_wake(&mut self, now: Nanoseconds, plan: &Plan, wishes: &mut Wishes) {
-        let room = self.left > 0 && (self.outstanding.len() as u64) < plan.clients.window;
+    fn plan_wake(&mut self, now: Nanoseconds, wishes: &mut Wishes) {
+        let room = self.left > 0 && (self.outstanding.len() as u64) < self.window;
         if room && !self.waking {
             self.waking = true;
-            wishes.wake_at = Some(now + self.random.below(plan.clients.think + 1));
+            wishes.wake_at = Some(now + self.random.below(self.think + 1));
         }
     }
 
@@ -211,8 +255,9 @@ impl Client {
         }
         if let Some(outstanding) = self.outstanding.remove(&sequence) {
             self.answered += 1;
-            wishes.latency = Some(now - outstanding.invoked_at);
-            self.plan_wake(now, plan, &mut wishes);
+            let operation = (!self.is_background).then_some(outstanding.request.operation);
+            wishes.ended = Some((now - outstanding.invoked_at, operation));
+            self.plan_wake(now, &mut wishes);
         }
         wishes
     }

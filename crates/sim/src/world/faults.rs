@@ -257,7 +257,7 @@ impl World<'_> {
 
     /// The hosts of one side of a partition, and all others.
     fn sides(&self, side: &[u16]) -> (Vec<Host>, Vec<Host>) {
-        let hosts = self.plan.machines + self.plan.clients.count + 1;
+        let hosts = self.plan.machines + self.plan.callers() + 1;
         (0..hosts).map(Host).partition(|host| side.contains(&host.0))
     }
 

@@ -156,7 +156,7 @@ impl World<'_> {
 fn name_host(host: Host, plan: &Plan) -> String {
     match host.0.checked_sub(plan.machines) {
         None => format!("m{}", host.0),
-        Some(client) if client == plan.clients.count => "the auditor".to_owned(),
+        Some(client) if client == plan.callers() => "the auditor".to_owned(),
         Some(client) => format!("c{client}"),
     }
 }

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 
 use ordain_db::error::Error;
 use ordain_db::hash::key_hash;
-use ordain_db::message::{ClientRequest, Message, Reply, RequestId};
+use ordain_db::message::{ClientRequest, Message, Operation, Reply, RequestId};
 use ordain_db::position::NodeId;
 use ordain_workload::Workload;
 use ordain_workload::random::Random;
@@ -113,9 +113,26 @@ enum Turn {
 struct Stopwatch {
     /// Of calls that were answered.
     latencies: Vec<Nanoseconds>,
+    /// The same calls with their latencies, if they are wanted.
+    calls: Option<Vec<(Operation, Nanoseconds)>>,
+    /// Background calls that were answered.
+    background: u64,
     /// Time that nodes spent on cores.
     busy: Nanoseconds,
     ends_at: Nanoseconds,
+}
+
+impl Stopwatch {
+    fn note(&mut self, latency: Nanoseconds, operation: Option<Operation>) {
+        let Some(operation) = operation else {
+            self.background += 1;
+            return;
+        };
+        self.latencies.push(latency);
+        if let Some(calls) = &mut self.calls {
+            calls.push((operation, latency));
+        }
+    }
 }
 
 /// A simulated machine.
@@ -141,8 +158,12 @@ struct Machine {
 /// What [`World::measure`] measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// The latencies of all calls that were answered, ascending.
+    /// The latencies of all calls that were answered, ascending; those of background calls are not among them.
     pub latencies: Vec<Nanoseconds>,
+    /// The same calls with their latencies, if they were wanted, in the order of the answers.
+    pub calls: Vec<(Operation, Nanoseconds)>,
+    /// Background calls that were answered.
+    pub background: u64,
     /// The time that all nodes together spent on cores.
     pub busy: Nanoseconds,
 }
@@ -213,7 +234,7 @@ impl<'a> World<'a> {
     /// When the workload refuses its options, or the plan contradicts itself.
     pub fn new(plan: &'a Plan, workload: &'a dyn Workload) -> Result<World<'a>, Error> {
         plan.check()?;
-        let hosts = plan.machines + plan.clients.count + 1;
+        let hosts = plan.machines + plan.callers() + 1;
         let processes: Result<Vec<Process>, Error> =
             (0..plan.nodes()).map(|number| Process::new(plan, workload, plan.node(number))).collect();
         let machines = (0..plan.machines).map(|machine| Machine {
@@ -263,7 +284,8 @@ impl<'a> World<'a> {
             }
         }
         for client in 0..self.clients.len() {
-            let at = self.plan.clients.starts_at + self.random.below(self.plan.clients.think + 1);
+            let think = self.clients[client].think();
+            let at = self.plan.clients.starts_at + self.random.below(think + 1);
             self.heap.plan(at, Happening::ClientWakes(client));
         }
         for (index, planned) in self.plan.faults.iter().enumerate() {
@@ -407,6 +429,7 @@ impl<'a> World<'a> {
             Happening::StartsAgain { node, life } => self.start_again(node, life),
             Happening::LinkTimer { node, life } => self.link_timer(node, life),
             Happening::ClientWakes(client) => {
+                self.end_background(client);
                 let mut invoked = Vec::new();
                 let wishes = self.clients[client].wake(self.heap.now(), self.plan, &mut invoked);
                 if self.plan.trace {
@@ -423,6 +446,14 @@ impl<'a> World<'a> {
             Happening::OperatorWakes(turn) => self.operate(turn),
             Happening::FaultBegins(index) => self.begin_fault(index),
             Happening::FaultEnds(index) => self.end_fault(index),
+        }
+    }
+
+    /// Lets a client that makes background calls make no more if all others have made theirs.
+    fn end_background(&mut self, client: usize) {
+        let mut others = self.clients.iter().filter(|client| !client.is_background);
+        if self.clients[client].is_background && others.all(Client::is_done) {
+            self.clients[client].make_no_more();
         }
     }
 
@@ -494,8 +525,8 @@ impl<'a> World<'a> {
             }
             let wishes = self.clients[client].reply(now, reply.request.sequence, &reply.outcome, self.plan);
             all.retries.extend(wishes.retries);
-            if let (Some(watch), Some(latency)) = (&mut self.stopwatch, wishes.latency) {
-                watch.latencies.push(latency);
+            if let (Some(watch), Some((latency, operation))) = (&mut self.stopwatch, wishes.ended) {
+                watch.note(latency, operation);
             }
             all.wake_at = all.wake_at.or(wishes.wake_at);
         }

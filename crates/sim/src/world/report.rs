@@ -1,6 +1,8 @@
 //! What a world tells of its run.
 
 use ordain_db::error::Error;
+use ordain_db::execution::Executions;
+use ordain_db::gateway::scouting::Scouting;
 use ordain_db::message::{Operation, Verdict};
 use ordain_db::node::Status;
 use ordain_db::position::{Epoch, NodeId, PartitionId};
@@ -15,12 +17,33 @@ impl World<'_> {
     /// Lets the clients work for some time, and then measures for some time.
     pub fn measure(&mut self, warm_up: Nanoseconds, time: Nanoseconds) -> Measured {
         self.run_until(self.now() + warm_up);
+        self.watch(time, None)
+    }
+
+    /// The same, and tells which call took how long.
+    pub fn measure_calls(&mut self, warm_up: Nanoseconds, time: Nanoseconds) -> Measured {
+        self.run_until(self.now() + warm_up);
+        self.watch(time, Some(Vec::new()))
+    }
+
+    fn watch(&mut self, time: Nanoseconds, calls: Option<Vec<(Operation, Nanoseconds)>>) -> Measured {
         let ends_at = self.now() + time;
-        self.stopwatch = Some(Stopwatch { ends_at, ..Stopwatch::default() });
+        self.stopwatch = Some(Stopwatch { ends_at, calls, ..Stopwatch::default() });
         self.run_until(ends_at);
-        let Stopwatch { mut latencies, busy, .. } = self.stopwatch.take().unwrap_or_default();
+        let Stopwatch { mut latencies, calls, background, busy, .. } =
+            self.stopwatch.take().unwrap_or_default();
         latencies.sort_unstable();
-        Measured { latencies, busy }
+        Measured { latencies, calls: calls.unwrap_or_default(), background, busy }
+    }
+
+    /// What a node has run so far; `None` if it is not there.
+    pub fn runs(&self, node: NodeId) -> Option<Executions> {
+        self.processes[self.plan.number(node)].node.as_ref().map(|node| node.executions())
+    }
+
+    /// What reconnaissance has cost a node, and what came of it; `None` if it is not there.
+    pub fn scouting(&self, node: NodeId) -> Option<Scouting> {
+        self.processes[self.plan.number(node)].node.as_ref().map(|node| node.scouting())
     }
 
     /// What a node says of itself, without a digest; `None` if it is not there.
