@@ -145,6 +145,8 @@ pub struct Limits {
     pub reconnaissance: usize,
     /// See [`RESTARTS_MAX`].
     pub restarts: u32,
+    /// See [`RESTARTS_BEFORE_HELP`].
+    pub restarts_before_help: u32,
     /// See [`SNAPSHOTS_MAX`].
     pub snapshots: usize,
     /// Whether a node that lags behind the others sheds calls: see [`throttle`](crate::sequencer::throttle).
@@ -168,6 +170,7 @@ impl Default for Limits {
             sessions: SESSIONS_MAX,
             reconnaissance: RECONNAISSANCE_MAX,
             restarts: RESTARTS_MAX,
+            restarts_before_help: RESTARTS_BEFORE_HELP,
             snapshots: SNAPSHOTS_MAX,
             throttles: false,
             lock_wait_microseconds: None,

@@ -302,6 +302,7 @@ fn limits(random: &mut Random) -> Limits {
         sessions: usual.sessions,
         reconnaissance: tiny(usual.reconnaissance, 4),
         restarts: tiny(usual.restarts as usize, 3) as u32,
+        restarts_before_help: usual.restarts_before_help,
         snapshots: usual.snapshots,
         lock_wait_microseconds: None,
         throttles: false,

@@ -124,7 +124,7 @@ impl Gateway {
         let mut footprint = self.spare.pop().unwrap_or_default();
         footprint.decode(&found, schema, partitions)?;
         let (mut recorded, restarts) = (found, restarts + u32::from(attempt.is_some()));
-        if let Some(before) = attempt.filter(|_| widening::is_helped(restarts)) {
+        if let Some(before) = attempt.filter(|_| restarts >= self.limits.restarts_before_help) {
             let mut declared = Footprint::default();
             declared.decode(&before.footprint, schema, partitions)?;
             *footprint = widening::widen(&footprint, &declared, restarts, schema, partitions)?;

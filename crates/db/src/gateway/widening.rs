@@ -2,7 +2,7 @@
 //!
 //! Between reconnaissance and the attempt somebody changes the rows that decide the footprint. If that happens faster than an
 //! attempt gets through the order, the call would start over for ever (trap 7; the paper gives no bound). So after
-//! [`RESTARTS_BEFORE_HELP`] misses, what differs between two attempts is declared as a range that holds both: all keys with the
+//! [`RESTARTS_BEFORE_HELP`](crate::limits::RESTARTS_BEFORE_HELP) misses, what differs between two attempts is declared as a range that holds both: all keys with the
 //! columns that they have in common. Where the next miss leaves the range it grows to fewer columns, so that no table takes more
 //! misses than its key has columns; and after [`RESTARTS_BEFORE_TABLES`] misses whole tables are declared. What does not change
 //! from one attempt to the next stays as narrow as it was found.
@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 
 use crate::data::{DataError, Key, KeyRange, Schema, Table};
-use crate::limits::{RESTARTS_BEFORE_HELP, RESTARTS_BEFORE_TABLES};
+use crate::limits::RESTARTS_BEFORE_TABLES;
 use crate::procedure::footprint::Access;
 use crate::procedure::{Declaration, Footprint};
 
@@ -80,11 +80,6 @@ pub fn widen(
         declaration.touch_range(&range, access)?;
     }
     Ok(widened)
-}
-
-/// Whether an attempt after so many misses is helped.
-pub fn is_helped(restarts: u32) -> bool {
-    restarts >= RESTARTS_BEFORE_HELP
 }
 
 fn regions(footprint: &Footprint) -> impl Iterator<Item = Region> {
