@@ -7,7 +7,8 @@
 //!   partition for a transaction beyond that of the steps. Half of it is added to a request and half to a reply.
 //!
 //! What a byte of a checkpoint costs is measured alone: the rows of one partition become a checkpoint, in portions as a node takes
-//! them, and nothing is written.
+//! them, and nothing is written. What a trial run costs is measured alone, too: reconnaissance of dependent transactions of the
+//! microbenchmark, over rows of one partition.
 //!
 //! All nodes of a measurement hold together what one node of an experiment holds, rows and requests under way, since they
 //! share the caches of one core.
@@ -18,13 +19,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ordain_db::checkpoint::{CheckpointHeader, CheckpointIdentity, CheckpointWriter};
+use ordain_db::gateway::reconnaissance::{Reconnaissance, Scouted};
 use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_db::storage::{RecordCursor, Storage};
 use ordain_sim::machine::calibration::{self, Calibration, Sample, Scenario};
 use ordain_sim::machine::cost::CostTable;
 use ordain_sim::scale::{Benchmark, costs_file};
-use ordain_workload::Part;
+use ordain_workload::{Call, Part, Workload, micro};
 
 use super::steps::{Phase, Stepper, quickest};
 use super::{benchmark_workload, print};
@@ -46,6 +48,9 @@ const PHASES: [Phase; 4] = [
 
 /// Bytes of rows that a node scans for a checkpoint in one step while transactions go on.
 const CHECKPOINT_PORTION_BYTES: usize = 64 * 1024;
+
+/// Trial runs that are measured together.
+const TRIALS: u64 = 20_000;
 
 /// What `ordain sim calibrate` can be told.
 #[derive(Args, Clone, Debug)]
@@ -85,6 +90,8 @@ pub struct Measured {
     pub load: f64,
     /// CPU time for a byte of a checkpoint, in picoseconds.
     pub checkpoint_byte: u64,
+    /// CPU time of a trial run, in picoseconds; 0 for a workload without dependent transactions.
+    pub trial: u64,
 }
 
 impl Measured {
@@ -101,6 +108,7 @@ impl Measured {
             reply: self.steps.costs.reply + half,
             call: (self.load * 1_000.0).round() as u64,
             checkpoint_byte: self.checkpoint_byte,
+            trial: self.trial,
             ..self.steps.costs
         }
     }
@@ -132,11 +140,12 @@ impl Measured {
         }
         out.push_str(&format!(
             "  a thread takes {:.3} us for a call and its steps {:.3} us; a call costs its client {:.3} us\n  a byte of a checkpoint \
-             takes {:.3} ns\n",
+             takes {:.3} ns; a trial run takes {:.3} us\n",
             self.threaded / 1e3,
             self.stepped / 1e3,
             self.load / 1e3,
-            self.checkpoint_byte as f64 / 1e3
+            self.checkpoint_byte as f64 / 1e3,
+            self.trial as f64 / 1e6
         ));
         out
     }
@@ -211,7 +220,39 @@ fn measure(workload: Benchmark, options: &CalibrateOptions) -> Result<Measured, 
     let quickest = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
     let (threaded, load) = (quickest(|run| run.0), quickest(|run| run.1));
     let checkpoint_byte = checkpoint_byte(workload, options)?;
-    Ok(Measured { workload, steps, threaded, stepped, load, checkpoint_byte })
+    let trial = trial(workload, options)?;
+    Ok(Measured { workload, steps, threaded, stepped, load, checkpoint_byte, trial })
+}
+
+/// CPU time of a trial run of a dependent transaction of one partition, in picoseconds; the quickest of the rounds counts.
+fn trial(benchmark: Benchmark, options: &CalibrateOptions) -> Result<u64, String> {
+    if benchmark != Benchmark::Micro {
+        return Ok(0);
+    }
+    let wrong = |error: ordain_db::error::Error| error.to_string();
+    let index = micro::IndexOptions { dependent_percent: 100.0, ..micro::IndexOptions::default() };
+    let settings = micro::Options { records: options.records, index, ..micro::Options::default() };
+    let workload = micro::Micro::new(settings).map_err(wrong)?;
+    let mut storage = MemoryStorage::new();
+    let loaded = workload.load(Part::WHOLE, &mut |key, row| {
+        storage.put(key, key.hash(), row, Position::LOADED);
+    });
+    loaded.map_err(wrong)?;
+    let mut generator = workload.generator(1, 0, Part::WHOLE).map_err(wrong)?;
+    let calls: Vec<Call> = (0..TRIALS).map(|_| generator.next()).collect();
+    let mut best = u64::MAX;
+    for _ in 0..options.rounds {
+        let begun = thread_cpu_nanoseconds();
+        for call in &calls {
+            let mut trial = Reconnaissance::new(PartitionId(0), 1);
+            let scouted = trial.run(call.procedure, &call.arguments, workload.catalog(), &mut storage);
+            if !matches!(scouted, Scouted::Footprint(_)) {
+                return Err(format!("a trial run found no footprint: {scouted:?}"));
+            }
+        }
+        best = best.min((thread_cpu_nanoseconds() - begun) * 1_000 / TRIALS);
+    }
+    Ok(best)
 }
 
 /// CPU time for a byte of a checkpoint of one partition, in picoseconds; the quickest of the rounds counts.
@@ -303,6 +344,7 @@ mod tests {
             stepped: 2_600.0,
             load: 800.0,
             checkpoint_byte: 9,
+            trial: 5,
         };
         let expected = CostTable {
             request: 300_000,
@@ -310,12 +352,13 @@ mod tests {
             delivered: 7,
             call: 800_000,
             checkpoint_byte: 9,
+            trial: 5,
             ..CostTable::default()
         };
         assert_eq!(measured.costs(), expected);
         // A measurement by chance says that threads cost nothing, never that they save something.
         let lucky = Measured { threaded: 2_000.0, ..measured };
-        assert_eq!(lucky.costs(), CostTable { call: 800_000, checkpoint_byte: 9, ..costs });
+        assert_eq!(lucky.costs(), CostTable { call: 800_000, checkpoint_byte: 9, trial: 5, ..costs });
     }
 
     #[test]
@@ -338,5 +381,7 @@ mod tests {
         assert!(calibration.costs.executed_alone > 0);
         let byte = checkpoint_byte(Benchmark::Micro, &options).unwrap();
         assert!((1..1_000_000).contains(&byte), "{byte} ps");
+        assert!(trial(Benchmark::Micro, &options).unwrap() > 0);
+        assert_eq!(trial(Benchmark::NewOrder, &options), Ok(0));
     }
 }
