@@ -2,6 +2,7 @@
 //!
 //! - [`calibrate`]: measures what the parts of a node's step cost on this machine.
 //! - [`checkpoint`]: what a checkpoint costs while it is taken, over time.
+//! - [`dependent`]: transactions that must read to know what they touch, and latencies.
 //! - [`evaluation`]: deterministic and classical execution against each other.
 //! - [`options`]: the command line.
 //! - [`replication`]: what replicas cost that are far apart.
@@ -12,6 +13,7 @@
 
 pub mod calibrate;
 pub mod checkpoint;
+pub mod dependent;
 pub mod evaluation;
 pub mod options;
 pub mod replication;

@@ -1,6 +1,6 @@
 //! The command line of `ordain sim`.
 
-use super::{calibrate, checkpoint, evaluation, replication, scale, seeds, slow_node};
+use super::{calibrate, checkpoint, dependent, evaluation, replication, scale, seeds, slow_node};
 
 /// What to simulate.
 #[derive(clap::Args, Debug)]
@@ -26,6 +26,8 @@ enum SimCommand {
     SlowNode(slow_node::SlowNodeOptions),
     /// Compare deterministic and classical execution over contention, distribution and length, on simulated clusters
     Evaluation(evaluation::EvaluationOptions),
+    /// Measure transactions that must read an index to know what they touch, and latencies, on simulated clusters
+    Dependent(dependent::DependentOptions),
 }
 
 /// Carries out `ordain sim`; whether all properties held.
@@ -40,6 +42,7 @@ pub fn run(options: &SimOptions) -> Result<bool, String> {
         Some(SimCommand::Checkpoint(options)) => checkpoint::run(options).map(|()| true),
         Some(SimCommand::SlowNode(options)) => slow_node::run(options).map(|()| true),
         Some(SimCommand::Evaluation(options)) => evaluation::run(options).map(|()| true),
+        Some(SimCommand::Dependent(options)) => dependent::run(options).map(|()| true),
         None => seeds::run_seeds(&options.seeds),
     }
 }

@@ -7,6 +7,7 @@
 //! - [`costs`](mod@costs): what the parts of a step cost, as measured, so that simulated throughput means something.
 //! - [`Point`]: one run.
 //! - [`csv`]: points as a table.
+//! - [`dependent`]: transactions that must read to know what they touch, and latencies.
 //! - [`evaluation`]: engines against each other, over contention, distribution and length of transactions.
 //! - [`experiment`]: runs the points.
 //! - [`figure`]: line charts in SVG; [`panels`] draws points in the way of the paper's figures.
@@ -19,6 +20,7 @@ pub mod checkpoint;
 mod cluster;
 pub mod costs;
 pub mod csv;
+pub mod dependent;
 pub mod evaluation;
 pub mod experiment;
 pub mod figure;

@@ -10,8 +10,8 @@
 //! - [`judge`]: what the paper states beside what was measured.
 //!
 //! Left out: the paper's third system, `calvin` with the lock manager VLL (one thread does everything here, so that no thread
-//! for locks can become a bottleneck); TPC-C, slow nodes, dependent transactions and latencies (Figures 4 to 7); the breakdown
-//! of time (Figure 2), as nodes do not account for theirs.
+//! for locks can become a bottleneck); TPC-C (Figure 4); the breakdown of time (Figure 2), as nodes do not account for theirs. Slow
+//! nodes, dependent transactions and latencies (Figures 5 to 7) are [experiments](super) of their own.
 
 mod report;
 mod statements;

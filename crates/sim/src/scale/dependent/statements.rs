@@ -1,0 +1,491 @@
+//! What the paper states of dependent transactions and of latencies, held against what was measured.
+//!
+//! The paper's figures are pictures; what is judged is what its text says of them. Where the text gives no number, a difference
+//! counts from [`CHANCE`] on.
+
+use ordain_db::engine::EngineKind;
+use ordain_db::engine::EngineKind::{Calvin, TwoPhase};
+use ordain_db::limits::{RESTARTS_BEFORE_HELP, RESTARTS_MAX};
+use ordain_workload::micro::CallKind;
+
+use super::latency::{KINDS, LOADS, Latencies};
+use super::report::name_of;
+use super::{
+    DISTRIBUTED, DependentPoint, DependentSetting, POSITIONS, SHARES, VOLATILITIES, VOLATILITIES_OF_POSITIONS,
+};
+use crate::scale::shapes::{Judgement, judgement};
+use crate::time::{Nanoseconds, SECOND};
+
+/// A smaller difference than this share is none.
+const CHANCE: f64 = 0.05;
+
+/// A loss below this is the paper's "slightly affected", and "near" what is compared with.
+const SLIGHT: f64 = 0.15;
+
+/// By how much losses may differ that the paper calls similar, in parts of the whole.
+const SIMILAR: f64 = 0.1;
+
+/// What counts as half.
+const ABOUT_HALF: std::ops::RangeInclusive<f64> = 0.45..=0.58;
+
+/// What counts as the paper's "often a factor of two".
+const ABOUT_TWO: std::ops::RangeInclusive<f64> = 1.5..=3.0;
+
+const FIGURE_6A: (&str, &str) = ("DET-X13", "Ren et al. §3.6, Figure 6 (a)");
+const FIGURE_6B: (&str, &str) = ("DET-X14", "Ren et al. §3.6, Figure 6 (b)");
+const FIGURE_6C: (&str, &str) = ("DET-X15", "Ren et al. §3.6, Figure 6 (c)");
+const FIGURE_7: (&str, &str) = ("DET-X16", "Ren et al. §3.7, Figure 7");
+const PROGRESS: (&str, &str) = ("Progress", "trap 7: a bound, and no starvation");
+
+/// Holds all statements against the points and the latencies.
+pub fn judge(points: &[DependentPoint], latencies: &[Latencies]) -> Vec<Judgement> {
+    let points = Points(points);
+    let mut judgements = Vec::new();
+    for (from, distributed) in [(FIGURE_6A, DISTRIBUTED[0]), (FIGURE_6B, DISTRIBUTED[1])] {
+        judgements.extend(over_shares(&points, from, distributed));
+    }
+    judgements.push(judgement(
+        FIGURE_6B,
+        "the relative losses are like those without distributed transactions".to_owned(),
+        losses_are_alike(&points),
+    ));
+    judgements.extend(over_positions(&points));
+    judgements.extend(progress(&points));
+    for offered in LOADS {
+        judgements.extend(over_latencies(latencies, offered));
+    }
+    judgements
+}
+
+struct Points<'a>(&'a [DependentPoint]);
+
+impl Points<'_> {
+    fn find(&self, setting: &DependentSetting) -> Option<&DependentPoint> {
+        self.0.iter().find(|point| point.setting == *setting && point.throughput > 0.0)
+    }
+
+    fn at(
+        &self,
+        engine: EngineKind,
+        distributed_percent: f64,
+        dependent_percent: f64,
+        volatility: f64,
+    ) -> Option<&DependentPoint> {
+        let (position_percent, help_after) = (0, RESTARTS_BEFORE_HELP);
+        self.find(&DependentSetting {
+            engine,
+            distributed_percent,
+            dependent_percent,
+            volatility,
+            position_percent,
+            help_after,
+        })
+    }
+
+    /// What is left of the throughput without dependent transactions, of the same engine with the same updates of the index.
+    fn left(&self, engine: EngineKind, distributed: f64, dependent: f64, volatility: f64) -> Option<f64> {
+        let of = |dependent| Some(self.at(engine, distributed, dependent, volatility)?.throughput);
+        Some(of(dependent)? / of(0.0)?)
+    }
+
+    /// The same with all dependent, for each volatility.
+    fn left_of_all(&self, engine: EngineKind, distributed: f64) -> Option<Vec<f64>> {
+        VOLATILITIES.iter().map(|volatility| self.left(engine, distributed, 100.0, *volatility)).collect()
+    }
+
+    /// Throughput of the place of the dependent read over that with the read at the beginning.
+    fn by_position(&self, engine: EngineKind, volatility: f64) -> Option<Vec<f64>> {
+        let at = |position_percent| {
+            let setting = DependentSetting {
+                engine,
+                distributed_percent: 0.0,
+                dependent_percent: 100.0,
+                volatility,
+                position_percent,
+                help_after: RESTARTS_BEFORE_HELP,
+            };
+            Some(self.find(&setting)?.throughput)
+        };
+        POSITIONS.iter().map(|position| Some(at(*position)? / at(0)?)).collect()
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+fn list(shares: &[f64]) -> String {
+    shares.iter().map(|share| percent(*share)).collect::<Vec<_>>().join(", ")
+}
+
+/// Figures 6 (a) and (b).
+fn over_shares(points: &Points<'_>, from: (&'static str, &'static str), distributed: f64) -> Vec<Judgement> {
+    let two_phase = points.left_of_all(TwoPhase, distributed);
+    let calvin = points.left_of_all(Calvin, distributed);
+    let measured = |left: &[f64]| {
+        let rates: Vec<String> = VOLATILITIES.iter().map(f64::to_string).collect();
+        format!("left with all dependent, at volatilities {}: {}", rates.join(", "), list(left))
+    };
+    let insensitive = two_phase.as_ref().map(|left| {
+        let (least, most) = extremes(left);
+        (measured(left), most - least <= CHANCE)
+    });
+    let slight = two_phase.as_ref().map(|left| (measured(left), extremes(left).0 >= 1.0 - SLIGHT));
+    let ordered = calvin.as_ref().map(|left| {
+        let rises = left.windows(2).any(|pair| pair[1] > pair[0] + CHANCE);
+        (measured(left), !rises && left[left.len() - 1] < left[0] - CHANCE)
+    });
+    let near = calvin.as_ref().map(|left| (measured(&left[..2]), extremes(&left[..2]).0 >= 1.0 - SLIGHT));
+    vec![
+        judgement(from, "two-phase is not sensitive to the volatility of the index".to_owned(), insensitive),
+        judgement(from, "two-phase loses only slightly by the lookup".to_owned(), slight),
+        judgement(from, "calvin loses more the more volatile the index is".to_owned(), ordered),
+        judgement(
+            from,
+            "at realistic volatilities (up to 1) calvin is near what it does without dependent transactions"
+                .to_owned(),
+            near,
+        ),
+        judgement(
+            from,
+            "of first attempts 1 - exp(-volatility x gap) miss (derived: Poisson updates)".to_owned(),
+            misses_as_derived(points, distributed),
+        ),
+    ]
+}
+
+fn extremes(values: &[f64]) -> (f64, f64) {
+    values
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)))
+}
+
+fn misses_as_derived(points: &Points<'_>, distributed: f64) -> Option<(String, bool)> {
+    let (mut parts, mut holds) = (Vec::new(), true);
+    for volatility in VOLATILITIES.into_iter().filter(|volatility| *volatility > 0.0) {
+        let point = points.at(Calvin, distributed, SHARES[1], volatility)?;
+        let derived = 1.0 - (-volatility * point.gap_us / 1e6).exp();
+        let missed = point.first_misses_percent / 100.0;
+        holds &= (missed - derived).abs() <= CHANCE.max(derived * 2.0 * SIMILAR);
+        parts.push(format!(
+            "{:.1} % for {:.1} % at {volatility} and a gap of {:.1} ms",
+            100.0 * missed,
+            100.0 * derived,
+            point.gap_us / 1e3
+        ));
+    }
+    Some((format!("with {} % dependent: {}", SHARES[1], parts.join("; ")), holds))
+}
+
+fn losses_are_alike(points: &Points<'_>) -> Option<(String, bool)> {
+    let [local, distributed] = DISTRIBUTED.map(|distributed| points.left_of_all(Calvin, distributed));
+    let (local, distributed) = (local?, distributed?);
+    let apart = local.iter().zip(&distributed).map(|(one, other)| (one - other).abs());
+    let holds = apart.fold(0.0, f64::max) <= SIMILAR;
+    Some((format!("calvin keeps {} of local and {} of distributed", list(&local), list(&distributed)), holds))
+}
+
+/// Figure 6 (c).
+fn over_positions(points: &Points<'_>) -> Vec<Judgement> {
+    let mut judgements = Vec::new();
+    for volatility in VOLATILITIES_OF_POSITIONS {
+        let say = |statement: &str| format!("volatility {volatility}: {statement}");
+        let calvin = points.by_position(Calvin, volatility);
+        let at = POSITIONS.map(|position| position.to_string()).join(", ");
+        let measured = |kept: &[f64]| format!("kept at {at} %: {}", list(kept));
+        let falls = calvin.as_ref().map(|kept| {
+            let rises = kept.windows(2).any(|pair| pair[1] > pair[0] * (1.0 + CHANCE));
+            (measured(kept), !rises)
+        });
+        let half = calvin.as_ref().map(|kept| {
+            let last = kept[kept.len() - 1];
+            (measured(kept), ABOUT_HALF.contains(&last))
+        });
+        let derived = calvin.as_ref().map(|kept| {
+            let expected = POSITIONS.map(|position| 1.0 / (1.0 + f64::from(position) / 100.0));
+            let holds =
+                kept.iter().zip(expected).all(|(kept, expected)| (kept / expected - 1.0).abs() <= SIMILAR);
+            (format!("{} for {}", list(kept), list(&expected)), holds)
+        });
+        let flat = points.by_position(TwoPhase, volatility).map(|kept| {
+            let (least, most) = extremes(&kept);
+            (measured(&kept), most - least <= CHANCE)
+        });
+        judgements.extend([
+            judgement(FIGURE_6C, say("throughput of calvin falls with the place of the read"), falls),
+            judgement(FIGURE_6C, say("two-phase is flat (derived: the same work in all)"), flat),
+        ]);
+        // Where attempts miss, the work before the read is lost with each of them besides.
+        if volatility == 0.0 {
+            judgements.extend([
+                judgement(FIGURE_6C, say("it is halved when all must be run in advance"), half),
+                judgement(FIGURE_6C, say("it is 1 / (1 + place) of what it was (derived)"), derived),
+            ]);
+        }
+    }
+    judgements
+}
+
+/// That nobody starves.
+fn progress(points: &Points<'_>) -> Vec<Judgement> {
+    let dependent: Vec<&DependentPoint> =
+        points.0.iter().filter(|point| point.setting.dependent_percent > 0.0).collect();
+    let at_most =
+        |value: fn(&DependentPoint) -> u64| dependent.iter().map(|point| value(point)).max().unwrap_or(0);
+    let measured = !dependent.is_empty();
+    let ended = measured.then(|| {
+        let least = dependent.iter().map(|point| point.throughput).fold(f64::INFINITY, f64::min);
+        let failed: u64 = dependent.iter().map(|point| point.failed).sum();
+        let text = format!("{failed} calls given up in all runs; the slowest run does {least:.0}/s");
+        (text, failed == 0 && least > 0.0)
+    });
+    let bounded = measured.then(|| {
+        let most = at_most(|point| u64::from(point.misses_max));
+        let text = format!(
+            "at most {most} misses of one call, in all runs; it would be given up after {RESTARTS_MAX}"
+        );
+        (text, most < u64::from(RESTARTS_MAX))
+    });
+    let prompt = measured.then(|| {
+        let most = at_most(|point| point.latency_us_max) * 1_000;
+        (format!("at most {:.0} ms, in all runs", most as f64 / 1e6), most < SECOND)
+    });
+    let as_wanted = measured.then(|| {
+        let apart = dependent.iter().map(|point| {
+            if point.updates_wanted > 0.0 { (point.updates / point.updates_wanted - 1.0).abs() } else { 0.0 }
+        });
+        let most = apart.fold(0.0, f64::max);
+        (format!("at most {} off", percent(most)), most <= SIMILAR)
+    });
+    vec![
+        judgement(PROGRESS, "help does not cost the others most of what they do".to_owned(), help(points)),
+        judgement(PROGRESS, "every call is answered, whatever the volatility".to_owned(), ended),
+        judgement(PROGRESS, "no call starts over without end".to_owned(), bounded),
+        judgement(PROGRESS, "the longest call takes less than a second".to_owned(), prompt),
+        judgement(PROGRESS, "the index is updated as often as was asked for (DET-55)".to_owned(), as_wanted),
+    ]
+}
+
+/// What is left with all dependent and distributed at the highest volatility, by the number of misses after which a call is helped.
+fn help(points: &Points<'_>) -> Option<(String, bool)> {
+    let [.., most] = VOLATILITIES;
+    let base = points.at(Calvin, DISTRIBUTED[1], 0.0, most)?.throughput;
+    let is_meant = |setting: &DependentSetting| {
+        (setting.engine, setting.distributed_percent, setting.dependent_percent, setting.volatility)
+            == (Calvin, DISTRIBUTED[1], 100.0, most)
+    };
+    let mut each: Vec<(u32, f64)> = points
+        .0
+        .iter()
+        .filter(|point| is_meant(&point.setting))
+        .map(|point| (point.setting.help_after, point.throughput / base))
+        .collect();
+    each.sort_by_key(|(help_after, _)| *help_after);
+    let usual = each.iter().find(|(help_after, _)| *help_after == RESTARTS_BEFORE_HELP)?.1;
+    let texts = each.iter().map(|(help_after, left)| format!("{} after {help_after}", percent(*left)));
+    let text = format!(
+        "all dependent and distributed, volatility {most}: left when calls are helped {} misses",
+        texts.collect::<Vec<_>>().join(", ")
+    );
+    Some((text, usual >= 0.5))
+}
+
+/// Figure 7.
+fn over_latencies(latencies: &[Latencies], offered: u64) -> Vec<Judgement> {
+    let median = |engine: EngineKind, kind: CallKind| {
+        let run =
+            latencies.iter().find(|run| (run.setting.engine, run.setting.offered) == (engine, offered))?;
+        run.percentile(kind, 50.0)
+    };
+    let ratios: Option<Vec<(CallKind, f64)>> = KINDS
+        .into_iter()
+        .map(|kind| Some((kind, median(Calvin, kind)? as f64 / median(TwoPhase, kind)? as f64)))
+        .collect();
+    let measured = |ratios: &[(CallKind, f64)]| {
+        let each = ratios.iter().map(|(kind, ratio)| format!("{} {ratio:.2}", name_of(*kind)));
+        format!("medians, calvin over two-phase: {}", each.collect::<Vec<_>>().join(", "))
+    };
+    let lower = ratios
+        .as_ref()
+        .map(|ratios| (measured(ratios), ratios.iter().all(|(_, ratio)| *ratio > 1.0 + CHANCE)));
+    let twice = ratios.as_ref().map(|ratios| {
+        let about_two = ratios.iter().filter(|(_, ratio)| ABOUT_TWO.contains(ratio)).count();
+        (measured(ratios), about_two * 2 >= ratios.len())
+    });
+    let milliseconds = |latency: Nanoseconds| format!("{:.2} ms", latency as f64 / 1e6);
+    let slower = |engine: EngineKind| {
+        let pairs =
+            [(CallKind::Local, CallKind::Dependent), (CallKind::Distributed, CallKind::DependentDistributed)];
+        let each: Option<Vec<(Nanoseconds, Nanoseconds)>> = pairs
+            .into_iter()
+            .map(|(plain, dependent)| Some((median(engine, plain)?, median(engine, dependent)?)))
+            .collect();
+        each.map(|each| {
+            let texts = each.iter().map(|(plain, dependent)| {
+                format!("{} instead of {}", milliseconds(*dependent), milliseconds(*plain))
+            });
+            (texts.collect::<Vec<_>>().join(", distributed "), each.iter().all(|(one, other)| other > one))
+        })
+    };
+    let say = |statement: &str| format!("{offered} calls/s and node: {statement}");
+    vec![
+        judgement(FIGURE_7, say("two-phase answers sooner, whatever the kind of call"), lower),
+        judgement(FIGURE_7, say("often by a factor of two"), twice),
+        judgement(FIGURE_7, say("with calvin dependent calls take longer than others"), slower(Calvin)),
+    ]
+}
+
+/// Points of which all statements hold, for tests.
+#[cfg(test)]
+pub(super) fn points_as_stated() -> Vec<DependentPoint> {
+    let point = |setting: DependentSetting| {
+        let DependentSetting { engine, distributed_percent, dependent_percent, volatility, .. } = setting;
+        let rate = if distributed_percent > 0.0 { 10_000.0 } else { 26_000.0 } - volatility * 10.0;
+        let share = dependent_percent / 100.0;
+        let (throughput, gap_us) = match engine {
+            Calvin => {
+                let restarts = 1.0 + share * (volatility + 1.0).ln() / 10.0;
+                (rate / restarts / (1.0 + share * f64::from(setting.position_percent) / 100.0), 5_000.0)
+            }
+            _ => (rate * (1.0 - 0.05 * share), 0.0),
+        };
+        let missed = 1.0 - (-volatility * gap_us / 1e6_f64).exp();
+        DependentPoint {
+            setting,
+            window: 32,
+            step_events: 1,
+            throughput,
+            latency_us_p50: 1_000,
+            latency_us_p99: 9_000,
+            latency_us_max: 90_000,
+            busy_percent: 99.0,
+            reconnaissance_percent: 1.0,
+            updates_wanted: volatility * 400.0,
+            updates: volatility * 400.0,
+            misses: 1.0,
+            first_misses_percent: 100.0 * missed,
+            gap_us,
+            misses_max: 4,
+            helped: 0.0,
+            victims: 0.0,
+            failed: 0,
+        }
+    };
+    super::settings().into_iter().map(point).collect()
+}
+
+/// Latencies of which all statements hold, for tests.
+#[cfg(test)]
+pub(super) fn latencies_as_stated() -> Vec<Latencies> {
+    let run = |setting: super::latency::LatencySetting| {
+        let factor = if setting.engine == Calvin { 2 } else { 1 };
+        let of = KINDS.into_iter().enumerate().map(|(place, kind)| {
+            let base = factor * (place as u64 + 1) * 1_000_000;
+            (kind, (0..100).map(|step| base + step * 10_000).collect())
+        });
+        Latencies { setting, of: of.collect() }
+    };
+    super::latency::latency_settings().into_iter().map(run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scale::shapes::Verdict;
+
+    /// The statements that differ, by experiment.
+    fn differing(points: &[DependentPoint], latencies: &[Latencies]) -> Vec<&'static str> {
+        let judgements = judge(points, latencies);
+        judgements
+            .iter()
+            .filter(|judgement| judgement.verdict == Verdict::Differs)
+            .map(|judgement| judgement.experiment)
+            .collect()
+    }
+
+    fn altered(
+        of: impl Fn(&DependentSetting) -> bool,
+        change: impl Fn(&mut DependentPoint),
+    ) -> Vec<&'static str> {
+        let mut points = points_as_stated();
+        let mut found = false;
+        for point in points.iter_mut().filter(|point| of(&point.setting)) {
+            change(point);
+            found = true;
+        }
+        assert!(found);
+        differing(&points, &latencies_as_stated())
+    }
+
+    #[test]
+    fn what_is_as_stated_holds() {
+        let judgements = judge(&points_as_stated(), &latencies_as_stated());
+        assert!(judgements.iter().all(|judgement| judgement.verdict == Verdict::Holds), "{judgements:#?}");
+        assert_eq!(judgements.len(), 2 * 5 + 1 + 3 * 2 + 2 + 5 + 2 * 3);
+        let none = judge(&[], &[]);
+        assert!(none.iter().all(|judgement| judgement.verdict == Verdict::NotMeasured));
+    }
+
+    #[test]
+    fn shapes_over_shares_can_differ() {
+        let volatile = |setting: &DependentSetting, engine| {
+            (setting.engine, setting.distributed_percent, setting.dependent_percent, setting.volatility)
+                == (engine, 0.0, 100.0, 100.0)
+        };
+        // Sensitive, and more than slightly; and then calvin is not.
+        let two_phase = altered(|of| volatile(of, TwoPhase), |point| point.throughput *= 0.7);
+        assert_eq!(two_phase, ["DET-X13", "DET-X13"]);
+        let calvin = altered(|of| volatile(of, Calvin), |point| point.throughput *= 1.6);
+        assert_eq!(calvin, ["DET-X13", "DET-X14"]);
+        let calm = |setting: &DependentSetting| {
+            (setting.engine, setting.volatility, setting.position_percent) == (Calvin, 1.0, 0)
+                && setting.dependent_percent == 100.0
+        };
+        let far = altered(calm, |point| point.throughput *= 0.8);
+        assert_eq!(far, ["DET-X13", "DET-X13", "DET-X14", "DET-X14"]);
+        let missing = |setting: &DependentSetting| setting.engine == Calvin && setting.volatility == 10.0;
+        let missing = altered(missing, |point| point.first_misses_percent += 10.0);
+        assert_eq!(missing, ["DET-X13", "DET-X14"]);
+    }
+
+    #[test]
+    fn shapes_over_positions_can_differ() {
+        let last = |engine| {
+            move |setting: &DependentSetting| {
+                (setting.engine, setting.volatility, setting.position_percent) == (engine, 0.0, 100)
+            }
+        };
+        let not_half = altered(last(Calvin), |point| point.throughput *= 1.3);
+        assert_eq!(not_half, ["DET-X15"; 3], "it rises too, and is not what was derived");
+        assert_eq!(altered(last(TwoPhase), |point| point.throughput *= 0.9), ["DET-X15"]);
+    }
+
+    #[test]
+    fn starvation_and_wrong_rates_are_seen() {
+        let any = |setting: &DependentSetting| {
+            (setting.engine, setting.dependent_percent, setting.volatility, setting.distributed_percent)
+                == (Calvin, 50.0, 100.0, 0.0)
+        };
+        assert_eq!(altered(any, |point| point.failed = 1), ["Progress"]);
+        assert_eq!(altered(any, |point| point.misses_max = RESTARTS_MAX), ["Progress"]);
+        assert_eq!(altered(any, |point| point.latency_us_max = 2_000_000), ["Progress"]);
+        assert_eq!(altered(any, |point| point.updates *= 0.8), ["Progress"]);
+    }
+
+    #[test]
+    fn shapes_of_latencies_can_differ() {
+        let alike = |engine, factor: u64| {
+            let mut runs = latencies_as_stated();
+            for run in runs.iter_mut().filter(|run| run.setting.engine == engine) {
+                run.of.values_mut().flatten().for_each(|latency| *latency *= factor);
+            }
+            differing(&points_as_stated(), &runs)
+        };
+        assert_eq!(alike(TwoPhase, 3), ["DET-X16"; 4], "sooner, and not by a factor of two, at both loads");
+        let mut runs = latencies_as_stated();
+        for run in &mut runs {
+            run.of.insert(CallKind::Dependent, vec![1]);
+        }
+        assert!(differing(&points_as_stated(), &runs).contains(&"DET-X16"));
+    }
+}
