@@ -4,9 +4,14 @@
 
 use ordain_db::engine::EngineKind;
 use ordain_db::failpoint::Failpoint;
-use ordain_sim::plan::{Bug, Plan};
+use ordain_sim::network::latency::Latency;
+use ordain_sim::network::topology::Topology;
+use ordain_sim::network::{InFlight, NetworkOptions};
+use ordain_sim::plan::{Bug, ClientPlan, Plan, WorkloadPlan};
 use ordain_sim::run::run;
 use ordain_sim::swarm::{Fixed, draw};
+use ordain_sim::time::{MILLISECOND, SECOND};
+use ordain_workload::append;
 
 /// Seeds below this.
 const SEEDS: u64 = 60;
@@ -44,4 +49,47 @@ fn seeds_keep_all_properties_and_repeat_themselves() {
         crashes += report.happened.crashes;
     }
     assert!(crashes > 50, "{crashes} crashes");
+}
+
+/// Ninety calls for a few lists over 50 ms and a megabyte per second: who waits for whom is a graph of several kilobytes. Told to the
+/// detector again and again, it filled the way, and locks, votes and decisions waited behind it for minutes.
+#[test]
+fn reports_of_who_waits_leave_room_on_a_narrow_way() {
+    let lists = append::Options {
+        sites: 2,
+        lists_per_site: 6,
+        multi_site_percent: 50.0,
+        dependent_percent: 0.0,
+        range_percent: 0.0,
+        replicated_percent: 0.0,
+        abort_percent: 0.0,
+        hot_list_percent: 0.0,
+        ..append::Options::default()
+    };
+    let latency = Latency { minimum: 50 * MILLISECOND, spread: MILLISECOND, tail_one_in: 1_000, tail: 0 };
+    let drawn =
+        draw(0, &Fixed { partitions: Some(2), engine: Some(EngineKind::TwoPhase), ..Fixed::default() });
+    let (count, window, transactions) = (12, 8, 460);
+    let plan = Plan {
+        machines: 2,
+        workload: WorkloadPlan::Append(lists),
+        clients: ClientPlan { count, window, transactions, think: 10 * MILLISECOND, ..drawn.clients },
+        network: NetworkOptions {
+            topology: Topology::uniform(latency),
+            bandwidth: 1 << 20,
+            loss: None,
+            duplication: None,
+            reordering: None,
+            in_flight: InFlight::Delivered,
+            ..drawn.network
+        },
+        disk: None,
+        clocks: Vec::new(),
+        faults: Vec::new(),
+        heal_at: SECOND,
+        settle_within: 240 * SECOND,
+        ..drawn
+    };
+    let report = run(&plan).unwrap();
+    assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);
 }

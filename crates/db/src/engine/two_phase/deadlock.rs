@@ -5,6 +5,9 @@
 //! over several partitions are found by a *detector*, the lowest partition: the others send it their parts for as long as anybody
 //! waits, and it searches the union (Gray's and Stonebraker's central detection).
 //!
+//! A part is sent when it has changed, and when the detector has said that it has the one before ([`Reports`]). So at most one is on
+//! its way, and a slow network has room for the locks and decisions that end waits: reports that are sent by the clock alone fill it.
+//!
 //! The union is of different moments, so a cycle may be none: a *phantom*. Locks are held to the end, so a transaction that waits
 //! goes on waiting until the other has ended; who is in a cycle does not end. So only where one was given up meanwhile, for
 //! another cycle or since a partition was lost, is an edge of a cycle out of date. Phantoms do no harm but a restart. They are
@@ -20,6 +23,54 @@ use crate::position::PartitionId;
 
 /// Who waits for whose end.
 pub type Edge = (TransactionId, TransactionId);
+
+/// When a partition tells the detector its part of the graph.
+#[derive(Debug, Default)]
+pub struct Reports {
+    /// When it looks whether there is something to tell, in microseconds.
+    next: Option<u64>,
+    /// What it told last.
+    told: Vec<Edge>,
+    /// Whether that is on its way.
+    under_way: bool,
+}
+
+impl Reports {
+    /// When there may be something to tell, in microseconds. Nothing is told while a report is under way.
+    pub fn due(&self) -> Option<u64> {
+        self.next.filter(|_| !self.under_way)
+    }
+
+    /// Somebody begins to wait: that is told by this time.
+    pub fn by(&mut self, at: u64) {
+        self.next.get_or_insert(at);
+    }
+
+    /// Who waits for whom now, and when to look again if anybody does; whether that is to be told.
+    pub fn changed(&mut self, edges: &[Edge], again: u64) -> bool {
+        self.next = (!edges.is_empty()).then_some(again);
+        if edges == self.told {
+            return false;
+        }
+        self.told = edges.to_vec();
+        true
+    }
+
+    /// What was told is on its way.
+    pub fn sent(&mut self) {
+        self.under_way = true;
+    }
+
+    /// The detector has what was told.
+    pub fn received(&mut self) {
+        self.under_way = false;
+    }
+
+    /// The detector knows nothing of what was told.
+    pub fn begin_anew(&mut self, now: u64) {
+        *self = Reports { next: Some(now), ..Reports::default() };
+    }
+}
 
 /// Finds a cycle through a transaction, and names its members. `next` names for whose ends a transaction waits.
 pub fn cycle_through<T: Copy + Ord>(start: T, next: impl Fn(T) -> Vec<T>) -> Option<Vec<T>> {
@@ -230,6 +281,36 @@ mod tests {
         let found = detector.victims(PartitionId(1), edges(&[(2, 1), (3, 4)]));
         assert_eq!(found, [id(2), id(4)]);
         assert_eq!(detector.victims(PartitionId(1), Vec::new()), []);
+    }
+
+    #[test]
+    fn a_report_is_told_when_it_has_changed_and_the_last_one_has_come() {
+        let mut reports = Reports::default();
+        assert_eq!(reports.due(), None);
+        reports.by(5);
+        reports.by(9);
+        assert_eq!(reports.due(), Some(5));
+        let (one, two) = (edges(&[(1, 2)]), edges(&[(1, 2), (3, 2)]));
+        assert!(reports.changed(&one, 10));
+        reports.sent();
+        reports.by(6);
+        assert_eq!(reports.due(), None, "it is on its way");
+        reports.received();
+        assert_eq!(reports.due(), Some(10), "not before");
+        assert!(!reports.changed(&one, 15), "that was told");
+        assert_eq!(reports.due(), Some(15));
+        assert!(reports.changed(&two, 20));
+        reports.sent();
+        reports.begin_anew(17);
+        assert_eq!(reports.due(), Some(17), "it may be lost");
+        assert!(reports.changed(&two, 20), "and is told again");
+        reports.sent();
+        reports.received();
+        assert!(reports.changed(&[], 35), "that nobody waits is told once");
+        reports.sent();
+        reports.received();
+        assert_eq!(reports.due(), None);
+        assert!(!reports.changed(&[], 40));
     }
 
     #[test]

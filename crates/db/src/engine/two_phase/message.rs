@@ -107,6 +107,8 @@ pub enum TwoPhaseMessage {
         /// The edges.
         edges: Vec<(TransactionId, TransactionId)>,
     },
+    /// From the detector: it has what the receiver said of who waits, and may be told more.
+    WaitsReceived,
 }
 
 /// What is said to open a snapshot of all partitions at one position.
@@ -166,6 +168,7 @@ impl TwoPhaseMessage {
             TwoPhaseMessage::Vote { .. } | TwoPhaseMessage::Done { .. } | TwoPhaseMessage::Victim { .. } => {
                 size_of::<TransactionId>()
             }
+            TwoPhaseMessage::WaitsReceived => 0,
         }
     }
 }
@@ -189,6 +192,7 @@ impl std::fmt::Display for TwoPhaseMessage {
                     edges.iter().map(|(waiting, earlier)| format!("{waiting} for {earlier}")).collect();
                 write!(f, "says who waits: {}", edges.join(", "))
             }
+            TwoPhaseMessage::WaitsReceived => write!(f, "has heard who waits"),
         }
     }
 }

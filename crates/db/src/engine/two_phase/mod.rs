@@ -52,7 +52,7 @@ use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::{Catalog, Declaration, Footprint};
 
 use coordinator::Coordinated;
-use deadlock::Detector;
+use deadlock::{Detector, Reports};
 use locks::{Locks, Slot};
 use message::{Ended, Reads, Statement, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
 use victims::REPORT_MICROSECONDS;
@@ -171,8 +171,8 @@ pub struct TwoPhase<F = NoFailpoints> {
     /// What is begun again, by time in microseconds.
     retries: BTreeMap<(u64, TransactionId), Retry>,
     detector: Detector,
-    /// When the detector is told next, while anybody waits or it was told so last.
-    next_report: Option<u64>,
+    /// When the detector is told next.
+    reports: Reports,
     /// When the detector searches next, if anything was reported since.
     next_search: Option<u64>,
     executor: Executor,
@@ -208,7 +208,7 @@ impl<F: Failpoints> TwoPhase<F> {
             lock_waits: BTreeSet::new(),
             retries: BTreeMap::new(),
             detector: Detector::default(),
-            next_report: None,
+            reports: Reports::default(),
             next_search: None,
             executor: Executor::default(),
             granted: Vec::new(),
@@ -275,7 +275,10 @@ impl<F: Failpoints> TwoPhase<F> {
             return;
         }
         local.phase = Phase::Blocked;
-        self.next_report.get_or_insert(self.now + REPORT_MICROSECONDS);
+        // One partition alone has no cycles but its own.
+        if context.partitions > 1 {
+            self.reports.by(self.now + REPORT_MICROSECONDS);
+        }
         match self.lock_wait_max {
             Some(most) => {
                 // Longer with each attempt: one that is shorter than messages take would let nobody come to an end.
@@ -420,7 +423,7 @@ impl<F: Failpoints> TwoPhase<F> {
                 self.attempt(id, placed, context);
             }
         }
-        if self.next_report.is_some_and(|at| at <= now) {
+        if self.reports.due().is_some_and(|at| at <= now) {
             self.report_waits(context);
         }
         if self.next_search.is_some_and(|at| at <= now) {
@@ -440,7 +443,7 @@ impl<F: Failpoints> TwoPhase<F> {
     pub fn deadline(&self) -> Option<u64> {
         let retry = self.retries.keys().next().map(|(at, _)| *at);
         let lock_wait = self.lock_waits.first().map(|(at, ..)| *at);
-        [retry, lock_wait, self.next_report, self.next_search].into_iter().flatten().min()
+        [retry, lock_wait, self.reports.due(), self.next_search].into_iter().flatten().min()
     }
 
     /// Moves the clock on to what was heard of.

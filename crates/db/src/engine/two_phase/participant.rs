@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::locks::Slot;
 use super::message::{Reads, Statement, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
+use super::victims::DETECTOR;
 use super::{Phase, TwoPhase, place};
 use crate::error::Fatal;
 use crate::execution::{Context, Received, remote_reads};
@@ -41,7 +42,8 @@ impl<F: Failpoints> TwoPhase<F> {
             }
             TwoPhaseMessage::Done { id } => self.take_done(from, id),
             TwoPhaseMessage::Victim { id } => self.take_victim(id, context),
-            TwoPhaseMessage::Waits { edges } => self.take_waits(from, edges),
+            TwoPhaseMessage::Waits { edges } => self.take_waits(from, edges, context),
+            TwoPhaseMessage::WaitsReceived => self.reports.received(),
         }
         Ok(())
     }
@@ -147,6 +149,9 @@ impl<F: Failpoints> TwoPhase<F> {
     /// too; of what was promised, it is asked.
     pub fn reset(&mut self, peer: PartitionId, context: &Context<'_>) {
         self.detector.forget(peer);
+        if peer == DETECTOR {
+            self.reports.begin_anew(self.now);
+        }
         let mut of_peer: Vec<(TransactionId, Slot)> = self
             .by_id
             .iter()

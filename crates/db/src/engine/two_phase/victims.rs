@@ -15,7 +15,7 @@ use crate::position::PartitionId;
 use crate::procedure::footprint::{Access, KeyEntry, RangeEntry};
 use crate::procedure::{Declaration, Footprint};
 
-/// How often the detector is told who waits, as long as anybody does, in microseconds; less often if many do.
+/// How long a partition collects who waits before it tells the detector, in microseconds; longer if many do.
 pub const REPORT_MICROSECONDS: u64 = 5_000;
 
 /// The longest mean pause before a victim is begun again, in microseconds: it doubles from attempt to attempt.
@@ -116,7 +116,7 @@ impl<F: Failpoints> TwoPhase<F> {
         self.retries.insert((at, next), retry);
     }
 
-    /// Tells the detector who waits for whom here.
+    /// Tells the detector who waits for whom here, if that has changed.
     pub(super) fn report_waits(&mut self, context: &mut Context<'_>) {
         let blocked = self.table.iter().enumerate().filter_map(|(index, local)| {
             let local = local.as_ref().filter(|local| local.phase == Phase::Blocked)?;
@@ -127,20 +127,25 @@ impl<F: Failpoints> TwoPhase<F> {
         for (slot, id) in blocked {
             edges.extend(self.locks.waits_for(slot).iter().filter_map(id_of).map(|earlier| (id, earlier)));
         }
-        self.next_report = (!edges.is_empty()).then_some(self.now + pause_after(edges.len()));
-        if context.partitions == 1 {
-            self.next_report = None;
-        } else if context.me == DETECTOR {
-            self.take_waits(context.me, edges);
+        let changed = self.reports.changed(&edges, self.now + pause_after(edges.len()));
+        if !changed {
+            return;
+        }
+        if context.me == DETECTOR {
+            self.take_waits(context.me, edges, context);
         } else {
+            self.reports.sent();
             self.say(DETECTOR, TwoPhaseMessage::Waits { edges });
         }
     }
 
     /// A partition tells who waits for whom there: the graph will be searched.
-    pub(super) fn take_waits(&mut self, from: PartitionId, edges: Vec<Edge>) {
+    pub(super) fn take_waits(&mut self, from: PartitionId, edges: Vec<Edge>, context: &Context<'_>) {
         self.detector.report(from, edges);
         self.next_search.get_or_insert(self.now + pause_after(self.detector.edges()) / 2);
+        if from != context.me {
+            self.say(from, TwoPhaseMessage::WaitsReceived);
+        }
     }
 
     /// Searches the graph of all partitions for deadlocks.
