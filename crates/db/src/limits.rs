@@ -149,11 +149,14 @@ pub struct Limits {
     pub restarts_before_help: u32,
     /// See [`SNAPSHOTS_MAX`].
     pub snapshots: usize,
-    /// Whether a node that lags behind the others sheds calls: see [`throttle`](crate::sequencer::throttle).
+    /// Whether a node that lags behind the others sheds calls, with any engine: see [`throttle`](crate::sequencer::throttle).
     pub throttles: bool,
     /// How long a transaction of the engine `two-phase` may wait for locks of a partition before it is begun again, in
     /// microseconds (DET-37). `None`, the default: as long as no deadlock is found.
     pub lock_wait_microseconds: Option<u64>,
+    /// Whether a transaction of the engine `two-phase` asks one partition after the other for locks, in ascending order, so that no
+    /// deadlock spans partitions. For experiments: a real transaction does not know its partitions in advance (trap 23).
+    pub locks_in_order: bool,
 }
 
 impl Default for Limits {
@@ -174,6 +177,7 @@ impl Default for Limits {
             snapshots: SNAPSHOTS_MAX,
             throttles: false,
             lock_wait_microseconds: None,
+            locks_in_order: false,
         }
     }
 }

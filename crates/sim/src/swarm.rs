@@ -305,6 +305,7 @@ fn limits(random: &mut Random) -> Limits {
         restarts_before_help: usual.restarts_before_help,
         snapshots: usual.snapshots,
         lock_wait_microseconds: None,
+        locks_in_order: false,
         throttles: false,
     }
 }

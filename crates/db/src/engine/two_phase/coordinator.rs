@@ -28,6 +28,8 @@ pub(super) struct Coordinated {
     progress: Progress,
     /// The other participants.
     others: PartitionSet,
+    /// Those that are asked for locks one after the other, and have not been; this partition may be one of them.
+    unasked: PartitionSet,
     /// What they have read.
     reads: BTreeMap<PartitionId, Bytes>,
     /// The highest clock that one of them has told.
@@ -38,7 +40,7 @@ impl Coordinated {
     /// A transaction of an earlier life that is committed, and of which these may not know.
     pub(super) fn committed(position: Position, others: PartitionSet) -> Coordinated {
         let progress = Progress::Committed(position, others);
-        Coordinated { progress, others, reads: BTreeMap::new(), clock: 0 }
+        Coordinated { progress, others, unasked: PartitionSet::EMPTY, reads: BTreeMap::new(), clock: 0 }
     }
 
     /// Whether it may yet be given up for the sake of others.
@@ -58,7 +60,7 @@ impl Coordinated {
 }
 
 impl<F: Failpoints> TwoPhase<F> {
-    /// Asks the other participants of a transaction for their locks: for the first time, or since its footprint has grown.
+    /// Asks all participants of a transaction for their locks: for the first time, or since its footprint has grown.
     pub(super) fn coordinate(&mut self, slot: Slot, context: &Context<'_>) {
         let Some(local) = &self.table[slot.index()] else { return };
         let (id, statement, round) = (local.id, local.statement.clone(), local.round);
@@ -67,13 +69,35 @@ impl<F: Failpoints> TwoPhase<F> {
         let coordinated = self.coordinated.entry(id).or_insert_with(|| Coordinated {
             progress: Progress::Locking(others),
             others,
+            unasked: PartitionSet::EMPTY,
             reads: BTreeMap::new(),
             clock: 0,
         });
         (coordinated.progress, coordinated.others) = (Progress::Locking(others), others);
+        // One that finds out what it needs as it goes holds locks already: no order helps it.
+        if self.locks_in_order && !local.grows {
+            coordinated.unasked = others;
+            coordinated.unasked.insert(context.me);
+            return self.ask_next(id, context);
+        }
         for partition in others.iter() {
             self.say(partition, TwoPhaseMessage::Lock { id, statement: statement.clone(), round });
         }
+        self.request(slot, context);
+    }
+
+    /// Asks the next participant, where they are asked one after the other. Those before it have granted their locks.
+    pub(super) fn ask_next(&mut self, id: TransactionId, context: &Context<'_>) {
+        let Some(coordinated) = self.coordinated.get_mut(&id) else { return };
+        let Some(next) = coordinated.unasked.iter().next() else { return };
+        coordinated.unasked.remove(next);
+        let Some(slot) = self.by_id.get(&id).copied() else { return };
+        let Some(local) = &self.table[slot.index()] else { return };
+        if next == context.me {
+            return self.request(slot, context);
+        }
+        let (statement, round) = (local.statement.clone(), local.round);
+        self.say(next, TwoPhaseMessage::Lock { id, statement, round });
     }
 
     /// A participant holds its locks.
@@ -95,6 +119,7 @@ impl<F: Failpoints> TwoPhase<F> {
         awaited.remove(from);
         coordinated.reads.insert(from, reads);
         coordinated.clock = coordinated.clock.max(clock);
+        self.ask_next(id, context);
         self.advance(id, context);
     }
 
@@ -115,7 +140,6 @@ impl<F: Failpoints> TwoPhase<F> {
             if let Explored::Lacks(missing) = explored {
                 if self.grow(slot, &missing, context) {
                     self.coordinate(slot, context);
-                    self.request(slot, context);
                 }
                 return;
             }

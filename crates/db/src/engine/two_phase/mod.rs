@@ -12,6 +12,8 @@
 //! - *When locks are requested* is not settled in the paper (DET-29). Here a procedure that declares its footprint asks for all of it
 //!   when it begins, in the order of arrival at each partition. One that does not asks as it goes: it is run over what it has
 //!   locked, which tells what it lacks; then it asks for that, and is run again. What was read stays locked, so it reads the same.
+//! - *An experiment* can have all partitions asked one after the other in ascending order ([`Limits::locks_in_order`]). A partition
+//!   grants all of a footprint together, in the order of arrival, so no deadlock spans partitions then (DET-X06, trap 23).
 //! - *Every participant prepares*, also one that only reads: else its clock, see below, would not pass the position after a crash.
 //! - *Every participant that writes executes the logic*, over all reads, like in `calvin`: they come with [`TwoPhaseMessage::Prepare`].
 //!   So verdicts of the logic need no votes; a vote only says that the participant can commit after a crash.
@@ -47,6 +49,7 @@ use crate::error::{Error, Outcome};
 use crate::execution::{Call, Context, Executor, Missing, Received};
 use crate::failpoint::{Failpoints, NoFailpoints};
 use crate::hash::FastMap;
+use crate::limits::Limits;
 use crate::message::{Reconnoitred, RequestId, Verdict};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::{Catalog, Declaration, Footprint};
@@ -153,6 +156,8 @@ pub struct TwoPhase<F = NoFailpoints> {
     durable: bool,
     /// How long a transaction may wait for locks here, in microseconds (DET-37). Without, its own part of the graph is searched.
     lock_wait_max: Option<u64>,
+    /// See [`Limits::locks_in_order`].
+    locks_in_order: bool,
     /// How often this partition has started.
     life: u32,
     /// Above all positions that are known here.
@@ -189,13 +194,14 @@ pub struct TwoPhase<F = NoFailpoints> {
 const LOCK_WAIT_DOUBLINGS_MAX: u32 = 10;
 
 impl<F: Failpoints> TwoPhase<F> {
-    /// An engine with nothing to do. `durable`: whether a log is kept. `lock_wait_max`: how long a transaction may wait for locks of
-    /// a partition, in microseconds; without, each partition searches its own part of the waits-for graph (DET-37).
-    pub fn new(protocol: CommitProtocol, durable: bool, lock_wait_max: Option<u64>) -> TwoPhase<F> {
+    /// An engine with nothing to do. `durable`: whether a log is kept. Of the limits it heeds those of how locks are waited for: where
+    /// that is not limited, each partition searches its own part of the waits-for graph (DET-37).
+    pub fn new(protocol: CommitProtocol, durable: bool, limits: &Limits) -> TwoPhase<F> {
         TwoPhase {
             protocol,
             durable,
-            lock_wait_max,
+            lock_wait_max: limits.lock_wait_microseconds,
+            locks_in_order: limits.locks_in_order,
             life: 0,
             clock: 0,
             locks: Locks::default(),
@@ -245,10 +251,10 @@ impl<F: Failpoints> TwoPhase<F> {
             return self.commit_alone(statement, call, Vec::new(), context);
         }
         let slot = self.enter(id, statement, call, grows);
-        if !alone {
-            self.coordinate(slot, context);
+        match alone {
+            true => self.request(slot, context),
+            false => self.coordinate(slot, context),
         }
-        self.request(slot, context);
     }
 
     /// Puts a transaction into the table.
@@ -303,6 +309,7 @@ impl<F: Failpoints> TwoPhase<F> {
             if id.coordinator != context.me {
                 self.tell_granted(slot, context);
             } else if self.coordinated.contains_key(&id) {
+                self.ask_next(id, context);
                 self.advance(id, context);
             } else {
                 self.run_alone(slot, context);
@@ -329,10 +336,10 @@ impl<F: Failpoints> TwoPhase<F> {
                 if self.grow(slot, &missing, context)
                     && let Some(local) = &self.table[slot.index()]
                 {
-                    if local.call.footprint.participants(context.me) != PartitionSet::one(context.me) {
-                        self.coordinate(slot, context);
+                    match local.call.footprint.participants(context.me) == PartitionSet::one(context.me) {
+                        true => self.request(slot, context),
+                        false => self.coordinate(slot, context),
                     }
-                    self.request(slot, context);
                 }
             }
         }

@@ -100,7 +100,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             catalog,
             storage,
             sessions: Sessions::new(limits),
-            engine: TwoPhase::new(protocol, durable, limits.lock_wait_microseconds),
+            engine: TwoPhase::new(protocol, durable, &limits),
             effects,
             log,
             started: !durable,
