@@ -19,6 +19,7 @@
 //! | [`Message::StandIn`] | a leader that executes nothing | another replica of its group | the same; it answers with [`Message::Reports`] |
 //! | [`Message::CheckpointWanted`], [`Message::CheckpointNeeded`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
 //! | [`Message::TwoPhase`], [`Message::TwoPhaseSnapshot`] | coordinator ↔ participant | | the engine `two-phase` alone (Ren et al. §3.1.2) |
+//! | [`Message::Backlog`] | every node that throttles | every other node | | the same engine (DET-42) |
 //! | [`Message::Alive`] | every node | every node of another partition | failure detection (CAL-106, CAL-109) |
 
 use bytes::Bytes;
@@ -434,6 +435,9 @@ pub enum Message {
         /// The digest.
         digest: u128,
     },
+    /// So many calls wait for the sender's processor, where no batches say so: see
+    /// [`throttle`](crate::sequencer::throttle).
+    Backlog(u64),
 }
 
 impl Message {
@@ -461,7 +465,7 @@ impl Message {
                 Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
                 Message::TwoPhase(message) => message.payload_bytes(),
-                Message::TwoPhaseSnapshot(_) => HEADER,
+                Message::TwoPhaseSnapshot(_) | Message::Backlog(_) => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),
                 Message::Fetched { rows, .. } => {
                     rows.iter().map(|(key, row)| key.bytes().len() + row.len()).sum()

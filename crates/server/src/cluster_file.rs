@@ -623,7 +623,6 @@ partitions = [1]
             ("partitions = 2", "partitions = 2\nengine = \"magic\"", "unknown variant `magic`"),
             ("partitions = 2", "partitions = 2\nengine = \"two-phase-without\"", "unknown variant"),
             ("partitions = 2", "partitions = 2\nlock_wait_milliseconds = 5", "calvin has no deadlocks"),
-            ("partitions = 2", "partitions = 2\nengine = \"two-phase\"\nthrottle = true", "sheds nothing"),
             (
                 "partitions = 2",
                 "partitions = 2\nengine = \"two-phase\"\nlock_wait_milliseconds = 0",

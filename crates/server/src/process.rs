@@ -80,9 +80,6 @@ impl ClusterOptions {
         if self.lock_wait.is_some() && self.engine.is_ordered() {
             return Err(format!("{name} has no deadlocks: leave the limit of waits for locks out"));
         }
-        if self.throttle && !self.engine.is_ordered() {
-            return Err(format!("{name} sheds nothing: leave the throttle out, or choose calvin"));
-        }
         if self.lock_wait.is_some_and(|wait| wait < Duration::from_micros(1)) {
             return Err("the limit of waits for locks must be at least 1 microsecond".to_owned());
         }

@@ -329,12 +329,7 @@ impl Gateway {
                 self.spare.push(footprint);
                 if let Some(entry) = self.sessions.withdraw(id) {
                     self.counters.shed += 1;
-                    let share = context.sequencer.throttle.share() / 10;
-                    let busy = format!(
-                        "{} lags behind the other partitions, and refuses {share}% of the calls that need no other",
-                        self.me
-                    );
-                    self.refuse(id, entry, Error::Busy(busy));
+                    self.refuse(id, entry, context.sequencer.throttle.refusal());
                 }
             }
             Ok(Declared::Complete) => {
@@ -362,7 +357,7 @@ impl Gateway {
 
     /// Whether a call is refused since this node lags: one that it would execute alone.
     fn sheds(&self, id: RequestId, footprint: &Footprint, context: &GatewayContext<'_>) -> bool {
-        context.sequencer.throttle.sheds(id, context.sequencer.open())
+        context.sequencer.throttle.sheds(id, context.sequencer.open().0)
             && footprint.participants(self.me) == PartitionSet::one(self.me)
     }
 

@@ -149,7 +149,9 @@ impl<E: Engine> Node<E> {
                 self.take_piece(now, from, (epoch, offset), bytes, last, outbox);
             }
             Message::Digest { basis, digest } => self.agreement.note(basis, from.replica, Digest(digest)),
-            Message::TwoPhase(_) | Message::TwoPhaseSnapshot(_) => return Err(Fatal::OtherEngine(from)),
+            Message::TwoPhase(_) | Message::TwoPhaseSnapshot(_) | Message::Backlog(_) => {
+                return Err(Fatal::OtherEngine(from));
+            }
             Message::Batch { .. }
             | Message::StandIn
             | Message::Reads { .. }

@@ -5,18 +5,23 @@
 //! before they are ordered, until what is left is what it can keep up with. Calls that other partitions take part in it executes
 //! all. What was ordered is never dropped (DET-15), so replicas stay equal.
 //!
-//! - Every batch tells the other partitions how many delivered calls waited for the sender's processor when it was closed. A node
-//!   lags if it has [`LAG_FACTOR`] times as many as half of the others have, and at least [`LAG_CALLS_MIN`].
-//! - The leader changes the share with every epoch that it closes: up by [`RISE`] while it lags, down by [`FALL`] while it does not.
-//! - The share in force is in the log with each batch: whoever leads next goes on with it, and a reader of the log can see why
-//!   calls were refused.
+//! Without an order there is nothing to be dropped from, and a node could abort what it likes; it does the same all the same, so
+//! that both can be compared: it sheds calls before it does anything for them.
 //!
-//! Which calls are refused is drawn from the number of the call and of the epoch, so a client that tries again has new luck.
+//! - Nodes tell each other how many calls wait for their processors: with an order each batch says so, of delivered calls, when it
+//!   is closed. A node lags if it has [`LAG_FACTOR`] times as many as half of the others have, and at least [`LAG_CALLS_MIN`].
+//! - In every *round* it changes the share: up by [`RISE`] while it lags, down by [`FALL`] while it does not. With an order a round
+//!   is an epoch that the leader closes; without, it is as long as an epoch may be.
+//! - The share in force is in the log with each batch: whoever leads next goes on with it, and a reader of the log can see why
+//!   calls were refused. Where there is one replica and no batch nobody needs to know.
+//!
+//! Which calls are refused is drawn from the number of the call and of the round, so a client that tries again has new luck.
 
+use crate::error::Error;
 use crate::hash::key_hash;
 use crate::limits::STEP_TRANSACTIONS_MAX;
 use crate::message::RequestId;
-use crate::position::{Epoch, PartitionId};
+use crate::position::PartitionId;
 
 /// Thousandths of the share in one.
 const WHOLE: u16 = 1_000;
@@ -30,7 +35,7 @@ const LAG_FACTOR: u64 = 4;
 /// How many calls must wait at least: what a node executes in one step is no backlog.
 const LAG_CALLS_MIN: u64 = 2 * STEP_TRANSACTIONS_MAX as u64;
 
-/// By how much the share rises with an epoch, in thousandths.
+/// By how much the share rises in a round, in thousandths.
 const RISE: u16 = 25;
 
 /// By how much it falls.
@@ -71,7 +76,7 @@ impl Throttle {
         }
     }
 
-    /// Adjusts the share when an epoch is closed while so many calls wait here.
+    /// Adjusts the share at the end of a round, when so many calls wait here.
     pub fn adjust(&mut self, waiting: u64) {
         self.heard(self.me, waiting);
         self.share = match self.is_on && self.lags(waiting) {
@@ -89,10 +94,18 @@ impl Throttle {
         waiting >= LAG_CALLS_MIN.max(LAG_FACTOR * median)
     }
 
-    /// Whether a call that touches this partition alone is refused.
-    pub fn sheds(&self, request: RequestId, open: Epoch) -> bool {
+    /// What a client hears whose call is refused.
+    pub fn refusal(&self) -> Error {
+        let (me, percent) = (self.me, self.share / 10);
+        Error::Busy(format!(
+            "{me} lags behind the other partitions, and refuses {percent}% of the calls that need no other"
+        ))
+    }
+
+    /// Whether a call that touches this partition alone is refused in the round with this number.
+    pub fn sheds(&self, request: RequestId, round: u64) -> bool {
         let drawn = || {
-            let numbers = [request.client.number, request.sequence, open.0].map(u64::to_le_bytes);
+            let numbers = [request.client.number, request.sequence, round].map(u64::to_le_bytes);
             key_hash(numbers.as_flattened()) % u64::from(WHOLE)
         };
         self.share > 0 && drawn() < u64::from(self.share)
@@ -145,12 +158,12 @@ mod tests {
         let mut throttle = throttle(true, [0; 3]);
         throttle.follow(300);
         let request = |sequence| RequestId { client: ClientId { home: ME, number: 7 }, sequence };
-        let shed = (0..10_000).filter(|sequence| throttle.sheds(request(*sequence), Epoch(3))).count();
+        let shed = (0..10_000).filter(|sequence| throttle.sheds(request(*sequence), 3)).count();
         assert!((2_800..3_200).contains(&shed), "{shed}");
-        let again = (0..100).filter(|epoch| throttle.sheds(request(1), Epoch(*epoch))).count();
+        let again = (0..100).filter(|round| throttle.sheds(request(1), *round)).count();
         assert!((10..60).contains(&again), "a call that is sent again has new luck: {again}");
         throttle.follow(0);
-        assert!((0..1_000).all(|sequence| !throttle.sheds(request(sequence), Epoch(3))));
+        assert!((0..1_000).all(|sequence| !throttle.sheds(request(sequence), 3)));
         throttle.follow(60_000);
         assert_eq!(throttle.share(), SHARE_MAX, "a log that was made wrongly does not shut the door");
     }

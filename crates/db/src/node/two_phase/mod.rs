@@ -7,11 +7,14 @@
 //! | the log | has what the engine wants remembered; what must wait for it is held back here, behind the step's records |
 //! | a start | replays the log, and logs that a new life has begun, before anything is begun |
 //! | snapshots | have a position above the clocks of all partitions, and wait for those that promised to commit before |
+//! | pace | a step executes no more than it should, as everywhere ([`Pace`]) |
+//! | throttling | a node that lags sheds calls, if that is wanted ([`throttling`]) |
 //!
 //! It takes no checkpoints and has one replica: it is here to be compared with.
 
 mod log;
 mod snapshots;
+mod throttling;
 
 use std::collections::VecDeque;
 
@@ -22,6 +25,7 @@ use super::any::AnyNode;
 use super::execution::PREFETCH_CALLS;
 use super::group::group_status;
 use super::outgoing::grouped;
+use super::pace::Pace;
 use super::telling::{digest_of, page_of};
 use super::{Event, NodeConfiguration, Outbox, Resumed, Status, encode_body};
 use crate::data::Key;
@@ -42,6 +46,7 @@ use crate::storage::{Statistics, Storage};
 
 use log::{Held, Log};
 use snapshots::{COMMITS_IN_A_STEP, Snapshots};
+use throttling::Throttling;
 
 /// See the [module](self).
 pub struct TwoPhaseNode<F> {
@@ -63,6 +68,8 @@ pub struct TwoPhaseNode<F> {
     /// Requests for which there was no room.
     waiting: VecDeque<Statement>,
     snapshots: Snapshots,
+    throttling: Throttling,
+    pace: Pace,
     /// What waits for the records of this step.
     held: Held,
     /// A buffer: the rows of calls that are about to begin.
@@ -108,6 +115,8 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             early: Vec::new(),
             waiting: VecDeque::new(),
             snapshots: Snapshots::default(),
+            throttling: Throttling::new(id.partition, partitions, limits.throttles),
+            pace: Pace::new(limits.step_transactions),
             held: Held::default(),
             hashes: Vec::new(),
             counters: Counters::default(),
@@ -201,6 +210,11 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                 self.refuse(id, entry, Error::Busy(format!("too many requests wait at {}", self.me)));
             }
             Admission::Enter => match operation {
+                Operation::Call { procedure, arguments } if self.sheds(id, procedure, &arguments) => {
+                    self.sessions.withdraw(id);
+                    self.counters.shed += 1;
+                    self.refuse(id, entry, self.refusal());
+                }
                 Operation::Call { procedure, arguments } => self.waiting.push_back(Statement {
                     request: id,
                     acknowledged,
@@ -243,6 +257,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                 requests.into_iter().for_each(|request| self.submit(request, entry, outbox));
             }
             Message::Replies(replies) => outbox.replies.extend(replies),
+            Message::Backlog(waiting) => self.throttling.heard(from.partition, waiting),
             Message::CloseSnapshot(at) => self.close_snapshot(at),
             Message::Consensus(message) => {
                 if let Some(log) = &mut self.log {
@@ -294,7 +309,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
 
     /// Begins what waits, as far as there is room; whether there is more to do at once.
     fn begin(&mut self) -> bool {
-        let mut left = self.limits.step_transactions;
+        let mut left = self.pace.allowed();
         while self.started && !self.waiting.is_empty() {
             let room = self.limits.transactions_live.saturating_sub(self.engine.live());
             let most = room.min(left).min(PREFETCH_CALLS);
@@ -310,6 +325,12 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             left = left.saturating_sub(most);
         }
         !self.waiting.is_empty() && left == 0
+    }
+
+    /// Runs of procedures since this node was made, whoever began them.
+    fn executed_so_far(&self) -> u64 {
+        let Executions { alone, together, .. } = self.effects.executions;
+        alone + together
     }
 
     /// Takes the next calls, finds their footprints, and prefetches their rows.
@@ -333,6 +354,8 @@ impl<F: Failpoints> TwoPhaseNode<F> {
 impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
     fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Fatal> {
         self.now = now;
+        self.pace.begin(now);
+        let executed = self.executed_so_far();
         self.open_announced(self.engine.clock() + COMMITS_IN_A_STEP);
         let (engine, mut context) = self.engine();
         engine.tick(now, &mut context);
@@ -367,6 +390,7 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
         let (engine, mut context) = self.engine();
         engine.run_ready(&mut context);
         let more = self.begin();
+        self.throttle(outbox);
         if let Some(log) = &mut self.log {
             log.replicated.tick(now);
         }
@@ -379,7 +403,9 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
             .log
             .as_ref()
             .is_some_and(|log| !log.proposals.is_empty() && log.replicated.role().may_propose());
-        Ok(more || garbage_left || proposes || (self.started && !self.early.is_empty()))
+        let more = more || garbage_left || proposes || (self.started && !self.early.is_empty());
+        self.pace.end(now, self.executed_so_far() - executed, more);
+        Ok(more)
     }
 
     fn resume(&mut self, _: Resumed) {
@@ -390,7 +416,7 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
 
     fn deadline(&self) -> Option<u64> {
         let log = self.log.as_ref().and_then(|log| log.replicated.deadline());
-        [self.engine.deadline(), log].into_iter().flatten().min()
+        [self.engine.deadline(), self.throttling.deadline(), log].into_iter().flatten().min()
     }
 
     fn is_idle(&self) -> bool {
