@@ -5,11 +5,12 @@
 //! time the processor of one node becomes slower by a factor.
 //!
 //! - [`measure_slow_node`]: a run.
-//! - [`csv`] and [`figure`]: as a table and as a chart.
+//! - [`csv`] and [`figures`]: as a table and as charts.
 //! - [`judge`]: what the paper states beside what was measured.
 
 mod report;
 
+use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::gateway::Counters;
 use ordain_db::limits::Limits;
@@ -17,12 +18,13 @@ use ordain_db::position::{NodeId, PartitionId};
 use ordain_workload::micro;
 
 use super::cluster::cluster;
+use super::evaluation::{Length, costs_of};
 use crate::machine::cost::CostTable;
 use crate::plan::{ClientPlan, Fault, Plan, PlannedFault, WorkloadPlan};
 use crate::time::{MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
 
-pub use report::{csv, figure, judge, table};
+pub use report::{SHARE_OF_FIGURE_5B, csv, figures, judge, table};
 
 /// Number of partitions and nodes (DET-53: eight).
 pub const NODES: u16 = 8;
@@ -30,8 +32,15 @@ pub const NODES: u16 = 8;
 /// The node that becomes slow.
 pub const SLOW: PartitionId = PartitionId(0);
 
-/// How many times as long it takes for everything then.
+/// How many times as long it takes for everything then, where that does not vary.
 pub const FACTOR: u64 = 4;
+
+/// The engines that are compared.
+pub const ENGINES: [EngineKind; 2] = [EngineKind::Calvin, EngineKind::TwoPhase];
+
+/// Records of a node, 10,000 of them contended. The paper has a million (DET-46). With few, transactions that wait for the slow node
+/// hold so many of them that all others meet them.
+const RECORDS: u64 = 100_000;
 
 /// The time between two samples.
 pub const SAMPLE: Nanoseconds = 50 * MILLISECOND;
@@ -51,6 +60,10 @@ const OUTSTANDING_MAX: u64 = 4_000;
 /// What is to be measured in one run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SlowNodeSetting {
+    /// The engine of all nodes.
+    pub engine: EngineKind,
+    /// How many times as long the slow node takes for everything: the paper's background threads.
+    pub factor: u64,
     /// The percentage of transactions that touch another partition too.
     pub multi_partition_percent: f64,
     /// Whether nodes that lag shed calls.
@@ -79,12 +92,38 @@ pub struct Course {
     pub samples: Vec<Sample>,
 }
 
-/// Runs one setting.
+/// All runs: both engines with and without throttling at each percentage of multi-partition transactions, and without at `factors`
+/// other than [`FACTOR`], with the paper's 5 %.
+pub fn settings(percents: &[f64], factors: &[u64], offered: u64) -> Vec<SlowNodeSetting> {
+    let mut all = Vec::new();
+    for engine in ENGINES {
+        for throttles in [false, true] {
+            all.extend(percents.iter().map(|percent| SlowNodeSetting {
+                engine,
+                factor: FACTOR,
+                multi_partition_percent: *percent,
+                throttles,
+                offered,
+            }));
+        }
+        let others = factors.iter().filter(|factor| **factor != FACTOR);
+        all.extend(others.map(|factor| SlowNodeSetting {
+            engine,
+            factor: *factor,
+            multi_partition_percent: SHARE_OF_FIGURE_5B,
+            throttles: false,
+            offered,
+        }));
+    }
+    all
+}
+
+/// Runs one setting, with long transactions. The costs are those that were measured of short ones.
 ///
 /// # Errors
 /// When the options contradict each other.
-pub fn measure_slow_node(setting: &SlowNodeSetting, costs: &CostTable) -> Result<Course, Error> {
-    let plan = plan(setting, costs);
+pub fn measure_slow_node(setting: &SlowNodeSetting, measured: &CostTable) -> Result<Course, Error> {
+    let plan = plan(setting, &costs_of(setting.engine, Length::Long, measured));
     let workload = plan.workload.build()?;
     let mut world = World::new(&plan, &*workload)?;
     world.run_until(WARM_UP);
@@ -118,7 +157,7 @@ fn plan(setting: &SlowNodeSetting, costs: &CostTable) -> Plan {
     let limits = Limits { throttles: setting.throttles, session_window, ..Limits::default() };
     let workload = WorkloadPlan::Micro(micro::Options {
         sites: NODES,
-        records: u64::from(NODES) * 20_000,
+        records: u64::from(NODES) * RECORDS,
         contention_index: 0.0001,
         multi_partition_percent: setting.multi_partition_percent,
         ..micro::Options::default()
@@ -129,7 +168,12 @@ fn plan(setting: &SlowNodeSetting, costs: &CostTable) -> Plan {
     Plan {
         clients: ClientPlan { think, pause, ..base.clients },
         limits,
-        faults: vec![PlannedFault { at: WARM_UP + BEFORE, lasts: TIME, fault: Fault::Slow(SLOW.0, FACTOR) }],
+        engine: setting.engine,
+        faults: vec![PlannedFault {
+            at: WARM_UP + BEFORE,
+            lasts: TIME,
+            fault: Fault::Slow(SLOW.0, setting.factor),
+        }],
         heal_at: WARM_UP + BEFORE + TIME,
         ..base
     }

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{BEFORE, Course, FACTOR, NODES, SAMPLE, SLOW, Sample, TIME};
+use ordain_db::engine::EngineKind;
+
+use super::{BEFORE, Course, ENGINES, FACTOR, NODES, SAMPLE, SLOW, Sample, SlowNodeSetting, TIME};
 use crate::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
 use crate::scale::shapes::{Judgement, judgement};
 use crate::time::{MILLISECOND, Nanoseconds, SECOND};
@@ -16,11 +18,18 @@ const UNHARMED: f64 = 0.9;
 /// The share below which they are called harmed.
 const HARMED: f64 = 0.7;
 
+/// A smaller difference than this, of what the others keep, is "very little".
+const LITTLE: f64 = 0.15;
+
+/// The percentage of multi-partition transactions of Figure 5 (b); the paper's text does not name it. With so few the paper's others
+/// fall already.
+pub const SHARE_OF_FIGURE_5B: f64 = 5.0;
+
 /// By how much the shares that are shed in the two halves may differ and be called an equilibrium.
 const EVEN: f64 = 0.1;
 
-const FIGURE_5A: (&str, &str) = ("DET-X11", "Ren et al. section 3.5, figure 5(a)");
-const FIGURE_5B: (&str, &str) = ("DET-X12", "Ren et al. section 3.5, figure 5(b)");
+const FIGURE_5A: (&str, &str) = ("DET-X11", "Ren et al. §3.5, Figure 5 (a)");
+const FIGURE_5B: (&str, &str) = ("DET-X12", "Ren et al. §3.5, Figure 5 (b)");
 
 /// Per second.
 fn rate(of_sample: u64) -> f64 {
@@ -38,26 +47,30 @@ fn others(sample: &Sample) -> u64 {
         .sum()
 }
 
-fn name(course: &Course) -> String {
-    let throttles = if course.setting.throttles { "throttled" } else { "unthrottled" };
-    format!("{throttles}, {} % multi-partition", course.setting.multi_partition_percent)
+/// The engine, and whether it throttles.
+fn system(setting: &SlowNodeSetting) -> String {
+    let throttles = if setting.throttles { ", throttled" } else { "" };
+    format!("{}{throttles}", setting.engine.name())
+}
+
+fn name(setting: &SlowNodeSetting) -> String {
+    let SlowNodeSetting { multi_partition_percent, factor, .. } = setting;
+    format!("{}, {multi_partition_percent} %, {factor} times as slow", system(setting))
 }
 
 /// A line for each sample of each course, under a line with the names of the columns. Rates are per second.
 pub fn csv(courses: &[Course]) -> String {
-    let mut out =
-        "throttled,multi_partition_percent,offered_txn_s,ms,slow_node_txn_s,others_txn_s,shed_s\n".to_owned();
+    let mut out = "engine,throttled,multi_partition_percent,times_as_slow,offered_txn_s,ms,slow_node_txn_s,others_txn_s,shed_s\n"
+        .to_owned();
     for course in courses {
-        let setting = &course.setting;
+        let SlowNodeSetting { engine, throttles, multi_partition_percent, factor, offered } = course.setting;
         for sample in &course.samples {
             let (ms, slow) = (sample.at / MILLISECOND, rate(sample.committed[SLOW.index()]));
             // Writing to a string cannot fail.
             let _ = writeln!(
                 out,
-                "{},{},{},{ms},{slow:.0},{:.0},{:.0}",
-                setting.throttles,
-                setting.multi_partition_percent,
-                setting.offered,
+                "{},{throttles},{multi_partition_percent},{factor},{offered},{ms},{slow:.0},{:.0},{:.0}",
+                engine.name(),
                 rate(others(sample)),
                 rate(sample.shed)
             );
@@ -66,42 +79,77 @@ pub fn csv(courses: &[Course]) -> String {
     out
 }
 
-/// Throughput of the other nodes and of the slow one, and what it sheds, over time. `notes` say what was run.
-pub fn figure(courses: &[Course], notes: &[String]) -> Figure {
-    let style = |course: &Course| {
-        let mut shares: Vec<f64> =
-            courses.iter().map(|course| course.setting.multi_partition_percent).collect();
-        shares.sort_unstable_by(f64::total_cmp);
-        shares.dedup();
-        let shape = shares.iter().position(|share| *share == course.setting.multi_partition_percent);
-        Style { color: usize::from(course.setting.throttles), shape: shape.unwrap_or(0) }
+/// Figures 5 (a) and (b), each with the name of its file. `notes` say what was run.
+pub fn figures(courses: &[Course], notes: &[String]) -> Vec<(&'static str, Figure)> {
+    vec![
+        ("figure-5a-shares.svg", over_shares(courses, notes)),
+        ("figure-5b-time.svg", over_time(courses, notes)),
+    ]
+}
+
+/// A colour for each engine, a marker and a dash for throttling.
+fn style(setting: &SlowNodeSetting) -> Style {
+    let color = ENGINES.iter().position(|engine| *engine == setting.engine).unwrap_or(ENGINES.len());
+    Style { color, shape: usize::from(setting.throttles) }
+}
+
+fn axis(label: &str) -> Axis {
+    Axis { label: label.to_owned(), scale: Scale::Linear }
+}
+
+/// Figure 5 (a): what all nodes do when one is slow, over the share of multi-partition transactions.
+fn over_shares(courses: &[Course], notes: &[String]) -> Figure {
+    let mut all: Vec<Series> = Vec::new();
+    for course in courses.iter().filter(|course| course.setting.factor == FACTOR) {
+        let Some(run) = summary(course) else { continue };
+        let point = (course.setting.multi_partition_percent, run.others_after + run.slow_after);
+        let name = system(&course.setting);
+        match all.iter_mut().find(|series| series.name == name) {
+            Some(series) => series.points.push(point),
+            None => all.push(Series { name, style: style(&course.setting), points: vec![point] }),
+        }
+    }
+    all.iter_mut().for_each(|series| series.points.sort_by(|one, other| one.0.total_cmp(&other.0)));
+    let (x, y) = (axis("multi-partition transactions, %"), axis("transactions/s"));
+    let title = "All nodes, when it has settled".to_owned();
+    Figure {
+        title: format!("One of {NODES} nodes is {FACTOR} times as slow"),
+        panels: vec![Panel { title, x, y, series: all }],
+        notes: notes.to_vec(),
+    }
+}
+
+/// Figure 5 (b): throughput of the other nodes and of the slow one, and what it sheds, over time.
+fn over_time(courses: &[Course], notes: &[String]) -> Figure {
+    let of_figure = |course: &&Course| {
+        let SlowNodeSetting { multi_partition_percent, factor, .. } = course.setting;
+        factor == FACTOR && multi_partition_percent == SHARE_OF_FIGURE_5B
     };
     let panel = |title: &str, label: &str, value: fn(&Sample) -> f64| Panel {
         title: title.to_owned(),
-        x: Axis { label: "ms".to_owned(), scale: Scale::Linear },
-        y: Axis { label: label.to_owned(), scale: Scale::Linear },
+        x: axis("ms"),
+        y: axis(label),
         series: courses
             .iter()
-            .map(|course| Series {
-                name: name(course),
-                style: style(course),
-                points: course
-                    .samples
-                    .iter()
-                    .map(|sample| ((sample.at / MILLISECOND) as f64, value(sample)))
-                    .collect(),
+            .filter(of_figure)
+            .map(|course| {
+                let of_sample = |sample: &Sample| ((sample.at / MILLISECOND) as f64, value(sample));
+                let (name, style) = (system(&course.setting), style(&course.setting));
+                Series { name, style, points: course.samples.iter().map(of_sample).collect() }
             })
             .collect(),
     };
     Figure {
         title: format!(
-            "One of {NODES} nodes becomes {FACTOR} times as slow after {} ms",
+            "One of {NODES} nodes becomes {FACTOR} times as slow after {} ms, {SHARE_OF_FIGURE_5B} % multi-partition",
             BEFORE / MILLISECOND
         ),
         panels: vec![
             panel("The other nodes", "transactions/s", |sample| rate(others(sample))),
             panel("The slow node", "transactions/s", |sample| rate(sample.committed[SLOW.index()])),
-            panel("What the slow node sheds", "calls/s", |sample| rate(sample.shed)),
+            panel("What the slow node sheds", "% of the attempts of its clients", |sample| {
+                100.0 * sample.shed as f64 / (sample.shed + sample.committed[SLOW.index()]).max(1) as f64
+            }),
         ],
         notes: notes.to_vec(),
     }
@@ -143,7 +191,7 @@ fn summary(course: &Course) -> Option<Summary> {
 /// A line for each course.
 pub fn table(courses: &[Course]) -> String {
     let mut out = format!(
-        "{:<32}{:>14}{:>14}{:>8}{:>14}{:>14}{:>10}\n",
+        "{:<42}{:>14}{:>14}{:>8}{:>14}{:>14}{:>10}\n",
         "", "others before", "others after", "share", "slow before", "slow after", "sheds"
     );
     for course in courses {
@@ -151,11 +199,11 @@ pub fn table(courses: &[Course]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{:<32}{:>14.0}{:>14.0}{:>7.0}%{:>14.0}{:>14.0}{:>9.0}%",
-            name(course),
+            "{:<42}{:>14.0}{:>14.0}{:>7.0}%{:>14.0}{:>14.0}{:>9.0}%",
+            name(&course.setting),
             run.others_before,
             run.others_after,
-            100.0 * run.others_after / run.others_before,
+            100.0 * kept(&run),
             run.slow_before,
             run.slow_after,
             100.0 * run.shed[1]
@@ -164,53 +212,107 @@ pub fn table(courses: &[Course]) -> String {
     out
 }
 
+/// The share of what they did before that the other nodes still do.
+fn kept(run: &Summary) -> f64 {
+    run.others_after / run.others_before
+}
+
+/// The runs of one engine whose node is [`FACTOR`] times as slow, with their percentages of multi-partition transactions.
+fn runs(courses: &[Course], engine: EngineKind, throttles: bool, is_multi: bool) -> Vec<(f64, Summary)> {
+    let wanted = courses.iter().filter(|course| {
+        let setting = &course.setting;
+        (setting.engine, setting.throttles, setting.factor) == (engine, throttles, FACTOR)
+            && (setting.multi_partition_percent > 0.0) == is_multi
+    });
+    wanted.filter_map(|course| Some((course.setting.multi_partition_percent, summary(course)?))).collect()
+}
+
+/// What the others keep in each run, and whether that is as stated in all of them.
+fn each(runs: &[(f64, Summary)], holds: impl Fn(&Summary) -> bool) -> Option<(String, bool)> {
+    let text = |(percent, run): &(f64, Summary)| format!("{percent} %: {:.0} %", 100.0 * kept(run));
+    let measured: Vec<String> = runs.iter().map(text).collect();
+    (!runs.is_empty()).then(|| (measured.join(", "), runs.iter().all(|(_, run)| holds(run))))
+}
+
 /// What the paper states of slow nodes, beside what was measured.
 pub fn judge(courses: &[Course]) -> Vec<Judgement> {
-    let runs = |throttles: bool, is_multi: bool| -> Vec<(f64, Summary)> {
-        let wanted = courses.iter().filter(|course| {
-            course.setting.throttles == throttles
-                && (course.setting.multi_partition_percent > 0.0) == is_multi
-        });
-        wanted.filter_map(|course| Some((course.setting.multi_partition_percent, summary(course)?))).collect()
-    };
-    let share = |run: &Summary| run.others_after / run.others_before;
-    let each = |runs: &[(f64, Summary)], holds: &dyn Fn(&Summary) -> bool| {
-        let text = |(percent, run): &(f64, Summary)| format!("{percent} %: {:.0} %", 100.0 * share(run));
-        let measured: Vec<String> = runs.iter().map(text).collect();
-        (!runs.is_empty()).then(|| (measured.join(", "), runs.iter().all(|(_, run)| holds(run))))
-    };
-    let shed = runs(true, true);
-    vec![
-        judgement(
+    let mut all = Vec::new();
+    for engine in ENGINES {
+        let name = engine.name();
+        all.push(judgement(
             FIGURE_5A,
-            "without multi-partition transactions only the slow node loses".to_owned(),
-            each(&runs(false, false), &|run| share(run) >= UNHARMED),
-        ),
-        judgement(
+            format!("{name}: without multi-partition transactions only the slow node loses"),
+            each(&runs(courses, engine, false, false), |run| kept(run) >= UNHARMED),
+        ));
+        all.push(judgement(
             FIGURE_5A,
-            "with any real share of them the others fall with the slow node".to_owned(),
-            each(&runs(false, true), &|run| share(run) < HARMED),
-        ),
-        judgement(
-            FIGURE_5B,
-            "a slow node that sheds calls of its own leaves the others near normal".to_owned(),
-            each(&runs(true, true), &|run| share(run) >= UNHARMED),
-        ),
-        judgement(
-            FIGURE_5B,
-            "the share that it sheds finds an equilibrium (70 % for the paper's disturbance)".to_owned(),
-            (!shed.is_empty()).then(|| {
-                let text = |(_, run): &(f64, Summary)| {
-                    format!("{:.0} %, then {:.0} %", 100.0 * run.shed[0], 100.0 * run.shed[1])
-                };
-                let settles = |(_, run): &(f64, Summary)| {
-                    run.shed[1] > 0.0 && (run.shed[0] - run.shed[1]).abs() <= EVEN
-                };
-                let shares: Vec<String> = shed.iter().map(text).collect();
-                (shares.join("; "), shed.iter().all(settles))
-            }),
-        ),
-    ]
+            format!("{name}: with any real share of them the others fall with the slow node"),
+            each(&runs(courses, engine, false, true), |run| kept(run) < HARMED),
+        ));
+        all.push(judgement(
+            FIGURE_5A,
+            format!("{name}: the slower the node, the less the others do"),
+            falls_with_factor(courses, engine),
+        ));
+    }
+    let stated = "the freedom to reorder helps the classical engine very little".to_owned();
+    all.push(judgement(FIGURE_5A, stated, freedom(courses)));
+    for engine in ENGINES {
+        let name = engine.name();
+        let stated = format!("{name}: a slow node that sheds calls of its own leaves the others near normal");
+        let shedding = runs(courses, engine, true, true);
+        all.push(judgement(FIGURE_5B, stated, each(&shedding, |run| kept(run) >= UNHARMED)));
+        let stated = format!(
+            "{name}: the share that it sheds finds an equilibrium (70 % for the paper's disturbance)"
+        );
+        all.push(judgement(FIGURE_5B, stated, settles(&shedding)));
+    }
+    all
+}
+
+fn falls_with_factor(courses: &[Course], engine: EngineKind) -> Option<(String, bool)> {
+    let of = |course: &&Course| {
+        let setting = &course.setting;
+        (setting.engine, setting.throttles) == (engine, false)
+            && setting.multi_partition_percent == SHARE_OF_FIGURE_5B
+    };
+    let mut line: Vec<(u64, f64)> = courses
+        .iter()
+        .filter(of)
+        .filter_map(|course| Some((course.setting.factor, kept(&summary(course)?))))
+        .collect();
+    line.sort_by_key(|(factor, _)| *factor);
+    let text = |(factor, kept): &(u64, f64)| format!("{factor} times as slow: {:.0} %", 100.0 * kept);
+    let measured = line.iter().map(text).collect::<Vec<_>>().join(", ");
+    let falls = line.windows(2).all(|pair| pair[1].1 < pair[0].1);
+    (line.len() > 1).then(|| (format!("at {SHARE_OF_FIGURE_5B} %: {measured}"), falls))
+}
+
+fn freedom(courses: &[Course]) -> Option<(String, bool)> {
+    let of = |engine| runs(courses, engine, false, true);
+    let pairs: Vec<(f64, f64, f64)> = of(EngineKind::Calvin)
+        .iter()
+        .filter_map(|(percent, calvin)| {
+            let two_phase = of(EngineKind::TwoPhase);
+            let (_, two_phase) = two_phase.iter().find(|(other, _)| other == percent)?;
+            Some((*percent, kept(calvin), kept(two_phase)))
+        })
+        .collect();
+    let text = |(percent, calvin, two_phase): &(f64, f64, f64)| {
+        format!("{percent} %: calvin {:.0} %, two-phase {:.0} %", 100.0 * calvin, 100.0 * two_phase)
+    };
+    let measured = pairs.iter().map(text).collect::<Vec<_>>().join("; ");
+    let holds = pairs.iter().all(|(_, calvin, two_phase)| two_phase - calvin <= LITTLE);
+    (!pairs.is_empty()).then(|| (format!("the others keep: {measured}"), holds))
+}
+
+fn settles(shedding: &[(f64, Summary)]) -> Option<(String, bool)> {
+    let text = |(percent, run): &(f64, Summary)| {
+        format!("{percent} %: {:.0} %, then {:.0} %", 100.0 * run.shed[0], 100.0 * run.shed[1])
+    };
+    let settled = |(_, run): &(f64, Summary)| run.shed[1] > 0.0 && (run.shed[0] - run.shed[1]).abs() <= EVEN;
+    let shares: Vec<String> = shedding.iter().map(text).collect();
+    (!shedding.is_empty()).then(|| (shares.join("; "), shedding.iter().all(settled)))
 }
 
 #[cfg(test)]
@@ -221,8 +323,20 @@ mod tests {
     use crate::scale::slow_node::{SlowNodeSetting, measure_slow_node};
 
     /// The slow node's clients get so many in each sample, and the others' so many together, before and after; it sheds so many.
-    fn course(percent: f64, throttles: bool, before: (u64, u64), after: (u64, u64), shed: u64) -> Course {
-        let setting = SlowNodeSetting { multi_partition_percent: percent, throttles, offered: 4_000 };
+    fn course(
+        (engine, throttles): (EngineKind, bool),
+        percent: f64,
+        before: (u64, u64),
+        after: (u64, u64),
+        shed: u64,
+    ) -> Course {
+        let setting = SlowNodeSetting {
+            engine,
+            factor: FACTOR,
+            multi_partition_percent: percent,
+            throttles,
+            offered: 4_000,
+        };
         let samples = (1..=TIME / SAMPLE).map(|number| {
             let at = number * SAMPLE;
             let ((slow, others), shed) = if at <= BEFORE { (before, 0) } else { (after, shed) };
@@ -232,6 +346,13 @@ mod tests {
         Course { setting, samples: samples.collect() }
     }
 
+    /// One that is so many times as slow, whose others keep so many.
+    fn slower(engine: EngineKind, factor: u64, others: u64) -> Course {
+        let mut slower = course((engine, false), SHARE_OF_FIGURE_5B, (200, 1_400), (50, others), 0);
+        slower.setting.factor = factor;
+        slower
+    }
+
     fn verdicts(courses: &[Course]) -> Vec<Verdict> {
         judge(courses).into_iter().map(|judgement| judgement.verdict).collect()
     }
@@ -239,44 +360,81 @@ mod tests {
     #[test]
     fn courses_are_judged_by_what_the_others_get() {
         use Verdict::{Differs, Holds, NotMeasured};
-        let like_the_paper = [
-            course(0.0, false, (200, 1_400), (50, 1_400), 0),
-            course(5.0, false, (200, 1_400), (50, 400), 0),
-            course(5.0, true, (200, 1_400), (50, 1_380), 120),
-        ];
-        assert_eq!(verdicts(&like_the_paper), [Holds; 4]);
-        let unlike = [
-            course(0.0, false, (200, 1_400), (50, 700), 0),
-            course(5.0, false, (200, 1_400), (50, 1_300), 0),
-            course(5.0, true, (200, 1_400), (50, 900), 0),
-        ];
-        assert_eq!(verdicts(&unlike), [Differs; 4]);
-        assert_eq!(verdicts(&[]), [NotMeasured; 4]);
-        let mut swings = course(5.0, true, (200, 1_400), (50, 1_380), 120);
+        let like_the_paper: Vec<Course> = ENGINES
+            .into_iter()
+            .flat_map(|engine| {
+                [
+                    course((engine, false), 0.0, (200, 1_400), (50, 1_400), 0),
+                    course((engine, false), 5.0, (200, 1_400), (50, 400), 0),
+                    course((engine, true), 5.0, (200, 1_400), (50, 1_380), 120),
+                    slower(engine, 2, 700),
+                ]
+            })
+            .collect();
+        assert_eq!(verdicts(&like_the_paper), [Holds; 11]);
+        let unlike: Vec<Course> = ENGINES
+            .into_iter()
+            .flat_map(|engine| {
+                let helped = if engine == EngineKind::TwoPhase { 1_380 } else { 1_000 };
+                [
+                    course((engine, false), 0.0, (200, 1_400), (50, 700), 0),
+                    course((engine, false), 5.0, (200, 1_400), (50, helped), 0),
+                    course((engine, true), 5.0, (200, 1_400), (50, 900), 0),
+                    slower(engine, 8, 1_390),
+                ]
+            })
+            .collect();
+        assert_eq!(verdicts(&unlike), [Differs; 11]);
+        assert_eq!(verdicts(&[]), [NotMeasured; 11]);
+        let mut swings = course((EngineKind::TwoPhase, true), 5.0, (200, 1_400), (50, 1_380), 120);
         swings
             .samples
             .iter_mut()
             .filter(|sample| sample.at > 3 * TIME / 4)
             .for_each(|sample| sample.shed = 10);
-        assert_eq!(verdicts(&[swings]), [NotMeasured, NotMeasured, Holds, Differs]);
-        assert_eq!(csv(&like_the_paper).lines().count(), 1 + 3 * (TIME / SAMPLE) as usize);
-        assert!(table(&like_the_paper).contains("throttled, 5 % multi-partition"));
-        assert!(figure(&like_the_paper, &[]).svg().contains("</svg>"));
+        assert_eq!(verdicts(&[swings])[9..], [Holds, Differs]);
+        assert_eq!(csv(&like_the_paper).lines().count(), 1 + 8 * (TIME / SAMPLE) as usize);
+        assert!(table(&like_the_paper).contains("calvin, throttled, 5 %, 4 times as slow"));
+        let figures = figures(&like_the_paper, &[]);
+        let lines = |figure: usize, panel: usize| figures[figure].1.panels[panel].series.len();
+        assert_eq!((lines(0, 0), lines(1, 0), lines(1, 2)), (4, 4, 4));
+        assert!(figures.iter().all(|(_, figure)| figure.svg().contains("</svg>")));
+    }
+
+    fn run(engine: EngineKind, percent: f64, throttles: bool) -> Summary {
+        let costs =
+            CostTable { executed_alone: 10_000_000, executed_together: 10_000_000, ..CostTable::default() };
+        let setting = SlowNodeSetting {
+            engine,
+            factor: FACTOR,
+            multi_partition_percent: percent,
+            throttles,
+            offered: 4_000,
+        };
+        summary(&measure_slow_node(&setting, &costs).unwrap()).unwrap()
     }
 
     /// Judged in virtual time: a slow node holds the others up, unless it sheds calls.
     #[test]
     fn throttling_keeps_the_others_throughput() {
-        let executed = 160_000_000;
-        let costs =
-            CostTable { executed_alone: executed, executed_together: executed, ..CostTable::default() };
-        let run = |throttles| {
-            let setting = SlowNodeSetting { multi_partition_percent: 10.0, throttles, offered: 4_000 };
-            summary(&measure_slow_node(&setting, &costs).unwrap()).unwrap()
-        };
-        let (unthrottled, throttled) = (run(false), run(true));
+        let (unthrottled, throttled) =
+            (run(EngineKind::Calvin, 10.0, false), run(EngineKind::Calvin, 10.0, true));
         assert!(unthrottled.others_after < HARMED * unthrottled.others_before, "{unthrottled:?}");
         assert!(throttled.others_after > UNHARMED * throttled.others_before, "{throttled:?}");
         assert!(unthrottled.shed == [0.0; 2] && throttled.shed[1] > 0.3, "{throttled:?}");
+    }
+
+    /// The classical engine notices by itself, without batches that say who lags, and sheds until it keeps up.
+    #[test]
+    fn a_slow_node_without_an_order_sheds_calls_too() {
+        let (unthrottled, throttled) =
+            (run(EngineKind::TwoPhase, 10.0, false), run(EngineKind::TwoPhase, 10.0, true));
+        assert!(unthrottled.shed == [0.0; 2], "{unthrottled:?}");
+        assert!(
+            throttled.shed[1] > 0.3 && (throttled.shed[0] - throttled.shed[1]).abs() < EVEN,
+            "{throttled:?}"
+        );
+        assert!(throttled.others_after > UNHARMED * throttled.others_before, "{throttled:?}");
+        assert!(throttled.slow_after > 0.0, "{throttled:?}");
     }
 }
