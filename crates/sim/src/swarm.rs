@@ -281,6 +281,8 @@ fn costs(random: &mut Random) -> CostTable {
         reply: cost(1_000),
         checkpoint_byte: 0,
         call: 0,
+        locks: 0,
+        edge: 0,
     }
 }
 

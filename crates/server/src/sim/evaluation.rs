@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ordain_sim::scale::Benchmark;
+use ordain_sim::scale::evaluation::breakdown::bars;
 use ordain_sim::scale::evaluation::{
-    EvaluationEffort, EvaluationPoint, csv, figures, judge, measure_evaluation, settings,
+    EvaluationEffort, EvaluationPoint, csv, figures, judge, measure_evaluation, settings, tpcc,
 };
 use ordain_sim::time::MILLISECOND;
 
@@ -24,6 +25,9 @@ pub struct EvaluationOptions {
     /// Simulate clusters of up to so many nodes, where their number varies
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=16))]
     pub nodes_max: u16,
+    /// Simulate clusters of so many nodes with TPC-C
+    #[arg(long, default_value_t = tpcc::NODES, value_parser = clap::value_parser!(u16).range(2..=16))]
+    pub tpcc_nodes: u16,
     /// A file of costs that `ordain sim calibrate` wrote [default: the one in the binary]
     #[arg(long)]
     pub costs: Option<PathBuf>,
@@ -32,7 +36,7 @@ pub struct EvaluationOptions {
     pub milliseconds: u64,
 }
 
-/// Simulates all settings and writes `points.csv`, the figures and `report.txt`.
+/// Simulates all settings and writes `points.csv`, `tpcc.csv`, the figures and `report.txt`.
 ///
 /// # Errors
 /// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
@@ -47,17 +51,35 @@ pub fn run(options: &EvaluationOptions) -> Result<(), String> {
         points.push(point.map_err(|error| format!("{setting:?}: {error}"))?);
         tracing::info!("{} of {} points", points.len(), all.len());
     }
+    let tpcc_points = run_tpcc(options, &effort)?;
     output.write("points.csv", &csv(&points))?;
     for (name, figure) in figures(&points, options.nodes, &[notes(options, &effort)]) {
         output.write(name, &figure.svg())?;
     }
+    output.write("figure-2-time.svg", &bars(&points, options.nodes, &[notes(options, &effort)]).svg())?;
+    output.write("tpcc.csv", &tpcc::csv(&tpcc_points))?;
+    let of_tpcc = format!("{} nodes with {} warehouses each.", options.tpcc_nodes, tpcc::WAREHOUSES);
+    let figure_4 = tpcc::figure(&tpcc_points, &[of_tpcc, notes(options, &effort)]);
+    output.write("figure-4-tpcc.svg", &figure_4.svg())?;
     let mut report = String::new();
-    for judgement in judge(&points, options.nodes) {
+    for judgement in judge(&points, options.nodes).into_iter().chain(tpcc::judge(&tpcc_points)) {
         // Writing to a string cannot fail.
         let _ = writeln!(report, "{judgement}");
     }
     print(&report)?;
     output.write("report.txt", &report)
+}
+
+fn run_tpcc(options: &EvaluationOptions, effort: &EvaluationEffort) -> Result<Vec<tpcc::TpccPoint>, String> {
+    let costs = costs_of(options.costs.as_deref(), Benchmark::NewOrder)?;
+    let all = tpcc::settings(options.tpcc_nodes);
+    let mut points = Vec::new();
+    for setting in &all {
+        let point = tpcc::measure_tpcc(setting, &costs, effort);
+        points.push(point.map_err(|error| format!("{setting:?}: {error}"))?);
+        tracing::info!("{} of {} points of TPC-C", points.len(), all.len());
+    }
+    Ok(points)
 }
 
 fn notes(options: &EvaluationOptions, effort: &EvaluationEffort) -> String {

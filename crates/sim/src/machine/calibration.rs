@@ -157,6 +157,8 @@ fn table(nanoseconds: [f64; PARTS]) -> CostTable {
         reply,
         checkpoint_byte: 0,
         call: 0,
+        locks: 0,
+        edge: 0,
     }
 }
 
@@ -246,6 +248,8 @@ mod tests {
         reply: 120_000,
         checkpoint_byte: 0,
         call: 0,
+        locks: 0,
+        edge: 0,
     };
 
     /// Steps with random work that take what `truth` says, off by up to `noise_percent`.
@@ -268,6 +272,7 @@ mod tests {
                 units: 0,
                 replies: draw(size),
                 checkpoint_bytes: 0,
+                ..StepWork::default()
             };
             let percent = 100 - noise_percent + draw(2 * noise_percent);
             Sample { work, nanoseconds: truth.step(&work) * percent / 100 }

@@ -9,6 +9,7 @@ use ordain_db::message::Message;
 use ordain_db::node::{DiskWrite, Event, Outbox};
 use serde::{Deserialize, Serialize};
 
+use super::account::Overhead;
 use crate::time::Nanoseconds;
 
 /// What one step of a node did, as far as it costs time.
@@ -40,6 +41,8 @@ pub struct StepWork {
     pub replies: u64,
     /// Bytes of checkpoints that were given to the disk.
     pub checkpoint_bytes: u64,
+    /// Those of the messages, in and out, that are for locks, deadlocks and commitment.
+    pub overhead: Overhead,
 }
 
 impl StepWork {
@@ -52,6 +55,7 @@ impl StepWork {
                 Event::Peer { message, .. } => {
                     work.messages_received += 1;
                     work.bytes_received += message.payload_bytes() as u64;
+                    work.overhead.count(message);
                     if let Message::Batch { transactions, .. } = message {
                         work.transactions_received += transactions.len() as u64;
                     }
@@ -66,6 +70,8 @@ impl StepWork {
     /// The same step when it is over: with what it sent, and what the node had executed before and after it.
     #[must_use]
     pub fn and_did(self, outbox: &Outbox, before: Executions, after: Executions) -> StepWork {
+        let mut overhead = self.overhead;
+        outbox.sends.iter().for_each(|(_, message)| overhead.count(message));
         let bytes = outbox.sends.iter().map(|(_, message)| message.payload_bytes() as u64);
         let chunks = outbox.disk.iter().map(|write| match write {
             DiskWrite::CheckpointChunk(chunk) => chunk.len() as u64,
@@ -81,6 +87,7 @@ impl StepWork {
             units: after.units + after.reconnaissance_units - before.units - before.reconnaissance_units,
             replies: outbox.replies.len() as u64,
             checkpoint_bytes: chunks.sum(),
+            overhead,
             ..self
         }
     }
@@ -118,6 +125,12 @@ pub struct CostTable {
     pub checkpoint_byte: u64,
     /// A call at the client's side, on a core of the client: making it, sending it, and taking the answer.
     pub call: u64,
+    /// What of an execution's cost are its locks: for accounts of time, and nothing besides.
+    #[serde(default)]
+    pub locks: u64,
+    /// An edge of the waits-for graph, in or out: finding it, taking it in, and searching it.
+    #[serde(default)]
+    pub edge: u64,
 }
 
 /// The busy work of a long transaction with each record, in picoseconds (DET-49: 15 µs).
@@ -155,7 +168,8 @@ impl CostTable {
             + work.trials * self.trial
             + work.units * self.unit
             + work.replies * self.reply
-            + work.checkpoint_bytes * self.checkpoint_byte;
+            + work.checkpoint_bytes * self.checkpoint_byte
+            + work.overhead.edges * self.edge;
         picoseconds / 1_000
     }
 }
@@ -212,6 +226,7 @@ mod tests {
             units: 7,
             replies: 1,
             checkpoint_bytes: 117,
+            overhead: Overhead::default(),
         };
         assert_eq!(StepWork::of_events(&events).and_did(&outbox, before, after), expected);
     }

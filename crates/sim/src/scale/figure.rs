@@ -30,7 +30,8 @@ const LETTER_WIDTH: f64 = 6.0;
 /// A line of more points has no markers: they would hide it.
 const MARKERS_MAX: usize = 40;
 
-const COLORS: [&str; 7] = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"];
+pub(super) const COLORS: [&str; 7] =
+    ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000"];
 const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 
 /// How a series is drawn. Series that belong together may share a colour or a shape.
@@ -83,7 +84,7 @@ impl Figure {
         let width = PANEL_WIDTH * self.panels.len().max(1) as f64;
         let legend = self.legend(width, TITLE_HEIGHT + PANEL_HEIGHT);
         let notes_top = TITLE_HEIGHT + PANEL_HEIGHT + legend.height;
-        let notes = self.note_lines(width);
+        let notes = broken(&self.notes, width);
         let height = notes_top + LINE_HEIGHT * notes.len() as f64 + 12.0;
         let mut out = Svg(String::new());
         out.line(format_args!(
@@ -102,26 +103,6 @@ impl Figure {
         }
         out.line(format_args!("</svg>"));
         out.0
-    }
-
-    /// The notes, broken where they would leave the figure.
-    fn note_lines(&self, width: f64) -> Vec<String> {
-        let letters_max = ((width - LEFT - RIGHT) / LETTER_WIDTH) as usize;
-        let mut lines = Vec::new();
-        for note in &self.notes {
-            let mut line = String::new();
-            for word in note.split_whitespace() {
-                if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > letters_max {
-                    lines.push(std::mem::take(&mut line));
-                }
-                if !line.is_empty() {
-                    line.push(' ');
-                }
-                line.push_str(word);
-            }
-            lines.push(line);
-        }
-        lines
     }
 
     /// Each name once, in as many lines as it takes.
@@ -195,15 +176,35 @@ impl Panel {
     }
 }
 
+/// Notes, broken where they would leave a figure of this width.
+pub(super) fn broken(notes: &[String], width: f64) -> Vec<String> {
+    let letters_max = ((width - LEFT - RIGHT) / LETTER_WIDTH) as usize;
+    let mut lines = Vec::new();
+    for note in notes {
+        let mut line = String::new();
+        for word in note.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > letters_max {
+                lines.push(std::mem::take(&mut line));
+            }
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        lines.push(line);
+    }
+    lines
+}
+
 /// The text of a drawing. Writing to a string cannot fail.
-struct Svg(String);
+pub(super) struct Svg(pub(super) String);
 
 impl Svg {
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    pub(super) fn line(&mut self, line: std::fmt::Arguments<'_>) {
         let _ = writeln!(self.0, "{line}");
     }
 
-    fn text(&mut self, (x, y): (f64, f64), anchor: &str, attributes: &str, text: &str) {
+    pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: &str, attributes: &str, text: &str) {
         let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
         let space = if attributes.is_empty() { "" } else { " " };
         self.line(format_args!(
@@ -310,7 +311,7 @@ mod tests {
     fn long_notes_are_broken() {
         let mut long = figure(vec![(1.0, 1.0), (2.0, 2.0)]);
         long.notes = vec!["word ".repeat(100), "end".to_owned()];
-        let lines = long.note_lines(PANEL_WIDTH);
+        let lines = broken(&long.notes, PANEL_WIDTH);
         assert_eq!(lines.last().map(String::as_str), Some("end"));
         assert!(lines.len() > 5 && lines.iter().all(|line| line.len() < 65), "{lines:?}");
         assert_eq!(lines.join(" ").split(' ').count(), 101);

@@ -2,6 +2,7 @@
 //! that it should look like.
 //!
 //! - [`advice`]: any workload on one engine after the other, for `ordain advise`.
+//! - [`bars`]: stacked bars in SVG.
 //! - [`checkpoint`]: what a checkpoint costs while it is taken, and how far a frozen replica falls behind.
 //! - [`cluster`]: what the clusters of all of them have in common.
 //! - [`costs`](mod@costs): what the parts of a step cost, as measured, so that simulated throughput means something.
@@ -16,6 +17,7 @@
 //! - [`shapes`]: the paper's statements, held against the points.
 
 pub mod advice;
+pub mod bars;
 pub mod checkpoint;
 mod cluster;
 pub mod costs;

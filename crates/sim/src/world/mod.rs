@@ -32,6 +32,7 @@ use self::operator::Operator;
 use self::process::Process;
 use self::recorder::Recorder;
 use crate::heap::Heap;
+use crate::machine::account::Spent;
 use crate::machine::clock::Clock;
 use crate::network::link::{Frame, Packet};
 use crate::network::{Host, Network, NetworkCounters};
@@ -118,7 +119,7 @@ struct Stopwatch {
     /// Background calls that were answered.
     background: u64,
     /// Time that nodes spent on cores.
-    busy: Nanoseconds,
+    spent: Spent,
     ends_at: Nanoseconds,
 }
 
@@ -166,6 +167,8 @@ pub struct Measured {
     pub background: u64,
     /// The time that all nodes together spent on cores.
     pub busy: Nanoseconds,
+    /// The same by what it was for (DET-60).
+    pub spent: Spent,
 }
 
 /// Counts of what happened in a run.

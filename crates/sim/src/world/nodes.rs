@@ -9,6 +9,7 @@ use super::clients::Sent;
 use super::operator::Operator;
 use super::process::{Condition, Held, content_of};
 use super::{Happening, Parcel, Turn, World, log};
+use crate::machine::account::Spent;
 use crate::machine::disk::WriteFailure;
 use crate::network::Host;
 use crate::network::link::{Delivery, Frame, Packet};
@@ -165,7 +166,8 @@ impl World<'_> {
         let cost = self.plan.costs.step(&work) * self.machines[machine].slowness;
         self.heap.plan_after(cost, Happening::Done { node, life, held });
         if let Some(watch) = &mut self.stopwatch {
-            watch.busy += cost.min(watch.ends_at - self.heap.now());
+            let within = cost.min(watch.ends_at - self.heap.now());
+            watch.spent += Spent::of(&work, &self.plan.costs).stretched(within);
         }
         if self.plan.trace {
             let Self { recorder, processes, .. } = self;

@@ -30,10 +30,10 @@ impl World<'_> {
         let ends_at = self.now() + time;
         self.stopwatch = Some(Stopwatch { ends_at, calls, ..Stopwatch::default() });
         self.run_until(ends_at);
-        let Stopwatch { mut latencies, calls, background, busy, .. } =
+        let Stopwatch { mut latencies, calls, background, spent, .. } =
             self.stopwatch.take().unwrap_or_default();
         latencies.sort_unstable();
-        Measured { latencies, calls: calls.unwrap_or_default(), background, busy }
+        Measured { latencies, calls: calls.unwrap_or_default(), background, busy: spent.busy(), spent }
     }
 
     /// What a node has run so far; `None` if it is not there.

@@ -1,5 +1,5 @@
 //! Deterministic and classical execution against each other, over contention, distribution, and length of transactions (Ren,
-//! Thomson and Abadi, §3.3 and §3.8: DET-X02 to DET-X05, DET-X08, DET-X09, DET-X17).
+//! Thomson and Abadi, §3.3, §3.4 and §3.8: DET-X02 to DET-X10, DET-X17).
 //!
 //! The cluster, the network and the workload are the same for all engines, and so is all of the code but the engine and its
 //! node (DET-01). Each node has a machine with one core. Clients stand beside their node and cost nothing. Nodes have no disks:
@@ -8,13 +8,17 @@
 //! - [`settings`] and [`measure_evaluation`]: the runs. What each costs is in [`costs_of`].
 //! - [`csv`] and [`figures`]: as a table, and drawn as the paper does.
 //! - [`judge`]: what the paper states beside what was measured.
+//! - [`breakdown`]: what nodes spend their time on, and what locks cost (Figure 2, DET-X06, DET-X07).
+//! - [`tpcc`]: the runs of TPC-C (Figure 4, DET-X10).
 //!
 //! Left out: the paper's third system, `calvin` with the lock manager VLL (one thread does everything here, so that no thread
-//! for locks can become a bottleneck); TPC-C (Figure 4); the breakdown of time (Figure 2), as nodes do not account for theirs. Slow
-//! nodes, dependent transactions and latencies (Figures 5 to 7) are [experiments](super) of their own.
+//! for locks can become a bottleneck). Slow nodes, dependent transactions and latencies (Figures 5 to 7) are experiments of their
+//! own: [`slow_node`](super::slow_node), [`dependent`](super::dependent).
 
+pub mod breakdown;
 mod report;
 mod statements;
+pub mod tpcc;
 
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
@@ -22,6 +26,7 @@ use ordain_db::limits::Limits;
 use ordain_db::position::{NodeId, PartitionId};
 use ordain_workload::micro;
 
+use self::breakdown::Breakdown;
 use super::cluster::{best, cluster};
 use crate::machine::cost::{CostTable, LONG_WORK};
 use crate::plan::{Plan, WorkloadPlan};
@@ -70,6 +75,16 @@ const COLD_RECORDS: u64 = 50_000;
 /// partition (docs/engines/two-phase.md). The cost table was measured with `calvin`, and knows nothing of the other's locks.
 const TWO_PHASE_COST: (u64, u64) = (368, 264);
 
+/// What the locks of a transaction of ten keys cost with the lock managers `hash` and `vll`, in picoseconds: without contention, with
+/// 256 transactions under way (docs/engines/calvin.md, DET-X07). The cost table has them in the cost of an execution.
+pub const LOCKS_HASH: u64 = 293_000;
+/// See [`LOCKS_HASH`].
+pub const LOCKS_VLL: u64 = 164_000;
+
+/// What an edge of the waits-for graph costs the detector, in picoseconds. Measured of a graph of 200 edges, half of which wait for the
+/// other half: reported, and searched for cycles; the quickest of 50 rounds on two shared virtual cores.
+const EDGE: u64 = 135_000;
+
 /// How much a transaction computes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Length {
@@ -107,13 +122,44 @@ pub struct EvaluationSetting {
     pub distributed_percent: f64,
     /// Nodes that such a one touches (DET-50).
     pub participants: u16,
+    /// Whether it asks them for locks one after the other, so that no deadlock spans nodes (DET-X06, trap 23); `two-phase` alone.
+    pub locks_in_order: bool,
 }
 
-/// The result of one run.
+impl EvaluationSetting {
+    /// With two participants, asked at once.
+    pub fn new(
+        engine: EngineKind,
+        length: Length,
+        nodes: u16,
+        contention_index: f64,
+        distributed_percent: f64,
+    ) -> EvaluationSetting {
+        let (participants, locks_in_order) = (2, false);
+        EvaluationSetting {
+            engine,
+            length,
+            nodes,
+            contention_index,
+            distributed_percent,
+            participants,
+            locks_in_order,
+        }
+    }
+}
+
+/// The result of one setting.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EvaluationPoint {
     /// What was measured.
     pub setting: EvaluationSetting,
+    /// What came of it.
+    pub run: Run,
+}
+
+/// What came of the best run of a setting.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
     /// Calls that the client of each node had outstanding: of those that were tried, the number with the highest throughput.
     pub window: u64,
     /// Most messages that a node took in one step, likewise; `usize::MAX` for all that had come.
@@ -124,8 +170,8 @@ pub struct EvaluationPoint {
     pub latency_us_p50: u64,
     /// 99th percentile of the latency, in microseconds of virtual time.
     pub latency_us_p99: u64,
-    /// Share of the measured time in which a node's core was busy, over all nodes, in percent.
-    pub busy_percent: f64,
+    /// What the cores of all nodes spent the measured time on.
+    pub time: Breakdown,
     /// Attempts per second that were given up and begun again.
     pub restarts: f64,
     /// Victims per second that the detector of distributed deadlocks named.
@@ -162,8 +208,8 @@ impl Default for EvaluationEffort {
     }
 }
 
-/// All runs: Figures 1 and 3 on clusters of `nodes`, Figure 8 on those of up to `nodes_max`; each once, although several
-/// figures may show it.
+/// All runs of the microbenchmark: Figures 1 to 3 on clusters of `nodes`, Figure 8 on those of up to `nodes_max`; each once, although
+/// several figures may show it.
 pub fn settings(nodes: u16, nodes_max: u16) -> Vec<EvaluationSetting> {
     let mut all: Vec<EvaluationSetting> = Vec::new();
     let mut add = |setting: EvaluationSetting| {
@@ -173,14 +219,7 @@ pub fn settings(nodes: u16, nodes_max: u16) -> Vec<EvaluationSetting> {
     };
     for engine in ENGINES {
         for length in Length::ALL {
-            let base = EvaluationSetting {
-                engine,
-                length,
-                nodes,
-                contention_index: LOW,
-                distributed_percent: SHARE_OF_INDEXES,
-                participants: 2,
-            };
+            let base = EvaluationSetting::new(engine, length, nodes, LOW, SHARE_OF_INDEXES);
             for contention_index in [LOW, HIGH] {
                 for distributed_percent in SHARES {
                     add(EvaluationSetting { contention_index, distributed_percent, ..base });
@@ -194,13 +233,9 @@ pub fn settings(nodes: u16, nodes_max: u16) -> Vec<EvaluationSetting> {
     // The paper compares two systems from here on.
     for engine in [EngineKind::Calvin, EngineKind::TwoPhase] {
         for contention_index in [LOW, HIGH] {
-            let long = |nodes, distributed_percent, participants| EvaluationSetting {
-                engine,
-                length: Length::Long,
-                nodes,
-                contention_index,
-                distributed_percent,
+            let long = |nodes, share, participants| EvaluationSetting {
                 participants,
+                ..EvaluationSetting::new(engine, Length::Long, nodes, contention_index, share)
             };
             for distributed_percent in SHARES_OF_PARTICIPANTS.into_iter().filter(|share| *share > 0.0) {
                 [2, 3, 4]
@@ -214,6 +249,7 @@ pub fn settings(nodes: u16, nodes_max: u16) -> Vec<EvaluationSetting> {
             }
         }
     }
+    breakdown::settings(nodes).into_iter().for_each(add);
     all
 }
 
@@ -231,7 +267,8 @@ pub fn costs_of(engine: EngineKind, length: Length, measured: &CostTable) -> Cos
         Length::Short => 0,
         Length::Long => micro::RECORDS_PER_TRANSACTION as u64 * LONG_WORK,
     };
-    measured.with_work(locks + computed)
+    let own = LOCKS_HASH + locks;
+    CostTable { locks: own, edge: EDGE, ..measured.with_work(locks + computed) }
 }
 
 /// Runs one setting with every window and every number of messages in a step, and takes the best.
@@ -249,40 +286,38 @@ pub fn measure_evaluation(
         Length::Long => (&effort.windows_long, &effort.messages_long[..]),
     };
     let tried = windows.iter().flat_map(|window| messages.iter().map(|step_events| (*window, *step_events)));
-    best(tried.map(|tried| measure_window(setting, measured, effort, tried)), |point| point.throughput)
+    let run = |(window, step_events)| {
+        run_plan(&Plan { step_events, ..plan(setting, measured, window) }, effort, setting.length)
+    };
+    let run = best(tried.map(run), |run| run.throughput)?;
+    Ok(EvaluationPoint { setting: *setting, run })
 }
 
-fn measure_window(
-    setting: &EvaluationSetting,
-    measured: &CostTable,
-    effort: &EvaluationEffort,
-    (window, step_events): (u64, usize),
-) -> Result<EvaluationPoint, Error> {
-    let time = match setting.length {
+/// Runs a plan for as long as transactions of this length are measured.
+fn run_plan(plan: &Plan, effort: &EvaluationEffort, length: Length) -> Result<Run, Error> {
+    let time = match length {
         Length::Short => effort.time / 4,
         Length::Long => effort.time,
     };
-    let plan = Plan { step_events, ..plan(setting, measured, window) };
     let workload = plan.workload.build()?;
-    let mut world = World::new(&plan, &*workload)?;
+    let mut world = World::new(plan, &*workload)?;
     world.run_until(effort.warm_up);
-    let (restarts_before, deadlocks_before) = given_up(&world, setting.nodes);
+    let (restarts_before, deadlocks_before) = given_up(&world, plan.partitions);
     let run = world.measure(0, time);
-    let (restarts, deadlocks) = given_up(&world, setting.nodes);
+    let (restarts, deadlocks) = given_up(&world, plan.partitions);
     let percentile = |percent: usize| {
         let last = run.latencies.len().saturating_sub(1);
         let place = (run.latencies.len() * percent / 100).min(last);
         run.latencies.get(place).map_or(0, |latency| latency / MICROSECOND)
     };
     let per_second = |count: u64| count as f64 * SECOND as f64 / time as f64;
-    Ok(EvaluationPoint {
-        setting: *setting,
-        window,
-        step_events,
+    Ok(Run {
+        window: plan.clients.window,
+        step_events: plan.step_events,
         throughput: per_second(run.latencies.len() as u64),
         latency_us_p50: percentile(50),
         latency_us_p99: percentile(99),
-        busy_percent: run.busy as f64 * 100.0 / (time as f64 * f64::from(setting.nodes)),
+        time: Breakdown::of(&run.spent, time * u64::from(plan.partitions)),
         restarts: per_second(restarts - restarts_before),
         deadlocks: per_second(deadlocks - deadlocks_before),
     })
@@ -299,12 +334,7 @@ fn given_up(world: &World<'_>, nodes: u16) -> (u64, u64) {
 fn plan(setting: &EvaluationSetting, measured: &CostTable, window: u64) -> Plan {
     let EvaluationSetting { engine, length, nodes, contention_index, .. } = *setting;
     let contended = (1.0 / contention_index).round() as u64;
-    let usual = Limits::default();
-    let step_transactions = match length {
-        Length::Short => usual.step_transactions,
-        // What a step says leaves when it is over: many long transactions in one would keep all others waiting.
-        Length::Long => 1,
-    };
+    let limits = Limits { locks_in_order: setting.locks_in_order, ..limits_of(length) };
     let workload = WorkloadPlan::Micro(micro::Options {
         sites: nodes,
         records: u64::from(nodes) * (contended + COLD_RECORDS),
@@ -313,10 +343,16 @@ fn plan(setting: &EvaluationSetting, measured: &CostTable, window: u64) -> Plan 
         participants: setting.participants,
         ..micro::Options::default()
     });
-    Plan {
-        engine,
-        limits: Limits { step_transactions, ..usual },
-        ..cluster(nodes, workload, costs_of(engine, length, measured), window)
+    Plan { engine, limits, ..cluster(nodes, workload, costs_of(engine, length, measured), window) }
+}
+
+/// What a node may do in a step.
+fn limits_of(length: Length) -> Limits {
+    let usual = Limits::default();
+    match length {
+        Length::Short => usual,
+        // What a step says leaves when it is over: many long transactions in one would keep all others waiting.
+        Length::Long => Limits { step_transactions: 1, ..usual },
     }
 }
 
@@ -325,23 +361,19 @@ mod tests {
     use super::*;
     use crate::scale::{Benchmark, costs};
 
-    fn point(engine: EngineKind, contention_index: f64, distributed_percent: f64) -> EvaluationPoint {
-        let setting = EvaluationSetting {
-            engine,
-            length: Length::Long,
-            nodes: 2,
-            contention_index,
-            distributed_percent,
-            participants: 2,
-        };
+    fn point(engine: EngineKind, contention_index: f64, distributed_percent: f64) -> Run {
+        run(&EvaluationSetting::new(engine, Length::Long, 2, contention_index, distributed_percent), 32)
+    }
+
+    fn run(setting: &EvaluationSetting, window: u64) -> Run {
         let effort = EvaluationEffort {
             warm_up: 20 * MILLISECOND,
             time: 100 * MILLISECOND,
             windows_short: Vec::new(),
-            windows_long: vec![32],
+            windows_long: vec![window],
             messages_long: vec![1],
         };
-        measure_evaluation(&setting, &costs(Benchmark::Micro), &effort).unwrap()
+        measure_evaluation(setting, &costs(Benchmark::Micro), &effort).unwrap().run
     }
 
     /// A "higher reading means that the work is missing": 150 us allow 6,667 transactions per second and node.
@@ -350,10 +382,7 @@ mod tests {
         for engine in ENGINES {
             let local = point(engine, LOW, 0.0);
             assert!((12_000.0..13_333.0).contains(&local.throughput), "{local:?}");
-            assert!(
-                local.busy_percent > 95.0 && local.deadlocks == 0.0 && local.restarts == 0.0,
-                "{local:?}"
-            );
+            assert!(local.time.busy() > 95.0 && local.deadlocks == 0.0 && local.restarts == 0.0, "{local:?}");
             // Both nodes do all of the work of each.
             let distributed = point(engine, LOW, 100.0);
             assert!((1_000.0..6_667.0).contains(&distributed.throughput), "{distributed:?}");
@@ -365,6 +394,24 @@ mod tests {
         assert_eq!(point(EngineKind::Calvin, 0.5, 100.0).deadlocks, 0.0);
         let two_phase = point(EngineKind::TwoPhase, 0.5, 100.0);
         assert!(two_phase.deadlocks > 0.0 && two_phase.restarts > 0.0, "{two_phase:?}");
+        let setting = EvaluationSetting::new(EngineKind::TwoPhase, Length::Long, 2, 0.5, 100.0);
+        let in_order = run(&EvaluationSetting { locks_in_order: true, ..setting }, 32);
+        assert!(in_order.deadlocks == 0.0 && in_order.restarts == 0.0, "{in_order:?}");
+        assert!(in_order.throughput > 100.0, "{in_order:?}");
+    }
+
+    #[test]
+    fn what_nodes_spend_adds_up() {
+        let calvin = point(EngineKind::Calvin, HIGH, 50.0);
+        // With more calls at once deadlocks are all there is for the first hundred milliseconds.
+        let two_phase = run(&EvaluationSetting::new(EngineKind::TwoPhase, Length::Long, 2, 0.5, 100.0), 8);
+        for time in [calvin.time, two_phase.time] {
+            let sum: f64 = time.parts().iter().map(|(_, percent)| percent).sum();
+            assert!((sum - 100.0).abs() < 1e-6 && time.useful > 0.0 && time.locks > 0.0, "{time:?}");
+        }
+        assert_eq!((calvin.time.deadlocks, calvin.time.commitment), (0.0, 0.0));
+        assert!(two_phase.time.deadlocks > 0.0 && two_phase.time.commitment > 0.0, "{two_phase:?}");
+        assert!(two_phase.time.waiting > calvin.time.waiting, "{two_phase:?}");
     }
 
     #[test]
@@ -387,7 +434,8 @@ mod tests {
         // 24 and 6 for each engine; 8 more of Figure 3 and 8 of Figure 8 for each of two engines and two indexes, without
         // those of Figures 1 at 0 to 100 % with two participants.
         let three = 3 * (24 + 6);
-        assert_eq!(all.len(), three + 2 * 2 * (6 + 8));
+        // Without distributed deadlocks: two lengths at two indexes.
+        assert_eq!(all.len(), three + 2 * 2 * (6 + 8) + 2 * 2);
         assert!(all.iter().all(|setting| setting.nodes >= 1 && setting.nodes <= 16));
     }
 }

@@ -5,39 +5,50 @@ use std::fmt::Write as _;
 use ordain_db::engine::EngineKind;
 
 use super::{
-    ENGINES, EvaluationPoint, EvaluationSetting, HIGH, LOW, Length, SHARE_OF_INDEXES, SHARES,
+    ENGINES, EvaluationPoint, EvaluationSetting, HIGH, LOW, Length, Run, SHARE_OF_INDEXES, SHARES,
     SHARES_OF_PARTICIPANTS, SHARES_OF_SIZES,
 };
 use crate::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
 
-/// The names of the columns.
-const HEADER: &str = "engine,acid,length,nodes,contention_index,distributed_percent,participants,outstanding,messages_per_step,\
-                      throughput_txn_s,latency_us_p50,latency_us_p99,busy_percent,restarts_per_s,distributed_deadlocks_per_s";
+/// The names of the columns of a setting.
+const SETTING_HEADER: &str =
+    "engine,acid,length,nodes,contention_index,distributed_percent,participants,locks_in_order";
+
+/// The names of the columns of a run.
+pub(super) const RUN_HEADER: &str = "outstanding,messages_per_step,throughput_txn_s,latency_us_p50,latency_us_p99,restarts_per_s,\
+                                     distributed_deadlocks_per_s,useful_percent,locks_percent,deadlocks_percent,\
+                                     commitment_percent,waiting_percent";
 
 /// A line for each point, in their order, under a line with the names of the columns. Rates and shares have one decimal.
 pub fn csv(points: &[EvaluationPoint]) -> String {
-    let mut out = format!("{HEADER}\n");
+    let mut out = format!("{SETTING_HEADER},{RUN_HEADER}\n");
     for point in points {
         let EvaluationSetting { engine, length, nodes, contention_index, .. } = point.setting;
-        let EvaluationSetting { distributed_percent, participants, .. } = point.setting;
-        let EvaluationPoint { window, throughput, latency_us_p50, latency_us_p99, .. } = point;
-        let EvaluationPoint { busy_percent, restarts, deadlocks, .. } = point;
-        let messages =
-            if point.step_events == usize::MAX { "all".to_owned() } else { point.step_events.to_string() };
+        let EvaluationSetting { distributed_percent, participants, locks_in_order, .. } = point.setting;
         let (acid, engine, length) =
             (if is_acid(engine) { "yes" } else { "no" }, engine.name(), length.name());
+        let run = run_columns(&point.run);
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{engine},{acid},{length},{nodes},{contention_index},{distributed_percent},{participants},{window},{messages},\
-             {throughput:.1},{latency_us_p50},{latency_us_p99},{busy_percent:.1},{restarts:.1},{deadlocks:.1}"
+            "{engine},{acid},{length},{nodes},{contention_index},{distributed_percent},{participants},{locks_in_order},{run}"
         );
     }
     out
 }
 
+/// The columns of a run, under [`RUN_HEADER`].
+pub(super) fn run_columns(run: &Run) -> String {
+    let Run { window, throughput, latency_us_p50, latency_us_p99, restarts, deadlocks, .. } = run;
+    let messages = if run.step_events == usize::MAX { "all".to_owned() } else { run.step_events.to_string() };
+    let parts = run.time.parts().map(|(_, percent)| format!("{percent:.2}")).join(",");
+    format!(
+        "{window},{messages},{throughput:.1},{latency_us_p50},{latency_us_p99},{restarts:.1},{deadlocks:.1},{parts}"
+    )
+}
+
 /// Whether the engine keeps what a database promises; the bound without a commit protocol does not (DET-41).
-fn is_acid(engine: EngineKind) -> bool {
+pub(super) fn is_acid(engine: EngineKind) -> bool {
     engine != EngineKind::TwoPhaseWithoutCommitProtocol
 }
 
@@ -69,7 +80,7 @@ pub fn figures(points: &[EvaluationPoint], nodes: u16, notes: &[String]) -> Vec<
     ]
 }
 
-fn axis(label: &str, scale: Scale) -> Axis {
+pub(super) fn axis(label: &str, scale: Scale) -> Axis {
     Axis { label: label.to_owned(), scale }
 }
 
@@ -83,7 +94,8 @@ fn series(
     of: impl Fn(&EvaluationSetting) -> bool,
     place: impl Fn(&EvaluationPoint) -> (f64, f64),
 ) -> Series {
-    let mut points: Vec<(f64, f64)> = points.iter().filter(|point| of(&point.setting)).map(place).collect();
+    let drawn = |point: &&EvaluationPoint| !point.setting.locks_in_order && of(&point.setting);
+    let mut points: Vec<(f64, f64)> = points.iter().filter(drawn).map(place).collect();
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     Series { name, style, points }
 }
@@ -100,7 +112,7 @@ fn shares(points: &[EvaluationPoint], nodes: u16, length: Length) -> Panel {
                     && SHARES.contains(&setting.distributed_percent)
             };
             lines.push(series(points, label, of, |point| {
-                (point.setting.distributed_percent, point.throughput)
+                (point.setting.distributed_percent, point.run.throughput)
             }));
         }
     }
@@ -120,7 +132,7 @@ fn over_indexes(points: &[EvaluationPoint], nodes: u16, length: Length) -> Panel
                 && (setting.distributed_percent, setting.participants) == (SHARE_OF_INDEXES, 2)
         };
         let label = (name(engine), Style { color, shape: color });
-        series(points, label, of, |point| (point.setting.contention_index, point.throughput))
+        series(points, label, of, |point| (point.setting.contention_index, point.run.throughput))
     };
     Panel {
         title: format!("{} transactions, {SHARE_OF_INDEXES} % distributed", length.name()),
@@ -143,7 +155,7 @@ fn participants(points: &[EvaluationPoint], nodes: u16, index: f64) -> Panel {
                     && SHARES_OF_PARTICIPANTS.contains(&setting.distributed_percent)
             };
             lines.push(series(points, label, of, |point| {
-                (point.setting.distributed_percent, point.throughput)
+                (point.setting.distributed_percent, point.run.throughput)
             }));
         }
     }
@@ -167,7 +179,7 @@ fn sizes(points: &[EvaluationPoint], _nodes: u16, index: f64) -> Panel {
             };
             lines.push(series(points, label, of, |point| {
                 let nodes = f64::from(point.setting.nodes);
-                (nodes, point.throughput / nodes)
+                (nodes, point.run.throughput / nodes)
             }));
         }
     }
@@ -189,7 +201,8 @@ mod tests {
         let points = as_stated();
         let text = csv(&points);
         assert_eq!(text.lines().count(), points.len() + 1);
-        assert!(text.lines().all(|line| line.split(',').count() == HEADER.split(',').count()));
+        let columns = SETTING_HEADER.split(',').count() + RUN_HEADER.split(',').count();
+        assert!(text.lines().all(|line| line.split(',').count() == columns));
         for line in text.lines().skip(1) {
             let bound = line.starts_with("two-phase-without-commit-protocol,");
             assert_eq!(bound, line.split(',').nth(1) == Some("no"), "{line}");

@@ -1,0 +1,244 @@
+//! What nodes spend their time on (Ren et al. §3.3.1, Figure 2: DET-X06, DET-60), and what their locks cost (§3.1.1: DET-X07).
+//!
+//! The bars are of runs of Figures 1 (b) and (d) at [`SHARE_OF_INDEXES`], besides those of `two-phase` in which no deadlock spans
+//! nodes: there a transaction asks its partitions one after the other. How the paper kept deadlocks away is not in its text.
+//!
+//! Deadlocks cost what is said about them and what the edges of the graph cost the detector. What the search of a partition's own part
+//! costs is not charged.
+
+use ordain_db::engine::EngineKind;
+
+use super::{
+    EvaluationPoint, EvaluationSetting, HIGH, LOCKS_HASH, LOCKS_VLL, LOW, Length, Run, SHARE_OF_INDEXES,
+    costs_of,
+};
+use crate::machine::account::Spent;
+use crate::scale::bars::{Bar, Bars};
+use crate::scale::shapes::{Judgement, judgement};
+use crate::scale::{Benchmark, costs};
+use crate::time::Nanoseconds;
+
+/// The contention index at which deadlocks are frequent here, where they are not at [`HIGH`].
+pub const HIGHEST: f64 = 0.1;
+
+/// A share of this many percent is thin.
+const THIN: f64 = 5.0;
+
+/// Deadlocks for each transaction that are "very rare".
+const RARE: f64 = 0.001;
+
+const FIGURE_2: (&str, &str) = ("DET-X06", "Ren et al. §3.3.1, Figure 2");
+const LOCKS: (&str, &str) = ("DET-X07", "Ren et al. §3.1.1 and §3.3.1");
+
+/// Shares of time in percent, which add up to 100.
+#[derive(Clone, Copy, PartialEq, Default, Debug)]
+pub struct Breakdown {
+    /// Requests, the order, reads, logic and answers.
+    pub useful: f64,
+    /// Getting and releasing locks.
+    pub locks: f64,
+    /// Finding deadlocks, and breaking them.
+    pub deadlocks: f64,
+    /// Two-phase commit.
+    pub commitment: f64,
+    /// Nothing to do.
+    pub waiting: f64,
+}
+
+impl Breakdown {
+    /// What processors spent of this time of all of them together.
+    pub fn of(spent: &Spent, time: Nanoseconds) -> Breakdown {
+        let percent = |part: Nanoseconds| part as f64 * 100.0 / time.max(1) as f64;
+        let Spent { useful, locks, deadlocks, commitment } = *spent;
+        Breakdown {
+            useful: percent(useful),
+            locks: percent(locks),
+            deadlocks: percent(deadlocks),
+            commitment: percent(commitment),
+            waiting: percent(time.saturating_sub(spent.busy())),
+        }
+    }
+
+    /// All parts but waiting.
+    pub fn busy(&self) -> f64 {
+        100.0 - self.waiting
+    }
+
+    /// The parts with their names.
+    pub fn parts(&self) -> [(&'static str, f64); 5] {
+        let Breakdown { useful, locks, deadlocks, commitment, waiting } = *self;
+        [
+            ("useful work", useful),
+            ("locks", locks),
+            ("deadlocks", deadlocks),
+            ("two-phase commit", commitment),
+            ("waiting", waiting),
+        ]
+    }
+}
+
+/// The runs that only these bars need: without deadlocks over several nodes.
+pub(super) fn settings(nodes: u16) -> Vec<EvaluationSetting> {
+    let with = Length::ALL
+        .into_iter()
+        .flat_map(|length| [HIGH, HIGHEST].map(|index| bar(EngineKind::TwoPhase, length, nodes, index)));
+    with.map(|setting| EvaluationSetting { locks_in_order: true, ..setting }).collect()
+}
+
+fn bar(engine: EngineKind, length: Length, nodes: u16, index: f64) -> EvaluationSetting {
+    EvaluationSetting::new(engine, length, nodes, index, SHARE_OF_INDEXES)
+}
+
+fn find<'a>(points: &'a [EvaluationPoint], setting: &EvaluationSetting) -> Option<&'a EvaluationPoint> {
+    points.iter().find(|point| point.setting == *setting)
+}
+
+/// Figure 2: the parts of time of both engines.
+pub fn bars(points: &[EvaluationPoint], nodes: u16, notes: &[String]) -> Bars {
+    let mut drawn = Vec::new();
+    for length in Length::ALL.into_iter().rev() {
+        for engine in [EngineKind::Calvin, EngineKind::TwoPhase] {
+            for index in [LOW, HIGH, HIGHEST] {
+                for locks_in_order in [true, false] {
+                    let setting = EvaluationSetting { locks_in_order, ..bar(engine, length, nodes, index) };
+                    let Some(point) = find(points, &setting) else { continue };
+                    let how = if locks_in_order { ", no distributed deadlocks" } else { "" };
+                    let name = format!("{}: {}, index {index}{how}", length.name(), engine.name());
+                    let parts = point.run.time.parts().map(|(_, percent)| percent).to_vec();
+                    drawn.push(Bar { name, parts });
+                }
+            }
+        }
+    }
+    Bars {
+        title: format!("What nodes spend their time on, {SHARE_OF_INDEXES} % distributed"),
+        parts: Breakdown::default().parts().map(|(name, _)| name.to_owned()).to_vec(),
+        bars: drawn,
+        notes: notes.to_vec(),
+    }
+}
+
+/// What the paper states of time and of locks, beside what was measured.
+pub(super) fn judge(points: &[EvaluationPoint], nodes: u16) -> Vec<Judgement> {
+    let mut all = Vec::new();
+    for length in Length::ALL.into_iter().rev() {
+        for index in [HIGH, HIGHEST] {
+            all.extend(judge_deadlocks(points, nodes, length, index));
+        }
+    }
+    all.push(judge_low(points, nodes));
+    all.extend(judge_locks(points));
+    all
+}
+
+/// What deadlocks do at an index.
+fn judge_deadlocks(points: &[EvaluationPoint], nodes: u16, length: Length, index: f64) -> Vec<Judgement> {
+    let with = bar(EngineKind::TwoPhase, length, nodes, index);
+    let pair = find(points, &with).zip(find(points, &EvaluationSetting { locks_in_order: true, ..with }));
+    let at = format!("{} transactions, index {index}", length.name());
+    let drop = pair.map(|(with, without)| {
+        let (one, other) = (with.run.time, without.run.time);
+        let measured = format!(
+            "useful work {:.0} % without, {:.0} % with; waiting {:.0} % and {:.0} %; {:.0} deadlocks/s",
+            other.useful, one.useful, other.waiting, one.waiting, with.run.deadlocks
+        );
+        (measured, one.useful < 0.9 * other.useful && one.waiting > other.waiting)
+    });
+    let thin = pair.map(|(with, _)| {
+        let percent = with.run.time.deadlocks;
+        (format!("{percent:.2} % of the time"), percent < THIN)
+    });
+    vec![
+        judgement(
+            FIGURE_2,
+            format!("{at}: with distributed deadlocks, useful work falls and nodes wait"),
+            drop,
+        ),
+        judgement(FIGURE_2, format!("{at}: handling deadlocks takes little time"), thin),
+    ]
+}
+
+fn judge_low(points: &[EvaluationPoint], nodes: u16) -> Judgement {
+    let low = Length::ALL.map(|length| find(points, &bar(EngineKind::TwoPhase, length, nodes, LOW)));
+    let found = low.into_iter().collect::<Option<Vec<_>>>().map(|low| {
+        let each = low.iter().map(|point| {
+            let Run { deadlocks, throughput, .. } = &point.run;
+            format!("{}: {deadlocks:.0} of {throughput:.0} transactions/s", point.setting.length.name())
+        });
+        let rare = low.iter().all(|point| point.run.deadlocks <= RARE * point.run.throughput);
+        (each.collect::<Vec<_>>().join(", "), rare)
+    });
+    judgement(FIGURE_2, "at low contention distributed deadlocks are very rare".to_owned(), found)
+}
+
+/// What locks cost: of a transaction of one partition, with `calvin`.
+fn judge_locks(points: &[EvaluationPoint]) -> Vec<Judgement> {
+    let measured = costs(Benchmark::Micro);
+    let share = |length| {
+        let costs = costs_of(EngineKind::Calvin, length, &measured);
+        let whole = costs.request + costs.delivered + costs.executed_alone + costs.reply;
+        100.0 * LOCKS_HASH as f64 / whole as f64
+    };
+    let stated = |length: Length, percent: &str| {
+        format!("locks take {percent} of the time of {} transactions", length.name())
+    };
+    // They are constants; without any run nothing is said of them.
+    let known = !points.is_empty();
+    let found = |percent: f64, holds: bool| {
+        known.then(|| (format!("{percent:.1} % with the lock manager hash, without contention"), holds))
+    };
+    let (short, long) = (share(Length::Short), share(Length::Long));
+    let ratio = LOCKS_HASH as f64 / LOCKS_VLL as f64;
+    vec![
+        judgement(LOCKS, stated(Length::Short, "over 30 %"), found(short, short > 30.0)),
+        judgement(LOCKS, stated(Length::Long, "16 %"), found(long, (10.0..=22.0).contains(&long))),
+        judgement(
+            LOCKS,
+            "vll makes locks cheaper by a factor of 2.3".to_owned(),
+            known.then(|| (format!("by {ratio:.1}, without contention"), (1.8..=2.8).contains(&ratio))),
+        ),
+    ]
+}
+
+/// Parts of time for which all statements hold, for tests.
+#[cfg(test)]
+pub(super) fn as_stated(setting: &EvaluationSetting) -> Breakdown {
+    let contended = setting.engine == EngineKind::TwoPhase && setting.contention_index >= HIGH;
+    let waiting = if contended && !setting.locks_in_order { 70.0 } else { 10.0 };
+    Breakdown { useful: 80.0 - waiting, locks: 16.0, deadlocks: 1.0, commitment: 3.0, waiting }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::statements::as_stated;
+    use super::*;
+    use crate::scale::shapes::Verdict;
+
+    fn verdicts(points: &[EvaluationPoint]) -> Vec<Verdict> {
+        judge(points, 4).iter().map(|judgement| judgement.verdict).collect()
+    }
+
+    #[test]
+    fn parts_of_time_are_judged_and_drawn() {
+        use Verdict::{Differs, Holds, NotMeasured};
+        let mut points = as_stated();
+        assert_eq!(verdicts(&points)[..9], [Holds; 9]);
+        assert_eq!(verdicts(&points)[9..], [Differs; 3], "locks cost less here");
+        assert_eq!(verdicts(&[]), [NotMeasured; 12]);
+        // Three of calvin and five of two-phase, for each length.
+        assert_eq!(bars(&points, 4, &[]).bars.len(), 2 * (3 + 5));
+        for point in points.iter_mut().filter(|point| point.setting.engine == EngineKind::TwoPhase) {
+            point.run.time = Breakdown { useful: 90.0, deadlocks: 10.0, ..Breakdown::default() };
+            point.run.deadlocks = point.run.throughput;
+        }
+        assert_eq!(verdicts(&points)[..9], [Differs; 9]);
+    }
+
+    #[test]
+    fn parts_of_time_add_up() {
+        let spent = Spent { useful: 300, locks: 100, deadlocks: 5, commitment: 15 };
+        let time = Breakdown::of(&spent, 1_000);
+        assert_eq!(time.parts().map(|(_, percent)| percent), [30.0, 10.0, 0.5, 1.5, 58.0]);
+        assert!((time.busy() - 42.0).abs() < 1e-9);
+    }
+}
