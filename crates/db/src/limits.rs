@@ -89,8 +89,10 @@ pub const RECONNAISSANCE_ROUNDS_MAX: u32 = 4096;
 pub const RESTARTS_MAX: u32 = 32;
 
 /// Misses of one request after which its attempts declare more than reconnaissance finds; see
-/// [`widening`](crate::gateway::widening). An attempt may miss by chance; one that misses again shows that it is not.
-pub const RESTARTS_BEFORE_HELP: u32 = 2;
+/// [`widening`](crate::gateway::widening). An attempt may miss by chance. What is declared then makes others wait, who miss the
+/// more for it; so it comes late enough that few calls need it, and early enough that calls which make each other miss do not try
+/// in vain for long.
+pub const RESTARTS_BEFORE_HELP: u32 = 4;
 
 /// Misses of one request after which its attempts declare whole tables.
 pub const RESTARTS_BEFORE_TABLES: u32 = 16;

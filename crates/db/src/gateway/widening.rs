@@ -2,10 +2,10 @@
 //!
 //! Between reconnaissance and the attempt somebody changes the rows that decide the footprint. If that happens faster than an
 //! attempt gets through the order, the call would start over for ever (trap 7; the paper gives no bound). So after
-//! [`RESTARTS_BEFORE_HELP`](crate::limits::RESTARTS_BEFORE_HELP) misses, what differs between two attempts is declared as a range that holds both: all keys with the
-//! columns that they have in common. Where the next miss leaves the range it grows to fewer columns, so that no table takes more
-//! misses than its key has columns; and after [`RESTARTS_BEFORE_TABLES`] misses whole tables are declared. What does not change
-//! from one attempt to the next stays as narrow as it was found.
+//! [`RESTARTS_BEFORE_HELP`](crate::limits::RESTARTS_BEFORE_HELP) misses, what differs between two attempts is declared as a range
+//! that holds both: all keys with the columns that they have in common. Where the next miss leaves the range it grows to fewer
+//! columns, so that no table takes more misses than its key has columns; and after [`RESTARTS_BEFORE_TABLES`] misses whole tables
+//! are declared. What does not change from one attempt to the next stays as narrow as it was found.
 //!
 //! A range is locked like any other, and makes others wait longer than a key would: helped calls pay for themselves with the
 //! parallelism of those around them. What is declared is in the order, so all replicas know it.

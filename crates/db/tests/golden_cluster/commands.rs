@@ -89,6 +89,9 @@ pub(crate) enum Command {
         /// Most restarts of a call that misses its footprint; by default the usual limit.
         #[arg(key)]
         restarts: Option<u32>,
+        /// After how many of them it is helped; by default the usual number.
+        #[arg(key)]
+        help: Option<u32>,
         /// How long a transaction may wait for locks of a node, in milliseconds.
         #[arg(key)]
         lock_wait: Option<u64>,
@@ -356,12 +359,13 @@ impl goldenscript::Runner for Runner {
                 }
                 String::new()
             }
-            Command::Cluster { partitions, engine, live, restarts, lock_wait } => {
+            Command::Cluster { partitions, engine, live, restarts, help, lock_wait } => {
                 let rows = std::mem::take(&mut self.rows);
                 let usual = Limits::default();
                 let limits = Limits {
                     transactions_live: live.unwrap_or(usual.transactions_live),
                     restarts: restarts.unwrap_or(usual.restarts),
+                    restarts_before_help: help.unwrap_or(usual.restarts_before_help),
                     lock_wait_microseconds: lock_wait.map(|wait| wait * 1000),
                     ..usual
                 };
