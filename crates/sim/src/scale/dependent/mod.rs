@@ -65,7 +65,7 @@ pub const VOLATILITIES_OF_POSITIONS: [f64; 3] = [0.0, 10.0, 100.0];
 /// Misses after which calls are helped, where that is not the usual number, to tell what help costs: see
 /// [`widening`](ordain_db::gateway::widening).
 pub const LATE_HELP: u32 = 8;
-const OTHER_HELP: [u32; 2] = [4, 16];
+const OTHER_HELP: [u32; 2] = [2, 16];
 
 /// Volatilities at which [`LATE_HELP`] is tried, with all transactions distributed.
 pub const VOLATILITIES_OF_HELP: [f64; 2] = [10.0, 100.0];
@@ -203,10 +203,10 @@ pub fn settings() -> Vec<DependentSetting> {
     all
 }
 
-/// What the parts of a step cost with this engine: those of the [evaluation](costs_of), but that the work of long transactions
+/// What the parts of a step cost: those of the [evaluation](costs_of), but that the work of long transactions
 /// takes its time wherever it is done, in trial runs too.
-pub fn costs_of_dependent(engine: EngineKind, measured: &CostTable) -> CostTable {
-    CostTable { unit: LONG_WORK / u64::from(UNITS), ..costs_of(engine, Length::Short, measured) }
+pub fn costs_of_dependent(measured: &CostTable) -> CostTable {
+    CostTable { unit: LONG_WORK / u64::from(UNITS), ..costs_of(Length::Short, measured) }
 }
 
 /// Runs one setting with every window and every number of messages in a step, and takes the best.
@@ -338,7 +338,7 @@ fn workload(setting: &DependentSetting) -> micro::Options {
 }
 
 fn plan(setting: &DependentSetting, measured: &CostTable, window: u64) -> Plan {
-    let costs = costs_of_dependent(setting.engine, measured);
+    let costs = costs_of_dependent(measured);
     Plan {
         engine: setting.engine,
         // What a step says leaves when it is over: many long transactions in one would keep all others waiting.

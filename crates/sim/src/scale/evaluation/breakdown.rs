@@ -175,7 +175,7 @@ fn judge_low(points: &[EvaluationPoint], nodes: u16) -> Judgement {
 fn judge_locks(points: &[EvaluationPoint]) -> Vec<Judgement> {
     let measured = costs(Benchmark::Micro);
     let share = |length| {
-        let costs = costs_of(EngineKind::Calvin, length, &measured);
+        let costs = costs_of(length, &measured);
         let whole = costs.request + costs.delivered + costs.executed_alone + costs.reply;
         100.0 * LOCKS_HASH as f64 / whole as f64
     };
