@@ -5,7 +5,7 @@
 //! queues are tiny in some seeds and large in others.
 
 use ordain_db::engine::EngineKind;
-use ordain_db::limits::Limits;
+use ordain_db::limits::{Limits, RESTARTS_BEFORE_HELP};
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_workload::random::{Chance, Random};
 use ordain_workload::{append, bank, micro, tpcc, ycsb};
@@ -98,6 +98,8 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         trace: true,
         clients,
     };
+    plan.limits.throttles = throttles(seed);
+    plan.limits.restarts_before_help = help(seed);
     if let Some(disk) = &plan.disk {
         // A record of the log has a whole batch, and must fit into a segment.
         plan.limits.batch_bytes = plan.limits.batch_bytes.min(disk.segment_bytes as usize / 4);
@@ -156,6 +158,18 @@ fn agreement(seed: u64, fixed: &Fixed) -> Replication {
 fn lock_wait(seed: u64) -> Option<u64> {
     let mut random = Random::new(seed, "lock wait", &[]);
     one_in(&mut random, 3).then(|| 100_000 << random.below(4))
+}
+
+/// Whether nodes that lag shed calls. Drawn apart from all else, too.
+fn throttles(seed: u64) -> bool {
+    one_in(&mut Random::new(seed, "throttles", &[]), 6)
+}
+
+/// After how many misses a call is helped. Drawn apart from all else, too.
+fn help(seed: u64) -> u32 {
+    let mut random = Random::new(seed, "help", &[]);
+    let early = 1 + random.below(2) as u32;
+    rarely(&mut random, 3, RESTARTS_BEFORE_HELP, early)
 }
 
 /// Which lock manager `calvin` has. Drawn apart from all else, too.

@@ -18,7 +18,7 @@ pub struct SlowNodeOptions {
     #[arg(long)]
     pub costs: Option<PathBuf>,
     /// Percentages of transactions that touch two partitions
-    #[arg(long, value_delimiter = ',', default_values_t = [0, 5, 10, 20], value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 5, 20, 50], value_parser = clap::value_parser!(u8).range(0..=100))]
     pub multi_partition: Vec<u8>,
     /// How many times as slow the node becomes, in runs of their own beside those with 4 times
     #[arg(long, value_delimiter = ',', default_values_t = [2, 8], value_parser = clap::value_parser!(u64).range(1..=1_000))]

@@ -19,7 +19,7 @@ use super::cluster::{best, cluster};
 use super::evaluation::{Length, costs_of};
 use crate::machine::cost::CostTable;
 use crate::plan::{Fault, Plan, PlannedFault, WorkloadPlan};
-use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
+use crate::time::{MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
 
 /// The engines among which to choose. The variant without a commit protocol is no database (DET-41).
@@ -160,15 +160,10 @@ fn observe(
     }
     let after = counts(&world, setting.nodes);
     let per_second = |count: u64| count as f64 * SECOND as f64 / time as f64;
-    let percentile = |percent: usize| {
-        let last = run.latencies.len().saturating_sub(1);
-        let place = (run.latencies.len() * percent / 100).min(last);
-        run.latencies.get(place).map_or(0, |latency| latency / MICROSECOND)
-    };
     Ok(Observed {
         throughput: per_second(run.latencies.len() as u64),
-        latency_us_p50: percentile(50),
-        latency_us_p99: percentile(99),
+        latency_us_p50: run.percentile_us(50),
+        latency_us_p99: run.percentile_us(99),
         busy_percent: run.busy as f64 * 100.0 / (time as f64 * f64::from(setting.nodes)),
         restarts: per_second(after[0] - before[0]),
         deadlocks: per_second(after[1] - before[1]),

@@ -9,7 +9,7 @@ use crate::machine::cost::CostTable;
 use crate::network::NetworkOptions;
 use crate::network::topology::Topology;
 use crate::plan::{ClientPlace, ClientPlan, Plan, WorkloadPlan};
-use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
+use crate::time::{MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
 
 /// Sizes of clusters: 1 to 100 nodes, as in the paper's figures.
@@ -138,11 +138,6 @@ fn measure_window(
     let workload = plan.workload.build()?;
     let mut world = World::new(&plan, &*workload)?;
     let measured = world.measure(effort.warm_up, effort.time);
-    let percentile = |percent: usize| {
-        let place =
-            (measured.latencies.len() * percent / 100).min(measured.latencies.len().saturating_sub(1));
-        measured.latencies.get(place).map_or(0, |latency| latency / MICROSECOND)
-    };
     let seconds = effort.time as f64 / SECOND as f64;
     Ok(Point {
         workload: setting.workload,
@@ -150,8 +145,8 @@ fn measure_window(
         contention_index: setting.contention_index,
         multi_partition_percent: setting.multi_partition_percent,
         throughput: measured.latencies.len() as f64 / seconds,
-        latency_us_p50: percentile(50),
-        latency_us_p99: percentile(99),
+        latency_us_p50: measured.percentile_us(50),
+        latency_us_p99: measured.percentile_us(99),
         busy_percent: measured.busy as f64 * 100.0 / (effort.time as f64 * f64::from(setting.nodes)),
     })
 }

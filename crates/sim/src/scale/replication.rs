@@ -144,16 +144,11 @@ fn measure_from_now(
         return Err(Error::Invalid(format!("the leaders moved while it was measured: {setting:?}")));
     }
     let nodes = f64::from(setting.replicas) * f64::from(setting.partitions);
-    let percentile = |percent: usize| {
-        let last = measured.latencies.len().saturating_sub(1);
-        let place = (measured.latencies.len() * percent / 100).min(last);
-        measured.latencies.get(place).map_or(0, |latency| latency / MICROSECOND)
-    };
     Ok(ReplicationPoint {
         setting: *setting,
         throughput: measured.latencies.len() as f64 * SECOND as f64 / time as f64,
-        latency_us_p50: percentile(50),
-        latency_us_p99: percentile(99),
+        latency_us_p50: measured.percentile_us(50),
+        latency_us_p99: measured.percentile_us(99),
         busy_percent: measured.busy as f64 * 100.0 / (time as f64 * nodes),
     })
 }

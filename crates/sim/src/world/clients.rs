@@ -142,6 +142,12 @@ impl Client {
         self.outstanding.values().map(|outstanding| outstanding.request.id)
     }
 
+    /// When it made the first of its calls that were not answered; `None` if there is none, or calls are made in the background.
+    pub(crate) fn oldest_call(&self) -> Option<Nanoseconds> {
+        let calls = self.outstanding.values().filter(|_| !self.is_background);
+        calls.map(|outstanding| outstanding.invoked_at).min()
+    }
+
     /// Makes a call, or as many as the window has room for when the client never pauses.
     pub(crate) fn wake(
         &mut self,

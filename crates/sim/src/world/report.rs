@@ -11,7 +11,16 @@ use ordain_workload::{CheckLine, Totals};
 use super::{Measured, Stopwatch, World};
 use crate::history::{History, SnapshotRead};
 use crate::run::Collected;
-use crate::time::Nanoseconds;
+use crate::time::{MICROSECOND, Nanoseconds};
+
+impl Measured {
+    /// A percentile of the latencies, in whole microseconds: 50 is the median, 100 the longest; 0 if no call was answered.
+    pub fn percentile_us(&self, percent: usize) -> u64 {
+        let last = self.latencies.len().saturating_sub(1);
+        let place = (self.latencies.len() * percent / 100).min(last);
+        self.latencies.get(place).map_or(0, |latency| latency / MICROSECOND)
+    }
+}
 
 impl World<'_> {
     /// Lets the clients work for some time, and then measures for some time.
@@ -34,6 +43,13 @@ impl World<'_> {
             self.stopwatch.take().unwrap_or_default();
         latencies.sort_unstable();
         Measured { latencies, calls: calls.unwrap_or_default(), background, busy: spent.busy(), spent }
+    }
+
+    /// How long the call waits for its answer that has waited longest, of those that have none; 0 if all have. Calls of
+    /// background clients do not count.
+    pub fn longest_wait(&self) -> Nanoseconds {
+        let oldest = self.clients.iter().filter_map(|client| client.oldest_call()).min();
+        oldest.map_or(0, |invoked_at| self.now().saturating_sub(invoked_at))
     }
 
     /// What a node has run so far; `None` if it is not there.

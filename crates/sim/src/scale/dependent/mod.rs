@@ -109,8 +109,8 @@ pub struct DependentPoint {
     pub latency_us_p50: u64,
     /// 99th percentile of the latency, in microseconds of virtual time.
     pub latency_us_p99: u64,
-    /// The longest latency, in microseconds of virtual time.
-    pub latency_us_max: u64,
+    /// The longest time that a call took, or that one without an answer had waited at the end, in microseconds of virtual time.
+    pub longest_us: u64,
     /// Share of the measured time in which a node's core was busy, over all nodes, in percent.
     pub busy_percent: f64,
     /// Share of the busy time that reconnaissance took, in percent (DET-26).
@@ -272,7 +272,8 @@ fn measure_window(
     if let [problem, ..] = world.problems() {
         return Err(Error::Invalid(problem.clone()));
     }
-    Ok(point(setting, &plan, effort.time, &run, [before, counted]))
+    let longest = run.percentile_us(100).max(world.longest_wait() / MICROSECOND);
+    Ok(DependentPoint { longest_us: longest, ..point(setting, &plan, effort.time, &run, [before, counted]) })
 }
 
 fn point(
@@ -284,11 +285,6 @@ fn point(
 ) -> DependentPoint {
     let per_second = |count: u64| count as f64 * SECOND as f64 / time as f64;
     let ratio = |part: u64, of: u64| if of == 0 { 0.0 } else { part as f64 / of as f64 };
-    let percentile = |percent: usize| {
-        let last = run.latencies.len().saturating_sub(1);
-        let place = (run.latencies.len() * percent / 100).min(last);
-        run.latencies.get(place).map_or(0, |latency| latency / MICROSECOND)
-    };
     let trials = after.executions.reconnaissance - before.executions.reconnaissance;
     let units = after.executions.reconnaissance_units - before.executions.reconnaissance_units;
     let scouted = (trials * plan.costs.trial + units * plan.costs.unit) / 1_000;
@@ -300,9 +296,9 @@ fn point(
         window: plan.clients.window,
         step_events: plan.step_events,
         throughput: per_second(run.latencies.len() as u64),
-        latency_us_p50: percentile(50),
-        latency_us_p99: percentile(99),
-        latency_us_max: percentile(100),
+        latency_us_p50: run.percentile_us(50),
+        latency_us_p99: run.percentile_us(99),
+        longest_us: run.percentile_us(100),
         busy_percent: run.busy as f64 * 100.0 / (time as f64 * f64::from(NODES)),
         reconnaissance_percent: 100.0 * ratio(scouted, run.busy),
         updates_wanted: setting.volatility * f64::from(ENTRIES) * f64::from(NODES),

@@ -16,7 +16,7 @@ use crate::time::MICROSECOND;
 
 /// The names of the columns.
 const HEADER: &str = "engine,distributed_percent,dependent_percent,volatility,position_percent,help_after,outstanding,messages_per_step,\
-                      throughput_txn_s,latency_us_p50,latency_us_p99,latency_us_max,busy_percent,reconnaissance_percent,\
+                      throughput_txn_s,latency_us_p50,latency_us_p99,longest_us,busy_percent,reconnaissance_percent,\
                       updates_wanted_s,updates_s,misses_s,first_misses_percent,gap_us,misses_max,helped_s,victims_s,failed";
 
 /// Percentiles of the latencies in the table and in the figure.
@@ -31,7 +31,7 @@ pub fn csv(points: &[DependentPoint]) -> String {
     for point in points {
         let DependentSetting { engine, distributed_percent, dependent_percent, .. } = point.setting;
         let DependentSetting { volatility, position_percent, help_after, .. } = point.setting;
-        let DependentPoint { window, throughput, latency_us_p50, latency_us_p99, latency_us_max, .. } = point;
+        let DependentPoint { window, throughput, latency_us_p50, latency_us_p99, longest_us, .. } = point;
         let DependentPoint { busy_percent, reconnaissance_percent, updates_wanted, updates, .. } = point;
         let DependentPoint { misses, first_misses_percent, gap_us, misses_max, .. } = point;
         let DependentPoint { helped, victims, failed, .. } = point;
@@ -42,7 +42,7 @@ pub fn csv(points: &[DependentPoint]) -> String {
         let _ = writeln!(
             out,
             "{engine},{distributed_percent},{dependent_percent},{volatility},{position_percent},{help_after},{window},{messages},\
-             {throughput:.1},{latency_us_p50},{latency_us_p99},{latency_us_max},{busy_percent:.1},{reconnaissance_percent:.1},\
+             {throughput:.1},{latency_us_p50},{latency_us_p99},{longest_us},{busy_percent:.1},{reconnaissance_percent:.1},\
              {updates_wanted:.1},{updates:.1},{misses:.1},{first_misses_percent:.1},{gap_us:.0},{misses_max},{helped:.1},\
              {victims:.1},{failed}"
         );

@@ -30,7 +30,7 @@ use self::breakdown::Breakdown;
 use super::cluster::{best, cluster};
 use crate::machine::cost::{CostTable, LONG_WORK};
 use crate::plan::{Plan, WorkloadPlan};
-use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
+use crate::time::{MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
 
 pub use report::{csv, figures};
@@ -192,6 +192,17 @@ pub struct EvaluationEffort {
     pub messages_long: Vec<usize>,
 }
 
+impl EvaluationEffort {
+    /// The numbers of outstanding calls, and of messages in a step, that are tried with transactions of this length.
+    fn tries(&self, length: Length) -> impl Iterator<Item = (u64, usize)> {
+        let (windows, messages) = match length {
+            Length::Short => (&self.windows_short, &[usize::MAX][..]),
+            Length::Long => (&self.windows_long, &self.messages_long[..]),
+        };
+        windows.iter().flat_map(|window| messages.iter().map(|step_events| (*window, *step_events)))
+    }
+}
+
 impl Default for EvaluationEffort {
     fn default() -> EvaluationEffort {
         EvaluationEffort {
@@ -273,12 +284,7 @@ pub fn measure_evaluation(
     measured: &CostTable,
     effort: &EvaluationEffort,
 ) -> Result<EvaluationPoint, Error> {
-    let all = [usize::MAX];
-    let (windows, messages) = match setting.length {
-        Length::Short => (&effort.windows_short, &all[..]),
-        Length::Long => (&effort.windows_long, &effort.messages_long[..]),
-    };
-    let tried = windows.iter().flat_map(|window| messages.iter().map(|step_events| (*window, *step_events)));
+    let tried = effort.tries(setting.length);
     let run = |(window, step_events)| {
         run_plan(&Plan { step_events, ..plan(setting, measured, window) }, effort, setting.length)
     };
@@ -298,18 +304,13 @@ fn run_plan(plan: &Plan, effort: &EvaluationEffort, length: Length) -> Result<Ru
     let (restarts_before, deadlocks_before) = given_up(&world, plan.partitions);
     let run = world.measure(0, time);
     let (restarts, deadlocks) = given_up(&world, plan.partitions);
-    let percentile = |percent: usize| {
-        let last = run.latencies.len().saturating_sub(1);
-        let place = (run.latencies.len() * percent / 100).min(last);
-        run.latencies.get(place).map_or(0, |latency| latency / MICROSECOND)
-    };
     let per_second = |count: u64| count as f64 * SECOND as f64 / time as f64;
     Ok(Run {
         window: plan.clients.window,
         step_events: plan.step_events,
         throughput: per_second(run.latencies.len() as u64),
-        latency_us_p50: percentile(50),
-        latency_us_p99: percentile(99),
+        latency_us_p50: run.percentile_us(50),
+        latency_us_p99: run.percentile_us(99),
         time: Breakdown::of(&run.spent, time * u64::from(plan.partitions)),
         restarts: per_second(restarts - restarts_before),
         deadlocks: per_second(deadlocks - deadlocks_before),

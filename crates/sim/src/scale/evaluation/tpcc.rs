@@ -89,7 +89,7 @@ fn costs_of(engine: EngineKind, length: Length, measured: &CostTable) -> CostTab
     measured.with_work(locks + work)
 }
 
-/// Runs one setting with every number of outstanding calls, and takes the best. `measured` are the costs of New Orders.
+/// Runs one setting with every number of outstanding calls and of messages in a step, and takes the best. `measured` are the costs of New Orders.
 ///
 /// # Errors
 /// When the workload refuses the setting, or there is no number to try.
@@ -98,12 +98,10 @@ pub fn measure_tpcc(
     measured: &CostTable,
     effort: &EvaluationEffort,
 ) -> Result<TpccPoint, Error> {
-    let windows = match setting.length {
-        Length::Short => &effort.windows_short,
-        Length::Long => &effort.windows_long,
-    };
-    let runs =
-        windows.iter().map(|window| run_plan(&plan(setting, measured, *window), effort, setting.length));
+    let runs = effort.tries(setting.length).map(|(window, step_events)| {
+        let plan = Plan { step_events, ..plan(setting, measured, window) };
+        run_plan(&plan, effort, setting.length)
+    });
     Ok(TpccPoint { setting: *setting, run: best(runs, |run| run.throughput)? })
 }
 
@@ -121,10 +119,8 @@ fn plan(setting: &TpccSetting, measured: &CostTable, window: u64) -> Plan {
         by_name_percent: 0.0,
         ..tpcc::Options::default()
     });
-    // One message in a step where transactions are long: what a step says leaves when it is over.
-    let step_events = if length == Length::Long { 1 } else { usize::MAX };
     let base = cluster(nodes, workload, costs_of(engine, length, measured), window);
-    Plan { engine, step_events, limits: limits_of(length), ..base }
+    Plan { engine, limits: limits_of(length), ..base }
 }
 
 /// A line for each point, in their order, under a line with the names of the columns.

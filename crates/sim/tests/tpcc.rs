@@ -1,0 +1,54 @@
+//! All five transactions of TPC-C on every engine, on one partition and on four, under faults: its conditions hold in the end.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use ordain_db::engine::EngineKind;
+use ordain_sim::plan::{Plan, WorkloadKind, WorkloadPlan};
+use ordain_sim::run::observe;
+use ordain_sim::swarm::{Fixed, draw};
+use ordain_workload::tpcc::Mix;
+
+const ENGINES: [EngineKind; 4] =
+    [EngineKind::Serial, EngineKind::Calvin, EngineKind::CalvinVll, EngineKind::TwoPhase];
+
+/// Seeds of each engine and number of partitions.
+const SEEDS: u64 = 4;
+
+/// TPC-C's consistency conditions (clause 3.3.2).
+const CONDITIONS: usize = 12;
+
+fn plan(seed: u64, engine: EngineKind, partitions: u16) -> Plan {
+    let workload = Some(WorkloadKind::Tpcc);
+    let fixed = Fixed { engine: Some(engine), partitions: Some(partitions), workload, ..Fixed::default() };
+    let mut plan = draw(seed, &fixed);
+    let WorkloadPlan::Tpcc(options) = &mut plan.workload else { panic!("{plan}") };
+    options.mix = Mix::FULL;
+    plan
+}
+
+#[test]
+fn the_conditions_hold_on_every_engine_under_faults() {
+    for engine in ENGINES {
+        for partitions in [1, 4] {
+            let (mut crashes, mut checked) = (0, 0);
+            for seed in 0..SEEDS {
+                let plan = plan(seed, engine, partitions);
+                let workload = plan.workload.build().unwrap();
+                let (report, history) = observe(&plan, &*workload).unwrap();
+                assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);
+                crashes += report.happened.crashes;
+                // A node may lawfully refuse a disk that a fault has damaged, which ends the run.
+                if report.halted.is_none() {
+                    let conditions = history.unwrap().conditions;
+                    let numbered = conditions.iter().filter(|line| line.condition.starts_with("3.3.2."));
+                    assert_eq!(numbered.count(), CONDITIONS, "{conditions:#?}");
+                    checked += 1;
+                }
+            }
+            assert!(
+                crashes > 0 && checked > 0,
+                "{engine:?}, {partitions}: {crashes} crashes, {checked} checked"
+            );
+        }
+    }
+}
