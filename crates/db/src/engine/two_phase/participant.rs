@@ -149,6 +149,9 @@ impl<F: Failpoints> TwoPhase<F> {
     /// too; of what was promised, it is asked.
     pub fn reset(&mut self, peer: PartitionId, context: &Context<'_>) {
         self.detector.forget(peer);
+        if context.me == DETECTOR {
+            self.search_soon();
+        }
         if peer == DETECTOR {
             self.reports.begin_anew(self.now);
         }

@@ -142,10 +142,15 @@ impl<F: Failpoints> TwoPhase<F> {
     /// A partition tells who waits for whom there: the graph will be searched.
     pub(super) fn take_waits(&mut self, from: PartitionId, edges: Vec<Edge>, context: &Context<'_>) {
         self.detector.report(from, edges);
-        self.next_search.get_or_insert(self.now + pause_after(self.detector.edges()) / 2);
+        self.search_soon();
         if from != context.me {
             self.say(from, TwoPhaseMessage::WaitsReceived);
         }
+    }
+
+    /// Lets the graph be searched: it has changed, or victims that were named may have to be named again.
+    pub(super) fn search_soon(&mut self) {
+        self.next_search.get_or_insert(self.now + pause_after(self.detector.edges()) / 2);
     }
 
     /// Searches the graph of all partitions for deadlocks.
