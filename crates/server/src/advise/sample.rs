@@ -40,7 +40,7 @@ pub struct Record {
     pub partitions: u16,
     /// The calls that were taken: the partition where each came in, and what was called.
     pub calls: Vec<(PartitionId, ProcedureId, bytes::Bytes)>,
-    /// Calls in the log.
+    /// Calls in the log; of those after the last one that was taken, every attempt of a dependent one.
     pub found: u64,
 }
 
@@ -99,7 +99,7 @@ fn partitions_of(directory: &Path, identity: &Identity) -> Result<u16, String> {
 struct CallsOfNode {
     calls: Vec<(Epoch, PartitionId, (ProcedureId, bytes::Bytes))>,
     found: u64,
-    /// Dependent requests that were met: each is in the log once for every attempt.
+    /// Dependent requests among the calls: each is in the log once for every attempt.
     dependent: BTreeSet<RequestId>,
 }
 
@@ -126,11 +126,12 @@ impl CallsOfNode {
         let batch = entry.decode_batch().map_err(|error| error.to_string())?;
         for ordered in batch.transactions {
             let Work::Call { procedure, arguments, reconnoitred } = ordered.work else { continue };
-            if reconnoitred.is_some() && !self.dependent.insert(ordered.request) {
+            let is_full = self.calls.len() >= CALLS_MAX;
+            if reconnoitred.is_some() && !is_full && !self.dependent.insert(ordered.request) {
                 continue;
             }
             self.found += 1;
-            if self.calls.len() < CALLS_MAX {
+            if !is_full {
                 self.calls.push((batch.epoch, home, (procedure, arguments)));
             }
         }
