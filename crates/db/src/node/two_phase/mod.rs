@@ -34,7 +34,7 @@ use crate::engine::two_phase::{CommitProtocol, Placed, TwoPhase, TwoPhaseCounter
 use crate::error::{Error, Fatal, Outcome};
 use crate::execution::{Context, Effects, Executions};
 use crate::failpoint::Failpoints;
-use crate::gateway::Counters;
+use crate::gateway::{Counters, not_leading};
 use crate::hash::key_hash;
 use crate::limits::{Limits, STEP_GARBAGE_MAX};
 use crate::message::{ClientRequest, Message, Operation, Ordered, Reply, Request, RequestId, Work};
@@ -199,7 +199,8 @@ impl<F: Failpoints> TwoPhaseNode<F> {
     fn submit(&mut self, request: Request, entry: NodeId, outbox: &mut Outbox) {
         let Request { id, acknowledged, operation } = request;
         if !self.started {
-            return self.refuse(id, entry, Error::Busy(format!("{} replays its log", self.me)));
+            // It replays its log. Clients send the request again by themselves, as to a node that does not lead yet.
+            return self.refuse(id, entry, not_leading());
         }
         match self.sessions.admit::<F>(id, acknowledged, entry) {
             Admission::InFlight => {}
