@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+mod folder;
+
+use std::path::Path;
+use std::process::Output;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use ordain::advise::costs::costs;
 use ordain::advise::options::Preference;
@@ -17,48 +18,20 @@ use ordain::{Database, Handle};
 use ordain_sim::scale::advice::AdviceEffort;
 use ordain_sim::time::MILLISECOND;
 
-/// Long enough for any command here.
-const PATIENCE: Duration = Duration::from_secs(240);
+use folder::Folder;
 
 const ENGINES: [&str; 4] = ["calvin", "calvin-vll", "serial", "two-phase"];
 
-/// A folder that is removed with this value.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn create() -> Folder {
-        let name = format!("advise-{:016x}", getrandom::u64().unwrap());
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-
     fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.0.join(name)).unwrap()
     }
 
     /// Runs a command that must end well.
-    fn run(&self, arguments: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ordain"));
-        command.env_remove("ORDAIN_LOG").current_dir(&self.0).args(arguments.split_whitespace());
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        while child.try_wait().unwrap().is_none() {
-            if Instant::now() > deadline {
-                child.kill().unwrap();
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        let output = child.wait_with_output().unwrap();
+    fn succeed(&self, arguments: &str) -> Output {
+        let output = self.run(&mut self.command(arguments));
         assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
         output
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
@@ -79,7 +52,7 @@ fn the_command_recommends_an_engine_and_simulates_the_same_every_time() {
             "advise {SHORT} --partitions 2 --nodes 2 --output {output} micro --records 4000 --contention-index 0.02 \
              --multi-partition 50"
         );
-        let printed = String::from_utf8(folder.run(&run).stdout).unwrap();
+        let printed = String::from_utf8(folder.succeed(&run).stdout).unwrap();
         let report = folder.read(&format!("{output}/report.txt"));
         assert_eq!(printed.trim(), report.trim());
         // Few calls, and the same ones: half of them span two partitions.
@@ -101,8 +74,8 @@ fn what_a_benchmark_kept_is_a_sample() {
     let options = "--accounts 300 --multi-partition 100 --seed 7";
     let made =
         format!("--partitions 2 --transactions 500 --limit-seconds 0 --durable --data-dir data {options}");
-    folder.run(&format!("bench bank {made}"));
-    folder.run(&format!("advise {SHORT} --output out --sample data bank {options}"));
+    folder.succeed(&format!("bench bank {made}"));
+    folder.succeed(&format!("advise {SHORT} --output out --sample data bank {options}"));
     let report = folder.read("out/report.txt");
     recommended(&report);
     for words in ["sample on 2 simulated nodes", "500 of 500 in the log", "100.0% of the transactions span"] {

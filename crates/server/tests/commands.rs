@@ -3,13 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
+mod folder;
+
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-/// Long enough for any command that is refused.
-const PATIENCE: Duration = Duration::from_secs(120);
+use folder::Folder;
 
 /// What a wrong command line ends with.
 const WRONG_COMMAND_LINE: i32 = 2;
@@ -17,17 +16,7 @@ const WRONG_COMMAND_LINE: i32 = 2;
 /// What a command that cannot be carried out ends with.
 const FAILED: i32 = 1;
 
-/// A folder in which commands are run; removed with this value.
-struct Folder(PathBuf);
-
 impl Folder {
-    fn create() -> Folder {
-        let name = format!("commands-{:016x}", getrandom::u64().unwrap());
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-        std::fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-
     fn write(&self, name: &str, text: &str) {
         let path = self.0.join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -51,32 +40,6 @@ impl Folder {
         contents
     }
 
-    /// A command that is run here, with nothing said in the environment.
-    fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ordain"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("AWS_") {
-                command.env_remove(name);
-            }
-        }
-        command.env_remove("ORDAIN_LOG").current_dir(&self.0).args(arguments.split_whitespace());
-        command
-    }
-
-    /// Runs a command that must end by itself.
-    fn run(&self, command: &mut Command) -> Output {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        while child.try_wait().unwrap().is_none() {
-            if Instant::now() > deadline {
-                child.kill().unwrap();
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-        child.wait_with_output().unwrap()
-    }
-
     /// Runs a command that must be refused with these words, and leave all as it was.
     fn refused(&self, arguments: &str, code: i32, words: &[&str]) {
         let before = self.contents();
@@ -87,12 +50,6 @@ impl Folder {
             assert!(said.contains(words), "{arguments}: not {words:?} but {said}");
         }
         assert_eq!(self.contents(), before, "{arguments}");
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

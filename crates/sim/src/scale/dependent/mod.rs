@@ -93,6 +93,20 @@ pub struct DependentSetting {
     pub help_after: u32,
 }
 
+impl DependentSetting {
+    /// A run of Figure 6 (c): everything is dependent and local, and reads the index after so much of its work.
+    fn at_position(engine: EngineKind, volatility: f64, position_percent: u8) -> DependentSetting {
+        DependentSetting {
+            engine,
+            distributed_percent: 0.0,
+            dependent_percent: 100.0,
+            volatility,
+            position_percent,
+            help_after: RESTARTS_BEFORE_HELP,
+        }
+    }
+}
+
 /// The result of one run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DependentPoint {
@@ -177,14 +191,7 @@ pub fn settings() -> Vec<DependentSetting> {
         }
         for volatility in VOLATILITIES_OF_POSITIONS {
             let later = POSITIONS.into_iter().filter(|position| *position > 0);
-            all.extend(later.map(|position_percent| DependentSetting {
-                engine,
-                distributed_percent: 0.0,
-                dependent_percent: 100.0,
-                volatility,
-                position_percent,
-                help_after: RESTARTS_BEFORE_HELP,
-            }));
+            all.extend(later.map(|position| DependentSetting::at_position(engine, volatility, position)));
         }
     }
     let helped = |volatility, dependent_percent, help_after| DependentSetting {

@@ -99,15 +99,7 @@ impl Points<'_> {
     /// Throughput of the place of the dependent read over that with the read at the beginning.
     fn by_position(&self, engine: EngineKind, volatility: f64) -> Option<Vec<f64>> {
         let at = |position_percent| {
-            let setting = DependentSetting {
-                engine,
-                distributed_percent: 0.0,
-                dependent_percent: 100.0,
-                volatility,
-                position_percent,
-                help_after: RESTARTS_BEFORE_HELP,
-            };
-            Some(self.find(&setting)?.throughput)
+            Some(self.find(&DependentSetting::at_position(engine, volatility, position_percent))?.throughput)
         };
         POSITIONS.iter().map(|position| Some(at(*position)? / at(0)?)).collect()
     }
@@ -254,7 +246,7 @@ fn progress(points: &Points<'_>) -> Vec<Judgement> {
         );
         (text, most < u64::from(RESTARTS_MAX))
     });
-    let prompt = measured.then(|| {
+    let timely = measured.then(|| {
         let most = at_most(|point| point.longest_us) * MICROSECOND;
         (format!("at most {:.0} ms, in all runs", most as f64 / 1e6), most < LONG)
     });
@@ -276,7 +268,7 @@ fn progress(points: &Points<'_>) -> Vec<Judgement> {
         judgement(
             PROGRESS,
             "no call takes, or waits at the end for, as long as is measured".to_owned(),
-            prompt,
+            timely,
         ),
         judgement(PROGRESS, "the index is updated as often as was asked for (DET-55)".to_owned(), as_wanted),
     ]

@@ -330,6 +330,10 @@ mod tests {
     use crate::scale::shapes::Verdict;
     use crate::scale::slow_node::{SlowNodeSetting, measure_slow_node};
 
+    fn setting(engine: EngineKind, multi_partition_percent: f64, throttles: bool) -> SlowNodeSetting {
+        SlowNodeSetting { engine, factor: FACTOR, multi_partition_percent, throttles, offered: 4_000 }
+    }
+
     /// The slow node's clients get so many in each sample, and the others' so many together, before and after; it sheds so many.
     fn course(
         (engine, throttles): (EngineKind, bool),
@@ -338,13 +342,7 @@ mod tests {
         after: (u64, u64),
         shed: u64,
     ) -> Course {
-        let setting = SlowNodeSetting {
-            engine,
-            factor: FACTOR,
-            multi_partition_percent: percent,
-            throttles,
-            offered: 4_000,
-        };
+        let setting = setting(engine, percent, throttles);
         let samples = (1..=TIME / SAMPLE).map(|number| {
             let at = number * SAMPLE;
             let ((slow, others), shed) = if at <= BEFORE { (before, 0) } else { (after, shed) };
@@ -415,14 +413,7 @@ mod tests {
     fn run(engine: EngineKind, percent: f64, throttles: bool) -> Summary {
         let costs =
             CostTable { executed_alone: 10_000_000, executed_together: 10_000_000, ..CostTable::default() };
-        let setting = SlowNodeSetting {
-            engine,
-            factor: FACTOR,
-            multi_partition_percent: percent,
-            throttles,
-            offered: 4_000,
-        };
-        summary(&measure_slow_node(&setting, &costs).unwrap()).unwrap()
+        summary(&measure_slow_node(&setting(engine, percent, throttles), &costs).unwrap()).unwrap()
     }
 
     /// Judged in virtual time: a slow node holds the others up, unless it sheds calls.
