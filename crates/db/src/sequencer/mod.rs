@@ -11,10 +11,11 @@
 //! 1. at once, when work waits and all earlier epochs have been delivered here, so that light load does not wait;
 //! 2. when work waits and the epoch has lasted 10 ms, even if earlier ones are on their way (CAL-20, CAL-39);
 //! 3. when a peer has closed this epoch or a later one, so that epochs advance in step (CAL-21), empty batches included
-//!    (CAL-25). It says so at once, before its batch is logged.
+//!    (CAL-25). It says so at once, before its batch is logged;
+//! 4. when calls are [shed](throttle) and the epoch has lasted 10 ms, also without work: only epochs bring that to an end.
 //!
-//! Rules 1 and 2 rest while execution has enough delivered work to be busy: then the epoch grows. While nobody has work
-//! there are no epochs. Under load, epochs grow by themselves: the next one closes when the one
+//! Rules 1, 2 and 4 rest while execution has enough delivered work to be busy: then the epoch grows. While nobody has work
+//! there are no epochs, once no calls are shed any more. Under load, epochs grow by themselves: the next one closes when the one
 //! before has been delivered.
 
 pub mod lineage;
@@ -167,15 +168,20 @@ impl Sequencer {
             return true;
         }
         let in_flight = self.open.0 - 1 - progress.delivered.0;
-        if self.waiting.is_empty() || progress.busy || in_flight >= self.limits.epochs_in_flight {
+        if !self.has_reason() || progress.busy || in_flight >= self.limits.epochs_in_flight {
             return false;
         }
-        in_flight == 0 || now >= self.opened_at + self.epoch_microseconds
+        (in_flight == 0 && !self.waiting.is_empty()) || now >= self.opened_at + self.epoch_microseconds
+    }
+
+    /// Whether there is something to close an epoch for: transactions, or calls that are shed until some more epochs have closed.
+    fn has_reason(&self) -> bool {
+        !self.waiting.is_empty() || self.throttle.share() > 0
     }
 
     /// When [`Sequencer::close_due`] can next become true by time alone, in microseconds.
     pub fn deadline(&self) -> Option<u64> {
-        (!self.waiting.is_empty()).then_some(self.opened_at + self.epoch_microseconds)
+        self.has_reason().then_some(self.opened_at + self.epoch_microseconds)
     }
 
     /// Goes on after an epoch that was ordered before, by another leader or in an earlier life.
@@ -211,5 +217,32 @@ impl Sequencer {
             batch.add(self.me, waiting);
         }
         batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who is refused in a round is refused again in the same one: if nothing else came, no round would end, and nobody be served.
+    #[test]
+    fn epochs_close_until_no_calls_are_shed() {
+        const EPOCH: u64 = 10_000;
+        let limits = Limits { throttles: true, ..Limits::default() };
+        let mut sequencer = Sequencer::new(PartitionId(0), 2, EPOCH, limits);
+        let progress = |open: Epoch| Progress { delivered: Epoch(open.0 - 1), busy: false, full: false };
+        assert!(!sequencer.close_due(EPOCH, progress(sequencer.open())), "nobody has work");
+        sequencer.throttle.follow(950);
+        let mut now = 0;
+        while let Some(deadline) = sequencer.deadline() {
+            assert!(!sequencer.close_due(deadline - 1, progress(sequencer.open())), "epochs are not shorter");
+            now = deadline;
+            assert!(sequencer.close_due(now, progress(sequencer.open())));
+            assert!(sequencer.close(now).whole.is_empty());
+            sequencer.throttle.adjust(0);
+        }
+        assert_eq!(sequencer.throttle.share(), 0);
+        assert!(now <= 100 * EPOCH, "{now}");
+        assert!(!sequencer.close_due(now + EPOCH, progress(sequencer.open())), "nobody has work");
     }
 }
