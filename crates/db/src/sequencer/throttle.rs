@@ -15,8 +15,8 @@
 //! - The share in force is in the log with each batch: whoever leads next goes on with it, and a reader of the log can see why
 //!   calls were refused. Where there is one replica and no batch nobody needs to know.
 //!
-//! Which calls are refused is drawn from the number of the call and of the round, so a client that tries again has new luck. So rounds
-//! go on while calls are shed, though nothing else happens: else the last ones could be refused for ever.
+//! Which calls are refused is drawn from the number of the call and of the round, so a client that tries again has new luck. So
+//! rounds go on while calls are shed, though nothing else happens: else the last ones could be refused for ever.
 
 use crate::error::Error;
 use crate::hash::key_hash;
