@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use ordain_sim::scale::Benchmark;
-use ordain_sim::scale::evaluation::breakdown::bars;
+use ordain_sim::scale::evaluation::breakdown::{bars, measure_longer};
 use ordain_sim::scale::evaluation::{
     EvaluationEffort, EvaluationPoint, csv, figures, judge, measure_evaluation, settings, tpcc,
 };
@@ -51,6 +51,8 @@ pub fn run(options: &EvaluationOptions) -> Result<(), String> {
         points.push(point.map_err(|error| format!("{setting:?}: {error}"))?);
         tracing::info!("{} of {} points", points.len(), all.len());
     }
+    measure_longer(&mut points, options.nodes, &costs, &effort).map_err(|error| error.to_string())?;
+    tracing::info!("the pairs with and without distributed deadlocks are measured");
     let tpcc_points = run_tpcc(options, &effort)?;
     output.write("points.csv", &csv(&points))?;
     for (name, figure) in figures(&points, options.nodes, &[notes(options, &effort)]) {
@@ -86,7 +88,8 @@ fn notes(options: &EvaluationOptions, effort: &EvaluationEffort) -> String {
     let windows = |windows: &[u64]| windows.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     format!(
         "Simulated: {} nodes where their number does not vary, a core for each, no disks; the best of {} calls outstanding at each \
-         node with short transactions, of {} with long ones; {} ms of virtual time, a quarter with short ones. \
+         node with short transactions, of {} with long ones; {} ms of virtual time, a quarter with short ones, and 50 times as \
+         long where runs with and without distributed deadlocks are compared. \
          two-phase-without-commit-protocol is a bound and no database: it is not ACID.",
         options.nodes,
         windows(&effort.windows_short),

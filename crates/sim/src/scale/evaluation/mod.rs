@@ -172,6 +172,20 @@ pub struct Run {
     pub restarts: f64,
     /// Victims per second that the detector of distributed deadlocks named.
     pub deadlocks: f64,
+    /// The virtual time that was measured.
+    pub measured: Nanoseconds,
+}
+
+impl Run {
+    /// Victims that the detector of distributed deadlocks named in the time that was measured.
+    pub fn victims(&self) -> f64 {
+        (self.deadlocks * self.measured as f64 / SECOND as f64).round()
+    }
+
+    /// Transactions in that time.
+    pub fn transactions(&self) -> f64 {
+        (self.throughput * self.measured as f64 / SECOND as f64).round()
+    }
 }
 
 /// How long and how hard each point is driven.
@@ -314,6 +328,7 @@ fn run_plan(plan: &Plan, effort: &EvaluationEffort, length: Length) -> Result<Ru
         time: Breakdown::of(&run.spent, time * u64::from(plan.partitions)),
         restarts: per_second(restarts - restarts_before),
         deadlocks: per_second(deadlocks - deadlocks_before),
+        measured: time,
     })
 }
 

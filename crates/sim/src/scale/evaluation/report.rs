@@ -9,6 +9,7 @@ use super::{
     SHARES_OF_PARTICIPANTS, SHARES_OF_SIZES,
 };
 use crate::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
+use crate::time::MILLISECOND;
 
 /// The names of the columns of a setting.
 const SETTING_HEADER: &str =
@@ -17,7 +18,7 @@ const SETTING_HEADER: &str =
 /// The names of the columns of a run.
 pub(super) const RUN_HEADER: &str = "outstanding,messages_per_step,throughput_txn_s,latency_us_p50,latency_us_p99,restarts_per_s,\
                                      distributed_deadlocks_per_s,useful_percent,locks_percent,deadlocks_percent,\
-                                     commitment_percent,waiting_percent";
+                                     commitment_percent,waiting_percent,measured_ms";
 
 /// A line for each point, in their order, under a line with the names of the columns. Rates and shares have one decimal.
 pub fn csv(points: &[EvaluationPoint]) -> String {
@@ -42,8 +43,9 @@ pub(super) fn run_columns(run: &Run) -> String {
     let Run { window, throughput, latency_us_p50, latency_us_p99, restarts, deadlocks, .. } = run;
     let messages = if run.step_events == usize::MAX { "all".to_owned() } else { run.step_events.to_string() };
     let parts = run.time.parts().map(|(_, percent)| format!("{percent:.2}")).join(",");
+    let measured = run.measured / MILLISECOND;
     format!(
-        "{window},{messages},{throughput:.1},{latency_us_p50},{latency_us_p99},{restarts:.1},{deadlocks:.1},{parts}"
+        "{window},{messages},{throughput:.1},{latency_us_p50},{latency_us_p99},{restarts:.1},{deadlocks:.1},{parts},{measured}"
     )
 }
 

@@ -369,6 +369,7 @@ pub(super) fn as_stated() -> Vec<EvaluationPoint> {
         time: breakdown::as_stated(setting),
         restarts: 0.0,
         deadlocks: if setting.contention_index >= HIGH { 1_000.0 } else { 0.0 },
+        measured: 100 * crate::time::SECOND,
     };
     let point = |setting| EvaluationPoint { run: run(&setting), setting };
     super::settings(4, 16).into_iter().map(point).collect()

@@ -241,6 +241,7 @@ mod tests {
             time: Breakdown::default(),
             restarts: 0.0,
             deadlocks: 0.0,
+            measured: 50 * MILLISECOND,
         };
         settings(NODES).into_iter().map(|setting| TpccPoint { run: run(&setting), setting }).collect()
     }
