@@ -10,6 +10,7 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use ordain_db::engine::Engine;
+use ordain_db::engine::aloha::Aloha;
 use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
 use ordain_db::execution::{Call, Context, Effects};
@@ -154,6 +155,11 @@ fn calvin_with_vll_forgets_what_has_finished() {
 }
 
 #[test]
+fn aloha_forgets_what_has_finished() {
+    forgets_what_has_finished(Aloha::new);
+}
+
+#[test]
 fn serial_forgets_what_has_finished() {
     forgets_what_has_finished(Serial::new);
 }
@@ -252,6 +258,13 @@ fn calvin_with_vll_ignores_what_is_said_again() {
     ignores_reads_that_come_again(<CalvinVll>::default);
     takes_reads_once_while_live(<CalvinVll>::default);
     ignores_reads_of_a_checkpoint(<CalvinVll>::default);
+}
+
+#[test]
+fn aloha_ignores_what_is_said_again() {
+    ignores_reads_that_come_again(Aloha::new);
+    takes_reads_once_while_live(Aloha::new);
+    ignores_reads_of_a_checkpoint(Aloha::new);
 }
 
 #[test]

@@ -157,7 +157,11 @@ pub fn check_engine(cluster: &ClusterOptions) -> Result<(), String> {
             "the engine {} leaves transactions half done when it stops: leave data directories out, or choose calvin",
             cluster.engine.name()
         )),
-        EngineKind::Serial | EngineKind::Calvin | EngineKind::CalvinVll | EngineKind::TwoPhase => Ok(()),
+        EngineKind::Serial
+        | EngineKind::Calvin
+        | EngineKind::CalvinVll
+        | EngineKind::Aloha
+        | EngineKind::TwoPhase => Ok(()),
     }
 }
 

@@ -50,7 +50,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     let fixed = &Fixed { replicas: if unordered { Some(1) } else { fixed.replicas }, ..*fixed };
     let engine = match random.below(4) {
         0 => EngineKind::Serial,
-        _ => lock_manager(seed),
+        _ => concurrent_engine(seed),
     };
     let (partitions, replicas) = nodes(random, fixed);
     let machines_each =
@@ -172,8 +172,11 @@ fn help(seed: u64) -> u32 {
     rarely(&mut random, 3, RESTARTS_BEFORE_HELP, early)
 }
 
-/// Which lock manager `calvin` has. Drawn apart from all else, too.
-fn lock_manager(seed: u64) -> EngineKind {
+/// Which engine runs transactions concurrently, and which lock manager `calvin` has. Drawn apart from all else, too.
+fn concurrent_engine(seed: u64) -> EngineKind {
+    if one_in(&mut Random::new(seed, "functors", &[]), 3) {
+        return EngineKind::Aloha;
+    }
     rarely(&mut Random::new(seed, "lock manager", &[]), 3, EngineKind::Calvin, EngineKind::CalvinVll)
 }
 

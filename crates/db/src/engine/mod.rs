@@ -5,9 +5,11 @@
 //! |---|---|---|
 //! | [`serial`] | one transaction at a time, in order | H-Store's mode in Ren et al. §2.1, §3.1 (DET-07); the oracle of the others |
 //! | [`calvin`] | concurrently under ordered locks | Calvin §3.2 |
+//! | [`aloha`] | by functors over versions: nobody excludes anybody, readers find the version before their position | Fan and Golab |
 //! | [`two_phase`] | concurrently under two-phase locks, without an order in advance | Ren et al. §3.1 |
 //! | `calvin-vll`: [`calvin`] with another [lock manager](calvin::lock_manager::vll) | likewise | Ren et al. §3.1.1 (DET-05) |
 
+pub mod aloha;
 pub mod calvin;
 pub mod serial;
 pub mod two_phase;
@@ -61,6 +63,8 @@ pub enum EngineKind {
     Calvin,
     /// See [`calvin`]; with [very lightweight locking](calvin::lock_manager::vll).
     CalvinVll,
+    /// See [`aloha`].
+    Aloha,
     /// See [`two_phase`].
     TwoPhase,
     /// See [`two_phase`]; without any commit protocol, which is a bound to compare with and no database (DET-41). It has no
@@ -70,16 +74,18 @@ pub enum EngineKind {
 
 impl EngineKind {
     /// All engines.
-    pub const ALL: [EngineKind; 5] = [
+    pub const ALL: [EngineKind; 6] = [
         EngineKind::Serial,
         EngineKind::Calvin,
         EngineKind::CalvinVll,
+        EngineKind::Aloha,
         EngineKind::TwoPhase,
         EngineKind::TwoPhaseWithoutCommitProtocol,
     ];
 
     /// Those that execute an order on which all partitions and replicas agree in advance.
-    pub const ORDERED: [EngineKind; 3] = [EngineKind::Serial, EngineKind::Calvin, EngineKind::CalvinVll];
+    pub const ORDERED: [EngineKind; 4] =
+        [EngineKind::Serial, EngineKind::Calvin, EngineKind::CalvinVll, EngineKind::Aloha];
 
     /// Whether the engine executes an order that was agreed on in advance: then there may be replicas and checkpoints.
     pub fn is_ordered(self) -> bool {
@@ -92,6 +98,7 @@ impl EngineKind {
             EngineKind::Serial => "serial",
             EngineKind::Calvin => "calvin",
             EngineKind::CalvinVll => "calvin-vll",
+            EngineKind::Aloha => "aloha",
             EngineKind::TwoPhase => "two-phase",
             EngineKind::TwoPhaseWithoutCommitProtocol => "two-phase-without-commit-protocol",
         }

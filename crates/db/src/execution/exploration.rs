@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::run::{Executor, Run};
+use super::run::{Executor, Reads, Run};
 use super::{Call, Context, Received};
 use crate::data::{Key, KeyRange, Owner};
 use crate::failpoint::Failpoints;
@@ -45,7 +45,7 @@ impl Executor {
         self.missing.clear();
         std::mem::swap(&mut self.computed, computed);
         // Whatever else ends the run will do so again when it is executed.
-        let _ = self.run_logic::<F>(call, received, context, true);
+        let _ = self.run_logic::<F>(call, Reads::of(received), context, true);
         std::mem::swap(&mut self.computed, computed);
         match self.missing.is_empty() {
             true => Explored::Complete,

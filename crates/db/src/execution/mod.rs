@@ -8,7 +8,10 @@
 //! Every active participant has all reads and runs all of the logic, so all reach the same verdict without a message
 //! (CAL-07 needs its notices only where a check runs at one participant alone; see trap 5).
 
+pub mod captured;
+pub(crate) mod effects;
 pub mod exploration;
+pub(crate) mod functors;
 pub mod remote_reads;
 pub mod run;
 pub mod snapshot_reads;
@@ -26,7 +29,7 @@ use crate::storage::Storage;
 pub use exploration::{Explored, Missing};
 pub use remote_reads::{Inbox, Received};
 pub use run::Executor;
-pub use trace::{Executed, Trace};
+pub use trace::{Executed, Scope, Trace};
 
 /// A call at its position, with the footprint that it was locked by.
 #[derive(Debug)]
@@ -117,6 +120,8 @@ pub struct Executions {
     pub alone: u64,
     /// Runs of the logic over the reads of several partitions.
     pub together: u64,
+    /// Functors that were computed by themselves.
+    pub functors: u64,
     /// Runs that looked for what a call touches, over what it had locked.
     pub explorations: u64,
     /// What all these runs [computed](crate::procedure::Transaction::compute), in units of the procedures' own.

@@ -16,15 +16,17 @@ use std::ops::{ControlFlow, Range};
 
 use bytes::Bytes;
 
+use super::captured::Captured;
 use super::{Call, Context, Participation};
-use crate::data::Owner;
+use crate::data::{KeyRange, Owner};
 use crate::error::Fatal;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
 use crate::limits::READ_RESULTS_BYTES_MAX;
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::Footprint;
-use crate::storage::Storage;
+use crate::procedure::footprint::KeyEntry;
+use crate::storage::{Storage, Visit};
 
 const COMPLETE: u8 = 0;
 const TOO_LARGE: u8 = 1;
@@ -36,15 +38,7 @@ const HEADER_BYTES: usize = 18;
 /// transaction fails here as it does where the part was awaited.
 #[must_use]
 pub fn serve<F: Failpoints>(call: &Call, participation: Participation, context: &mut Context<'_>) -> Served {
-    let mut served = Served::Complete;
-    for partition in participation.send_reads_to.iter() {
-        if F::on(Failpoint::DropRemoteReads) && call.position.index % 8 == 7 {
-            continue;
-        }
-        let message = context.effects.reads_of(partition, call.position.epoch);
-        served = encode::<F>(call.position, &call.footprint, context.me, context.storage, message);
-    }
-    served
+    push::<F>(call, Selection::All, None, participation.send_reads_to, context)
 }
 
 /// Whether local reads could be sent to those that wait for them.
@@ -60,8 +54,87 @@ pub enum Served {
 pub fn read_local<F: Failpoints>(footprint: &Footprint, me: PartitionId, storage: &mut dyn Storage) -> Bytes {
     let mut message = Vec::new();
     // Where they are too large, that is what they say.
-    let _ = encode::<F>(Position::LOADED, footprint, me, storage, &mut message);
+    let rows = &mut Newest(storage);
+    let _ = encode::<F>(Position::LOADED, footprint, me, Selection::All, rows, &mut message);
     Bytes::from(message).slice(HEADER_BYTES..)
+}
+
+/// Where the rows that are sent come from.
+trait Rows {
+    /// The row of the key of an entry.
+    fn row(&self, place: usize, key: &[u8], hash: u64) -> Option<&[u8]>;
+
+    /// Visits the rows of a range entry in order.
+    fn visit(&mut self, place: usize, range: &KeyRange, visit: &mut Visit<'_>);
+}
+
+/// The newest rows.
+struct Newest<'a>(&'a mut dyn Storage);
+
+impl Rows for Newest<'_> {
+    fn row(&self, _: usize, key: &[u8], hash: u64) -> Option<&[u8]> {
+        self.0.locate(key, hash).map(|record| self.0.row(record))
+    }
+
+    fn visit(&mut self, _: usize, range: &KeyRange, visit: &mut Visit<'_>) {
+        self.0.scan(range, Position::LATEST, visit);
+    }
+}
+
+impl Rows for &Captured {
+    fn row(&self, place: usize, _: &[u8], _: u64) -> Option<&[u8]> {
+        Captured::row(self, place)
+    }
+
+    fn visit(&mut self, place: usize, _: &KeyRange, visit: &mut Visit<'_>) {
+        // The break is the visitor's: it has then seen enough.
+        let _ = self.range(place).try_for_each(|(key, row)| visit(key, row));
+    }
+}
+
+/// Which of a footprint's reads are sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Selection {
+    /// All of them: to who runs the logic.
+    All,
+    /// Those that the [guard](crate::procedure::Procedure::guard) reads: to who only applies functors.
+    Guards,
+}
+
+impl Selection {
+    fn has(self, entry: &KeyEntry) -> bool {
+        entry.access.read && (self == Selection::All || entry.guards)
+    }
+
+    fn has_ranges(self) -> bool {
+        self == Selection::All
+    }
+}
+
+/// Sends this partition's reads for a call to others: those that were captured, or the newest rows.
+pub(crate) fn push<F: Failpoints>(
+    call: &Call,
+    selection: Selection,
+    captured: Option<&Captured>,
+    to: PartitionSet,
+    context: &mut Context<'_>,
+) -> Served {
+    let mut served = Served::Complete;
+    let (position, footprint, me) = (call.position, &call.footprint, context.me);
+    for partition in to.iter() {
+        if F::on(Failpoint::DropRemoteReads) && position.index % 8 == 7 {
+            continue;
+        }
+        let message = context.effects.reads_of(partition, position.epoch);
+        served = match captured {
+            Some(captured) => encode::<F>(position, footprint, me, selection, &mut &*captured, message),
+            None => {
+                let rows = &mut Newest(&mut *context.storage);
+                encode::<F>(position, footprint, me, selection, rows, message)
+            }
+        };
+    }
+    served
 }
 
 /// Appends this partition's read results for one transaction to a message.
@@ -69,7 +142,8 @@ fn encode<F: Failpoints>(
     position: Position,
     footprint: &Footprint,
     me: PartitionId,
-    storage: &mut dyn Storage,
+    selection: Selection,
+    rows: &mut impl Rows,
     out: &mut Vec<u8>,
 ) -> Served {
     out.extend_from_slice(&position.epoch.0.to_le_bytes());
@@ -79,8 +153,10 @@ fn encode<F: Failpoints>(
     out.extend_from_slice(&[0; 4]);
     let start = out.len();
     out.push(COMPLETE);
-    encode_keys::<F>(footprint, me, storage, out, start);
-    encode_ranges(footprint, me, storage, out, start);
+    encode_keys::<F>(footprint, me, selection, rows, out, start);
+    if selection.has_ranges() {
+        encode_ranges(footprint, me, rows, out, start);
+    }
     let too_large = out.len() - start > READ_RESULTS_BYTES_MAX;
     if too_large {
         out.truncate(start);
@@ -94,22 +170,22 @@ fn encode<F: Failpoints>(
 fn encode_keys<F: Failpoints>(
     footprint: &Footprint,
     me: PartitionId,
-    storage: &dyn Storage,
+    selection: Selection,
+    rows: &impl Rows,
     out: &mut Vec<u8>,
     start: usize,
 ) {
-    for entry in footprint.keys() {
+    for (place, entry) in footprint.keys().iter().enumerate() {
         if out.len() - start > READ_RESULTS_BYTES_MAX {
             return;
         }
-        if !entry.access.read || entry.owner != Owner::Partition(me) {
+        if !selection.has(entry) || entry.owner != Owner::Partition(me) {
             continue;
         }
-        match storage.locate(footprint.key(entry), entry.hash) {
+        match rows.row(place, footprint.key(entry), entry.hash) {
             None => out.push(0),
             Some(_) if F::on(Failpoint::DropRemoteRow) && entry.hash % 8 == 7 => out.push(0),
-            Some(record) => {
-                let row = storage.row(record);
+            Some(row) => {
                 out.push(1);
                 out.extend_from_slice(&(row.len() as u32).to_le_bytes());
                 out.extend_from_slice(row);
@@ -121,18 +197,18 @@ fn encode_keys<F: Failpoints>(
 fn encode_ranges(
     footprint: &Footprint,
     me: PartitionId,
-    storage: &mut dyn Storage,
+    rows: &mut impl Rows,
     out: &mut Vec<u8>,
     start: usize,
 ) {
-    for entry in footprint.ranges() {
+    for (place, entry) in footprint.ranges().iter().enumerate() {
         if !entry.access.read || !serves_range(entry.owner, me) {
             continue;
         }
         let count_at = out.len();
         out.extend_from_slice(&[0; 4]);
         let mut count = 0_u32;
-        storage.scan(&entry.range, Position::LATEST, &mut |key, row| {
+        rows.visit(place, &entry.range, &mut |key, row| {
             count += 1;
             out.extend_from_slice(&(key.len() as u16).to_le_bytes());
             out.extend_from_slice(key);
@@ -241,6 +317,11 @@ impl Inbox {
         self.received.get(&position).map_or(PartitionSet::EMPTY, |received| received.from)
     }
 
+    /// What has come for a transaction so far.
+    pub(crate) fn peek(&self, position: Position) -> Option<&Received> {
+        self.received.get(&position)
+    }
+
     /// Hands out what has come for a transaction and forgets it.
     pub fn take(&mut self, position: Position) -> Received {
         self.received.remove(&position).unwrap_or_default()
@@ -319,6 +400,7 @@ impl Received {
     pub(crate) fn index(
         &self,
         footprint: &Footprint,
+        selection: Selection,
         keys: &mut [Option<RemoteRow>],
         ranges: &mut [Vec<RemoteRangeRow>],
     ) -> Result<(), Unusable> {
@@ -330,12 +412,12 @@ impl Received {
                 _ => return Err(Unusable::Malformed),
             }
             for (entry, slot) in footprint.keys().iter().zip(keys.iter_mut()) {
-                if entry.access.read && entry.owner == Owner::Partition(*sender) {
+                if selection.has(entry) && entry.owner == Owner::Partition(*sender) {
                     *slot = reader.optional_row()?.map(|bytes| RemoteRow { part, bytes });
                 }
             }
             for (entry, rows) in footprint.ranges().iter().zip(ranges.iter_mut()) {
-                if entry.access.read && serves_range(entry.owner, *sender) {
+                if selection.has_ranges() && entry.access.read && serves_range(entry.owner, *sender) {
                     for _ in 0..reader.u32()? {
                         let key_bytes = reader.u16()?;
                         let key = reader.take(key_bytes)?;

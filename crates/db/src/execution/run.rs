@@ -5,14 +5,16 @@ use std::ops::ControlFlow;
 
 use bytes::Bytes;
 
-use super::remote_reads::{Received, RemoteRangeRow, RemoteRow, Unusable};
-use super::trace::Version;
-use super::write_buffer::{Operation, Target, WriteBuffer};
+use super::captured::Captured;
+use super::effects::{Applied, Place};
+use super::remote_reads::{Received, RemoteRangeRow, RemoteRow, Selection, Unusable};
+use super::trace::{Scope, Version};
+use super::write_buffer::{Target, WriteBuffer};
 use super::{Call, Context, Executed, Missing};
 use crate::data::row::FixedValue;
 use crate::data::{DataError, Key, KeyRange, Owner, Table};
 use crate::error::Error;
-use crate::failpoint::{Failpoint, Failpoints};
+use crate::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use crate::limits::READ_RESULTS_BYTES_MAX;
 use crate::message::Verdict;
 use crate::position::{PartitionId, Position};
@@ -24,26 +26,43 @@ use crate::storage::{RecordId, Storage};
 /// Runs procedures; holds the buffers that runs share.
 #[derive(Debug, Default)]
 pub struct Executor {
-    keys: Vec<KeyState>,
+    pub(super) keys: Vec<KeyState>,
     remote_keys: Vec<Option<RemoteRow>>,
     remote_ranges: Vec<Vec<RemoteRangeRow>>,
-    writes: WriteBuffer,
+    pub(super) writes: WriteBuffer,
     hashes: Vec<u64>,
-    /// What an operation changes in a row, for the digests of what was written.
-    change: Vec<u8>,
+    /// What an effect changes in a row, for the digests of what was written.
+    pub(super) change: Vec<u8>,
     scratch: Vec<u8>,
-    output: Vec<u8>,
+    pub(super) output: Vec<u8>,
+    /// The local keys that are written, where somebody wants to know and it is not the whole call that is run.
+    pub(super) touched: Option<Vec<Bytes>>,
     /// What an exploring run lacks.
     pub(super) missing: Vec<Missing>,
     /// What was computed for the call by earlier runs over the same reads, and by this one.
     pub(super) computed: Vec<u64>,
 }
 
+/// What a run reads, but for the newest local rows.
+#[derive(Clone, Copy)]
+pub(super) struct Reads<'a> {
+    /// Rows of other partitions.
+    pub(super) received: &'a Received,
+    /// Local rows, if not the newest are meant.
+    pub(super) captured: Option<&'a Captured>,
+}
+
+impl<'a> Reads<'a> {
+    pub(super) fn of(received: &'a Received) -> Reads<'a> {
+        Reads { received, captured: None }
+    }
+}
+
 /// What is known of a key entry of the footprint during a run.
 #[derive(Clone, Copy, Debug)]
-struct KeyState {
-    local: Option<RecordId>,
-    written: bool,
+pub(super) struct KeyState {
+    pub(super) local: Option<RecordId>,
+    pub(super) written: bool,
 }
 
 impl Executor {
@@ -81,33 +100,59 @@ impl Executor {
 
     /// Runs the logic over what was prepared, and applies its writes.
     fn run<F: Failpoints>(&mut self, call: &Call, received: &Received, context: &mut Context<'_>) -> Verdict {
-        match self.run_logic::<F>(call, received, context, false) {
+        match self.run_logic::<F>(call, Reads::of(received), context, false) {
             Err(stop) => verdict_of(stop, call, context.catalog),
             Ok(()) => {
-                self.apply::<F>(call, context);
-                Verdict::Committed(if self.output.is_empty() {
-                    Bytes::new()
-                } else {
-                    Bytes::copy_from_slice(&self.output)
-                })
+                self.apply::<F>(call, true, context);
+                self.committed()
             }
         }
+    }
+
+    /// The verdict on a run that came to its end.
+    pub(super) fn committed(&self) -> Verdict {
+        Verdict::Committed(if self.output.is_empty() {
+            Bytes::new()
+        } else {
+            Bytes::copy_from_slice(&self.output)
+        })
     }
 
     pub(super) fn run_logic<F: Failpoints>(
         &mut self,
         call: &Call,
-        received: &Received,
+        reads: Reads<'_>,
         context: &mut Context<'_>,
         explores: bool,
     ) -> Result<(), Stop> {
+        let catalog = context.catalog;
+        let (result, units) = self.over::<F, _>(call, reads, context, explores, |run, scratch, output| {
+            output.clear();
+            let mut transaction = Transaction::new(&catalog.schema, run, scratch);
+            let result = catalog.procedures.run(call.procedure, &call.arguments, &mut transaction, output);
+            (result, run.units)
+        });
+        context.effects.executions.units += units;
+        result
+    }
+
+    /// Does something with a run over what was prepared, a buffer for rows and one for the result.
+    pub(super) fn over<F: Failpoints, R>(
+        &mut self,
+        call: &Call,
+        reads: Reads<'_>,
+        context: &mut Context<'_>,
+        explores: bool,
+        body: impl FnOnce(&mut Run<'_>, &mut Vec<u8>, &mut Vec<u8>) -> R,
+    ) -> R {
         let mut run = Run {
             me: context.me,
             partitions: context.partitions,
             catalog: context.catalog,
             storage: &mut *context.storage,
             footprint: &call.footprint,
-            received,
+            received: reads.received,
+            captured: reads.captured,
             keys: &mut self.keys,
             remote_keys: &self.remote_keys,
             remote_ranges: &self.remote_ranges,
@@ -119,12 +164,7 @@ impl Executor {
             next_computed: 0,
             units: 0,
         };
-        self.output.clear();
-        let mut transaction = Transaction::new(&context.catalog.schema, &mut run, &mut self.scratch);
-        let procedures = &context.catalog.procedures;
-        let result = procedures.run(call.procedure, &call.arguments, &mut transaction, &mut self.output);
-        context.effects.executions.units += run.units;
-        result
+        body(&mut run, &mut self.scratch, &mut self.output)
     }
 
     /// Looks up all local rows in one pass, so that their cache misses overlap, and finds the remote ones.
@@ -142,6 +182,16 @@ impl Executor {
             let local = if local { context.storage.locate(footprint.key(entry), entry.hash) } else { None };
             self.keys.push(KeyState { local, written: false });
         }
+        self.prepare_received(footprint, received, Selection::All)
+    }
+
+    /// Finds the rows of other partitions.
+    pub(super) fn prepare_received(
+        &mut self,
+        footprint: &Footprint,
+        received: &Received,
+        selection: Selection,
+    ) -> Result<(), Stop> {
         self.remote_keys.clear();
         self.remote_ranges.iter_mut().for_each(Vec::clear);
         self.remote_ranges.resize_with(footprint.ranges().len(), Vec::new);
@@ -149,18 +199,18 @@ impl Executor {
             return Ok(());
         }
         self.remote_keys.resize(footprint.keys().len(), None);
-        received.index(footprint, &mut self.remote_keys, &mut self.remote_ranges).map_err(|unusable| {
-            match unusable {
-                Unusable::TooLarge => Stop::Invalid(format!(
-                    "one partition's reads exceed {READ_RESULTS_BYTES_MAX} bytes: declare smaller ranges"
-                )),
-                Unusable::Malformed => Stop::Invalid("remote reads do not fit the footprint".to_owned()),
-            }
+        let indexed = received.index(footprint, selection, &mut self.remote_keys, &mut self.remote_ranges);
+        indexed.map_err(|unusable| match unusable {
+            Unusable::TooLarge => Stop::Invalid(format!(
+                "one partition's reads exceed {READ_RESULTS_BYTES_MAX} bytes: declare smaller ranges"
+            )),
+            Unusable::Malformed => Stop::Invalid("remote reads do not fit the footprint".to_owned()),
         })
     }
 
-    /// Applies the writes to keys that this partition holds; the others are applied where they are local.
-    fn apply<F: Failpoints>(&mut self, call: &Call, context: &mut Context<'_>) {
+    /// Applies the writes to keys that this partition holds; the others are applied where they are local. Those that
+    /// [functors](Footprint::functor) make are left out if that `is_whole` is false.
+    pub(super) fn apply<F: Failpoints>(&mut self, call: &Call, is_whole: bool, context: &mut Context<'_>) {
         let footprint = &call.footprint;
         // Keys that only the run knew, mostly inserts: nothing of them is in the cache yet.
         self.hashes.clear();
@@ -183,46 +233,27 @@ impl Executor {
             if !owner.includes(context.me) && !F::on(Failpoint::ApplyNonLocalWrite) {
                 continue;
             }
-            match operation {
-                Operation::Put { start, length } => {
-                    let record =
-                        context.storage.put(key, hash, self.writes.bytes(*start, *length), call.position);
-                    if let Target::Entry(index) = target {
-                        self.keys[*index].local = Some(record);
-                    }
-                }
-                Operation::Replace { .. } => {
-                    let known = match target {
-                        Target::Entry(index) => self.keys[*index].local,
-                        Target::InRange { .. } => None,
-                    };
-                    let record = known.or_else(|| context.storage.locate(key, hash));
-                    let Some(record) = record else {
-                        assert!(
-                            F::on(Failpoint::ApplyNonLocalWrite) || F::on(Failpoint::SkipFootprintCheck),
-                            "a replaced row was found to exist when it was replaced"
-                        );
+            let known = match target {
+                Target::Entry(index) => {
+                    if !is_whole && footprint.functor(&footprint.keys()[*index]).is_some() {
                         continue;
-                    };
-                    if let Ok(table) = schema.table_of(key) {
-                        self.change.clear();
-                        for value in self.writes.values(operation) {
-                            self.change.extend_from_slice(&value.column.to_le_bytes());
-                            self.change.push(u8::from(value.null));
-                            self.change.extend_from_slice(&value.bytes);
-                        }
-                        let row = context.storage.modify_by(record, hash, &self.change, call.position);
-                        for value in self.writes.values(operation) {
-                            table.layout().replace(row, value);
-                        }
                     }
+                    Some(&mut self.keys[*index].local)
                 }
-                Operation::Delete => {
-                    context.storage.delete(key, hash, call.position);
-                    if let Target::Entry(index) = target {
-                        self.keys[*index].local = None;
-                    }
-                }
+                Target::InRange { .. } => None,
+            };
+            let (effect, position) = (self.writes.effect(operation), call.position);
+            let at = known.as_ref().and_then(|known| **known);
+            let place = Place { key, hash, known: at, position };
+            let applied = effect.apply(place, schema, context.storage, &mut self.change);
+            assert!(
+                applied != Applied::Missed
+                    || F::on(Failpoint::ApplyNonLocalWrite)
+                    || F::on(Failpoint::SkipFootprintCheck),
+                "a replaced row was found to exist when it was replaced"
+            );
+            if let Some(known) = known {
+                *known = if let Applied::At(record) = applied { Some(record) } else { None };
             }
         }
     }
@@ -239,7 +270,7 @@ impl Executor {
     ) -> Verdict {
         let (verdict, reads) = match self.prepare(call, received, context) {
             Ok(()) => {
-                let reads = self.reads(call, received, context);
+                let reads = self.reads(call, Reads::of(received), |_| true, context);
                 (self.run::<F>(call, received, context), reads)
             }
             Err(stop) => (verdict_of(stop, call, context.catalog), Vec::new()),
@@ -247,41 +278,40 @@ impl Executor {
         let committed = matches!(verdict, Verdict::Committed(_));
         let writes = if committed { self.written::<F>(call, context) } else { Vec::new() };
         let (position, request) = (call.position, call.request);
-        let executed = Executed { position, request, verdict: verdict.clone(), reads, writes };
+        let executed =
+            Executed { position, request, verdict: verdict.clone(), scope: Scope::Whole, reads, writes };
         context.effects.executed.get_or_insert_default().push(executed);
         verdict
     }
 
     /// The rows of the read set that the logic is given.
-    fn reads(&self, call: &Call, received: &Received, context: &mut Context<'_>) -> Vec<Version> {
-        let footprint = &call.footprint;
-        let mut reads = Vec::new();
-        for (index, entry) in footprint.keys().iter().enumerate().filter(|(_, entry)| entry.access.read) {
-            let row = match self.keys[index].local {
-                Some(record) => Some(context.storage.row(record)),
-                None => {
-                    let remote = self.remote_keys.get(index).and_then(Option::as_ref);
-                    remote.map(|row| received.bytes(row.part, &row.bytes))
+    pub(super) fn reads(
+        &mut self,
+        call: &Call,
+        reads: Reads<'_>,
+        selects: impl Fn(usize) -> bool,
+        context: &mut Context<'_>,
+    ) -> Vec<Version> {
+        self.over::<NoFailpoints, _>(call, reads, context, false, |run, _, _| {
+            let mut rows = Vec::new();
+            let footprint = run.footprint;
+            for (index, entry) in footprint.keys().iter().enumerate() {
+                if entry.access.read && selects(index) {
+                    let key = Bytes::copy_from_slice(footprint.key(entry));
+                    rows.push((key, run.base(index).map(Bytes::copy_from_slice)));
                 }
-            };
-            let key = Bytes::copy_from_slice(footprint.key(entry));
-            reads.push((key, row.map(Bytes::copy_from_slice)));
-        }
-        for (index, entry) in footprint.ranges().iter().enumerate().filter(|(_, entry)| entry.access.read) {
-            let first = reads.len();
-            if entry.owner.includes(context.me) {
-                context.storage.scan(&entry.range, Position::LATEST, &mut |key, row| {
-                    reads.push((Bytes::copy_from_slice(key), Some(Bytes::copy_from_slice(row))));
-                    ControlFlow::Continue(())
-                });
             }
-            for row in &self.remote_ranges[index] {
-                let bytes = |range| Bytes::copy_from_slice(received.bytes(row.part, range));
-                reads.push((bytes(&row.key), Some(bytes(&row.row))));
+            for (index, entry) in footprint.ranges().iter().enumerate().filter(|(_, entry)| entry.access.read)
+            {
+                let found = run.scan_base(index, &entry.range, usize::MAX).into_iter();
+                rows.extend(
+                    found.map(|found| {
+                        (Bytes::copy_from_slice(found.key.bytes()), Some(Bytes::from(found.row)))
+                    }),
+                );
             }
-            reads[first..].sort_unstable();
-        }
-        reads
+            rows
+        })
     }
 
     /// The local keys that the last run wrote, with their rows.
@@ -305,7 +335,7 @@ impl Executor {
     }
 }
 
-fn verdict_of(stop: Stop, call: &Call, catalog: &Catalog) -> Verdict {
+pub(crate) fn verdict_of(stop: Stop, call: &Call, catalog: &Catalog) -> Verdict {
     let name = catalog.procedures.name(call.procedure);
     match stop {
         Stop::Abort(reason) => Verdict::Failed(Error::Aborted(reason)),
@@ -328,6 +358,8 @@ pub(super) struct Run<'a> {
     pub(super) storage: &'a mut dyn Storage,
     pub(super) footprint: &'a Footprint,
     received: &'a Received,
+    /// The local rows, if they are not the newest.
+    captured: Option<&'a Captured>,
     keys: &'a mut [KeyState],
     remote_keys: &'a [Option<RemoteRow>],
     remote_ranges: &'a [Vec<RemoteRangeRow>],
@@ -360,9 +392,12 @@ impl Run<'_> {
 
     /// The row of a key entry before the transaction's own writes.
     #[inline]
-    fn base(&self, index: usize) -> Option<&[u8]> {
+    pub(super) fn base(&self, index: usize) -> Option<&[u8]> {
         if let Some(record) = self.keys[index].local {
             return Some(self.storage.row(record));
+        }
+        if let Some(captured) = self.captured.filter(|captured| captured.knows(index)) {
+            return captured.row(index);
         }
         self.remote_keys.get(index)?.as_ref().map(|row| self.received.bytes(row.part, &row.bytes))
     }
@@ -370,7 +405,12 @@ impl Run<'_> {
     /// The row of a key in a declared range before the transaction's own writes.
     fn base_in_range(&self, range: usize, key: &[u8]) -> Option<&[u8]> {
         let owner = self.footprint.ranges()[range].owner;
-        if owner.includes(self.me)
+        if let Some(captured) = self.captured {
+            let mut rows = captured.range(range);
+            if let Some((_, row)) = rows.find(|(found, _)| *found == key) {
+                return Some(row);
+            }
+        } else if owner.includes(self.me)
             && let Some(record) = self.storage.locate(key, crate::hash::key_hash(key))
         {
             return Some(self.storage.row(record));
@@ -434,7 +474,10 @@ impl Run<'_> {
     fn scan_base(&mut self, entry: usize, range: &KeyRange, limit: usize) -> Vec<Found> {
         let owner = self.footprint.ranges()[entry].owner;
         let mut found = Vec::new();
-        if owner.includes(self.me) {
+        if let Some(captured) = self.captured {
+            let rows = captured.range(entry).filter(|(key, _)| range.contains(key)).take(limit);
+            found.extend(rows.map(|(key, row)| Found { key: Key::from_bytes(key), row: row.to_vec() }));
+        } else if owner.includes(self.me) {
             self.storage.scan(range, Position::LATEST, &mut |key, row| {
                 if found.len() >= limit {
                     return ControlFlow::Break(());

@@ -26,9 +26,34 @@ pub struct Executed {
     pub request: RequestId,
     /// How it ended.
     pub verdict: Verdict,
+    /// How much of the call that was.
+    pub scope: Scope,
     /// The keys of its read set with the rows that the logic was given, remote ones included; then the rows found in its
     /// ranges. Empty when the reads could not be used.
     pub reads: Vec<Version>,
     /// The local keys that it wrote, with their new rows.
     pub writes: Vec<Version>,
+}
+
+/// How much of a call a run is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// All of the logic, over all reads.
+    Whole,
+    /// The functors of local keys. Others know what a commit returns; of the reads only those of local keys are told.
+    Functors,
+    /// The same where nothing else is run anywhere, and a commit returns nothing.
+    OnlyFunctors,
+}
+
+impl Scope {
+    /// Whether all reads of the call are told.
+    pub fn has_all_reads(self) -> bool {
+        self == Scope::Whole
+    }
+
+    /// Whether what a commit returns is told.
+    pub fn has_result(self) -> bool {
+        self != Scope::Functors
+    }
 }

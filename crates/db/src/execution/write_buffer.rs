@@ -1,5 +1,6 @@
 //! Buffered writes of a running transaction: seen by its own reads, applied together at the end or dropped.
 
+use super::effects::Effect;
 use crate::data::row::FixedValue;
 use crate::data::{KeyRange, Schema};
 use crate::limits::WRITE_BYTES_MAX;
@@ -93,6 +94,16 @@ impl WriteBuffer {
         match operation {
             Operation::Replace { first, count } => &self.values[*first..first + count],
             Operation::Put { .. } | Operation::Delete => &[],
+        }
+    }
+
+    /// What an operation does to its row.
+    #[inline]
+    pub(crate) fn effect(&self, operation: &Operation) -> Effect<'_> {
+        match operation {
+            Operation::Put { start, length } => Effect::Put(self.bytes(*start, *length)),
+            Operation::Replace { .. } => Effect::Replace(self.values(operation)),
+            Operation::Delete => Effect::Delete,
         }
     }
 

@@ -4,6 +4,7 @@ use ordain_consensus::ReplicatedLog;
 
 use super::two_phase::TwoPhaseNode;
 use super::{Event, Node, NodeConfiguration, Outbox, Resumed, Status};
+use crate::engine::aloha::Aloha;
 use crate::engine::calvin::{Calvin, CalvinVll};
 use crate::engine::serial::Serial;
 use crate::engine::two_phase::CommitProtocol;
@@ -113,6 +114,7 @@ pub fn node_with<F: Failpoints>(
         EngineKind::CalvinVll => {
             Box::new(Node::new(configuration, catalog, CalvinVll::<F>::default(), storage, log))
         }
+        EngineKind::Aloha => Box::new(Node::new(configuration, catalog, Aloha::<F>::default(), storage, log)),
         EngineKind::TwoPhase => {
             let protocol = CommitProtocol::TwoPhase;
             Box::new(TwoPhaseNode::<F>::new(protocol, configuration, catalog, storage, log))

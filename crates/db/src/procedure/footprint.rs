@@ -3,8 +3,9 @@
 use crate::data::{DataError, Key, KeyRange, Owner, Schema};
 use crate::error::Error;
 use crate::hash::{FastMap, key_hash};
-use crate::limits::FOOTPRINT_ENTRIES_MAX;
+use crate::limits::{FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, ROW_BYTES_MAX};
 use crate::position::{PartitionId, PartitionSet};
+use crate::procedure::Functor;
 
 /// Keys that are searched one by one; those that follow have an index.
 const SEARCHED_KEYS_MAX: usize = 64;
@@ -44,6 +45,10 @@ pub struct KeyEntry {
     length: u16,
     /// How the key is touched.
     pub access: Access,
+    /// Whether the [guard](crate::procedure::Procedure::guard) reads it.
+    pub guards: bool,
+    /// The place among the functors, from 1 on, of what alone writes it.
+    functor: u16,
     /// Who holds the key.
     pub owner: Owner,
     /// The key's hash, see [`key_hash`].
@@ -67,6 +72,9 @@ pub struct Footprint {
     bytes: Vec<u8>,
     keys: Vec<KeyEntry>,
     ranges: Vec<RangeEntry>,
+    functors: Vec<Functor>,
+    /// Whether functors are all that is written, and nothing is returned.
+    only_functors: bool,
     /// A bit per class of hashes that a key has: most keys that are not here are seen not to be without a search.
     classes: [u64; 4],
     /// By hash: the place of keys after the first [`SEARCHED_KEYS_MAX`].
@@ -96,11 +104,35 @@ impl Footprint {
         &self.bytes[entry.start as usize..][..usize::from(entry.length)]
     }
 
+    /// The functor that writes the key of an entry, if one does.
+    #[inline]
+    pub fn functor(&self, entry: &KeyEntry) -> Option<Functor> {
+        let place = usize::from(entry.functor).checked_sub(1)?;
+        Some(self.functors[place])
+    }
+
+    /// Whether the functors may be applied one by one. Not where the rows that are read could be more than one participant may send: then
+    /// the transaction fails as a whole, which those who apply a functor would not know.
+    pub fn applies_functors(&self) -> bool {
+        !self.functors.is_empty()
+            && self.keys.len() <= READ_RESULTS_BYTES_MAX / (ROW_BYTES_MAX + 5)
+            && self.ranges.iter().all(|entry| !entry.access.read)
+    }
+
+    /// Whether nothing but functors is written and nothing is returned: see [`Declaration::only_functors`].
+    pub fn only_functors(&self) -> bool {
+        self.only_functors
+            && self.ranges.is_empty()
+            && self.keys.iter().all(|entry| entry.functor != 0 || !entry.access.write)
+    }
+
     /// Empties the footprint but keeps its buffers.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.keys.clear();
         self.ranges.clear();
+        self.functors.clear();
+        self.only_functors = false;
         self.classes = [0; 4];
         self.index.clear();
         self.participants = PartitionSet::EMPTY;
@@ -137,7 +169,8 @@ impl Footprint {
         self.preferred(origin, &self.active(origin))
     }
 
-    fn preferred(&self, origin: PartitionId, among: &PartitionSet) -> PartitionId {
+    /// The origin if it is among some partitions, else the lowest of them.
+    pub(crate) fn preferred(&self, origin: PartitionId, among: &PartitionSet) -> PartitionId {
         if among.contains(origin) { origin } else { among.first().unwrap_or(origin) }
     }
 
@@ -190,7 +223,8 @@ impl Footprint {
     fn push_key(&mut self, key: &[u8], access: Access, owner: Owner) {
         let start = self.bytes.len() as u32;
         self.bytes.extend_from_slice(key);
-        self.keys.push(KeyEntry { start, length: key.len() as u16, access, owner, hash: key_hash(key) });
+        let (length, hash) = (key.len() as u16, key_hash(key));
+        self.keys.push(KeyEntry { start, length, access, guards: false, functor: 0, owner, hash });
     }
 
     fn place(&mut self, access: Access, owner: Owner, partitions: u16) {
@@ -304,6 +338,30 @@ impl<'a> Declaration<'a> {
         self.touch(key, Access::UPDATE)
     }
 
+    /// The key may be read, by the [guard](crate::procedure::Procedure::guard) too.
+    pub fn guard(&mut self, key: &Key) -> Result<(), DataError> {
+        let (place, _) = self.enter(key, Access::READ)?;
+        self.footprint.keys[place].guards = true;
+        Ok(())
+    }
+
+    /// The key is updated, and a functor tells how. Should the same key be declared for writing once more, then it is written by the run
+    /// as a whole, as if there were no functor: there is one for each key at most (ALO-10).
+    pub fn functor(&mut self, key: &Key, functor: Functor) -> Result<(), DataError> {
+        let (place, written) = self.enter(key, Access::UPDATE)?;
+        if !written {
+            self.footprint.functors.push(functor);
+            // There are no more entries than that.
+            self.footprint.keys[place].functor = self.footprint.functors.len() as u16;
+        }
+        Ok(())
+    }
+
+    /// All writes of the run are declared as functors, and it returns `()`: then it need not be made.
+    pub fn only_functors(&mut self) {
+        self.footprint.only_functors = true;
+    }
+
     /// Any key in the range may be read, and the range may be scanned. No key can appear in it or vanish from it meanwhile.
     pub fn read_range(&mut self, range: &KeyRange) -> Result<(), DataError> {
         self.touch_range(range, Access::READ)
@@ -322,19 +380,26 @@ impl<'a> Declaration<'a> {
     /// Declares a key with any access.
     #[inline]
     pub fn touch(&mut self, key: &Key, access: Access) -> Result<(), DataError> {
+        self.enter(key, access).map(|_| ())
+    }
+
+    /// Declares a key, and tells its place and whether it was declared for writing before.
+    #[inline]
+    fn enter(&mut self, key: &Key, access: Access) -> Result<(usize, bool), DataError> {
         key.check_length()?;
         let table = self.schema.table_of(key)?;
         table.check_key(key)?;
         let owner = table.owner(key, self.partitions);
         self.footprint.push_key(key, access, owner);
         self.footprint.place(access, owner, self.partitions);
-        self.merge_last();
-        self.check_size()
+        let entered = self.merge_last();
+        self.check_size()?;
+        Ok(entered)
     }
 
-    /// A key in two sets is one entry, and one lock request (trap 6).
+    /// A key in two sets is one entry, and one lock request (trap 6). What is written twice is no functor's alone.
     #[inline]
-    fn merge_last(&mut self) {
+    fn merge_last(&mut self) -> (usize, bool) {
         let last = self.footprint.keys[self.footprint.keys.len() - 1];
         let count = self.footprint.keys.len() - 1;
         if !self.footprint.has_class(last.hash) {
@@ -342,19 +407,26 @@ impl<'a> Declaration<'a> {
             if count >= SEARCHED_KEYS_MAX {
                 self.footprint.index.insert(last.hash, count as u32);
             }
-            return;
+            return (count, false);
         }
         match self.footprint.position(last.hash, self.footprint.key(&last), count) {
             Some(earlier) => {
-                self.footprint.keys[earlier].access.merge(last.access);
+                let entry = &mut self.footprint.keys[earlier];
+                let written = entry.access.write;
+                entry.access.merge(last.access);
+                if last.access.write {
+                    entry.functor = 0;
+                }
                 self.footprint.keys.pop();
                 self.footprint.bytes.truncate(last.start as usize);
+                return (earlier, written);
             }
             None if count >= SEARCHED_KEYS_MAX => {
                 self.footprint.index.entry(last.hash).or_insert(count as u32);
             }
             None => {}
         }
+        (count, false)
     }
 
     fn check_size(&self) -> Result<(), DataError> {

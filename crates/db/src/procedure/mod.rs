@@ -5,8 +5,11 @@
 //! the arguments.
 
 pub mod footprint;
+pub mod functor;
 pub mod registry;
 pub mod transaction;
+
+use std::any::Any;
 
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -15,6 +18,7 @@ use crate::error::Error;
 use crate::limits::ABORT_REASON_BYTES_MAX;
 
 pub use footprint::{Declaration, Footprint};
+pub use functor::{Arithmetic, Functor};
 pub use registry::{ProcedureId, Procedures};
 pub use transaction::Transaction;
 
@@ -31,7 +35,7 @@ pub enum Declared {
 /// A transaction's logic.
 pub trait Procedure: Send + Sync + 'static {
     /// The arguments; sent and logged in their serialised form.
-    type Arguments: Serialize + DeserializeOwned;
+    type Arguments: Serialize + DeserializeOwned + 'static;
     /// The result of a commit.
     type Output: Serialize + DeserializeOwned;
 
@@ -48,6 +52,26 @@ pub trait Procedure: Send + Sync + 'static {
     ) -> Result<Declared, DataError> {
         let _ = (arguments, footprint);
         Ok(Declared::Unknown)
+    }
+
+    /// Whether the call may commit, where it declares [functors](Declaration::functor): whoever applies one asks here first, at each
+    /// partition alone. Reads only keys that were declared as [guards](Declaration::guard), and writes nothing. It must stop where
+    /// [`run`](Procedure::run) would abort and pass where it would not: `run` cannot take back what a functor has done (ALO-101).
+    fn guard(&self, arguments: &Self::Arguments, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        let _ = (arguments, transaction);
+        Ok(())
+    }
+
+    /// Writes the key that was declared with [`Functor::Own`] of this number, reading nothing but the key itself. It does to it what
+    /// [`run`](Procedure::run) does, which may therefore call it; it must not abort.
+    fn functor(
+        &self,
+        arguments: &Self::Arguments,
+        number: u16,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(), Stop> {
+        let _ = (arguments, transaction);
+        Err(Stop::Invalid(format!("there is no functor {number}")))
     }
 
     /// The logic. Reads see the state as of the transaction's position and the transaction's own writes; writes are
@@ -101,6 +125,15 @@ pub(crate) trait AnyProcedure: Send + Sync {
     /// Decodes the arguments and lets the procedure declare its footprint.
     fn declare(&self, arguments: &[u8], footprint: &mut Declaration<'_>) -> Result<Declared, Error>;
 
+    /// Decodes arguments for [`guard`](AnyProcedure::guard) and [`functor`](AnyProcedure::functor).
+    fn decode(&self, arguments: &[u8]) -> Result<Box<dyn Any>, Stop>;
+
+    /// See [`Procedure::guard`].
+    fn guard(&self, decoded: &dyn Any, transaction: &mut Transaction<'_>) -> Result<(), Stop>;
+
+    /// See [`Procedure::functor`].
+    fn functor(&self, decoded: &dyn Any, number: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop>;
+
     /// Runs the procedure and appends its encoded result to `output`.
     fn run(
         &self,
@@ -118,6 +151,18 @@ impl<P: Procedure> AnyProcedure for P {
     fn declare(&self, arguments: &[u8], footprint: &mut Declaration<'_>) -> Result<Declared, Error> {
         let arguments = decode_arguments::<P>(self, arguments).map_err(Error::Invalid)?;
         Ok(Procedure::declare(self, &arguments, footprint)?)
+    }
+
+    fn decode(&self, arguments: &[u8]) -> Result<Box<dyn Any>, Stop> {
+        Ok(Box::new(decode_arguments::<P>(self, arguments).map_err(Stop::Invalid)?))
+    }
+
+    fn guard(&self, decoded: &dyn Any, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        Procedure::guard(self, downcast::<P>(decoded)?, transaction)
+    }
+
+    fn functor(&self, decoded: &dyn Any, number: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        Procedure::functor(self, downcast::<P>(decoded)?, number, transaction)
     }
 
     fn run(
@@ -152,6 +197,10 @@ fn decode_arguments<P: Procedure>(procedure: &P, arguments: &[u8]) -> Result<P::
         }
         Err(error) => Err(format!("arguments of {}: {error}", Procedure::name(procedure))),
     }
+}
+
+fn downcast<P: Procedure>(decoded: &dyn Any) -> Result<&P::Arguments, Stop> {
+    decoded.downcast_ref().ok_or_else(|| Stop::Invalid("arguments of another procedure".to_owned()))
 }
 
 /// Encodes arguments as calls carry them.

@@ -1,5 +1,6 @@
 //! The procedures of a database, by number and name.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use super::{AnyProcedure, Declaration, Declared, Footprint, Procedure, Stop, Transaction};
@@ -72,6 +73,12 @@ impl Procedures {
         Ok(declared)
     }
 
+    /// Decodes the arguments of a procedure for several runs of its guard and functors.
+    pub(crate) fn decode(&self, id: ProcedureId, arguments: &[u8]) -> Result<Decoded<'_>, Stop> {
+        let procedure = self.get(id).map_err(|error| Stop::Invalid(error.to_string()))?;
+        Ok(Decoded { procedure, arguments: procedure.decode(arguments)? })
+    }
+
     /// Runs a procedure; its encoded result is appended to `output`.
     pub fn run(
         &self,
@@ -90,6 +97,24 @@ impl Procedures {
             )));
         }
         Ok(())
+    }
+}
+
+/// A procedure with its arguments.
+pub(crate) struct Decoded<'a> {
+    procedure: &'a dyn AnyProcedure,
+    arguments: Box<dyn Any>,
+}
+
+impl Decoded<'_> {
+    /// See [`Procedure::guard`].
+    pub(crate) fn guard(&self, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        self.procedure.guard(&*self.arguments, transaction)
+    }
+
+    /// See [`Procedure::functor`].
+    pub(crate) fn functor(&self, number: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        self.procedure.functor(&*self.arguments, number, transaction)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a procedure sees of the database while it runs.
 
-use super::{Declaration, Footprint, Stop};
+use super::{Arithmetic, Declaration, Footprint, Stop};
 use crate::data::row::FixedValue;
 use crate::data::schema::ColumnSelector;
 use crate::data::{DataError, Key, KeyRange, Row, Schema, Table, Value, Values};
@@ -131,6 +131,22 @@ impl<'a> Transaction<'a> {
         layout.encode(all.as_slice(), self.scratch)?;
         self.access.put(key, self.scratch)?;
         Ok(true)
+    }
+
+    /// Changes an integer column of an existing row, as [`Functor::Arithmetic`](super::Functor) does; `false` where nothing changes.
+    pub fn change<C: ColumnSelector>(
+        &mut self,
+        table: &Table,
+        key: &Key,
+        column: C,
+        operation: Arithmetic,
+    ) -> Result<bool, Stop> {
+        check_table(table, key)?;
+        let Some(row) = self.access.get(key)? else { return Ok(false) };
+        let Some(value) = operation.apply(table, column.find(table.layout())?, row)? else {
+            return Ok(false);
+        };
+        self.access.replace(table, key, &[value])
     }
 
     /// Deletes the row of a key if there is one.

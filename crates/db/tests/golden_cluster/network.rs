@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 
 use ordain_db::data::Key;
+use ordain_db::engine::aloha::Aloha;
 use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
 use ordain_db::engine::two_phase::{CommitProtocol, TwoPhaseCounters};
@@ -86,6 +87,9 @@ impl Network {
                     }
                     EngineKind::CalvinVll => {
                         Box::new(Node::new(&configuration, catalog, <CalvinVll>::default(), storage, None))
+                    }
+                    EngineKind::Aloha => {
+                        Box::new(Node::new(&configuration, catalog, Aloha::new(), storage, None))
                     }
                     EngineKind::TwoPhase | EngineKind::TwoPhaseWithoutCommitProtocol => {
                         let protocol = match engine {

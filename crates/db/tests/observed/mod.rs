@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use bytes::Bytes;
 use ordain_db::cluster::Cluster;
+use ordain_db::engine::aloha::Aloha;
 use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
 use ordain_db::engine::{Engine, EngineKind};
@@ -191,6 +192,10 @@ pub(crate) fn cluster(
             }
             EngineKind::CalvinVll => {
                 let engine = Observed { engine: <CalvinVll>::default(), observations, last };
+                Box::new(Node::new(&configuration, catalog, engine, storage, None))
+            }
+            EngineKind::Aloha => {
+                let engine = Observed { engine: Aloha::new(), observations, last };
                 Box::new(Node::new(&configuration, catalog, engine, storage, None))
             }
             EngineKind::TwoPhase | EngineKind::TwoPhaseWithoutCommitProtocol => {

@@ -24,7 +24,7 @@ use ordain_db::position::{PartitionId, Position};
 
 use super::Findings;
 use super::evidence::{Evidence, Seen, first_difference};
-use super::replicas_agree::reads_difference;
+use super::replicas_agree::{agree, reads_difference, told_of};
 use super::wording;
 use crate::history::SnapshotRead;
 use crate::oracle::Oracle;
@@ -78,7 +78,7 @@ struct Checker<'e, 'a> {
 impl Checker<'_, '_> {
     fn compare_run(&mut self, partition: PartitionId, run: &Executed, expected: &Executed) {
         let (position, schema) = (expected.position, self.evidence.schema());
-        self.findings.require(run.verdict == expected.verdict, || {
+        self.findings.require(agree(run, expected), || {
             format!(
                 "{position}: at {partition} it {}, in the serial run it {}",
                 wording::verdict(&run.verdict),
@@ -90,7 +90,8 @@ impl Checker<'_, '_> {
             schema.owner(key, partitions).is_ok_and(|owner: Owner| owner.includes(partition))
         };
         let writes: Vec<Version> = expected.writes.iter().filter(held).cloned().collect();
-        for (done, found, right) in [("read", &run.reads, &expected.reads), ("wrote", &run.writes, &writes)] {
+        let reads = told_of(&expected.reads, run);
+        for (done, found, right) in [("read", &run.reads, &reads), ("wrote", &run.writes, &writes)] {
             if found == right {
                 continue;
             }

@@ -230,8 +230,8 @@ fn attempts(history: &History) -> BTreeMap<RequestId, Vec<Attempt<'_>>> {
     let mut attempts: BTreeMap<RequestId, Vec<Attempt<'_>>> = BTreeMap::new();
     for (position, ordered) in &history.log {
         let runs = history.executed.get(position).map_or(&[][..], Vec::as_slice);
-        let verdict =
-            runs.iter().find(|(_, run)| run.request == ordered.request).map(|(_, run)| &run.verdict);
+        let verdict = runs.iter().find(|(_, run)| run.request == ordered.request && run.scope.has_result());
+        let verdict = verdict.map(|(_, run)| &run.verdict);
         let opens_snapshot = ordered.work == Work::OpenSnapshot;
         let gave_up = match &ordered.work {
             Work::GiveUp(error) => Some(error),

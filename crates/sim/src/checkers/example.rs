@@ -6,8 +6,8 @@ use bytes::Bytes;
 use ordain_db::data::{Key, KeyRange, Owner};
 use ordain_db::engine::EngineKind;
 use ordain_db::error::{Error, Outcome};
-use ordain_db::execution::Executed;
 use ordain_db::execution::trace::Version;
+use ordain_db::execution::{Executed, Scope};
 use ordain_db::failpoint::Failpoints;
 use ordain_db::hash::key_hash;
 use ordain_db::message::{
@@ -84,7 +84,8 @@ impl Example {
             accounts.iter().map(|(id, balance)| version(0, *id, *balance)).collect()
         };
         let verdict = Verdict::Committed(Bytes::new());
-        let run = Executed { position, request, verdict, reads: versions(reads), writes: versions(writes) };
+        let (scope, reads, writes) = (Scope::Whole, versions(reads), versions(writes));
+        let run = Executed { position, request, verdict, scope, reads, writes };
         let work = Work::Call { procedure, arguments: arguments.clone(), reconnoitred: None };
         self.place(position, Ordered { request, acknowledged: 0, work }, Some(run.clone()));
         let invocation = Invocation {

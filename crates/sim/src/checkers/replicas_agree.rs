@@ -21,7 +21,7 @@ use bytes::Bytes;
 use ordain_db::data::Owner;
 use ordain_db::execution::trace::Version;
 use ordain_db::execution::{Call, Executed};
-use ordain_db::message::{Delivered, Ordered};
+use ordain_db::message::{Delivered, Ordered, Verdict};
 use ordain_db::position::{PartitionId, PartitionSet, Position};
 use ordain_db::procedure::Footprint;
 
@@ -143,15 +143,16 @@ impl Checker<'_, '_> {
         (first, left): &(PartitionId, Executed),
         (other, right): &(PartitionId, Executed),
     ) {
-        self.findings.require(left.verdict == right.verdict, || {
+        self.findings.require(agree(left, right), || {
             let (left, right) = (wording::verdict(&left.verdict), wording::verdict(&right.verdict));
             format!("{position}: at {first} it {left}, at {other} it {right}")
         });
-        if left.reads == right.reads {
+        let (of_left, of_right) = (told_of(&left.reads, right), told_of(&right.reads, left));
+        if of_left == of_right {
             return;
         }
         let schema = self.evidence.schema();
-        self.findings.note(|| match reads_difference(&left.reads, &right.reads) {
+        self.findings.note(|| match reads_difference(&of_left, &of_right) {
             Some((key, left, right)) => format!(
                 "{position}: {first} and {other} read different rows of {}: {} and {}",
                 wording::key(schema, key),
@@ -161,6 +162,22 @@ impl Checker<'_, '_> {
             None => format!("{position}: {first} and {other} read the same rows in different order"),
         });
     }
+}
+
+/// Whether two runs of one call ended alike, as far as both tell.
+pub(crate) fn agree(left: &Executed, right: &Executed) -> bool {
+    let committed = |run: &Executed| matches!(run.verdict, Verdict::Committed(_));
+    if left.scope.has_result() && right.scope.has_result() {
+        return left.verdict == right.verdict;
+    }
+    committed(left) == committed(right)
+}
+
+/// Those of a run's reads that another run of the same call tells of, too.
+pub(crate) fn told_of(reads: &[Version], other: &Executed) -> Vec<Version> {
+    let is_told =
+        |(key, _): &&Version| other.scope.has_all_reads() || other.reads.iter().any(|(told, _)| told == key);
+    reads.iter().filter(is_told).cloned().collect()
 }
 
 /// The lowest key of which two runs read different rows.
@@ -178,7 +195,7 @@ pub(crate) fn reads_difference<'v>(left: &'v [Version], right: &'v [Version]) ->
 mod tests {
     use ordain_db::engine::EngineKind;
     use ordain_db::failpoint::NoFailpoints;
-    use ordain_db::message::{Verdict, Work};
+    use ordain_db::message::Work;
 
     use super::*;
     use crate::checkers::example::{self, bank};

@@ -7,6 +7,7 @@
 use ordain_db::execution::Executions;
 use ordain_db::message::Message;
 use ordain_db::node::{DiskWrite, Event, Outbox};
+use ordain_workload::micro::RECORDS_PER_TRANSACTION;
 use serde::{Deserialize, Serialize};
 
 use super::account::Overhead;
@@ -33,6 +34,8 @@ pub struct StepWork {
     pub executed_alone: u64,
     /// Transactions that ran over the reads of several partitions.
     pub executed_together: u64,
+    /// Functors that were computed by themselves.
+    pub functors: u64,
     /// Runs that looked for what a call touches: reconnaissance, or before the next locks.
     pub trials: u64,
     /// What all runs [computed](ordain_db::procedure::Transaction::compute), in units of the procedures' own.
@@ -83,6 +86,7 @@ impl StepWork {
             delivered: after.delivered - before.delivered,
             executed_alone: after.alone - before.alone,
             executed_together: after.together - before.together,
+            functors: after.functors - before.functors,
             trials: after.explorations + after.reconnaissance - before.explorations - before.reconnaissance,
             units: after.units + after.reconnaissance_units - before.units - before.reconnaissance_units,
             replies: outbox.replies.len() as u64,
@@ -165,6 +169,8 @@ impl CostTable {
             + work.delivered * self.delivered
             + work.executed_alone * self.executed_alone
             + work.executed_together * self.executed_together
+            // A transaction of those that were measured does as much with each of its records.
+            + work.functors * self.executed_alone / RECORDS_PER_TRANSACTION as u64
             + work.trials * self.trial
             + work.units * self.unit
             + work.replies * self.reply
@@ -207,6 +213,7 @@ mod tests {
             delivered: 9,
             alone: 6,
             together: 2,
+            functors: 4,
             explorations: 1,
             units: 9,
             reconnaissance: 2,
@@ -222,6 +229,7 @@ mod tests {
             delivered: 4,
             executed_alone: 2,
             executed_together: 1,
+            functors: 4,
             trials: 3,
             units: 7,
             replies: 1,

@@ -1,0 +1,442 @@
+//! What is left to do in a step, as a list: nothing here calls itself (ALO-88).
+//!
+//! The order of tasks is part of what makes readers right. All reads that wait for a version are resolved before anything later of
+//! its key goes to the storage, and before any transaction goes on that might write the key next: so whoever finds no version here that
+//! concerns it finds the one that it is to see in the storage.
+
+use bytes::Bytes;
+
+use super::roles::Roles;
+use super::versions::{Final, Found, OwnedEffect};
+use super::{Aloha, Guard, Live, Read, Slot, Waiter};
+use crate::data::Owner;
+use crate::execution::captured::Captured;
+use crate::execution::effects::Place;
+use crate::execution::functors::{half_applied, scope_of};
+use crate::execution::remote_reads::{self, Selection};
+use crate::execution::run::verdict_of;
+use crate::execution::trace::{Scope, Version};
+use crate::execution::write_buffer::Target;
+use crate::execution::{Call, Context, Executed, Received};
+use crate::failpoint::{Failpoint, Failpoints};
+use crate::message::Verdict;
+use crate::position::Position;
+use crate::procedure::footprint::Access;
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Tasks {
+    /// Reads that may be possible now.
+    resolve: Vec<Waiter>,
+    /// Keys whose first versions may go to the storage.
+    fold: Vec<Box<[u8]>>,
+    /// Reads that are possible when what is on its way to the storage is there.
+    after_folds: Vec<Waiter>,
+    /// Transactions that may go on.
+    advance: Vec<Slot>,
+}
+
+impl Tasks {
+    pub(super) fn resolve(&mut self, waiter: Waiter) {
+        self.resolve.push(waiter);
+    }
+
+    pub(super) fn advance(&mut self, slot: Slot) {
+        self.advance.push(slot);
+    }
+}
+
+impl<F: Failpoints> Aloha<F> {
+    /// Does tasks until there are none.
+    pub(super) fn work(&mut self, context: &mut Context<'_>) {
+        loop {
+            if let Some(waiter) = self.tasks.resolve.pop() {
+                self.resolve(waiter, context);
+            } else if let Some(key) = self.tasks.fold.pop() {
+                self.fold(&key, context);
+            } else if let Some(waiter) = self.tasks.after_folds.pop() {
+                self.tasks.resolve.push(waiter);
+            } else if let Some(slot) = self.tasks.advance.pop() {
+                self.advance(slot, context);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Reads what a transaction is to see, or leaves its name where it will be known.
+    fn resolve(&mut self, waiter: Waiter, context: &mut Context<'_>) {
+        let Some(live) = &mut self.table[waiter.slot.0 as usize] else { return };
+        let (footprint, before) = (&live.call.footprint, live.call.position);
+        match waiter.read {
+            Read::Key(place) => {
+                let entry = &footprint.keys()[place as usize];
+                let key = footprint.key(entry);
+                let (row, after) = match self.versions.newest(key, before) {
+                    Found::Pending(waiters) => return waiters.push(waiter),
+                    Found::Row(row, at) => (row, Some(at)),
+                    Found::Stored => {
+                        let record = context.storage.locate(key, entry.hash);
+                        (record.map(|record| context.storage.row(record)), None)
+                    }
+                };
+                if !self.ranges.is_empty()
+                    && let Some(waiters) = self.ranges.writer_of_key(key, after, before)
+                {
+                    return waiters.push(waiter);
+                }
+                live.captured.key(place as usize, row);
+                if let Guard::Open(missing) = &mut live.guard {
+                    *missing -= u32::from(entry.guards);
+                }
+            }
+            Read::Range(place) => {
+                let range = &footprint.ranges()[place as usize].range;
+                if let Some(waiters) = self.ranges.writer_of_range(range, before) {
+                    return waiters.push(waiter);
+                }
+                match self.versions.first_of(|key| range.contains(key), before) {
+                    Some((_, Some(waiters))) => return waiters.push(waiter),
+                    Some((at, None)) => {
+                        // It is held by who has yet to read before it, or else on its way to the storage.
+                        let holder = self.ranges.reader_of_range(range, at);
+                        return holder.unwrap_or(&mut self.tasks.after_folds).push(waiter);
+                    }
+                    None => {}
+                }
+                let captured = &mut live.captured;
+                context.storage.scan(range, Position::LATEST, &mut |key, row| {
+                    captured.range_row(place as usize, key, row);
+                    std::ops::ControlFlow::Continue(())
+                });
+                let mut released = Vec::new();
+                self.ranges.leave(range, before, Access::READ, &mut self.tasks.resolve, &mut released);
+                self.tasks.fold.append(&mut released);
+            }
+        }
+        live.missing -= 1;
+        self.tasks.advance.push(waiter.slot);
+    }
+
+    /// Gives the storage the first versions of a key, as far as they are final and nobody earlier has to look or to write before.
+    fn fold(&mut self, key: &[u8], context: &mut Context<'_>) {
+        let schema = &context.catalog.schema;
+        while let Some((hash, position, version)) = self.versions.first_final(key) {
+            if !version.effects.is_empty() && self.ranges.hold(key, position) {
+                return;
+            }
+            for effect in &version.effects {
+                let effect = effect.effect();
+                effect.apply(
+                    Place { key, hash, known: None, position },
+                    schema,
+                    context.storage,
+                    &mut self.change,
+                );
+            }
+            self.versions.pop(key);
+        }
+    }
+
+    /// Makes a version final. Who waits for it is asked to look, and what can go to the storage goes there then.
+    fn finish(&mut self, key: &[u8], position: Position, version: Final) {
+        let mut waiters = self.versions.finish(key, position, version);
+        self.tasks.resolve.append(&mut waiters);
+        self.tasks.fold.push(key.into());
+    }
+
+    /// Takes a transaction as far as it can go.
+    fn advance(&mut self, slot: Slot, context: &mut Context<'_>) {
+        let Some(mut live) = self.table[slot.0 as usize].take() else { return };
+        if live.missing == 0 && !live.pushed {
+            live.pushed = true;
+            let Roles { reads_to, guards_to, .. } = live.roles;
+            let captured = Some(&live.captured);
+            let served = remote_reads::push::<F>(&live.call, Selection::All, captured, reads_to, context);
+            let _ = remote_reads::push::<F>(&live.call, Selection::Guards, captured, guards_to, context);
+            if live.roles.computes {
+                self.inbox.note(context.me, live.call.position, served);
+            }
+        }
+        if live.roles.by_functors {
+            self.ask_guard(&mut live, context);
+            self.apply_functors(&mut live, context);
+        }
+        self.compute(&mut live, context);
+        let is_over = live.computed || !(live.roles.computes || live.roles.reports);
+        if live.pushed && live.functors.is_empty() && is_over {
+            self.tell_functors(&mut live, context);
+            self.leave(slot, live, context);
+        } else {
+            self.table[slot.0 as usize] = Some(live);
+        }
+    }
+
+    /// Which rows other partitions have sent.
+    fn selection(roles: &Roles) -> Selection {
+        if roles.computes { Selection::All } else { Selection::Guards }
+    }
+
+    /// Asks the guard as soon as its rows are here.
+    fn ask_guard(&mut self, live: &mut Live, context: &mut Context<'_>) {
+        let Live { call, roles, captured, guard, .. } = live;
+        if *guard != Guard::Open(0) || !self.inbox.is_complete(call.position, roles.guards_from) {
+            return;
+        }
+        let none = Received::default();
+        let received = self.inbox.peek(call.position).unwrap_or(&none);
+        let said = self.executor.prepare_captured(call, received, Self::selection(roles)).and_then(|()| {
+            let decoded = context.catalog.procedures.decode(call.procedure, &call.arguments)?;
+            self.executor.guard_captured(call, &decoded, received, captured, context)
+        });
+        *guard = match said {
+            Ok(()) => Guard::Passed,
+            Err(stop) => Guard::Stopped(stop),
+        };
+    }
+
+    /// Computes the functors of the keys that are captured, if the guard has let them.
+    fn apply_functors(&mut self, live: &mut Live, context: &mut Context<'_>) {
+        if matches!(live.guard, Guard::Open(_)) || live.functors.is_empty() {
+            return;
+        }
+        let Live { call, captured, guard, functors, written, .. } = live;
+        let (catalog, position) = (context.catalog, call.position);
+        let decoded = match guard {
+            Guard::Passed => catalog.procedures.decode(call.procedure, &call.arguments).ok(),
+            _ => None,
+        };
+        let mut left = Vec::new();
+        let mut is_prepared = false;
+        for place in functors.drain(..) {
+            let at = place as usize;
+            if !captured.knows(at) {
+                left.push(place);
+                continue;
+            }
+            let entry = &call.footprint.keys()[at];
+            let key = call.footprint.key(entry);
+            let Some(decoded) = &decoded else {
+                self.finish(key, position, Final::default());
+                continue;
+            };
+            if !is_prepared {
+                // It reads its own key only, which is here.
+                let _ = self.executor.prepare_captured(call, &Received::default(), Selection::Guards);
+                is_prepared = true;
+            }
+            context.effects.executions.functors += 1;
+            // One that fails leaves its key alone; whoever computes the whole will say so.
+            let _ = self.executor.functor_captured(call, at, decoded, captured, context);
+            let is_direct = self.is_direct(key, position);
+            let mut version = Final::default();
+            for (_, effect) in self.executor.effects() {
+                if is_direct {
+                    let schema = &catalog.schema;
+                    let to = Place { key, hash: entry.hash, known: None, position };
+                    effect.apply(to, schema, context.storage, &mut self.change);
+                } else {
+                    version.effects.push(OwnedEffect::of(effect));
+                }
+            }
+            let changed = self.executor.effects().next().is_some();
+            if changed && (!is_direct || context.effects.executed.is_some()) {
+                let row = self.executor.row_after(key, captured.row(at), call, &catalog.schema);
+                if context.effects.executed.is_some() {
+                    written.push((Bytes::copy_from_slice(key), row.clone()));
+                }
+                version.row = row;
+            }
+            self.finish(key, position, version);
+        }
+        *functors = left;
+    }
+
+    /// Whether a version may go to the storage at once.
+    fn is_direct(&self, key: &[u8], position: Position) -> bool {
+        self.versions.is_first(key, position)
+            && (self.ranges.is_empty() || !self.ranges.would_hold(key, position))
+    }
+
+    /// Runs the procedure over all reads, if that is done here and they are complete, and reports.
+    fn compute(&mut self, live: &mut Live, context: &mut Context<'_>) {
+        let Live { call, roles, missing, guard, .. } = live;
+        if live.computed || *missing > 0 || matches!(guard, Guard::Open(_)) {
+            return;
+        }
+        let verdict = if roles.computes {
+            if !self.inbox.is_complete(call.position, roles.reads_from) {
+                return;
+            }
+            self.run(live, context)
+        } else if roles.reports {
+            if !live.functors.is_empty() {
+                return;
+            }
+            match guard {
+                Guard::Stopped(stop) => verdict_of(stop.clone(), call, context.catalog),
+                _ => Verdict::Committed(Bytes::new()),
+            }
+        } else {
+            return;
+        };
+        live.computed = true;
+        if live.roles.reports {
+            context.effects.report(live.call.position, live.call.request, verdict);
+        }
+    }
+
+    fn run(&mut self, live: &mut Live, context: &mut Context<'_>) -> Verdict {
+        let received = self.inbox.take(live.call.position);
+        let Live { call, captured, guard, roles, .. } = live;
+        let prepared = self.executor.prepare_captured(call, &received, Selection::All);
+        let traced = context.effects.executed.is_some();
+        let reads = match traced && prepared.is_ok() {
+            true => self.executor.reads_captured(call, &received, captured, |_| true, context),
+            false => Vec::new(),
+        };
+        let ran = prepared.and_then(|()| match guard {
+            Guard::Stopped(stop) => Err(stop.clone()),
+            _ => self.executor.run_captured::<F>(call, &received, captured, context),
+        });
+        let is_whole = !roles.by_functors;
+        let mut written = std::mem::take(&mut live.written);
+        let verdict = match ran {
+            Ok(verdict) => {
+                self.write(&live.call, is_whole, &live.captured, &mut written, context);
+                verdict
+            }
+            Err(stop) => match &live.guard {
+                Guard::Passed if !is_whole => half_applied(stop, &live.call, context.catalog),
+                _ => verdict_of(stop, &live.call, context.catalog),
+            },
+        };
+        self.finish_written(&live.call, is_whole, context);
+        if traced {
+            written.sort_unstable();
+            let (position, request) = (live.call.position, live.call.request);
+            let executed = Executed {
+                position,
+                request,
+                verdict: verdict.clone(),
+                scope: Scope::Whole,
+                reads,
+                writes: written,
+            };
+            context.effects.executed.get_or_insert_default().push(executed);
+        }
+        verdict
+    }
+
+    /// Does what the run did to local keys: at once where that is possible, else as versions.
+    fn write(
+        &mut self,
+        call: &Call,
+        is_whole: bool,
+        captured: &Captured,
+        written: &mut Vec<Version>,
+        context: &mut Context<'_>,
+    ) {
+        let (footprint, position, schema) = (&call.footprint, call.position, &context.catalog.schema);
+        let mut late: Vec<(Target, u64, Vec<OwnedEffect>)> = Vec::new();
+        let mut traced: Vec<Target> = Vec::new();
+        for (target, effect) in self.executor.effects() {
+            let key = self.executor.target_key(target, call);
+            let (owner, hash) = match target {
+                Target::Entry(place) => (footprint.keys()[place].owner, footprint.keys()[place].hash),
+                Target::InRange { hash, .. } => {
+                    (schema.owner(key, context.partitions).unwrap_or(Owner::Split), hash)
+                }
+            };
+            let by_functor =
+                |place: usize| !is_whole && footprint.functor(&footprint.keys()[place]).is_some();
+            if matches!(target, Target::Entry(place) if by_functor(place)) {
+                continue;
+            }
+            if !owner.includes(context.me) && !F::on(Failpoint::ApplyNonLocalWrite) {
+                continue;
+            }
+            if context.effects.executed.is_some() {
+                traced.push(target);
+            }
+            if self.versions.is_first(key, position)
+                && (self.ranges.is_empty() || !self.ranges.would_hold(key, position))
+            {
+                effect.apply(
+                    Place { key, hash, known: None, position },
+                    schema,
+                    context.storage,
+                    &mut self.change,
+                );
+                continue;
+            }
+            let known = late.iter_mut().find(|(other, ..)| self.executor.target_key(*other, call) == key);
+            match known {
+                Some((.., effects)) => effects.push(OwnedEffect::of(effect)),
+                None => late.push((target, hash, vec![OwnedEffect::of(effect)])),
+            }
+        }
+        for target in traced {
+            let key = Bytes::copy_from_slice(self.executor.target_key(target, call));
+            if !written.iter().any(|(other, _)| *other == key) {
+                let row =
+                    self.executor.row_after(&key, captured.row_of(target, &key, footprint), call, schema);
+                written.push((key, row));
+            }
+        }
+        for (target, hash, effects) in late {
+            let key: Box<[u8]> = self.executor.target_key(target, call).into();
+            let row = self.executor.row_after(&key, captured.row_of(target, &key, footprint), call, schema);
+            let version = Final { effects, row };
+            match target {
+                Target::Entry(_) => self.finish(&key, position, version),
+                Target::InRange { .. } => {
+                    self.versions.insert(&key, hash, position, version);
+                    self.tasks.fold.push(key);
+                }
+            }
+        }
+    }
+
+    /// What the run could have written and did not, or has written already, is pending no longer.
+    fn finish_written(&mut self, call: &Call, is_whole: bool, context: &Context<'_>) {
+        let (footprint, position) = (&call.footprint, call.position);
+        for entry in footprint.keys().iter().filter(|entry| entry.access.write) {
+            if entry.owner.includes(context.me) && (is_whole || footprint.functor(entry).is_none()) {
+                let key = footprint.key(entry);
+                if self.versions.is_pending(key, position) {
+                    self.finish(key, position, Final::default());
+                }
+            }
+        }
+        let mut released = Vec::new();
+        for entry in footprint.ranges().iter().filter(|entry| entry.access.write) {
+            if entry.owner.includes(context.me) {
+                let waiters = &mut self.tasks.resolve;
+                self.ranges.leave(&entry.range, position, Access::WRITE, waiters, &mut released);
+            }
+        }
+        self.tasks.fold.append(&mut released);
+    }
+
+    /// Tells what functors did where nothing else was computed.
+    fn tell_functors(&mut self, live: &mut Live, context: &mut Context<'_>) {
+        if context.effects.executed.is_none() || live.roles.computes || !live.roles.applies {
+            return;
+        }
+        let Live { call, captured, guard, written, .. } = live;
+        let verdict = match guard {
+            Guard::Stopped(stop) => verdict_of(stop.clone(), call, context.catalog),
+            _ => Verdict::Committed(Bytes::new()),
+        };
+        let none = Received::default();
+        let _ = self.executor.prepare_captured(call, &none, Selection::Guards);
+        let reads =
+            self.executor.reads_captured(call, &none, captured, |place| captured.knows(place), context);
+        let mut writes = std::mem::take(written);
+        writes.sort_unstable();
+        let (position, request, scope) = (call.position, call.request, scope_of(call, false));
+        let executed = Executed { position, request, verdict, scope, reads, writes };
+        context.effects.executed.get_or_insert_default().push(executed);
+    }
+}

@@ -1,0 +1,93 @@
+//! Rows that were read for a transaction before it runs: later ones may have written them since.
+
+use std::ops::Range;
+
+use super::write_buffer::Target;
+use crate::procedure::Footprint;
+use crate::procedure::footprint::Access;
+
+/// The rows of a footprint's entries that one partition holds, copied when each was known.
+#[derive(Debug, Default)]
+pub struct Captured {
+    bytes: Vec<u8>,
+    /// By key entry.
+    keys: Vec<Captive>,
+    /// By range entry: each row with its key, in order.
+    ranges: Vec<Vec<(Range<usize>, Range<usize>)>>,
+}
+
+/// What is known of a key.
+#[derive(Clone, Debug, Default)]
+enum Captive {
+    #[default]
+    Unknown,
+    NoRow,
+    Row(Range<usize>),
+}
+
+impl Captured {
+    /// Nothing is known of any entry yet.
+    pub(crate) fn reset(&mut self, keys: usize, ranges: usize) {
+        self.bytes.clear();
+        self.keys.clear();
+        self.keys.resize(keys, Captive::Unknown);
+        self.ranges.iter_mut().for_each(Vec::clear);
+        self.ranges.resize_with(ranges, Vec::new);
+    }
+
+    /// Takes the row of a key.
+    pub(crate) fn key(&mut self, entry: usize, row: Option<&[u8]>) {
+        self.keys[entry] = match row {
+            Some(row) => Captive::Row(self.append(row)),
+            None => Captive::NoRow,
+        };
+    }
+
+    /// Takes the next row of a range.
+    pub(crate) fn range_row(&mut self, entry: usize, key: &[u8], row: &[u8]) {
+        let found = (self.append(key), self.append(row));
+        self.ranges[entry].push(found);
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        start..self.bytes.len()
+    }
+
+    /// Whether the row of a key, or that there is none, is known.
+    pub(crate) fn knows(&self, entry: usize) -> bool {
+        !matches!(self.keys[entry], Captive::Unknown)
+    }
+
+    /// The row of a key.
+    #[inline]
+    pub(crate) fn row(&self, entry: usize) -> Option<&[u8]> {
+        match &self.keys[entry] {
+            Captive::Row(place) => Some(&self.bytes[place.clone()]),
+            Captive::Unknown | Captive::NoRow => None,
+        }
+    }
+
+    /// The rows of a range, each with its key, in order.
+    pub(crate) fn range(&self, entry: usize) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.ranges[entry].iter().map(|(key, row)| (&self.bytes[key.clone()], &self.bytes[row.clone()]))
+    }
+
+    /// The row of what a run wrote, before it.
+    pub(crate) fn row_of(&self, target: Target, key: &[u8], footprint: &Footprint) -> Option<&[u8]> {
+        // A key that is declared for writing alone may be read as part of a range.
+        if let Target::Entry(entry) = target
+            && self.knows(entry)
+        {
+            return self.row(entry);
+        }
+        let range = footprint.find_range_of(key, Access::READ)?;
+        self.range(range).find(|(found, _)| *found == key).map(|(_, row)| row)
+    }
+
+    /// How many bytes it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}

@@ -1,0 +1,368 @@
+//! Guards and functors: runs that see only a part of a call's footprint (Fan and Golab, §IV-B, §IV-C).
+
+use bytes::Bytes;
+
+use super::captured::Captured;
+use super::effects::{Applied, Effect, Place};
+use super::remote_reads::{Received, Selection};
+use super::run::{Executor, KeyState, Reads, Run, verdict_of};
+use super::trace::{Scope, Version};
+use super::write_buffer::Target;
+use super::{Call, Context, Executed};
+use crate::data::row::FixedValue;
+use crate::data::{Key, KeyRange, Schema, Table};
+use crate::failpoint::{Failpoints, NoFailpoints};
+use crate::hash::key_hash;
+use crate::message::Verdict;
+use crate::procedure::registry::Decoded;
+use crate::procedure::transaction::{Access, Found};
+use crate::procedure::{Catalog, Functor, Stop, Transaction};
+
+/// What a run may touch.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    /// The keys that were declared as guards; it writes nothing.
+    Guards,
+    /// One key entry.
+    Entry(usize),
+}
+
+/// A run that may touch only a part of the footprint.
+struct Scoped<'r, 'a> {
+    run: &'r mut Run<'a>,
+    part: Part,
+}
+
+impl Scoped<'_, '_> {
+    fn check(&self, key: &Key, writes: bool) -> Result<(), Stop> {
+        let entry = self.run.footprint.find(key.bytes());
+        let inside = entry.is_some_and(|entry| match self.part {
+            Part::Guards => self.run.footprint.keys()[entry].guards && !writes,
+            Part::Entry(only) => entry == only,
+        });
+        if inside { Ok(()) } else { Err(self.outside(key)) }
+    }
+
+    fn outside(&self, key: &[u8]) -> Stop {
+        let table = self.run.catalog.schema.table_of(key).map_or("(no table)", Table::name);
+        let what = match self.part {
+            Part::Guards => "a guard reads only keys that were declared for it, and writes none",
+            Part::Entry(_) => "a functor touches only its own key",
+        };
+        Stop::Invalid(format!("key {:?} of table {table}: {what}", Key::from_bytes(key)))
+    }
+}
+
+impl Access for Scoped<'_, '_> {
+    fn get(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
+        self.check(key, false)?;
+        self.run.get(key)
+    }
+
+    fn put(&mut self, key: &Key, row: &[u8]) -> Result<(), Stop> {
+        self.check(key, true)?;
+        self.run.put(key, row)
+    }
+
+    fn replace(&mut self, table: &Table, key: &Key, values: &[FixedValue]) -> Result<bool, Stop> {
+        self.check(key, true)?;
+        self.run.replace(table, key, values)
+    }
+
+    fn delete(&mut self, key: &Key) -> Result<(), Stop> {
+        self.check(key, true)?;
+        self.run.delete(key)
+    }
+
+    fn scan(&mut self, range: &KeyRange, _: usize) -> Result<Vec<Found>, Stop> {
+        Err(self.outside(range.start.bytes()))
+    }
+}
+
+impl Executor {
+    /// Runs a call with functors whose rows are all here, and in their newest versions: the functors, and all of it if it `computes`.
+    pub(crate) fn execute_with_functors<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        computes: bool,
+        received: &Received,
+        context: &mut Context<'_>,
+    ) -> Verdict {
+        let reads = Reads::of(received);
+        let prepared = self.prepare(call, received, context);
+        if context.effects.executed.is_none() {
+            return match prepared {
+                Ok(()) => self.run_with_functors::<F>(call, computes, reads, context),
+                Err(stop) => verdict_of(stop, call, context.catalog),
+            };
+        }
+        let me = context.me;
+        let selects = |place: usize| computes || call.footprint.keys()[place].owner.includes(me);
+        let rows = if prepared.is_ok() { self.reads(call, reads, selects, context) } else { Vec::new() };
+        self.touched = Some(Vec::new());
+        let verdict = match prepared {
+            Ok(()) => self.run_with_functors::<F>(call, computes, reads, context),
+            Err(stop) => verdict_of(stop, call, context.catalog),
+        };
+        let mut keys = self.touched.take().unwrap_or_default();
+        keys.sort_unstable();
+        keys.dedup();
+        let writes = keys.into_iter().map(|key| {
+            let record = context.storage.locate(&key, key_hash(&key));
+            let row = record.map(|record| Bytes::copy_from_slice(context.storage.row(record)));
+            (key, row)
+        });
+        let writes = writes.collect();
+        let (position, request) = (call.position, call.request);
+        let executed = Executed {
+            position,
+            request,
+            verdict: verdict.clone(),
+            scope: scope_of(call, computes),
+            reads: rows,
+            writes,
+        };
+        context.effects.executed.get_or_insert_default().push(executed);
+        verdict
+    }
+
+    fn run_with_functors<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        computes: bool,
+        reads: Reads<'_>,
+        context: &mut Context<'_>,
+    ) -> Verdict {
+        let catalog = context.catalog;
+        self.output.clear();
+        let passed = catalog.procedures.decode(call.procedure, &call.arguments).and_then(|decoded| {
+            self.guard(call, &decoded, reads, context)?;
+            Ok(decoded)
+        });
+        let decoded = match passed {
+            Ok(decoded) => decoded,
+            Err(stop) => return verdict_of(stop, call, catalog),
+        };
+        let mut ran = Ok(());
+        if computes {
+            context.effects.executions.alone += 1;
+            ran = self.run_logic::<F>(call, reads, context, false);
+            if ran.is_ok() {
+                self.note_touched(call, context);
+                self.apply::<F>(call, false, context);
+            }
+        }
+        match ran.and(self.apply_functors(call, &decoded, reads, context)) {
+            Ok(()) => self.committed(),
+            Err(stop) => half_applied(stop, call, catalog),
+        }
+    }
+
+    /// Notes the local keys that the last run wrote, if somebody wants to know.
+    fn note_touched(&mut self, call: &Call, context: &Context<'_>) {
+        let Some(touched) = &mut self.touched else { return };
+        let schema = &context.catalog.schema;
+        for (target, _) in self.writes.operations() {
+            let key = self.writes.key(*target, &call.footprint);
+            let is_functor = matches!(target, Target::Entry(place)
+                if call.footprint.functor(&call.footprint.keys()[*place]).is_some());
+            if !is_functor
+                && schema.owner(key, context.partitions).is_ok_and(|owner| owner.includes(context.me))
+            {
+                touched.push(Bytes::copy_from_slice(key));
+            }
+        }
+    }
+
+    /// Applies the functors of the local keys to the newest rows.
+    fn apply_functors(
+        &mut self,
+        call: &Call,
+        decoded: &Decoded<'_>,
+        reads: Reads<'_>,
+        context: &mut Context<'_>,
+    ) -> Result<(), Stop> {
+        let schema = &context.catalog.schema;
+        let mut problems = Ok(());
+        for (place, entry) in call.footprint.keys().iter().enumerate() {
+            let Some(functor) = call.footprint.functor(entry).filter(|_| entry.owner.includes(context.me))
+            else {
+                continue;
+            };
+            self.writes.clear();
+            self.keys[place].written = false;
+            let computed = self.functor(call, place, functor, decoded, reads, context);
+            if computed.is_err() {
+                problems = problems.and(computed);
+                continue;
+            }
+            let key = call.footprint.key(entry);
+            context.effects.executions.functors += 1;
+            if let Some(touched) = self.touched.as_mut().filter(|_| !self.writes.is_empty()) {
+                touched.push(Bytes::copy_from_slice(key));
+            }
+            for (_, operation) in self.writes.operations() {
+                let known = &mut self.keys[place].local;
+                let effect = self.writes.effect(operation);
+                let (hash, position) = (entry.hash, call.position);
+                let place = Place { key, hash, known: *known, position };
+                let applied = effect.apply(place, schema, context.storage, &mut self.change);
+                *known = if let Applied::At(record) = applied { Some(record) } else { None };
+            }
+        }
+        problems
+    }
+
+    /// Gets ready to run over captured rows and those that others have sent.
+    pub(crate) fn prepare_captured(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        selection: Selection,
+    ) -> Result<(), Stop> {
+        self.writes.clear();
+        self.keys.clear();
+        self.keys.resize(call.footprint.keys().len(), KeyState { local: None, written: false });
+        self.prepare_received(&call.footprint, received, selection)
+    }
+
+    /// Runs the guard over captured rows, after [`prepare_captured`](Executor::prepare_captured).
+    pub(crate) fn guard_captured(
+        &mut self,
+        call: &Call,
+        decoded: &Decoded<'_>,
+        received: &Received,
+        captured: &Captured,
+        context: &mut Context<'_>,
+    ) -> Result<(), Stop> {
+        self.guard(call, decoded, Reads { received, captured: Some(captured) }, context)
+    }
+
+    /// Computes the functor of a key over captured rows, after [`prepare_captured`](Executor::prepare_captured): what it does is
+    /// in [`effects`](Executor::effects).
+    pub(crate) fn functor_captured(
+        &mut self,
+        call: &Call,
+        place: usize,
+        decoded: &Decoded<'_>,
+        captured: &Captured,
+        context: &mut Context<'_>,
+    ) -> Result<(), Stop> {
+        self.writes.clear();
+        self.keys[place].written = false;
+        let Some(functor) = call.footprint.functor(&call.footprint.keys()[place]) else { return Ok(()) };
+        let reads = Reads { received: &Received::default(), captured: Some(captured) };
+        let computed = self.functor(call, place, functor, decoded, reads, context);
+        if computed.is_err() {
+            self.writes.clear();
+        }
+        computed
+    }
+
+    /// Runs the logic over captured rows, after [`prepare_captured`](Executor::prepare_captured); what it does is in
+    /// [`effects`](Executor::effects).
+    pub(crate) fn run_captured<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        captured: &Captured,
+        context: &mut Context<'_>,
+    ) -> Result<Verdict, Stop> {
+        let executions = &mut context.effects.executions;
+        *if received.is_empty() { &mut executions.alone } else { &mut executions.together } += 1;
+        self.run_logic::<F>(call, Reads { received, captured: Some(captured) }, context, false)?;
+        Ok(self.committed())
+    }
+
+    /// What the logic is given of the reads that are selected.
+    pub(crate) fn reads_captured(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        captured: &Captured,
+        selects: impl Fn(usize) -> bool,
+        context: &mut Context<'_>,
+    ) -> Vec<Version> {
+        self.reads(call, Reads { received, captured: Some(captured) }, selects, context)
+    }
+
+    /// The row of a key after what the last run did to it.
+    pub(crate) fn row_after(
+        &mut self,
+        key: &[u8],
+        before: Option<&[u8]>,
+        call: &Call,
+        schema: &Schema,
+    ) -> Option<Bytes> {
+        let row = self.writes.overlay(key, before, &call.footprint, schema);
+        row.ok().flatten().map(Bytes::copy_from_slice)
+    }
+
+    /// What the last run does: each effect with its target, in order.
+    pub(crate) fn effects(&self) -> impl Iterator<Item = (Target, Effect<'_>)> {
+        self.writes.operations().iter().map(|(target, operation)| (*target, self.writes.effect(operation)))
+    }
+
+    /// The key of a target of the last run.
+    pub(crate) fn target_key<'a>(&'a self, target: Target, call: &'a Call) -> &'a [u8] {
+        self.writes.key(target, &call.footprint)
+    }
+
+    fn guard(
+        &mut self,
+        call: &Call,
+        decoded: &Decoded<'_>,
+        reads: Reads<'_>,
+        context: &mut Context<'_>,
+    ) -> Result<(), Stop> {
+        let schema = &context.catalog.schema;
+        self.over::<NoFailpoints, _>(call, reads, context, false, |run, scratch, _| {
+            let mut scoped = Scoped { run, part: Part::Guards };
+            decoded.guard(&mut Transaction::new(schema, &mut scoped, scratch))
+        })
+    }
+
+    fn functor(
+        &mut self,
+        call: &Call,
+        place: usize,
+        functor: Functor,
+        decoded: &Decoded<'_>,
+        reads: Reads<'_>,
+        context: &mut Context<'_>,
+    ) -> Result<(), Stop> {
+        let schema = &context.catalog.schema;
+        self.over::<NoFailpoints, _>(call, reads, context, false, |run, scratch, _| match functor {
+            Functor::Own(number) => {
+                let mut scoped = Scoped { run, part: Part::Entry(place) };
+                decoded.functor(number, &mut Transaction::new(schema, &mut scoped, scratch))
+            }
+            Functor::Arithmetic { column, operation } => {
+                let Some(row) = run.base(place) else { return Ok(()) };
+                let table = schema.table_of(call.footprint.key(&call.footprint.keys()[place]))?;
+                if let Some(value) = operation.apply(table, column, row)? {
+                    run.writes.replace(Target::Entry(place), &[value]);
+                }
+                Ok(())
+            }
+        })
+    }
+}
+
+/// How much of a call with functors is run where it is computed, or not.
+pub(crate) fn scope_of(call: &Call, computes: bool) -> Scope {
+    match computes {
+        true => Scope::Whole,
+        false if call.footprint.only_functors() => Scope::OnlyFunctors,
+        false => Scope::Functors,
+    }
+}
+
+/// The verdict on a run that stopped although its guard had let it pass: its functors have done their work, here and elsewhere.
+pub(crate) fn half_applied(stop: Stop, call: &Call, catalog: &Catalog) -> Verdict {
+    let (Stop::Abort(why) | Stop::Invalid(why) | Stop::OutsideFootprint(why)) = stop else {
+        return verdict_of(stop, call, catalog);
+    };
+    let why = format!("its guard let it pass, so its functors took effect, but then it stopped: {why}");
+    verdict_of(Stop::Invalid(why), call, catalog)
+}
