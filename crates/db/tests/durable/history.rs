@@ -14,7 +14,8 @@ struct Life {
     /// The last epoch that it has handed on.
     closed: Epoch,
     log: BTreeMap<Epoch, Vec<Ordered>>,
-    executed: BTreeMap<Position, Verdict>,
+    /// What ran here; `None` where what it returned is not known here.
+    executed: BTreeMap<Position, Option<Verdict>>,
 }
 
 /// See the [module](self).
@@ -53,7 +54,7 @@ impl History {
                 self.compare_batch(node, *epoch, transactions);
             }
             for (position, verdict) in &life.executed {
-                self.compare_verdict(node, *position, verdict);
+                verdict.iter().for_each(|verdict| self.compare_verdict(node, *position, verdict));
             }
             self.lives.insert(node, life);
         }
@@ -98,10 +99,15 @@ impl History {
         for executed in trace.executed {
             let position = executed.position;
             let life = self.lives.get_mut(&node).expect("it lives");
-            let earlier = life.executed.insert(position, executed.verdict.clone());
+            // Who only applies functors does not know what a commit returns.
+            let verdict = match executed.verdict {
+                Verdict::Committed(_) if !executed.scope.has_result() => None,
+                verdict => Some(verdict),
+            };
+            let earlier = life.executed.insert(position, verdict.clone());
             assert_eq!(earlier, None, "{node} has run {position} twice in one life");
-            if !self.may_go_back {
-                self.compare_verdict(node, position, &executed.verdict);
+            if let Some(verdict) = verdict.filter(|_| !self.may_go_back) {
+                self.compare_verdict(node, position, &verdict);
             }
         }
     }

@@ -14,6 +14,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use super::Tables;
 use super::name::{Name, Span};
 
 /// The arguments of a call: a declaration and a list of operations.
@@ -28,6 +29,9 @@ pub(crate) struct Program {
 pub(crate) enum Declares {
     /// What its operations touch.
     Exactly,
+    /// The same, with a functor for each key that one operation alone writes by the key's own row, and the conditions as guards; unless
+    /// a condition depends on what the program writes or on a key that it has yet to find.
+    Functors,
     /// Nothing: the footprint is found by reconnaissance.
     Nothing,
     /// What is listed.
@@ -109,6 +113,65 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// Whether it may abort.
+    pub(crate) fn is_condition(&self) -> bool {
+        matches!(
+            self,
+            Operation::AbortIfMissing(_) | Operation::AbortIfPresent(_) | Operation::AbortIfBelow(..)
+        )
+    }
+
+    /// The key that it writes by nothing but the key's own row, if that is what it does.
+    pub(crate) fn writes_by_itself(&self) -> Option<&Name> {
+        match self {
+            Operation::Put(Target::Named(name), Amount::Constant(_))
+            | Operation::Set(Target::Named(name), Amount::Constant(_))
+            | Operation::Add(Target::Named(name), _)
+            | Operation::Rank(Target::Named(name), _)
+            | Operation::Note(Target::Named(name), _)
+            | Operation::Delete(Target::Named(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    fn is_write(&self) -> bool {
+        let reads = matches!(self, Operation::Get(_) | Operation::Scan(..) | Operation::GetMany(..));
+        !reads && !self.is_condition()
+    }
+
+    /// Whether it may write a key.
+    pub(crate) fn may_write(&self, name: &Name, tables: &Tables) -> bool {
+        let key = name.key(tables);
+        let in_span = |span: &Span| span.range(tables).contains(key.bytes());
+        match (self, self.target()) {
+            (Operation::Outsized(span, _), _) => in_span(span),
+            (_, Some(Target::Named(other))) => self.is_write() && other == name,
+            (_, Some(Target::At(span, _))) => self.is_write() && in_span(span),
+            (_, None) => false,
+        }
+    }
+}
+
+impl Program {
+    /// Whether its conditions can be told before it runs.
+    pub(crate) fn is_guarded(&self, tables: &Tables) -> bool {
+        let conditions = self.operations.iter().enumerate().filter(|(_, operation)| operation.is_condition());
+        conditions.into_iter().all(|(place, condition)| match condition.target() {
+            Some(Target::Named(name)) => {
+                !self.operations[..place].iter().any(|before| before.may_write(name, tables))
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether no other operation may write the key that one writes.
+    pub(crate) fn is_only_writer(&self, place: usize, name: &Name, tables: &Tables) -> bool {
+        let mut others = self.operations.iter().enumerate().filter(|(other, _)| *other != place);
+        !others.any(|(_, other)| other.may_write(name, tables))
+    }
+}
+
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -163,6 +226,7 @@ impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.declares {
             Declares::Exactly => {}
+            Declares::Functors => write!(f, "declare=functors ")?,
             Declares::Nothing => write!(f, "declare=nothing ")?,
             Declares::These(declared) => write!(f, "declare={declared:?} ")?,
         }
@@ -245,10 +309,11 @@ impl FromStr for Declared {
 impl FromStr for Declares {
     type Err = String;
 
-    /// `nothing`, or a list of declarations with commas between them.
+    /// `nothing`, `functors`, or a list of declarations with commas between them.
     fn from_str(text: &str) -> Result<Declares, String> {
         match text {
             "nothing" => Ok(Declares::Nothing),
+            "functors" => Ok(Declares::Functors),
             list => list.split(", ").map(str::parse).collect::<Result<_, _>>().map(Declares::These),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ordain_db::data::{DataError, Key, Row, Table, Value};
 use ordain_db::hash::key_hash;
 use ordain_db::procedure::footprint::Access;
-use ordain_db::procedure::{Declaration, Procedure, Stop, Transaction};
+use ordain_db::procedure::{Arithmetic, Declaration, Functor, Procedure, Stop, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::name::{Name, Span};
@@ -89,6 +89,34 @@ impl Interpreter {
             Some(target) => self.declare_target(target, access, footprint),
             None => Ok(()),
         }
+    }
+}
+
+impl Interpreter {
+    fn declare_functors(&self, program: &Program, footprint: &mut Declaration<'_>) -> Result<(), DataError> {
+        let is_guarded = program.is_guarded(&self.tables);
+        for (place, operation) in program.operations.iter().enumerate() {
+            let by_itself = operation.writes_by_itself().filter(|_| is_guarded);
+            match by_itself.filter(|name| program.is_only_writer(place, name, &self.tables)) {
+                Some(name) => {
+                    let functor = match operation {
+                        Operation::Add(_, amount) => Functor::Arithmetic {
+                            column: self.table(name).column(VALUE)?,
+                            operation: Arithmetic::Add(*amount),
+                        },
+                        _ => Functor::Own(place as u16),
+                    };
+                    footprint.functor(&name.key(&self.tables), functor)?;
+                }
+                None => self.declare_operation(operation, footprint)?,
+            }
+            if let Some(Target::Named(name)) = operation.target()
+                && operation.is_condition()
+            {
+                footprint.guard(&name.key(&self.tables))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -236,6 +264,7 @@ impl Procedure for Interpreter {
                     self.declare_operation(operation, footprint)?;
                 }
             }
+            Declares::Functors => self.declare_functors(program, footprint)?,
             Declares::These(declared) => {
                 for declared in declared {
                     match declared {
@@ -250,6 +279,17 @@ impl Procedure for Interpreter {
             }
         }
         Ok(ordain_db::procedure::Declared::Complete)
+    }
+
+    fn guard(&self, program: &Program, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        let mut run = Run { interpreter: self, transaction, mixed: 0, seen: Vec::new() };
+        let mut conditions = program.operations.iter().filter(|operation| operation.is_condition());
+        conditions.try_for_each(|condition| run.perform(condition))
+    }
+
+    fn functor(&self, program: &Program, number: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        let mut run = Run { interpreter: self, transaction, mixed: 0, seen: Vec::new() };
+        run.perform(&program.operations[usize::from(number)])
     }
 
     fn run(&self, program: &Program, transaction: &mut Transaction<'_>) -> Result<Vec<Seen>, Stop> {

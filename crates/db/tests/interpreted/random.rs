@@ -36,7 +36,7 @@ fn target() -> impl Strategy<Value = Target> {
 }
 
 fn amount() -> impl Strategy<Value = Amount> {
-    prop_oneof![1 => (0..1000_i64).prop_map(Amount::Constant), 3 => Just(Amount::Mixed)]
+    prop_oneof![1 => (0..1000_i64).prop_map(Amount::Constant), 2 => Just(Amount::Mixed)]
 }
 
 fn operation() -> impl Strategy<Value = Operation> {
@@ -61,8 +61,10 @@ fn operation() -> impl Strategy<Value = Operation> {
 
 /// A program that declares exactly what it touches.
 pub(crate) fn declared_program() -> impl Strategy<Value = Program> {
-    proptest::collection::vec(operation(), 1..6)
-        .prop_map(|operations| Program { declares: Declares::Exactly, operations })
+    (proptest::collection::vec(operation(), 1..6), any::<bool>()).prop_map(|(operations, functors)| {
+        let declares = if functors { Declares::Functors } else { Declares::Exactly };
+        Program { declares, operations }
+    })
 }
 
 /// A program that declares exactly what it touches, or nothing.

@@ -33,7 +33,7 @@ mod stock_level;
 
 use ordain_db::data::Key;
 use ordain_db::error::Error;
-use ordain_db::procedure::{Catalog, ProcedureId, Procedures};
+use ordain_db::procedure::{Catalog, ProcedureId, Procedures, Stop};
 
 use crate::check::{CheckLine, SnapshotReader, Totals};
 use crate::random::Chance;
@@ -202,6 +202,46 @@ impl Options {
     }
 }
 
+/// How many there are of what is loaded and never deleted: which of them exist can be told without reading.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    warehouses: i32,
+    districts: i32,
+    customers: i32,
+}
+
+impl Sizes {
+    fn of(options: &Options) -> Sizes {
+        Sizes {
+            warehouses: options.warehouses as i32,
+            districts: i32::from(options.districts_per_warehouse),
+            customers: options.customers_per_district as i32,
+        }
+    }
+
+    /// Aborts unless there is such a warehouse.
+    fn check_warehouse(&self, warehouse: i32) -> Result<(), Stop> {
+        match (1..=self.warehouses).contains(&warehouse) {
+            true => Ok(()),
+            false => Err(Stop::abort(format!("there is no warehouse {warehouse}"))),
+        }
+    }
+
+    /// Aborts unless there are such a warehouse, district, and customer.
+    fn check(&self, warehouse: i32, district: i32, customer: Option<i32>) -> Result<(), Stop> {
+        self.check_warehouse(warehouse)?;
+        if !(1..=self.districts).contains(&district) {
+            return Err(Stop::abort(format!("there is no district ({warehouse}, {district})")));
+        }
+        match customer.filter(|number| !(1..=self.customers).contains(number)) {
+            None => Ok(()),
+            Some(number) => {
+                Err(Stop::abort(format!("there is no customer ({warehouse}, {district}, {number})")))
+            }
+        }
+    }
+}
+
 /// The chances of the options, in integers.
 #[derive(Clone, Copy, Debug)]
 struct Chances {
@@ -261,9 +301,11 @@ impl Tpcc {
         options.check()?;
         let chances = Chances::of(&options)?;
         let (schema, tables) = schema::build()?;
+        let sizes = Sizes::of(&options);
         let mut procedures = Procedures::new();
-        let new_order = procedures.register(NewOrder::new(tables.clone(), options.mix.indexes_orders()))?;
-        let payment = procedures.register(Payment::new(tables.clone()))?;
+        let new_order =
+            procedures.register(NewOrder::new(tables.clone(), sizes, options.mix.indexes_orders()))?;
+        let payment = procedures.register(Payment::new(tables.clone(), sizes))?;
         let called = match options.mix {
             Mix::NewOrderPayment(percent) => {
                 Called::NewOrderPayment(Chance::of_percent(percent, "new_order_percent")?)

@@ -10,15 +10,20 @@
 //!
 //! # Order of accesses
 //! Items come first: an unused item number aborts before anything is written, so the procedure needs no undo.
+//!
+//! # Functors
+//! The district's next number and each stock row follow from themselves and the arguments (Fan and Golab, §V-A2). Whether the order
+//! aborts follows from the arguments and from the items, which every partition has: that is the guard. So nobody who has only stock
+//! waits for the home of the order, and the number is known where the order goes before anything comes from elsewhere.
 
 use arrayvec::{ArrayString, ArrayVec};
 use ordain_db::data::{DataError, Row, Value};
-use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
+use ordain_db::procedure::{Arithmetic, Declaration, Declared, Functor, Procedure, Stop, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::random::LastName;
 use super::schema::{Tables, customer, district, item, stock, warehouse};
-use super::{DISTRICTS_MAX, NEW_ORDER};
+use super::{NEW_ORDER, Sizes};
 
 /// Most lines of an order (clause 2.4.1.3).
 pub(crate) const LINES_MAX: usize = 15;
@@ -85,23 +90,43 @@ pub struct Output {
     pub lines: ArrayVec<LineResult, LINES_MAX>,
 }
 
-/// The procedure. Aborts when an item, the customer, the district or the warehouse does not exist.
+/// The procedure. Aborts when an item, the customer, the district or a warehouse does not exist.
 pub struct NewOrder {
     tables: Tables,
+    sizes: Sizes,
     /// Whether `orders_by_customer` is kept up.
     indexes_orders: bool,
 }
 
-/// Fetches a row that must exist, or aborts.
+/// Fetches a row that was loaded and is never deleted.
 macro_rules! fetch {
     ($transaction:expr, $key:expr, $($name:tt)*) => {
-        $transaction.get($key)?.ok_or_else(|| Stop::abort(format!("there is no {}", format_args!($($name)*))))?
+        $transaction
+            .get($key)?
+            .ok_or_else(|| Stop::Invalid(format!("{} was not loaded", format_args!($($name)*))))?
     };
 }
 
 impl NewOrder {
-    pub(super) fn new(tables: Tables, indexes_orders: bool) -> NewOrder {
-        NewOrder { tables, indexes_orders }
+    pub(super) fn new(tables: Tables, sizes: Sizes, indexes_orders: bool) -> NewOrder {
+        NewOrder { tables, sizes, indexes_orders }
+    }
+
+    /// What can be told from the arguments alone.
+    fn check(&self, arguments: &Arguments) -> Result<(), Stop> {
+        if arguments.lines.is_empty() {
+            return Err(Stop::abort("an order needs a line"));
+        }
+        if !arguments.lines.iter().all(|line| (1..=10).contains(&line.quantity)) {
+            return Err(Stop::abort("quantities are 1 to 10"));
+        }
+        self.sizes.check(arguments.warehouse, arguments.district, Some(arguments.customer))?;
+        arguments.lines.iter().try_for_each(|line| self.sizes.check_warehouse(line.supply_warehouse))
+    }
+
+    fn item<'t>(&self, number: i32, transaction: &'t mut Transaction<'_>) -> Result<Row<'t>, Stop> {
+        let row = transaction.get(&self.tables.item.key((number,))?)?;
+        row.ok_or_else(|| Stop::abort(format!("there is no item {number}")))
     }
 
     /// Reads all items; whether each is original is left in `brand_generic` until its stock is known.
@@ -112,10 +137,7 @@ impl NewOrder {
     ) -> Result<ArrayVec<LineResult, LINES_MAX>, Stop> {
         let mut lines = ArrayVec::new();
         for line in &arguments.lines {
-            if !(1..=10).contains(&line.quantity) {
-                return Err(Stop::abort("quantities are 1 to 10"));
-            }
-            let row = fetch!(transaction, &self.tables.item.key((line.item,))?, "item {}", line.item);
+            let row = self.item(line.item, transaction)?;
             let price = row.int64(item::PRICE)?;
             lines.push(LineResult {
                 item_name: short(row.text(item::NAME)?)?,
@@ -139,24 +161,14 @@ impl NewOrder {
     ) -> Result<(), Stop> {
         let Line { item, supply_warehouse, quantity } = arguments.lines[index];
         let key = self.tables.stock.key((supply_warehouse, item))?;
-        let Some(row) = transaction.get(&key)? else {
-            return Err(Stop::Invalid(format!(
-                "warehouse {supply_warehouse} has no stock row of item {item}"
-            )));
-        };
+        let row = fetch!(transaction, &key, "stock of item {item} in warehouse {supply_warehouse}");
         let district_column = stock::DISTRICT_01 + arguments.district as usize - 1;
         let info: ArrayString<24> = short(row.text(district_column)?)?;
         if result.brand_generic == 'B' && !original(&row, stock::DATA)? {
             result.brand_generic = 'G';
         }
+        let changes = restocked(&row, arguments, index)?;
         result.stock_quantity = restock(row.int32(stock::QUANTITY)?, quantity);
-        let remote = i32::from(supply_warehouse != arguments.warehouse);
-        let changes = [
-            (stock::QUANTITY, Value::Int32(result.stock_quantity)),
-            (stock::YTD, Value::Int32(row.int32(stock::YTD)?.saturating_add(quantity))),
-            (stock::ORDER_COUNT, Value::Int32(row.int32(stock::ORDER_COUNT)?.saturating_add(1))),
-            (stock::REMOTE_COUNT, Value::Int32(row.int32(stock::REMOTE_COUNT)?.saturating_add(remote))),
-        ];
         transaction.set(&self.tables.stock, &key, changes)?;
         let line_key =
             self.tables.order_line.key((arguments.warehouse, arguments.district, order, index as i32 + 1))?;
@@ -198,13 +210,15 @@ impl Procedure for NewOrder {
     fn declare(&self, arguments: &Arguments, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
         let Arguments { warehouse, district, customer, .. } = *arguments;
         for line in &arguments.lines {
-            footprint.read(&self.tables.item.key((line.item,))?)?;
+            footprint.guard(&self.tables.item.key((line.item,))?)?;
         }
         footprint.read(&self.tables.warehouse.key((warehouse,))?)?;
         footprint.read(&self.tables.customer.key((warehouse, district, customer))?)?;
-        footprint.update(&self.tables.district.key((warehouse, district))?)?;
-        for line in &arguments.lines {
-            footprint.update(&self.tables.stock.key((line.supply_warehouse, line.item))?)?;
+        let next = Functor::Arithmetic { column: district::NEXT_ORDER, operation: Arithmetic::Add(1) };
+        footprint.functor(&self.tables.district.key((warehouse, district))?, next)?;
+        for (index, line) in (0..).zip(&arguments.lines) {
+            let key = self.tables.stock.key((line.supply_warehouse, line.item))?;
+            footprint.functor(&key, Functor::Own(index))?;
         }
         for table in [&self.tables.orders, &self.tables.new_order, &self.tables.order_line] {
             footprint.write_range(&table.prefix((warehouse, district))?)?;
@@ -216,11 +230,28 @@ impl Procedure for NewOrder {
         Ok(Declared::Complete)
     }
 
+    fn guard(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        self.check(arguments)?;
+        arguments.lines.iter().try_for_each(|line| self.item(line.item, transaction).map(|_| ()))
+    }
+
+    fn functor(
+        &self,
+        arguments: &Arguments,
+        index: u16,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(), Stop> {
+        let Line { item, supply_warehouse, .. } = arguments.lines[usize::from(index)];
+        let key = self.tables.stock.key((supply_warehouse, item))?;
+        let row = fetch!(transaction, &key, "stock of item {item} in warehouse {supply_warehouse}");
+        let changes = restocked(&row, arguments, usize::from(index))?;
+        transaction.set(&self.tables.stock, &key, changes)?;
+        Ok(())
+    }
+
     fn run(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<Output, Stop> {
         let Arguments { warehouse, district, customer, .. } = *arguments;
-        if arguments.lines.is_empty() || !(1..=i32::from(DISTRICTS_MAX)).contains(&district) {
-            return Err(Stop::abort("an order needs a line and a district from 1 to 10"));
-        }
+        self.check(arguments)?;
         let mut lines = self.items(arguments, transaction)?;
         let key = self.tables.warehouse.key((warehouse,))?;
         let warehouse_tax = fetch!(transaction, &key, "warehouse {warehouse}").int32(warehouse::TAX)?;
@@ -252,6 +283,22 @@ impl Procedure for NewOrder {
             lines,
         })
     }
+}
+
+/// The columns of a stock row after a line of an order.
+fn restocked(
+    row: &Row<'_>,
+    arguments: &Arguments,
+    index: usize,
+) -> Result<[(usize, Value<'static>); 4], DataError> {
+    let Line { supply_warehouse, quantity, .. } = arguments.lines[index];
+    let remote = i32::from(supply_warehouse != arguments.warehouse);
+    Ok([
+        (stock::QUANTITY, Value::Int32(restock(row.int32(stock::QUANTITY)?, quantity))),
+        (stock::YTD, Value::Int32(row.int32(stock::YTD)?.saturating_add(quantity))),
+        (stock::ORDER_COUNT, Value::Int32(row.int32(stock::ORDER_COUNT)?.saturating_add(1))),
+        (stock::REMOTE_COUNT, Value::Int32(row.int32(stock::REMOTE_COUNT)?.saturating_add(remote))),
+    ])
 }
 
 /// The stock after an order: ten are left at least, else 91 come in (clause 2.4.2.2).

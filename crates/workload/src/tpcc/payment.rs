@@ -6,14 +6,14 @@
 
 use arrayvec::ArrayString;
 use ordain_db::data::{DataError, Key, Row, Value};
-use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
+use ordain_db::procedure::{Arithmetic, Declaration, Declared, Functor, Procedure, Stop, Transaction};
 use serde::{Deserialize, Serialize};
 
-use super::PAYMENT;
 use super::customer_name::CustomerName;
 use super::new_order::short;
 use super::random::LastName;
 use super::schema::{Tables, customer, district, warehouse};
+use super::{PAYMENT, Sizes};
 
 /// Most bytes of `c_data` (clause 1.3.1).
 const CUSTOMER_DATA_BYTES_MAX: usize = 500;
@@ -68,13 +68,43 @@ pub struct Output {
 }
 
 /// The procedure. Aborts when the warehouse, the district or the customer does not exist.
+///
+/// What was paid to the warehouse and to the district, and the customer, each follow from themselves and the arguments, if the customer
+/// is named by number: they have functors, and whether the call aborts follows from the arguments.
 pub struct Payment {
     tables: Tables,
+    sizes: Sizes,
 }
 
 impl Payment {
-    pub(super) fn new(tables: Tables) -> Payment {
-        Payment { tables }
+    pub(super) fn new(tables: Tables, sizes: Sizes) -> Payment {
+        Payment { tables, sizes }
+    }
+
+    /// What can be told from the arguments alone.
+    fn check(&self, arguments: &Arguments) -> Result<(), Stop> {
+        if arguments.amount < 1 {
+            return Err(Stop::abort("a payment is positive"));
+        }
+        let customer = match arguments.customer {
+            CustomerName::Number(number) => Some(number),
+            CustomerName::Last(_) => None,
+        };
+        self.sizes.check(arguments.warehouse, arguments.district, None)?;
+        self.sizes.check(arguments.customer_warehouse, arguments.customer_district, customer)
+    }
+
+    /// Reads a customer who was loaded and is never deleted.
+    fn read_customer(
+        &self,
+        arguments: &Arguments,
+        number: i32,
+        key: &Key,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<Customer, Stop> {
+        let row = transaction.get(key)?;
+        let row = row.ok_or_else(|| Stop::Invalid(format!("customer {number} was not loaded")))?;
+        Customer::read(&row, number, arguments)
     }
 
     fn customer_key(&self, arguments: &Arguments, customer: i32) -> Result<Key, DataError> {
@@ -182,34 +212,44 @@ impl Procedure for Payment {
 
     fn declare(&self, arguments: &Arguments, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
         let CustomerName::Number(customer) = arguments.customer else { return Ok(Declared::Unknown) };
-        footprint.update(&self.customer_key(arguments, customer)?)?;
-        footprint.update(&self.tables.warehouse.key((arguments.warehouse,))?)?;
-        footprint.update(&self.tables.district.key((arguments.warehouse, arguments.district))?)?;
+        let paid = |column| Functor::Arithmetic { column, operation: Arithmetic::Add(arguments.amount) };
+        footprint.functor(&self.customer_key(arguments, customer)?, Functor::Own(0))?;
+        footprint.functor(&self.tables.warehouse.key((arguments.warehouse,))?, paid(warehouse::YTD))?;
+        let district = self.tables.district.key((arguments.warehouse, arguments.district))?;
+        footprint.functor(&district, paid(district::YTD))?;
         footprint.write(&self.history_key(arguments, customer)?)?;
         Ok(Declared::Complete)
     }
 
+    fn guard(&self, arguments: &Arguments, _: &mut Transaction<'_>) -> Result<(), Stop> {
+        self.check(arguments)
+    }
+
+    fn functor(&self, arguments: &Arguments, _: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+        let CustomerName::Number(number) = arguments.customer else {
+            return Err(Stop::Invalid("a customer named by last name has no functor".to_owned()));
+        };
+        let key = self.customer_key(arguments, number)?;
+        let customer = self.read_customer(arguments, number, &key, transaction)?;
+        self.charge(arguments, &key, &customer, transaction)
+    }
+
     fn run(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<Output, Stop> {
         let Arguments { warehouse, district, amount, .. } = *arguments;
-        if amount < 1 {
-            return Err(Stop::abort("a payment is positive"));
-        }
+        self.check(arguments)?;
         let place = (arguments.customer_warehouse, arguments.customer_district);
         let number = arguments.customer.find(&self.tables, place, transaction)?;
         let customer_key = self.customer_key(arguments, number)?;
-        let Some(row) = transaction.get(&customer_key)? else {
-            return Err(Stop::abort(format!("there is no customer {number} in the district")));
-        };
-        let customer = Customer::read(&row, number, arguments)?;
+        let customer = self.read_customer(arguments, number, &customer_key, transaction)?;
         let warehouse_key = self.tables.warehouse.key((warehouse,))?;
         let Some(row) = transaction.get(&warehouse_key)? else {
-            return Err(Stop::abort(format!("there is no warehouse {warehouse}")));
+            return Err(Stop::Invalid(format!("warehouse {warehouse} was not loaded")));
         };
         let warehouse_name: ArrayString<10> = short(row.text(warehouse::NAME)?)?;
         let warehouse_ytd = Value::Int64(row.int64(warehouse::YTD)? + amount);
         let district_key = self.tables.district.key((warehouse, district))?;
         let Some(row) = transaction.get(&district_key)? else {
-            return Err(Stop::abort(format!("there is no district ({warehouse}, {district})")));
+            return Err(Stop::Invalid(format!("district ({warehouse}, {district}) was not loaded")));
         };
         let district_name: ArrayString<10> = short(row.text(district::NAME)?)?;
         let district_ytd = Value::Int64(row.int64(district::YTD)? + amount);

@@ -32,7 +32,10 @@ struct Group {
 /// What a live transaction is about to do with a range.
 #[derive(Debug, Default)]
 struct Member {
-    access: Access,
+    /// How many of its reads of the range are not captured yet.
+    reads: u32,
+    /// Whether it may still write.
+    writes: bool,
     waiters: Vec<Waiter>,
 }
 
@@ -72,8 +75,8 @@ impl Ranges {
         let groups = self.tables.entry(table_of(range.start.bytes())).or_default();
         let group = groups.entry((range.start.clone(), range.end.clone())).or_default();
         let member = group.members.entry(position).or_default();
-        member.access.read |= access.read;
-        member.access.write |= access.write;
+        member.reads += u32::from(access.read);
+        member.writes |= access.write;
     }
 
     /// Who may still write a key after one position and before another: the list of those that wait for it.
@@ -86,7 +89,7 @@ impl Ranges {
         let groups = self.tables.get_mut(&table_of(key))?.iter_mut();
         let groups = groups.filter(|(place, _)| contains(place, key));
         first_member(groups.map(|(_, group)| group), before, |position, member| {
-            member.access.write && after.is_none_or(|after| position > after)
+            member.writes && after.is_none_or(|after| position > after)
         })
     }
 
@@ -94,14 +97,14 @@ impl Ranges {
     pub(super) fn writer_of_range(&mut self, range: &KeyRange, before: Position) -> Option<&mut Vec<Waiter>> {
         let groups = self.tables.get_mut(&table_of(range.start.bytes()))?.iter_mut();
         let groups = groups.filter(|(place, _)| overlap(place, range));
-        first_member(groups.map(|(_, group)| group), before, |_, member| member.access.write)
+        first_member(groups.map(|(_, group)| group), before, |_, member| member.writes)
     }
 
     /// Who has yet to read something of a range before a position, likewise.
     pub(super) fn reader_of_range(&mut self, range: &KeyRange, before: Position) -> Option<&mut Vec<Waiter>> {
         let groups = self.tables.get_mut(&table_of(range.start.bytes()))?.iter_mut();
         let groups = groups.filter(|(place, _)| overlap(place, range));
-        first_member(groups.map(|(_, group)| group), before, |_, member| member.access.read)
+        first_member(groups.map(|(_, group)| group), before, |_, member| member.reads > 0)
     }
 
     /// Whether a version must not go to the storage yet. Then it is held, and comes out of [`leave`](Ranges::leave) when it may be
@@ -137,10 +140,10 @@ impl Ranges {
         let place = (range.start.clone(), range.end.clone());
         let Some(group) = groups.get_mut(&place) else { return };
         let Some(member) = group.members.get_mut(&position) else { return };
-        member.access.read &= !access.read;
-        member.access.write &= !access.write;
+        member.reads -= u32::from(access.read);
+        member.writes &= !access.write;
         waiters.append(&mut member.waiters);
-        if member.access != Access::default() {
+        if member.reads > 0 || member.writes {
             return;
         }
         group.members.remove(&position);
