@@ -171,6 +171,32 @@ pub struct MicroOptions {
     #[arg(long = "work", value_name = "MICROSECONDS", conflicts_with = "work_rounds", value_parser = number_within(WORK_MICROSECONDS, "microseconds"))]
     #[serde(skip)]
     pub work_microseconds: Option<f64>,
+    /// Let transactions only add, without a constraint, and say how that is declared.
+    #[arg(long, value_enum, conflicts_with_all = ["abort_percent", "work_rounds", "work_microseconds"])]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adds: Option<MicroAdds>,
+}
+
+/// How additions of `micro` are declared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MicroAdds {
+    /// As arithmetic functors: the engine aloha adds by itself.
+    Arithmetic,
+    /// As functors of the procedure's own.
+    Own,
+    /// Not at all: every engine runs the procedure.
+    Whole,
+}
+
+impl From<MicroAdds> for micro::Declare {
+    fn from(adds: MicroAdds) -> micro::Declare {
+        match adds {
+            MicroAdds::Arithmetic => micro::Declare::Arithmetic,
+            MicroAdds::Own => micro::Declare::Own,
+            MicroAdds::Whole => micro::Declare::Whole,
+        }
+    }
 }
 
 /// Settings of `tpcc`.
@@ -335,6 +361,7 @@ impl Default for MicroOptions {
             abort_percent: own.abort_percent,
             work_rounds: own.work_rounds,
             work_microseconds: None,
+            adds: None,
         }
     }
 }
@@ -408,6 +435,7 @@ impl WorkloadOptions {
                         participants: options.participants,
                         abort_percent: options.abort_percent,
                         work_rounds: options.work_rounds,
+                        adds: options.adds.map(micro::Declare::from),
                         ..micro::Options::default()
                     })
                     .map_err(wrong)?,

@@ -12,6 +12,7 @@
 //! Some transactions may be *dependent* (Ren et al. §3.6, DET-54): an entry of a secondary index names their records. The index
 //! is an ordinary table, and who updates it is an ordinary client, beside those that are measured (see [`IndexOptions`]).
 
+mod addition;
 mod dependent;
 mod generator;
 mod index;
@@ -25,16 +26,21 @@ use crate::check::{CheckLine, Condition, SnapshotReader, Totals, scan_table};
 use crate::random::{Chance, Random};
 use crate::{Background, Generator, Part, Workload};
 
+use addition::Add;
 use generator::{Calls, Updates};
 use index::{Index, IndexProcedures};
 use procedure::Work;
 
+pub use addition::Declare;
 pub use dependent::{DependentArguments, IncrementByIndex, Reindex, ReindexArguments};
 pub use index::EntryName;
 pub use procedure::{Arguments, Increment, RecordName, busy_work};
 
 /// The procedure's name.
 pub const INCREMENT: &str = "increment";
+
+/// The name of the procedure that adds without a constraint.
+pub const ADD: &str = "add";
 
 /// The name of the procedure that finds its records through the index.
 pub const INCREMENT_BY_INDEX: &str = "increment-by-index";
@@ -78,6 +84,8 @@ pub struct Options {
     pub work_is_counted_only: bool,
     /// The secondary index, and the transactions that use it.
     pub index: IndexOptions,
+    /// Whether transactions only add, without constraint, work and result, and how that is declared.
+    pub adds: Option<Declare>,
 }
 
 /// Settings of the secondary index. By default there is none: no dependent transactions, and no updates.
@@ -136,6 +144,7 @@ impl Default for Options {
             work_rounds: 0,
             work_is_counted_only: false,
             index: IndexOptions::default(),
+            adds: None,
         }
     }
 }
@@ -153,6 +162,7 @@ pub struct Micro {
 /// What the generator needs of the options, checked and in integers.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
+    /// [`Increment`], or that which only adds.
     increment: ProcedureId,
     sites: u16,
     records_per_site: u32,
@@ -186,6 +196,11 @@ impl Micro {
                 u32::MAX
             ));
         }
+        if options.adds.is_some() && (options.abort_percent > 0.0 || options.work_rounds > 0) {
+            return invalid(
+                "additions neither abort nor work: leave abort_percent and work_rounds out".to_owned(),
+            );
+        }
         let mut schema = SchemaBuilder::new();
         let records = schema.table(
             Table::builder("records")
@@ -198,7 +213,10 @@ impl Micro {
         )?;
         let mut procedures = Procedures::new();
         let work = Work { rounds: options.work_rounds, is_counted_only: options.work_is_counted_only };
-        let increment = procedures.register(Increment::new(records.clone(), work))?;
+        let increment = match options.adds {
+            None => procedures.register(Increment::new(records.clone(), work))?,
+            Some(declare) => procedures.register(Add::new(records.clone(), declare))?,
+        };
         let shape = Shape {
             increment,
             sites,
