@@ -124,6 +124,10 @@ fn all_agree_on(workload: &dyn Workload, calls: &[Call]) -> Vec<Outcome> {
         (EngineKind::CalvinVll, 2),
         (EngineKind::CalvinVll, 4),
         (EngineKind::CalvinVll, 8),
+        (EngineKind::Aloha, 1),
+        (EngineKind::Aloha, 2),
+        (EngineKind::Aloha, 4),
+        (EngineKind::Aloha, 8),
     ] {
         for seed in 1..=2 {
             let (digest, outcomes) = run(workload, calls, engine, partitions, seed);
@@ -148,6 +152,24 @@ fn micro_agrees_at_every_contention_and_share() {
             };
             all_agree(&micro::Micro::new(options).unwrap(), 120);
         }
+    }
+}
+
+/// However additions are declared, the answers are the same.
+#[test]
+fn micro_agrees_on_additions() {
+    for declare in [micro::Declare::Arithmetic, micro::Declare::Own, micro::Declare::Whole] {
+        let options = micro::Options {
+            sites: SITES,
+            records: 10_000,
+            contention_index: 0.05,
+            multi_partition_percent: 60.0,
+            participants: 3,
+            adds: Some(declare),
+            ..micro::Options::default()
+        };
+        let outcomes = all_agree(&micro::Micro::new(options).unwrap(), 120);
+        assert!(outcomes.iter().all(|outcome| outcome.as_ref().is_ok_and(|result| result.is_empty())));
     }
 }
 

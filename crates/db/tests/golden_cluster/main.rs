@@ -67,3 +67,21 @@ mod two_phase {
         without_commit_protocol,
     );
 }
+
+mod aloha {
+    use super::*;
+
+    scripts!(
+        "aloha",
+        Runner::new(),
+        abort_reaches_every_functor,
+        blind_writes,
+        deleted_keys,
+        dependent_keys,
+        functors,
+        push_before_functor,
+        reads_of_one_range,
+        straggler,
+        transfers,
+    );
+}
