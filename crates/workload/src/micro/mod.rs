@@ -379,9 +379,11 @@ impl Workload for Micro {
         for (site, rows) in rows_of_site.into_iter().enumerate() {
             complete.equal(|| format!("site {site}"), rows, i64::from(self.shape.records_per_site));
         }
-        let (mut outcomes, dependent) = (totals.of(INCREMENT), totals.of(INCREMENT_BY_INDEX));
-        outcomes.committed += dependent.committed;
-        outcomes.unknown += dependent.unknown;
+        let mut outcomes = totals.of(INCREMENT);
+        for other in [ADD, INCREMENT_BY_INDEX].map(|name| totals.of(name)) {
+            outcomes.committed += other.committed;
+            outcomes.unknown += other.unknown;
+        }
         let per_transaction = RECORDS_PER_TRANSACTION as i64;
         let holds = sum % per_transaction == 0 && outcomes.allow(sum / per_transaction);
         let conserved = CheckLine {
