@@ -63,13 +63,13 @@ pub enum EngineKind {
     Calvin,
     /// See [`calvin`]; with [very lightweight locking](calvin::lock_manager::vll).
     CalvinVll,
-    /// See [`aloha`].
-    Aloha,
     /// See [`two_phase`].
     TwoPhase,
     /// See [`two_phase`]; without any commit protocol, which is a bound to compare with and no database (DET-41). It has no
     /// shorter name, so that nobody chooses it by mistake.
     TwoPhaseWithoutCommitProtocol,
+    /// See [`aloha`].
+    Aloha,
 }
 
 impl EngineKind {
