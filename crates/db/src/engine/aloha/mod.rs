@@ -151,10 +151,11 @@ impl<F: Failpoints> Aloha<F> {
             return true;
         }
         let footprint = &call.footprint;
-        let keys = footprint.keys().iter().filter(|entry| entry.owner.includes(me));
-        let free = keys
-            .map(|entry| footprint.key(entry))
-            .all(|key| self.versions.stored(key) && (self.ranges.is_empty() || !self.ranges.touch_key(key)));
+        let mut keys = footprint.keys().iter().filter(|entry| entry.owner.includes(me));
+        let free = keys.all(|entry| {
+            let key = footprint.key(entry);
+            self.versions.stored(key, entry.hash) && (self.ranges.is_empty() || !self.ranges.touch_key(key))
+        });
         free && footprint.ranges().iter().filter(|entry| entry.owner.includes(me)).all(|entry| {
             let range = &entry.range;
             !self.ranges.touch(range)

@@ -25,8 +25,8 @@ type Groups = BTreeMap<(Key, Key), Group>;
 #[derive(Debug, Default)]
 struct Group {
     members: BTreeMap<Position, Member>,
-    /// Final versions in the range that wait for earlier members.
-    held: BTreeSet<(Position, Box<[u8]>)>,
+    /// Final versions in the range that wait for earlier members, by the hashes of their keys.
+    held: BTreeSet<(Position, u64)>,
 }
 
 /// What a live transaction is about to do with a range.
@@ -109,12 +109,12 @@ impl Ranges {
 
     /// Whether a version must not go to the storage yet. Then it is held, and comes out of [`leave`](Ranges::leave) when it may be
     /// tried again.
-    pub(super) fn hold(&mut self, key: &[u8], position: Position) -> bool {
+    pub(super) fn hold(&mut self, key: &[u8], hash: u64, position: Position) -> bool {
         let Some(groups) = self.tables.get_mut(&table_of(key)) else { return false };
         let mut groups = groups.iter_mut().filter(|(place, _)| contains(place, key)).map(|(_, group)| group);
         let holds = |group: &&mut Group| group.members.keys().next().is_some_and(|first| *first < position);
         let Some(group) = groups.find(holds) else { return false };
-        group.held.insert((position, key.into()));
+        group.held.insert((position, hash));
         true
     }
 
@@ -125,15 +125,15 @@ impl Ranges {
         groups.any(|(_, group)| group.members.keys().next().is_some_and(|first| *first < position))
     }
 
-    /// A transaction has done with a range what `access` says. Appends who waited for that, and the keys whose versions need not be held
-    /// any longer.
+    /// A transaction has done with a range what `access` says. Appends who waited for that, and the hashes of keys whose versions need not
+    /// be held any longer.
     pub(super) fn leave(
         &mut self,
         range: &KeyRange,
         position: Position,
         access: Access,
         waiters: &mut Vec<Waiter>,
-        released: &mut Vec<Box<[u8]>>,
+        released: &mut Vec<u64>,
     ) {
         let table = table_of(range.start.bytes());
         let Some(groups) = self.tables.get_mut(&table) else { return };
@@ -149,7 +149,7 @@ impl Ranges {
         group.members.remove(&position);
         match group.members.keys().next() {
             None => {
-                released.extend(std::mem::take(&mut group.held).into_iter().map(|(_, key)| key));
+                released.extend(std::mem::take(&mut group.held).into_iter().map(|(_, hash)| hash));
                 groups.remove(&place);
                 if groups.is_empty() {
                     self.tables.remove(&table);
@@ -158,9 +158,9 @@ impl Ranges {
             Some(first) => {
                 while let Some((position, _)) = group.held.first()
                     && position <= first
-                    && let Some((_, key)) = group.held.pop_first()
+                    && let Some((_, hash)) = group.held.pop_first()
                 {
-                    released.push(key);
+                    released.push(hash);
                 }
             }
         }

@@ -28,8 +28,8 @@ use crate::procedure::footprint::Access;
 pub(super) struct Tasks {
     /// Reads that may be possible now.
     resolve: Vec<Waiter>,
-    /// Keys whose first versions may go to the storage.
-    fold: Vec<Box<[u8]>>,
+    /// Hashes of keys whose first versions may go to the storage.
+    fold: Vec<u64>,
     /// Reads that are possible when what is on its way to the storage is there.
     after_folds: Vec<Waiter>,
     /// Transactions that may go on.
@@ -52,8 +52,8 @@ impl<F: Failpoints> Aloha<F> {
         loop {
             if let Some(waiter) = self.tasks.resolve.pop() {
                 self.resolve(waiter, context);
-            } else if let Some(key) = self.tasks.fold.pop() {
-                self.fold(&key, context);
+            } else if let Some(hash) = self.tasks.fold.pop() {
+                self.fold(hash, context);
             } else if let Some(waiter) = self.tasks.after_folds.pop() {
                 self.tasks.resolve.push(waiter);
             } else if let Some(slot) = self.tasks.advance.pop() {
@@ -72,7 +72,7 @@ impl<F: Failpoints> Aloha<F> {
             Read::Key(place) => {
                 let entry = &footprint.keys()[place as usize];
                 let key = footprint.key(entry);
-                let (row, after) = match self.versions.newest(key, before) {
+                let (row, after) = match self.versions.newest(key, entry.hash, before) {
                     Found::Pending(waiters) => return waiters.push(waiter),
                     Found::Row(row, at) => (row, Some(at)),
                     Found::Stored => {
@@ -119,30 +119,29 @@ impl<F: Failpoints> Aloha<F> {
     }
 
     /// Gives the storage the first versions of a key, as far as they are final and nobody earlier has to look or to write before.
-    fn fold(&mut self, key: &[u8], context: &mut Context<'_>) {
+    fn fold(&mut self, hash: u64, context: &mut Context<'_>) {
         let schema = &context.catalog.schema;
-        while let Some((hash, position, version)) = self.versions.first_final(key) {
-            if !version.effects.is_empty() && self.ranges.hold(key, position) {
-                return;
-            }
+        let Aloha { versions, ranges, change, .. } = self;
+        let accept = |key: &[u8], position| !ranges.hold(key, hash, position);
+        versions.fold(hash, accept, |key, position, version| {
             for effect in &version.effects {
-                let effect = effect.effect();
-                effect.apply(
-                    Place { key, hash, known: None, position },
-                    schema,
-                    context.storage,
-                    &mut self.change,
-                );
+                let place = Place { key, hash, known: None, position };
+                effect.effect().apply(place, schema, context.storage, change);
             }
-            self.versions.pop(key);
-        }
+        });
     }
 
-    /// Makes a version final. Who waits for it is asked to look, and what can go to the storage goes there then.
-    fn finish(&mut self, key: &[u8], position: Position, version: Final) {
-        let mut waiters = self.versions.finish(key, position, version);
-        self.tasks.resolve.append(&mut waiters);
-        self.tasks.fold.push(key.into());
+    /// Makes a version final. Who waits for it is asked to look, and it goes to the storage when it can.
+    fn finish(&mut self, key: &[u8], hash: u64, position: Position, version: Final) {
+        self.versions.finish(key, hash, position, version, &mut self.tasks.resolve);
+        self.tasks.fold.push(hash);
+    }
+
+    /// A version changes nothing, or the storage has it already.
+    fn settle(&mut self, key: &[u8], hash: u64, position: Position) {
+        if self.versions.settle(key, hash, position, &mut self.tasks.resolve) {
+            self.tasks.fold.push(hash);
+        }
     }
 
     /// Takes a transaction as far as it can go.
@@ -217,7 +216,7 @@ impl<F: Failpoints> Aloha<F> {
             let entry = &call.footprint.keys()[at];
             let key = call.footprint.key(entry);
             let Some(decoded) = &decoded else {
-                self.finish(key, position, Final::default());
+                self.settle(key, entry.hash, position);
                 continue;
             };
             if !is_prepared {
@@ -228,7 +227,7 @@ impl<F: Failpoints> Aloha<F> {
             context.effects.executions.functors += 1;
             // One that fails leaves its key alone; whoever computes the whole will say so.
             let _ = self.executor.functor_captured(call, at, decoded, captured, context);
-            let is_direct = self.is_direct(key, position);
+            let is_direct = self.is_direct(key, entry.hash, position);
             let mut version = Final::default();
             for (_, effect) in self.executor.effects() {
                 if is_direct {
@@ -247,14 +246,17 @@ impl<F: Failpoints> Aloha<F> {
                 }
                 version.row = row;
             }
-            self.finish(key, position, version);
+            match is_direct {
+                true => self.settle(key, entry.hash, position),
+                false => self.finish(key, entry.hash, position, version),
+            }
         }
         *functors = left;
     }
 
     /// Whether a version may go to the storage at once.
-    fn is_direct(&self, key: &[u8], position: Position) -> bool {
-        self.versions.is_first(key, position)
+    fn is_direct(&self, key: &[u8], hash: u64, position: Position) -> bool {
+        self.versions.is_first(key, hash, position)
             && (self.ranges.is_empty() || !self.ranges.would_hold(key, position))
     }
 
@@ -359,7 +361,7 @@ impl<F: Failpoints> Aloha<F> {
             if context.effects.executed.is_some() {
                 traced.push(target);
             }
-            if self.versions.is_first(key, position)
+            if self.versions.is_first(key, hash, position)
                 && (self.ranges.is_empty() || !self.ranges.would_hold(key, position))
             {
                 effect.apply(
@@ -389,10 +391,10 @@ impl<F: Failpoints> Aloha<F> {
             let row = self.executor.row_after(&key, captured.row_of(target, &key, footprint), call, schema);
             let version = Final { effects, row };
             match target {
-                Target::Entry(_) => self.finish(&key, position, version),
+                Target::Entry(_) => self.finish(&key, hash, position, version),
                 Target::InRange { .. } => {
                     self.versions.insert(&key, hash, position, version);
-                    self.tasks.fold.push(key);
+                    self.tasks.fold.push(hash);
                 }
             }
         }
@@ -403,10 +405,7 @@ impl<F: Failpoints> Aloha<F> {
         let (footprint, position) = (&call.footprint, call.position);
         for entry in footprint.keys().iter().filter(|entry| entry.access.write) {
             if entry.owner.includes(context.me) && (is_whole || footprint.functor(entry).is_none()) {
-                let key = footprint.key(entry);
-                if self.versions.is_pending(key, position) {
-                    self.finish(key, position, Final::default());
-                }
+                self.settle(footprint.key(entry), entry.hash, position);
             }
         }
         let mut released = Vec::new();

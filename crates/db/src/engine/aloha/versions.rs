@@ -15,31 +15,37 @@ use crate::execution::effects::Effect;
 use crate::hash::FastMap;
 use crate::position::Position;
 
+/// Lists that are kept to be filled again.
+const SPARE_MAX: usize = 1024;
+
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct Versions {
-    keys: FastMap<Box<[u8]>, Chain>,
-    /// Lists to be filled again.
-    spare: Vec<VecDeque<Version>>,
+    /// By the hash of the key.
+    chains: FastMap<u64, Chain>,
+    /// Those of keys whose hash another key has, which is next to never.
+    others: Vec<Chain>,
+    spare: Vec<Chain>,
 }
 
-/// The versions of a key, in ascending order.
-#[derive(Debug)]
-pub(super) struct Chain {
-    pub(super) hash: u64,
+/// The versions of a key, in ascending order; at least one.
+#[derive(Debug, Default)]
+struct Chain {
+    key: Vec<u8>,
+    hash: u64,
     versions: VecDeque<Version>,
 }
 
 /// A version that the storage does not have.
 #[derive(Debug)]
-pub(super) struct Version {
-    pub(super) position: Position,
-    pub(super) state: State,
+struct Version {
+    position: Position,
+    state: State,
 }
 
 /// What is known of a version.
 #[derive(Debug)]
-pub(super) enum State {
+enum State {
     /// Nothing but that it may come. These wait to know more.
     Pending(Vec<Waiter>),
     /// It is what it will ever be.
@@ -91,56 +97,90 @@ pub(super) enum Found<'a> {
     Pending(&'a mut Vec<Waiter>),
 }
 
+impl Chain {
+    /// The place of a version, or where it would stand.
+    fn place(&self, position: Position) -> Result<usize, usize> {
+        let place = self.versions.partition_point(|other| other.position < position);
+        match self.versions.get(place) {
+            Some(version) if version.position == position => Ok(place),
+            _ => Err(place),
+        }
+    }
+}
+
 impl Versions {
     /// Whether the storage has everything.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.chains.is_empty()
     }
 
     /// Whether the storage has all versions of a key.
     #[inline]
-    pub(super) fn stored(&self, key: &[u8]) -> bool {
-        self.keys.is_empty() || !self.keys.contains_key(key)
+    pub(super) fn stored(&self, key: &[u8], hash: u64) -> bool {
+        self.find(key, hash).is_none()
     }
 
-    fn chain(&mut self, key: &[u8], hash: u64) -> &mut VecDeque<Version> {
-        if !self.keys.contains_key(key) {
-            let versions = self.spare.pop().unwrap_or_default();
-            self.keys.insert(key.into(), Chain { hash, versions });
+    #[inline]
+    fn find(&self, key: &[u8], hash: u64) -> Option<&Chain> {
+        let chain = self.chains.get(&hash)?;
+        if chain.key == key {
+            return Some(chain);
         }
-        match self.keys.get_mut(key) {
-            Some(chain) => &mut chain.versions,
-            None => unreachable!("it has just been entered"),
+        self.others.iter().find(|chain| chain.key == key)
+    }
+
+    #[inline]
+    fn find_mut(&mut self, key: &[u8], hash: u64) -> Option<&mut Chain> {
+        let chain = self.chains.get_mut(&hash)?;
+        if chain.key == key {
+            return Some(chain);
         }
+        self.others.iter_mut().find(|chain| chain.key == key)
+    }
+
+    /// The versions of a key, to be added to.
+    fn chain(&mut self, key: &[u8], hash: u64) -> &mut Chain {
+        let fill = |spare: &mut Vec<Chain>| {
+            let mut chain = spare.pop().unwrap_or_default();
+            chain.key.clear();
+            chain.key.extend_from_slice(key);
+            Chain { hash, ..chain }
+        };
+        let chain = self.chains.entry(hash).or_insert_with(|| fill(&mut self.spare));
+        if chain.key == key {
+            return chain;
+        }
+        let known = self.others.iter().position(|chain| chain.key == key);
+        let place = known.unwrap_or_else(|| {
+            self.others.push(fill(&mut self.spare));
+            self.others.len() - 1
+        });
+        &mut self.others[place]
     }
 
     /// Enters a version that is pending. No later one has been entered.
     pub(super) fn install(&mut self, key: &[u8], hash: u64, position: Position) {
-        let versions = self.chain(key, hash);
-        debug_assert!(
-            versions.back().is_none_or(|last| last.position < position),
-            "versions are installed in order"
-        );
+        let versions = &mut self.chain(key, hash).versions;
+        let last = versions.back();
+        debug_assert!(last.is_none_or(|last| last.position < position), "versions are installed in order");
         versions.push_back(Version { position, state: State::Pending(Vec::new()) });
     }
 
     /// Enters a version that is final, at its place in the order.
     pub(super) fn insert(&mut self, key: &[u8], hash: u64, position: Position, version: Final) {
-        let versions = self.chain(key, hash);
-        let place = versions.partition_point(|other| other.position < position);
-        match versions.get_mut(place).filter(|there| there.position == position) {
-            Some(there) => there.state = State::Final(version),
-            None => versions.insert(place, Version { position, state: State::Final(version) }),
+        let chain = self.chain(key, hash);
+        match chain.place(position) {
+            Ok(_) => unreachable!("a version is entered once (ALO-10)"),
+            Err(place) => {
+                chain.versions.insert(place, Version { position, state: State::Final(version) });
+            }
         }
     }
 
     /// The newest version of a key before a position that has a row or is a deletion.
-    pub(super) fn newest(&mut self, key: &[u8], before: Position) -> Found<'_> {
-        if self.keys.is_empty() {
-            return Found::Stored;
-        }
-        let Some(chain) = self.keys.get_mut(key) else { return Found::Stored };
+    pub(super) fn newest(&mut self, key: &[u8], hash: u64, before: Position) -> Found<'_> {
+        let Some(chain) = self.find_mut(key, hash) else { return Found::Stored };
         let earlier = chain.versions.partition_point(|version| version.position < before);
         // Who changed nothing is passed over (ALO-66), version by version (trap T-02).
         let newest = chain.versions.range_mut(..earlier).rev().find(|version| match &version.state {
@@ -156,45 +196,94 @@ impl Versions {
         }
     }
 
-    /// Makes a pending version final and returns who waits for that.
-    pub(super) fn finish(&mut self, key: &[u8], position: Position, version: Final) -> Vec<Waiter> {
-        let Some(chain) = self.keys.get_mut(key) else { return Vec::new() };
-        let place = chain.versions.partition_point(|other| other.position < position);
-        match chain.versions.get_mut(place) {
-            Some(Version { position: there, state }) if *there == position => {
-                match std::mem::replace(state, State::Final(version)) {
-                    State::Pending(waiters) => waiters,
-                    State::Final(_) => unreachable!("a version becomes final once (ALO-85)"),
-                }
-            }
-            _ => Vec::new(),
-        }
-    }
-
     /// Whether a version is the first that the storage does not have.
-    pub(super) fn is_first(&self, key: &[u8], position: Position) -> bool {
-        let first = self.keys.get(key).and_then(|chain| chain.versions.front());
+    #[inline]
+    pub(super) fn is_first(&self, key: &[u8], hash: u64, position: Position) -> bool {
+        let first = self.find(key, hash).and_then(|chain| chain.versions.front());
         first.is_none_or(|first| first.position >= position)
     }
 
-    /// The first version that the storage does not have, if it is final, with the hash of its key.
-    pub(super) fn first_final(&self, key: &[u8]) -> Option<(u64, Position, &Final)> {
-        let chain = self.keys.get(key)?;
-        match chain.versions.front()? {
-            Version { position, state: State::Final(version) } => Some((chain.hash, *position, version)),
-            Version { state: State::Pending(_), .. } => None,
+    /// Makes a pending version final. Appends who waits for that.
+    pub(super) fn finish(
+        &mut self,
+        key: &[u8],
+        hash: u64,
+        position: Position,
+        version: Final,
+        waiters: &mut Vec<Waiter>,
+    ) {
+        let Some(chain) = self.find_mut(key, hash) else { return };
+        let Ok(place) = chain.place(position) else { return };
+        match std::mem::replace(&mut chain.versions[place].state, State::Final(version)) {
+            State::Pending(mut waiting) => waiters.append(&mut waiting),
+            State::Final(_) => unreachable!("a version becomes final once (ALO-85)"),
         }
     }
 
-    /// Forgets the first version of a key: the storage has it.
-    pub(super) fn pop(&mut self, key: &[u8]) {
-        let Some(chain) = self.keys.get_mut(key) else { return };
+    /// A pending version changes nothing, or the storage has what it changes. Appends who waits for it, and tells whether the versions
+    /// behind it may go to the storage now. Nothing happens to one that is final.
+    pub(super) fn settle(
+        &mut self,
+        key: &[u8],
+        hash: u64,
+        position: Position,
+        waiters: &mut Vec<Waiter>,
+    ) -> bool {
+        let Some(chain) = self.find_mut(key, hash) else { return false };
+        let Ok(place) = chain.place(position) else { return false };
+        let State::Pending(waiting) = &mut chain.versions[place].state else { return false };
+        waiters.append(waiting);
+        if place > 0 {
+            chain.versions[place].state = State::Final(Final::default());
+            return false;
+        }
         chain.versions.pop_front();
-        if chain.versions.is_empty()
-            && let Some(chain) = self.keys.remove(key)
-            && self.spare.len() < 1024
-        {
-            self.spare.push(chain.versions);
+        let is_last = chain.versions.is_empty();
+        if is_last {
+            self.forget_empty(hash);
+        }
+        !is_last
+    }
+
+    /// Takes from the front of the keys with a hash what is final and, if it changes something, what `accept` lets go; `apply` gets each
+    /// such version with its key and position.
+    pub(super) fn fold(
+        &mut self,
+        hash: u64,
+        mut accept: impl FnMut(&[u8], Position) -> bool,
+        mut apply: impl FnMut(&[u8], Position, &Final),
+    ) {
+        let mut is_empty = false;
+        let others = self.others.iter_mut().filter(|chain| chain.hash == hash);
+        for Chain { key, versions, .. } in self.chains.get_mut(&hash).into_iter().chain(others) {
+            while let Some(Version { position, state: State::Final(version) }) = versions.front() {
+                if !version.effects.is_empty() && !accept(key, *position) {
+                    break;
+                }
+                apply(key, *position, version);
+                versions.pop_front();
+            }
+            is_empty |= versions.is_empty();
+        }
+        if is_empty {
+            self.forget_empty(hash);
+        }
+    }
+
+    /// Forgets the keys with a hash of which the storage has all versions.
+    fn forget_empty(&mut self, hash: u64) {
+        while let Some(place) = self.others.iter().position(|chain| chain.versions.is_empty()) {
+            self.others.swap_remove(place);
+        }
+        if self.chains.get(&hash).is_none_or(|chain| !chain.versions.is_empty()) {
+            return;
+        }
+        let chain = self.chains.remove(&hash);
+        if self.spare.len() < SPARE_MAX {
+            self.spare.extend(chain);
+        }
+        if let Some(place) = self.others.iter().position(|chain| chain.hash == hash) {
+            self.chains.insert(hash, self.others.swap_remove(place));
         }
     }
 
@@ -205,28 +294,21 @@ impl Versions {
         contains: impl Fn(&[u8]) -> bool,
         before: Position,
     ) -> Option<(Position, Option<&mut Vec<Waiter>>)> {
-        let keys = self.keys.iter_mut().filter(|(key, _)| contains(key));
-        let firsts = keys.filter_map(|(_, chain)| chain.versions.front_mut());
+        let chains = self.chains.values_mut().chain(&mut self.others);
+        let firsts =
+            chains.filter(|chain| contains(&chain.key)).filter_map(|chain| chain.versions.front_mut());
         let first =
             firsts.filter(|version| version.position < before).min_by_key(|version| version.position)?;
         let Version { position, state } = first;
         Some((*position, if let State::Pending(waiters) = state { Some(waiters) } else { None }))
     }
 
-    /// Whether a version is pending.
-    pub(super) fn is_pending(&self, key: &[u8], position: Position) -> bool {
-        let Some(chain) = self.keys.get(key) else { return false };
-        let place = chain.versions.partition_point(|other| other.position < position);
-        let version = chain.versions.get(place).filter(|version| version.position == position);
-        version.is_some_and(|version| matches!(version.state, State::Pending(_)))
-    }
-
     /// Keys with their versions in order of keys, for scripts and people.
     pub(super) fn describe(&self, out: &mut String) {
-        let mut keys: Vec<(&Box<[u8]>, &Chain)> = self.keys.iter().collect();
-        keys.sort_by_key(|(key, _)| *key);
-        for (key, chain) in keys {
-            out.push_str(&format!("{:?}:", crate::data::Key::from_bytes(key)));
+        let mut chains: Vec<&Chain> = self.chains.values().chain(&self.others).collect();
+        chains.sort_by(|left, right| left.key.cmp(&right.key));
+        for chain in chains {
+            out.push_str(&format!("{:?}:", crate::data::Key::from_bytes(&chain.key)));
             for version in &chain.versions {
                 let state = match &version.state {
                     State::Pending(_) => "pending",
@@ -236,6 +318,76 @@ impl Versions {
                 out.push_str(&format!(" {} {state}", version.position));
             }
             out.push('\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::{Epoch, PartitionId};
+
+    fn at(index: u32) -> Position {
+        Position { epoch: Epoch(1), origin: PartitionId(0), index }
+    }
+
+    fn put(row: &'static [u8]) -> Final {
+        Final { effects: vec![OwnedEffect::Put(Bytes::from_static(row))], row: Some(Bytes::from_static(row)) }
+    }
+
+    /// Folds all that can be before a position, and tells what came: key, place and number of effects.
+    fn folded(versions: &mut Versions, hash: u64, before: u32) -> Vec<(Vec<u8>, u32, usize)> {
+        let mut came = Vec::new();
+        let accept = |_: &[u8], position: Position| position.index < before;
+        versions.fold(hash, accept, |key, position, version| {
+            came.push((key.to_vec(), position.index, version.effects.len()));
+        });
+        came
+    }
+
+    /// What two keys with one hash do to each other: nothing.
+    #[test]
+    fn keys_with_one_hash_are_kept_apart() {
+        let mut versions = Versions::default();
+        versions.install(b"a", 7, at(1));
+        versions.install(b"b", 7, at(2));
+        versions.install(b"b", 7, at(3));
+        assert!(versions.stored(b"c", 7) && !versions.stored(b"b", 7) && versions.is_first(b"b", 7, at(2)));
+        let mut waiters = Vec::new();
+        versions.finish(b"b", 7, at(2), put(b"2"), &mut waiters);
+        assert!(matches!(versions.newest(b"a", 7, at(9)), Found::Pending(_)));
+        assert!(matches!(versions.newest(b"b", 7, at(3)), Found::Row(Some(b"2"), _)));
+        assert_eq!(folded(&mut versions, 7, 9), [(b"b".to_vec(), 2, 1)]);
+        // The first key goes, and the other takes its place.
+        assert!(!versions.settle(b"a", 7, at(1), &mut waiters));
+        assert!(versions.stored(b"a", 7) && !versions.stored(b"b", 7));
+        assert!(!versions.settle(b"b", 7, at(3), &mut waiters));
+        assert!(versions.is_empty() && versions.others.is_empty());
+    }
+
+    /// ALO-53, ALO-58: in whatever order versions become final, they go to the storage in theirs.
+    #[test]
+    fn versions_go_in_order_however_they_come() {
+        for order in [[1, 2, 3, 4], [4, 3, 2, 1], [2, 4, 1, 3], [3, 1, 4, 2]] {
+            let mut versions = Versions::default();
+            [1, 2, 4].iter().for_each(|index| versions.install(b"k", 7, at(*index)));
+            let (mut waiters, mut came, mut before) = (Vec::new(), Vec::new(), 3);
+            for index in order {
+                match index {
+                    // It was not known beforehand that it would come, so that what is later was held.
+                    3 => {
+                        versions.insert(b"k", 7, at(3), put(b"3"));
+                        before = 9;
+                    }
+                    // It changes nothing, or the storage has it.
+                    2 => {
+                        versions.settle(b"k", 7, at(2), &mut waiters);
+                    }
+                    _ => versions.finish(b"k", 7, at(index), put(b"x"), &mut waiters),
+                }
+                came.extend(folded(&mut versions, 7, before).into_iter().map(|(_, index, _)| index));
+            }
+            assert!(came.is_sorted() && versions.is_empty(), "{order:?}: {came:?}");
         }
     }
 }
