@@ -21,9 +21,9 @@ pub enum Failpoint {
     DropRemoteReads,
     /// A participant applies writes to keys of other partitions too.
     ApplyNonLocalWrite,
-    /// The first key of a read set that is not written is not locked.
+    /// The first key of a read set that is not written is not locked; where there are no locks, its reader waits for no version of it.
     ForgetReadLock,
-    /// Ranges are not locked.
+    /// Ranges are not locked, or not noted.
     ForgetRangeLock,
     /// A session takes every request for a new one.
     LoseDuplicateCheck,
@@ -31,11 +31,13 @@ pub enum Failpoint {
     SkipFootprintCheck,
     /// A snapshot is reported before earlier transactions have finished.
     OpenSnapshotEarly,
+    /// Who only applies functors does not ask whether the call may commit.
+    SkipGuard,
 }
 
 impl Failpoint {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Failpoint; 12] = [
+    pub const ALL: [Failpoint; 13] = [
         Failpoint::GrantOutOfOrder,
         Failpoint::SkipEmptyBatch,
         Failpoint::InterleaveByTransaction,
@@ -48,6 +50,7 @@ impl Failpoint {
         Failpoint::LoseDuplicateCheck,
         Failpoint::SkipFootprintCheck,
         Failpoint::OpenSnapshotEarly,
+        Failpoint::SkipGuard,
     ];
 }
 

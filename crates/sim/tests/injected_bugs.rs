@@ -68,6 +68,7 @@ injected! {
     lose_duplicate_check: Bug::Database(Failpoint::LoseDuplicateCheck), 10, ANY, ["exactly once"];
     skip_footprint_check: Bug::Database(Failpoint::SkipFootprintCheck), 50, ANY, ["equals oracle", "assertions hold"];
     open_snapshot_early: Bug::Database(Failpoint::OpenSnapshotEarly), 100, ANY, ["equals oracle"];
+    skip_guard: Bug::Database(Failpoint::SkipGuard), 100, ANY, ["replicas agree", "equals oracle"];
     reply_before_durable: Bug::ReplyBeforeDurable, 100, (None, Some(1)), ["durability", "replicas agree"];
     skip_directory_sync: Bug::SkipDirectorySync, 20, ANY, ["nodes go on"];
     found_again: Bug::FoundAgain, 80, (None, Some(3)), ["nodes go on"];
@@ -156,11 +157,23 @@ fn the_documentation_has_the_table() {
 /// Mistakes of a lock manager are found under either: the table's seeds draw both, and need not find each under both.
 #[test]
 fn mistakes_in_locking_are_found_with_vll_too() {
+    let points = [Failpoint::GrantOutOfOrder, Failpoint::ForgetReadLock, Failpoint::ForgetRangeLock];
+    find_under(EngineKind::CalvinVll, &points);
+}
+
+/// What a lock forgets is there a version, or a range, that nobody waits for.
+#[test]
+fn mistakes_in_waiting_are_found_with_aloha_too() {
+    find_under(EngineKind::Aloha, &[Failpoint::ForgetReadLock, Failpoint::ForgetRangeLock]);
+}
+
+fn find_under(engine: EngineKind, points: &[Failpoint]) {
     const SEEDS: u64 = 150;
-    for point in [Failpoint::GrantOutOfOrder, Failpoint::ForgetReadLock, Failpoint::ForgetRangeLock] {
+    for point in points {
+        let point = *point;
         let injected = INJECTED.iter().find(|injected| injected.bug == Bug::Database(point)).unwrap();
         let found = (0..SEEDS).find_map(|seed| {
-            let fixed = Fixed { engine: Some(EngineKind::CalvinVll), ..Fixed::default() };
+            let fixed = Fixed { engine: Some(engine), ..Fixed::default() };
             let plan = Plan { bug: Some(injected.bug), ..draw(seed, &fixed) };
             let properties = violated(&plan);
             (!properties.is_empty()).then_some((seed, properties))

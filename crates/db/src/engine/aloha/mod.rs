@@ -35,7 +35,7 @@ use crate::execution::captured::Captured;
 use crate::execution::remote_reads::{self, Selection};
 use crate::execution::trace::Version;
 use crate::execution::{Call, Context, Executor, Inbox, Received};
-use crate::failpoint::{Failpoints, NoFailpoints};
+use crate::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use crate::hash::FastMap;
 use crate::position::{PartitionId, Position};
 use crate::procedure::Stop;
@@ -231,7 +231,9 @@ impl<F: Failpoints> Aloha<F> {
             if !entry.owner.includes(context.me) {
                 continue;
             }
-            self.ranges.enter(&entry.range, position, entry.access);
+            if !F::on(Failpoint::ForgetRangeLock) {
+                self.ranges.enter(&entry.range, position, entry.access);
+            }
             if entry.access.read {
                 live.missing += 1;
                 self.tasks.resolve(Waiter { slot, read: Read::Range(place as u32) });

@@ -21,7 +21,8 @@ use crate::execution::{Call, Context, Executed, Received};
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::message::Verdict;
 use crate::position::Position;
-use crate::procedure::footprint::Access;
+use crate::procedure::Footprint;
+use crate::procedure::footprint::{Access, KeyEntry};
 
 /// See the [module](self).
 #[derive(Debug, Default)]
@@ -72,15 +73,17 @@ impl<F: Failpoints> Aloha<F> {
             Read::Key(place) => {
                 let entry = &footprint.keys()[place as usize];
                 let key = footprint.key(entry);
+                let forgotten = F::on(Failpoint::ForgetReadLock) && is_first_read(footprint, place);
                 let (row, after) = match self.versions.newest(key, entry.hash, before) {
-                    Found::Pending(waiters) => return waiters.push(waiter),
+                    Found::Pending(waiters) if !forgotten => return waiters.push(waiter),
                     Found::Row(row, at) => (row, Some(at)),
-                    Found::Stored => {
+                    Found::Stored | Found::Pending(_) => {
                         let record = context.storage.locate(key, entry.hash);
                         (record.map(|record| context.storage.row(record)), None)
                     }
                 };
                 if !self.ranges.is_empty()
+                    && !forgotten
                     && let Some(waiters) = self.ranges.writer_of_key(key, after, before)
                 {
                     return waiters.push(waiter);
@@ -184,6 +187,10 @@ impl<F: Failpoints> Aloha<F> {
         }
         let none = Received::default();
         let received = self.inbox.peek(call.position).unwrap_or(&none);
+        if F::on(Failpoint::SkipGuard) && !roles.computes {
+            *guard = Guard::Passed;
+            return;
+        }
         let said = self.executor.prepare_captured(call, received, Self::selection(roles)).and_then(|()| {
             let decoded = context.catalog.procedures.decode(call.procedure, &call.arguments)?;
             self.executor.guard_captured(call, &decoded, received, captured, context)
@@ -438,4 +445,10 @@ impl<F: Failpoints> Aloha<F> {
         let executed = Executed { position, request, verdict, scope, reads, writes };
         context.effects.executed.get_or_insert_default().push(executed);
     }
+}
+
+/// Whether a key entry is the first that is read and not written.
+fn is_first_read(footprint: &Footprint, place: u32) -> bool {
+    let is_read = |entry: &KeyEntry| entry.access.read && !entry.access.write;
+    footprint.keys().iter().position(is_read) == Some(place as usize)
 }
