@@ -76,10 +76,12 @@ impl Captured {
 
     /// The row of what a run wrote, before it.
     pub(crate) fn row_of(&self, target: Target, key: &[u8], footprint: &Footprint) -> Option<&[u8]> {
-        // A key that is declared for writing alone may be read as part of a range.
-        if let Target::Entry(entry) = target
-            && self.knows(entry)
-        {
+        // What is written by its entry may be read as part of a range, and what is written as part of one may be read by its entry.
+        let entry = match target {
+            Target::Entry(entry) => Some(entry),
+            Target::InRange { .. } => footprint.find(key),
+        };
+        if let Some(entry) = entry.filter(|entry| self.knows(*entry)) {
             return self.row(entry);
         }
         let range = footprint.find_range_of(key, Access::READ)?;

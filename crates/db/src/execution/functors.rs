@@ -151,10 +151,11 @@ impl Executor {
             ran = self.run_logic::<F>(call, reads, context, false);
             if ran.is_ok() {
                 self.note_touched(call, context);
-                self.apply::<F>(call, false, context);
+                self.apply::<F>(call, true, context);
             }
         }
-        match ran.and(self.apply_functors(call, &decoded, reads, context)) {
+        self.apply_functors(call, &decoded, reads, context);
+        match ran {
             Ok(()) => self.committed(),
             Err(stop) => half_applied(stop, call, catalog),
         }
@@ -183,9 +184,8 @@ impl Executor {
         decoded: &Decoded<'_>,
         reads: Reads<'_>,
         context: &mut Context<'_>,
-    ) -> Result<(), Stop> {
+    ) {
         let schema = &context.catalog.schema;
-        let mut problems = Ok(());
         for (place, entry) in call.footprint.keys().iter().enumerate() {
             let Some(functor) = call.footprint.functor(entry).filter(|_| entry.owner.includes(context.me))
             else {
@@ -193,9 +193,7 @@ impl Executor {
             };
             self.writes.clear();
             self.keys[place].written = false;
-            let computed = self.functor(call, place, functor, decoded, reads, context);
-            if computed.is_err() {
-                problems = problems.and(computed);
+            if self.functor(call, place, functor, decoded, reads, context).is_err() {
                 continue;
             }
             let key = call.footprint.key(entry);
@@ -212,7 +210,6 @@ impl Executor {
                 *known = if let Applied::At(record) = applied { Some(record) } else { None };
             }
         }
-        problems
     }
 
     /// Gets ready to run over captured rows and those that others have sent.

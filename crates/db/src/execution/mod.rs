@@ -5,7 +5,7 @@
 //! 4. *Collecting*: [`remote_reads::Inbox`] keeps what has come until everything is there.
 //! 5. *Logic and writes*: [`Executor::execute`] runs the procedure over all reads and applies the local writes.
 //!
-//! Every active participant has all reads and runs all of the logic, so all reach the same verdict without a message
+//! Every active participant has all reads and runs all of the logic, but for [functors], so all reach the same verdict without a message
 //! (CAL-07 needs its notices only where a check runs at one participant alone; see trap 5).
 
 pub mod captured;

@@ -103,7 +103,7 @@ impl Executor {
         match self.run_logic::<F>(call, Reads::of(received), context, false) {
             Err(stop) => verdict_of(stop, call, context.catalog),
             Ok(()) => {
-                self.apply::<F>(call, true, context);
+                self.apply::<F>(call, false, context);
                 self.committed()
             }
         }
@@ -209,8 +209,13 @@ impl Executor {
     }
 
     /// Applies the writes to keys that this partition holds; the others are applied where they are local. Those that
-    /// [functors](Footprint::functor) make are left out if that `is_whole` is false.
-    pub(super) fn apply<F: Failpoints>(&mut self, call: &Call, is_whole: bool, context: &mut Context<'_>) {
+    /// [functors](Footprint::functor) make are left out if it `leaves_functors`.
+    pub(super) fn apply<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        leaves_functors: bool,
+        context: &mut Context<'_>,
+    ) {
         let footprint = &call.footprint;
         // Keys that only the run knew, mostly inserts: nothing of them is in the cache yet.
         self.hashes.clear();
@@ -235,7 +240,7 @@ impl Executor {
             }
             let known = match target {
                 Target::Entry(index) => {
-                    if !is_whole && footprint.functor(&footprint.keys()[*index]).is_some() {
+                    if leaves_functors && footprint.functor(&footprint.keys()[*index]).is_some() {
                         continue;
                     }
                     Some(&mut self.keys[*index].local)

@@ -111,12 +111,22 @@ impl Footprint {
         Some(self.functors[place])
     }
 
-    /// Whether the functors may be applied one by one. Not where the rows that are read could be more than one participant may send: then
-    /// the transaction fails as a whole, which those who apply a functor would not know.
-    pub fn applies_functors(&self) -> bool {
+    /// Whether there are functors.
+    #[inline]
+    pub fn has_functors(&self) -> bool {
         !self.functors.is_empty()
-            && self.keys.len() <= READ_RESULTS_BYTES_MAX / (ROW_BYTES_MAX + 5)
-            && self.ranges.iter().all(|entry| !entry.access.read)
+    }
+
+    /// Forgets the functors where they could not be applied one by one: where a transaction may fail as a whole because the rows that it
+    /// reads are too many to be sent, which those who apply a functor would not know.
+    pub(crate) fn check_functors(&mut self) {
+        let read = self.keys.iter().filter(|entry| entry.access.read).count();
+        let is_small = read <= READ_RESULTS_BYTES_MAX / (ROW_BYTES_MAX + 5)
+            && self.ranges.iter().all(|entry| !entry.access.read);
+        if !is_small || self.keys.iter().all(|entry| entry.functor == 0) {
+            self.functors.clear();
+            self.keys.iter_mut().for_each(|entry| entry.functor = 0);
+        }
     }
 
     /// Whether nothing but functors is written and nothing is returned: see [`Declaration::only_functors`].
@@ -345,9 +355,12 @@ impl<'a> Declaration<'a> {
         Ok(())
     }
 
-    /// The key is updated, and a functor tells how. Should the same key be declared for writing once more, then it is written by the run
+    /// The key is updated, and a functor tells how. The column of an arithmetic one must be an integer of the row. Should the same key be declared for writing once more, then it is written by the run
     /// as a whole, as if there were no functor: there is one for each key at most (ALO-10).
     pub fn functor(&mut self, key: &Key, functor: Functor) -> Result<(), DataError> {
+        if let Functor::Arithmetic { column, .. } = functor {
+            self.schema.table_of(key)?.check_integer(column)?;
+        }
         let (place, written) = self.enter(key, Access::UPDATE)?;
         if !written {
             self.footprint.functors.push(functor);

@@ -5,7 +5,7 @@
 //! other engine ignores it and runs the procedure as a whole; both must come to the same row.
 
 use crate::data::row::FixedValue;
-use crate::data::{DataError, Row, Table, Value};
+use crate::data::{ColumnType, DataError, Row, Table, Value};
 
 /// How the new row of a key follows from the row before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,7 +22,7 @@ pub enum Functor {
     Own(u16),
 }
 
-/// What happens to a number. It never fails, for then the other keys of its transaction would have to know (ALO-74, ALO-103): where
+/// What happens to a number. It fails for no row, for then the other keys of its transaction would have to know (ALO-74, ALO-103): where
 /// there is no row, or null, nothing changes, and what exceeds the column's type wraps around.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arithmetic {
@@ -60,21 +60,33 @@ impl Arithmetic {
             Value::Null => return Ok(None),
             Value::Int64(number) => Value::Int64(self.of(number)),
             Value::Int32(number) => Value::Int32(self.of(i64::from(number)) as i32),
-            _ => {
-                let name = table.name();
-                return Err(DataError::Column(format!(
-                    "column {column} of table {name} is no integer: only integers have arithmetic functors"
-                )));
-            }
+            _ => return Err(table.no_integer(column)),
         };
         table.layout().fixed_value(column, new)
+    }
+}
+
+impl Table {
+    /// Checks that a column is an integer of the table's rows.
+    pub(crate) fn check_integer(&self, column: usize) -> Result<(), DataError> {
+        match self.layout().column(column)?.column_type {
+            ColumnType::Int32 | ColumnType::Int64 => Ok(()),
+            _ => Err(self.no_integer(column)),
+        }
+    }
+
+    fn no_integer(&self, column: usize) -> DataError {
+        let name = self.name();
+        DataError::Column(format!(
+            "column {column} of table {name} is no integer: only integers have arithmetic functors"
+        ))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{ColumnType, SchemaBuilder};
+    use crate::data::SchemaBuilder;
 
     #[test]
     fn numbers_change_and_nothing_fails_but_a_wrong_column() {
@@ -98,8 +110,10 @@ mod tests {
         assert_eq!(changed(2, Add(1)), i64::from(i32::MIN));
         let null = table.row((40_i64, None::<i32>, "n")).unwrap();
         assert_eq!(Add(1).apply(&table, 2, &null), Ok(None));
+        assert_eq!([1, 2].map(|column| table.check_integer(column)), [Ok(()), Ok(())]);
         for column in [0, 3, 9] {
             assert!(Add(1).apply(&table, column, &row).is_err(), "{column}");
+            assert!(table.check_integer(column).is_err(), "{column}");
         }
     }
 }

@@ -54,8 +54,8 @@ pub trait Procedure: Send + Sync + 'static {
         Ok(Declared::Unknown)
     }
 
-    /// Whether the call may commit, where it declares [functors](Declaration::functor): whoever applies one asks here first, at each
-    /// partition alone. Reads only keys that were declared as [guards](Declaration::guard), and writes nothing. It must stop where
+    /// Whether the call may commit, where it declares [functors](Declaration::functor): whoever applies one, or runs the call, asks here
+    /// first, at each partition alone. Reads only keys that were declared as [guards](Declaration::guard), and writes nothing. It must stop where
     /// [`run`](Procedure::run) would abort and pass where it would not: `run` cannot take back what a functor has done (ALO-101).
     fn guard(&self, arguments: &Self::Arguments, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
         let _ = (arguments, transaction);
@@ -63,7 +63,8 @@ pub trait Procedure: Send + Sync + 'static {
     }
 
     /// Writes the key that was declared with [`Functor::Own`] of this number, reading nothing but the key itself. It does to it what
-    /// [`run`](Procedure::run) does, which may therefore call it; it must not abort.
+    /// [`run`](Procedure::run) does, which may therefore call it. It must not stop: the key is left alone where it does, and nobody is
+    /// told.
     fn functor(
         &self,
         arguments: &Self::Arguments,

@@ -70,6 +70,9 @@ impl Procedures {
         footprint.clear();
         let mut declaration = Declaration::new(schema, partitions, footprint);
         let declared = self.get(id)?.declare(arguments, &mut declaration)?;
+        if footprint.has_functors() {
+            footprint.check_functors();
+        }
         Ok(declared)
     }
 

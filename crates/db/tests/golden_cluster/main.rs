@@ -79,6 +79,7 @@ mod aloha {
         deleted_keys,
         dependent_keys,
         functors,
+        guards_go_first,
         push_before_functor,
         reads_of_one_range,
         straggler,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::name::{Name, Span};
-use super::operation::{Amount, Declares, Operation, Program, Target};
+use super::operation::{Amount, Declared, Declares, Operation, Program, Target, Touch};
 
 fn name() -> impl Strategy<Value = Name> {
     prop_oneof![
@@ -59,10 +59,68 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A program that declares exactly what it touches.
+/// A span that a key lies in.
+fn span_around(name: &Name, is_wide: bool) -> Span {
+    match (name, is_wide) {
+        (Name::Account(site, _), false) => Span::Site(*site),
+        (Name::Account(..), true) => Span::Accounts,
+        (Name::Word(_), false) => Span::WordsBetween("a".to_owned(), "z".to_owned()),
+        (Name::Word(_), true) => Span::Words,
+        (Name::Line(id, _), false) => Span::Parts(*id),
+        (Name::Line(..), true) => Span::Lines,
+        (Name::Item(_), _) => Span::Items,
+    }
+}
+
+/// Declares what operations touch, by keys and by spans around them: so that one may be read as a key and written as part of a span, and
+/// the other way round, and spans overlap. `choice` gives numbers below its argument.
+fn loosely(operations: &[Operation], choice: &mut dyn FnMut(usize) -> usize) -> Vec<Declared> {
+    let mut all = Vec::new();
+    for operation in operations {
+        let (reads, writes) = match operation {
+            Operation::Put(..) | Operation::Delete(_) => (false, true),
+            Operation::Get(_) => (true, false),
+            condition if condition.is_condition() => (true, false),
+            _ => (true, true),
+        };
+        let touches = [(reads, Touch::Read), (writes, Touch::Write)].into_iter().filter(|(does, _)| *does);
+        match (operation, operation.target()) {
+            (Operation::Scan(span, _), _) => all.push(Declared::Range(Touch::Read, span.clone())),
+            (_, Some(Target::Named(name))) => {
+                for (_, touch) in touches {
+                    let is_wide = choice(4) == 0;
+                    all.push(match choice(3) {
+                        0 => Declared::Key(touch, name.clone()),
+                        _ => Declared::Range(touch, span_around(name, is_wide)),
+                    });
+                }
+                if choice(4) == 0 {
+                    let touch = [Touch::Read, Touch::Write, Touch::Update][choice(3)];
+                    all.push(Declared::Range(touch, span_around(name, choice(2) == 0)));
+                }
+            }
+            (_, Some(Target::At(span, name))) => {
+                all.push(Declared::Key(Touch::Read, name.clone()));
+                all.extend(touches.map(|(_, touch)| Declared::Range(touch, span.clone())));
+            }
+            _ => {}
+        }
+    }
+    all
+}
+
+/// A program that declares what it touches, in one of the ways that there are.
 pub(crate) fn declared_program() -> impl Strategy<Value = Program> {
-    (proptest::collection::vec(operation(), 1..6), any::<bool>()).prop_map(|(operations, functors)| {
-        let declares = if functors { Declares::Functors } else { Declares::Exactly };
+    let choices = proptest::collection::vec(any::<proptest::sample::Index>(), 32);
+    (proptest::collection::vec(operation(), 1..6), 0..5_u8, choices).prop_map(|(operations, way, choices)| {
+        let mut choices = choices.into_iter();
+        let declares = match way {
+            0 | 1 => Declares::Functors,
+            2 => Declares::Exactly,
+            _ => Declares::These(loosely(&operations, &mut |below| {
+                choices.next().map_or(0, |choice| choice.index(below))
+            })),
+        };
         Program { declares, operations }
     })
 }

@@ -67,8 +67,9 @@ enum Read {
 /// What the guard said.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Guard {
-    /// Nothing yet: it waits for so many rows of this partition.
-    Open(u32),
+    /// Nothing yet.
+    Open,
+    /// That it may commit; or nobody asks here.
     Passed,
     Stopped(Stop),
 }
@@ -81,10 +82,13 @@ struct Live {
     captured: Captured,
     /// Reads of this partition that are not captured yet.
     missing: u32,
+    /// Those of them that the guard makes.
+    guards: u32,
     guard: Guard,
     /// Key entries whose functors are not computed yet.
     functors: Vec<u32>,
-    /// Whether the reads were pushed, if anybody needs them.
+    /// Whether the guard's reads were pushed, and whether all were, if anybody needs them.
+    guards_pushed: bool,
     pushed: bool,
     /// Whether the computation is over, and the report made, if they are made here.
     computed: bool,
@@ -168,7 +172,7 @@ impl<F: Failpoints> Aloha<F> {
         let served = remote_reads::push::<F>(&call, Selection::All, None, roles.reads_to, context);
         let _ = remote_reads::push::<F>(&call, Selection::Guards, None, roles.guards_to, context);
         let received = Received::of_own(context.me, served);
-        let verdict = if roles.applies || (roles.by_functors && roles.computes) {
+        let verdict = if call.footprint.has_functors() && roles.asks_guard() {
             Some(self.executor.execute_with_functors::<F>(&call, roles.computes, &received, context))
         } else {
             roles.computes.then(|| self.executor.execute::<F>(&call, &received, context))
@@ -192,8 +196,10 @@ impl<F: Failpoints> Aloha<F> {
         let mut live = Live {
             captured: self.spare.pop().unwrap_or_default(),
             missing: 0,
-            guard: Guard::Open(0),
+            guards: 0,
+            guard: Guard::Open,
             functors: Vec::new(),
+            guards_pushed: false,
             pushed: false,
             computed: false,
             written: Vec::new(),
@@ -217,7 +223,7 @@ impl<F: Failpoints> Aloha<F> {
             }
             if entry.access.write {
                 self.versions.install(footprint.key(entry), entry.hash, position);
-                if roles.by_functors && footprint.functor(entry).is_some() {
+                if footprint.functor(entry).is_some() {
                     live.functors.push(place as u32);
                 }
             }
@@ -239,7 +245,9 @@ impl<F: Failpoints> Aloha<F> {
                 self.tasks.resolve(Waiter { slot, read: Read::Range(place as u32) });
             }
         }
-        live.guard = if roles.by_functors { Guard::Open(guards) } else { Guard::Passed };
+        live.guards = guards;
+        let asks = footprint.has_functors() && roles.asks_guard();
+        live.guard = if asks { Guard::Open } else { Guard::Passed };
     }
 
     /// Drops finished transactions from the front of the order.
@@ -318,7 +326,7 @@ impl<F: Failpoints> Engine for Aloha<F> {
             }
             if !functors.is_empty() {
                 out.push_str(&format!(" functors {}", functors.len()));
-                if let Guard::Open(_) = guard {
+                if *guard == Guard::Open {
                     out.push_str(" guarded");
                 }
             }

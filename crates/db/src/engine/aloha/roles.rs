@@ -14,8 +14,6 @@ pub(super) struct Roles {
     pub(super) applies: bool,
     /// Whether this partition reports the verdict to the origin.
     pub(super) reports: bool,
-    /// Whether the footprint's functors count: else all keys are written by the run.
-    pub(super) by_functors: bool,
     /// Who is pushed all rows that were read here: those that compute.
     pub(super) reads_to: PartitionSet,
     /// Who is pushed only what the guard reads: those that apply functors and compute nothing.
@@ -29,13 +27,12 @@ pub(super) struct Roles {
 impl Roles {
     /// Those of the partition `me`.
     pub(super) fn of(footprint: &Footprint, origin: PartitionId, me: PartitionId, partitions: u16) -> Roles {
-        if !footprint.applies_functors() {
+        if !footprint.has_functors() {
             let participation = Participation::of(footprint, origin, me);
             return Roles {
                 computes: participation.active,
                 applies: false,
                 reports: participation.reports,
-                by_functors: false,
                 reads_to: participation.send_reads_to,
                 guards_to: PartitionSet::EMPTY,
                 reads_from: participation.await_reads_from,
@@ -64,12 +61,16 @@ impl Roles {
             computes,
             applies: applying.contains(me),
             reports: reporter == me,
-            by_functors: true,
             reads_to: when(reads.contains(me), without(computing, own)),
             guards_to: when(guards, without(without(applying, computing), own)),
             reads_from: when(computes, without(reads, own)),
             guards_from: when(computes || applying.contains(me), guarding),
         }
+    }
+
+    /// Whether the guard is asked here, if the call has functors.
+    pub(super) fn asks_guard(&self) -> bool {
+        self.computes || self.applies
     }
 
     /// Whether nothing comes from other partitions.

@@ -89,9 +89,7 @@ impl<F: Failpoints> Aloha<F> {
                     return waiters.push(waiter);
                 }
                 live.captured.key(place as usize, row);
-                if let Guard::Open(missing) = &mut live.guard {
-                    *missing -= u32::from(entry.guards);
-                }
+                live.guards -= u32::from(entry.guards);
             }
             Read::Range(place) => {
                 let range = &footprint.ranges()[place as usize].range;
@@ -150,20 +148,9 @@ impl<F: Failpoints> Aloha<F> {
     /// Takes a transaction as far as it can go.
     fn advance(&mut self, slot: Slot, context: &mut Context<'_>) {
         let Some(mut live) = self.table[slot.0 as usize].take() else { return };
-        if live.missing == 0 && !live.pushed {
-            live.pushed = true;
-            let Roles { reads_to, guards_to, .. } = live.roles;
-            let captured = Some(&live.captured);
-            let served = remote_reads::push::<F>(&live.call, Selection::All, captured, reads_to, context);
-            let _ = remote_reads::push::<F>(&live.call, Selection::Guards, captured, guards_to, context);
-            if live.roles.computes {
-                self.inbox.note(context.me, live.call.position, served);
-            }
-        }
-        if live.roles.by_functors {
-            self.ask_guard(&mut live, context);
-            self.apply_functors(&mut live, context);
-        }
+        self.push(&mut live, context);
+        self.ask_guard(&mut live, context);
+        self.apply_functors(&mut live, context);
         self.compute(&mut live, context);
         let is_over = live.computed || !(live.roles.computes || live.roles.reports);
         if live.pushed && live.functors.is_empty() && is_over {
@@ -174,6 +161,23 @@ impl<F: Failpoints> Aloha<F> {
         }
     }
 
+    /// Pushes what was captured to who needs it, as soon as it is whole (ALO-77).
+    fn push(&mut self, live: &mut Live, context: &mut Context<'_>) {
+        let Live { call, roles, captured, .. } = live;
+        let captured = Some(&*captured);
+        if live.guards == 0 && !live.guards_pushed {
+            live.guards_pushed = true;
+            let _ = remote_reads::push::<F>(call, Selection::Guards, captured, roles.guards_to, context);
+        }
+        if live.missing == 0 && !live.pushed {
+            live.pushed = true;
+            let served = remote_reads::push::<F>(call, Selection::All, captured, roles.reads_to, context);
+            if roles.computes {
+                self.inbox.note(context.me, call.position, served);
+            }
+        }
+    }
+
     /// Which rows other partitions have sent.
     fn selection(roles: &Roles) -> Selection {
         if roles.computes { Selection::All } else { Selection::Guards }
@@ -181,8 +185,8 @@ impl<F: Failpoints> Aloha<F> {
 
     /// Asks the guard as soon as its rows are here.
     fn ask_guard(&mut self, live: &mut Live, context: &mut Context<'_>) {
-        let Live { call, roles, captured, guard, .. } = live;
-        if *guard != Guard::Open(0) || !self.inbox.is_complete(call.position, roles.guards_from) {
+        let Live { call, roles, captured, guards, guard, .. } = live;
+        if *guard != Guard::Open || *guards > 0 || !self.inbox.is_complete(call.position, roles.guards_from) {
             return;
         }
         let none = Received::default();
@@ -203,7 +207,7 @@ impl<F: Failpoints> Aloha<F> {
 
     /// Computes the functors of the keys that are captured, if the guard has let them.
     fn apply_functors(&mut self, live: &mut Live, context: &mut Context<'_>) {
-        if matches!(live.guard, Guard::Open(_)) || live.functors.is_empty() {
+        if live.guard == Guard::Open || live.functors.is_empty() {
             return;
         }
         let Live { call, captured, guard, functors, written, .. } = live;
@@ -232,7 +236,7 @@ impl<F: Failpoints> Aloha<F> {
                 is_prepared = true;
             }
             context.effects.executions.functors += 1;
-            // One that fails leaves its key alone; whoever computes the whole will say so.
+            // One that fails leaves its key alone.
             let _ = self.executor.functor_captured(call, at, decoded, captured, context);
             let is_direct = self.is_direct(key, entry.hash, position);
             let mut version = Final::default();
@@ -270,7 +274,7 @@ impl<F: Failpoints> Aloha<F> {
     /// Runs the procedure over all reads, if that is done here and they are complete, and reports.
     fn compute(&mut self, live: &mut Live, context: &mut Context<'_>) {
         let Live { call, roles, missing, guard, .. } = live;
-        if live.computed || *missing > 0 || matches!(guard, Guard::Open(_)) {
+        if live.computed || *missing > 0 || *guard == Guard::Open {
             return;
         }
         let verdict = if roles.computes {
@@ -297,7 +301,7 @@ impl<F: Failpoints> Aloha<F> {
 
     fn run(&mut self, live: &mut Live, context: &mut Context<'_>) -> Verdict {
         let received = self.inbox.take(live.call.position);
-        let Live { call, captured, guard, roles, .. } = live;
+        let Live { call, captured, guard, .. } = live;
         let prepared = self.executor.prepare_captured(call, &received, Selection::All);
         let traced = context.effects.executed.is_some();
         let reads = match traced && prepared.is_ok() {
@@ -308,19 +312,20 @@ impl<F: Failpoints> Aloha<F> {
             Guard::Stopped(stop) => Err(stop.clone()),
             _ => self.executor.run_captured::<F>(call, &received, captured, context),
         });
-        let is_whole = !roles.by_functors;
         let mut written = std::mem::take(&mut live.written);
         let verdict = match ran {
             Ok(verdict) => {
-                self.write(&live.call, is_whole, &live.captured, &mut written, context);
+                self.write(&live.call, &live.captured, &mut written, context);
                 verdict
             }
             Err(stop) => match &live.guard {
-                Guard::Passed if !is_whole => half_applied(stop, &live.call, context.catalog),
+                Guard::Passed if live.call.footprint.has_functors() => {
+                    half_applied(stop, &live.call, context.catalog)
+                }
                 _ => verdict_of(stop, &live.call, context.catalog),
             },
         };
-        self.finish_written(&live.call, is_whole, context);
+        self.finish_written(&live.call, context);
         if traced {
             written.sort_unstable();
             let (position, request) = (live.call.position, live.call.request);
@@ -337,46 +342,26 @@ impl<F: Failpoints> Aloha<F> {
         verdict
     }
 
-    /// Does what the run did to local keys: at once where that is possible, else as versions.
+    /// Does what the run did to local keys, but for those of functors: at once where that is possible, else as versions.
     fn write(
         &mut self,
         call: &Call,
-        is_whole: bool,
         captured: &Captured,
         written: &mut Vec<Version>,
         context: &mut Context<'_>,
     ) {
-        let (footprint, position, schema) = (&call.footprint, call.position, &context.catalog.schema);
+        let (position, schema) = (call.position, &context.catalog.schema);
         let mut late: Vec<(Target, u64, Vec<OwnedEffect>)> = Vec::new();
         let mut traced: Vec<Target> = Vec::new();
         for (target, effect) in self.executor.effects() {
             let key = self.executor.target_key(target, call);
-            let (owner, hash) = match target {
-                Target::Entry(place) => (footprint.keys()[place].owner, footprint.keys()[place].hash),
-                Target::InRange { hash, .. } => {
-                    (schema.owner(key, context.partitions).unwrap_or(Owner::Split), hash)
-                }
-            };
-            let by_functor =
-                |place: usize| !is_whole && footprint.functor(&footprint.keys()[place]).is_some();
-            if matches!(target, Target::Entry(place) if by_functor(place)) {
-                continue;
-            }
-            if !owner.includes(context.me) && !F::on(Failpoint::ApplyNonLocalWrite) {
-                continue;
-            }
+            let Some(hash) = hash_if_local::<F>(target, key, call, context) else { continue };
             if context.effects.executed.is_some() {
                 traced.push(target);
             }
-            if self.versions.is_first(key, hash, position)
-                && (self.ranges.is_empty() || !self.ranges.would_hold(key, position))
-            {
-                effect.apply(
-                    Place { key, hash, known: None, position },
-                    schema,
-                    context.storage,
-                    &mut self.change,
-                );
+            if self.is_direct(key, hash, position) {
+                let place = Place { key, hash, known: None, position };
+                effect.apply(place, schema, context.storage, &mut self.change);
                 continue;
             }
             let known = late.iter_mut().find(|(other, ..)| self.executor.target_key(*other, call) == key);
@@ -386,16 +371,13 @@ impl<F: Failpoints> Aloha<F> {
             }
         }
         for target in traced {
-            let key = Bytes::copy_from_slice(self.executor.target_key(target, call));
+            let (key, row) = self.row_after(target, call, captured, context);
             if !written.iter().any(|(other, _)| *other == key) {
-                let row =
-                    self.executor.row_after(&key, captured.row_of(target, &key, footprint), call, schema);
                 written.push((key, row));
             }
         }
         for (target, hash, effects) in late {
-            let key: Box<[u8]> = self.executor.target_key(target, call).into();
-            let row = self.executor.row_after(&key, captured.row_of(target, &key, footprint), call, schema);
+            let (key, row) = self.row_after(target, call, captured, context);
             let version = Final { effects, row };
             match target {
                 Target::Entry(_) => self.finish(&key, hash, position, version),
@@ -407,11 +389,25 @@ impl<F: Failpoints> Aloha<F> {
         }
     }
 
+    /// What the last run wrote: the key, and its row then.
+    fn row_after(
+        &mut self,
+        target: Target,
+        call: &Call,
+        captured: &Captured,
+        context: &Context<'_>,
+    ) -> Version {
+        let key = Bytes::copy_from_slice(self.executor.target_key(target, call));
+        let before = captured.row_of(target, &key, &call.footprint);
+        let row = self.executor.row_after(&key, before, call, &context.catalog.schema);
+        (key, row)
+    }
+
     /// What the run could have written and did not, or has written already, is pending no longer.
-    fn finish_written(&mut self, call: &Call, is_whole: bool, context: &Context<'_>) {
+    fn finish_written(&mut self, call: &Call, context: &Context<'_>) {
         let (footprint, position) = (&call.footprint, call.position);
         for entry in footprint.keys().iter().filter(|entry| entry.access.write) {
-            if entry.owner.includes(context.me) && (is_whole || footprint.functor(entry).is_none()) {
+            if entry.owner.includes(context.me) && footprint.functor(entry).is_none() {
                 self.settle(footprint.key(entry), entry.hash, position);
             }
         }
@@ -451,4 +447,27 @@ impl<F: Failpoints> Aloha<F> {
 fn is_first_read(footprint: &Footprint, place: u32) -> bool {
     let is_read = |entry: &KeyEntry| entry.access.read && !entry.access.write;
     footprint.keys().iter().position(is_read) == Some(place as usize)
+}
+
+/// The hash of a key that a run wrote, if it is to be written here, and no functor writes it.
+fn hash_if_local<F: Failpoints>(
+    target: Target,
+    key: &[u8],
+    call: &Call,
+    context: &Context<'_>,
+) -> Option<u64> {
+    let (owner, hash) = match target {
+        Target::Entry(place) => {
+            let entry = &call.footprint.keys()[place];
+            if call.footprint.functor(entry).is_some() {
+                return None;
+            }
+            (entry.owner, entry.hash)
+        }
+        Target::InRange { hash, .. } => {
+            let owner = context.catalog.schema.owner(key, context.partitions);
+            (owner.unwrap_or(Owner::Split), hash)
+        }
+    };
+    (owner.includes(context.me) || F::on(Failpoint::ApplyNonLocalWrite)).then_some(hash)
 }
