@@ -16,6 +16,7 @@ pub mod remote_reads;
 pub mod run;
 pub mod snapshot_reads;
 pub mod trace;
+mod traced;
 pub mod write_buffer;
 
 use bytes::Bytes;

@@ -8,13 +8,12 @@ use bytes::Bytes;
 use super::captured::Captured;
 use super::effects::{Applied, Place};
 use super::remote_reads::{Received, RemoteRangeRow, RemoteRow, Selection, Unusable};
-use super::trace::{Scope, Version};
 use super::write_buffer::{Target, WriteBuffer};
-use super::{Call, Context, Executed, Missing};
+use super::{Call, Context, Missing};
 use crate::data::row::FixedValue;
 use crate::data::{DataError, Key, KeyRange, Owner, Table};
 use crate::error::Error;
-use crate::failpoint::{Failpoint, Failpoints, NoFailpoints};
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::limits::READ_RESULTS_BYTES_MAX;
 use crate::message::Verdict;
 use crate::position::{PartitionId, Position};
@@ -99,7 +98,12 @@ impl Executor {
     }
 
     /// Runs the logic over what was prepared, and applies its writes.
-    fn run<F: Failpoints>(&mut self, call: &Call, received: &Received, context: &mut Context<'_>) -> Verdict {
+    pub(super) fn run<F: Failpoints>(
+        &mut self,
+        call: &Call,
+        received: &Received,
+        context: &mut Context<'_>,
+    ) -> Verdict {
         match self.run_logic::<F>(call, Reads::of(received), context, false) {
             Err(stop) => verdict_of(stop, call, context.catalog),
             Ok(()) => {
@@ -264,82 +268,6 @@ impl Executor {
     }
 }
 
-impl Executor {
-    /// The same, and tells what was read and written.
-    #[cold]
-    fn execute_traced<F: Failpoints>(
-        &mut self,
-        call: &Call,
-        received: &Received,
-        context: &mut Context<'_>,
-    ) -> Verdict {
-        let (verdict, reads) = match self.prepare(call, received, context) {
-            Ok(()) => {
-                let reads = self.reads(call, Reads::of(received), |_| true, context);
-                (self.run::<F>(call, received, context), reads)
-            }
-            Err(stop) => (verdict_of(stop, call, context.catalog), Vec::new()),
-        };
-        let committed = matches!(verdict, Verdict::Committed(_));
-        let writes = if committed { self.written::<F>(call, context) } else { Vec::new() };
-        let (position, request) = (call.position, call.request);
-        let executed =
-            Executed { position, request, verdict: verdict.clone(), scope: Scope::Whole, reads, writes };
-        context.effects.executed.get_or_insert_default().push(executed);
-        verdict
-    }
-
-    /// The rows of the read set that the logic is given.
-    pub(super) fn reads(
-        &mut self,
-        call: &Call,
-        reads: Reads<'_>,
-        selects: impl Fn(usize) -> bool,
-        context: &mut Context<'_>,
-    ) -> Vec<Version> {
-        self.over::<NoFailpoints, _>(call, reads, context, false, |run, _, _| {
-            let mut rows = Vec::new();
-            let footprint = run.footprint;
-            for (index, entry) in footprint.keys().iter().enumerate() {
-                if entry.access.read && selects(index) {
-                    let key = Bytes::copy_from_slice(footprint.key(entry));
-                    rows.push((key, run.base(index).map(Bytes::copy_from_slice)));
-                }
-            }
-            for (index, entry) in footprint.ranges().iter().enumerate().filter(|(_, entry)| entry.access.read)
-            {
-                let found = run.scan_base(index, &entry.range, usize::MAX).into_iter();
-                rows.extend(
-                    found.map(|found| {
-                        (Bytes::copy_from_slice(found.key.bytes()), Some(Bytes::from(found.row)))
-                    }),
-                );
-            }
-            rows
-        })
-    }
-
-    /// The local keys that the last run wrote, with their rows.
-    fn written<F: Failpoints>(&self, call: &Call, context: &Context<'_>) -> Vec<Version> {
-        let schema = &context.catalog.schema;
-        let keys =
-            self.writes.operations().iter().map(|(target, _)| self.writes.key(*target, &call.footprint));
-        let mut keys: Vec<&[u8]> = keys.collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let local = keys.into_iter().filter(|key| {
-            let owner = schema.owner(key, context.partitions);
-            owner.is_ok_and(|owner| owner.includes(context.me)) || F::on(Failpoint::ApplyNonLocalWrite)
-        });
-        let written = local.map(|key| {
-            let record = context.storage.locate(key, crate::hash::key_hash(key));
-            let row = record.map(|record| Bytes::copy_from_slice(context.storage.row(record)));
-            (Bytes::copy_from_slice(key), row)
-        });
-        written.collect()
-    }
-}
-
 pub(crate) fn verdict_of(stop: Stop, call: &Call, catalog: &Catalog) -> Verdict {
     let name = catalog.procedures.name(call.procedure);
     match stop {
@@ -476,7 +404,7 @@ impl Run<'_> {
     }
 
     /// The rows of a range before the transaction's own writes, in order, at most `limit`.
-    fn scan_base(&mut self, entry: usize, range: &KeyRange, limit: usize) -> Vec<Found> {
+    pub(super) fn scan_base(&mut self, entry: usize, range: &KeyRange, limit: usize) -> Vec<Found> {
         let owner = self.footprint.ranges()[entry].owner;
         let mut found = Vec::new();
         if let Some(captured) = self.captured {
