@@ -11,6 +11,7 @@
 
 pub mod aloha;
 pub mod calvin;
+mod live_table;
 pub mod serial;
 pub mod two_phase;
 

@@ -21,7 +21,6 @@ mod roles;
 mod tasks;
 mod versions;
 
-use std::collections::VecDeque;
 use std::marker::PhantomData;
 
 use bytes::Bytes;
@@ -30,13 +29,13 @@ use self::ranges::Ranges;
 use self::roles::Roles;
 use self::versions::Versions;
 use super::Engine;
+use super::live_table::{LiveTable, Slot};
 use crate::error::Fatal;
 use crate::execution::captured::Captured;
 use crate::execution::remote_reads::{self, Selection};
 use crate::execution::trace::Version;
 use crate::execution::{Call, Context, Executor, Inbox, Received};
 use crate::failpoint::{Failpoint, Failpoints, NoFailpoints};
-use crate::hash::FastMap;
 use crate::position::{PartitionId, Position};
 use crate::procedure::Stop;
 
@@ -45,10 +44,6 @@ const SPARE_MAX: usize = 256;
 
 /// Bytes that such a buffer may have.
 const SPARE_BYTES_MAX: usize = 64 * 1024;
-
-/// A place in the table of live transactions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Slot(u32);
 
 /// A read that waits for something to become known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -101,12 +96,7 @@ struct Live {
 pub struct Aloha<F = NoFailpoints> {
     versions: Versions,
     ranges: Ranges,
-    /// Live transactions by slot; `None` where a slot is free.
-    table: Vec<Option<Live>>,
-    free: Vec<Slot>,
-    by_position: FastMap<Position, Slot>,
-    /// Positions in order. The first is live; those after it may have finished.
-    order: VecDeque<Position>,
+    table: LiveTable<Live>,
     /// The last transaction that was delivered.
     delivered: Position,
     inbox: Inbox,
@@ -132,10 +122,7 @@ impl<F> Default for Aloha<F> {
         Aloha {
             versions: Versions::default(),
             ranges: Ranges::default(),
-            table: Vec::new(),
-            free: Vec::new(),
-            by_position: FastMap::default(),
-            order: VecDeque::new(),
+            table: LiveTable::default(),
             delivered: Position::LOADED,
             inbox: Inbox::default(),
             executor: Executor::default(),
@@ -162,8 +149,7 @@ impl<F: Failpoints> Aloha<F> {
         });
         free && footprint.ranges().iter().filter(|entry| entry.owner.includes(me)).all(|entry| {
             let range = &entry.range;
-            !self.ranges.touch(range)
-                && self.versions.first_of(|key| range.contains(key), Position::LATEST).is_none()
+            !self.ranges.touch(range) && self.versions.first_of(range, Position::LATEST).is_none()
         })
     }
 
@@ -187,12 +173,7 @@ impl<F: Failpoints> Aloha<F> {
 
     /// Enters a transaction into the table, and its versions and ranges among those that may come.
     fn enter(&mut self, call: Call, roles: Roles, context: &mut Context<'_>) {
-        let slot = self.free.pop().unwrap_or(Slot(self.table.len() as u32));
-        if slot.0 as usize == self.table.len() {
-            self.table.push(None);
-        }
-        self.by_position.insert(call.position, slot);
-        self.order.push_back(call.position);
+        let slot = self.table.enter(call.position);
         let mut live = Live {
             captured: self.spare.pop().unwrap_or_default(),
             missing: 0,
@@ -207,7 +188,7 @@ impl<F: Failpoints> Aloha<F> {
             roles,
         };
         self.install(slot, &mut live, context);
-        self.table[slot.0 as usize] = Some(live);
+        self.table.set(slot, live);
         self.tasks.advance(slot);
         self.work(context);
     }
@@ -250,22 +231,11 @@ impl<F: Failpoints> Aloha<F> {
         live.guard = if asks { Guard::Open } else { Guard::Passed };
     }
 
-    /// Drops finished transactions from the front of the order.
-    fn forget_finished(&mut self) {
-        while self.order.front().is_some_and(|position| !self.by_position.contains_key(position)) {
-            self.order.pop_front();
-        }
-    }
-
     /// A transaction has done here what it was to do.
     fn leave(&mut self, slot: Slot, live: Live, context: &mut Context<'_>) {
         let position = live.call.position;
         self.inbox.forget(position);
-        self.by_position.remove(&position);
-        if self.order.front() == Some(&position) {
-            self.forget_finished();
-        }
-        self.free.push(slot);
+        self.table.leave(slot, position);
         context.effects.footprints.push(live.call.footprint);
         if self.spare.len() < SPARE_MAX && live.captured.bytes() <= SPARE_BYTES_MAX {
             self.spare.push(live.captured);
@@ -294,8 +264,8 @@ impl<F: Failpoints> Engine for Aloha<F> {
         let mut touched = std::mem::take(&mut self.touched);
         self.inbox.receive(from, reads, &mut touched)?;
         for position in touched.drain(..) {
-            if let Some(slot) = self.by_position.get(&position) {
-                self.tasks.advance(*slot);
+            if let Some(slot) = self.table.find(position) {
+                self.tasks.advance(slot);
                 self.work(context);
             } else if position <= self.delivered {
                 self.inbox.forget(position);
@@ -309,15 +279,15 @@ impl<F: Failpoints> Engine for Aloha<F> {
     fn settle(&mut self, _: &mut Context<'_>) {}
 
     fn live(&self) -> usize {
-        self.by_position.len()
+        self.table.len()
     }
 
     fn oldest_live(&mut self) -> Option<Position> {
-        self.order.front().copied()
+        self.table.oldest()
     }
 
     fn describe(&self, out: &mut String) {
-        let mut live: Vec<&Live> = self.table.iter().flatten().collect();
+        let mut live: Vec<&Live> = self.table.iter().collect();
         live.sort_by_key(|live| live.call.position);
         for Live { call, roles, missing, guard, functors, .. } in live {
             out.push_str(&format!("{}", call.position));

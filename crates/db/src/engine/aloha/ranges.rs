@@ -39,7 +39,8 @@ struct Member {
     waiters: Vec<Waiter>,
 }
 
-fn table_of(key: &[u8]) -> u16 {
+/// The number of a key's table.
+pub(super) fn table_of(key: &[u8]) -> u16 {
     key.first_chunk().map_or(0, |bytes| u16::from_be_bytes(*bytes))
 }
 

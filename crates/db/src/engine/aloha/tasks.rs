@@ -8,8 +8,9 @@ use bytes::Bytes;
 
 use super::roles::Roles;
 use super::versions::{Final, Found, OwnedEffect};
-use super::{Aloha, Guard, Live, Read, Slot, Waiter};
+use super::{Aloha, Guard, Live, Read, Waiter};
 use crate::data::Owner;
+use crate::engine::live_table::Slot;
 use crate::execution::captured::Captured;
 use crate::execution::effects::Place;
 use crate::execution::functors::{half_applied, scope_of};
@@ -42,8 +43,11 @@ impl Tasks {
         self.resolve.push(waiter);
     }
 
+    /// Reads of one transaction often become possible one after the other: it goes on once after them.
     pub(super) fn advance(&mut self, slot: Slot) {
-        self.advance.push(slot);
+        if self.advance.last() != Some(&slot) {
+            self.advance.push(slot);
+        }
     }
 }
 
@@ -67,7 +71,7 @@ impl<F: Failpoints> Aloha<F> {
 
     /// Reads what a transaction is to see, or leaves its name where it will be known.
     fn resolve(&mut self, waiter: Waiter, context: &mut Context<'_>) {
-        let Some(live) = &mut self.table[waiter.slot.0 as usize] else { return };
+        let Some(live) = self.table.get_mut(waiter.slot) else { return };
         let (footprint, before) = (&live.call.footprint, live.call.position);
         match waiter.read {
             Read::Key(place) => {
@@ -96,7 +100,7 @@ impl<F: Failpoints> Aloha<F> {
                 if let Some(waiters) = self.ranges.writer_of_range(range, before) {
                     return waiters.push(waiter);
                 }
-                match self.versions.first_of(|key| range.contains(key), before) {
+                match self.versions.first_of(range, before) {
                     Some((_, Some(waiters))) => return waiters.push(waiter),
                     Some((at, None)) => {
                         // It is held by who has yet to read before it, or else on its way to the storage.
@@ -116,7 +120,7 @@ impl<F: Failpoints> Aloha<F> {
             }
         }
         live.missing -= 1;
-        self.tasks.advance.push(waiter.slot);
+        self.tasks.advance(waiter.slot);
     }
 
     /// Gives the storage the first versions of a key, as far as they are final and nobody earlier has to look or to write before.
@@ -147,7 +151,7 @@ impl<F: Failpoints> Aloha<F> {
 
     /// Takes a transaction as far as it can go.
     fn advance(&mut self, slot: Slot, context: &mut Context<'_>) {
-        let Some(mut live) = self.table[slot.0 as usize].take() else { return };
+        let Some(mut live) = self.table.take(slot) else { return };
         self.push(&mut live, context);
         self.ask_guard(&mut live, context);
         self.apply_functors(&mut live, context);
@@ -157,7 +161,7 @@ impl<F: Failpoints> Aloha<F> {
             self.tell_functors(&mut live, context);
             self.leave(slot, live, context);
         } else {
-            self.table[slot.0 as usize] = Some(live);
+            self.table.set(slot, live);
         }
     }
 

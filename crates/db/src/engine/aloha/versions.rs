@@ -10,6 +10,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::Waiter;
+use super::ranges::table_of;
+use crate::data::KeyRange;
 use crate::data::row::FixedValue;
 use crate::execution::effects::Effect;
 use crate::hash::FastMap;
@@ -25,6 +27,8 @@ pub(super) struct Versions {
     chains: FastMap<u64, Chain>,
     /// Those of keys whose hash another key has, which is next to never.
     others: Vec<Chain>,
+    /// How many keys of each table there are.
+    tables: FastMap<u16, u32>,
     spare: Vec<Chain>,
 }
 
@@ -141,7 +145,8 @@ impl Versions {
 
     /// The versions of a key, to be added to.
     fn chain(&mut self, key: &[u8], hash: u64) -> &mut Chain {
-        let fill = |spare: &mut Vec<Chain>| {
+        let mut fill = |spare: &mut Vec<Chain>| {
+            *self.tables.entry(table_of(key)).or_default() += 1;
             let mut chain = spare.pop().unwrap_or_default();
             chain.key.clear();
             chain.key.extend_from_slice(key);
@@ -273,33 +278,48 @@ impl Versions {
     /// Forgets the keys with a hash of which the storage has all versions.
     fn forget_empty(&mut self, hash: u64) {
         while let Some(place) = self.others.iter().position(|chain| chain.versions.is_empty()) {
-            self.others.swap_remove(place);
+            let chain = self.others.swap_remove(place);
+            self.put_away(chain);
         }
         if self.chains.get(&hash).is_none_or(|chain| !chain.versions.is_empty()) {
             return;
         }
-        let chain = self.chains.remove(&hash);
-        if self.spare.len() < SPARE_MAX {
-            self.spare.extend(chain);
+        if let Some(chain) = self.chains.remove(&hash) {
+            self.put_away(chain);
         }
         if let Some(place) = self.others.iter().position(|chain| chain.hash == hash) {
             self.chains.insert(hash, self.others.swap_remove(place));
         }
     }
 
-    /// The first version before a position of any key that `contains` allows: its position and who waits for it, or `None` in place of
-    /// these if it is final.
+    fn put_away(&mut self, chain: Chain) {
+        if let Some(count) = self.tables.get_mut(&table_of(&chain.key)) {
+            *count -= 1;
+        }
+        if self.spare.len() < SPARE_MAX {
+            self.spare.push(chain);
+        }
+    }
+
+    /// The first version before a position of any key in a range: its position and who waits for it, or `None` in place of these if it is
+    /// final. Looks at all keys, if there are any of that table.
     pub(super) fn first_of(
         &mut self,
-        contains: impl Fn(&[u8]) -> bool,
+        range: &KeyRange,
         before: Position,
     ) -> Option<(Position, Option<&mut Vec<Waiter>>)> {
+        if self.tables.get(&table_of(range.start.bytes())).is_none_or(|count| *count == 0) {
+            return None;
+        }
         let chains = self.chains.values_mut().chain(&mut self.others);
-        let firsts =
-            chains.filter(|chain| contains(&chain.key)).filter_map(|chain| chain.versions.front_mut());
-        let first =
-            firsts.filter(|version| version.position < before).min_by_key(|version| version.position)?;
-        let Version { position, state } = first;
+        let chains = chains.filter(|chain| range.contains(&chain.key));
+        let firsts = chains.filter_map(|Chain { key, versions, .. }| Some((key, versions.front_mut()?)));
+        let firsts = firsts.filter(|(_, version)| version.position < before);
+        // One transaction may have the first versions of several keys: then the lowest key decides.
+        let first = firsts.min_by(|(key, version), (other_key, other)| {
+            (version.position, key).cmp(&(other.position, other_key))
+        });
+        let (_, Version { position, state }) = first?;
         Some((*position, if let State::Pending(waiters) = state { Some(waiters) } else { None }))
     }
 

@@ -15,7 +15,6 @@
 
 pub mod lock_manager;
 
-use std::collections::VecDeque;
 use std::marker::PhantomData;
 
 use bytes::Bytes;
@@ -24,11 +23,11 @@ use self::lock_manager::hash::HashLockManager;
 use self::lock_manager::vll::VllLockManager;
 use self::lock_manager::{LockManager, Slot};
 use super::Engine;
+use super::live_table::LiveTable;
 use crate::error::Fatal;
 use crate::execution::remote_reads;
 use crate::execution::{Call, Context, Executor, Inbox, Participation, Received};
 use crate::failpoint::{Failpoints, NoFailpoints};
-use crate::hash::FastMap;
 use crate::position::{PartitionId, Position};
 
 /// What a live transaction waits for.
@@ -53,12 +52,7 @@ struct Live {
 #[derive(Debug)]
 pub struct Calvin<F = NoFailpoints, L = HashLockManager> {
     locks: L,
-    /// Live transactions by slot; `None` where a slot is free.
-    table: Vec<Option<Live>>,
-    free: Vec<Slot>,
-    by_position: FastMap<Position, Slot>,
-    /// Positions in order. The first is live; those after it may have finished.
-    order: VecDeque<Position>,
+    table: LiveTable<Live>,
     /// The last transaction that was delivered.
     delivered: Position,
     inbox: Inbox,
@@ -86,10 +80,7 @@ impl<F, L: LockManager> Default for Calvin<F, L> {
     fn default() -> Calvin<F, L> {
         Calvin {
             locks: L::default(),
-            table: Vec::new(),
-            free: Vec::new(),
-            by_position: FastMap::default(),
-            order: VecDeque::new(),
+            table: LiveTable::default(),
             delivered: Position::LOADED,
             inbox: Inbox::default(),
             executor: Executor::default(),
@@ -104,15 +95,9 @@ impl<F, L: LockManager> Default for Calvin<F, L> {
 impl<F: Failpoints, L: LockManager> Calvin<F, L> {
     /// Enters a transaction into the table and requests its locks.
     fn enter(&mut self, call: Call, participation: Participation, context: &mut Context<'_>) {
-        let slot = self.free.pop().unwrap_or(Slot(self.table.len() as u32));
-        if slot.index() == self.table.len() {
-            self.table.push(None);
-        }
-        self.by_position.insert(call.position, slot);
-        self.order.push_back(call.position);
+        let slot = self.table.enter(call.position);
         let all_granted = self.locks.request::<F>(slot, &call.footprint, context.me);
-        self.table[slot.index()] =
-            Some(Live { call, participation, phase: Phase::Locking, waited: !all_granted });
+        self.table.set(slot, Live { call, participation, phase: Phase::Locking, waited: !all_granted });
         if all_granted {
             self.granted.push(slot);
             self.continue_granted(context);
@@ -122,7 +107,7 @@ impl<F: Failpoints, L: LockManager> Calvin<F, L> {
     /// Takes transactions with all their locks onwards, and those that get theirs by that, until nothing moves.
     fn continue_granted(&mut self, context: &mut Context<'_>) {
         while let Some(slot) = self.granted.pop() {
-            let Some(live) = &mut self.table[slot.index()] else { continue };
+            let Some(live) = self.table.get_mut(slot) else { continue };
             debug_assert_eq!(live.phase, Phase::Locking, "locks are granted once");
             if live.waited {
                 // What was prefetched at delivery has left the cache meanwhile.
@@ -139,44 +124,33 @@ impl<F: Failpoints, L: LockManager> Calvin<F, L> {
 
     /// Finishes a transaction that holds its locks if nothing is missing (phases 4 and 5).
     fn finish_if_complete(&mut self, slot: Slot, context: &mut Context<'_>) {
-        let complete = self.table[slot.index()].as_ref().is_some_and(|live| {
+        let complete = self.table.get(slot).is_some_and(|live| {
             live.phase == Phase::Collecting
                 && self.inbox.is_complete(live.call.position, live.participation.await_reads_from)
         });
         if !complete {
             return;
         }
-        let Some(Live { call, participation, .. }) = self.table[slot.index()].take() else { return };
+        let Some(Live { call, participation, .. }) = self.table.take(slot) else { return };
         if participation.active {
             let received = self.inbox.take(call.position);
             self.execute(&call, participation, &received, context);
         }
         self.locks.release::<F>(slot, &call.footprint, context.me, &mut self.granted);
-        self.by_position.remove(&call.position);
-        if self.order.front() == Some(&call.position) {
-            self.forget_finished();
-        }
-        self.free.push(slot);
+        self.table.leave(slot, call.position);
         context.effects.footprints.push(call.footprint);
     }
 
     /// Gets the rows of transactions that wait for reads into the cache, together.
     fn prefetch_collecting(&mut self, positions: &[Position], context: &Context<'_>) {
         self.hashes.clear();
-        let slots = positions.iter().filter_map(|position| self.by_position.get(position));
-        for live in slots.filter_map(|slot| self.table[slot.index()].as_ref()) {
+        let slots = positions.iter().filter_map(|position| self.table.find(*position));
+        for live in slots.filter_map(|slot| self.table.get(slot)) {
             if live.phase == Phase::Collecting {
                 live.call.local_hashes(context.me, &mut self.hashes);
             }
         }
         context.storage.prefetch(&self.hashes);
-    }
-
-    /// Drops finished transactions from the front of the order.
-    fn forget_finished(&mut self) {
-        while self.order.front().is_some_and(|position| !self.by_position.contains_key(position)) {
-            self.order.pop_front();
-        }
     }
 
     fn execute(
@@ -220,8 +194,8 @@ impl<F: Failpoints, L: LockManager> Engine for Calvin<F, L> {
         self.inbox.receive(from, reads, &mut touched)?;
         self.prefetch_collecting(&touched, context);
         for position in touched.drain(..) {
-            if let Some(slot) = self.by_position.get(&position) {
-                self.finish_if_complete(*slot, context);
+            if let Some(slot) = self.table.find(position) {
+                self.finish_if_complete(slot, context);
                 self.continue_granted(context);
             } else if position <= self.delivered {
                 self.inbox.forget(position);
@@ -239,15 +213,15 @@ impl<F: Failpoints, L: LockManager> Engine for Calvin<F, L> {
     }
 
     fn live(&self) -> usize {
-        self.by_position.len()
+        self.table.len()
     }
 
     fn oldest_live(&mut self) -> Option<Position> {
-        self.order.front().copied()
+        self.table.oldest()
     }
 
     fn describe(&self, out: &mut String) {
-        let mut live: Vec<&Live> = self.table.iter().flatten().collect();
+        let mut live: Vec<&Live> = self.table.iter().collect();
         live.sort_by_key(|live| live.call.position);
         for Live { call, participation, phase, .. } in live {
             out.push_str(&format!("{} {phase:?}", call.position));

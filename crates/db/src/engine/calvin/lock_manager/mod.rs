@@ -23,21 +23,11 @@ pub mod keys;
 pub mod ranges;
 pub mod vll;
 
+pub use crate::engine::live_table::Slot;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::position::PartitionId;
 use crate::procedure::Footprint;
 use crate::procedure::footprint::KeyEntry;
-
-/// Number of a live transaction in the engine's table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Slot(pub u32);
-
-impl Slot {
-    /// The number as an index.
-    pub fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// How a lock is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
