@@ -358,12 +358,13 @@ fn workload(random: &mut Random, seed: u64, partitions: u16, fixed: Option<Workl
             work_rounds: 0,
             ..micro::Options::default()
         }),
-        WorkloadKind::Tpcc => WorkloadPlan::Tpcc(tpcc::Options {
+        WorkloadKind::Tpcc => WorkloadPlan::Tpcc(scaled(tpcc::Options {
             seed,
             sites,
+            layout: tpcc::Layout::Warehouses,
             warehouses: u32::from(sites),
             items: 20 + random.below(30) as u32,
-            districts_per_warehouse: 1 + random.below(3) as u8,
+            districts_per_warehouse: 1 + random.below(3) as u16,
             customers_per_district: 2 + random.below(5) as u32,
             orders_per_district: 2 + random.below(5) as u32,
             mix: tpcc_mix(seed, random.below(101) as f64),
@@ -371,9 +372,24 @@ fn workload(random: &mut Random, seed: u64, partitions: u16, fixed: Option<Workl
             payment_remote_percent: multi_site_percent,
             by_name_percent: random.below(101) as f64,
             abort_percent: random.below(20) as f64,
-        }),
+        })),
         WorkloadKind::Ycsb => WorkloadPlan::Ycsb(ycsb_options(random, seed, sites, multi_site_percent)),
         WorkloadKind::Append => WorkloadPlan::Append(append_options(random, sites, multi_site_percent)),
+    }
+}
+
+/// The same, or one time in four the scaled form of it. Drawn from a stream of its own: all else that a seed draws does not depend
+/// on it.
+fn scaled(options: tpcc::Options) -> tpcc::Options {
+    if Random::new(options.seed, "swarm tpcc layout", &[]).below(4) > 0 {
+        return options;
+    }
+    tpcc::Options {
+        layout: tpcc::Layout::DistrictsAndItems,
+        warehouses: 1,
+        districts_per_warehouse: options.districts_per_warehouse * options.sites,
+        mix: tpcc::Mix::NewOrderPayment(100.0),
+        ..options
     }
 }
 

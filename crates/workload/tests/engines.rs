@@ -209,6 +209,17 @@ fn tpcc_agrees_at_every_share_of_remote_transactions() {
     }
 }
 
+#[test]
+fn scaled_tpcc_agrees() {
+    let options = tpcc::Options {
+        layout: tpcc::Layout::DistrictsAndItems,
+        warehouses: 1,
+        districts_per_warehouse: 2 * SITES,
+        ..small_tpcc(0.0)
+    };
+    all_agree(&tpcc::Tpcc::new(options).unwrap(), 150);
+}
+
 fn small_tpcc(remote_percent: f64) -> tpcc::Options {
     tpcc::Options {
         sites: SITES,

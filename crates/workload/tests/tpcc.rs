@@ -13,9 +13,10 @@ use ordain_db::position::PartitionId;
 use ordain_db::procedure::{Stop, decode_output};
 use ordain_workload::limit::PlainStore;
 use ordain_workload::tpcc::{
-    CustomerName, DELIVERY, Deliveries, DeliveryArguments, DeliveryOutput, Mix, NEW_ORDER, NewOrderArguments,
-    NewOrderOutput, ORDER_STATUS, Options, OrderStatusArguments, OrderStatusOutput, PAYMENT,
-    PaymentArguments, PaymentOutput, Remote, STOCK_LEVEL, StockLevelArguments, StockLevelOutput, Tpcc,
+    CustomerName, DELIVERY, Deliveries, DeliveryArguments, DeliveryOutput, Layout, Mix, NEW_ORDER,
+    NewOrderArguments, NewOrderOutput, ORDER_STATUS, Options, OrderStatusArguments, OrderStatusOutput,
+    PAYMENT, PaymentArguments, PaymentOutput, Remote, STOCK_LEVEL, StockLevelArguments, StockLevelOutput,
+    Tpcc,
 };
 use ordain_workload::{Call, Mode, Part, SnapshotReader, Totals, Workload};
 
@@ -594,6 +595,8 @@ fn bad_options_are_refused() {
         Options { warehouses: 0, ..small() },
         Options { districts_per_warehouse: 11, ..small() },
         Options { sites: 0, ..small() },
+        Options { layout: Layout::DistrictsAndItems, mix: Mix::NewOrderPayment(100.0), ..small() },
+        Options { layout: Layout::DistrictsAndItems, warehouses: 1, ..small() },
         Options { remote: Remote::Orders(101.0), ..small() },
     ] {
         assert!(Tpcc::new(bad.clone()).is_err(), "{bad:?}");

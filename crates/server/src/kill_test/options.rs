@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ordain::bench::options::{BankOptions, MicroOptions, TpccMix, TpccOptions, TpccReads, WorkloadOptions};
+use ordain::bench::options::{
+    BankOptions, MicroOptions, ScaledTpccOptions, TpccMix, TpccOptions, TpccReads, WorkloadOptions,
+};
 use ordain::quantity::number_within;
 
 use super::faults::FaultKind;
@@ -31,7 +33,7 @@ pub(crate) struct KillTestOptions {
     /// Default: a random one, which is printed.
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// What the clients call. For `tpcc` and `tpcc-full`, every call that writes is looked for in the final state; for the
+    /// What the clients call. For the forms of TPC-C, every call that writes is looked for in the final state; for the
     /// others, the sums must fit.
     #[arg(long, value_enum, default_value_t = Load::Tpcc)]
     pub(crate) workload: Load,
@@ -67,6 +69,8 @@ pub(crate) enum Load {
     Tpcc,
     /// TPC-C-derived: all five transactions, those that only read over snapshots.
     TpccFull,
+    /// New Orders of one warehouse that is spread over the partitions.
+    ScaledTpcc,
     /// Transfers between accounts.
     Bank,
     /// Ten read-modify-writes.
@@ -84,6 +88,11 @@ impl Load {
                 mix: Some(TpccMix::Full),
                 reads: Some(TpccReads::Snapshot),
                 ..small_tpcc()
+            }),
+            Load::ScaledTpcc => WorkloadOptions::ScaledTpcc(ScaledTpccOptions {
+                districts_per_partition: 2,
+                items: 200,
+                customers: 30,
             }),
             Load::Bank => WorkloadOptions::Bank(BankOptions {
                 accounts: 1_000,
@@ -109,6 +118,7 @@ fn small_tpcc() -> TpccOptions {
         new_order_percent: None,
         remote_percent: Some(20.0),
         payment_remote_percent: 20.0,
+        by_name_percent: None,
         items: 200,
         customers: 30,
     }

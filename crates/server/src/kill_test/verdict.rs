@@ -56,6 +56,7 @@ pub(super) fn check(file: &ClusterFile, workload: &dyn Workload, ledger: &Ledger
         Connection::new(std::sync::Arc::new(remote), workload.catalog().clone()).map_err(wrong)?;
     let orders_loaded = match &file.workload {
         WorkloadOptions::Tpcc(options) => i64::from(options.customers),
+        WorkloadOptions::ScaledTpcc(options) => i64::from(options.customers),
         _ => 0,
     };
     let deadline = Instant::now() + READ_PATIENCE;

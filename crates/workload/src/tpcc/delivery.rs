@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::new_order::LINES_MAX;
 use super::schema::{Tables, customer, order_line, orders};
-use super::{DELIVERY, DISTRICTS_MAX, Deliveries};
+use super::{DELIVERY, DISTRICT_TEXTS, Deliveries};
 
 /// What to deliver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub struct Arguments {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Output {
     /// The number of the order that was delivered in each district, in order; none where there was none to deliver.
-    pub orders: ArrayVec<Option<i32>, { DISTRICTS_MAX as usize }>,
+    pub orders: ArrayVec<Option<i32>, { DISTRICT_TEXTS }>,
 }
 
 impl Output {
@@ -46,12 +46,12 @@ impl Output {
 pub struct Delivery {
     tables: Tables,
     /// Districts of each warehouse.
-    districts: u8,
+    districts: u16,
     deliveries: Deliveries,
 }
 
 impl Delivery {
-    pub(super) fn new(tables: Tables, districts: u8, deliveries: Deliveries) -> Delivery {
+    pub(super) fn new(tables: Tables, districts: u16, deliveries: Deliveries) -> Delivery {
         Delivery { tables, districts, deliveries }
     }
 

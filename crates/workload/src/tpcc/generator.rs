@@ -6,7 +6,7 @@ use ordain_db::procedure::ProcedureId;
 
 use super::random::{Constants, last_name};
 use super::{
-    Called, Chances, CustomerName, DeliveryArguments, LOADED_AT, Line, NewOrderArguments, Options,
+    Called, Chances, CustomerName, DeliveryArguments, LOADED_AT, Layout, Line, NewOrderArguments, Options,
     OrderStatusArguments, PaymentArguments, Remote, StockLevelArguments, Tpcc,
 };
 use crate::part::Homes;
@@ -62,7 +62,7 @@ impl Calls {
             payment: tpcc.payment,
             called: tpcc.called,
             deck: Vec::new(),
-            homes: Homes::new(homes, 1, i64::from(tpcc.options.warehouses))?,
+            homes: Homes::new(homes, 1, tpcc.options.homes())?,
             random: Random::new(seed, "tpcc calls", &[u64::from(client)]),
             date: LOADED_AT,
             number: (i64::from(client) << 31) + 1,
@@ -134,8 +134,12 @@ impl Calls {
         Call { mode, ..call(procedure, &arguments, warehouse as u32) }
     }
 
-    fn new_order(&mut self, warehouse: i32) -> Call {
-        let district = self.district();
+    /// A New Order of a district of a warehouse, or of the district that is the home of the scaled layout.
+    fn new_order(&mut self, home: i32) -> Call {
+        let (warehouse, district) = match self.options.layout {
+            Layout::Warehouses => (home, self.district()),
+            Layout::DistrictsAndItems => (1, home),
+        };
         let customer = self.constants.customer(&mut self.random, self.options.customers_per_district);
         let count = self.random.between(5, 15) as usize;
         let remote =
@@ -162,7 +166,7 @@ impl Calls {
             lines[count - 1].item = self.options.items as i32 + 1;
         }
         let arguments = NewOrderArguments { warehouse, district, customer, entry_date: self.date, lines };
-        call(self.new_order, &arguments, warehouse as u32)
+        call(self.new_order, &arguments, home as u32)
     }
 
     fn payment(&mut self, warehouse: i32) -> Call {
@@ -192,16 +196,16 @@ impl Calls {
 impl Generator for Calls {
     fn next(&mut self) -> Call {
         self.date += CALL_INTERVAL;
-        let warehouse = self.homes.draw(&mut self.random) as i32;
+        let home = self.homes.draw(&mut self.random) as i32;
         match self.called {
-            Called::NewOrderPayment(new_order) if self.random.happens(new_order) => self.new_order(warehouse),
-            Called::NewOrderPayment(_) => self.payment(warehouse),
+            Called::NewOrderPayment(new_order) if self.random.happens(new_order) => self.new_order(home),
+            Called::NewOrderPayment(_) => self.payment(home),
             Called::Full { reads, order_status, delivery, stock_level } => match self.card() {
-                Card::NewOrder => self.new_order(warehouse),
-                Card::Payment => self.payment(warehouse),
-                Card::OrderStatus => self.order_status(order_status, warehouse, reads),
-                Card::Delivery => self.delivery(delivery, warehouse),
-                Card::StockLevel => self.stock_level(stock_level, warehouse, reads),
+                Card::NewOrder => self.new_order(home),
+                Card::Payment => self.payment(home),
+                Card::OrderStatus => self.order_status(order_status, home, reads),
+                Card::Delivery => self.delivery(delivery, home),
+                Card::StockLevel => self.stock_level(stock_level, home, reads),
             },
         }
     }

@@ -64,8 +64,9 @@ pub const DELIVERY: &str = "delivery";
 /// The name of the Stock-Level procedure.
 pub const STOCK_LEVEL: &str = "stock_level";
 
-/// Most districts of a warehouse: `stock` has a column for each (clause 1.3.1).
-pub const DISTRICTS_MAX: u8 = 10;
+/// Texts for districts in a row of `stock` (clause 1.3.1), and with them the most districts of an ordinary warehouse. Districts of
+/// the scaled one share them.
+pub const DISTRICT_TEXTS: usize = 10;
 
 /// When the rows were loaded, in microseconds since 1970: the first moment of 2020.
 pub const LOADED_AT: i64 = 1_577_836_800_000_000;
@@ -120,6 +121,37 @@ pub enum Remote {
     Lines(f64),
 }
 
+/// What a partition holds.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum Layout {
+    /// All of some warehouses: the ordinary TPC-C.
+    #[default]
+    Warehouses,
+    /// Some districts of the one warehouse, with their customers and orders, and the stock of some of its items: the scaled TPC-C
+    /// of Fan and Golab (§V-A1, ALO-X02). The warehouse's row is on every partition. New Orders alone are called, since they only
+    /// read it; the paper takes its `w_ytd` away for that. A New Order takes part wherever its items are, so that the more
+    /// partitions there are, the more take part in it.
+    DistrictsAndItems,
+}
+
+impl Layout {
+    /// The column by which the rows of a table are spread: the warehouse's number, or that of what is within a warehouse.
+    fn column<'c>(self, warehouse: &'c str, within: &'c str) -> &'c str {
+        match self {
+            Layout::Warehouses => warehouse,
+            Layout::DistrictsAndItems => within,
+        }
+    }
+
+    /// The most districts of a warehouse.
+    fn districts_max(self) -> u64 {
+        match self {
+            Layout::Warehouses => DISTRICT_TEXTS as u64,
+            Layout::DistrictsAndItems => u64::from(u16::MAX),
+        }
+    }
+}
+
 /// Settings of TPC-C.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
@@ -127,12 +159,14 @@ pub struct Options {
     pub seed: u64,
     /// Number of sites: warehouse `w` belongs to site `w` modulo `sites`.
     pub sites: u16,
-    /// Warehouses, numbered from 1. The papers have 10 (Calvin §6.1) or 20 (DET-52) per partition.
+    /// What a partition holds.
+    pub layout: Layout,
+    /// Warehouses, numbered from 1. The papers have 10 (Calvin §6.1) or 20 (DET-52) per partition, and one in the scaled layout.
     pub warehouses: u32,
     /// Items, and stock rows of each warehouse; 100,000 by the specification.
     pub items: u32,
-    /// Districts of each warehouse; 10 by the specification, and at most.
-    pub districts_per_warehouse: u8,
+    /// Districts of each warehouse; 10 by the specification, and at most. In the scaled layout 1 to 10 per partition, in all.
+    pub districts_per_warehouse: u16,
     /// Customers of each district; 3,000 by the specification.
     pub customers_per_district: u32,
     /// Orders of each district at first; 3,000 by the specification. The last 30% are undelivered.
@@ -154,6 +188,7 @@ impl Default for Options {
         Options {
             seed: 1,
             sites: 1,
+            layout: Layout::Warehouses,
             warehouses: 1,
             items: 100_000,
             districts_per_warehouse: 10,
@@ -174,7 +209,7 @@ impl Options {
             ("sites", u64::from(self.sites), u64::from(u16::MAX)),
             ("warehouses", u64::from(self.warehouses), 1_000_000),
             ("items", u64::from(self.items), 1_000_000),
-            ("districts_per_warehouse", u64::from(self.districts_per_warehouse), u64::from(DISTRICTS_MAX)),
+            ("districts_per_warehouse", u64::from(self.districts_per_warehouse), self.layout.districts_max()),
             ("customers_per_district", u64::from(self.customers_per_district), 1_000_000),
             ("orders_per_district", u64::from(self.orders_per_district), 1_000_000),
         ];
@@ -182,6 +217,12 @@ impl Options {
             if value < 1 || value > maximum {
                 return Err(Error::Invalid(format!("tpcc: {option} is {value}: give 1 to {maximum}")));
             }
+        }
+        let scaled = self.layout == Layout::DistrictsAndItems;
+        if scaled && (self.warehouses != 1 || self.mix != Mix::NewOrderPayment(100.0)) {
+            let problem =
+                "scaled tpcc has one warehouse and calls New Orders alone: give 1 and a mix of 100%";
+            return Err(Error::Invalid(problem.to_owned()));
         }
         Ok(())
     }
@@ -194,6 +235,14 @@ impl Options {
     /// The highest number of a last name that is sure to have customers in every district (clause 4.3.3.1: 999).
     fn last_name_max(&self) -> i64 {
         i64::from(self.customers_per_district.min(1_000)) - 1
+    }
+
+    /// How many numbers there are by which rows are spread, from 1: a client's calls come from some of these.
+    fn homes(&self) -> i64 {
+        match self.layout {
+            Layout::Warehouses => i64::from(self.warehouses),
+            Layout::DistrictsAndItems => i64::from(self.districts_per_warehouse),
+        }
     }
 
     /// The site of a warehouse.
@@ -300,7 +349,7 @@ impl Tpcc {
     pub fn new(options: Options) -> Result<Tpcc, Error> {
         options.check()?;
         let chances = Chances::of(&options)?;
-        let (schema, tables) = schema::build()?;
+        let (schema, tables) = schema::build(options.layout)?;
         let sizes = Sizes::of(&options);
         let mut procedures = Procedures::new();
         let new_order =

@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::random::LastName;
 use super::schema::{Tables, customer, district, item, stock, warehouse};
-use super::{NEW_ORDER, Sizes};
+use super::{DISTRICT_TEXTS, NEW_ORDER, Sizes};
 
 /// Most lines of an order (clause 2.4.1.3).
 pub(crate) const LINES_MAX: usize = 15;
@@ -162,7 +162,7 @@ impl NewOrder {
         let Line { item, supply_warehouse, quantity } = arguments.lines[index];
         let key = self.tables.stock.key((supply_warehouse, item))?;
         let row = fetch!(transaction, &key, "stock of item {item} in warehouse {supply_warehouse}");
-        let district_column = stock::DISTRICT_01 + arguments.district as usize - 1;
+        let district_column = stock::DISTRICT_01 + (arguments.district as usize - 1) % DISTRICT_TEXTS;
         let info: ArrayString<24> = short(row.text(district_column)?)?;
         if result.brand_generic == 'B' && !original(&row, stock::DATA)? {
             result.brand_generic = 'G';

@@ -5,13 +5,14 @@ use ordain_db::error::Error;
 
 use super::random::{Constants, last_name};
 use super::schema::Tables;
-use super::{DISTRICT_YTD_LOADED, DISTRICTS_MAX, LOADED_AT, Options, PAYMENT_LOADED};
+use super::{DISTRICT_TEXTS, DISTRICT_YTD_LOADED, LOADED_AT, Layout, Options, PAYMENT_LOADED};
 use crate::Part;
 use crate::random::{Chance, Random};
 
 use Value::{Int32, Int64, Text};
 
-/// Makes the initial rows. Each kind of row of each warehouse or district has its own random stream.
+/// Makes the initial rows. Each kind of row of each warehouse or district, and each row of stock, has its own random stream: a row
+/// is the same whatever else is in its part.
 pub(super) struct Population<'a> {
     pub(super) options: &'a Options,
     pub(super) tables: &'a Tables,
@@ -81,12 +82,32 @@ impl Population<'_> {
         Random::new(self.options.seed, label, &place[..numbers.len()])
     }
 
-    fn warehouses(&self, part: Part) -> impl Iterator<Item = i64> {
-        part.numbers(1, i64::from(self.options.warehouses))
+    /// The warehouses of which something is in a part.
+    fn warehouses(&self, part: Part) -> impl Iterator<Item = i64> + use<> {
+        match self.options.layout {
+            Layout::Warehouses => part,
+            Layout::DistrictsAndItems => Part::WHOLE,
+        }
+        .numbers(1, i64::from(self.options.warehouses))
     }
 
-    fn districts(&self) -> impl Iterator<Item = i64> + use<> {
-        1..=i64::from(self.options.districts_per_warehouse)
+    /// The districts of a warehouse that are in a part.
+    fn districts(&self, part: Part) -> impl Iterator<Item = i64> + use<> {
+        self.numbers(part, i64::from(self.options.districts_per_warehouse))
+    }
+
+    /// The items whose stock is in a part.
+    fn stocked(&self, part: Part) -> impl Iterator<Item = i64> + use<> {
+        self.numbers(part, i64::from(self.options.items))
+    }
+
+    /// The numbers from 1 of what is within a warehouse that are in a part: all, where parts are whole warehouses.
+    fn numbers(&self, part: Part, last: i64) -> impl Iterator<Item = i64> + use<> {
+        match self.options.layout {
+            Layout::Warehouses => Part::WHOLE,
+            Layout::DistrictsAndItems => part,
+        }
+        .numbers(1, last)
     }
 
     /// Number of rows of a part, items included. The lines of all its orders are drawn for it.
@@ -98,8 +119,8 @@ impl Population<'_> {
         let in_district = 1 + 3 * customers + orders + indexed + undelivered;
         let mut rows = u64::from(self.options.items);
         for warehouse in self.warehouses(part) {
-            rows += 1 + u64::from(self.options.items);
-            for district in self.districts() {
+            rows += 1 + self.stocked(part).count() as u64;
+            for district in self.districts(part) {
                 let mut counts = self.line_counts(warehouse, district);
                 rows += in_district + (0..orders).map(|_| line_count(&mut counts) as u64).sum::<u64>();
             }
@@ -117,8 +138,10 @@ impl Population<'_> {
         self.items(&mut sink)?;
         for warehouse in self.warehouses(part) {
             self.warehouse(warehouse, &mut sink)?;
-            self.stock(warehouse, &mut sink)?;
-            for district in self.districts() {
+            for item in self.stocked(part) {
+                self.stock(warehouse, item, &mut sink)?;
+            }
+            for district in self.districts(part) {
                 self.district(warehouse, district, &mut sink)?;
                 self.customers(warehouse, district, &mut sink)?;
                 self.orders(warehouse, district, &mut sink)?;
@@ -151,24 +174,15 @@ impl Population<'_> {
         sink.emit(&self.tables.warehouse, (warehouse as i32,), &row)
     }
 
-    fn stock(&self, warehouse: i64, sink: &mut Sink<'_>) -> Result<(), Error> {
-        let mut random = self.random("tpcc stock", &[warehouse]);
-        let tenth = Chance::of_percent(10.0, "ORIGINAL")?;
-        let mut districts: [String; DISTRICTS_MAX as usize] = Default::default();
-        for item in 1..=self.options.items as i32 {
-            let quantity = random.between(10, 100) as i32;
-            for district in &mut districts {
-                district.clear();
-                random.alphanumeric(24, 24, district);
-            }
-            let data = data(&mut random, tenth);
-            let [d1, d2, d3, d4, d5, d6, d7, d8, d9, d10] = districts.each_ref().map(|text| Text(text));
-            let none = Int32(0);
-            let row =
-                [Int32(quantity), d1, d2, d3, d4, d5, d6, d7, d8, d9, d10, none, none, none, Text(&data)];
-            sink.emit(&self.tables.stock, (warehouse as i32, item), &row)?;
-        }
-        Ok(())
+    fn stock(&self, warehouse: i64, item: i64, sink: &mut Sink<'_>) -> Result<(), Error> {
+        let mut random = self.random("tpcc stock", &[warehouse, item]);
+        let quantity = Int32(random.between(10, 100) as i32);
+        let districts: [String; DISTRICT_TEXTS] = std::array::from_fn(|_| letters(&mut random, 24, 24));
+        let data = data(&mut random, Chance::of_percent(10.0, "ORIGINAL")?);
+        let [d1, d2, d3, d4, d5, d6, d7, d8, d9, d10] = districts.each_ref().map(|text| Text(text));
+        let none = Int32(0);
+        let row = [quantity, d1, d2, d3, d4, d5, d6, d7, d8, d9, d10, none, none, none, Text(&data)];
+        sink.emit(&self.tables.stock, (warehouse as i32, item as i32), &row)
     }
 
     fn district(&self, warehouse: i64, district: i64, sink: &mut Sink<'_>) -> Result<(), Error> {

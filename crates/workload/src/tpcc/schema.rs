@@ -2,6 +2,8 @@
 
 use ordain_db::data::{ColumnType, DataError, Schema, SchemaBuilder, Table, TableBuilder};
 
+use super::Layout;
+
 use ColumnType::{Bool, Int32, Int64, Text};
 
 /// Handles of all tables.
@@ -103,40 +105,43 @@ fn address(table: TableBuilder, prefix: &str) -> TableBuilder {
     names.iter().fold(table, |table, name| table.column(&format!("{prefix}_{name}"), Text))
 }
 
-/// Builds all tables.
-pub(crate) fn build() -> Result<(Schema, Tables), DataError> {
+/// Builds all tables, with rows spread over partitions as the layout says.
+pub(crate) fn build(by: Layout) -> Result<(Schema, Tables), DataError> {
     let mut schema = SchemaBuilder::new();
     let tables = Tables {
-        warehouse: schema.table(warehouse_table())?,
-        district: schema.table(district_table())?,
-        customer: schema.table(customer_table())?,
-        customer_by_name: schema.table(customer_by_name_table())?,
-        history: schema.table(history_table())?,
-        new_order: schema.table(new_order_table())?,
-        orders: schema.table(orders_table())?,
-        order_line: schema.table(order_line_table())?,
+        warehouse: schema.table(warehouse_table(by))?,
+        district: schema.table(district_table(by))?,
+        customer: schema.table(customer_table(by))?,
+        customer_by_name: schema.table(customer_by_name_table(by))?,
+        history: schema.table(history_table(by))?,
+        new_order: schema.table(new_order_table(by))?,
+        orders: schema.table(orders_table(by))?,
+        order_line: schema.table(order_line_table(by))?,
         item: schema.table(item_table())?,
-        stock: schema.table(stock_table())?,
+        stock: schema.table(stock_table(by))?,
         // After the others, whose numbers stay what they were without it.
-        orders_by_customer: schema.table(orders_by_customer_table())?,
+        orders_by_customer: schema.table(orders_by_customer_table(by))?,
     };
     Ok((schema.finish(), tables))
 }
 
-fn warehouse_table() -> TableBuilder {
+fn warehouse_table(by: Layout) -> TableBuilder {
     let table = columns(Table::builder("warehouse"), &[("w_id", Int32), ("w_name", Text)]);
-    let table = columns(address(table, "w"), &[("w_tax", Int32), ("w_ytd", Int64)]);
-    table.primary_key(&["w_id"]).partition_by_column("w_id")
+    let table = columns(address(table, "w"), &[("w_tax", Int32), ("w_ytd", Int64)]).primary_key(&["w_id"]);
+    match by {
+        Layout::Warehouses => table.partition_by_column("w_id"),
+        Layout::DistrictsAndItems => table.replicated(),
+    }
 }
 
-fn district_table() -> TableBuilder {
+fn district_table(by: Layout) -> TableBuilder {
     let table = columns(Table::builder("district"), &[("d_w_id", Int32), ("d_id", Int32), ("d_name", Text)]);
     let table = address(table, "d");
     let table = columns(table, &[("d_tax", Int32), ("d_ytd", Int64), ("d_next_o_id", Int32)]);
-    table.primary_key(&["d_w_id", "d_id"]).partition_by_column("d_w_id")
+    table.primary_key(&["d_w_id", "d_id"]).partition_by_column(by.column("d_w_id", "d_id"))
 }
 
-fn customer_table() -> TableBuilder {
+fn customer_table(by: Layout) -> TableBuilder {
     let table = columns(
         Table::builder("customer"),
         &[
@@ -163,19 +168,19 @@ fn customer_table() -> TableBuilder {
             ("c_data", Text),
         ],
     );
-    table.primary_key(&["c_w_id", "c_d_id", "c_id"]).partition_by_column("c_w_id")
+    table.primary_key(&["c_w_id", "c_d_id", "c_id"]).partition_by_column(by.column("c_w_id", "c_d_id"))
 }
 
-fn customer_by_name_table() -> TableBuilder {
+fn customer_by_name_table(by: Layout) -> TableBuilder {
     let key = ["c_w_id", "c_d_id", "c_last", "c_first", "c_id"];
     let types = [Int32, Int32, Text, Text, Int32];
     let table = Table::builder("customer_by_name");
     let table =
         key.iter().zip(types).fold(table, |table, (name, column_type)| table.column(name, column_type));
-    table.primary_key(&key).partition_by_column("c_w_id")
+    table.primary_key(&key).partition_by_column(by.column("c_w_id", "c_d_id"))
 }
 
-fn history_table() -> TableBuilder {
+fn history_table(by: Layout) -> TableBuilder {
     columns(
         Table::builder("history"),
         &[
@@ -191,34 +196,34 @@ fn history_table() -> TableBuilder {
         ],
     )
     .primary_key(&["h_w_id", "h_d_id", "h_c_w_id", "h_c_d_id", "h_c_id", "h_number"])
-    .partition_by_column("h_w_id")
+    .partition_by_column(by.column("h_w_id", "h_d_id"))
 }
 
-fn new_order_table() -> TableBuilder {
+fn new_order_table(by: Layout) -> TableBuilder {
     columns(Table::builder("new_order"), &[("no_w_id", Int32), ("no_d_id", Int32), ("no_o_id", Int32)])
         .primary_key(&["no_w_id", "no_d_id", "no_o_id"])
-        .partition_by_column("no_w_id")
+        .partition_by_column(by.column("no_w_id", "no_d_id"))
 }
 
-fn orders_table() -> TableBuilder {
+fn orders_table(by: Layout) -> TableBuilder {
     let table = columns(
         Table::builder("orders"),
         &[("o_w_id", Int32), ("o_d_id", Int32), ("o_id", Int32), ("o_c_id", Int32), ("o_entry_d", Int64)],
     );
     columns(table.nullable("o_carrier_id", Int32), &[("o_ol_cnt", Int32), ("o_all_local", Bool)])
         .primary_key(&["o_w_id", "o_d_id", "o_id"])
-        .partition_by_column("o_w_id")
+        .partition_by_column(by.column("o_w_id", "o_d_id"))
 }
 
-fn orders_by_customer_table() -> TableBuilder {
+fn orders_by_customer_table(by: Layout) -> TableBuilder {
     // The order's number with its sign turned: the first row of a customer is the newest order.
     let key = ["o_w_id", "o_d_id", "o_c_id", "minus_o_id"];
     columns(Table::builder("orders_by_customer"), &key.map(|name| (name, Int32)))
         .primary_key(&key)
-        .partition_by_column("o_w_id")
+        .partition_by_column(by.column("o_w_id", "o_d_id"))
 }
 
-fn order_line_table() -> TableBuilder {
+fn order_line_table(by: Layout) -> TableBuilder {
     let table = columns(
         Table::builder("order_line"),
         &[
@@ -233,7 +238,7 @@ fn order_line_table() -> TableBuilder {
     let table = table.nullable("ol_delivery_d", Int64);
     columns(table, &[("ol_quantity", Int32), ("ol_amount", Int64), ("ol_dist_info", Text)])
         .primary_key(&["ol_w_id", "ol_d_id", "ol_o_id", "ol_number"])
-        .partition_by_column("ol_w_id")
+        .partition_by_column(by.column("ol_w_id", "ol_d_id"))
 }
 
 fn item_table() -> TableBuilder {
@@ -245,14 +250,14 @@ fn item_table() -> TableBuilder {
     .replicated()
 }
 
-fn stock_table() -> TableBuilder {
+fn stock_table(by: Layout) -> TableBuilder {
     let table =
         columns(Table::builder("stock"), &[("s_w_id", Int32), ("s_i_id", Int32), ("s_quantity", Int32)]);
     let districts = (1..=10).map(|district| format!("s_dist_{district:02}"));
     let table = districts.fold(table, |table, name| table.column(&name, Text));
     columns(table, &[("s_ytd", Int32), ("s_order_cnt", Int32), ("s_remote_cnt", Int32), ("s_data", Text)])
         .primary_key(&["s_w_id", "s_i_id"])
-        .partition_by_column("s_w_id")
+        .partition_by_column(by.column("s_w_id", "s_i_id"))
 }
 
 #[cfg(test)]
@@ -261,7 +266,7 @@ mod tests {
 
     #[test]
     fn column_numbers_name_their_columns() {
-        let (_, tables) = build().unwrap();
+        let (_, tables) = build(Layout::Warehouses).unwrap();
         for (table, name, number) in [
             (&tables.warehouse, "w_name", warehouse::NAME),
             (&tables.warehouse, "w_tax", warehouse::TAX),
