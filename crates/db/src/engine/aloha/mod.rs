@@ -11,11 +11,13 @@
 //!                  └── guard passed: each functor of a captured key  └── all reads here: the procedure runs once, for all other keys
 //! ```
 //!
-//! The files: [`versions`] are what the storage does not have yet, [`ranges`] what may still come in a range, [`roles`] who does what.
+//! The files: [`versions`] are what the storage does not have yet, [`keys`] which of them are in a range, [`ranges`] what may still come in
+//! one, [`roles`] who does what.
 //! A transaction for which everything is here, and that nobody is ahead of, does none of this: it runs at once on the storage.
 //!
 //! The paper's recursion is a list of tasks here (ALO-88): who finds a version pending leaves its name at the version.
 
+mod keys;
 mod ranges;
 mod roles;
 mod tasks;

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::Waiter;
-use super::ranges::table_of;
+use super::keys::Keys;
 use crate::data::KeyRange;
 use crate::data::row::FixedValue;
 use crate::execution::effects::Effect;
@@ -27,8 +27,7 @@ pub(super) struct Versions {
     chains: FastMap<u64, Chain>,
     /// Those of keys whose hash another key has, which is next to never.
     others: Vec<Chain>,
-    /// How many keys of each table there are.
-    tables: FastMap<u16, u32>,
+    keys: Keys,
     spare: Vec<Chain>,
 }
 
@@ -112,6 +111,34 @@ impl Chain {
     }
 }
 
+#[inline]
+fn find<'a>(
+    chains: &'a FastMap<u64, Chain>,
+    others: &'a [Chain],
+    key: &[u8],
+    hash: u64,
+) -> Option<&'a Chain> {
+    let chain = chains.get(&hash)?;
+    if chain.key == key {
+        return Some(chain);
+    }
+    others.iter().find(|chain| chain.key == key)
+}
+
+#[inline]
+fn find_mut<'a>(
+    chains: &'a mut FastMap<u64, Chain>,
+    others: &'a mut [Chain],
+    key: &[u8],
+    hash: u64,
+) -> Option<&'a mut Chain> {
+    let chain = chains.get_mut(&hash)?;
+    if chain.key == key {
+        return Some(chain);
+    }
+    others.iter_mut().find(|chain| chain.key == key)
+}
+
 impl Versions {
     /// Whether the storage has everything.
     #[inline]
@@ -127,26 +154,18 @@ impl Versions {
 
     #[inline]
     fn find(&self, key: &[u8], hash: u64) -> Option<&Chain> {
-        let chain = self.chains.get(&hash)?;
-        if chain.key == key {
-            return Some(chain);
-        }
-        self.others.iter().find(|chain| chain.key == key)
+        find(&self.chains, &self.others, key, hash)
     }
 
     #[inline]
     fn find_mut(&mut self, key: &[u8], hash: u64) -> Option<&mut Chain> {
-        let chain = self.chains.get_mut(&hash)?;
-        if chain.key == key {
-            return Some(chain);
-        }
-        self.others.iter_mut().find(|chain| chain.key == key)
+        find_mut(&mut self.chains, &mut self.others, key, hash)
     }
 
     /// The versions of a key, to be added to.
     fn chain(&mut self, key: &[u8], hash: u64) -> &mut Chain {
         let mut fill = |spare: &mut Vec<Chain>| {
-            *self.tables.entry(table_of(key)).or_default() += 1;
+            self.keys.enter(key, hash);
             let mut chain = spare.pop().unwrap_or_default();
             chain.key.clear();
             chain.key.extend_from_slice(key);
@@ -293,33 +312,37 @@ impl Versions {
     }
 
     fn put_away(&mut self, chain: Chain) {
-        if let Some(count) = self.tables.get_mut(&table_of(&chain.key)) {
-            *count -= 1;
-        }
+        self.keys.leave(&chain.key);
         if self.spare.len() < SPARE_MAX {
             self.spare.push(chain);
         }
     }
 
     /// The first version before a position of any key in a range: its position and who waits for it, or `None` in place of these if it is
-    /// final. Looks at all keys, if there are any of that table.
+    /// final.
     pub(super) fn first_of(
         &mut self,
         range: &KeyRange,
         before: Position,
     ) -> Option<(Position, Option<&mut Vec<Waiter>>)> {
-        if self.tables.get(&table_of(range.start.bytes())).is_none_or(|count| *count == 0) {
+        if self.chains.is_empty() {
             return None;
         }
-        let chains = self.chains.values_mut().chain(&mut self.others);
-        let chains = chains.filter(|chain| range.contains(&chain.key));
-        let firsts = chains.filter_map(|Chain { key, versions, .. }| Some((key, versions.front_mut()?)));
-        let firsts = firsts.filter(|(_, version)| version.position < before);
-        // One transaction may have the first versions of several keys: then the lowest key decides.
-        let first = firsts.min_by(|(key, version), (other_key, other)| {
-            (version.position, key).cmp(&(other.position, other_key))
-        });
-        let (_, Version { position, state }) = first?;
+        let Versions { chains, others, keys, .. } = self;
+        let all = || chains.values().chain(&*others).map(|chain| (chain.key.as_slice(), chain.hash));
+        let mut first: Option<(Position, &[u8], u64)> = None;
+        for (key, hash) in keys.within(range, all) {
+            let position = find(chains, others, key, hash).and_then(|chain| chain.versions.front());
+            let position = position.map(|version| version.position).filter(|position| *position < before);
+            // One transaction may have the first versions of several keys: then the lowest key decides.
+            if let Some(position) = position
+                && first.is_none_or(|(first, ..)| position < first)
+            {
+                first = Some((position, key, hash));
+            }
+        }
+        let (_, key, hash) = first?;
+        let Version { position, state } = find_mut(chains, others, key, hash)?.versions.front_mut()?;
         Some((*position, if let State::Pending(waiters) = state { Some(waiters) } else { None }))
     }
 
@@ -344,7 +367,12 @@ impl Versions {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::data::Key;
     use crate::position::{Epoch, PartitionId};
 
     fn at(index: u32) -> Position {
@@ -408,6 +436,52 @@ mod tests {
                 came.extend(folded(&mut versions, 7, before).into_iter().map(|(_, index, _)| index));
             }
             assert!(came.is_sorted() && versions.is_empty(), "{order:?}: {came:?}");
+        }
+    }
+
+    /// A key of one of two tables, and its hash: two keys of the first have one.
+    fn key(number: u8) -> (Vec<u8>, u64) {
+        (vec![0, number / 8, number % 8], u64::from(number.max(1)))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+        /// Whenever the first read of a range comes, the first version of any key in a range is what a look at all keys finds.
+        #[test]
+        fn ranges_find_what_all_keys_have(
+            steps in proptest::collection::vec((0..4_u8, 0..16_u8, 1..8_u8, any::<prop::sample::Index>()), 1..60),
+        ) {
+            let mut versions = Versions::default();
+            // Of each key what is pending.
+            let mut model: BTreeMap<Vec<u8>, (u64, Vec<u32>)> = BTreeMap::new();
+            for (index, (what, number, length, which)) in (0..).zip(steps) {
+                let (bytes, hash) = key(number);
+                match what {
+                    0 | 1 => {
+                        versions.install(&bytes, hash, at(index));
+                        model.entry(bytes).or_insert((hash, Vec::new())).1.push(index);
+                    }
+                    2 if !model.is_empty() => {
+                        let key = which.get(&model.keys().cloned().collect::<Vec<_>>()).clone();
+                        let (hash, pending) = model.get_mut(&key).unwrap();
+                        let mut waiters = Vec::new();
+                        versions.settle(&key, *hash, at(pending.remove(0)), &mut waiters);
+                        model.retain(|_, (_, pending)| !pending.is_empty());
+                    }
+                    _ => {
+                        let (start, end) = (key(number).0, key((number + length).min(number / 8 * 8 + 7)).0);
+                        let before = which.index(index as usize + 1) as u32;
+                        let inside = model.iter().filter(|(key, _)| (&start..&end).contains(key));
+                        let expected = inside.map(|(_, (_, pending))| pending[0]).filter(|first| *first < before).min();
+                        let range = KeyRange { start: Key::from_bytes(&start), end: Key::from_bytes(&end) };
+                        if !range.is_empty() {
+                            let found = versions.first_of(&range, at(before)).map(|(position, _)| position.index);
+                            prop_assert_eq!(found, expected);
+                        }
+                    }
+                }
+            }
         }
     }
 }
