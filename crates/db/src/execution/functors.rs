@@ -14,68 +14,46 @@ use crate::data::{Key, KeyRange, Schema, Table};
 use crate::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use crate::hash::key_hash;
 use crate::message::Verdict;
+use crate::procedure::functor::Changed;
 use crate::procedure::registry::Decoded;
 use crate::procedure::transaction::{Access, Found};
 use crate::procedure::{Catalog, Functor, Stop, Transaction};
 
-/// What a run may touch.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Part {
-    /// The keys that were declared as guards; it writes nothing.
-    Guards,
-    /// One key entry.
-    Entry(usize),
-}
+/// A run that may only read, and only the keys that were declared as guards.
+struct Guarding<'r, 'a>(&'r mut Run<'a>);
 
-/// A run that may touch only a part of the footprint.
-struct Scoped<'r, 'a> {
-    run: &'r mut Run<'a>,
-    part: Part,
-}
-
-impl Scoped<'_, '_> {
-    fn check(&self, key: &Key, writes: bool) -> Result<(), Stop> {
-        let entry = self.run.footprint.find(key.bytes());
-        let inside = entry.is_some_and(|entry| match self.part {
-            Part::Guards => self.run.footprint.keys()[entry].guards && !writes,
-            Part::Entry(only) => entry == only,
-        });
-        if inside { Ok(()) } else { Err(self.outside(key)) }
-    }
-
-    fn outside(&self, key: &[u8]) -> Stop {
-        let table = self.run.catalog.schema.table_of(key).map_or("(no table)", Table::name);
-        let what = match self.part {
-            Part::Guards => "a guard reads only keys that were declared for it, and writes none",
-            Part::Entry(_) => "a functor touches only its own key",
-        };
-        Stop::Invalid(format!("key {:?} of table {table}: {what}", Key::from_bytes(key)))
+impl Guarding<'_, '_> {
+    fn refused(&self, key: &[u8]) -> Stop {
+        let table = self.0.catalog.schema.table_of(key).map_or("(no table)", Table::name);
+        let key = Key::from_bytes(key);
+        let rule = "a guard reads only keys that were declared for it, and writes none";
+        Stop::Invalid(format!("key {key:?} of table {table}: {rule}"))
     }
 }
 
-impl Access for Scoped<'_, '_> {
+impl Access for Guarding<'_, '_> {
     fn get(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
-        self.check(key, false)?;
-        self.run.get(key)
+        let footprint = self.0.footprint;
+        match footprint.find(key.bytes()) {
+            Some(entry) if footprint.keys()[entry].guards => self.0.get(key),
+            _ => Err(self.refused(key)),
+        }
     }
 
-    fn put(&mut self, key: &Key, row: &[u8]) -> Result<(), Stop> {
-        self.check(key, true)?;
-        self.run.put(key, row)
+    fn put(&mut self, key: &Key, _: &[u8]) -> Result<(), Stop> {
+        Err(self.refused(key))
     }
 
-    fn replace(&mut self, table: &Table, key: &Key, values: &[FixedValue]) -> Result<bool, Stop> {
-        self.check(key, true)?;
-        self.run.replace(table, key, values)
+    fn replace(&mut self, _: &Table, key: &Key, _: &[FixedValue]) -> Result<bool, Stop> {
+        Err(self.refused(key))
     }
 
     fn delete(&mut self, key: &Key) -> Result<(), Stop> {
-        self.check(key, true)?;
-        self.run.delete(key)
+        Err(self.refused(key))
     }
 
     fn scan(&mut self, range: &KeyRange, _: usize) -> Result<Vec<Found>, Stop> {
-        Err(self.outside(range.start.bytes()))
+        Err(self.refused(range.start.bytes()))
     }
 }
 
@@ -193,11 +171,10 @@ impl Executor {
             };
             self.writes.clear();
             self.keys[place].written = false;
+            let key = call.footprint.key(entry);
             if self.functor(call, place, functor, decoded, reads, context).is_err() {
                 continue;
             }
-            let key = call.footprint.key(entry);
-            context.effects.executions.functors += 1;
             if let Some(touched) = self.touched.as_mut().filter(|_| !self.writes.is_empty()) {
                 touched.push(Bytes::copy_from_slice(key));
             }
@@ -238,7 +215,7 @@ impl Executor {
     }
 
     /// Computes the functor of a key over captured rows, after [`prepare_captured`](Executor::prepare_captured): what it does is
-    /// in [`effects`](Executor::effects).
+    /// in [`effects`](Executor::effects), which is nothing if it stops.
     pub(crate) fn functor_captured(
         &mut self,
         call: &Call,
@@ -246,16 +223,14 @@ impl Executor {
         decoded: &Decoded<'_>,
         captured: &Captured,
         context: &mut Context<'_>,
-    ) -> Result<(), Stop> {
+    ) {
         self.writes.clear();
         self.keys[place].written = false;
-        let Some(functor) = call.footprint.functor(&call.footprint.keys()[place]) else { return Ok(()) };
+        let Some(functor) = call.footprint.functor(&call.footprint.keys()[place]) else { return };
         let reads = Reads { received: &Received::default(), captured: Some(captured) };
-        let computed = self.functor(call, place, functor, decoded, reads, context);
-        if computed.is_err() {
+        if self.functor(call, place, functor, decoded, reads, context).is_err() {
             self.writes.clear();
         }
-        computed
     }
 
     /// Runs the logic over captured rows, after [`prepare_captured`](Executor::prepare_captured); what it does is in
@@ -316,11 +291,15 @@ impl Executor {
     ) -> Result<(), Stop> {
         let schema = &context.catalog.schema;
         self.over::<NoFailpoints, _>(call, reads, context, false, |run, scratch, _| {
-            let mut scoped = Scoped { run, part: Part::Guards };
-            decoded.guard(&mut Transaction::new(schema, &mut scoped, scratch))
+            decoded.guard(&mut Transaction::new(schema, &mut Guarding(run), scratch))
         })
     }
 
+    /// Computes the functor of a key. One that stops leaves its key alone: whether the call commits was for the guard to say, and the
+    /// functors of other keys cannot hear of it any more (traps T-09, T-19). It is counted, and the node's status tells of it.
+    ///
+    /// # Errors
+    /// When it stops. Its writes are to be forgotten.
     fn functor(
         &mut self,
         call: &Call,
@@ -329,24 +308,45 @@ impl Executor {
         decoded: &Decoded<'_>,
         reads: Reads<'_>,
         context: &mut Context<'_>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Stopped> {
         let schema = &context.catalog.schema;
-        self.over::<NoFailpoints, _>(call, reads, context, false, |run, scratch, _| match functor {
-            Functor::Own(number) => {
-                let mut scoped = Scoped { run, part: Part::Entry(place) };
-                decoded.functor(number, &mut Transaction::new(schema, &mut scoped, scratch))
-            }
-            Functor::Arithmetic { column, operation } => {
-                let Some(row) = run.base(place) else { return Ok(()) };
-                let table = schema.table_of(call.footprint.key(&call.footprint.keys()[place]))?;
-                if let Some(value) = operation.apply(table, column, row)? {
-                    run.writes.replace(Target::Entry(place), &[value]);
+        let key = call.footprint.key(&call.footprint.keys()[place]);
+        let computed =
+            self.over::<NoFailpoints, _>(call, reads, context, false, |run, scratch, _| match functor {
+                Functor::Own(number) => {
+                    let key = Key::from_bytes(key);
+                    run.next_key = place;
+                    decoded.functor(number, &mut Transaction::new(schema, run, scratch).own_row(&key)?)
                 }
-                Ok(())
-            }
+                Functor::Arithmetic { column, operation } => {
+                    let Some(row) = run.base(place) else { return Ok(()) };
+                    match operation.apply(schema.table_of(key)?, column, row)? {
+                        Changed::To(value) => run.writes.replace(Target::Entry(place), &[value]),
+                        Changed::Nothing => {}
+                        Changed::Exceeded(before) => {
+                            return Err(Stop::Invalid(format!(
+                                "{operation:?} of {before} exceeds its column"
+                            )));
+                        }
+                    }
+                    Ok(())
+                }
+            });
+        context.effects.executions.functors += 1;
+        computed.map_err(|stop| {
+            let table = schema.table_of(key).map_or("(no table)", Table::name);
+            let (name, position) = (context.catalog.procedures.name(call.procedure), call.position);
+            let (key, why) = (Key::from_bytes(key), stop.into_reason());
+            context.effects.executions.functors_stopped += 1;
+            context.effects.functor_problem =
+                Some(format!("functor of {name} for key {key:?} of table {table} at {position}: {why}"));
+            Stopped
         })
     }
 }
+
+/// A functor stopped, and it has been noted.
+struct Stopped;
 
 /// How much of a call with functors is run where it is computed, or not.
 pub(crate) fn scope_of(call: &Call, computes: bool) -> Scope {

@@ -108,6 +108,8 @@ pub struct Effects {
     pub footprints: Vec<Box<Footprint>>,
     /// What was executed so far.
     pub executions: Executions,
+    /// The last functor that stopped: its procedure, table, key and position, and why.
+    pub functor_problem: Option<String>,
     /// Transactions that ran, if the node is asked to tell.
     pub executed: Option<Vec<Executed>>,
 }
@@ -121,8 +123,10 @@ pub struct Executions {
     pub alone: u64,
     /// Runs of the logic over the reads of several partitions.
     pub together: u64,
-    /// Functors that were computed by themselves.
+    /// Functors that were computed by themselves, those that stopped included.
     pub functors: u64,
+    /// Those that stopped, and left their keys alone.
+    pub functors_stopped: u64,
     /// Runs that looked for what a call touches, over what it had locked.
     pub explorations: u64,
     /// What all these runs [computed](crate::procedure::Transaction::compute), in units of the procedures' own.
@@ -142,6 +146,7 @@ impl Effects {
             snapshots: Vec::new(),
             footprints: Vec::new(),
             executions: Executions::default(),
+            functor_problem: None,
             executed: None,
         }
     }

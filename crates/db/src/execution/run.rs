@@ -298,7 +298,7 @@ pub(super) struct Run<'a> {
     remote_ranges: &'a [Vec<RemoteRangeRow>],
     pub(super) writes: &'a mut WriteBuffer,
     /// The key entry that is expected next.
-    next_key: usize,
+    pub(super) next_key: usize,
     /// Whether accesses outside of the footprint are let pass: see [`Failpoint::SkipFootprintCheck`].
     unchecked: bool,
     /// Where accesses outside of the footprint are noted by a run that [explores](Executor::explore).

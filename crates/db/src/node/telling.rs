@@ -50,6 +50,11 @@ pub struct Status {
     pub frozen: bool,
     /// The deadlocks that the engine [`two_phase`](crate::engine::two_phase) has met; the others have none.
     pub deadlocks: TwoPhaseCounters,
+    /// Functors that stopped since the node was started, and left their keys alone although their calls committed: each is a mistake in a
+    /// procedure, or a number at its end. What was replayed from the log counts again.
+    pub functors_stopped: u64,
+    /// The last of them: its procedure, key, table and position, and why.
+    pub functor_problem: Option<String>,
     /// Its replication group; `None` if the node keeps no log.
     pub group: Option<GroupStatus>,
     /// Digest of this partition's rows, if asked for; see [`Node::digest`].
@@ -133,6 +138,8 @@ impl<E: Engine> Node<E> {
             checkpoint_problem: self.checkpoints.problem().cloned(),
             deadlocks: TwoPhaseCounters::default(),
             frozen: self.checkpoints.is_frozen(),
+            functors_stopped: self.effects.executions.functors_stopped,
+            functor_problem: self.effects.functor_problem.clone(),
             group: self.group_status(),
             digest: digest.then(|| self.digest().0),
         }

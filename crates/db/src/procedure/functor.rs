@@ -22,8 +22,10 @@ pub enum Functor {
     Own(u16),
 }
 
-/// What happens to a number. It fails for no row, for then the other keys of its transaction would have to know (ALO-74, ALO-103): where
-/// there is no row, or null, nothing changes, and what exceeds the column's type wraps around.
+/// What happens to a number. It aborts for no row, for then the other keys of its transaction would have to know (ALO-74, ALO-103): where
+/// there is no row, or null, nothing changes. Nothing changes either where the result exceeds the column's type, on any engine; who
+/// applies functors by themselves [counts](crate::node::Status::functors_stopped) it (trap T-09). A procedure that must not let it happen
+/// has a guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arithmetic {
     /// Adds.
@@ -36,33 +38,43 @@ pub enum Arithmetic {
     Minimum(i64),
 }
 
+/// What arithmetic makes of a column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Changed {
+    To(FixedValue),
+    /// The column is null.
+    Nothing,
+    /// The result does not fit the column: what there was before.
+    Exceeded(i64),
+}
+
 impl Arithmetic {
-    fn of(self, number: i64) -> i64 {
+    fn of(self, number: i64) -> Option<i64> {
         match self {
-            Arithmetic::Add(by) => number.wrapping_add(by),
-            Arithmetic::Subtract(by) => number.wrapping_sub(by),
-            Arithmetic::Maximum(other) => number.max(other),
-            Arithmetic::Minimum(other) => number.min(other),
+            Arithmetic::Add(by) => number.checked_add(by),
+            Arithmetic::Subtract(by) => number.checked_sub(by),
+            Arithmetic::Maximum(other) => Some(number.max(other)),
+            Arithmetic::Minimum(other) => Some(number.min(other)),
         }
     }
 
-    /// The new value of a column; `None` if it has none.
+    /// What becomes of a column.
     ///
     /// # Errors
     /// When the column is no integer column of the row.
-    pub(crate) fn apply(
-        self,
-        table: &Table,
-        column: usize,
-        row: &[u8],
-    ) -> Result<Option<FixedValue>, DataError> {
-        let new = match Row::new(table.layout(), row).value(column)? {
-            Value::Null => return Ok(None),
-            Value::Int64(number) => Value::Int64(self.of(number)),
-            Value::Int32(number) => Value::Int32(self.of(i64::from(number)) as i32),
+    pub(crate) fn apply(self, table: &Table, column: usize, row: &[u8]) -> Result<Changed, DataError> {
+        let (before, new) = match Row::new(table.layout(), row).value(column)? {
+            Value::Null => return Ok(Changed::Nothing),
+            Value::Int64(number) => (number, self.of(number).map(Value::Int64)),
+            Value::Int32(number) => {
+                let number = i64::from(number);
+                let new = self.of(number).and_then(|new| i32::try_from(new).ok());
+                (number, new.map(Value::Int32))
+            }
             _ => return Err(table.no_integer(column)),
         };
-        table.layout().fixed_value(column, new)
+        let Some(new) = new else { return Ok(Changed::Exceeded(before)) };
+        Ok(table.layout().fixed_value(column, new)?.map_or(Changed::Nothing, Changed::To))
     }
 }
 
@@ -89,7 +101,7 @@ mod tests {
     use crate::data::SchemaBuilder;
 
     #[test]
-    fn numbers_change_and_nothing_fails_but_a_wrong_column() {
+    fn numbers_change_unless_they_exceed_their_column() {
         let table = Table::builder("t")
             .column("id", ColumnType::Int32)
             .column("long", ColumnType::Int64)
@@ -99,17 +111,19 @@ mod tests {
         let row = table.row((40_i64, i32::MAX, "n")).unwrap();
         let changed = |column: usize, operation: Arithmetic| {
             let mut row = row.clone();
-            let value = operation.apply(&table, column, &row).unwrap().unwrap();
+            let Changed::To(value) = operation.apply(&table, column, &row).unwrap() else { return None };
             table.layout().replace(&mut row, &value);
             let read = table.read(&row);
-            if column == 1 { read.int64(1).unwrap() } else { i64::from(read.int32(2).unwrap()) }
+            Some(if column == 1 { read.int64(1).unwrap() } else { i64::from(read.int32(2).unwrap()) })
         };
         use Arithmetic::{Add, Maximum, Minimum, Subtract};
         let all = [Add(2), Subtract(2), Maximum(50), Maximum(7), Minimum(50), Minimum(7)];
-        assert_eq!(all.map(|operation| changed(1, operation)), [42, 38, 50, 40, 40, 7]);
-        assert_eq!(changed(2, Add(1)), i64::from(i32::MIN));
+        assert_eq!(all.map(|operation| changed(1, operation)), [42, 38, 50, 40, 40, 7].map(Some));
+        assert_eq!([changed(2, Add(1)), changed(2, Maximum(1 << 31)), changed(1, Add(i64::MAX))], [None; 3]);
+        assert_eq!(changed(2, Subtract(1)), Some(i64::from(i32::MAX) - 1));
+        assert_eq!(Add(1).apply(&table, 2, &row), Ok(Changed::Exceeded(i64::from(i32::MAX))));
         let null = table.row((40_i64, None::<i32>, "n")).unwrap();
-        assert_eq!(Add(1).apply(&table, 2, &null), Ok(None));
+        assert_eq!(Add(1).apply(&table, 2, &null), Ok(Changed::Nothing));
         assert_eq!([1, 2].map(|column| table.check_integer(column)), [Ok(()), Ok(())]);
         for column in [0, 3, 9] {
             assert!(Add(1).apply(&table, column, &row).is_err(), "{column}");

@@ -6,8 +6,10 @@
 
 pub mod footprint;
 pub mod functor;
+pub mod own_row;
 pub mod registry;
 pub mod transaction;
+pub mod translation;
 
 use std::any::Any;
 
@@ -19,6 +21,7 @@ use crate::limits::ABORT_REASON_BYTES_MAX;
 
 pub use footprint::{Declaration, Footprint};
 pub use functor::{Arithmetic, Functor};
+pub use own_row::OwnRow;
 pub use registry::{ProcedureId, Procedures};
 pub use transaction::Transaction;
 
@@ -63,15 +66,11 @@ pub trait Procedure: Send + Sync + 'static {
     }
 
     /// Writes the key that was declared with [`Functor::Own`] of this number, reading nothing but the key itself. It does to it what
-    /// [`run`](Procedure::run) does, which may therefore call it. It must not stop: the key is left alone where it does, and nobody is
-    /// told.
-    fn functor(
-        &self,
-        arguments: &Self::Arguments,
-        number: u16,
-        transaction: &mut Transaction<'_>,
-    ) -> Result<(), Stop> {
-        let _ = (arguments, transaction);
+    /// [`run`](Procedure::run) does, which may therefore call it with [`Transaction::own_row`]. It must not stop where the
+    /// [guard](Procedure::guard) passes: it is too late to take back what other functors of the call do. Where it does, the key is left
+    /// alone, and the node's [status](crate::node::Status::functors_stopped) tells. [`translation`] finds such mistakes in tests.
+    fn functor(&self, arguments: &Self::Arguments, number: u16, row: &mut OwnRow<'_>) -> Result<(), Stop> {
+        let _ = (arguments, row);
         Err(Stop::Invalid(format!("there is no functor {number}")))
     }
 
@@ -103,14 +102,23 @@ pub enum Stop {
 impl Stop {
     /// Aborts the transaction by logic, with a reason for the caller.
     pub fn abort(reason: impl Into<String>) -> Stop {
-        let mut reason: String = reason.into();
-        let mut cut = ABORT_REASON_BYTES_MAX.min(reason.len());
-        while !reason.is_char_boundary(cut) {
-            cut -= 1;
-        }
-        reason.truncate(cut);
-        Stop::Abort(reason)
+        Stop::Abort(cut(reason.into()))
     }
+
+    /// Why it stopped, as a text of limited length.
+    pub(crate) fn into_reason(self) -> String {
+        match self {
+            Stop::Abort(why) | Stop::Invalid(why) | Stop::OutsideFootprint(why) => cut(why),
+            Stop::ReadPending | Stop::FootprintKnown => "a stop that only reconnaissance has".to_owned(),
+        }
+    }
+}
+
+/// As much of a reason as is told.
+fn cut(mut reason: String) -> String {
+    let length = reason.floor_char_boundary(ABORT_REASON_BYTES_MAX);
+    reason.truncate(length);
+    reason
 }
 
 impl From<DataError> for Stop {
@@ -133,7 +141,7 @@ pub(crate) trait AnyProcedure: Send + Sync {
     fn guard(&self, decoded: &dyn Any, transaction: &mut Transaction<'_>) -> Result<(), Stop>;
 
     /// See [`Procedure::functor`].
-    fn functor(&self, decoded: &dyn Any, number: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop>;
+    fn functor(&self, decoded: &dyn Any, number: u16, row: &mut OwnRow<'_>) -> Result<(), Stop>;
 
     /// Runs the procedure and appends its encoded result to `output`.
     fn run(
@@ -162,8 +170,8 @@ impl<P: Procedure> AnyProcedure for P {
         Procedure::guard(self, downcast::<P>(decoded)?, transaction)
     }
 
-    fn functor(&self, decoded: &dyn Any, number: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
-        Procedure::functor(self, downcast::<P>(decoded)?, number, transaction)
+    fn functor(&self, decoded: &dyn Any, number: u16, row: &mut OwnRow<'_>) -> Result<(), Stop> {
+        Procedure::functor(self, downcast::<P>(decoded)?, number, row)
     }
 
     fn run(

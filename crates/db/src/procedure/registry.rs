@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{AnyProcedure, Declaration, Declared, Footprint, Procedure, Stop, Transaction};
+use super::{AnyProcedure, Declaration, Declared, Footprint, OwnRow, Procedure, Stop, Transaction};
 use crate::data::Schema;
 use crate::error::Error;
 use crate::limits::{ARGUMENTS_BYTES_MAX, PROCEDURES_MAX, RESULT_BYTES_MAX};
@@ -116,8 +116,8 @@ impl Decoded<'_> {
     }
 
     /// See [`Procedure::functor`].
-    pub(crate) fn functor(&self, number: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
-        self.procedure.functor(&*self.arguments, number, transaction)
+    pub(crate) fn functor(&self, number: u16, row: &mut OwnRow<'_>) -> Result<(), Stop> {
+        self.procedure.functor(&*self.arguments, number, row)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a procedure sees of the database while it runs.
 
-use super::{Arithmetic, Declaration, Footprint, Stop};
+use super::functor::Changed;
+use super::{Arithmetic, Declaration, Footprint, OwnRow, Stop};
 use crate::data::row::FixedValue;
 use crate::data::schema::ColumnSelector;
 use crate::data::{DataError, Key, KeyRange, Row, Schema, Table, Value, Values};
@@ -133,7 +134,8 @@ impl<'a> Transaction<'a> {
         Ok(true)
     }
 
-    /// Changes an integer column of an existing row, as [`Functor::Arithmetic`](super::Functor) does; `false` where nothing changes.
+    /// Changes an integer column of an existing row, as [`Functor::Arithmetic`](super::Functor) does; `false` where nothing changes: there
+    /// is no row, the column is null, or the result would not fit it.
     pub fn change<C: ColumnSelector>(
         &mut self,
         table: &Table,
@@ -143,10 +145,18 @@ impl<'a> Transaction<'a> {
     ) -> Result<bool, Stop> {
         check_table(table, key)?;
         let Some(row) = self.access.get(key)? else { return Ok(false) };
-        let Some(value) = operation.apply(table, column.find(table.layout())?, row)? else {
-            return Ok(false);
-        };
-        self.access.replace(table, key, &[value])
+        match operation.apply(table, column.find(table.layout())?, row)? {
+            Changed::To(value) => self.access.replace(table, key, &[value]),
+            Changed::Nothing | Changed::Exceeded(_) => Ok(false),
+        }
+    }
+
+    /// The row of a key by itself, as a [functor](super::Procedure::functor) sees it.
+    #[inline]
+    pub fn own_row<'r>(&'r mut self, key: &'r Key) -> Result<OwnRow<'r>, Stop> {
+        let table = self.schema.table_of(key)?;
+        let Transaction { schema, access, scratch } = self;
+        Ok(OwnRow::new(Transaction { schema, access: &mut **access, scratch }, table, key))
     }
 
     /// Deletes the row of a key if there is one.

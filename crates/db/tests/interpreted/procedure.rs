@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ordain_db::data::{DataError, Key, Row, Table, Value};
 use ordain_db::hash::key_hash;
 use ordain_db::procedure::footprint::Access;
-use ordain_db::procedure::{Arithmetic, Declaration, Functor, Procedure, Stop, Transaction};
+use ordain_db::procedure::{Arithmetic, Declaration, Functor, OwnRow, Procedure, Stop, Transaction};
 use serde::{Deserialize, Serialize};
 
 use super::name::{Name, Span};
@@ -208,7 +208,11 @@ impl Run<'_, '_> {
             Operation::Set(_, amount) => self.change(name, VALUE, Value::Int64(self.amount(*amount)))?,
             Operation::Add(_, amount) => {
                 let value = self.read(&name)?.map_or(0, |content| content.value);
-                self.change(name, VALUE, Value::Int64(value.wrapping_add(*amount)))?;
+                // As the functor, it leaves a number alone that would not fit.
+                match value.checked_add(*amount) {
+                    Some(sum) => self.change(name, VALUE, Value::Int64(sum))?,
+                    None => self.seen.push(Seen::Changed(name, false)),
+                }
             }
             Operation::Rank(_, rank) => self.change(name, "rank", rank.map_or(Value::Null, Value::Int32))?,
             Operation::Note(_, note) => {
@@ -287,9 +291,17 @@ impl Procedure for Interpreter {
         conditions.try_for_each(|condition| run.perform(condition))
     }
 
-    fn functor(&self, program: &Program, number: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
-        let mut run = Run { interpreter: self, transaction, mixed: 0, seen: Vec::new() };
-        run.perform(&program.operations[usize::from(number)])
+    /// Shares nothing with the run, so that each is a check of the other.
+    fn functor(&self, program: &Program, number: u16, row: &mut OwnRow<'_>) -> Result<(), Stop> {
+        let changed = match &program.operations[usize::from(number)] {
+            Operation::Put(_, Amount::Constant(value)) => return row.put((*value, None::<i32>, "put")),
+            Operation::Delete(_) => return row.delete(),
+            Operation::Set(_, Amount::Constant(value)) => row.set([(VALUE, Value::Int64(*value))]),
+            Operation::Rank(_, rank) => row.set([("rank", rank.map_or(Value::Null, Value::Int32))]),
+            Operation::Note(_, note) => row.set([("note", note.as_deref().map_or(Value::Null, Value::Text))]),
+            other => Err(Stop::Invalid(format!("{other:?} has no functor of its own"))),
+        };
+        changed.map(|_| ())
     }
 
     fn run(&self, program: &Program, transaction: &mut Transaction<'_>) -> Result<Vec<Seen>, Stop> {

@@ -1,9 +1,11 @@
 //! The microbenchmark without a constraint: each transaction adds one to ten records, whatever they hold (Fan and Golab, §V-A1).
 
 use ordain_db::data::{DataError, Table};
-use ordain_db::procedure::{Arithmetic, Declaration, Declared, Functor, Procedure, Stop, Transaction};
+use ordain_db::procedure::{
+    Arithmetic, Declaration, Declared, Functor, OwnRow, Procedure, Stop, Transaction,
+};
 
-use super::procedure::{Arguments, key_of};
+use super::procedure::{Arguments, RecordName, key_of};
 use super::{ADD, column};
 
 /// How the additions are declared, which makes no difference but to an engine that computes functors by themselves (ALO-X11 e, trap
@@ -29,15 +31,8 @@ impl Add {
         Add { records, declare }
     }
 
-    fn add(
-        &self,
-        arguments: &Arguments,
-        place: usize,
-        transaction: &mut Transaction<'_>,
-    ) -> Result<(), Stop> {
-        let name = arguments.records[place];
-        let key = key_of(&self.records, name)?;
-        match transaction.change(&self.records, &key, column::COUNTER, Arithmetic::Add(1))? {
+    fn add(name: RecordName, record: &mut OwnRow<'_>) -> Result<(), Stop> {
+        match record.change(column::COUNTER, Arithmetic::Add(1))? {
             true => Ok(()),
             false => Err(Stop::Invalid(format!("there is no record {name:?}"))),
         }
@@ -68,16 +63,14 @@ impl Procedure for Add {
         Ok(Declared::Complete)
     }
 
-    fn functor(
-        &self,
-        arguments: &Arguments,
-        place: u16,
-        transaction: &mut Transaction<'_>,
-    ) -> Result<(), Stop> {
-        self.add(arguments, usize::from(place), transaction)
+    fn functor(&self, arguments: &Arguments, place: u16, record: &mut OwnRow<'_>) -> Result<(), Stop> {
+        Add::add(arguments.records[usize::from(place)], record)
     }
 
     fn run(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
-        (0..arguments.records.len()).try_for_each(|place| self.add(arguments, place, transaction))
+        arguments.records.iter().try_for_each(|name| {
+            let key = key_of(&self.records, *name)?;
+            Add::add(*name, &mut transaction.own_row(&key)?)
+        })
     }
 }

@@ -18,7 +18,9 @@
 
 use arrayvec::{ArrayString, ArrayVec};
 use ordain_db::data::{DataError, Row, Value};
-use ordain_db::procedure::{Arithmetic, Declaration, Declared, Functor, Procedure, Stop, Transaction};
+use ordain_db::procedure::{
+    Arithmetic, Declaration, Declared, Functor, OwnRow, Procedure, Stop, Transaction,
+};
 use serde::{Deserialize, Serialize};
 
 use super::random::LastName;
@@ -235,17 +237,15 @@ impl Procedure for NewOrder {
         arguments.lines.iter().try_for_each(|line| self.item(line.item, transaction).map(|_| ()))
     }
 
-    fn functor(
-        &self,
-        arguments: &Arguments,
-        index: u16,
-        transaction: &mut Transaction<'_>,
-    ) -> Result<(), Stop> {
-        let Line { item, supply_warehouse, .. } = arguments.lines[usize::from(index)];
-        let key = self.tables.stock.key((supply_warehouse, item))?;
-        let row = fetch!(transaction, &key, "stock of item {item} in warehouse {supply_warehouse}");
-        let changes = restocked(&row, arguments, usize::from(index))?;
-        transaction.set(&self.tables.stock, &key, changes)?;
+    fn functor(&self, arguments: &Arguments, index: u16, stock: &mut OwnRow<'_>) -> Result<(), Stop> {
+        let index = usize::from(index);
+        let Some(row) = stock.get()? else {
+            let Line { item, supply_warehouse, .. } = arguments.lines[index];
+            let missing = format!("stock of item {item} in warehouse {supply_warehouse} was not loaded");
+            return Err(Stop::Invalid(missing));
+        };
+        let changes = restocked(&row, arguments, index)?;
+        stock.set(changes)?;
         Ok(())
     }
 

@@ -6,7 +6,9 @@
 
 use arrayvec::ArrayString;
 use ordain_db::data::{DataError, Key, Row, Value};
-use ordain_db::procedure::{Arithmetic, Declaration, Declared, Functor, Procedure, Stop, Transaction};
+use ordain_db::procedure::{
+    Arithmetic, Declaration, Declared, Functor, OwnRow, Procedure, Stop, Transaction,
+};
 use serde::{Deserialize, Serialize};
 
 use super::customer_name::CustomerName;
@@ -99,10 +101,9 @@ impl Payment {
         &self,
         arguments: &Arguments,
         number: i32,
-        key: &Key,
-        transaction: &mut Transaction<'_>,
+        customer: &mut OwnRow<'_>,
     ) -> Result<Customer, Stop> {
-        let row = transaction.get(key)?;
+        let row = customer.get()?;
         let row = row.ok_or_else(|| Stop::Invalid(format!("customer {number} was not loaded")))?;
         Customer::read(&row, number, arguments)
     }
@@ -127,18 +128,17 @@ impl Payment {
     fn charge(
         &self,
         arguments: &Arguments,
-        key: &Key,
         before: &Customer,
-        transaction: &mut Transaction<'_>,
+        customer: &mut OwnRow<'_>,
     ) -> Result<(), Stop> {
         let balance = (customer::BALANCE, Value::Int64(before.output.balance));
         let paid = (customer::YTD_PAYMENT, Value::Int64(before.ytd_payment + arguments.amount));
         let count = (customer::PAYMENT_COUNT, Value::Int32(before.payment_count.saturating_add(1)));
         match &before.new_data {
-            None => transaction.set(&self.tables.customer, key, [balance, paid, count])?,
+            None => customer.set([balance, paid, count])?,
             Some(data) => {
                 let data = (customer::DATA, Value::Text(data));
-                transaction.set(&self.tables.customer, key, [balance, paid, count, data])?
+                customer.set([balance, paid, count, data])?
             }
         };
         Ok(())
@@ -225,13 +225,12 @@ impl Procedure for Payment {
         self.check(arguments)
     }
 
-    fn functor(&self, arguments: &Arguments, _: u16, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
+    fn functor(&self, arguments: &Arguments, _: u16, customer: &mut OwnRow<'_>) -> Result<(), Stop> {
         let CustomerName::Number(number) = arguments.customer else {
             return Err(Stop::Invalid("a customer named by last name has no functor".to_owned()));
         };
-        let key = self.customer_key(arguments, number)?;
-        let customer = self.read_customer(arguments, number, &key, transaction)?;
-        self.charge(arguments, &key, &customer, transaction)
+        let before = self.read_customer(arguments, number, customer)?;
+        self.charge(arguments, &before, customer)
     }
 
     fn run(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<Output, Stop> {
@@ -240,7 +239,7 @@ impl Procedure for Payment {
         let place = (arguments.customer_warehouse, arguments.customer_district);
         let number = arguments.customer.find(&self.tables, place, transaction)?;
         let customer_key = self.customer_key(arguments, number)?;
-        let customer = self.read_customer(arguments, number, &customer_key, transaction)?;
+        let customer = self.read_customer(arguments, number, &mut transaction.own_row(&customer_key)?)?;
         let warehouse_key = self.tables.warehouse.key((warehouse,))?;
         let Some(row) = transaction.get(&warehouse_key)? else {
             return Err(Stop::Invalid(format!("warehouse {warehouse} was not loaded")));
@@ -254,7 +253,7 @@ impl Procedure for Payment {
         let district_name: ArrayString<10> = short(row.text(district::NAME)?)?;
         let district_ytd = Value::Int64(row.int64(district::YTD)? + amount);
 
-        self.charge(arguments, &customer_key, &customer, transaction)?;
+        self.charge(arguments, &customer, &mut transaction.own_row(&customer_key)?)?;
         transaction.set(&self.tables.warehouse, &warehouse_key, [(warehouse::YTD, warehouse_ytd)])?;
         transaction.set(&self.tables.district, &district_key, [(district::YTD, district_ytd)])?;
         let mut data = ArrayString::<24>::new();

@@ -239,9 +239,7 @@ impl<F: Failpoints> Aloha<F> {
                 let _ = self.executor.prepare_captured(call, &Received::default(), Selection::Guards);
                 is_prepared = true;
             }
-            context.effects.executions.functors += 1;
-            // One that fails leaves its key alone.
-            let _ = self.executor.functor_captured(call, at, decoded, captured, context);
+            self.executor.functor_captured(call, at, decoded, captured, context);
             let is_direct = self.is_direct(key, entry.hash, position);
             let mut version = Final::default();
             for (_, effect) in self.executor.effects() {

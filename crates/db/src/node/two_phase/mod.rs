@@ -447,6 +447,8 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
             checkpoint_problem: None,
             deadlocks: self.engine.counters,
             frozen: false,
+            functors_stopped: 0,
+            functor_problem: None,
             group: log.map(|log| group_status(log, self.id.replica)),
             digest: digest.then(|| digest_of(&*self.storage, &self.catalog.schema, self.me).0),
         }
