@@ -170,6 +170,8 @@ pub(crate) enum Command {
     Rows(Vec<Name>),
     /// How often each node has run the logic.
     Logic,
+    /// How many functors each node has computed, and what it tells of those that stopped.
+    Functors,
     /// What became of requests at their home.
     Counters(Partition),
 }
@@ -333,6 +335,16 @@ impl Runner {
         nodes.collect::<Vec<_>>().join("\n")
     }
 
+    fn functors(&self) -> String {
+        let nodes = self.network.nodes.iter().enumerate().map(|(node, open)| {
+            let status = open.status(false);
+            let problem = status.functor_problem.map(|problem| format!(": {problem}")).unwrap_or_default();
+            let (computed, stopped) = (open.executions().functors, status.functors_stopped);
+            format!("p{node}: {computed} computed, {stopped} stopped{problem}")
+        });
+        nodes.collect::<Vec<_>>().join("\n")
+    }
+
     fn state(&self) -> String {
         let nodes = self.network.nodes.iter().enumerate().flat_map(|(index, node)| {
             let described = node.describe();
@@ -447,6 +459,7 @@ impl goldenscript::Runner for Runner {
                     .collect::<Vec<_>>()
                     .join(", ")
             }
+            Command::Functors => self.functors(),
             Command::Counters(node) => {
                 let counters = self.network.nodes[node.0.index()].status(false).counters;
                 format!(
