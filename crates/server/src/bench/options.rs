@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ordain_db::engine::EngineKind;
+use ordain_db::error::Error;
 use ordain_db::limits::PARTITIONS_MAX;
 use ordain_workload::{Mode, Workload, bank, micro, tpcc, ycsb};
 use serde::{Deserialize, Serialize};
@@ -254,6 +255,22 @@ pub struct ScaledTpccOptions {
     pub customers: u32,
 }
 
+impl ScaledTpccOptions {
+    fn workload(&self, sites: u16, seed: u64) -> tpcc::Options {
+        tpcc::Options {
+            seed,
+            sites,
+            layout: tpcc::Layout::DistrictsAndItems,
+            warehouses: 1,
+            items: self.items,
+            districts_per_warehouse: self.districts_per_partition.saturating_mul(sites),
+            customers_per_district: self.customers,
+            orders_per_district: self.customers,
+            ..tpcc::Options::default()
+        }
+    }
+}
+
 impl Default for ScaledTpccOptions {
     fn default() -> ScaledTpccOptions {
         let own = tpcc::Options::default();
@@ -300,6 +317,23 @@ pub enum TpccDeliveries {
 }
 
 impl TpccOptions {
+    fn workload(&self, sites: u16, seed: u64) -> Result<tpcc::Options, String> {
+        let own = tpcc::Options::default();
+        Ok(tpcc::Options {
+            seed,
+            sites,
+            warehouses: self.warehouses.unwrap_or_else(|| u32::from(sites).max(4)),
+            mix: self.mix()?,
+            remote: self.remote(),
+            payment_remote_percent: self.payment_remote_percent,
+            by_name_percent: self.by_name_percent.unwrap_or(own.by_name_percent),
+            items: self.items,
+            customers_per_district: self.customers,
+            orders_per_district: self.customers,
+            ..own
+        })
+    }
+
     /// The shares of the transactions.
     fn mix(&self) -> Result<tpcc::Mix, String> {
         if (self.reads.is_some() || self.deliveries.is_some()) && self.mix != Some(TpccMix::Full) {
@@ -455,84 +489,38 @@ impl WorkloadOptions {
         seed: u64,
     ) -> Result<Box<dyn Workload>, String> {
         let sites = sites.unwrap_or(partitions);
-        let wrong = |error: ordain_db::error::Error| error.to_string();
-        Ok(match self {
+        let made: Result<Box<dyn Workload>, Error> = match self {
             WorkloadOptions::Micro(options) => {
                 options.check(sites)?;
-                Box::new(
-                    micro::Micro::new(micro::Options {
-                        seed,
-                        sites,
-                        records: options.records,
-                        contention_index: options.contention_index,
-                        multi_partition_percent: options.multi_partition_percent,
-                        participants: options.participants,
-                        abort_percent: options.abort_percent,
-                        work_rounds: options.work_rounds,
-                        adds: options.adds.map(micro::Declare::from),
-                        ..micro::Options::default()
-                    })
-                    .map_err(wrong)?,
-                )
+                boxed(micro::Micro::new(options.workload(sites, seed)))
             }
-            WorkloadOptions::Tpcc(options) => Box::new(
-                tpcc::Tpcc::new(tpcc::Options {
-                    seed,
-                    sites,
-                    warehouses: options.warehouses.unwrap_or_else(|| u32::from(sites).max(4)),
-                    mix: options.mix()?,
-                    remote: options.remote(),
-                    payment_remote_percent: options.payment_remote_percent,
-                    by_name_percent: options
-                        .by_name_percent
-                        .unwrap_or_else(|| tpcc::Options::default().by_name_percent),
-                    items: options.items,
-                    customers_per_district: options.customers,
-                    orders_per_district: options.customers,
-                    ..tpcc::Options::default()
-                })
-                .map_err(wrong)?,
-            ),
-            WorkloadOptions::ScaledTpcc(options) => Box::new(
-                tpcc::Tpcc::new(tpcc::Options {
-                    seed,
-                    sites,
-                    layout: tpcc::Layout::DistrictsAndItems,
-                    warehouses: 1,
-                    items: options.items,
-                    districts_per_warehouse: options.districts_per_partition.saturating_mul(sites),
-                    customers_per_district: options.customers,
-                    orders_per_district: options.customers,
-                    ..tpcc::Options::default()
-                })
-                .map_err(wrong)?,
-            ),
-            WorkloadOptions::Bank(options) => Box::new(
-                bank::Bank::new(bank::Options {
-                    sites,
-                    accounts: options.accounts,
-                    balance: options.balance,
-                    multi_partition_percent: options.multi_partition_percent,
-                    ..bank::Options::default()
-                })
-                .map_err(wrong)?,
-            ),
-            WorkloadOptions::Ycsb(options) => Box::new(
-                ycsb::Ycsb::new(ycsb::Options {
-                    seed,
-                    sites,
-                    records: options.records,
-                    mix: options.mix,
-                    theta: options.theta,
-                    keys: options.keys,
-                    multi_partition_percent: options.multi_partition_percent,
-                    field_bytes: options.field_bytes,
-                    scan_length_max: options.scan_length_max,
-                })
-                .map_err(wrong)?,
-            ),
-        })
+            WorkloadOptions::Tpcc(options) => boxed(tpcc::Tpcc::new(options.workload(sites, seed)?)),
+            WorkloadOptions::ScaledTpcc(options) => boxed(tpcc::Tpcc::new(options.workload(sites, seed))),
+            WorkloadOptions::Bank(options) => boxed(bank::Bank::new(bank::Options {
+                sites,
+                accounts: options.accounts,
+                balance: options.balance,
+                multi_partition_percent: options.multi_partition_percent,
+                ..bank::Options::default()
+            })),
+            WorkloadOptions::Ycsb(options) => boxed(ycsb::Ycsb::new(ycsb::Options {
+                seed,
+                sites,
+                records: options.records,
+                mix: options.mix,
+                theta: options.theta,
+                keys: options.keys,
+                multi_partition_percent: options.multi_partition_percent,
+                field_bytes: options.field_bytes,
+                scan_length_max: options.scan_length_max,
+            })),
+        };
+        made.map_err(|error| error.to_string())
     }
+}
+
+fn boxed<W: Workload + 'static>(workload: Result<W, Error>) -> Result<Box<dyn Workload>, Error> {
+    Ok(Box::new(workload?))
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -540,6 +528,21 @@ fn is_zero(number: &u32) -> bool {
 }
 
 impl MicroOptions {
+    fn workload(&self, sites: u16, seed: u64) -> micro::Options {
+        micro::Options {
+            seed,
+            sites,
+            records: self.records,
+            contention_index: self.contention_index,
+            multi_partition_percent: self.multi_partition_percent,
+            participants: self.participants,
+            abort_percent: self.abort_percent,
+            work_rounds: self.work_rounds,
+            adds: self.adds.map(micro::Declare::from),
+            ..micro::Options::default()
+        }
+    }
+
     /// Checks what the workload cannot.
     fn check(&self, sites: u16) -> Result<(), String> {
         if self.work_microseconds.is_some() {

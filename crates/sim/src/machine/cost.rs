@@ -214,6 +214,7 @@ mod tests {
             alone: 6,
             together: 2,
             functors: 4,
+            functors_stopped: 1,
             explorations: 1,
             units: 9,
             reconnaissance: 2,
