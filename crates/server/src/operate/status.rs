@@ -42,6 +42,13 @@ pub fn run(options: &StatusOptions) -> Result<bool, String> {
     for (node, problem) in unreachable {
         say(&format!("{} cannot be asked: {problem}", node.node))?;
     }
+    for node in &nodes {
+        if let Ok(status) = &node.status
+            && let Some(told) = stopped_functors(status.functors_stopped, status.functor_problem.as_deref())
+        {
+            say(&format!("{}: {told}", node.node))?;
+        }
+    }
     Ok(all)
 }
 
@@ -78,6 +85,13 @@ fn line(file: &ClusterFile, view: &NodeView, all: &[NodeView]) -> Vec<String> {
     cells.push(lag(view, all));
     cells.push(status.rows.to_string());
     cells
+}
+
+/// What a node tells of functors that stopped, if any did.
+fn stopped_functors(count: u64, problem: Option<&str>) -> Option<String> {
+    let problem = problem?;
+    let functors = if count == 1 { "1 functor".to_owned() } else { format!("{count} functors") };
+    Some(format!("{functors} stopped and left rows alone, the last: {problem}"))
 }
 
 /// What a node is in its group.
@@ -141,5 +155,18 @@ impl<'a> NodeJson<'a> {
             role: status.map(|status| role(status, view.node.replica)),
             status,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functors_that_stopped_are_told() {
+        assert_eq!(stopped_functors(0, None), None);
+        let told = |count| stopped_functors(count, Some("functor of f for key 01")).unwrap_or_default();
+        assert_eq!(told(1), "1 functor stopped and left rows alone, the last: functor of f for key 01");
+        assert!(told(12).starts_with("12 functors stopped"));
     }
 }
