@@ -119,6 +119,12 @@ pub const STREAM_BYTES_MAX: usize = 256 * 1024 * 1024;
 /// Epoch length in microseconds (CAL-20: 10 ms).
 pub const EPOCH_MICROSECONDS_DEFAULT: u64 = 10_000;
 
+/// Length of a validity period in microseconds, where there is an epoch manager (ALO-25: 25 ms).
+pub const MANAGED_EPOCH_MICROSECONDS_DEFAULT: u64 = 25_000;
+
+/// How long the epoch manager and the partitions wait for each other before they say again what may be lost, in microseconds.
+pub const EPOCH_SILENCE_MICROSECONDS: u64 = 100_000;
+
 /// The limits of a node's queues, as far as a driver may choose them.
 ///
 /// None of them changes what a transaction does, only when it is done or whether it is refused as busy: the nodes of a

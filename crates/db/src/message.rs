@@ -12,6 +12,7 @@
 //! | [`Message::Fetch`], [`Message::Fetched`] | gateway ↔ owner | | reconnaissance (Calvin §3.2.1) |
 //! | [`Message::Consensus`], [`Message::Digest`] | within a replication group | | replication (Calvin §3.1.1) |
 //! | [`Message::Follow`] | sequencer, or a follower of one | every other sequencer, its leader | epochs in step (CAL-21) |
+//! | [`Message::Epochs`] | the epoch manager ↔ every sequencer | | authorisations for epochs (Fan and Golab §II), if there is a manager |
 //! | [`Message::Subscribe`], [`Message::Unsubscribe`], [`Message::Serving`], [`Message::Unserved`], [`Message::Superseded`] | receiver of a partition's messages ↔ sender | | failover and recovery (CAL-101, CAL-109) |
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
 //! | [`Message::CheckpointTurnNeeded`] | leader of a group | leader of the first partition | checkpoints by one replica at a time |
@@ -31,6 +32,7 @@ use crate::error::{Error, Outcome};
 use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 use crate::procedure::{Footprint, ProcedureId};
 use crate::sequencer::Basis;
+use crate::sequencer::authority::EpochMessage;
 
 /// Identity of a client session. All requests of a client are ordered by its home partition, wherever they enter: there it
 /// is known whether a request was seen before.
@@ -438,6 +440,8 @@ pub enum Message {
     /// So many calls wait for the sender's processor, where no batches say so: see
     /// [`throttle`](crate::sequencer::throttle).
     Backlog(u64),
+    /// An authorisation for an epoch, or what gives one back: see [`authority`](crate::sequencer::authority).
+    Epochs(EpochMessage),
 }
 
 impl Message {
@@ -465,7 +469,7 @@ impl Message {
                 Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
                 Message::TwoPhase(message) => message.payload_bytes(),
-                Message::TwoPhaseSnapshot(_) | Message::Backlog(_) => HEADER,
+                Message::TwoPhaseSnapshot(_) | Message::Backlog(_) | Message::Epochs(_) => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),
                 Message::Fetched { rows, .. } => {
                     rows.iter().map(|(key, row)| key.bytes().len() + row.len()).sum()

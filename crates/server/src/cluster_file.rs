@@ -12,6 +12,7 @@ use ordain_db::engine::EngineKind;
 use ordain_db::node::CheckpointMode;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_db::procedure::Catalog;
+use ordain_db::sequencer::EpochPolicy;
 use ordain_workload::Workload;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,9 @@ pub struct ClusterFile {
     /// The length of an epoch.
     #[serde(default = "default_epoch_milliseconds")]
     pub epoch_milliseconds: f64,
+    /// Who decides when epochs close.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub epochs: EpochPolicy,
     /// How long a transaction of the engine `two-phase` waits for locks of a partition before it begins again; none: as long as no
     /// deadlock is found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,7 +189,16 @@ impl ClusterFile {
     /// # Errors
     /// Names the field and what to do.
     pub fn parse(text: &str) -> Result<ClusterFile, String> {
-        let file: ClusterFile = toml::from_str(text).map_err(|error| error.to_string())?;
+        /// What is in the file itself, and no default.
+        #[derive(Deserialize)]
+        struct Written {
+            epoch_milliseconds: Option<f64>,
+        }
+        let mut file: ClusterFile = toml::from_str(text).map_err(|error| error.to_string())?;
+        let written: Written = toml::from_str(text).map_err(|error| error.to_string())?;
+        if written.epoch_milliseconds.is_none() {
+            file.epoch_milliseconds = file.epochs.default_microseconds() as f64 / 1e3;
+        }
         file.check()?;
         Ok(file)
     }
@@ -352,6 +365,7 @@ impl ClusterFile {
             partitions: options.partitions,
             engine: options.engine,
             epoch_milliseconds: options.epoch.as_secs_f64() * 1e3,
+            epochs: options.epochs,
             lock_wait_milliseconds: options.lock_wait.map(|wait| wait.as_secs_f64() * 1e3),
             throttle: options.throttle,
             seed: default_seed(),
@@ -375,7 +389,8 @@ impl ClusterFile {
         let epoch = seconds(self.epoch_milliseconds / 1e3);
         let lock_wait = self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3));
         let (partitions, replicas, engine) = (self.partitions, self.replicas(), self.engine);
-        ClusterOptions { partitions, replicas, engine, epoch, lock_wait, throttle: self.throttle }
+        let (epochs, throttle) = (self.epochs, self.throttle);
+        ClusterOptions { partitions, replicas, engine, epoch, epochs, lock_wait, throttle }
     }
 
     /// Makes the workload.
@@ -558,6 +573,8 @@ fn check_address(address: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use ordain_db::sequencer::EpochOptions;
+
     use super::*;
 
     const SMALL: &str = r#"
@@ -599,6 +616,19 @@ partitions = [1]
     }
 
     #[test]
+    fn epochs_with_a_manager_are_longer() {
+        let epochs = |lines: &str| {
+            let text = SMALL.replace("partitions = 2", &format!("partitions = 2\n{lines}"));
+            ClusterFile::parse(&text).unwrap().options().epochs()
+        };
+        assert_eq!(epochs(""), EpochOptions { policy: EpochPolicy::Adaptive, microseconds: 10_000 });
+        let managed = EpochOptions { policy: EpochPolicy::Managed, microseconds: 25_000 };
+        assert_eq!(epochs("epochs = \"managed\""), managed);
+        let strict = EpochOptions { policy: EpochPolicy::ManagedStrictly, microseconds: 10_000 };
+        assert_eq!(epochs("epochs = \"managed-strictly\"\nepoch_milliseconds = 10"), strict);
+    }
+
+    #[test]
     fn a_written_file_reads_the_same() {
         let mut file = ClusterFile::parse(SMALL).unwrap();
         (file.sites, file.processes[0].listen) = (Some(4), Some("0.0.0.0:1".to_owned()));
@@ -629,6 +659,16 @@ partitions = [1]
                 "a number from 0.001 to",
             ),
             ("partitions = 2", "partitions = 2\nepoch = 10", "unknown field `epoch`"),
+            (
+                "partitions = 2",
+                "partitions = 2\nepochs = \"strict\"",
+                "expected one of `adaptive`, `managed`, `managed-strictly`",
+            ),
+            (
+                "partitions = 2",
+                "partitions = 2\nengine = \"two-phase\"\nepochs = \"managed\"",
+                "has no epochs for a manager",
+            ),
             ("partitions = 2\n", "", "missing field `partitions`"),
             ("[0]", "[]", "the list is empty"),
             ("[0]", "[0, 1]", "partition 1 is listed by a and by b"),
@@ -679,6 +719,7 @@ partitions = [1]
             ("partitions = 2", "partitions = 2\nseed = 2"),
             ("partitions = 2", "partitions = 2\nengine = \"serial\""),
             ("partitions = 2", "partitions = 2\nepoch_milliseconds = 5"),
+            ("partitions = 2", "partitions = 2\nepoch_milliseconds = 10\nepochs = \"managed\""),
             ("accounts = 100", "accounts = 101"),
             ("name = \"bank\"\naccounts = 100", "name = \"micro\""),
         ];

@@ -234,7 +234,7 @@ impl Opener<'_> {
             replicas: self.cluster.replicas,
             subgroup: self.subgroup(me.replica),
             cluster: self.fingerprint,
-            epoch_microseconds: self.cluster.epoch.as_micros() as u64,
+            epochs: self.cluster.epochs(),
             limits: self.cluster.limits(),
             checkpoints: CheckpointOptions {
                 interval_microseconds: Some(self.options.checkpoint_interval.as_micros() as u64),

@@ -13,6 +13,7 @@ use ordain_db::message::ClientRequest;
 use ordain_db::node::{AnyNode, Event, GroupStatus, NodeConfiguration, node};
 use ordain_db::position::{NodeId, PartitionId};
 use ordain_db::procedure::Catalog;
+use ordain_db::sequencer::{EpochOptions, EpochPolicy};
 use ordain_db::storage::Storage;
 
 use crate::data_directory::DataDirectory;
@@ -32,8 +33,10 @@ pub struct ClusterOptions {
     pub replicas: u16,
     /// The engine.
     pub engine: EngineKind,
-    /// The length of an epoch (CAL-20: 10 ms by default).
+    /// The length of an epoch (CAL-20: 10 ms by default; ALO-25: 25 ms with an epoch manager).
     pub epoch: Duration,
+    /// Who decides when epochs close.
+    pub epochs: EpochPolicy,
     /// How long a transaction of the engine `two-phase` waits for locks of a partition before it begins again (DET-37); none: as
     /// long as no deadlock is found.
     pub lock_wait: Option<Duration>,
@@ -43,12 +46,13 @@ pub struct ClusterOptions {
 
 impl Default for ClusterOptions {
     fn default() -> ClusterOptions {
-        let epoch = Duration::from_micros(ordain_db::limits::EPOCH_MICROSECONDS_DEFAULT);
+        let epochs = EpochPolicy::default();
         ClusterOptions {
             partitions: 1,
             replicas: 1,
             engine: EngineKind::Calvin,
-            epoch,
+            epoch: Duration::from_micros(epochs.default_microseconds()),
+            epochs,
             lock_wait: None,
             throttle: false,
         }
@@ -77,6 +81,11 @@ impl ClusterOptions {
         if self.replicas > 1 && !self.engine.is_ordered() {
             return Err(format!("the engine {name} has one replica: choose calvin, or leave the others out"));
         }
+        if self.epochs.is_managed() && !self.engine.is_ordered() {
+            return Err(format!(
+                "the engine {name} has no epochs for a manager: choose aloha, or leave the epochs out"
+            ));
+        }
         if self.lock_wait.is_some() && self.engine.is_ordered() {
             return Err(format!("{name} has no deadlocks: leave the limit of waits for locks out"));
         }
@@ -84,6 +93,11 @@ impl ClusterOptions {
             return Err("the limit of waits for locks must be at least 1 microsecond".to_owned());
         }
         Ok(())
+    }
+
+    /// How each node makes epochs.
+    pub fn epochs(&self) -> EpochOptions {
+        EpochOptions { policy: self.epochs, microseconds: self.epoch.as_micros() as u64 }
     }
 
     /// The limits of each node.
@@ -117,7 +131,7 @@ impl LocalNode {
     /// A node that keeps nothing.
     pub fn volatile(options: &ClusterOptions, catalog: &Catalog, seed: Seed) -> LocalNode {
         let configuration = NodeConfiguration {
-            epoch_microseconds: options.epoch.as_micros() as u64,
+            epochs: options.epochs(),
             limits: options.limits(),
             ..NodeConfiguration::new(seed.partition, options.partitions)
         };

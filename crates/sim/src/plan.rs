@@ -11,6 +11,7 @@ use ordain_db::failpoint::Failpoint;
 use ordain_db::limits::Limits;
 use ordain_db::node::CheckpointOptions;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
+use ordain_db::sequencer::EpochOptions;
 use ordain_workload::{Mode, Workload, append, bank, micro, tpcc, ycsb};
 
 use crate::machine::clock::Clock;
@@ -84,8 +85,8 @@ pub struct Plan {
     pub clients: ClientPlan,
     /// The limits of the nodes' queues.
     pub limits: Limits,
-    /// The length of an epoch in microseconds.
-    pub epoch_microseconds: u64,
+    /// Who decides when epochs close, and how long they are.
+    pub epochs: EpochOptions,
     /// Most events that a node takes in one step.
     pub step_events: usize,
     /// Most requests of clients that wait at a node; more are dropped, and their clients send them again. (The server
@@ -234,8 +235,11 @@ impl fmt::Display for Plan {
             writeln!(f, "{:?}", self.limits)?;
         }
         let (events, requests) = (self.step_events, self.inbox_requests);
-        let epoch = self.epoch_microseconds;
-        writeln!(f, "epochs of {epoch} us, {events} events in a step, {requests} requests in an inbox")?;
+        let EpochOptions { policy, microseconds } = self.epochs;
+        writeln!(
+            f,
+            "{policy} epochs of {microseconds} us, {events} events in a step, {requests} requests in an inbox"
+        )?;
         writeln!(f, "{:?}", self.network)?;
         match &self.disk {
             Some(disk) => writeln!(f, "{disk:?}, {:?}", self.checkpoints)?,

@@ -9,6 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use ordain_db::limits::Limits;
+use ordain_db::sequencer::EpochPolicy;
 
 use crate::network::NetworkOptions;
 use crate::network::topology::Topology;
@@ -55,11 +56,13 @@ pub enum Peculiarity {
     Disk,
     /// Checkpoints.
     Checkpoints,
+    /// An epoch manager.
+    Manager,
 }
 
 impl Peculiarity {
     /// All of them.
-    pub const ALL: [Peculiarity; 10] = [
+    pub const ALL: [Peculiarity; 11] = [
         Peculiarity::Snapshots,
         Peculiarity::Windows,
         Peculiarity::Pauses,
@@ -70,6 +73,7 @@ impl Peculiarity {
         Peculiarity::Machines,
         Peculiarity::Disk,
         Peculiarity::Checkpoints,
+        Peculiarity::Manager,
     ];
 
     fn name(self) -> String {
@@ -97,6 +101,7 @@ impl Peculiarity {
                 plan.checkpoints.interval_microseconds = None;
                 plan.checkpoints.log_bytes = u64::MAX;
             }
+            Peculiarity::Manager => plan.epochs.policy = EpochPolicy::Adaptive,
         }
     }
 }
@@ -296,7 +301,8 @@ mod tests {
 
     #[test]
     fn reductions_have_a_text() {
-        let text = "transactions=3,faults=1+4,partitions=2,replicas=3,clients=1,no-snapshots,no-disk";
+        let text =
+            "transactions=3,faults=1+4,partitions=2,replicas=3,clients=1,no-snapshots,no-disk,no-manager";
         let reductions: Reductions = text.parse().unwrap();
         assert_eq!(reductions.to_string(), text);
         assert_eq!((reductions.transactions, reductions.faults), (Some(3), Some(vec![1, 4])));

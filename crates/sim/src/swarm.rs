@@ -9,6 +9,7 @@ mod workload;
 use ordain_db::engine::EngineKind;
 use ordain_db::limits::{Limits, RESTARTS_BEFORE_HELP};
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
+use ordain_db::sequencer::{EpochOptions, EpochPolicy};
 use ordain_workload::random::{Chance, Random};
 
 use crate::machine::clock::Clock;
@@ -38,6 +39,8 @@ pub struct Fixed {
     pub engine: Option<EngineKind>,
     /// The workload; its options are drawn all the same.
     pub workload: Option<WorkloadKind>,
+    /// Who decides when epochs close, where there are epochs.
+    pub epochs: Option<EpochPolicy>,
 }
 
 /// Draws the plan of a seed.
@@ -82,7 +85,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         cores: 1 + random.below(4) as u16,
         workload: workload::draw(random, seed, partitions, fixed.workload),
         limits: limits(random),
-        epoch_microseconds: 100 << random.below(9),
+        epochs: EpochOptions { policy: epochs(seed, fixed, unordered), microseconds: 100 << random.below(9) },
         step_events: [1, 3, 1 << 20][random.below(3) as usize],
         inbox_requests: [2, 20, 1 << 20][random.below(3) as usize],
         network,
@@ -157,6 +160,14 @@ fn agreement(seed: u64, fixed: &Fixed) -> Replication {
 fn lock_wait(seed: u64) -> Option<u64> {
     let mut random = Random::new(seed, "lock wait", &[]);
     one_in(&mut random, 3).then(|| 100_000 << random.below(4))
+}
+
+/// Who decides when epochs close: an epoch manager in one of four seeds. Drawn apart from all else, too.
+fn epochs(seed: u64, fixed: &Fixed, unordered: bool) -> EpochPolicy {
+    let mut random = Random::new(seed, "epoch manager", &[]);
+    let managed = rarely(&mut random, 3, EpochPolicy::Managed, EpochPolicy::ManagedStrictly);
+    let drawn = rarely(&mut random, 4, EpochPolicy::Adaptive, managed);
+    if unordered { EpochPolicy::Adaptive } else { fixed.epochs.unwrap_or(drawn) }
 }
 
 /// Whether nodes that lag shed calls. Drawn apart from all else, too.

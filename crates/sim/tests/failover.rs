@@ -27,7 +27,7 @@ fn plan() -> Plan {
     let mut plan = calm::plan(SEED, 2, REPLICAS, WorkloadKind::Bank, 1_000_000);
     plan.costs = CostTable::default();
     (plan.clients.count, plan.clients.window, plan.clients.think) = (6, 4, MILLISECOND);
-    (plan.epoch_microseconds, plan.trace, plan.subgroup) = (1_000, false, false);
+    (plan.epochs.microseconds, plan.trace, plan.subgroup) = (1_000, false, false);
     plan
 }
 

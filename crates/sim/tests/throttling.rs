@@ -50,7 +50,7 @@ fn plan(seed: u64, engine: EngineKind, replicas: u16) -> Plan {
     if !engine.is_ordered() {
         plan.replication = Replication::None;
     }
-    (plan.limits.throttles, plan.limits.step_transactions, plan.epoch_microseconds) = (true, 4, 10_000);
+    (plan.limits.throttles, plan.limits.step_transactions, plan.epochs.microseconds) = (true, 4, 10_000);
     // Without an order, calls for ranges wait for each other for minutes.
     let rare = if engine.is_ordered() { 5.0 } else { 0.0 };
     plan.workload = WorkloadPlan::Append(append::Options {

@@ -6,6 +6,7 @@
 //! | file | what |
 //! |---|---|
 //! | `ordering` | epochs are closed, logged, and handed on once the log has them |
+//! | `epochs` | an epoch manager says when they are closed, if there is one |
 //! | `execution` | what was ordered goes to the engine, or opens and closes snapshots |
 //! | `outgoing` | what was produced becomes messages; [`streams`] keeps them, [`routes`] says where they go |
 //! | `peers` | what nodes of other partitions and replicas say |
@@ -22,6 +23,7 @@ pub mod agreement;
 mod any;
 mod branches;
 mod checkpoints;
+mod epochs;
 mod execution;
 mod forwards;
 mod group;
@@ -50,11 +52,11 @@ use crate::execution::{Call, Context, Effects, Executions, Trace};
 use crate::gateway::scouting::Scouting;
 use crate::gateway::{CheckpointTurn, Gateway, GatewayContext, not_leading};
 use crate::hash::{Digest, FastMap};
-use crate::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits, STEP_GARBAGE_MAX, STREAM_BYTES_MAX};
+use crate::limits::{Limits, STEP_GARBAGE_MAX, STREAM_BYTES_MAX};
 use crate::message::{ClientRequest, Delivered, Message, Operation, Reply, Request, RequestId};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::Catalog;
-use crate::sequencer::{ClosedBatch, Merger, Progress, Sequencer};
+use crate::sequencer::{ClosedBatch, EpochOptions, Merger, Progress, Sequencer};
 use crate::storage::Storage;
 
 use agreement::Agreement;
@@ -62,6 +64,7 @@ pub use any::{AnyNode, node, node_with};
 use branches::Branches;
 use checkpoints::Checkpoints;
 pub use checkpoints::{CheckpointMode, CheckpointOptions, NODE_SECTION, Resumed, SavedNode};
+use epochs::Epochs;
 use forwards::Forwards;
 pub use group::{FollowerGroupStatus, GroupStatus};
 use pace::Pace;
@@ -187,8 +190,8 @@ pub struct NodeConfiguration {
     pub subgroup: Vec<ReplicaId>,
     /// What tells the cluster from others; it is in every checkpoint.
     pub cluster: u64,
-    /// The length of an epoch in microseconds (CAL-20).
-    pub epoch_microseconds: u64,
+    /// Who decides when epochs close, and how long they are.
+    pub epochs: EpochOptions,
     /// When and how checkpoints are taken, if there is a log.
     pub checkpoints: CheckpointOptions,
     /// The limits of its queues.
@@ -207,7 +210,7 @@ impl NodeConfiguration {
             subgroup: Vec::new(),
             cluster: 0,
             checkpoints: CheckpointOptions::default(),
-            epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT,
+            epochs: EpochOptions::default(),
             limits: Limits::default(),
             trace: false,
         }
@@ -227,6 +230,7 @@ pub struct Node<E> {
     storage: Box<dyn Storage + Send>,
     gateway: Gateway,
     sequencer: Sequencer,
+    epochs: Epochs,
     merger: Merger,
     engine: E,
     log: Log,
@@ -326,7 +330,8 @@ impl<E: Engine> Node<E> {
             catalog,
             storage,
             gateway,
-            sequencer: Sequencer::new(me, partitions, configuration.epoch_microseconds, limits),
+            sequencer: Sequencer::new(me, partitions, configuration.epochs, limits),
+            epochs: Epochs::default(),
             merger: Merger::new(me, partitions),
             engine,
             log: Log::new(log),
@@ -445,13 +450,13 @@ impl<E: Engine> Node<E> {
     /// When the node next wants to be stepped although nothing has happened, in microseconds. What was due at the last step waits
     /// for an event.
     pub fn deadline(&self) -> Option<u64> {
-        let epoch = self.sequencer.deadline().filter(|_| self.gateway.leads());
         let orders = self.gateway.leads() && self.me == PartitionId(0);
         let checkpoint = self.checkpoints.deadline().filter(|_| orders);
         let log = self.log.replicated.as_ref().and_then(|log| log.deadline());
         let paced = self.checkpoints.paced_until();
         let (gateway, routes) = (self.gateway.deadline(), self.routes.deadline());
-        let deadlines = [epoch, checkpoint, paced, self.transfers.deadline(), log, gateway, routes];
+        let deadlines =
+            [self.epoch_deadline(), checkpoint, paced, self.transfers.deadline(), log, gateway, routes];
         deadlines.into_iter().flatten().filter(|deadline| *deadline > self.now).min()
     }
 
@@ -463,6 +468,7 @@ impl<E: Engine> Node<E> {
             && logged
             && in_flight == 0
             && self.log.dispatched == self.merger.delivered()
+            && self.epochs.is_resting()
             && self.ready.is_empty()
             && self.engine.live() == 0
             && self.gateway.in_flight() == 0

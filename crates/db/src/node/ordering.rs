@@ -37,6 +37,7 @@ impl<E: Engine> Node<E> {
         if let Some(log) = &mut self.log.replicated {
             log.tick(now);
         }
+        self.sequencer.start(now);
         loop {
             self.propose()?;
             let handed_out = self.advance_log(outbox)?;
@@ -52,6 +53,7 @@ impl<E: Engine> Node<E> {
             closed_any = true;
             let follows = self.sequencer.peers_closed() >= self.sequencer.open();
             let closed = self.sequencer.close(now);
+            self.sequencer.start(now);
             self.sequencer.throttle.adjust(self.waits_for_processor());
             if self.log.replicated.is_some() && !follows {
                 self.announce(closed.epoch, outbox);
@@ -71,6 +73,7 @@ impl<E: Engine> Node<E> {
                 }
             }
         }
+        self.manage_epochs(outbox);
         self.ask_to_follow(outbox);
         Ok(closed_any)
     }

@@ -35,6 +35,7 @@ impl<E: Engine> Node<E> {
                     self.merger.receive(from.partition, epoch, term, part.collect());
                 }
             }
+            Message::Epochs(message) => self.take_epochs(from, message, outbox),
             Message::StandIn => self.begin_to_stand_in(from.replica, outbox),
             message @ (Message::Reads { .. } | Message::Reports { .. } | Message::SnapshotReady { .. }) => {
                 self.take_result(from, message)?;
@@ -153,6 +154,7 @@ impl<E: Engine> Node<E> {
                 return Err(Fatal::OtherEngine(from));
             }
             Message::Batch { .. }
+            | Message::Epochs(_)
             | Message::StandIn
             | Message::Reads { .. }
             | Message::Reports { .. }

@@ -17,9 +17,16 @@
 //! Rules 1, 2 and 4 rest while execution has enough delivered work to be busy: then the epoch grows. While nobody has work
 //! there are no epochs, once no calls are shed any more. Under load, epochs grow by themselves: the next one closes when the one
 //! before has been delivered.
+//!
+//! That is so with [`EpochPolicy::Adaptive`]. With the others an [`epoch_manager`] says when epochs begin and end, and an
+//! [`authority`] what a partition may start in between. An epoch closes then at the end of its validity period, or by rule 3 where
+//! the partition has no authorisation for it.
 
+pub mod authority;
+pub mod epoch_manager;
 pub mod lineage;
 pub mod merger;
+pub mod policy;
 pub mod sessions;
 pub mod throttle;
 
@@ -29,9 +36,13 @@ use crate::limits::Limits;
 use crate::message::Ordered;
 use crate::position::{Epoch, PartitionId, PartitionSet};
 use crate::procedure::Footprint;
+use authority::{EpochOrder, EpochReport, Refusal};
 
+pub use authority::Authority;
+pub use epoch_manager::EpochManager;
 pub use lineage::{Basis, Lineage};
 pub use merger::Merger;
+pub use policy::{EpochOptions, EpochPolicy};
 pub use sessions::Sessions;
 pub use throttle::Throttle;
 
@@ -93,6 +104,9 @@ pub struct Sequencer {
     waiting: VecDeque<Waiting>,
     /// Bytes of their arguments and footprints.
     waiting_bytes: usize,
+    /// The first so many of them are started: they have their places in the batch of the open epoch. With their bytes.
+    started: usize,
+    started_bytes: usize,
     /// The epoch that is open: `open` − 1 have been closed.
     open: Epoch,
     /// When the open epoch began, in microseconds.
@@ -101,6 +115,8 @@ pub struct Sequencer {
     peers_closed: Epoch,
     /// Which calls are refused before they are ordered.
     pub throttle: Throttle,
+    /// What may be started, if there is an epoch manager.
+    authority: Option<Authority>,
 }
 
 /// What decides, besides the clock, whether an epoch may close.
@@ -116,18 +132,21 @@ pub struct Progress {
 
 impl Sequencer {
     /// A sequencer of a cluster of `partitions`, with its first epoch open.
-    pub fn new(me: PartitionId, partitions: u16, epoch_microseconds: u64, limits: Limits) -> Sequencer {
+    pub fn new(me: PartitionId, partitions: u16, epochs: EpochOptions, limits: Limits) -> Sequencer {
         Sequencer {
             me,
             partitions,
-            epoch_microseconds,
+            epoch_microseconds: epochs.microseconds,
             limits,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
+            started: 0,
+            started_bytes: 0,
             open: Epoch(1),
             opened_at: 0,
             peers_closed: Epoch(0),
             throttle: Throttle::new(me, partitions, limits.throttles),
+            authority: epochs.policy.is_managed().then(|| Authority::new(epochs.policy)),
         }
     }
 
@@ -164,10 +183,18 @@ impl Sequencer {
         if progress.full {
             return false;
         }
+        let in_flight = self.open.0 - 1 - progress.delivered.0;
+        if let Some(authority) = &self.authority {
+            let follows = match self.peers_closed == self.open {
+                true => !authority.goes_on(self.open, now),
+                false => self.peers_closed > self.open,
+            };
+            return follows
+                || authority.has_ended(self.open, now) && in_flight < self.limits.epochs_in_flight;
+        }
         if self.peers_closed >= self.open {
             return true;
         }
-        let in_flight = self.open.0 - 1 - progress.delivered.0;
         if !self.has_reason() || progress.busy || in_flight >= self.limits.epochs_in_flight {
             return false;
         }
@@ -179,20 +206,31 @@ impl Sequencer {
         !self.waiting.is_empty() || self.throttle.share() > 0
     }
 
-    /// When [`Sequencer::close_due`] can next become true by time alone, in microseconds.
-    pub fn deadline(&self) -> Option<u64> {
+    /// When [`Sequencer::close_due`] can next become true by time alone, in microseconds; with an epoch manager, or when something is
+    /// to be started or said.
+    pub fn deadline(&self, now: u64) -> Option<u64> {
+        if let Some(authority) = &self.authority {
+            return authority.deadline(now, self.open, self.has_reason());
+        }
         self.has_reason().then_some(self.opened_at + self.epoch_microseconds)
     }
 
     /// Goes on after an epoch that was ordered before, by another leader or in an earlier life.
     pub fn resume(&mut self, after: Epoch) {
         self.open = after.next();
+        if let Some(authority) = &mut self.authority {
+            authority.forget();
+        }
     }
 
     /// Forgets the transactions that wait: this node does not order them any more.
     pub fn withdraw(&mut self) {
         self.waiting.clear();
         self.waiting_bytes = 0;
+        (self.started, self.started_bytes) = (0, 0);
+        if let Some(authority) = &mut self.authority {
+            authority.forget();
+        }
     }
 
     /// The highest epoch that a peer is known to have closed.
@@ -200,22 +238,91 @@ impl Sequencer {
         self.peers_closed
     }
 
+    /// The length of an epoch in microseconds.
+    pub fn epoch_microseconds(&self) -> u64 {
+        self.epoch_microseconds
+    }
+
+    /// What may be started, if there is an epoch manager.
+    pub fn authority(&self) -> Option<&Authority> {
+        self.authority.as_ref()
+    }
+
+    /// The same, to be told what others say.
+    pub fn authority_mut(&mut self) -> Option<&mut Authority> {
+        self.authority.as_mut()
+    }
+
+    /// Takes what the epoch manager says, whoever that is.
+    ///
+    /// # Errors
+    /// When it changes nothing.
+    pub fn take_order(&mut self, now: u64, order: EpochOrder) -> Result<(), Refusal> {
+        let Some(authority) = &mut self.authority else { return Ok(()) };
+        let (closed, authorisation) = match order {
+            EpochOrder::Ask(through) => (through, None),
+            EpochOrder::Grant(authorisation) => {
+                (Epoch(authorisation.epoch.0.saturating_sub(1)), Some(authorisation))
+            }
+            EpochOrder::Revoke(authorisation) => (authorisation.epoch, Some(authorisation)),
+        };
+        let taken = authorisation.map_or(Ok(()), |authorisation| authority.take(authorisation, self.open));
+        if taken == Err(Refusal::Malformed) {
+            return taken;
+        }
+        if authorisation.is_none() {
+            authority.ask();
+        } else if taken == Err(Refusal::Overtaken) {
+            authority.ask_again(now);
+        }
+        self.follow(closed);
+        taken
+    }
+
+    /// What the epoch manager is to be told now, if anything.
+    pub fn report(&mut self, now: u64) -> Option<EpochReport> {
+        let (closed, wants) = (Epoch(self.open.0 - 1), self.has_reason());
+        self.authority.as_mut()?.report(now, closed, wants)
+    }
+
+    /// Starts what waits, as far as that is authorised now and the batch has room; without an epoch manager nothing is started
+    /// before its epoch closes.
+    pub fn start(&mut self, now: u64) {
+        if self.authority.as_mut().is_some_and(|authority| authority.start(self.open, now)) {
+            self.start_waiting();
+        }
+    }
+
+    /// How many of those that wait have their places in the open epoch.
+    pub fn started(&self) -> usize {
+        self.started
+    }
+
+    fn start_waiting(&mut self) {
+        let room = self.limits.batch_calls.min(self.waiting.len());
+        while self.started < room && self.started_bytes <= self.limits.batch_bytes {
+            self.started_bytes += self.waiting[self.started].ordered.payload_bytes();
+            self.started += 1;
+        }
+    }
+
     /// Closes the open epoch and opens the next.
     pub fn close(&mut self, now: u64) -> ClosedBatch {
         let epoch = self.open;
+        if self.authority.as_ref().is_none_or(Authority::had_no_chance) {
+            self.start_waiting();
+        }
+        if let Some(authority) = &mut self.authority {
+            authority.closed(epoch);
+        }
         self.open = epoch.next();
         self.opened_at = now;
         let mut batch = ClosedBatch::new(epoch, self.partitions);
-        let mut bytes = 0;
-        for _ in 0..self.limits.batch_calls.min(self.waiting.len()) {
-            if bytes > self.limits.batch_bytes {
-                break;
-            }
-            let Some(waiting) = self.waiting.pop_front() else { break };
-            bytes += waiting.ordered.payload_bytes();
+        for waiting in self.waiting.drain(..self.started) {
             self.waiting_bytes -= waiting.ordered.payload_bytes();
             batch.add(self.me, waiting);
         }
+        (self.started, self.started_bytes) = (0, 0);
         batch
     }
 }
@@ -228,13 +335,14 @@ mod tests {
     #[test]
     fn epochs_close_until_no_calls_are_shed() {
         const EPOCH: u64 = 10_000;
+        let epochs = EpochOptions { policy: EpochPolicy::Adaptive, microseconds: EPOCH };
         let limits = Limits { throttles: true, ..Limits::default() };
-        let mut sequencer = Sequencer::new(PartitionId(0), 2, EPOCH, limits);
+        let mut sequencer = Sequencer::new(PartitionId(0), 2, epochs, limits);
         let progress = |open: Epoch| Progress { delivered: Epoch(open.0 - 1), busy: false, full: false };
         assert!(!sequencer.close_due(EPOCH, progress(sequencer.open())), "nobody has work");
         sequencer.throttle.follow(950);
         let mut now = 0;
-        while let Some(deadline) = sequencer.deadline() {
+        while let Some(deadline) = sequencer.deadline(now) {
             assert!(!sequencer.close_due(deadline - 1, progress(sequencer.open())), "epochs are not shorter");
             now = deadline;
             assert!(sequencer.close_due(now, progress(sequencer.open())));

@@ -9,6 +9,7 @@ use ordain_db::engine::EngineKind;
 use ordain_db::limits::Limits;
 use ordain_db::message::{ClientId, ClientRequest, Message, Operation, Page, Request, RequestId};
 use ordain_db::position::{Epoch, PartitionId, Position};
+use ordain_db::sequencer::EpochPolicy;
 
 use crate::display;
 use crate::interpreted::name::{Name, Span};
@@ -95,6 +96,9 @@ pub(crate) enum Command {
         /// How long a transaction may wait for locks of a node, in milliseconds.
         #[arg(key)]
         lock_wait: Option<u64>,
+        /// Who decides when epochs close; by default each partition.
+        #[arg(key)]
+        epochs: Option<EpochPolicy>,
     },
     /// The time, which moves only when nothing else can happen.
     Clock,
@@ -196,7 +200,7 @@ impl Runner {
         Runner {
             database: Database::new(),
             rows: Vec::new(),
-            network: Network::new(EngineKind::Calvin, 1, &[], Limits::default()),
+            network: Network::new(EngineKind::Calvin, 1, &[], Limits::default(), EpochPolicy::default()),
             requests: BTreeMap::new(),
             next: BTreeMap::new(),
         }
@@ -371,7 +375,7 @@ impl goldenscript::Runner for Runner {
                 }
                 String::new()
             }
-            Command::Cluster { partitions, engine, live, restarts, help, lock_wait } => {
+            Command::Cluster { partitions, engine, live, restarts, help, lock_wait, epochs } => {
                 let rows = std::mem::take(&mut self.rows);
                 let usual = Limits::default();
                 let limits = Limits {
@@ -382,7 +386,7 @@ impl goldenscript::Runner for Runner {
                     ..usual
                 };
                 let engine = engine.unwrap_or(EngineKind::Calvin);
-                let network = Network::new(engine, *partitions, &rows, limits);
+                let network = Network::new(engine, *partitions, &rows, limits, epochs.unwrap_or_default());
                 *self = Runner { network, ..Runner::new() };
                 String::new()
             }

@@ -102,3 +102,9 @@ mod aloha {
         unchanged_is_not_aborted,
     );
 }
+
+mod managed_epochs {
+    use super::*;
+
+    scripts!("managed_epochs", Runner::new(), gap_transactions_are_invisible, historical_reads, latest_reads,);
+}

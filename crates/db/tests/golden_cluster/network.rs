@@ -14,6 +14,7 @@ use ordain_db::limits::Limits;
 use ordain_db::message::{ClientRequest, Message, Reply};
 use ordain_db::node::{AnyNode, Event, Node, NodeConfiguration, Outbox, TwoPhaseNode};
 use ordain_db::position::{NodeId, PartitionId};
+use ordain_db::sequencer::{EpochOptions, EpochPolicy};
 
 use crate::interpreted::Database;
 
@@ -71,11 +72,14 @@ impl Network {
         partitions: u16,
         rows: &[(Key, Vec<u8>)],
         limits: Limits,
+        epochs: EpochPolicy,
     ) -> Network {
         let databases: Vec<Database> = (0..partitions).map(|_| Database::new()).collect();
         let nodes =
             (0..partitions).map(PartitionId).zip(&databases).map(|(me, database)| -> Box<dyn OpenNode> {
-                let configuration = NodeConfiguration { limits, ..NodeConfiguration::new(me, partitions) };
+                let epochs = EpochOptions::of(epochs);
+                let configuration =
+                    NodeConfiguration { limits, epochs, ..NodeConfiguration::new(me, partitions) };
                 let storage = Box::new(database.load(rows, me, partitions));
                 let catalog = database.catalog.clone();
                 match engine {

@@ -5,5 +5,6 @@
 #[macro_use]
 #[path = "../scripts/mod.rs"]
 mod scripts;
+mod epochs;
 mod sequencing;
 mod sessions;

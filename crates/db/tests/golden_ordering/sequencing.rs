@@ -6,11 +6,11 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 use ordain_db::failpoint::NoFailpoints;
-use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
+use ordain_db::limits::Limits;
 use ordain_db::message::{ClientId, Ordered, RequestId, Work};
 use ordain_db::position::{Epoch, PartitionId, PartitionSet};
 use ordain_db::procedure::ProcedureId;
-use ordain_db::sequencer::{Merger, Progress, Sequencer, Waiting};
+use ordain_db::sequencer::{EpochOptions, Merger, Progress, Sequencer, Waiting};
 
 /// `p1`
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,7 +153,7 @@ impl Runner {
             sequencer: Sequencer::new(
                 PartitionId(me),
                 partitions,
-                EPOCH_MICROSECONDS_DEFAULT,
+                EpochOptions::default(),
                 Limits::default(),
             ),
             mergers: all.map(|partition| (partition, Merger::new(partition.0, partitions))).collect(),
@@ -171,7 +171,7 @@ impl Runner {
         let due = if self.sequencer.close_due(self.now, self.progress) { "due" } else { "not due" };
         let (open, waiting) = (self.sequencer.open(), self.sequencer.waiting());
         let full = if self.sequencer.is_full() { ", full" } else { "" };
-        let deadline = self.sequencer.deadline();
+        let deadline = self.sequencer.deadline(self.now);
         let deadline = deadline.map_or("no deadline".to_owned(), |at| format!("deadline {} ms", at / 1000));
         format!("{open} {due}, {deadline}, {waiting} waiting{full}")
     }

@@ -2,11 +2,13 @@
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::limits::PARTITIONS_MAX;
+use ordain_db::sequencer::EpochPolicy;
 use ordain_workload::{Mode, Workload, bank, micro, tpcc, ycsb};
 use serde::{Deserialize, Serialize};
 
@@ -47,9 +49,13 @@ pub struct RunOptions {
     /// The number of sites that the generator thinks of when it picks local and remote keys. Default: the partitions.
     #[arg(long, global = true)]
     pub sites: Option<u16>,
-    /// Length of an epoch in milliseconds.
-    #[arg(long, default_value_t = 10.0, global = true, value_parser = number_within(EPOCH_MILLISECONDS, "milliseconds"))]
-    pub epoch_milliseconds: f64,
+    /// Length of an epoch in milliseconds. Default: 10, with an epoch manager 25.
+    #[arg(long, global = true, value_parser = number_within(EPOCH_MILLISECONDS, "milliseconds"))]
+    pub epoch_milliseconds: Option<f64>,
+    /// Who decides when epochs close: adaptive is each partition by its work; managed is an epoch manager that grants and revokes
+    /// (Fan and Golab); managed-strictly is the same, where nothing starts without authorisation.
+    #[arg(long, default_value = "adaptive", global = true)]
+    pub epochs: EpochPolicy,
     /// How long a transaction of the engine two-phase waits for locks of a partition before it begins again. Default: as long as
     /// no deadlock is found.
     #[arg(long, global = true, value_parser = number_within(LOCK_WAIT_MILLISECONDS, "milliseconds"))]
@@ -78,10 +84,17 @@ impl RunOptions {
             partitions: self.partitions,
             replicas: 1,
             engine: self.engine,
-            epoch: seconds(self.epoch_milliseconds / 1e3),
+            epoch: self.epoch(),
+            epochs: self.epochs,
             lock_wait: self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3)),
             throttle: self.throttle,
         }
+    }
+
+    /// The length of an epoch.
+    pub fn epoch(&self) -> Duration {
+        let usual = Duration::from_micros(self.epochs.default_microseconds());
+        self.epoch_milliseconds.map_or(usual, |milliseconds| seconds(milliseconds / 1e3))
     }
 
     /// A closed loop against one process, on the `calvin` engine.
@@ -96,7 +109,8 @@ impl RunOptions {
             rate: None,
             seed: 1,
             sites: None,
-            epoch_milliseconds: 10.0,
+            epoch_milliseconds: None,
+            epochs: EpochPolicy::default(),
             lock_wait_milliseconds: None,
             throttle: false,
             json: None,

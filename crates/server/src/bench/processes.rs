@@ -88,7 +88,8 @@ fn cluster_file(options: &RunOptions, workload: &WorkloadOptions) -> Result<Clus
     let file = ClusterFile {
         partitions: options.partitions,
         engine: options.engine,
-        epoch_milliseconds: options.epoch_milliseconds,
+        epoch_milliseconds: options.epoch().as_secs_f64() * 1e3,
+        epochs: options.epochs,
         lock_wait_milliseconds: options.lock_wait_milliseconds,
         throttle: options.throttle,
         seed: options.seed,

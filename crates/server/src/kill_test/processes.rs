@@ -165,6 +165,7 @@ fn cluster_file(directory: &Path, load: Load, seed: u64, listening: &[SocketAddr
         partitions: PARTITIONS as u16,
         engine: usual.engine,
         epoch_milliseconds: usual.epoch.as_secs_f64() * 1e3,
+        epochs: usual.epochs,
         lock_wait_milliseconds: None,
         throttle: false,
         // A number of a cluster file has 63 bits.

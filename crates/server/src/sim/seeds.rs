@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ordain_db::engine::EngineKind;
+use ordain_db::sequencer::EpochPolicy;
 use ordain_sim::export::Format;
 use ordain_sim::plan::{Bug, Plan, Replication, WorkloadKind, WorkloadPlan};
 use ordain_sim::run::{Report, observe, run};
@@ -51,6 +52,9 @@ pub struct SeedOptions {
     /// Run this workload only: append, bank, micro, tpcc or ycsb
     #[arg(long, value_name = "NAME")]
     workload: Option<WorkloadKind>,
+    /// Let epochs be made so, where the engine has epochs: adaptive, managed or managed-strictly
+    #[arg(long, value_name = "POLICY")]
+    epochs: Option<EpochPolicy>,
     /// Make a mistake in the code under test, to see that it is noticed
     #[arg(long, value_name = "BUG")]
     bug: Option<Bug>,
@@ -167,8 +171,8 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 impl SeedOptions {
     fn plan(&self, seed: u64) -> Plan {
-        let Self { partitions, replicas, replication, transactions, engine, workload, .. } = *self;
-        let fixed = Fixed { partitions, replicas, replication, transactions, engine, workload };
+        let Self { partitions, replicas, replication, transactions, engine, workload, epochs, .. } = *self;
+        let fixed = Fixed { partitions, replicas, replication, transactions, engine, workload, epochs };
         let mut plan = draw(seed, &fixed);
         plan.bug = self.bug;
         match &self.reduce {
@@ -197,6 +201,9 @@ impl SeedOptions {
         }
         if let Some(workload) = self.workload {
             let _ = write!(command, " --workload {}", workload.name());
+        }
+        if let Some(epochs) = self.epochs {
+            let _ = write!(command, " --epochs {epochs}");
         }
         if let Some(bug) = self.bug {
             let _ = write!(command, " --bug {}", bug.name());

@@ -2,8 +2,9 @@
 
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
-use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, Limits};
+use ordain_db::limits::Limits;
 use ordain_db::node::CheckpointOptions;
+use ordain_db::sequencer::EpochOptions;
 
 use crate::machine::cost::CostTable;
 use crate::network::NetworkOptions;
@@ -37,7 +38,7 @@ pub(super) fn cluster(nodes: u16, workload: WorkloadPlan, costs: CostTable, wind
             place: ClientPlace::Beside,
         },
         limits: Limits::default(),
-        epoch_microseconds: EPOCH_MICROSECONDS_DEFAULT,
+        epochs: EpochOptions::default(),
         step_events: usize::MAX,
         inbox_requests: usize::MAX,
         network: NetworkOptions::reliable(Topology::lan()),

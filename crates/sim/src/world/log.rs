@@ -261,6 +261,7 @@ pub(super) fn describe_message(message: &Message) -> String {
         Message::CheckpointOffer(epoch) => format!("offers the checkpoint of {epoch}"),
         Message::TwoPhase(message) => message.to_string(),
         Message::TwoPhaseSnapshot(message) => message.to_string(),
+        Message::Epochs(message) => message.to_string(),
         Message::Backlog(waiting) => format!("has {waiting} calls waiting"),
         Message::CheckpointNeeded(after) => format!("needs a checkpoint after {after}"),
         Message::CheckpointFetch { epoch, offset } => {

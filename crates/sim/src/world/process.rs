@@ -325,7 +325,7 @@ fn configuration(plan: &Plan, me: NodeId) -> NodeConfiguration {
         replicas: plan.replicas,
         subgroup: if plan.subgroup { (0..plan.replicas).map(ReplicaId).collect() } else { Vec::new() },
         cluster: plan.seed,
-        epoch_microseconds: plan.epoch_microseconds,
+        epochs: plan.epochs,
         checkpoints: plan.checkpoints,
         limits: plan.limits,
         trace: plan.trace,

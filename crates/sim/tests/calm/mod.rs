@@ -3,6 +3,7 @@
 
 use ordain_db::limits::Limits;
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
+use ordain_db::sequencer::{EpochOptions, EpochPolicy};
 use ordain_sim::machine::disk::{DiskOptions, Loss};
 use ordain_sim::network::NetworkOptions;
 use ordain_sim::network::topology::Topology;
@@ -10,7 +11,7 @@ use ordain_sim::plan::{ClientPlan, Plan, Replication, WorkloadKind};
 use ordain_sim::swarm::{Fixed, draw};
 use ordain_sim::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 
-/// A calm cluster of so many partitions and replicas, a machine for each node; more than one replica agree synchronously. Four
+/// A calm cluster of so many partitions and replicas, a machine for each node and no epoch manager; more than one replica agree synchronously. Four
 /// clients make one call at a time and rest after each; no checkpoints are taken.
 pub fn plan(seed: u64, partitions: u16, replicas: u16, workload: WorkloadKind, calls: u64) -> Plan {
     let fixed = Fixed {
@@ -50,6 +51,7 @@ pub fn plan(seed: u64, partitions: u16, replicas: u16, workload: WorkloadKind, c
         step_events: 1 << 20,
         inbox_requests: 1 << 20,
         faults: Vec::new(),
+        epochs: EpochOptions { policy: EpochPolicy::Adaptive, ..drawn.epochs },
         ..drawn
     }
 }

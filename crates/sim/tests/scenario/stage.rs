@@ -7,6 +7,7 @@ use ordain_db::limits::Limits;
 use ordain_db::message::{Operation as Asked, RequestId};
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_db::procedure::encode_arguments;
+use ordain_db::sequencer::EpochOptions;
 use ordain_sim::checkers;
 use ordain_sim::machine::cost::CostTable;
 use ordain_sim::machine::disk::{DiskOptions, Loss};
@@ -101,7 +102,7 @@ impl Stage {
             workload,
             clients,
             limits: Limits::default(),
-            epoch_microseconds: 10_000,
+            epochs: EpochOptions::default(),
             step_events: 1 << 20,
             inbox_requests: 1 << 20,
             network: NetworkOptions::reliable(Topology::uniform(Latency::fixed(cluster.latency.0))),
