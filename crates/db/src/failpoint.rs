@@ -33,11 +33,13 @@ pub enum Failpoint {
     OpenSnapshotEarly,
     /// Who only applies functors does not ask whether the call may commit.
     SkipGuard,
+    /// An early call is acknowledged when it comes, with the position that it may get.
+    AnswerBeforeOrdered,
 }
 
 impl Failpoint {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Failpoint; 13] = [
+    pub const ALL: [Failpoint; 14] = [
         Failpoint::GrantOutOfOrder,
         Failpoint::SkipEmptyBatch,
         Failpoint::InterleaveByTransaction,
@@ -51,6 +53,7 @@ impl Failpoint {
         Failpoint::SkipFootprintCheck,
         Failpoint::OpenSnapshotEarly,
         Failpoint::SkipGuard,
+        Failpoint::AnswerBeforeOrdered,
     ];
 }
 

@@ -30,7 +30,8 @@
 //!    say it again. The transaction's [`Position`](position::Position) is fixed, and nothing but its own logic can abort it
 //!    (CAL-03).
 //! 7. **Order.** At every participant [`Merger::deliver_next`](sequencer::Merger::deliver_next) waits for the parts of all
-//!    sequencers and lays whole batches one after the other: all partitions see one order (CAL-26).
+//!    sequencers and lays whole batches one after the other: all partitions see one order (CAL-26). A client that wants to know its
+//!    call's position is told [now](gateway::early), and asks for the outcome.
 //! 8. **Placing.** [`Call::of`](execution::Call::of) makes the delivered transaction a call with its footprint, computed
 //!    again where it was not ordered; the rows of a few calls are prefetched together
 //!    ([`Storage::prefetch`](storage::Storage::prefetch)).

@@ -155,6 +155,20 @@ pub enum Operation {
     /// Orders a checkpoint of the whole cluster. The result is the encoded [`Epoch`] at whose end it is taken; when a replica has
     /// it on all its disks, [`Status::stable`](crate::node::Status::stable) is that epoch or a later one.
     Checkpoint,
+    /// Runs a procedure, and is answered before that: with its encoded [`Position`], from which nothing can move it any more, or
+    /// with an error if it has none. See [`early`](crate::gateway::early).
+    CallEarly {
+        /// The procedure.
+        procedure: ProcedureId,
+        /// Its encoded arguments.
+        arguments: Bytes,
+    },
+    /// Asks what became of an early call of the same session, which its client has not acknowledged. The answer is that of the call
+    /// in the ordinary way, when there is one. It has no place in the order itself.
+    AskOutcome {
+        /// The call's number, lower than the own one.
+        of: u64,
+    },
 }
 
 /// The answer to a request.
@@ -502,12 +516,21 @@ impl Ordered {
     }
 }
 
+impl Operation {
+    /// The procedure that it calls, with its encoded arguments, if it does; however it is answered.
+    pub fn call(&self) -> Option<(ProcedureId, &Bytes)> {
+        match self {
+            Operation::Call { procedure, arguments } | Operation::CallEarly { procedure, arguments } => {
+                Some((*procedure, arguments))
+            }
+            Operation::OpenSnapshot | Operation::Checkpoint | Operation::AskOutcome { .. } => None,
+        }
+    }
+}
+
 impl Request {
     fn payload_bytes(&self) -> usize {
-        match &self.operation {
-            Operation::Call { arguments, .. } => arguments.len(),
-            Operation::OpenSnapshot | Operation::Checkpoint => 0,
-        }
+        self.operation.call().map_or(0, |(_, arguments)| arguments.len())
     }
 }
 

@@ -1,6 +1,6 @@
 //! One client of a cluster: numbers its requests, sends them, and hands each reply to whoever waits for it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{self, Poll};
@@ -67,6 +67,16 @@ struct Session {
     /// The number of the next request.
     next: u64,
     pending: BTreeMap<u64, oneshot::Sender<Outcome>>,
+    /// Requests that may be asked for again, whether their replies have come or not.
+    kept: BTreeSet<u64>,
+}
+
+impl Session {
+    /// The number below which nothing is asked for any more.
+    fn acknowledged(&self) -> u64 {
+        let pending = self.pending.keys().next();
+        pending.into_iter().chain(self.kept.first()).copied().min().unwrap_or(self.next)
+    }
 }
 
 /// The sessions of one client, one for each home partition.
@@ -107,6 +117,25 @@ impl Sessions {
     }
 }
 
+/// A request that is not acknowledged until this is dropped, although its reply has come.
+pub(crate) struct Kept {
+    sessions: Arc<Sessions>,
+    request: RequestId,
+}
+
+impl Kept {
+    /// The request.
+    pub(crate) fn request(&self) -> RequestId {
+        self.request
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.sessions.lock(self.request.client.home).kept.remove(&self.request.sequence);
+    }
+}
+
 /// See the [module](self).
 pub struct Caller {
     port: Arc<dyn Port>,
@@ -140,16 +169,35 @@ impl Caller {
         self.send(home, |id, acknowledged| ClientRequest::Ordered(Request { id, acknowledged, operation }))
     }
 
+    /// Sends an ordered request which may be asked for later, as long as the second of what is returned is kept.
+    pub(crate) fn order_and_keep(&self, home: PartitionId, operation: Operation) -> (Pending, Kept) {
+        let make = |id, acknowledged| ClientRequest::Ordered(Request { id, acknowledged, operation });
+        let (pending, request) = self.begin(home, true, make);
+        (pending, Kept { sessions: Arc::clone(&self.sessions), request })
+    }
+
     /// Sends any request with a reply to a partition.
     pub fn send(&self, to: PartitionId, make: impl FnOnce(RequestId, u64) -> ClientRequest) -> Pending {
+        self.begin(to, false, make).0
+    }
+
+    fn begin(
+        &self,
+        to: PartitionId,
+        keep: bool,
+        make: impl FnOnce(RequestId, u64) -> ClientRequest,
+    ) -> (Pending, RequestId) {
         self.tell_postponed();
         let (sender, receiver) = oneshot::channel();
         let pending = Pending(receiver);
         let mut session = self.sessions.lock(to);
         let sequence = session.next;
+        let acknowledged = session.acknowledged();
         session.next += 1;
-        let acknowledged = session.pending.keys().next().copied().unwrap_or(sequence);
         session.pending.insert(sequence, sender);
+        if keep {
+            session.kept.insert(sequence);
+        }
         drop(session);
         let id = RequestId { client: ClientId { home: to, number: self.number }, sequence };
         if let Err(not_taken) = self.port.request(to, vec![make(id, acknowledged)]) {
@@ -159,7 +207,7 @@ impl Caller {
             };
             self.sessions.deliver(vec![Reply { request: id, outcome: Err(error) }]);
         }
-        pending
+        (pending, id)
     }
 
     /// Sends a request without a reply to a partition.
@@ -191,4 +239,22 @@ impl Drop for Caller {
 /// When the operating system gives no randomness.
 pub fn random_number() -> Result<u64, Error> {
     getrandom::u64().map_err(|error| Error::Unavailable(format!("no randomness from the system: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_not_acknowledged() {
+        let mut session = Session { next: 7, ..Session::default() };
+        assert_eq!(session.acknowledged(), 7);
+        session.pending.insert(5, oneshot::channel().0);
+        session.kept.extend([4, 6]);
+        assert_eq!(session.acknowledged(), 4);
+        session.kept.remove(&4);
+        assert_eq!(session.acknowledged(), 5);
+        session.pending.clear();
+        assert_eq!(session.acknowledged(), 6);
+    }
 }

@@ -14,7 +14,8 @@ use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::procedure::{Catalog, Footprint, Procedure, ProcedureId, decode_output, encode_arguments};
 use serde::de::DeserializeOwned;
 
-use crate::caller::{Caller, Pending};
+use crate::caller::{Caller, Kept, Pending};
+use crate::early::Early;
 use crate::port::Port;
 
 /// How often it is asked whether a checkpoint is there.
@@ -102,12 +103,59 @@ impl Connection {
     /// # Errors
     /// When the procedure cannot declare its footprint for these arguments.
     pub fn submit(&self, procedure: ProcedureId, arguments: Bytes) -> Result<Pending, Error> {
+        let home = self.home_of(procedure, &arguments)?;
+        Ok(self.caller.order(home, Operation::Call { procedure, arguments }))
+    }
+
+    /// The partition that orders a call: one that takes part in it.
+    fn home_of(&self, procedure: ProcedureId, arguments: &Bytes) -> Result<PartitionId, Error> {
         let Catalog { schema, procedures } = &self.catalog;
         let mut footprint = Footprint::default();
         let partitions = self.caller.partitions();
-        procedures.declare(procedure, &arguments, schema, partitions, &mut footprint)?;
-        let home = footprint.reporter(PartitionId(0));
-        Ok(self.caller.order(home, Operation::Call { procedure, arguments }))
+        procedures.declare(procedure, arguments, schema, partitions, &mut footprint)?;
+        Ok(footprint.reporter(PartitionId(0)))
+    }
+
+    /// Calls a procedure and blocks until the call has its place in the order, as durable and as replicated as the cluster promises:
+    /// from then on nothing but its own logic can abort it. What becomes of it, [`Early::outcome`] tells. A call whose keys depend on
+    /// data is acknowledged when it is computed, since it may start over until then.
+    ///
+    /// # Errors
+    /// See [`Error`]: each tells what to do. On an engine without an order, [`Error::Invalid`].
+    pub fn call_early<P: Procedure>(
+        &self,
+        procedure: Handle<P>,
+        arguments: &P::Arguments,
+    ) -> Result<Early<P>, Error> {
+        let (pending, kept) = self.begin_early(procedure, arguments)?;
+        let position = decode(&pending.wait()?)?;
+        Ok(Early::new(Arc::clone(&self.caller), kept, position))
+    }
+
+    /// The same; the future is ready when the call has its place. The call is under way before the future is first polled, and goes
+    /// on when the future is dropped.
+    pub fn call_early_async<P: Procedure>(
+        &self,
+        procedure: Handle<P>,
+        arguments: &P::Arguments,
+    ) -> impl Future<Output = Result<Early<P>, Error>> + Send + use<P> {
+        let begun = self.begin_early(procedure, arguments);
+        let caller = Arc::clone(&self.caller);
+        async move {
+            let (pending, kept) = begun?;
+            let position = decode(&pending.await?)?;
+            Ok(Early::new(caller, kept, position))
+        }
+    }
+
+    fn begin_early<P: Procedure>(
+        &self,
+        procedure: Handle<P>,
+        arguments: &P::Arguments,
+    ) -> Result<(Pending, Kept), Error> {
+        let (procedure, arguments) = (procedure.id, Bytes::from(encode_arguments(arguments)?));
+        let home = self.home_of(procedure, &arguments)?;
+        Ok(self.caller.order_and_keep(home, Operation::CallEarly { procedure, arguments }))
     }
 
     /// Opens a consistent snapshot of all partitions: it sees every transaction that committed before this call, and no part

@@ -19,6 +19,7 @@ pub mod data_directory;
 pub mod database;
 pub mod disk_thread;
 pub mod durable;
+pub mod early;
 pub mod files;
 pub mod inbox;
 mod load;
@@ -40,6 +41,7 @@ pub mod wire;
 
 pub use connection::{Connection, Handle, Snapshot};
 pub use database::{Database, DatabaseBuilder};
+pub use early::Early;
 pub use ordain_db as db;
 pub use ordain_db::error::Error;
 pub use ordain_workload as workload;

@@ -62,10 +62,26 @@ pub struct Invocation {
 }
 
 impl Invocation {
+    /// Whether the client was told the position of its call, and nothing of what becomes of it.
+    pub(crate) fn is_acknowledged_early(&self) -> bool {
+        matches!(self.operation, Operation::CallEarly { .. }) && matches!(self.end(), Some((_, Ok(_))))
+    }
+
     /// The first answer that ended the request: [`Busy`](ordain_db::error::Error::Busy) asks to send it again.
     pub fn end(&self) -> Option<&(Nanoseconds, Outcome)> {
         self.replies.iter().find(|(_, outcome)| !matches!(outcome, Err(ordain_db::error::Error::Busy(_))))
     }
+}
+
+/// What clients were told became of early calls that were acknowledged, by the call: the end of the request that asked for it.
+pub(crate) fn outcomes_of_early_calls(
+    requests: &BTreeMap<RequestId, Invocation>,
+) -> BTreeMap<RequestId, &(Nanoseconds, Outcome)> {
+    let asked = requests.iter().filter_map(|(id, invocation)| match invocation.operation {
+        Operation::AskOutcome { of } => Some((RequestId { sequence: of, ..*id }, invocation.end()?)),
+        _ => None,
+    });
+    asked.collect()
 }
 
 /// A snapshot that a client opened and read.

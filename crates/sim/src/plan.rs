@@ -12,6 +12,7 @@ use ordain_db::limits::Limits;
 use ordain_db::node::CheckpointOptions;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_db::sequencer::EpochOptions;
+use ordain_workload::random::Chance;
 use ordain_workload::{Mode, Workload, append, bank, micro, tpcc, ycsb};
 
 use crate::machine::clock::Clock;
@@ -279,6 +280,9 @@ pub struct ClientPlan {
     pub snapshots: u32,
     /// Where they are.
     pub place: ClientPlace,
+    /// How often a client wants its call acknowledged before it is computed, and asks for the outcome then. Needs an engine with
+    /// an order.
+    pub early: Option<Chance>,
 }
 
 /// Where clients are.

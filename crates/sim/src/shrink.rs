@@ -58,6 +58,8 @@ pub enum Peculiarity {
     Checkpoints,
     /// An epoch manager.
     Manager,
+    /// Calls that are acknowledged before they are computed.
+    Early,
 }
 
 impl Peculiarity {
@@ -74,6 +76,7 @@ impl Peculiarity {
         Peculiarity::Disk,
         Peculiarity::Checkpoints,
         Peculiarity::Manager,
+        Peculiarity::Early,
     ];
 
     fn name(self) -> String {
@@ -86,6 +89,7 @@ impl Peculiarity {
             Peculiarity::Windows => plan.clients.window = 1,
             Peculiarity::Pauses => plan.clients.think = 0,
             Peculiarity::Wandering => plan.clients.wanders = false,
+            Peculiarity::Early => plan.clients.early = None,
             Peculiarity::Clocks => plan.clocks.clear(),
             Peculiarity::Limits => {
                 (plan.step_events, plan.inbox_requests) = (1 << 20, 1 << 20);

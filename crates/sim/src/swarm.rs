@@ -102,6 +102,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     };
     plan.limits.throttles = throttles(seed);
     plan.limits.restarts_before_help = help(seed);
+    plan.clients.early = early(seed).filter(|_| plan.engine.is_ordered());
     if let Some(disk) = &plan.disk {
         // A record of the log has a whole batch, and must fit into a segment.
         plan.limits.batch_bytes = plan.limits.batch_bytes.min(disk.segment_bytes as usize / 4);
@@ -182,6 +183,12 @@ fn help(seed: u64) -> u32 {
     rarely(&mut random, 3, RESTARTS_BEFORE_HELP, early)
 }
 
+/// How often a call is to be acknowledged before it is computed. Drawn apart from all else, too.
+fn early(seed: u64) -> Option<Chance> {
+    let mut random = Random::new(seed, "early answers", &[]);
+    one_in(&mut random, 4).then(|| percent([20.0, 100.0][random.below(2) as usize]))
+}
+
 /// Which engine runs transactions concurrently, and which lock manager `calvin` has. Drawn apart from all else, too.
 fn concurrent_engine(seed: u64) -> EngineKind {
     if one_in(&mut Random::new(seed, "functors", &[]), 3) {
@@ -220,6 +227,7 @@ fn clients(random: &mut Random, transactions: u64) -> ClientPlan {
         wanders: random.below(2) == 0,
         snapshots: random.below(4) as u32,
         place: ClientPlace::Network,
+        early: None,
     }
 }
 

@@ -69,6 +69,7 @@ injected! {
     skip_footprint_check: Bug::Database(Failpoint::SkipFootprintCheck), 50, ANY, ["equals oracle", "assertions hold"];
     open_snapshot_early: Bug::Database(Failpoint::OpenSnapshotEarly), 100, ANY, ["equals oracle"];
     skip_guard: Bug::Database(Failpoint::SkipGuard), 100, ANY, ["replicas agree", "equals oracle"];
+    answer_before_ordered: Bug::Database(Failpoint::AnswerBeforeOrdered), 100, ANY, ["early answers", "strict serializability"];
     reply_before_durable: Bug::ReplyBeforeDurable, 100, (None, Some(1)), ["durability", "replicas agree"];
     skip_directory_sync: Bug::SkipDirectorySync, 20, ANY, ["nodes go on"];
     found_again: Bug::FoundAgain, 80, (None, Some(3)), ["nodes go on"];

@@ -9,6 +9,7 @@
 //! requests in and starts attempts: see [`Gateway::lead`] and [`Gateway::step_down`].
 
 mod attempts;
+pub mod early;
 pub mod reconnaissance;
 pub mod scouting;
 pub mod widening;
@@ -19,7 +20,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Outcome};
-use crate::failpoint::Failpoints;
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
 use crate::limits::Limits;
 use crate::message::{Operation, Ordered, Reconnoitred, Report, Request, RequestId, Verdict, Want, Work};
@@ -30,6 +31,7 @@ use crate::sequencer::{Sequencer, Sessions, Waiting};
 use crate::storage::Storage;
 
 use attempts::{Attempt, Dependent, back_off};
+use early::Early;
 use reconnaissance::Reconnaissance;
 use scouting::Scouting;
 
@@ -98,6 +100,8 @@ pub struct Gateway {
     next_ticket: u64,
     /// Dependent calls that wait before their next attempt, by the time at which they go on, in microseconds.
     resting: BTreeSet<(u64, RequestId)>,
+    /// Calls that are acknowledged before they are computed.
+    early: Early,
     /// Footprints whose buffers can be filled again.
     #[allow(clippy::vec_box, reason = "boxes move through queues as one word")]
     pub spare: Vec<Box<Footprint>>,
@@ -144,6 +148,7 @@ impl Gateway {
             scouts: FastMap::default(),
             next_ticket: 0,
             resting: BTreeSet::new(),
+            early: Early::default(),
             spare: Vec::new(),
             leads: false,
             checkpoint_turn: CheckpointTurn::All,
@@ -166,6 +171,7 @@ impl Gateway {
     /// missed.
     pub fn lead(&mut self, context: &mut GatewayContext<'_>) {
         self.leads = true;
+        self.early.lead(self.sessions.ordered_requests());
         let mut missed: Vec<RequestId> = self.dependent.keys().copied().collect();
         missed.retain(|id| self.sessions.has_missed(*id));
         missed.sort_unstable();
@@ -178,6 +184,7 @@ impl Gateway {
         self.leads = false;
         self.scouts.clear();
         self.resting.clear();
+        self.early.step_down();
         self.opening_snapshots = 0;
         self.closing_snapshots.clear();
         self.dependent.retain(|_, dependent| dependent.attempt.is_some());
@@ -195,20 +202,37 @@ impl Gateway {
     ) {
         let id = request.id;
         match self.sessions.admit::<F>(id, request.acknowledged, entry) {
-            Admission::InFlight => {}
-            Admission::Again(outcome) => self.effects.answers.push((entry, id, outcome)),
-            Admission::Refuse(error) => self.refuse(id, entry, error),
-            Admission::Enter if context.sequencer.is_full() => {
-                self.sessions.withdraw(id);
-                self.refuse(id, entry, Error::Busy(format!("the sequencer of {} is full", self.me)));
+            Admission::InFlight => self.hear_again(&request),
+            Admission::Again(outcome) => {
+                let outcome = self.again(&request, outcome);
+                self.effects.answers.push((entry, id, outcome));
             }
-            Admission::Enter => match request.operation {
-                Operation::Call { procedure, arguments } => {
-                    self.call(id, request.acknowledged, procedure, arguments, context);
+            Admission::Refuse(error) => self.refuse(id, entry, error),
+            Admission::Enter => self.enter::<F>(request, entry, context),
+        }
+    }
+
+    /// Takes a request that is new.
+    fn enter<F: Failpoints>(&mut self, request: Request, entry: NodeId, context: &mut GatewayContext<'_>) {
+        let id = request.id;
+        if let Operation::AskOutcome { of } = request.operation {
+            return self.ask_outcome(id, of, entry);
+        }
+        if context.sequencer.is_full() {
+            self.sessions.withdraw(id);
+            return self.refuse(id, entry, Error::Busy(format!("the sequencer of {} is full", self.me)));
+        }
+        self.early.hear(&request);
+        match request.operation {
+            Operation::Call { procedure, arguments } | Operation::CallEarly { procedure, arguments } => {
+                self.call(id, request.acknowledged, procedure, arguments, context);
+                if F::on(Failpoint::AnswerBeforeOrdered) {
+                    self.acknowledge_unordered(id, context.sequencer);
                 }
-                Operation::OpenSnapshot => self.open_snapshot(&request, entry, context.sequencer),
-                Operation::Checkpoint => self.take_checkpoint(&request, entry, context.sequencer),
-            },
+            }
+            Operation::OpenSnapshot => self.open_snapshot(&request, entry, context.sequencer),
+            Operation::Checkpoint => self.take_checkpoint(&request, entry, context.sequencer),
+            Operation::AskOutcome { .. } => unreachable!("it is taken above"),
         }
     }
 
@@ -298,12 +322,14 @@ impl Gateway {
                 };
                 self.dependent.insert(id, dependent);
             }
+            Work::Call { reconnoitred: None, .. } => self.early.ordered(id, position),
             _ => {}
         }
     }
 
     fn refuse(&mut self, id: RequestId, entry: NodeId, error: Error) {
         self.counters.refused += 1;
+        self.early.forget(id);
         self.effects.answers.push((entry, id, Err(error)));
     }
 
@@ -399,7 +425,7 @@ impl Gateway {
         if let Some(entry) = self.sessions.answer(request, Some(position), &outcome) {
             *counter += 1;
             self.dependent.remove(&request);
-            self.say(request, entry, outcome);
+            self.end(request, Some(position), entry, outcome);
         }
     }
 
@@ -407,7 +433,7 @@ impl Gateway {
     pub fn answer(&mut self, id: RequestId, at: Option<Position>, outcome: Outcome) {
         if let Some(entry) = self.sessions.answer(id, at, &outcome) {
             self.dependent.remove(&id);
-            self.say(id, entry, outcome);
+            self.end(id, at, entry, outcome);
         }
     }
 

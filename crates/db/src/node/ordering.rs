@@ -271,6 +271,7 @@ impl<E: Engine> Node<E> {
                 self.take_result(from, message)?;
             }
         }
+        self.gateway.delivered(self.merger.delivered());
         Ok(())
     }
 

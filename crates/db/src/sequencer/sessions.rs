@@ -66,6 +66,19 @@ pub enum Admission {
     Refuse(Error),
 }
 
+/// How far a request has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Standing<'a> {
+    /// Its client has acknowledged it; what became of it is not kept.
+    Acknowledged,
+    /// It is not known.
+    Unseen,
+    /// It was taken in, or is in the order.
+    UnderWay,
+    /// It was answered; by what happened at the position, or before it entered the order.
+    Ended(Option<Position>, &'a Outcome),
+}
+
 /// The sessions of the clients that are at home at one partition.
 #[derive(Debug)]
 pub struct Sessions {
@@ -240,6 +253,41 @@ impl Sessions {
     pub fn is_ordered(&self, id: RequestId, at: Position) -> bool {
         let known = self.sessions.get(&id.client).and_then(|session| session.peek(id.sequence));
         matches!(known, Some(Known::Ordered(ordered)) if *ordered == at)
+    }
+
+    /// Where a request is in the order, if it has not come to an end there.
+    pub fn ordered_at(&self, id: RequestId) -> Option<Position> {
+        match self.sessions.get(&id.client)?.peek(id.sequence)? {
+            Known::Ordered(at) => Some(*at),
+            _ => None,
+        }
+    }
+
+    /// How far a request has come.
+    pub fn standing(&self, id: RequestId) -> Standing<'_> {
+        let Some(session) = self.sessions.get(&id.client) else { return Standing::Unseen };
+        if id.sequence < session.first {
+            return Standing::Acknowledged;
+        }
+        match session.peek(id.sequence) {
+            None | Some(Known::Unseen) => Standing::Unseen,
+            Some(Known::Admitted | Known::Ordered(_) | Known::Missed(_)) => Standing::UnderWay,
+            Some(Known::Answered(at, outcome)) => Standing::Ended(*at, outcome),
+        }
+    }
+
+    /// The requests that are in the order and have not ended. In no order that means anything.
+    pub fn ordered_requests(&self) -> impl Iterator<Item = RequestId> {
+        self.sessions.iter().flat_map(|(client, session)| {
+            let places = session.window.iter().enumerate();
+            let ordered = places.filter(|(_, known)| matches!(known, Known::Ordered(_) | Known::Missed(_)));
+            ordered.map(|(place, _)| RequestId { client: *client, sequence: session.first + place as u64 })
+        })
+    }
+
+    /// The node where a client was last seen, if that is known here.
+    pub fn entry(&self, client: ClientId) -> Option<NodeId> {
+        self.sessions.get(&client)?.entry
     }
 
     /// Forgets a request that was taken in but could not be taken on, so that it can be sent again; returns where its client

@@ -108,9 +108,14 @@ pub(crate) enum Command {
         client: Client,
         #[arg(key)]
         declare: Option<Declares>,
+        /// Whether it wants to be told of the call's position before the call is computed.
+        #[arg(key, optional)]
+        early: bool,
         #[arg(optional)]
         steps: Vec<Step>,
     },
+    /// A client asks by way of a node what became of its early call with a number.
+    Ask { entry: Partition, client: Client, of: u64 },
     /// A client sends a request again.
     Resend { entry: Partition, client: Client, sequence: u64 },
     /// Clients with the numbers from 1000 on call the procedure by way of a node, all at once.
@@ -214,9 +219,8 @@ impl Runner {
             }));
         }
         lines.extend(done.replies.iter().map(|(at, reply)| {
-            let request = self.requests.get(&reply.request);
-            let is_call = request.is_none_or(|request| request.operation != Operation::OpenSnapshot);
-            let outcome = display::outcome(&reply.outcome, is_call);
+            let operation = self.requests.get(&reply.request).map(|request| &request.operation);
+            let outcome = display::outcome(&reply.outcome, operation);
             format!("{at} answers {}: {outcome}", display::request(reply.request))
         }));
         lines.join("\n")
@@ -391,10 +395,20 @@ impl goldenscript::Runner for Runner {
                 String::new()
             }
             Command::Clock => format!("{} ms", self.network.now / 1000),
-            Command::Submit { entry, client, declare, steps } => {
+            Command::Submit { entry, client, declare, early, steps } => {
                 let declares = declare.clone().unwrap_or(Declares::Exactly);
-                let call = self.call(client.0, &Program { declares, operations: steps.clone() });
-                self.submit(entry.0, vec![call])?
+                let program = Program { declares, operations: steps.clone() };
+                let (procedure, arguments) = (INTERPRET, arguments(&program).into());
+                let operation = match early {
+                    true => Operation::CallEarly { procedure, arguments },
+                    false => Operation::Call { procedure, arguments },
+                };
+                let request = self.number(client.0, operation);
+                self.submit(entry.0, vec![ClientRequest::Ordered(request)])?
+            }
+            Command::Ask { entry, client, of } => {
+                let request = self.number(client.0, Operation::AskOutcome { of: *of });
+                self.submit(entry.0, vec![ClientRequest::Ordered(request)])?
             }
             Command::Resend { entry, client, sequence } => {
                 let id = RequestId { client: client.0, sequence: *sequence };

@@ -1,7 +1,7 @@
 //! How messages and answers are printed.
 
 use ordain_db::error::{Error, Outcome};
-use ordain_db::message::{ClientId, Message, Ordered, Report, RequestId, Verdict, Want, Work};
+use ordain_db::message::{ClientId, Message, Operation, Ordered, Report, RequestId, Verdict, Want, Work};
 use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::procedure::decode_output;
 
@@ -20,19 +20,18 @@ pub(crate) fn request(id: RequestId) -> String {
     format!("{}#{}", client(id.client), id.sequence)
 }
 
-/// The answer to a call, or the position of a snapshot.
-pub(crate) fn outcome(outcome: &Outcome, is_call: bool) -> String {
-    match outcome {
-        Ok(result) if is_call => {
+/// The answer to a call, or the position of a snapshot or of an early call.
+pub(crate) fn outcome(outcome: &Outcome, operation: Option<&Operation>) -> String {
+    let position = |result: &[u8]| postcard::from_bytes::<Position>(result).unwrap();
+    match (outcome, operation) {
+        (Ok(result), Some(Operation::OpenSnapshot)) => format!("snapshot {}", position(result)),
+        (Ok(result), Some(Operation::CallEarly { .. })) => format!("ordered at {}", position(result)),
+        (Ok(result), _) => {
             let seen: Vec<Seen> = decode_output(result).unwrap();
             let seen: Vec<String> = seen.iter().map(Seen::to_string).collect();
             if seen.is_empty() { "committed".to_owned() } else { seen.join("; ") }
         }
-        Ok(result) => {
-            let at: Position = postcard::from_bytes(result).unwrap();
-            format!("snapshot {at}")
-        }
-        Err(error) => failure(error),
+        (Err(error), _) => failure(error),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The load generator: one thread that keeps requests outstanding (closed loop) or begins them at a set rate (open loop).
 
+mod early;
 mod reads;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -14,6 +15,8 @@ use ordain_db::position::PartitionId;
 use ordain_db::procedure::{Catalog, Declared, Footprint, ProcedureId};
 use ordain_workload::{Call, Generator, Mode, Part, Totals, Workload};
 
+pub use self::early::Answer;
+use self::early::EarlyCall;
 use self::reads::Reads;
 use crate::caller::random_number;
 use crate::inbox::NotTaken;
@@ -64,8 +67,10 @@ pub struct Measured {
     pub failed: u64,
     /// The first such error.
     pub first_failure: Option<Error>,
-    /// Latency in microseconds of requests that ended in it.
+    /// Latency in microseconds of requests that were answered in it.
     pub latency: Histogram<u64>,
+    /// The time in microseconds until the outcome was known of those that were answered before that.
+    pub computed: Histogram<u64>,
     /// The same for each procedure that was called.
     pub procedures: BTreeMap<ProcedureId, OfProcedure>,
     /// CPU time of the partitions in it.
@@ -142,6 +147,10 @@ impl Arrived {
 #[derive(Clone, Copy)]
 enum Asked {
     Call(ProcedureId),
+    /// It is answered when it is ordered; whether it was.
+    CallEarly(ProcedureId, bool),
+    /// What became of the early call with this number.
+    Outcome(u64),
     OpenSnapshot,
 }
 
@@ -163,6 +172,12 @@ struct Home {
     first: u64,
     /// Calls without an answer, those of snapshots included.
     outstanding: u32,
+    /// Calls that are answered early, whose outcome is not known.
+    uncomputed: u32,
+    /// Those of them whose outcome was not asked for, be they answered or not.
+    unasked: usize,
+    /// The numbers of those that are answered, and to be asked for now.
+    questions: Vec<u64>,
 }
 
 /// See the [module](self).
@@ -172,6 +187,7 @@ pub struct Driver<'a> {
     homes: Vec<Home>,
     arrived: Arc<Arrived>,
     number: u64,
+    answer: Answer,
     reads: Reads,
     started: Instant,
     /// When an answer last came, or nothing was under way, in nanoseconds since the start.
@@ -190,6 +206,7 @@ impl<'a> Driver<'a> {
         workload: &'a dyn Workload,
         seed: u64,
         one_order: bool,
+        answer: Answer,
     ) -> Result<Driver<'a>, String> {
         let number = random_number().map_err(|error| error.to_string())?;
         let partitions = port.partitions();
@@ -200,7 +217,16 @@ impl<'a> Driver<'a> {
                 .generator(seed.wrapping_add(u64::from(home.0)), u32::from(home.0), part)
                 .map_err(|error| error.to_string())?;
             let client = ClientId { home, number };
-            homes.push(Home { client, generator, window: VecDeque::new(), first: 0, outstanding: 0 });
+            homes.push(Home {
+                client,
+                generator,
+                window: VecDeque::new(),
+                first: 0,
+                outstanding: 0,
+                uncomputed: 0,
+                unasked: 0,
+                questions: Vec::new(),
+            });
         }
         let arrived = Arc::new(Arrived::default());
         port.open(number, Arc::<Arrived>::clone(&arrived) as Arc<dyn ReplySink>);
@@ -212,6 +238,7 @@ impl<'a> Driver<'a> {
             failed: 0,
             first_failure: None,
             latency: new_histogram()?,
+            computed: new_histogram()?,
             procedures: procedures_of(workload.catalog())?,
             cpu: Duration::ZERO,
             load_cpu: Duration::ZERO,
@@ -227,6 +254,7 @@ impl<'a> Driver<'a> {
             homes,
             arrived,
             number,
+            answer,
             reads: Reads::default(),
             started,
             answered_at: 0,
@@ -338,7 +366,7 @@ impl<'a> Driver<'a> {
                 self.push(0, vec![request])?;
             }
             self.open_snapshot()?;
-            while dependent && self.homes[0].outstanding > 0 {
+            while dependent && self.homes[0].waits() {
                 self.take_replies(PATIENCE)?;
             }
         }
@@ -357,7 +385,7 @@ impl<'a> Driver<'a> {
     }
 
     fn wait_for_all(&mut self) -> Result<(), String> {
-        while self.homes.iter().any(|home| home.outstanding > 0) {
+        while self.homes.iter().any(Home::waits) {
             self.take_replies(PATIENCE)?;
         }
         Ok(())
@@ -367,9 +395,15 @@ impl<'a> Driver<'a> {
         self.started.elapsed().as_nanos() as u64
     }
 
-    /// How many more ordered calls a home's session takes. One place is kept for the opening of a snapshot.
+    /// How many more ordered calls a home's session takes. One place is kept for the opening of a snapshot, and one for the question
+    /// after each call that is answered early.
     fn room(&self, home: usize) -> usize {
-        (SESSION_WINDOW_MAX as usize - 1).saturating_sub(self.homes[home].window.len())
+        let Home { window, unasked, .. } = &self.homes[home];
+        let free = (SESSION_WINDOW_MAX as usize - 1).saturating_sub(window.len() + unasked);
+        match self.answer {
+            Answer::Ordered => free / 2,
+            Answer::Computed => free,
+        }
     }
 
     /// Sends new requests to a home; `false` when no more can be sent now.
@@ -395,8 +429,8 @@ impl<'a> Driver<'a> {
         self.homes[home].outstanding += 1;
         match call.mode {
             Mode::Ordered => {
-                let operation = Operation::Call { procedure: call.procedure, arguments: call.arguments };
-                Some(self.ordered(home, operation, Asked::Call(call.procedure), began))
+                let (operation, asked) = self.operation(home, call);
+                Some(self.ordered(home, operation, asked, began))
             }
             Mode::Snapshot => {
                 self.reads.wait(home, call, began);
@@ -444,6 +478,7 @@ impl<'a> Driver<'a> {
             self.take_reply(request, outcome, now);
         }
         self.send_reads()?;
+        self.ask_outcomes()?;
         for home in &mut self.homes {
             while home.window.front().is_some_and(|under_way| under_way.done) {
                 home.window.pop_front();
@@ -451,7 +486,7 @@ impl<'a> Driver<'a> {
             }
         }
         taken?;
-        if count > 0 || self.homes.iter().all(|home| home.outstanding == 0) {
+        if count > 0 || !self.homes.iter().any(Home::waits) {
             self.answered_at = now;
         } else if now > self.answered_at + STUCK.as_nanos() as u64 {
             return Err(format!("no answer for {STUCK:?}: the cluster is stuck or overloaded"));
@@ -472,20 +507,38 @@ impl<'a> Driver<'a> {
         }
         match (under_way.asked, under_way.began) {
             (Asked::Call(procedure), began) => self.end(place, procedure, began, outcome, now),
+            (Asked::CallEarly(procedure, is_answered), began) => {
+                let call = EarlyCall { home: place, sequence: request.sequence, procedure, began };
+                self.answered_early(&call, is_answered, outcome, now);
+            }
+            (Asked::Outcome(of), _) => self.computed(place, of, outcome, now),
             (Asked::OpenSnapshot, _) => self.opened(outcome, now),
         }
     }
 
-    /// Counts a call that has ended.
+    /// Counts a call that has ended with its answer.
     fn end(&mut self, home: usize, procedure: ProcedureId, began: u64, outcome: Outcome, now: u64) {
+        self.answered(home, procedure, began, now);
+        self.count(procedure, outcome);
+    }
+
+    /// Notes the answer to a call.
+    fn answered(&mut self, home: usize, procedure: ProcedureId, began: u64, now: u64) {
         self.homes[home].outstanding -= 1;
+        let of_procedure = self.measured.procedures.get_mut(&procedure).filter(|_| self.measuring);
+        if let Some(of_procedure) = of_procedure {
+            let latency = now.saturating_sub(began) / 1000;
+            self.measured.latency.saturating_record(latency);
+            of_procedure.latency.saturating_record(latency);
+        }
+    }
+
+    /// Counts what became of a call.
+    fn count(&mut self, procedure: ProcedureId, outcome: Outcome) {
         let of_procedure = self.measured.procedures.get_mut(&procedure).filter(|_| self.measuring);
         let mut unmeasured = (0, 0, 0);
         let (committed, aborted, contended) = match of_procedure {
             Some(of_procedure) => {
-                let latency = now.saturating_sub(began) / 1000;
-                self.measured.latency.saturating_record(latency);
-                of_procedure.latency.saturating_record(latency);
                 (&mut of_procedure.committed, &mut of_procedure.aborted, &mut of_procedure.contended)
             }
             None => (&mut unmeasured.0, &mut unmeasured.1, &mut unmeasured.2),

@@ -33,6 +33,13 @@ pub(super) struct DiskUse {
     pub(super) one_fsync: Duration,
 }
 
+impl DiskUse {
+    /// Transactions that committed for each time that writes were made durable.
+    pub(super) fn commits_per_fsync(&self) -> f64 {
+        self.commits as f64 / (self.fsyncs as f64).max(1.0)
+    }
+}
+
 /// Runs a workload in this process, with its data on disk.
 ///
 /// # Errors

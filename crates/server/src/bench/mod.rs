@@ -23,7 +23,7 @@ use ordain_db::position::PartitionId;
 use ordain_db::procedure::Catalog;
 use ordain_workload::{CheckLine, SnapshotReader, Workload};
 
-use self::drive::{Driver, Length, Load, Measured, OfProcedure};
+use self::drive::{Answer, Driver, Length, Load, Measured, OfProcedure};
 use self::durable::DiskUse;
 use self::options::{RunOptions, WorkloadOptions};
 use self::report::ProcedureReport;
@@ -132,7 +132,7 @@ fn drive(
     port: &dyn Port,
     connection: &Connection,
 ) -> Result<Finished, String> {
-    let driver = Driver::new(port, workload, options.seed, options.transactions.is_some())?;
+    let driver = Driver::new(port, workload, options.seed, options.transactions.is_some(), options.answer)?;
     let load = options.rate.map_or(Load::Closed(options.outstanding()), Load::Open);
     let time = Duration::from_secs_f64(options.seconds);
     let warm_up = (time / 5).min(Duration::from_secs(2));
@@ -194,6 +194,8 @@ fn summarise(
     let throughput = ended as f64 / seconds.max(1e-9);
     let sum = |field: fn(&Status) -> u64| statuses.iter().map(field).sum::<u64>();
     let percentile = |quantile: f64| measured.latency.value_at_quantile(quantile);
+    let is_early = options.answer == Answer::Ordered;
+    let computed = |quantile: f64| is_early.then(|| measured.computed.value_at_quantile(quantile));
     Report {
         workload: workload.name().to_owned(),
         engine: options.engine.name().to_owned(),
@@ -222,6 +224,10 @@ fn summarise(
         latency_p99_us: percentile(0.99),
         latency_p999_us: percentile(0.999),
         latency_max_us: measured.latency.max(),
+        answer: options.answer.name().to_owned(),
+        computed_p50_us: computed(0.5),
+        computed_p95_us: computed(0.95),
+        computed_p99_us: computed(0.99),
         cpu_s: measured.cpu.as_secs_f64(),
         cpu_per_txn_us: measured.cpu.as_secs_f64() * 1e6 / (ended as f64).max(1.0),
         load_cpu_s: measured.load_cpu.as_secs_f64(),
@@ -233,10 +239,7 @@ fn summarise(
             false => 0,
         },
         fsyncs: finished.disk.as_ref().map(|disk| disk.fsyncs),
-        commits_per_fsync: finished
-            .disk
-            .as_ref()
-            .map(|disk| disk.commits as f64 / (disk.fsyncs as f64).max(1.0)),
+        commits_per_fsync: finished.disk.as_ref().map(DiskUse::commits_per_fsync),
         fsync_us: finished.disk.as_ref().map(|disk| disk.one_fsync.as_secs_f64() * 1e6),
         procedures: of_procedures(catalog, measured, seconds),
         work_rounds: None,

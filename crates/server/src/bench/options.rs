@@ -12,6 +12,7 @@ use ordain_db::sequencer::EpochPolicy;
 use ordain_workload::{Mode, Workload, bank, micro, tpcc, ycsb};
 use serde::{Deserialize, Serialize};
 
+use super::drive::Answer;
 use super::work::WORK_MICROSECONDS;
 use crate::process::ClusterOptions;
 use crate::quantity::{EPOCH_MILLISECONDS, LOCK_WAIT_MILLISECONDS, number_within, seconds};
@@ -43,6 +44,10 @@ pub struct RunOptions {
     /// Requests per second to begin, however long they take (open loop); latency counts from the intended start.
     #[arg(long, global = true, value_parser = number_within(0.1..=1e8, "requests per second"))]
     pub rate: Option<f64>,
+    /// When a call is answered: when it has its place in the order, or when it is computed. In the first case its client goes on,
+    /// and asks for the outcome.
+    #[arg(long, value_enum, default_value_t = Answer::Computed, global = true)]
+    pub answer: Answer,
     /// Seed of the calls and the population.
     #[arg(long, default_value_t = 1, global = true)]
     pub seed: u64,
@@ -107,6 +112,7 @@ impl RunOptions {
             transactions: None,
             clients: None,
             rate: None,
+            answer: Answer::Computed,
             seed: 1,
             sites: None,
             epoch_milliseconds: None,
@@ -139,6 +145,12 @@ impl RunOptions {
         }
         if self.durable && self.processes > 1 {
             return Err("--durable measures one process: leave --processes out".to_owned());
+        }
+        if self.answer == Answer::Ordered && !self.engine.is_ordered() {
+            let engine = self.engine.name();
+            return Err(format!(
+                "--answer ordered needs an order, and {engine} has none: choose another engine"
+            ));
         }
         Ok(())
     }

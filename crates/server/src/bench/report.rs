@@ -6,7 +6,7 @@ use ordain_db::engine::EngineKind;
 use ordain_workload::CheckLine;
 use serde::Serialize;
 
-/// The result of a run. Latencies are in microseconds, CPU times in seconds over the measured part.
+/// The result of a run. Latencies are in microseconds, and until the answer that was asked for; CPU times in seconds over the measured part.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// The workload's name.
@@ -63,6 +63,14 @@ pub struct Report {
     pub latency_p999_us: u64,
     /// The longest.
     pub latency_max_us: u64,
+    /// When calls are answered: `ordered` or `computed`.
+    pub answer: String,
+    /// Median time until the outcome is known, where calls are answered before that.
+    pub computed_p50_us: Option<u64>,
+    /// 95th percentile of it.
+    pub computed_p95_us: Option<u64>,
+    /// 99th percentile of it.
+    pub computed_p99_us: Option<u64>,
     /// CPU time of the partitions' threads.
     pub cpu_s: f64,
     /// CPU time of the partitions per transaction, in microseconds.
@@ -178,6 +186,7 @@ impl Report {
         row("latency p99", microseconds(self.latency_p99_us));
         row("latency p99.9", microseconds(self.latency_p999_us));
         row("latency max", microseconds(self.latency_max_us));
+        self.outcomes().into_iter().for_each(|(name, value)| row(name, value));
         let per_transaction = format!("{:.2} us per transaction", self.cpu_per_txn_us);
         row("CPU of partitions", format!("{:.2} s, {per_transaction}", self.cpu_s));
         row("CPU of load generator", format!("{:.2} s", self.load_cpu_s));
@@ -192,6 +201,20 @@ impl Report {
 }
 
 impl Report {
+    /// When outcomes were known, where calls are answered before that.
+    fn outcomes(&self) -> Vec<(&'static str, String)> {
+        let Report { computed_p50_us, computed_p95_us, computed_p99_us, .. } = *self;
+        let (Some(p50), Some(p95), Some(p99)) = (computed_p50_us, computed_p95_us, computed_p99_us) else {
+            return Vec::new();
+        };
+        vec![
+            ("answered when", format!("{}: the latencies above are until then", self.answer)),
+            ("outcome known p50", microseconds(p50)),
+            ("outcome known p95", microseconds(p95)),
+            ("outcome known p99", microseconds(p99)),
+        ]
+    }
+
     /// A line for each procedure, or nothing.
     fn procedures_table(&self) -> String {
         let mut out = String::new();

@@ -7,6 +7,7 @@
 mod clients;
 mod digests;
 mod durable;
+mod early;
 mod garbage;
 mod interruption;
 mod membership;

@@ -74,8 +74,13 @@ impl Any {
     }
 
     fn request(&mut self) -> Request {
-        let operation = match self.0.below(2) {
+        let operation = match self.0.below(4) {
             0 => Operation::OpenSnapshot,
+            1 => Operation::AskOutcome { of: self.number() },
+            2 => {
+                let (procedure, arguments) = (ProcedureId(self.number() as u16), self.blob());
+                Operation::CallEarly { procedure, arguments }
+            }
             _ => Operation::Call { procedure: ProcedureId(self.number() as u16), arguments: self.blob() },
         };
         Request { id: self.id(), acknowledged: self.number(), operation }

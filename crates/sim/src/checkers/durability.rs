@@ -7,8 +7,11 @@
 //!
 //! In a run that did not finish, nodes may not have executed again what they have in their logs: then the log must have
 //! the request, but its execution may be missing.
+//!
+//! What early answers tell is the matter of [`early_answers`](super::early_answers).
 
 use ordain_db::error::Error;
+use ordain_db::message::Operation;
 
 use super::Findings;
 use super::evidence::Evidence;
@@ -22,7 +25,9 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     let mut findings = Findings::default();
     for (request, invocation) in &evidence.history.requests {
         let Some((at, outcome)) = invocation.decision() else { continue };
-        if !matches!(outcome, Ok(_) | Err(Error::Aborted(_))) {
+        let is_early = invocation.is_acknowledged_early()
+            || matches!(invocation.operation, Operation::AskOutcome { .. });
+        if is_early || !matches!(outcome, Ok(_) | Err(Error::Aborted(_))) {
             continue;
         }
         let logged = || evidence.attempts(*request).iter().filter(|attempt| attempt.in_log);

@@ -12,9 +12,11 @@
 //!
 //! In a run that did not finish, the place may not have been executed yet; and a copy of the request, made by the network,
 //! may have been taken in after the first was refused, and its answer still be under way.
+//!
+//! Whether early answers, and what is told later, are those of the order is the matter of [`early_answers`](super::early_answers).
 
 use ordain_db::error::{Error, Outcome};
-use ordain_db::message::RequestId;
+use ordain_db::message::{Operation, RequestId};
 
 use super::Findings;
 use super::evidence::{Attempt, Evidence, decides};
@@ -64,6 +66,9 @@ fn problem_of(request: RequestId, invocation: &Invocation, evidence: &Evidence<'
     if let Some(other) = answers.into_iter().find(|outcome| *outcome != answer) {
         let (answer, other) = (wording::outcome(answer), wording::outcome(other));
         return Some(format!("was answered in two ways: {answer}; and: {other}"));
+    }
+    if invocation.is_acknowledged_early() || matches!(invocation.operation, Operation::AskOutcome { .. }) {
+        return None;
     }
     let mut decided = attempts.iter().filter(|attempt| attempt.decided());
     let described = match (decided.next(), decided.next()) {

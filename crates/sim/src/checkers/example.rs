@@ -98,6 +98,23 @@ impl Example {
         (position, run)
     }
 
+    /// Makes the call of a transaction one that wants its position before it is computed.
+    pub(crate) fn make_early(&mut self, number: u64) {
+        let invocation = self.invocation(number);
+        if let Operation::Call { procedure, arguments } = invocation.operation.clone() {
+            invocation.operation = Operation::CallEarly { procedure, arguments };
+        }
+    }
+
+    /// Adds a request that asked what became of an early call, by the next request of the client.
+    pub(crate) fn ask(&mut self, of: u64, outcome: Outcome) {
+        let request = request(1, self.history.requests.len() as u64);
+        let operation = Operation::AskOutcome { of };
+        let invocation =
+            Invocation { operation, invoked_at: 500, replies: vec![(505, outcome)], attempts: 1 };
+        self.history.requests.insert(request, invocation);
+    }
+
     /// Adds a snapshot without rows, by the next request of the client.
     pub(crate) fn snapshot(&mut self, position: Position, invoked_at: u64) {
         let request = request(1, self.history.requests.len() as u64);

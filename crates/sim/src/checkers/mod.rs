@@ -8,6 +8,7 @@
 //! | [`equals_oracle`] | verdicts, reads, writes, snapshots and the last state are those of the log run serially |
 //! | [`durability`] | what a client was told of is in the log |
 //! | [`exactly_once`] | a request has one effect and one answer |
+//! | [`early_answers`] | a call that was acknowledged before it was computed stands where its client was told, and ends as it was told later |
 //! | [`nothing_invented`] | every row that was seen was loaded or committed, and every transaction was asked for |
 //! | [`conditions`] | the workload's conditions hold |
 //! | [`bounded`] | no queue was longer than its limit |
@@ -19,6 +20,7 @@
 pub mod bounded;
 pub mod conditions;
 pub mod durability;
+pub mod early_answers;
 pub mod equals_oracle;
 pub mod evidence;
 pub mod exactly_once;
@@ -59,18 +61,19 @@ impl fmt::Display for Violation {
 type Checker = fn(&Evidence<'_>) -> Result<(), String>;
 
 /// The properties that are about transactions, in the order in which they are checked.
-const OF_TRANSACTIONS: [(&str, Checker); 7] = [
+const OF_TRANSACTIONS: [(&str, Checker); 8] = [
     ("serializability", serializability::check),
     ("strict serializability", strict_serializability::check),
     ("replicas agree", replicas_agree::check),
     ("equals oracle", equals_oracle::check),
     ("durability", durability::check),
     ("exactly once", exactly_once::check),
+    ("early answers", early_answers::check),
     ("nothing invented", nothing_invented::check),
 ];
 
 /// The properties that do not hold where what was answered may be lost (see [`History::may_lose`]).
-const OF_WHAT_LASTS: [&str; 2] = ["strict serializability", "durability"];
+const OF_WHAT_LASTS: [&str; 3] = ["strict serializability", "durability", "early answers"];
 
 /// Checks all properties and returns those that do not hold, [`liveness`] last.
 pub fn check(history: &History, workload: &dyn Workload) -> Vec<Violation> {

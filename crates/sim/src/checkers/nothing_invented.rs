@@ -65,13 +65,10 @@ fn is_own(ordered: &Ordered) -> bool {
 
 fn is_asked(ordered: &Ordered, operation: &Operation) -> bool {
     match (&ordered.work, operation) {
-        (
-            Work::Call { procedure, arguments, .. },
-            Operation::Call { procedure: asked, arguments: asked_with },
-        ) => procedure == asked && arguments == asked_with,
+        (Work::Call { procedure, arguments, .. }, asked) => asked.call() == Some((*procedure, arguments)),
         (Work::OpenSnapshot, Operation::OpenSnapshot) | (Work::Checkpoint(_), Operation::Checkpoint) => true,
         // A call whose keys cannot be found ends in the order.
-        (Work::GiveUp(_), Operation::Call { .. }) => true,
+        (Work::GiveUp(_), asked) => asked.call().is_some(),
         _ => false,
     }
 }

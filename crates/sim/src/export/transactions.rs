@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use ordain_db::error::Error;
-use ordain_db::message::{ClientId, Operation as Ordered};
+use ordain_db::error::{Error, Outcome};
+use ordain_db::message::ClientId;
 use ordain_workload::append::{Append, Arguments, Operation, Seen};
 
-use crate::history::{History, Invocation};
+use crate::history::{History, Invocation, outcomes_of_early_calls};
 use crate::time::Nanoseconds;
 
 /// One call, with what it did to lists.
@@ -56,8 +56,13 @@ pub(super) struct Event<'a> {
 /// The calls of the workload that concern lists, by the times when they were sent.
 pub(super) fn transactions(history: &History, append: &Append) -> Result<Vec<Transaction>, Error> {
     let mut calls = Vec::new();
+    let early = outcomes_of_early_calls(&history.requests);
     for (id, invocation) in &history.requests {
-        if let Some((arguments, seen, end)) = decode(invocation, append)? {
+        let end = match invocation.is_acknowledged_early() {
+            true => early.get(id).copied(),
+            false => invocation.end(),
+        };
+        if let Some((arguments, seen, end)) = decode(invocation, end, append)? {
             calls.push((invocation.invoked_at, *id, arguments, seen, end));
         }
     }
@@ -78,13 +83,17 @@ pub(super) fn transactions(history: &History, append: &Append) -> Result<Vec<Tra
 }
 
 /// What a request was to do, what it saw if it committed, and how it ended. `None` when it is no call of the workload.
-fn decode(invocation: &Invocation, append: &Append) -> Result<Option<(Arguments, Vec<Seen>, End)>, Error> {
-    let arguments = match &invocation.operation {
-        Ordered::Call { procedure, arguments } if *procedure == append.procedure() => arguments,
+fn decode(
+    invocation: &Invocation,
+    end: Option<&(Nanoseconds, Outcome)>,
+    append: &Append,
+) -> Result<Option<(Arguments, Vec<Seen>, End)>, Error> {
+    let arguments = match invocation.operation.call() {
+        Some((procedure, arguments)) if procedure == append.procedure() => arguments,
         _ => return Ok(None),
     };
     let arguments = Append::decode_arguments(arguments)?;
-    let (seen, end) = match invocation.end() {
+    let (seen, end) = match end {
         Some((at, Ok(result))) => (Append::decode_result(&arguments, result)?, End::Committed(*at)),
         Some((at, Err(Error::Aborted(_) | Error::Invalid(_) | Error::Contended))) => {
             (Vec::new(), End::Aborted(*at))

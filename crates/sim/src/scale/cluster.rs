@@ -36,6 +36,7 @@ pub(super) fn cluster(nodes: u16, workload: WorkloadPlan, costs: CostTable, wind
             wanders: false,
             snapshots: 0,
             place: ClientPlace::Beside,
+            early: None,
         },
         limits: Limits::default(),
         epochs: EpochOptions::default(),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{ClientId, ClientRequest, Operation, Request, RequestId};
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
-use ordain_workload::random::Random;
-use ordain_workload::{Generator, Part, Workload};
+use ordain_workload::random::{Chance, Random};
+use ordain_workload::{Call, Generator, Part, Workload};
 
 use crate::history::Invocation;
 use crate::plan::{ClientPlan, Plan};
@@ -35,12 +35,16 @@ pub(crate) struct Wishes {
     pub(crate) wake_at: Option<Nanoseconds>,
     /// How long the call took that was answered, and what it was; nothing of background calls.
     pub(crate) ended: Option<(Nanoseconds, Option<Operation>)>,
+    /// Requests that were sent because of an answer.
+    pub(crate) invoked: Vec<(RequestId, Invocation)>,
 }
 
 struct Outstanding {
     request: Request,
     invoked_at: Nanoseconds,
     attempts: u32,
+    /// Whether it is an early call that was acknowledged: what became of it is being asked for.
+    acknowledged: bool,
 }
 
 /// One client.
@@ -51,6 +55,10 @@ pub(crate) struct Client {
     generator: Box<dyn Generator>,
     random: Random,
     outstanding: BTreeMap<u64, Outstanding>,
+    /// Those of them that are early calls which were acknowledged, or ask what became of one: they let the client go on.
+    asking: u64,
+    /// See [`ClientPlan::early`]. Drawn apart from all else.
+    early: Option<(Chance, Random)>,
     next_sequence: u64,
     /// Calls that it may still make.
     left: u64,
@@ -89,6 +97,7 @@ impl Client {
                 id: ClientId { home, ..client.id },
                 left: u64::MAX,
                 is_background: true,
+                early: None,
                 // Pauses are even, up to twice their mean.
                 think: (2.0 * SECOND as f64 / background.calls_per_second) as Nanoseconds,
                 window: BACKGROUND_OUTSTANDING_MAX,
@@ -107,6 +116,10 @@ impl Client {
             generator,
             random: Random::new(plan.seed, "client", &[u64::from(number)]),
             outstanding: BTreeMap::new(),
+            asking: 0,
+            early: plan.clients.early.map(|chance| {
+                (chance, Random::new(plan.seed, "early answers of a client", &[u64::from(number)]))
+            }),
             next_sequence: 0,
             left: 0,
             is_background: false,
@@ -157,9 +170,13 @@ impl Client {
     ) -> Wishes {
         self.waking = false;
         let mut wishes = Wishes::default();
-        while self.left > 0 && (self.outstanding.len() as u64) < self.window {
-            let call = self.generator.next();
-            let operation = Operation::Call { procedure: call.procedure, arguments: call.arguments };
+        while self.has_room() {
+            let Call { procedure, arguments, .. } = self.generator.next();
+            let early = self.early.as_mut().is_some_and(|(chance, random)| random.happens(*chance));
+            let operation = match early {
+                true => Operation::CallEarly { procedure, arguments },
+                false => Operation::Call { procedure, arguments },
+            };
             self.left -= 1;
             let sequence = self.invoke(now, operation, invoked);
             self.send(now, sequence, plan, &mut wishes);
@@ -199,13 +216,18 @@ impl Client {
             Invocation { operation: operation.clone(), invoked_at: now, replies: Vec::new(), attempts: 0 };
         invoked.push((id, invocation));
         let request = Request { id, acknowledged: 0, operation };
-        self.outstanding.insert(sequence, Outstanding { request, invoked_at: now, attempts: 0 });
+        self.outstanding
+            .insert(sequence, Outstanding { request, invoked_at: now, attempts: 0, acknowledged: false });
         sequence
     }
 
+    /// Whether it may make a call.
+    fn has_room(&self) -> bool {
+        self.left > 0 && self.outstanding.len() as u64 - self.asking < self.window
+    }
+
     fn plan_wake(&mut self, now: Nanoseconds, wishes: &mut Wishes) {
-        let room = self.left > 0 && (self.outstanding.len() as u64) < self.window;
-        if room && !self.waking {
+        if self.has_room() && !self.waking {
             self.waking = true;
             wishes.wake_at = Some(now + self.random.below(self.think + 1));
         }
@@ -218,7 +240,9 @@ impl Client {
             true => PartitionId(self.random.below(u64::from(plan.partitions)) as u16),
             false => self.id.home,
         };
-        let Some(outstanding) = self.outstanding.get_mut(&sequence) else { return };
+        let Some(outstanding) = self.outstanding.get_mut(&sequence).filter(|call| !call.acknowledged) else {
+            return;
+        };
         // Its own replica may be gone.
         if plan.replicas > 1 && outstanding.attempts > 0 {
             self.replica = ReplicaId(self.random.below(u64::from(plan.replicas)) as u16);
@@ -259,12 +283,37 @@ impl Client {
             }
             return wishes;
         }
-        if let Some(outstanding) = self.outstanding.remove(&sequence) {
+        if let Some(outstanding) = self.outstanding.get_mut(&sequence)
+            && matches!(outstanding.request.operation, Operation::CallEarly { .. })
+            && outcome.is_ok()
+        {
+            if !std::mem::replace(&mut outstanding.acknowledged, true) {
+                self.ask(now, sequence, plan, &mut wishes);
+            }
+            return wishes;
+        }
+        if let Some(ended) = self.remove(sequence) {
             self.answered += 1;
-            let operation = (!self.is_background).then_some(outstanding.request.operation);
-            wishes.ended = Some((now - outstanding.invoked_at, operation));
+            let operation = (!self.is_background).then_some(ended.request.operation);
+            wishes.ended = Some((now - ended.invoked_at, operation));
             self.plan_wake(now, &mut wishes);
         }
         wishes
+    }
+
+    /// Asks what became of an early call that is acknowledged, and goes on meanwhile.
+    fn ask(&mut self, now: Nanoseconds, of: u64, plan: &Plan, wishes: &mut Wishes) {
+        let question = self.invoke(now, Operation::AskOutcome { of }, &mut wishes.invoked);
+        self.asking += 2;
+        self.send(now, question, plan, wishes);
+        self.plan_wake(now, wishes);
+    }
+
+    /// Takes what has ended out of what is outstanding: a request, or with the answer to a question the call that it is about.
+    fn remove(&mut self, sequence: u64) -> Option<Outstanding> {
+        let ended = self.outstanding.remove(&sequence)?;
+        let Operation::AskOutcome { of } = ended.request.operation else { return Some(ended) };
+        self.asking -= 2;
+        self.outstanding.remove(&of)
     }
 }

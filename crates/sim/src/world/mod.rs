@@ -527,6 +527,10 @@ impl<'a> World<'a> {
                 continue;
             }
             let wishes = self.clients[client].reply(now, reply.request.sequence, &reply.outcome, self.plan);
+            if self.plan.trace {
+                self.recorder.requests.extend(wishes.invoked);
+            }
+            all.sends.extend(wishes.sends);
             all.retries.extend(wishes.retries);
             if let (Some(watch), Some((latency, operation))) = (&mut self.stopwatch, wishes.ended) {
                 watch.note(latency, operation);

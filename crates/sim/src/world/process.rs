@@ -52,6 +52,7 @@ macro_rules! with_failpoint {
                 10 => $make::<Only<10>>,
                 11 => $make::<Only<11>>,
                 12 => $make::<Only<12>>,
+                13 => $make::<Only<13>>,
                 other => unreachable!("there is no failpoint number {other}"),
             },
             _ => $make::<NoFailpoints>,
@@ -59,7 +60,7 @@ macro_rules! with_failpoint {
     };
 }
 
-const _: () = assert!(Failpoint::ALL.len() == 13, "each failpoint has its instance");
+const _: () = assert!(Failpoint::ALL.len() == 14, "each failpoint has its instance");
 
 /// [`recover`] over the simulated files.
 fn recover_on<P: Failpoints>(

@@ -9,7 +9,7 @@ use ordain_db::position::{Epoch, NodeId, PartitionId};
 use ordain_workload::{CheckLine, Totals};
 
 use super::{Measured, Stopwatch, World};
-use crate::history::{History, SnapshotRead};
+use crate::history::{History, SnapshotRead, outcomes_of_early_calls};
 use crate::run::Collected;
 use crate::time::{MICROSECOND, Nanoseconds};
 
@@ -172,10 +172,15 @@ impl World<'_> {
     /// What clients were told.
     fn totals_of_answers(&self) -> Totals {
         let mut totals = Totals::new();
-        for invocation in self.recorder.requests.values() {
-            let Operation::Call { procedure, .. } = &invocation.operation else { continue };
-            let outcomes = totals.of_mut(self.workload.catalog().procedures.name(*procedure));
-            match invocation.end() {
+        let early = outcomes_of_early_calls(&self.recorder.requests);
+        for (id, invocation) in &self.recorder.requests {
+            let Some((procedure, _)) = invocation.operation.call() else { continue };
+            let outcomes = totals.of_mut(self.workload.catalog().procedures.name(procedure));
+            let end = match invocation.is_acknowledged_early() {
+                true => early.get(id).copied(),
+                false => invocation.end(),
+            };
+            match end {
                 Some((_, Ok(_))) => outcomes.committed += 1,
                 Some((_, Err(Error::Aborted(_)))) => outcomes.aborted += 1,
                 Some(_) => {}
@@ -190,11 +195,10 @@ impl World<'_> {
         let mut totals = Totals::new();
         for run in self.recorder.executed().values().filter_map(|runs| runs.first()) {
             let invocation = self.recorder.requests.get(&run.1.request);
-            let Some(Operation::Call { procedure, .. }) = invocation.map(|invocation| &invocation.operation)
-            else {
+            let Some((procedure, _)) = invocation.and_then(|invocation| invocation.operation.call()) else {
                 continue;
             };
-            let outcomes = totals.of_mut(self.workload.catalog().procedures.name(*procedure));
+            let outcomes = totals.of_mut(self.workload.catalog().procedures.name(procedure));
             match &run.1.verdict {
                 Verdict::Committed(_) => outcomes.committed += 1,
                 Verdict::Failed(Error::Aborted(_)) => outcomes.aborted += 1,

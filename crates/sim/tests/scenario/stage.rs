@@ -89,6 +89,7 @@ impl Stage {
             wanders: false,
             snapshots: 0,
             place: ClientPlace::Network,
+            early: None,
         };
         let plan = Plan {
             seed: cluster.seed,

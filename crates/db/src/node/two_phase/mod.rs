@@ -229,6 +229,11 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                         "the engine two-phase takes no checkpoints: choose another engine".to_owned();
                     self.answer(id, None, Err(Error::Invalid(problem)));
                 }
+                Operation::CallEarly { .. } | Operation::AskOutcome { .. } => {
+                    let problem = "the engine two-phase has no order in which a call could have a place before it is computed: \
+                                   wait for its result, or choose another engine";
+                    self.answer(id, None, Err(Error::Invalid(problem.to_owned())));
+                }
             },
         }
     }

@@ -1,0 +1,194 @@
+//! Calls that are acknowledged before they are computed (Fan and Golab §IV-A, ALO-106 to ALO-108).
+//!
+//! The paper lets a client choose when it hears of its transaction: after the write-only phase, or after computation. Here the
+//! write-only phase of a call ends when its epoch is *delivered* at its home: its batch is as durable and as replicated as its
+//! group promises, and so are the batches of all other partitions that stand before it. From then on nothing but its own logic
+//! can abort it, and whatever is sent after the acknowledgement stands behind it: early answers, too, agree with real time.
+//!
+//! A client sends [`Operation::CallEarly`](crate::message::Operation::CallEarly). The answer is the call's position. It asks what
+//! became of the call by [`Operation::AskOutcome`](crate::message::Operation::AskOutcome), a request of its own, which waits
+//! until the call is computed. What becomes of a call is kept in its [session](crate::sequencer::sessions), like that of any
+//! call, at every replica, until the client acknowledges the call's number; it does not before it has the outcome.
+//!
+//! - A call whose keys reconnaissance finds is acknowledged when it is computed: before that it may start over, at another
+//!   position (CAL-64).
+//! - A call that ends before it is in the order, as one with arguments that cannot be right, has that error for an answer.
+//! - Whether a call is early is not in the order, as it decides nothing there. The leader knows it of the requests that have come
+//!   to it. Of those that were ordered before it led, it says nothing until their clients send them again.
+//!
+//! Everything here is of the leader alone, and is bounded by what [sessions](crate::limits::SESSION_WINDOW_MAX) admit.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use super::Gateway;
+use crate::error::{Error, Outcome};
+use crate::hash::{FastMap, FastSet};
+use crate::message::{Operation, Request, RequestId};
+use crate::position::{Epoch, NodeId, Position};
+use crate::sequencer::Sequencer;
+use crate::sequencer::sessions::Standing;
+
+/// What the client of an early call knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Told {
+    Nothing,
+    /// Its position.
+    Position,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Early {
+    /// Early calls that have come here and not ended.
+    calls: FastMap<RequestId, Told>,
+    /// Those of them that are in the order, and whose epoch is not delivered.
+    undelivered: BTreeSet<(Position, RequestId)>,
+    /// Requests for the outcome of a call, by the call, which has not ended.
+    questions: FastMap<RequestId, Vec<RequestId>>,
+    /// Requests that were ordered before this node led, have not ended, and have not come here.
+    unheard: FastSet<RequestId>,
+    /// The last epoch that was delivered here.
+    delivered: Epoch,
+}
+
+impl Early {
+    /// A request has come that was never answered: it is early or not.
+    pub(super) fn hear(&mut self, request: &Request) {
+        self.unheard.remove(&request.id);
+        if matches!(request.operation, Operation::CallEarly { .. }) {
+            self.calls.entry(request.id).or_insert(Told::Nothing);
+        }
+    }
+
+    /// A request was not taken in.
+    pub(super) fn forget(&mut self, id: RequestId) {
+        self.calls.remove(&id);
+    }
+
+    /// A call that declares its keys is in the order.
+    pub(super) fn ordered(&mut self, id: RequestId, at: Position) {
+        if self.calls.get(&id) == Some(&Told::Nothing) {
+            self.undelivered.insert((at, id));
+        }
+    }
+
+    /// From now on this node leads; these requests were ordered before.
+    pub(super) fn lead(&mut self, under_way: impl Iterator<Item = RequestId>) {
+        self.unheard = under_way.collect();
+    }
+
+    /// From now on this node does not lead.
+    pub(super) fn step_down(&mut self) {
+        *self = Early { delivered: self.delivered, ..Early::default() };
+    }
+}
+
+/// The answer to an early call at its position.
+pub(super) fn acknowledgement(at: Position) -> Outcome {
+    Ok(Bytes::from(postcard::to_allocvec(&at).expect("a position can be encoded")))
+}
+
+impl Gateway {
+    /// Takes a request again that has come before and has not ended.
+    pub(super) fn hear_again(&mut self, request: &Request) {
+        let id = request.id;
+        self.early.hear(request);
+        let Some(told) = self.early.calls.get(&id).copied() else { return };
+        // A reconnoitred attempt may miss.
+        let Some(at) = self.sessions.ordered_at(id).filter(|_| !self.dependent.contains_key(&id)) else {
+            return;
+        };
+        if at.epoch <= self.early.delivered || told == Told::Position {
+            self.acknowledge(id, at);
+        } else {
+            self.early.ordered(id, at);
+        }
+    }
+
+    /// The answer to a request that has ended and has come again.
+    pub(super) fn again(&self, request: &Request, outcome: Outcome) -> Outcome {
+        let is_early = matches!(request.operation, Operation::CallEarly { .. });
+        match self.sessions.standing(request.id) {
+            Standing::Ended(Some(at), _) if is_early => acknowledgement(at),
+            _ => outcome,
+        }
+    }
+
+    /// All epochs through this one are delivered: early calls in them are acknowledged.
+    pub fn delivered(&mut self, through: Epoch) {
+        self.early.delivered = through;
+        while let Some((at, id)) = self.early.undelivered.first().copied()
+            && at.epoch <= through
+        {
+            self.early.undelivered.pop_first();
+            if self.early.calls.get(&id) == Some(&Told::Nothing) && self.sessions.ordered_at(id) == Some(at) {
+                self.acknowledge(id, at);
+            }
+        }
+    }
+
+    /// Tells the client of an early call where it is in the order.
+    fn acknowledge(&mut self, id: RequestId, at: Position) {
+        self.early.calls.insert(id, Told::Position);
+        let entry = self.sessions.entry(id.client);
+        self.say(id, entry, acknowledgement(at));
+    }
+
+    /// A request has ended: tells its client, which is connected to `entry`, and whoever asked what became of it.
+    pub(super) fn end(
+        &mut self,
+        id: RequestId,
+        at: Option<Position>,
+        entry: Option<NodeId>,
+        outcome: Outcome,
+    ) {
+        let questions = self.early.questions.remove(&id).unwrap_or_default();
+        let is_unheard = self.early.unheard.remove(&id);
+        match (self.early.calls.remove(&id), at) {
+            (Some(Told::Position), _) => {}
+            (None, _) if is_unheard => {}
+            (Some(Told::Nothing), Some(at)) => self.say(id, entry, acknowledgement(at)),
+            (Some(Told::Nothing) | None, _) if questions.is_empty() => return self.say(id, entry, outcome),
+            (Some(Told::Nothing) | None, _) => self.say(id, entry, outcome.clone()),
+        }
+        for question in questions {
+            let entry = self.sessions.withdraw(question);
+            self.say(question, entry, outcome.clone());
+        }
+    }
+
+    /// Tells the client of an early call the position that it may get: a
+    /// [mistake](crate::failpoint::Failpoint::AnswerBeforeOrdered).
+    pub(super) fn acknowledge_unordered(&mut self, id: RequestId, sequencer: &Sequencer) {
+        if self.early.calls.get(&id) == Some(&Told::Nothing) && !self.dependent.contains_key(&id) {
+            let index = sequencer.waiting().saturating_sub(1) as u32;
+            self.acknowledge(id, Position { epoch: sequencer.open(), origin: self.me, index });
+        }
+    }
+
+    /// Takes the question what became of the call with the number `of`. It is not in the order, and only its answer is its end.
+    pub(super) fn ask_outcome(&mut self, id: RequestId, of: u64, entry: NodeId) {
+        let call = RequestId { sequence: of, ..id };
+        let answer = match self.sessions.standing(call) {
+            _ if of >= id.sequence => Err(Error::Invalid(format!(
+                "request {} can ask only for the outcome of one before it",
+                id.sequence
+            ))),
+            Standing::UnderWay => {
+                self.early.questions.entry(call).or_default().push(id);
+                return;
+            }
+            Standing::Ended(_, outcome) => outcome.clone(),
+            Standing::Acknowledged => Err(Error::Acknowledged(of)),
+            Standing::Unseen => Err(Error::Invalid(format!(
+                "request {of} is not known here, and has no effect: it never came, or was lost with a leader that replicates \
+                 asynchronously; send the call again"
+            ))),
+        };
+        // It may be asked again: what is kept is the call's.
+        self.sessions.withdraw(id);
+        self.effects.answers.push((entry, id, answer));
+    }
+}
