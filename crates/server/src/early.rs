@@ -37,7 +37,7 @@ impl<P: Procedure> Early<P> {
     ///
     /// # Errors
     /// Those of a [call](crate::Connection::call): that it was acknowledged does not mean that its logic commits. With asynchronous
-    /// replication it may have been lost with a leader: that is [`Error::Invalid`], and says so.
+    /// replication it may have been lost with a leader, and an idle session may be forgotten: that is [`Error::Invalid`], and says so.
     pub fn outcome(&self) -> Result<P::Output, Error> {
         decode_output(&self.ask().wait()?)
     }

@@ -183,8 +183,8 @@ impl Gateway {
             Standing::Ended(_, outcome) => outcome.clone(),
             Standing::Acknowledged => Err(Error::Acknowledged(of)),
             Standing::Unseen => Err(Error::Invalid(format!(
-                "request {of} is not known here, and has no effect: it never came, or was lost with a leader that replicates \
-                 asynchronously; send the call again"
+                "request {of} is not known here: it never came, was lost with a leader that replicates asynchronously, or is of a \
+                 session that was forgotten; look before making a new one of it"
             ))),
         };
         // It may be asked again: what is kept is the call's.
