@@ -64,7 +64,7 @@ pub enum Peculiarity {
 
 impl Peculiarity {
     /// All of them.
-    pub const ALL: [Peculiarity; 11] = [
+    pub const ALL: [Peculiarity; 12] = [
         Peculiarity::Snapshots,
         Peculiarity::Windows,
         Peculiarity::Pauses,

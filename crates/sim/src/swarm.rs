@@ -58,11 +58,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     let machines_each =
         if one_in(random, 4) { 1 + random.below(u64::from(partitions)) as u16 } else { partitions };
     let machines = machines_each * replicas;
-    let transactions = match random.below(4) {
-        0 => 1 + random.below(50),
-        1 | 2 => 50 + random.below(450),
-        _ => 500 + random.below(500),
-    };
+    let transactions = transactions(random);
     let clients = clients(random, fixed.transactions.unwrap_or(transactions));
     let network = network(random, machines + clients.count + 1);
     let heal_at = MILLISECOND << random.between(6, 13);
@@ -114,6 +110,15 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     plan.faults.extend(wipes_and_hand_overs(&plan));
     plan.faults.sort_by_key(|fault| fault.at);
     plan
+}
+
+/// How many calls are made.
+fn transactions(random: &mut Random) -> u64 {
+    match random.below(4) {
+        0 => 1 + random.below(50),
+        1 | 2 => 50 + random.below(450),
+        _ => 500 + random.below(500),
+    }
 }
 
 /// Hundreds of calls for a few keys over a slow network are deadlocks and little else, and what waits is sent again and again.
