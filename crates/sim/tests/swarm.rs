@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use ordain_db::engine::EngineKind;
 use ordain_db::limits::Limits;
+use ordain_db::sequencer::EpochPolicy;
 use ordain_sim::history::History;
 use ordain_sim::network::topology::Region;
 use ordain_sim::network::{Host, InFlight};
@@ -154,6 +155,8 @@ fn the_sample_is_wide() {
         "engine calvin",
         "engine calvin-vll",
         "engine aloha",
+        "an epoch manager",
+        "an epoch manager and nothing without authorisation",
         "workload append",
         "workload bank",
         "workload micro",
@@ -211,6 +214,9 @@ fn note_plan(plan: &Plan, seen: &mut Seen) {
         },
         true,
     );
+    note("an epoch manager", plan.epochs.policy == EpochPolicy::Managed);
+    let strict = plan.epochs.policy == EpochPolicy::ManagedStrictly;
+    note("an epoch manager and nothing without authorisation", strict);
     note("no disks", plan.disk.is_none());
     note("two replicas", plan.replicas == 2);
     note("three replicas", plan.replicas == 3);
@@ -341,7 +347,9 @@ fn seeds_that_failed_once_go_well() {
     let any = Fixed::default;
     let five = || Fixed { replicas: Some(5), ..any() };
     let drawn = [69, 294, 312, 1416, 3006, 4041, 6577, 7211, 8431, 8762, 9862].map(|seed| (seed, any()));
-    for (seed, fixed) in drawn.into_iter().chain([21117, 21222].map(|seed| (seed, five()))) {
+    let managed = Fixed { epochs: Some(EpochPolicy::Managed), ..any() };
+    let five = [21117, 21222].map(|seed| (seed, five()));
+    for (seed, fixed) in drawn.into_iter().chain(five).chain([(24, managed)]) {
         let plan = draw(seed, &fixed);
         let report = run(&plan).unwrap();
         assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);

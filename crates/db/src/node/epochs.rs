@@ -128,6 +128,11 @@ impl<E: Engine> Node<E> {
         told_itself
     }
 
+    /// Whether something about epochs is to be done at once.
+    pub(super) fn epochs_are_pressing(&self) -> bool {
+        self.gateway.leads() && self.sequencer.is_pressing(self.now)
+    }
+
     /// When an epoch is to be closed, or something is to be said about one, by time alone.
     pub(super) fn epoch_deadline(&self) -> Option<u64> {
         if !self.gateway.leads() {

@@ -427,7 +427,8 @@ impl<E: Engine> Node<E> {
             || checkpoint_goes_on
             || self.may_dispatch()
             || self.may_deliver()
-            || self.may_close(now);
+            || self.may_close(now)
+            || self.epochs_are_pressing();
         self.pace.end(now, self.effects.executions.delivered - executed, more);
         Ok(more)
     }

@@ -300,7 +300,7 @@ impl Authority {
     }
 
     /// Whether transactions may start in the epoch `open` now.
-    fn allows(&self, open: Epoch, now: u64) -> bool {
+    pub fn allows(&self, open: Epoch, now: u64) -> bool {
         let clock = self.clock.read(now);
         match (self.held, self.before) {
             (Some(held), _) => held.epoch == open && (held.start..=held.finish).contains(&clock),
@@ -341,17 +341,26 @@ impl Authority {
         self.had_chance = false;
     }
 
-    /// What to report now, if anything, where epochs through `closed` are closed and there is something to order or not.
-    pub fn report(&mut self, now: u64, closed: Epoch, wants: bool) -> Option<EpochReport> {
+    /// Whether there is something to report now, where epochs through `closed` are closed and there is something to order or not:
+    /// the manager has asked, or gets an authorisation back, or is to grant one.
+    pub fn has_to_report(&self, now: u64, closed: Epoch, wants: bool) -> bool {
         let EpochReport { closed: last, wants: wanted, .. } =
             self.said.map(|(_, said)| said).unwrap_or_default();
-        let is_back = closed > last;
         let waits = wants && self.held.is_none();
-        let unheard = self.said.is_none_or(|(at, _)| now >= at.saturating_add(EPOCH_SILENCE_MICROSECONDS));
-        if !(self.asked || is_back || waits && (!wanted || unheard)) {
+        self.asked || closed > last || waits && (!wanted || self.is_unheard(now))
+    }
+
+    /// Whether the last report is so old that it may be lost.
+    fn is_unheard(&self, now: u64) -> bool {
+        self.said.is_some_and(|(at, _)| now >= at.saturating_add(EPOCH_SILENCE_MICROSECONDS))
+    }
+
+    /// What to report now, if anything; see [`Authority::has_to_report`].
+    pub fn report(&mut self, now: u64, closed: Epoch, wants: bool) -> Option<EpochReport> {
+        if !self.has_to_report(now, closed, wants) {
             return None;
         }
-        if self.said.is_some() && unheard {
+        if self.is_unheard(now) {
             // It may have another place by now.
             self.manager = None;
         }

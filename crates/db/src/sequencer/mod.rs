@@ -298,9 +298,21 @@ impl Sequencer {
         self.started
     }
 
+    /// Whether the epoch manager is to be told something now, or something that waits may start now.
+    pub fn is_pressing(&self, now: u64) -> bool {
+        let Some(authority) = &self.authority else { return false };
+        authority.has_to_report(now, Epoch(self.open.0 - 1), self.has_reason())
+            || self.may_start_more() && authority.allows(self.open, now)
+    }
+
+    /// Whether something waits that is not started, and the batch of the open epoch has room for it.
+    fn may_start_more(&self) -> bool {
+        self.started < self.limits.batch_calls.min(self.waiting.len())
+            && self.started_bytes <= self.limits.batch_bytes
+    }
+
     fn start_waiting(&mut self) {
-        let room = self.limits.batch_calls.min(self.waiting.len());
-        while self.started < room && self.started_bytes <= self.limits.batch_bytes {
+        while self.may_start_more() {
             self.started_bytes += self.waiting[self.started].ordered.payload_bytes();
             self.started += 1;
         }
@@ -352,5 +364,32 @@ mod tests {
         assert_eq!(sequencer.throttle.share(), 0);
         assert!(now <= 100 * EPOCH, "{now}");
         assert!(!sequencer.close_due(now + EPOCH, progress(sequencer.open())), "nobody has work");
+    }
+
+    /// Found by the simulator: a checkpoint is ordered at the end of a step, after all else. Who only waited for a time then, and had
+    /// none, slept for ever.
+    #[test]
+    fn who_has_something_to_say_or_to_start_does_not_sleep() {
+        use crate::message::RequestId;
+
+        let epochs = EpochOptions::of(EpochPolicy::Managed);
+        let mut sequencer = Sequencer::new(PartitionId(0), 1, epochs, Limits::default());
+        assert!(!sequencer.is_pressing(100));
+        let ordered = Ordered {
+            request: RequestId::own(PartitionId(0)),
+            acknowledged: 0,
+            work: crate::message::Work::Checkpoint(None),
+        };
+        let participants = PartitionSet::one(PartitionId(0));
+        sequencer.add(Waiting { ordered, footprint: None, participants });
+        assert!(sequencer.is_pressing(100), "it wants an epoch");
+        assert!(sequencer.report(100).is_some_and(|report| report.wants));
+        assert!(!sequencer.is_pressing(100), "it has said so");
+        let authorisation =
+            authority::Authorisation { epoch: Epoch(1), start: 100, finish: 200, next_length: 100 };
+        assert_eq!(sequencer.take_order(100, EpochOrder::Grant(authorisation)), Ok(()));
+        assert!(sequencer.is_pressing(100), "it may start something");
+        sequencer.start(100);
+        assert!(!sequencer.is_pressing(100) && sequencer.deadline(100) == Some(201));
     }
 }
