@@ -316,6 +316,7 @@ fn costs(random: &mut Random) -> CostTable {
         delivered: cost(1_000),
         executed_alone: cost(10_000),
         executed_together: cost(10_000),
+        functor: None,
         trial: 0,
         unit: 0,
         reply: cost(1_000),

@@ -219,6 +219,7 @@ fn summarise(
         not_begun: measured.not_begun,
         pushed_back: measured.pushed_back,
         throughput_txn_s: throughput,
+        latency_mean_us: measured.latency.mean(),
         latency_p50_us: percentile(0.5),
         latency_p95_us: percentile(0.95),
         latency_p99_us: percentile(0.99),

@@ -53,6 +53,8 @@ pub struct Report {
     pub pushed_back: u64,
     /// Committed and aborted transactions per second.
     pub throughput_txn_s: f64,
+    /// Mean latency.
+    pub latency_mean_us: f64,
     /// Median latency.
     pub latency_p50_us: u64,
     /// 95th percentile.
@@ -181,6 +183,7 @@ impl Report {
                 format!("{local} local, {distributed} distributed, {phantom} phantom; {timeouts} timeouts"),
             );
         }
+        row("latency mean", microseconds(self.latency_mean_us.round() as u64));
         row("latency p50", microseconds(self.latency_p50_us));
         row("latency p95", microseconds(self.latency_p95_us));
         row("latency p99", microseconds(self.latency_p99_us));

@@ -19,13 +19,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ordain_db::checkpoint::{CheckpointHeader, CheckpointIdentity, CheckpointWriter};
+use ordain_db::engine::EngineKind;
 use ordain_db::gateway::reconnaissance::{Reconnaissance, Scouted};
 use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_db::storage::{RecordCursor, Storage};
 use ordain_sim::machine::calibration::{self, Calibration, Sample, Scenario};
 use ordain_sim::machine::cost::CostTable;
-use ordain_sim::scale::{Benchmark, costs_file};
+use ordain_sim::scale::{Benchmark, Costed, costs_file};
 use ordain_workload::{Call, Part, Workload, micro};
 
 use super::steps::{Phase, Stepper, quickest};
@@ -58,7 +59,11 @@ pub struct CalibrateOptions {
     /// Where to write the file of costs.
     #[arg(long)]
     pub output: PathBuf,
-    /// Measure this workload only: micro or new-order. May be given several times; all by default.
+    /// Measure this engine: calvin, aloha. May be given several times.
+    #[arg(long = "engine", default_value = "calvin", value_parser = ordered_engine)]
+    pub engines: Vec<EngineKind>,
+    /// Measure this workload only: micro, new-order, payment, adds-arithmetic, adds-own or adds-whole. May be given several times;
+    /// the first two by default.
     #[arg(long = "workload")]
     pub workloads: Vec<Benchmark>,
     /// Times that every step is measured; the quickest counts.
@@ -75,9 +80,20 @@ pub struct CalibrateOptions {
     pub seconds: f64,
 }
 
-/// What was measured of a workload.
+/// An engine whose nodes execute an order, as those that are stepped here do.
+fn ordered_engine(name: &str) -> Result<EngineKind, String> {
+    let engine: EngineKind = name.parse()?;
+    match engine.is_ordered() {
+        true => Ok(engine),
+        false => Err(format!("{name} has no order, whose costs these are: give calvin or aloha")),
+    }
+}
+
+/// What was measured of a workload on an engine.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measured {
+    /// The engine.
+    pub engine: EngineKind,
     /// The workload.
     pub workload: Benchmark,
     /// The costs of the steps' parts alone, and how well they fit.
@@ -116,8 +132,9 @@ impl Measured {
     /// The comparison of what was measured with what the costs predict, for people.
     pub fn report(&self) -> String {
         let mut out = format!(
-            "{}, the steps alone (R^2 {:.4})\n{:<34}{:>9}{:>9}{:>14}{:>14}{:>9}\n",
+            "{} on {}, the steps alone (R^2 {:.4})\n{:<34}{:>9}{:>9}{:>14}{:>14}{:>9}\n",
             self.workload.title(),
+            self.engine.name(),
             self.steps.r_squared,
             "scenario",
             "calls",
@@ -167,7 +184,7 @@ pub fn run(options: &CalibrateOptions) -> Result<(), String> {
         heading.push_str(&one.report());
     }
     print(&heading)?;
-    let tables: Vec<_> = measured.iter().map(|one| (one.workload, one.costs())).collect();
+    let tables: Vec<_> = measured.iter().map(|one| ((one.engine, one.workload), one.costs())).collect();
     std::fs::write(&options.output, costs_file(&heading, &tables)?).map_err(cannot_write)
 }
 
@@ -178,11 +195,13 @@ pub fn run(options: &CalibrateOptions) -> Result<(), String> {
 pub fn calibrate(options: &CalibrateOptions) -> Result<Vec<Measured>, String> {
     let mut chosen = options.workloads.clone();
     if chosen.is_empty() {
-        chosen.extend(Benchmark::ALL);
+        chosen.extend(Benchmark::SCALING);
     }
     chosen.sort_unstable();
     chosen.dedup();
-    chosen.into_iter().map(|workload| measure(workload, options)).collect()
+    let engines = EngineKind::ALL.into_iter().filter(|engine| options.engines.contains(engine));
+    let all = engines.flat_map(|engine| chosen.iter().map(move |workload| (engine, *workload)));
+    all.map(|of| measure(of, options)).collect()
 }
 
 fn heading(options: &CalibrateOptions) -> String {
@@ -193,14 +212,16 @@ fn heading(options: &CalibrateOptions) -> String {
     )
 }
 
-fn measure(workload: Benchmark, options: &CalibrateOptions) -> Result<Measured, String> {
+fn measure((engine, workload): Costed, options: &CalibrateOptions) -> Result<Measured, String> {
     let mut rounds: Vec<Vec<Phases>> = CLUSTERS.iter().map(|_| Vec::new()).collect();
     // Round by round over all clusters: a time in which the machine is busy must not fall on one of them alone.
     for round in 1..=options.rounds {
         for ((partitions, percent), rounds) in CLUSTERS.into_iter().zip(&mut rounds) {
-            let name = workload.name();
-            tracing::info!("round {round}: {name} on {partitions} partitions, {percent} % multi-partition");
-            rounds.push(phases(workload, partitions, percent, options)?);
+            let (engine_name, name) = (engine.name(), workload.name());
+            tracing::info!(
+                "{engine_name}, round {round}: {name} on {partitions} partitions, {percent} % multi-partition"
+            );
+            rounds.push(phases((engine, workload), partitions, percent, options)?);
         }
     }
     let mut scenarios = Vec::new();
@@ -214,14 +235,14 @@ fn measure(workload: Benchmark, options: &CalibrateOptions) -> Result<Measured, 
         .map_or(0.0, |saturated| saturated.measured() as f64 / saturated.transactions.max(1) as f64);
     let mut runs = Vec::new();
     for _ in 0..options.rounds {
-        runs.push(threaded(workload, options)?);
+        runs.push(threaded((engine, workload), options)?);
     }
     // As with the steps: noise only adds.
     let quickest = |of: fn(&(f64, f64)) -> f64| runs.iter().map(of).fold(f64::INFINITY, f64::min);
     let (threaded, load) = (quickest(|run| run.0), quickest(|run| run.1));
     let checkpoint_byte = checkpoint_byte(workload, options)?;
     let trial = trial(workload, options)?;
-    Ok(Measured { workload, steps, threaded, stepped, load, checkpoint_byte, trial })
+    Ok(Measured { engine, workload, steps, threaded, stepped, load, checkpoint_byte, trial })
 }
 
 /// CPU time of a trial run of a dependent transaction of one partition, in picoseconds; the quickest of the rounds counts.
@@ -293,14 +314,14 @@ type Phases = [Vec<Sample>; PHASES.len()];
 
 /// One round of all phases on one cluster.
 fn phases(
-    benchmark: Benchmark,
+    (engine, benchmark): Costed,
     partitions: u16,
     percent: u8,
     options: &CalibrateOptions,
 ) -> Result<Phases, String> {
     let percent = f64::from(percent);
     let workload = benchmark_workload(benchmark, partitions, percent, options.records, options.warehouses)?;
-    let mut stepper = Stepper::new(&*workload, partitions)?;
+    let mut stepper = Stepper::new(engine, &*workload, partitions)?;
     stepper.run(WARM_UP)?;
     let mut phases = Phases::default();
     for (phase, samples) in PHASES.into_iter().zip(&mut phases) {
@@ -322,9 +343,10 @@ fn summarise(partitions: u16, percent: u8, rounds: &[Phases]) -> Result<Vec<Scen
 }
 
 /// Runs the benchmark with one partition; the CPU time of its thread and of the load for a transaction, in nanoseconds.
-fn threaded(benchmark: Benchmark, options: &CalibrateOptions) -> Result<(f64, f64), String> {
+fn threaded((engine, benchmark): Costed, options: &CalibrateOptions) -> Result<(f64, f64), String> {
     let workload = benchmark_workload(benchmark, 1, 0.0, options.records, options.warehouses)?;
-    let report = bench::measure(&RunOptions::closed_loop(1, options.seconds), &*workload)?;
+    let run = RunOptions { engine, ..RunOptions::closed_loop(1, options.seconds) };
+    let report = bench::measure(&run, &*workload)?;
     let transactions = (report.committed + report.aborted).max(1) as f64;
     Ok((report.cpu_s * 1e9 / transactions, report.load_cpu_s * 1e9 / transactions))
 }
@@ -338,6 +360,7 @@ mod tests {
         let costs = CostTable { request: 100_000, reply: 50_000, delivered: 7, ..CostTable::default() };
         let steps = Calibration { costs, r_squared: 1.0, fits: Vec::new() };
         let measured = Measured {
+            engine: EngineKind::Calvin,
             workload: Benchmark::Micro,
             steps,
             threaded: 3_000.0,
@@ -365,20 +388,26 @@ mod tests {
     fn a_small_cluster_can_be_measured() {
         let options = CalibrateOptions {
             output: PathBuf::new(),
+            engines: vec![EngineKind::Aloha],
             workloads: Vec::new(),
             rounds: 1,
             records: 50_000,
             warehouses: 4,
             seconds: 0.1,
         };
-        let rounds = [(); 2].map(|()| phases(Benchmark::Micro, 2, 10, &options).unwrap());
-        let scenarios = summarise(2, 10, &rounds).unwrap();
-        assert_eq!(scenarios.len(), PHASES.len());
-        for (phase, scenario) in PHASES.iter().zip(&scenarios) {
-            assert!(scenario.transactions >= phase.transactions);
+        for (of, functors) in
+            [((EngineKind::Calvin, Benchmark::Micro), false), ((EngineKind::Aloha, Benchmark::AddsOwn), true)]
+        {
+            let rounds = [(); 2].map(|()| phases(of, 2, 10, &options).unwrap());
+            let scenarios = summarise(2, 10, &rounds).unwrap();
+            assert_eq!(scenarios.len(), PHASES.len());
+            for (phase, scenario) in PHASES.iter().zip(&scenarios) {
+                assert!(scenario.transactions >= phase.transactions);
+            }
+            let costs = calibration::calibrate(&scenarios).unwrap().costs;
+            assert!(costs.executed_alone > 0 || functors, "{costs:?}");
+            assert_eq!(costs.functor > Some(0), functors, "{costs:?}");
         }
-        let calibration = calibration::calibrate(&scenarios).unwrap();
-        assert!(calibration.costs.executed_alone > 0);
         let byte = checkpoint_byte(Benchmark::Micro, &options).unwrap();
         assert!((1..1_000_000).contains(&byte), "{byte} ps");
         assert!(trial(Benchmark::Micro, &options).unwrap() > 0);

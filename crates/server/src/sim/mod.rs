@@ -1,21 +1,25 @@
 //! `ordain sim`: what the simulator needs of the real world.
 //!
+//! - [`aloha`]: the experiments of the paper on functors.
 //! - [`calibrate`]: measures what the parts of a node's step cost on this machine.
 //! - [`checkpoint`]: what a checkpoint costs while it is taken, over time.
 //! - [`dependent`]: transactions that must read to know what they touch, and latencies.
 //! - [`evaluation`]: deterministic and classical execution against each other.
 //! - [`options`]: the command line.
+//! - [`over_cores`](mod@over_cores): runs independent simulations over the cores.
 //! - [`replication`]: what replicas cost that are far apart.
 //! - [`scale`]: the paper's experiments on up to 100 nodes.
 //! - [`seeds`]: runs seeds over the cores.
 //! - [`slow_node`]: what one slow node does to the others, and what throttling does about it.
 //! - [`steps`]: steps real nodes in one thread and times each step.
 
+pub mod aloha;
 pub mod calibrate;
 pub mod checkpoint;
 pub mod dependent;
 pub mod evaluation;
 pub mod options;
+pub mod over_cores;
 pub mod replication;
 pub mod scale;
 pub mod seeds;
@@ -25,6 +29,7 @@ pub mod steps;
 use std::io::Write as _;
 use std::path::Path;
 
+use ordain_db::engine::EngineKind;
 use ordain_sim::machine::cost::CostTable;
 use ordain_sim::scale::{Benchmark, costs, costs_from};
 use ordain_workload::{Workload, micro, tpcc};
@@ -39,33 +44,38 @@ fn benchmark_workload(
 ) -> Result<Box<dyn Workload>, String> {
     let wrong = |error: ordain_db::error::Error| error.to_string();
     Ok(match benchmark {
-        Benchmark::Micro => Box::new(
-            micro::Micro::new(micro::Options {
+        Benchmark::Micro | Benchmark::AddsArithmetic | Benchmark::AddsOwn | Benchmark::AddsWhole => {
+            let options = micro::Options {
                 sites: partitions,
                 records,
                 multi_partition_percent,
+                adds: benchmark.adds(),
                 ..micro::Options::default()
-            })
-            .map_err(wrong)?,
-        ),
-        Benchmark::NewOrder => Box::new(
-            tpcc::Tpcc::new(tpcc::Options {
+            };
+            Box::new(micro::Micro::new(options).map_err(wrong)?)
+        }
+        Benchmark::NewOrder | Benchmark::Payment => {
+            let new_orders = if benchmark == Benchmark::NewOrder { 100.0 } else { 0.0 };
+            let options = tpcc::Options {
                 sites: partitions,
                 warehouses,
+                mix: tpcc::Mix::NewOrderPayment(new_orders),
                 remote: tpcc::Remote::Orders(multi_partition_percent),
+                payment_remote_percent: multi_partition_percent,
+                by_name_percent: 0.0,
                 ..tpcc::Options::default()
-            })
-            .map_err(wrong)?,
-        ),
+            };
+            Box::new(tpcc::Tpcc::new(options).map_err(wrong)?)
+        }
     })
 }
 
-/// The costs of a file that `ordain sim calibrate` wrote; those in the binary, if none is named.
+/// The costs of `calvin` in a file that `ordain sim calibrate` wrote; those in the binary, if none is named.
 pub(crate) fn costs_of(file: Option<&Path>, benchmark: Benchmark) -> Result<CostTable, String> {
     let Some(path) = file else { return Ok(costs(benchmark)) };
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    costs_from(&text, benchmark)
+    costs_from(&text, (EngineKind::Calvin, benchmark))
 }
 
 pub(crate) fn print(text: &str) -> Result<(), String> {

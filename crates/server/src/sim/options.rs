@@ -1,6 +1,6 @@
 //! The command line of `ordain sim`.
 
-use super::{calibrate, checkpoint, dependent, evaluation, replication, scale, seeds, slow_node};
+use super::{aloha, calibrate, checkpoint, dependent, evaluation, replication, scale, seeds, slow_node};
 
 /// What to simulate.
 #[derive(clap::Args, Debug)]
@@ -26,6 +26,8 @@ enum SimCommand {
     SlowNode(slow_node::SlowNodeOptions),
     /// Compare deterministic and classical execution over contention, distribution and length, on simulated clusters
     Evaluation(evaluation::EvaluationOptions),
+    /// Compare aloha and calvin as the paper on functors does, for real and on simulated clusters of up to 20 nodes
+    Aloha(aloha::AlohaOptions),
     /// Measure transactions that must read an index to know what they touch, and latencies, on simulated clusters
     Dependent(dependent::DependentOptions),
 }
@@ -42,6 +44,7 @@ pub fn run(options: &SimOptions) -> Result<bool, String> {
         Some(SimCommand::Checkpoint(options)) => checkpoint::run(options).map(|()| true),
         Some(SimCommand::SlowNode(options)) => slow_node::run(options).map(|()| true),
         Some(SimCommand::Evaluation(options)) => evaluation::run(options).map(|()| true),
+        Some(SimCommand::Aloha(options)) => aloha::run(options).map(|()| true),
         Some(SimCommand::Dependent(options)) => dependent::run(options).map(|()| true),
         None => seeds::run_seeds(&options.seeds),
     }

@@ -2,14 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use ordain_sim::scale::experiment::{Effort, Hardware, Setting, measure, settings};
 use ordain_sim::scale::shapes::judge;
-use ordain_sim::scale::{Benchmark, Point, csv, panels};
+use ordain_sim::scale::{Benchmark, csv, panels};
 use ordain_sim::time::MILLISECOND;
 
+use super::over_cores::over_cores;
 use super::{benchmark_workload, costs_of, print};
 use crate::bench::{self, options::RunOptions};
 use crate::output::Output;
@@ -64,9 +63,15 @@ pub fn run(options: &ScaleOptions) -> Result<(), String> {
     };
     let comparison = compare(options, &table, &effort)?;
     let all = settings(options.nodes);
-    let points = simulate(&all, options, |setting| {
-        measure(setting, table(setting.workload), Hardware::MachineEach, &effort)
-    })?;
+    let points = over_cores(
+        &all,
+        options.jobs,
+        |setting| u64::from(setting.nodes),
+        |setting: &Setting| {
+            let point = measure(setting, table(setting.workload), Hardware::MachineEach, &effort);
+            point.map_err(|error| format!("{setting:?}: {error}"))
+        },
+    )?;
     output.write("points.csv", &csv::csv(&points))?;
     let windows: Vec<String> = effort.windows.iter().map(u64::to_string).collect();
     let notes = [format!(
@@ -85,34 +90,6 @@ pub fn run(options: &ScaleOptions) -> Result<(), String> {
     output.write("report.txt", &report)
 }
 
-/// Runs all settings over the cores; the points are in the order of the settings.
-fn simulate(
-    all: &[Setting],
-    options: &ScaleOptions,
-    run: impl Fn(&Setting) -> Result<Point, ordain_db::error::Error> + Sync,
-) -> Result<Vec<Point>, String> {
-    let next = AtomicUsize::new(0);
-    // The largest first, so that none is left at the end.
-    let mut order: Vec<usize> = (0..all.len()).collect();
-    order.sort_by_key(|index| std::cmp::Reverse(all[*index].nodes));
-    let points: Mutex<Vec<(usize, Result<Point, String>)>> = Mutex::new(Vec::new());
-    let work = || {
-        while let Some(index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let point = run(&all[*index]).map_err(|error| format!("{:?}: {error}", all[*index]));
-            let mut points = points.lock().unwrap_or_else(PoisonError::into_inner);
-            points.push((*index, point));
-            tracing::info!("{} of {} points", points.len(), all.len());
-        }
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        (0..options.jobs.unwrap_or(cores).max(1)).for_each(|_| drop(scope.spawn(work)));
-    });
-    let mut points = points.into_inner().unwrap_or_else(PoisonError::into_inner);
-    points.sort_by_key(|(index, _)| *index);
-    points.into_iter().map(|(_, point)| point).collect()
-}
-
 /// Simulated and real throughput side by side, for clusters that this machine can run.
 fn compare<'a>(
     options: &ScaleOptions,
@@ -129,7 +106,7 @@ fn compare<'a>(
         "Transactions per second of one process on this machine ({cores} cores), in virtual and in real time:\n{:<18}{:>11}{:>17}{:>12}{:>12}{:>9}\n",
         "workload", "partitions", "multi-partition", "simulated", "real", "error"
     );
-    for workload in Benchmark::ALL {
+    for workload in Benchmark::SCALING {
         for (nodes, percent) in [(1, 0.0), (2, 0.0), (2, 10.0), (2, 100.0)] {
             let contention_index = if workload == Benchmark::Micro { 0.0001 } else { 0.01 };
             let setting = Setting { workload, nodes, contention_index, multi_partition_percent: percent };

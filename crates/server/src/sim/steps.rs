@@ -58,11 +58,11 @@ pub struct Stepper {
 }
 
 impl Stepper {
-    /// Loads a cluster.
+    /// Loads a cluster whose nodes run an engine.
     ///
     /// # Errors
     /// When the workload cannot make its rows or has no calls for a partition.
-    pub fn new(workload: &dyn Workload, partitions: u16) -> Result<Stepper, String> {
+    pub fn new(engine: EngineKind, workload: &dyn Workload, partitions: u16) -> Result<Stepper, String> {
         let own: Vec<PartitionId> = (0..partitions).map(PartitionId).collect();
         let mut members = Vec::new();
         for seed in load(workload, &own, partitions)? {
@@ -72,13 +72,7 @@ impl Stepper {
                 .generator(1, u32::from(me.0), Part::of(me, partitions))
                 .map_err(|error| error.to_string())?;
             members.push(Member {
-                node: node(
-                    EngineKind::Calvin,
-                    &configuration,
-                    workload.catalog().clone(),
-                    seed.storage,
-                    None,
-                ),
+                node: node(engine, &configuration, workload.catalog().clone(), seed.storage, None),
                 messages: VecDeque::new(),
                 generator,
                 client: ClientId { home: me, number: CLIENT_NUMBER },
@@ -226,7 +220,7 @@ mod tests {
 
     use super::*;
 
-    fn rounds(partitions: u16) -> Vec<Vec<Sample>> {
+    fn rounds(engine: EngineKind, partitions: u16) -> Vec<Vec<Sample>> {
         let options = Options {
             sites: partitions,
             records: 20_000,
@@ -236,7 +230,7 @@ mod tests {
         };
         let workload = Micro::new(options).unwrap();
         let round = || {
-            let mut stepper = Stepper::new(&workload, partitions).unwrap();
+            let mut stepper = Stepper::new(engine, &workload, partitions).unwrap();
             let mut samples = stepper.run(Phase { outstanding: 1, transactions: 50 }).unwrap();
             samples.extend(stepper.run(Phase { outstanding: 100, transactions: 1_000 }).unwrap());
             samples
@@ -246,21 +240,23 @@ mod tests {
 
     #[test]
     fn every_round_takes_the_same_steps() {
-        let rounds = rounds(3);
-        let slices: Vec<&[Sample]> = rounds.iter().map(Vec::as_slice).collect();
-        let steps = quickest(&slices).unwrap();
-        assert_eq!(steps.len(), rounds[0].len());
-        let sum = |part: fn(&StepWork) -> u64| steps.iter().map(|sample| part(&sample.work)).sum::<u64>();
-        assert!(sum(|work| work.replies) >= 1_050);
-        // Every message and every ordered transaction of a peer that was sent arrived, but for the last ones.
-        assert!(sum(|work| work.messages_sent).abs_diff(sum(|work| work.messages_received)) < 100);
-        assert!(sum(|work| work.executed_together) > sum(|work| work.transactions_received) / 2);
-        assert!(sum(|work| work.executed_alone) > 300);
+        for engine in [EngineKind::Calvin, EngineKind::Aloha] {
+            let rounds = rounds(engine, 3);
+            let slices: Vec<&[Sample]> = rounds.iter().map(Vec::as_slice).collect();
+            let steps = quickest(&slices).unwrap();
+            assert_eq!(steps.len(), rounds[0].len());
+            let sum = |part: fn(&StepWork) -> u64| steps.iter().map(|sample| part(&sample.work)).sum::<u64>();
+            assert!(sum(|work| work.replies) >= 1_050);
+            // Every message and every ordered transaction of a peer that was sent arrived, but for the last ones.
+            assert!(sum(|work| work.messages_sent).abs_diff(sum(|work| work.messages_received)) < 100);
+            assert!(sum(|work| work.executed_together) > sum(|work| work.transactions_received) / 2);
+            assert!(sum(|work| work.executed_alone) > 300);
+        }
     }
 
     #[test]
     fn one_partition_sends_nothing() {
-        let rounds = rounds(1);
+        let rounds = rounds(EngineKind::Calvin, 1);
         assert!(rounds[0].iter().all(|sample| sample.work.messages_sent == 0));
         assert!(rounds[0].iter().all(|sample| sample.work.executed_together == 0));
     }

@@ -12,7 +12,7 @@ use super::cost::{CostTable, StepWork};
 use crate::time::Nanoseconds;
 
 /// The parts of a step that have a cost.
-const PARTS: usize = 9;
+const PARTS: usize = 10;
 
 /// Most rounds of coordinate descent. A round is some hundred multiplications.
 const SWEEPS_MAX: usize = 200_000;
@@ -124,6 +124,7 @@ fn parts(work: &StepWork) -> [f64; PARTS] {
         work.delivered,
         work.executed_alone,
         work.executed_together,
+        work.functors,
         work.replies,
     ]
     .map(|count| count as f64)
@@ -141,6 +142,7 @@ fn table(nanoseconds: [f64; PARTS]) -> CostTable {
         delivered,
         executed_alone,
         executed_together,
+        functor,
         reply,
     ] = picoseconds;
     CostTable {
@@ -152,6 +154,7 @@ fn table(nanoseconds: [f64; PARTS]) -> CostTable {
         delivered,
         executed_alone,
         executed_together,
+        functor: Some(functor),
         trial: 0,
         unit: 0,
         reply,
@@ -243,6 +246,7 @@ mod tests {
         delivered: 500_000,
         executed_alone: 1_500_000,
         executed_together: 4_000_000,
+        functor: Some(350_000),
         trial: 0,
         unit: 0,
         reply: 120_000,
@@ -268,6 +272,7 @@ mod tests {
                 delivered: draw(size),
                 executed_alone: draw(size),
                 executed_together: draw(size / 4),
+                functors: draw(size * 4),
                 trials: 0,
                 units: 0,
                 replies: draw(size),
@@ -283,7 +288,7 @@ mod tests {
 
     fn values(costs: &CostTable) -> [u64; PARTS] {
         let CostTable { step, request, message, byte, transaction_received, .. } = *costs;
-        let CostTable { delivered, executed_alone, executed_together, reply, .. } = *costs;
+        let CostTable { delivered, executed_alone, executed_together, functor, reply, .. } = *costs;
         [
             step,
             request,
@@ -293,6 +298,7 @@ mod tests {
             delivered,
             executed_alone,
             executed_together,
+            functor.unwrap_or_default(),
             reply,
         ]
     }
@@ -338,12 +344,13 @@ mod tests {
         let mut one = scenario("alone", 1, &TRUTH, 0);
         for Sample { work, nanoseconds } in &mut one.samples {
             work.executed_together = 0;
+            work.functors = 0;
             work.delivered = work.executed_alone;
             *nanoseconds = TRUTH.step(work);
         }
         let calibration = calibrate(&[one]).unwrap();
-        let CostTable { delivered, executed_alone, executed_together, .. } = calibration.costs;
-        assert_eq!(executed_together, 0);
+        let CostTable { delivered, executed_alone, executed_together, functor, .. } = calibration.costs;
+        assert_eq!((executed_together, functor), (0, Some(0)));
         assert!((delivered + executed_alone).abs_diff(2_000_000) < 20_000, "{delivered} {executed_alone}");
     }
 

@@ -117,6 +117,10 @@ pub struct CostTable {
     pub executed_alone: u64,
     /// A transaction that ran over the reads of several partitions.
     pub executed_together: u64,
+    /// A functor that was computed by itself, with what its version costs. Where nobody measured it, a tenth of a transaction that ran
+    /// alone: those that were measured do as much with each of their ten records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub functor: Option<u64>,
     /// A run that looks for what a call touches.
     #[serde(default)]
     pub trial: u64,
@@ -169,8 +173,10 @@ impl CostTable {
             + work.delivered * self.delivered
             + work.executed_alone * self.executed_alone
             + work.executed_together * self.executed_together
-            // A transaction of those that were measured does as much with each of its records.
-            + work.functors * self.executed_alone / RECORDS_PER_TRANSACTION as u64
+            + self.functor.map_or_else(
+                || work.functors * self.executed_alone / RECORDS_PER_TRANSACTION as u64,
+                |functor| work.functors * functor,
+            )
             + work.trials * self.trial
             + work.units * self.unit
             + work.replies * self.reply
@@ -252,5 +258,8 @@ mod tests {
         let (table, work) =
             (CostTable { trial: 3_000, unit: 500, ..table }, StepWork { trials: 2, units: 4, ..work });
         assert_eq!(table.step(&work), 21);
+        let (table, work) = (CostTable { executed_alone: 7_000, ..table }, StepWork { functors: 30, ..work });
+        assert_eq!(table.step(&work), 42, "a tenth of a run where nobody measured it");
+        assert_eq!(CostTable { functor: Some(100), ..table }.step(&work), 24);
     }
 }

@@ -82,7 +82,7 @@ const MANY_WAREHOUSES_NODES_MAX: u16 = 8;
 /// All runs of the experiments on clusters of up to `nodes_max` nodes.
 pub fn settings(nodes_max: u16) -> Vec<Setting> {
     let mut settings = Vec::new();
-    for workload in Benchmark::ALL {
+    for workload in Benchmark::SCALING {
         for contention_index in CONTENTION_INDEXES {
             for multi_partition_percent in MULTI_PARTITION_PERCENTS {
                 let most = match (workload, contention_index < 0.001) {
@@ -171,14 +171,17 @@ fn workload(setting: &Setting) -> WorkloadPlan {
     let Setting { workload, nodes, contention_index, multi_partition_percent } = *setting;
     let contended = (1.0 / contention_index).round() as u64;
     match workload {
-        Benchmark::Micro => WorkloadPlan::Micro(micro::Options {
-            sites: nodes,
-            records: u64::from(nodes) * (contended + COLD_RECORDS),
-            contention_index,
-            multi_partition_percent,
-            ..micro::Options::default()
-        }),
-        Benchmark::NewOrder => {
+        Benchmark::Micro | Benchmark::AddsArithmetic | Benchmark::AddsOwn | Benchmark::AddsWhole => {
+            WorkloadPlan::Micro(micro::Options {
+                sites: nodes,
+                records: u64::from(nodes) * (contended + COLD_RECORDS),
+                contention_index,
+                multi_partition_percent,
+                adds: workload.adds(),
+                ..micro::Options::default()
+            })
+        }
+        Benchmark::NewOrder | Benchmark::Payment => {
             let defaults = tpcc::Options::default();
             let districts = u64::from(defaults.districts_per_warehouse);
             let warehouses = contended.div_ceil(districts) * u64::from(nodes);
@@ -188,7 +191,10 @@ fn workload(setting: &Setting) -> WorkloadPlan {
                 items: ITEMS,
                 customers_per_district: CUSTOMERS_PER_DISTRICT,
                 orders_per_district: CUSTOMERS_PER_DISTRICT,
+                mix: tpcc::Mix::NewOrderPayment(if workload == Benchmark::NewOrder { 100.0 } else { 0.0 }),
                 remote: tpcc::Remote::Orders(multi_partition_percent),
+                payment_remote_percent: multi_partition_percent,
+                by_name_percent: 0.0,
                 ..defaults
             })
         }
@@ -216,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_busy_node_does_what_its_costs_allow() {
-        for workload in Benchmark::ALL {
+        for workload in Benchmark::SCALING {
             let one = point(workload, 1, 0.0, Hardware::MachineEach);
             // 5 us for each call.
             assert!((190_000.0..=210_000.0).contains(&one.throughput), "{one:?}");

@@ -2,6 +2,7 @@
 //! that it should look like.
 //!
 //! - [`advice`]: any workload on one engine after the other, for `ordain advise`.
+//! - [`aloha`]: `aloha` against `calvin`, as its paper compares them.
 //! - [`bars`]: stacked bars in SVG.
 //! - [`checkpoint`]: what a checkpoint costs while it is taken, and how far a frozen replica falls behind.
 //! - [`cluster`]: what the clusters of all of them have in common.
@@ -17,6 +18,7 @@
 //! - [`shapes`]: the paper's statements, held against the points.
 
 pub mod advice;
+pub mod aloha;
 pub mod bars;
 pub mod checkpoint;
 mod cluster;
@@ -31,26 +33,60 @@ pub mod replication;
 pub mod shapes;
 pub mod slow_node;
 
-pub use costs::{costs, costs_file, costs_from};
+pub use costs::{Costed, costs, costs_file, costs_from};
 
-/// A workload of the scaling experiments.
+use ordain_workload::micro::Declare;
+
+/// A workload of the experiments, whose transactions all cost alike.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Benchmark {
     /// The microbenchmark (Calvin §6.2).
     Micro,
     /// TPC-C, New Orders only (Calvin §6.1).
     NewOrder,
+    /// TPC-C, Payments only, customers by number (Fan and Golab §V-A1).
+    Payment,
+    /// The microbenchmark that only adds, declared as arithmetic (Fan and Golab §V-A1; ALO-X11 e).
+    AddsArithmetic,
+    /// The same, declared as functors of the procedure's own.
+    AddsOwn,
+    /// The same, not declared.
+    AddsWhole,
 }
 
 impl Benchmark {
     /// All of them.
-    pub const ALL: [Benchmark; 2] = [Benchmark::Micro, Benchmark::NewOrder];
+    pub const ALL: [Benchmark; 6] = [
+        Benchmark::Micro,
+        Benchmark::NewOrder,
+        Benchmark::Payment,
+        Benchmark::AddsArithmetic,
+        Benchmark::AddsOwn,
+        Benchmark::AddsWhole,
+    ];
+
+    /// Those of the scaling experiments, of the paper on Calvin.
+    pub const SCALING: [Benchmark; 2] = [Benchmark::Micro, Benchmark::NewOrder];
 
     /// The name in files and on command lines.
     pub fn name(self) -> &'static str {
         match self {
             Benchmark::Micro => "micro",
             Benchmark::NewOrder => "new-order",
+            Benchmark::Payment => "payment",
+            Benchmark::AddsArithmetic => "adds-arithmetic",
+            Benchmark::AddsOwn => "adds-own",
+            Benchmark::AddsWhole => "adds-whole",
+        }
+    }
+
+    /// How the additions of the microbenchmark are declared; `None` for other workloads.
+    pub fn adds(self) -> Option<Declare> {
+        match self {
+            Benchmark::Micro | Benchmark::NewOrder | Benchmark::Payment => None,
+            Benchmark::AddsArithmetic => Some(Declare::Arithmetic),
+            Benchmark::AddsOwn => Some(Declare::Own),
+            Benchmark::AddsWhole => Some(Declare::Whole),
         }
     }
 
@@ -59,6 +95,10 @@ impl Benchmark {
         match self {
             Benchmark::Micro => "Microbenchmark",
             Benchmark::NewOrder => "TPC-C New Order",
+            Benchmark::Payment => "TPC-C Payment",
+            Benchmark::AddsArithmetic => "Microbenchmark, additions as arithmetic",
+            Benchmark::AddsOwn => "Microbenchmark, additions as functors of their own",
+            Benchmark::AddsWhole => "Microbenchmark, additions as a whole",
         }
     }
 }

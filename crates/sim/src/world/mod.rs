@@ -15,6 +15,8 @@ mod operator;
 mod process;
 mod recorder;
 mod report;
+pub mod stages;
+mod stopwatch;
 
 use std::collections::VecDeque;
 
@@ -31,6 +33,8 @@ use self::log::Log;
 use self::operator::Operator;
 use self::process::Process;
 use self::recorder::Recorder;
+use self::stages::StageTimes;
+use self::stopwatch::Stopwatch;
 use crate::heap::Heap;
 use crate::machine::account::Spent;
 use crate::machine::clock::Clock;
@@ -109,33 +113,6 @@ enum Turn {
     Client(usize, Vec<Sent>),
 }
 
-/// What is measured from some time on.
-#[derive(Default)]
-struct Stopwatch {
-    /// Of calls that were answered.
-    latencies: Vec<Nanoseconds>,
-    /// The same calls with their latencies, if they are wanted.
-    calls: Option<Vec<(Operation, Nanoseconds)>>,
-    /// Background calls that were answered.
-    background: u64,
-    /// Time that nodes spent on cores.
-    spent: Spent,
-    ends_at: Nanoseconds,
-}
-
-impl Stopwatch {
-    fn note(&mut self, latency: Nanoseconds, operation: Option<Operation>) {
-        let Some(operation) = operation else {
-            self.background += 1;
-            return;
-        };
-        self.latencies.push(latency);
-        if let Some(calls) = &mut self.calls {
-            calls.push((operation, latency));
-        }
-    }
-}
-
 /// A simulated machine.
 struct Machine {
     up: bool,
@@ -169,6 +146,8 @@ pub struct Measured {
     pub busy: Nanoseconds,
     /// The same by what it was for (DET-60).
     pub spent: Spent,
+    /// Where the time of calls went that were made and answered meanwhile, if it was wanted.
+    pub stages: StageTimes,
 }
 
 /// Counts of what happened in a run.
@@ -533,7 +512,7 @@ impl<'a> World<'a> {
             all.sends.extend(wishes.sends);
             all.retries.extend(wishes.retries);
             if let (Some(watch), Some((latency, operation))) = (&mut self.stopwatch, wishes.ended) {
-                watch.note(latency, operation);
+                watch.note(now, &reply, latency, operation);
             }
             all.wake_at = all.wake_at.or(wishes.wake_at);
         }

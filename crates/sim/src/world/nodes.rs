@@ -8,6 +8,7 @@ use super::auditor::Auditor;
 use super::clients::Sent;
 use super::operator::Operator;
 use super::process::{Condition, Held, content_of};
+use super::stages::Step;
 use super::{Happening, Parcel, Turn, World, log};
 use crate::machine::account::Spent;
 use crate::machine::disk::WriteFailure;
@@ -150,12 +151,21 @@ impl World<'_> {
         let process = &mut self.processes[node];
         let local_now = self.machines[machine].clock.at(now).max(process.last_now);
         let events = process.take_events(self.plan.step_events);
+        let mut stages = self.stopwatch.as_mut().and_then(|watch| watch.stages.as_mut());
+        if let Some(stages) = &mut stages {
+            stages.taken(now, &events);
+        }
         let mut outbox = Outbox::default();
         let work = match process.step(local_now, events, &mut outbox) {
             Ok(work) => work,
             Err(fatal) => return self.end(node, &fatal),
         };
         self.log.note(now, || log::step(&process.name, &work, &outbox));
+        let cost = self.plan.costs.step(&work) * self.machines[machine].slowness;
+        if let (Some(stages), Some(node)) = (stages, &process.node) {
+            let (me, delivered) = (process.me, node.status(false).delivered);
+            stages.stepped(&Step { me, begun: now, over: now + cost, delivered, outbox: &outbox });
+        }
         let content = if self.plan.trace { content_of(&outbox) } else { 0 };
         process.condition = Condition::Stepping;
         let Outbox { sends, replies, disk, trace } = outbox;
@@ -163,7 +173,6 @@ impl World<'_> {
         let life = process.life;
         self.happened.steps += 1;
         self.machines[machine].stepping += 1;
-        let cost = self.plan.costs.step(&work) * self.machines[machine].slowness;
         self.heap.plan_after(cost, Happening::Done { node, life, held });
         if let Some(watch) = &mut self.stopwatch {
             let within = cost.min(watch.ends_at - self.heap.now());

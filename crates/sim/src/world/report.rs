@@ -8,7 +8,9 @@ use ordain_db::node::Status;
 use ordain_db::position::{Epoch, NodeId, PartitionId};
 use ordain_workload::{CheckLine, Totals};
 
-use super::{Measured, Stopwatch, World};
+use super::stages::Stages;
+use super::stopwatch::Stopwatch;
+use super::{Measured, World};
 use crate::history::{History, SnapshotRead, outcomes_of_early_calls};
 use crate::run::Collected;
 use crate::time::{MICROSECOND, Nanoseconds};
@@ -20,29 +22,48 @@ impl Measured {
         let place = (self.latencies.len() * percent / 100).min(last);
         self.latencies.get(place).map_or(0, |latency| latency / MICROSECOND)
     }
+
+    /// The mean of the latencies in microseconds; 0 if no call was answered.
+    pub fn mean_us(&self) -> f64 {
+        let all: u64 = self.latencies.iter().sum();
+        all as f64 / MICROSECOND as f64 / self.latencies.len().max(1) as f64
+    }
 }
 
 impl World<'_> {
     /// Lets the clients work for some time, and then measures for some time.
     pub fn measure(&mut self, warm_up: Nanoseconds, time: Nanoseconds) -> Measured {
         self.run_until(self.now() + warm_up);
-        self.watch(time, None)
+        self.watch(time, None, None)
     }
 
     /// The same, and tells which call took how long.
     pub fn measure_calls(&mut self, warm_up: Nanoseconds, time: Nanoseconds) -> Measured {
         self.run_until(self.now() + warm_up);
-        self.watch(time, Some(Vec::new()))
+        self.watch(time, Some(Vec::new()), None)
     }
 
-    fn watch(&mut self, time: Nanoseconds, calls: Option<Vec<(Operation, Nanoseconds)>>) -> Measured {
+    /// The same without calls, and tells where their time went. For engines with an order, where nothing fails.
+    pub fn measure_stages(&mut self, warm_up: Nanoseconds, time: Nanoseconds) -> Measured {
+        self.run_until(self.now() + warm_up);
+        self.watch(time, None, Some(Stages::default()))
+    }
+
+    fn watch(
+        &mut self,
+        time: Nanoseconds,
+        calls: Option<Vec<(Operation, Nanoseconds)>>,
+        stages: Option<Stages>,
+    ) -> Measured {
         let ends_at = self.now() + time;
-        self.stopwatch = Some(Stopwatch { ends_at, calls, ..Stopwatch::default() });
+        self.stopwatch = Some(Stopwatch { ends_at, calls, stages, ..Stopwatch::default() });
         self.run_until(ends_at);
-        let Stopwatch { mut latencies, calls, background, spent, .. } =
+        let Stopwatch { mut latencies, calls, stages, background, spent, .. } =
             self.stopwatch.take().unwrap_or_default();
         latencies.sort_unstable();
-        Measured { latencies, calls: calls.unwrap_or_default(), background, busy: spent.busy(), spent }
+        let stages = stages.map(|stages| stages.times).unwrap_or_default();
+        let calls = calls.unwrap_or_default();
+        Measured { latencies, calls, background, busy: spent.busy(), spent, stages }
     }
 
     /// How long the call waits for its answer that has waited longest, of those that have none; 0 if all have. Calls of

@@ -8,7 +8,8 @@ mod report;
 use std::ffi::OsString;
 
 use self::options::{Case, Comparison};
-use self::report::{Compared, Row, figure};
+use self::report::figure;
+pub(crate) use self::report::{Compared, Row};
 use super::rounds::in_rounds;
 use super::{Report, check_writable, is_output, measure_as_told, write_out};
 
@@ -22,14 +23,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     for path in json.into_iter().chain(comparison.svg.as_deref()) {
         check_writable(path)?;
     }
-    let reports = in_rounds(comparison.rounds, &comparison.cases, measure)?;
-    let row = |(case, reports): (&Case, Vec<Report>)| {
-        let mut row = Row::new(case);
-        reports.into_iter().for_each(|report| row.add(report));
-        row
-    };
-    let rows = comparison.cases.iter().zip(reports).map(row).collect();
-    let compared = Compared::new(&comparison, rows);
+    let compared = compare(&comparison)?;
     let text = format!("\n{}\n{}", compared.table(), compared.bars());
     write_out(comparison.json.as_deref(), &text, &compared)?;
     match &comparison.svg {
@@ -37,6 +31,25 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
             .map_err(|error| format!("cannot write {}: {error}", path.display())),
         None => Ok(()),
     }
+}
+
+/// Runs the comparison of such a command line, and prints and writes nothing.
+///
+/// # Errors
+/// When an option is wrong, or a run fails or leaves data that is not consistent.
+pub(crate) fn measured(arguments: impl Iterator<Item = OsString>) -> Result<Compared, String> {
+    compare(&Comparison::parse(arguments)?)
+}
+
+fn compare(comparison: &Comparison) -> Result<Compared, String> {
+    let reports = in_rounds(comparison.rounds, &comparison.cases, measure)?;
+    let row = |(case, reports): (&Case, Vec<Report>)| {
+        let mut row = Row::new(case);
+        reports.into_iter().for_each(|report| row.add(report));
+        row
+    };
+    let rows = comparison.cases.iter().zip(reports).map(row).collect();
+    Ok(Compared::new(comparison, rows))
 }
 
 fn measure(case: &Case) -> Result<Report, String> {

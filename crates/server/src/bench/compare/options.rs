@@ -85,7 +85,7 @@ pub(super) struct Case {
 
 /// All that is to be run.
 #[derive(Debug)]
-pub(super) struct Comparison {
+pub(crate) struct Comparison {
     pub(super) rounds: u16,
     pub(super) sweep: Option<Sweep>,
     pub(super) svg: Option<PathBuf>,
@@ -99,7 +99,7 @@ impl Comparison {
     ///
     /// # Errors
     /// When a run's options are wrong.
-    pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Comparison, String> {
+    pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Comparison, String> {
         let arguments: Vec<OsString> = std::iter::once("ordain bench".into()).chain(arguments).collect();
         let (run, options) = parse(arguments.clone())?;
         let values = match &options.sweep {
@@ -125,6 +125,14 @@ impl Comparison {
         }
         let CompareOptions { rounds, sweep, svg, .. } = options;
         Ok(Comparison { rounds, sweep, svg, json: run.json, cases })
+    }
+}
+
+#[cfg(test)]
+impl Comparison {
+    /// How many runs a round has.
+    pub(crate) fn cases(&self) -> usize {
+        self.cases.len()
     }
 }
 

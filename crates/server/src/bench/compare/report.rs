@@ -18,11 +18,12 @@ const LOGARITHMIC_FROM: f64 = 20.0;
 
 /// What a run of an entry at a value came to, round by round.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub(super) struct Row {
+pub(crate) struct Row {
     value: Option<String>,
     entry: String,
     throughputs_txn_s: Vec<f64>,
     cpu_per_txn_us: Vec<f64>,
+    latency_mean_us: Vec<f64>,
     latency_p50_us: Vec<u64>,
     latency_p99_us: Vec<u64>,
     restarts: Vec<u64>,
@@ -38,6 +39,7 @@ impl Row {
             entry: case.entry.clone(),
             throughputs_txn_s: Vec::new(),
             cpu_per_txn_us: Vec::new(),
+            latency_mean_us: Vec::new(),
             latency_p50_us: Vec::new(),
             latency_p99_us: Vec::new(),
             restarts: Vec::new(),
@@ -49,15 +51,41 @@ impl Row {
     pub(super) fn add(&mut self, report: Report) {
         self.throughputs_txn_s.push(report.throughput_txn_s);
         self.cpu_per_txn_us.push(report.cpu_per_txn_us);
+        self.latency_mean_us.push(report.latency_mean_us);
         self.latency_p50_us.push(report.latency_p50_us);
         self.latency_p99_us.push(report.latency_p99_us);
         self.restarts.push(report.restarts);
+    }
+
+    /// The entry as it was given.
+    pub(crate) fn entry(&self) -> &str {
+        &self.entry
+    }
+
+    /// Transactions per second.
+    pub(crate) fn throughput(&self) -> Spread {
+        self.throughput_txn_s
+    }
+
+    /// Throughput over that of the first entry at the same value, of runs of the same round.
+    pub(crate) fn ratio(&self) -> Spread {
+        self.ratio
+    }
+
+    /// CPU time of the partitions for a transaction, in microseconds.
+    pub(crate) fn cpu_us(&self) -> Spread {
+        Spread::of(self.cpu_per_txn_us.iter().copied())
+    }
+
+    /// Mean latency in microseconds.
+    pub(crate) fn latency_mean_us(&self) -> Spread {
+        Spread::of(self.latency_mean_us.iter().copied())
     }
 }
 
 /// All rows, with what they were run for.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub(super) struct Compared {
+pub(crate) struct Compared {
     workload: String,
     partitions: u16,
     seed: u64,
@@ -118,6 +146,11 @@ impl Compared {
         }
     }
 
+    /// A line for each value and entry.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
     /// The widths of the columns of values and of entries.
     fn widths(&self) -> (usize, usize) {
         let longest =
@@ -131,29 +164,34 @@ impl Compared {
     pub(super) fn table(&self) -> String {
         let (value_width, entry_width) = self.widths();
         let mut out = format!("  {}\n\n", self.heading);
-        let mut line = |value: &str, entry: &str, cells: [String; 8]| {
+        let mut line = |value: &str, entry: &str, cells: [String; 9]| {
             let mut text = format!("  {value:<value_width$}  {entry:<entry_width$}");
             for (place, cell) in cells.iter().enumerate() {
-                let width = [12, 11, 11, 10, 8, 8, 10, 11][place];
+                let width = [12, 11, 11, 10, 8, 8, 10, 11, 11][place];
                 let _ = write!(text, "{cell:>width$}");
             }
             // Writing to a string cannot fail.
             let _ = writeln!(out, "{}", text.trim_end());
         };
-        let names = |names: [&str; 8]| names.map(str::to_owned);
-        line("", "", names(["", "txn/s", "", "", "ratio", "", "CPU us", "p50 us"]));
+        let names = |names: [&str; 9]| names.map(str::to_owned);
+        line("", "", names(["", "txn/s", "", "", "ratio", "", "CPU us", "mean us", "p50 us"]));
         let varied = self.varied.as_deref().unwrap_or_default();
-        line(varied, "entry", names(["min", "median", "max", "min", "median", "max", "per txn", "latency"]));
+        line(
+            varied,
+            "entry",
+            names(["min", "median", "max", "min", "median", "max", "per txn", "latency", "latency"]),
+        );
         for row in &self.rows {
             let (rate, ratio) = (row.throughput_txn_s, row.ratio);
-            let cpu = Spread::of(row.cpu_per_txn_us.iter().copied()).median;
+            let (cpu, mean) = (row.cpu_us().median, row.latency_mean_us().median);
             let latency = Spread::of(row.latency_p50_us.iter().map(|latency| *latency as f64)).median;
             let [least, median, most] = [rate.least, rate.median, rate.most].map(thousands);
             let [ratio_least, ratio, ratio_most] =
                 [ratio.least, ratio.median, ratio.most].map(|ratio| format!("{ratio:.2}"));
-            let (cpu, latency) = (format!("{cpu:.2}"), thousands(latency));
+            let (cpu, mean, latency) = (format!("{cpu:.2}"), thousands(mean), thousands(latency));
             let value = row.value.as_deref().unwrap_or_default();
-            line(value, &row.entry, [least, median, most, ratio_least, ratio, ratio_most, cpu, latency]);
+            let cells = [least, median, most, ratio_least, ratio, ratio_most, cpu, mean, latency];
+            line(value, &row.entry, cells);
         }
         out
     }
@@ -284,6 +322,7 @@ mod tests {
         let rows = comparison.cases.iter().zip(throughputs).map(|(case, throughputs)| Row {
             throughputs_txn_s: throughputs.to_vec(),
             cpu_per_txn_us: vec![3.5; throughputs.len()],
+            latency_mean_us: vec![1_300.4; throughputs.len()],
             latency_p50_us: vec![1_200; throughputs.len()],
             ..Row::new(case)
         });
@@ -310,10 +349,12 @@ mod tests {
         let lines: Vec<&str> = table.lines().collect();
         assert_eq!((lines.len(), lines[0]), (6, "  bank, 3 rounds in turn, 5 s each, seed 1"), "{table}");
         let words: Vec<&str> = lines[3].split_whitespace().collect();
-        let expected = ["entry", "min", "median", "max", "min", "median", "max", "per", "txn", "latency"];
+        let expected =
+            ["entry", "min", "median", "max", "min", "median", "max", "per", "txn", "latency", "latency"];
         assert_eq!(words, expected);
         let cells: Vec<&str> = lines[5].split_whitespace().collect();
-        assert_eq!(cells, ["serial", "500", "1,000", "1,500", "0.25", "0.50", "0.75", "3.50", "1,200"]);
+        let expected = ["serial", "500", "1,000", "1,500", "0.25", "0.50", "0.75", "3.50", "1,300", "1,200"];
+        assert_eq!(cells, expected);
         let bars = compared.bars();
         let letters: Vec<usize> = bars.lines().map(|line| line.matches('█').count()).collect();
         assert_eq!(letters, [48, 24]);

@@ -69,7 +69,7 @@ pub const SHARES_OF_SIZES: [f64; 2] = [20.0, 100.0];
 
 /// Records that each site has beyond the contended ones, so that all runs are loaded in a few minutes. The paper has a million
 /// (DET-46). At the lowest index two transactions meet at one of these more often than at a contended one, at high ones hardly.
-const COLD_RECORDS: u64 = 50_000;
+pub(super) const COLD_RECORDS: u64 = 50_000;
 
 /// What the locks of a transaction of ten keys cost with the lock managers `hash` and `vll`, in picoseconds: without contention, with
 /// 256 transactions under way (docs/engines/calvin.md, DET-X07). The cost table has them in the cost of an execution.
