@@ -234,11 +234,7 @@ fn summarise(
         load_cpu_s: measured.load_cpu.as_secs_f64(),
         messages: sum(|status| status.messages),
         message_bytes: sum(|status| status.message_bytes),
-        // Without an order there are none, and the node tells its clock instead.
-        epochs: match options.engine.is_ordered() {
-            true => statuses.iter().map(|status| status.delivered.0).max().unwrap_or(0),
-            false => 0,
-        },
+        epochs: epochs(options, statuses),
         fsyncs: finished.disk.as_ref().map(|disk| disk.fsyncs),
         commits_per_fsync: finished.disk.as_ref().map(DiskUse::commits_per_fsync),
         fsync_us: finished.disk.as_ref().map(|disk| disk.one_fsync.as_secs_f64() * 1e6),
@@ -249,6 +245,14 @@ fn summarise(
         ratio_to_limit: limit.map(|limit| throughput / limit),
         digest: digest.clone(),
         consistent,
+    }
+}
+
+/// How many epochs there were. Without an order there are none, and the node tells its clock instead.
+fn epochs(options: &RunOptions, statuses: &[Status]) -> u64 {
+    match options.engine.is_ordered() {
+        true => statuses.iter().map(|status| status.delivered.0).max().unwrap_or(0),
+        false => 0,
     }
 }
 

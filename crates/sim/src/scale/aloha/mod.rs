@@ -15,6 +15,8 @@ mod statements;
 
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
+use ordain_db::limits::{EPOCH_MICROSECONDS_DEFAULT, MANAGED_EPOCH_MICROSECONDS_DEFAULT};
+use ordain_db::sequencer::{EpochOptions, EpochPolicy};
 use ordain_workload::micro::{self, Declare};
 use ordain_workload::tpcc;
 
@@ -54,10 +56,15 @@ pub const MEDIUM: f64 = 0.001;
 pub const HIGH: f64 = 0.1;
 
 /// Lengths of an epoch of Figure 11, in milliseconds; the paper's axis is not in its text. 25 is its default, and 20 that of its Calvin.
-pub const EPOCHS: [u64; 5] = [5, 10, 20, 25, 50];
+pub const LENGTHS: [u64; 5] = [5, 10, 20, 25, 50];
 
-/// The length of an epoch where it does not vary, in milliseconds: the database's own.
-pub const EPOCH: u64 = 10;
+/// Epochs where nothing else is said: those that the database makes by itself, which close by the work that there is.
+pub const ADAPTIVE: EpochOptions =
+    EpochOptions { policy: EpochPolicy::Adaptive, microseconds: EPOCH_MICROSECONDS_DEFAULT };
+
+/// The paper's epochs, of its length (§V-A2): in Figure 10, and in Figure 11 among others.
+pub const MANAGED: EpochOptions =
+    EpochOptions { policy: EpochPolicy::Managed, microseconds: MANAGED_EPOCH_MICROSECONDS_DEFAULT };
 
 /// Calls outstanding at each node in Figure 6, from light load to more than is good. The last ones tell the most that is possible.
 pub const WINDOWS: [u64; 5] = [1, 8, 32, 128, 512];
@@ -229,8 +236,8 @@ pub struct AlohaSetting {
     pub workload: AlohaWorkload,
     /// Number of nodes.
     pub nodes: u16,
-    /// The length of an epoch in milliseconds.
-    pub epoch: u64,
+    /// How epochs are made.
+    pub epochs: EpochOptions,
     /// How hard.
     pub drive: Drive,
 }
@@ -330,7 +337,7 @@ pub fn settings(figures: &[Figure], nodes: u16, nodes_max: u16) -> Vec<AlohaSett
         let mut add = |workload: AlohaWorkload, nodes: u16, windows: &[u64]| {
             for window in windows {
                 let drive = Drive::Window(*window);
-                let setting = AlohaSetting { engine, workload, nodes, epoch: EPOCH, drive };
+                let setting = AlohaSetting { engine, workload, nodes, epochs: ADAPTIVE, drive };
                 if !all.contains(&setting) {
                     all.push(setting);
                 }
@@ -400,19 +407,25 @@ pub fn light_settings(figures: &[Figure], nodes: u16, points: &[AlohaPoint]) -> 
             let low = AlohaWorkload::Adds { declare: *declare, index: LOW };
             let Some(peak) = peak(points, engine, low, nodes) else { continue };
             let rate = ((LIGHT * peak / f64::from(nodes.max(1))).round() as u64).max(1);
-            let mut add = |index: f64, epoch: u64| {
+            let mut add = |index: f64, epochs: EpochOptions| {
                 let workload = AlohaWorkload::Adds { declare: *declare, index };
-                all.push(AlohaSetting { engine, workload, nodes, epoch, drive: Drive::Rate(rate) });
+                all.push(AlohaSetting { engine, workload, nodes, epochs, drive: Drive::Rate(rate) });
             };
             if figures.contains(&Figure::Breakdown) {
-                [LOW, HIGH].into_iter().for_each(|index| add(index, EPOCH));
+                [LOW, HIGH].into_iter().for_each(|index| add(index, MANAGED));
             }
             if figures.contains(&Figure::Epochs) && *declare == declares(engine)[0] {
-                EPOCHS.into_iter().for_each(|epoch| add(MEDIUM, epoch));
+                LENGTHS.into_iter().for_each(|length| add(MEDIUM, managed(length)));
+                add(MEDIUM, ADAPTIVE);
             }
         }
     }
     all
+}
+
+/// The paper's epochs with a length in milliseconds.
+fn managed(length: u64) -> EpochOptions {
+    EpochOptions { microseconds: length * 1_000, ..MANAGED }
 }
 
 /// The highest throughput among the windows that were tried.
@@ -455,18 +468,17 @@ pub fn measure_aloha(
 }
 
 fn plan(setting: &AlohaSetting, tables: &Tables) -> Result<Plan, Error> {
-    let AlohaSetting { engine, workload, nodes, epoch, drive } = *setting;
+    let AlohaSetting { engine, workload, nodes, epochs, drive } = *setting;
     let costs = tables.of(engine, workload)?;
-    let epoch_microseconds = epoch * 1_000;
     Ok(match drive {
         Drive::Window(window) => {
-            Plan { engine, epoch_microseconds, ..cluster(nodes, workload.plan(nodes), costs, window) }
+            Plan { engine, epochs, ..cluster(nodes, workload.plan(nodes), costs, window) }
         }
         Drive::Rate(rate) => {
             let base = cluster(nodes, workload.plan(nodes), costs, OUTSTANDING_MAX);
             // Pauses are even, up to twice their mean. Each message is a step of its own: what it says leaves at once.
             let clients = ClientPlan { think: 2 * SECOND / rate.max(1), ..base.clients.clone() };
-            Plan { engine, epoch_microseconds, clients, step_events: 1, ..base }
+            Plan { engine, epochs, clients, step_events: 1, ..base }
         }
     })
 }
@@ -480,7 +492,7 @@ mod tests {
         AlohaEffort { warm_up: 10 * MILLISECOND, time: 20 * MILLISECOND, light_time: 50 * MILLISECOND };
 
     fn run(engine: EngineKind, workload: AlohaWorkload, drive: Drive) -> AlohaRun {
-        let setting = AlohaSetting { engine, workload, nodes: 2, epoch: EPOCH, drive };
+        let setting = AlohaSetting { engine, workload, nodes: 2, epochs: ADAPTIVE, drive };
         measure_aloha(&setting, &Tables::measured(), &EFFORT).unwrap().run
     }
 
@@ -520,7 +532,7 @@ mod tests {
         let points: Vec<AlohaPoint> = settings(&figures, 2, 2).into_iter().map(point).collect();
         let light = light_settings(&figures, 2, &points);
         assert!(light.iter().all(|setting| setting.drive == Drive::Rate(2_000)));
-        assert_eq!(light.len(), 4 * 2 + 2 * EPOCHS.len());
+        assert_eq!(light.len(), 4 * 2 + 2 * (LENGTHS.len() + 1));
         assert_eq!(light_settings(&[Figure::Contention], 2, &points), []);
     }
 

@@ -3,17 +3,18 @@
 use std::fmt::Write as _;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::sequencer::EpochOptions;
 use ordain_workload::micro::Declare;
 
 use super::{
     AlohaPoint, AlohaRun, AlohaSetting, AlohaWorkload, Drive, ENGINES, FEW_AND_MANY, Figure, HIGH, LOW,
-    MEDIUM, declares, peak,
+    MEDIUM, declares, managed, peak,
 };
 use crate::scale::bars::{Bar, Bars};
 use crate::scale::figure::{Axis, Figure as Drawing, Panel, Scale, Series, Style};
 use crate::world::stages::Stage;
 
-const HEADER: &str = "engine,workload,warehouses_or_districts_per_node,contention_index,nodes,epoch_ms,outstanding,\
+const HEADER: &str = "engine,workload,warehouses_or_districts_per_node,contention_index,nodes,epochs,epoch_ms,outstanding,\
                       offered_per_node_s,throughput_txn_s,latency_us_mean,latency_us_p50,latency_us_p99,busy_percent,staged_calls";
 
 /// A line for each point, in their order, under a line with the names of the columns. What a column does not apply to is empty.
@@ -25,7 +26,8 @@ pub fn csv(points: &[AlohaPoint]) -> String {
     }
     out.push('\n');
     for AlohaPoint { setting, run } in points {
-        let AlohaSetting { engine, workload, nodes, epoch, drive } = *setting;
+        let AlohaSetting { engine, workload, nodes, epochs, drive } = *setting;
+        let length = epochs.microseconds as f64 / 1e3;
         let AlohaRun { throughput, latency_us_mean, latency_us_p50, latency_us_p99, busy_percent, stages } =
             run;
         let engine = engine.name();
@@ -46,9 +48,9 @@ pub fn csv(points: &[AlohaPoint]) -> String {
         };
         let _ = write!(
             out,
-            "{engine},{name},{granularity},{index},{nodes},{epoch},{window},{rate},{throughput:.1},{latency_us_mean:.1},\
+            "{engine},{name},{granularity},{index},{nodes},{},{length},{window},{rate},{throughput:.1},{latency_us_mean:.1},\
              {latency_us_p50},{latency_us_p99},{busy_percent:.1},{}",
-            stages.calls
+            epochs.policy, stages.calls
         );
         for stage in Stage::ALL {
             let _ = write!(out, ",{:.1}", stages.mean_us(stage));
@@ -250,11 +252,11 @@ pub(super) fn light(
     engine: EngineKind,
     workload: AlohaWorkload,
     nodes: u16,
-    epoch: u64,
+    epochs: EpochOptions,
 ) -> Option<&AlohaRun> {
     let of = |point: &&AlohaPoint| {
         let at = &point.setting;
-        (at.engine, at.workload, at.nodes, at.epoch) == (engine, workload, nodes, epoch)
+        (at.engine, at.workload, at.nodes, at.epochs) == (engine, workload, nodes, epochs)
             && matches!(at.drive, Drive::Rate(_))
     };
     points.iter().find(of).map(|point| &point.run)
@@ -263,10 +265,11 @@ pub(super) fn light(
 /// Mean latency in milliseconds over the length of an epoch, of an engine.
 pub(super) fn over_epochs(points: &[AlohaPoint], engine: EngineKind, nodes: u16) -> Vec<(f64, f64)> {
     let workload = AlohaWorkload::adds(engine, Declare::Arithmetic, MEDIUM);
-    let at = |epoch: u64| {
-        Some((epoch as f64, light(points, engine, workload, nodes, epoch)?.latency_us_mean / 1e3))
+    let at = |length: u64| {
+        let run = light(points, engine, workload, nodes, managed(length))?;
+        Some((length as f64, run.latency_us_mean / 1e3))
     };
-    sorted(super::EPOCHS.into_iter().filter_map(at))
+    sorted(super::LENGTHS.into_iter().filter_map(at))
 }
 
 /// Figure 11.
@@ -291,7 +294,7 @@ pub fn breakdown(points: &[AlohaPoint], nodes: u16, notes: &[String]) -> Bars {
         for declare in declares(engine) {
             for index in [LOW, HIGH] {
                 let workload = AlohaWorkload::Adds { declare: *declare, index };
-                let Some(run) = light(points, engine, workload, nodes, super::EPOCH) else { continue };
+                let Some(run) = light(points, engine, workload, nodes, super::MANAGED) else { continue };
                 let name = name_of(engine, *declare);
                 bars.push(Bar {
                     name: format!("{name}, index {index}: {:.2} ms", run.latency_us_mean / 1e3),
@@ -320,7 +323,7 @@ mod tests {
         assert_eq!(text.lines().count(), points.len() + 1);
         let columns = HEADER.split(',').count() + Stage::ALL.len();
         assert!(text.lines().all(|line| line.split(',').count() == columns), "{text}");
-        assert!(text.contains("\naloha,new-order,1,,8,10,1,,"), "{text}");
+        assert!(text.contains("\naloha,new-order,1,,8,adaptive,10,1,,"), "{text}");
     }
 
     #[test]
