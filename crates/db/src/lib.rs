@@ -20,7 +20,8 @@
 //!    what it touches (Calvin §3.2.1).
 //! 4. **Waiting for an epoch.** The transaction goes to [`Sequencer::add`](sequencer::Sequencer::add) and waits until
 //!    [`Sequencer::close_due`](sequencer::Sequencer::close_due) says that the epoch ends: at once when nothing is in flight, after
-//!    10 ms, or because a peer has closed it (Calvin §3.1).
+//!    10 ms, or because a peer has closed it (Calvin §3.1). With an [epoch manager](sequencer::epoch_manager) the epoch ends with its
+//!    validity period.
 //! 5. **Log.** [`Sequencer::close`](sequencer::Sequencer::close) makes the batch of the epoch, and the leader proposes it to the
 //!    log of its partition's replication group as a [`LoggedBatch`](node::ordering::LoggedBatch): the requests, and nothing of what
 //!    they do. [`DiskWrite::Append`](node::DiskWrite::Append) asks the driver to make it durable; the log
