@@ -440,7 +440,8 @@ pub(super) fn as_stated() -> Vec<AlohaPoint> {
             10
         };
         let waits = match (epochs.policy.is_managed(), calvin) {
-            (false, _) => 0.0,
+            (false, false) => 0.0,
+            (false, true) => 0.1,
             (true, false) => 0.5,
             (true, true) => 1.0,
         };
