@@ -15,7 +15,7 @@ use crate::caller::{Caller, Kept, Pending};
 ///
 /// The database keeps what becomes of the call until this is dropped. Those of one home partition that are not dropped may have
 /// numbers that lie [`SESSION_WINDOW_MAX`](ordain_db::limits::SESSION_WINDOW_MAX) apart: after that, calls through the connection
-/// are refused as busy.
+/// are refused as busy, and so are questions for outcomes, which have numbers, too. Keep half as many at most.
 pub struct Early<P> {
     caller: Arc<Caller>,
     kept: Kept,
@@ -38,6 +38,8 @@ impl<P: Procedure> Early<P> {
     /// # Errors
     /// Those of a [call](crate::Connection::call): that it was acknowledged does not mean that its logic commits. With asynchronous
     /// replication it may have been lost with a leader, and an idle session may be forgotten: that is [`Error::Invalid`], and says so.
+    /// A leader that was cut off from its group and does not know yet that there is another one says so, too, for as long as an
+    /// election takes: ask again before you believe it.
     pub fn outcome(&self) -> Result<P::Output, Error> {
         decode_output(&self.ask().wait()?)
     }

@@ -57,7 +57,7 @@ pub struct StartOptions {
     /// Number of partitions of new data, each with a thread of its own. Default: 1.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=PARTITIONS_MAX as i64))]
     pub partitions: Option<u16>,
-    /// The engine: serial, calvin, calvin-vll, two-phase, or two-phase-without-commit-protocol, which is no database. Default: calvin.
+    /// The engine: serial, calvin, calvin-vll, aloha, two-phase, or two-phase-without-commit-protocol, which is no database. Default: calvin.
     #[arg(long)]
     pub engine: Option<EngineKind>,
     /// The longest time in milliseconds for which requests are collected. Default: 10.

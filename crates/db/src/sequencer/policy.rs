@@ -18,7 +18,8 @@ pub enum EpochPolicy {
     /// §III-A). Between two periods they may start transactions without authorisation, as far as the paper's bound allows it
     /// (§III-C).
     Managed,
-    /// The same without §III-C: nothing starts without authorisation, so that one straggler stops all (ALO-X11 a).
+    /// The same without §III-C: nothing starts without authorisation, so that one straggler stops all (ALO-X11 a). What waits where
+    /// the authorisation never came is started when the epoch is closed all the same: see [`authority`](super::authority).
     ManagedStrictly,
 }
 

@@ -23,7 +23,7 @@ pub const SECONDS: RangeInclusive<f64> = 0.01..=86_400.0;
 /// How to run a benchmark, whatever the workload.
 #[derive(Args, Clone, Debug)]
 pub struct RunOptions {
-    /// The engine: serial, calvin, calvin-vll, two-phase, or two-phase-without-commit-protocol, which is no database.
+    /// The engine: serial, calvin, calvin-vll, aloha, two-phase, or two-phase-without-commit-protocol, which is no database.
     #[arg(long, default_value = "calvin", global = true)]
     pub engine: EngineKind,
     /// Number of partitions, each with a thread of its own.
@@ -282,18 +282,26 @@ pub struct ScaledTpccOptions {
 }
 
 impl ScaledTpccOptions {
-    fn workload(&self, sites: u16, seed: u64) -> tpcc::Options {
-        tpcc::Options {
+    fn workload(&self, sites: u16, seed: u64) -> Result<tpcc::Options, String> {
+        let districts_per_warehouse = self.districts_per_partition.checked_mul(sites);
+        let districts_per_warehouse = districts_per_warehouse.filter(|districts| *districts > 0).ok_or_else(|| {
+            let most = u16::MAX / sites.max(1);
+            format!(
+                "scaled-tpcc: there are {} districts per partition on {sites}: give 1 to {most}, 65,535 over all",
+                self.districts_per_partition
+            )
+        })?;
+        Ok(tpcc::Options {
             seed,
             sites,
             layout: tpcc::Layout::DistrictsAndItems,
             warehouses: 1,
             items: self.items,
-            districts_per_warehouse: self.districts_per_partition.saturating_mul(sites),
+            districts_per_warehouse,
             customers_per_district: self.customers,
             orders_per_district: self.customers,
             ..tpcc::Options::default()
-        }
+        })
     }
 }
 
@@ -521,7 +529,7 @@ impl WorkloadOptions {
                 boxed(micro::Micro::new(options.workload(sites, seed)))
             }
             WorkloadOptions::Tpcc(options) => boxed(tpcc::Tpcc::new(options.workload(sites, seed)?)),
-            WorkloadOptions::ScaledTpcc(options) => boxed(tpcc::Tpcc::new(options.workload(sites, seed))),
+            WorkloadOptions::ScaledTpcc(options) => boxed(tpcc::Tpcc::new(options.workload(sites, seed)?)),
             WorkloadOptions::Bank(options) => boxed(bank::Bank::new(bank::Options {
                 sites,
                 accounts: options.accounts,
@@ -633,6 +641,18 @@ mod tests {
             let from_file: WorkloadOptions = toml::from_str(&format!("name = {name:?}")).unwrap();
             assert_eq!(from_command_line, from_file);
         }
+    }
+
+    #[test]
+    fn districts_over_all_partitions_are_bounded() {
+        let scaled = |districts_per_partition, partitions| {
+            let options = ScaledTpccOptions { districts_per_partition, items: 10, customers: 1 };
+            WorkloadOptions::ScaledTpcc(options).workload(partitions, None, 1).map(|_| ())
+        };
+        assert_eq!(scaled(10, 4), Ok(()));
+        let refused =
+            |found: Result<(), String>| found.is_err_and(|problem| problem.contains("give 1 to 32767"));
+        assert!(refused(scaled(32_768, 2)) && refused(scaled(0, 2)));
     }
 
     fn tpcc(arguments: &str, lines: &str) -> Result<tpcc::Mix, String> {

@@ -8,6 +8,8 @@ use clap::{Args, ValueEnum};
 use ordain::bench::options::{
     BankOptions, MicroOptions, ScaledTpccOptions, TpccMix, TpccOptions, TpccReads, WorkloadOptions,
 };
+use ordain::db::engine::EngineKind;
+use ordain::db::sequencer::EpochPolicy;
 use ordain::quantity::number_within;
 
 use super::faults::FaultKind;
@@ -37,6 +39,12 @@ pub(crate) struct KillTestOptions {
     /// others, the sums must fit.
     #[arg(long, value_enum, default_value_t = Load::Tpcc)]
     pub(crate) workload: Load,
+    /// The engine of all nodes, one that executes an order: serial, calvin, calvin-vll or aloha.
+    #[arg(long, default_value = "calvin", value_parser = ordered_engine)]
+    pub(crate) engine: EngineKind,
+    /// Who decides when epochs close: adaptive, managed or managed-strictly.
+    #[arg(long, default_value = "adaptive")]
+    pub(crate) epochs: EpochPolicy,
     /// The faults to choose from, separated by commas. Default: all.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FAULT")]
     pub(crate) faults: Vec<FaultKind>,
@@ -121,6 +129,15 @@ fn small_tpcc() -> TpccOptions {
         by_name_percent: None,
         items: 200,
         customers: 30,
+    }
+}
+
+/// Reads the name of an engine that can have replicas.
+fn ordered_engine(name: &str) -> Result<EngineKind, String> {
+    let engine: EngineKind = name.parse()?;
+    match engine.is_ordered() {
+        true => Ok(engine),
+        false => Err(format!("{name} has no replicas: choose serial, calvin, calvin-vll or aloha")),
     }
 }
 

@@ -12,11 +12,10 @@ use ordain::cluster_file::{ClusterFile, DurabilityEntry, ProcessEntry, Replicati
 use ordain::db::node::CheckpointMode;
 use ordain::db::position::PartitionId;
 use ordain::durable::{LOG_BYTES_MIN, ReplicationMode};
-use ordain::process::ClusterOptions;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::network::Network;
-use super::options::Load;
+use super::options::KillTestOptions;
 use super::shim::{Flag, Shim};
 
 /// Replicas of the cluster.
@@ -72,13 +71,13 @@ impl Cluster {
     /// When there are no ports or files cannot be written.
     pub(super) fn create(
         directory: &Path,
-        load: Load,
+        options: &KillTestOptions,
         seed: u64,
         shim: Option<&Shim>,
     ) -> Result<Cluster, String> {
         let listening = free_addresses()?;
         let network = Network::start(&listening)?;
-        let file = cluster_file(directory, load, seed, &listening);
+        let file = cluster_file(directory, options, seed, &listening);
         file.check()?;
         for folder in ["data", "logs", "flags"] {
             let path = directory.join(folder);
@@ -147,7 +146,12 @@ fn free_addresses() -> Result<Vec<SocketAddr>, String> {
     Err(format!("found no {PROCESSES} free ports from {} to {}", PORTS.start, PORTS.end))
 }
 
-fn cluster_file(directory: &Path, load: Load, seed: u64, listening: &[SocketAddr]) -> ClusterFile {
+fn cluster_file(
+    directory: &Path,
+    options: &KillTestOptions,
+    seed: u64,
+    listening: &[SocketAddr],
+) -> ClusterFile {
     let process = |number: usize| {
         let (partition, replica) = (partition_of(number), number / PARTITIONS);
         let name = format!("p{partition}r{replica}");
@@ -160,18 +164,17 @@ fn cluster_file(directory: &Path, load: Load, seed: u64, listening: &[SocketAddr
             name,
         }
     };
-    let usual = ClusterOptions::default();
     ClusterFile {
         partitions: PARTITIONS as u16,
-        engine: usual.engine,
-        epoch_milliseconds: usual.epoch.as_secs_f64() * 1e3,
-        epochs: usual.epochs,
+        engine: options.engine,
+        epoch_milliseconds: options.epochs.default_microseconds() as f64 / 1e3,
+        epochs: options.epochs,
         lock_wait_milliseconds: None,
         throttle: false,
         // A number of a cluster file has 63 bits.
         seed: seed >> 1,
         sites: None,
-        workload: load.options(),
+        workload: options.workload.options(),
         replication: ReplicationEntry { mode: ReplicationMode::Sync, ..ReplicationEntry::default() },
         // As often and as small as can be, so that checkpoints, cuts of the log and new segments fall together with faults.
         durability: DurabilityEntry {

@@ -121,9 +121,8 @@ struct Round<'a> {
 /// # Errors
 /// When it could not be run. What the database did wrong is in what comes back.
 pub(super) fn run(setting: &Setting<'_>) -> Result<Finished, String> {
-    let load = setting.options.workload;
     let seed = setting.seed.wrapping_add(setting.number);
-    let cluster = Cluster::create(setting.directory, load, seed, setting.shim)?;
+    let cluster = Cluster::create(setting.directory, setting.options, seed, setting.shim)?;
     let workload: Arc<dyn Workload> = Arc::from(cluster.file.workload()?);
     let mut round = Round {
         setting,
