@@ -6,10 +6,15 @@ use ordain_db::engine::EngineKind;
 use ordain_sim::plan::{Plan, WorkloadKind, WorkloadPlan};
 use ordain_sim::run::observe;
 use ordain_sim::swarm::{Fixed, draw};
-use ordain_workload::tpcc::Mix;
+use ordain_workload::tpcc::{Layout, Mix};
 
-const ENGINES: [EngineKind; 4] =
-    [EngineKind::Serial, EngineKind::Calvin, EngineKind::CalvinVll, EngineKind::TwoPhase];
+const ENGINES: [EngineKind; 5] = [
+    EngineKind::Serial,
+    EngineKind::Calvin,
+    EngineKind::CalvinVll,
+    EngineKind::Aloha,
+    EngineKind::TwoPhase,
+];
 
 /// Seeds of each engine and number of partitions.
 const SEEDS: u64 = 4;
@@ -22,6 +27,12 @@ fn plan(seed: u64, engine: EngineKind, partitions: u16) -> Plan {
     let fixed = Fixed { engine: Some(engine), partitions: Some(partitions), workload, ..Fixed::default() };
     let mut plan = draw(seed, &fixed);
     let WorkloadPlan::Tpcc(options) = &mut plan.workload else { panic!("{plan}") };
+    if options.layout == Layout::DistrictsAndItems {
+        // The scaled form has New Orders alone.
+        options.layout = Layout::Warehouses;
+        options.warehouses = u32::from(options.sites);
+        options.districts_per_warehouse /= options.sites;
+    }
     options.mix = Mix::FULL;
     plan
 }
