@@ -8,13 +8,8 @@ use ordain_sim::run::observe;
 use ordain_sim::swarm::{Fixed, draw};
 use ordain_workload::tpcc::{Layout, Mix};
 
-const ENGINES: [EngineKind; 5] = [
-    EngineKind::Serial,
-    EngineKind::Calvin,
-    EngineKind::CalvinVll,
-    EngineKind::Aloha,
-    EngineKind::TwoPhase,
-];
+const ENGINES: [EngineKind; 5] =
+    [EngineKind::Serial, EngineKind::Calvin, EngineKind::CalvinVll, EngineKind::Aloha, EngineKind::TwoPhase];
 
 /// Seeds of each engine and number of partitions.
 const SEEDS: u64 = 4;
