@@ -5,8 +5,8 @@
 //! group promises, and so are the batches of all other partitions that stand before it. From then on nothing but its own logic
 //! can abort it, and whatever is sent after the acknowledgement stands behind it: early answers, too, agree with real time.
 //!
-//! A client sends [`Operation::CallEarly`](crate::message::Operation::CallEarly). The answer is the call's position. It asks what
-//! became of the call by [`Operation::AskOutcome`](crate::message::Operation::AskOutcome), a request of its own, which waits
+//! A client sends [`Operation::CallEarly`]. The answer is the call's position. It asks what
+//! became of the call by [`Operation::AskOutcome`], a request of its own, which waits
 //! until the call is computed. What becomes of a call is kept in its [session](crate::sequencer::sessions), like that of any
 //! call, at every replica, until the client acknowledges the call's number; it does not before it has the outcome.
 //!
