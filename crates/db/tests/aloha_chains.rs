@@ -10,100 +10,32 @@ use bytes::Bytes;
 use ordain_db::data::Key;
 use ordain_db::engine::Engine;
 use ordain_db::engine::aloha::Aloha;
-use ordain_db::execution::{Call, Context, Effects};
 use ordain_db::hash::{Digest, key_hash};
-use ordain_db::message::{ClientId, RequestId};
 use ordain_db::position::{Epoch, PartitionId, Position};
-use ordain_db::procedure::Footprint;
 use ordain_db::storage::Storage;
-use ordain_db::storage::memory::MemoryStorage;
 
 use interpreted::model::Model;
 use interpreted::name::Name;
 use interpreted::operation::{Declares, Program};
-use interpreted::{Database, INTERPRET, arguments};
+use interpreted::part::Part;
+use interpreted::{Database, arguments};
 
-const PARTITIONS: u16 = 2;
 const LENGTH: u32 = 100_000;
 
-/// One partition: an engine and what it works with.
-struct Part {
-    me: PartitionId,
-    database: Database,
-    engine: Aloha,
-    storage: MemoryStorage,
-    effects: Effects,
+fn deliver(part: &mut Part<'_, Aloha>, index: u32, arguments: &Bytes) {
+    part.deliver(Position { epoch: Epoch(1), origin: PartitionId(0), index }, arguments);
 }
 
-impl Part {
-    fn new(me: u16, rows: &[(Key, Vec<u8>)]) -> Part {
-        let (me, database) = (PartitionId(me), Database::new());
-        let storage = database.load(rows, me, PARTITIONS);
-        Part { me, database, engine: Aloha::new(), storage, effects: Effects::new(PARTITIONS) }
-    }
+/// That nothing is left of all the work.
+fn assert_is_at_rest(part: &Part<'_, Aloha>) {
+    let mut left = String::new();
+    part.engine.describe(&mut left);
+    assert_eq!((part.engine.live(), left.as_str()), (0, ""), "{}", part.me);
+}
 
-    fn with<T>(&mut self, run: impl FnOnce(&mut Aloha, &mut Context<'_>) -> T) -> T {
-        let mut context = Context {
-            me: self.me,
-            partitions: PARTITIONS,
-            catalog: &self.database.catalog,
-            storage: &mut self.storage,
-            effects: &mut self.effects,
-        };
-        run(&mut self.engine, &mut context)
-    }
-
-    fn deliver(&mut self, index: u32, arguments: &Bytes) {
-        let catalog = &self.database.catalog;
-        let mut footprint = self.effects.footprints.pop().unwrap_or_default();
-        let declared =
-            catalog.procedures.declare(INTERPRET, arguments, &catalog.schema, PARTITIONS, &mut footprint);
-        declared.unwrap();
-        if !Footprint::participants(&footprint, PartitionId(0)).contains(self.me) {
-            return;
-        }
-        let client = ClientId { home: PartitionId(0), number: 0 };
-        let call = Call {
-            position: Position { epoch: Epoch(1), origin: PartitionId(0), index },
-            request: RequestId { client, sequence: u64::from(index) },
-            procedure: INTERPRET,
-            arguments: arguments.clone(),
-            footprint,
-            reconnoitred: false,
-        };
-        self.with(|engine, context| engine.deliver(call, context));
-    }
-
-    /// What it has pushed to the other partition since the last time.
-    fn pushed(&mut self) -> Bytes {
-        let messages = std::mem::take(&mut self.effects.reads[usize::from(1 - self.me.0)]);
-        messages.into_iter().flat_map(|(_, reads)| reads).collect::<Vec<u8>>().into()
-    }
-
-    fn receive(&mut self, reads: Bytes) {
-        if reads.is_empty() {
-            return;
-        }
-        let from = PartitionId(1 - self.me.0);
-        self.with(|engine, context| {
-            engine.receive(from, &reads, context).unwrap();
-            engine.settle(context);
-        });
-        self.effects.footprints.truncate(16);
-        self.effects.reports.clear();
-    }
-
-    /// That nothing is left of all the work.
-    fn assert_is_at_rest(&self) {
-        let mut left = String::new();
-        self.engine.describe(&mut left);
-        assert_eq!((self.engine.live(), left.as_str()), (0, ""), "{}", self.me);
-    }
-
-    fn row(&self, name: &Name) -> Vec<u8> {
-        let key = name.key(&self.database.tables);
-        self.storage.row(self.storage.locate(&key, key_hash(&key)).unwrap()).to_vec()
-    }
+fn row(part: &Part<'_, Aloha>, name: &Name) -> Vec<u8> {
+    let key = name.key(&part.database.tables);
+    part.storage.row(part.storage.locate(&key, key_hash(&key)).unwrap()).to_vec()
 }
 
 fn program(declares: Declares, texts: &[&str]) -> Program {
@@ -118,19 +50,19 @@ fn rows(database: &Database) -> Vec<(Key, Vec<u8>)> {
 fn one_key(declares: Declares) {
     let database = Database::new();
     let rows = rows(&database);
-    let mut parts = [0, 1].map(|me| Part::new(me, &rows));
+    let mut parts = [0, 1].map(|me| Part::new(me, &database, &rows, Aloha::new()));
     let first = program(Declares::Exactly, &["abort-if-missing account/1/0", "set account/0/0 7"]);
     let add = Bytes::from(arguments(&program(declares, &["add account/0/0 1"])));
     for part in &mut parts {
-        part.deliver(0, &arguments(&first).into());
-        (1..=LENGTH).for_each(|index| part.deliver(index, &add));
+        deliver(part, 0, &arguments(&first).into());
+        (1..=LENGTH).for_each(|index| deliver(part, index, &add));
     }
     assert_eq!(parts[0].engine.live(), LENGTH as usize + 1);
-    let pushed = parts[1].pushed();
+    let pushed = parts[1].reads();
     parts[0].receive(pushed);
-    parts.iter().for_each(Part::assert_is_at_rest);
+    parts.iter().for_each(assert_is_at_rest);
     // The row keeps its other columns.
-    assert_eq!(parts[0].row(&Name::Account(0, 0)), database.row(7 + i64::from(LENGTH)));
+    assert_eq!(row(&parts[0], &Name::Account(0, 0)), database.row(7 + i64::from(LENGTH)));
 }
 
 #[test]
@@ -150,7 +82,7 @@ fn a_chain_goes_to_and_fro_between_partitions() {
     let database = Database::new();
     let rows = rows(&database);
     let mut model = Model { rows: rows.iter().cloned().collect() };
-    let mut parts = [0, 1].map(|me| Part::new(me, &rows));
+    let mut parts = [0, 1].map(|me| Part::new(me, &database, &rows, Aloha::new()));
     let there =
         Bytes::from(arguments(&program(Declares::Exactly, &["get account/0/0", "set account/1/0 mixed"])));
     let back =
@@ -158,25 +90,24 @@ fn a_chain_goes_to_and_fro_between_partitions() {
     for index in 0..LENGTH {
         let arguments = if index % 2 == 0 { &there } else { &back };
         model.call(&database.catalog, arguments).unwrap();
-        parts.iter_mut().for_each(|part| part.deliver(index, arguments));
+        parts.iter_mut().for_each(|part| deliver(part, index, arguments));
     }
     assert!(parts.iter().all(|part| part.engine.live() > LENGTH as usize / 2 - 2));
-    let mut exchanges = 0;
+    let (mut exchanges, runs) = (0, database.runs());
     while parts.iter().any(|part| part.engine.live() > 0) {
-        let [first, second] = parts.each_mut().map(Part::pushed);
+        let [first, second] = parts.each_mut().map(Part::reads);
         assert!(!first.is_empty() || !second.is_empty(), "stuck after {exchanges} exchanges");
         parts[0].receive(second);
         parts[1].receive(first);
         exchanges += 1;
     }
-    parts.iter().for_each(Part::assert_is_at_rest);
+    parts.iter().for_each(assert_is_at_rest);
     assert_eq!(exchanges, LENGTH);
-    let runs: usize = parts.iter().map(|part| part.database.runs()).sum();
-    assert_eq!(runs, LENGTH as usize);
+    assert_eq!(database.runs() - runs, LENGTH as usize);
     let mut digest = Digest::default();
     for site in [0, 1] {
         let name = Name::Account(site, 0);
-        digest.add(&name.key(&database.tables), &parts[site as usize].row(&name));
+        digest.add(&name.key(&database.tables), &row(&parts[site as usize], &name));
     }
     assert_eq!(digest, model.digest());
 }

@@ -13,94 +13,30 @@ use ordain_db::engine::Engine;
 use ordain_db::engine::aloha::Aloha;
 use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
-use ordain_db::execution::{Call, Context, Effects};
-use ordain_db::message::{ClientId, RequestId};
 use ordain_db::position::{Epoch, PartitionId, Position};
-use ordain_db::procedure::Footprint;
-use ordain_db::storage::memory::MemoryStorage;
 
 use interpreted::operation::{Declares, Program};
-use interpreted::{Database, INTERPRET, arguments};
+use interpreted::part::Part;
+use interpreted::{Database, arguments};
 
-const PARTITIONS: u16 = 2;
-
-/// One partition: an engine and what it works with.
-struct Part<'a, E> {
-    me: PartitionId,
-    database: &'a Database,
-    engine: E,
-    storage: MemoryStorage,
-    effects: Effects,
+fn part<E: Engine>(me: u16, database: &Database, engine: E) -> Part<'_, E> {
+    Part::new(me, database, &[], engine)
 }
 
-impl<E: Engine + Debug> Part<'_, E> {
-    fn with<T>(&mut self, run: impl FnOnce(&mut E, &mut Context<'_>) -> T) -> T {
-        let mut context = Context {
-            me: self.me,
-            partitions: PARTITIONS,
-            catalog: &self.database.catalog,
-            storage: &mut self.storage,
-            effects: &mut self.effects,
-        };
-        run(&mut self.engine, &mut context)
-    }
+fn deliver<E: Engine>(part: &mut Part<'_, E>, number: u64, program: &Program) {
+    part.deliver(position(number), &arguments(program).into());
+}
 
-    fn new(me: u16, database: &Database, engine: E) -> Part<'_, E> {
-        Part {
-            me: PartitionId(me),
-            database,
-            engine,
-            storage: MemoryStorage::new(),
-            effects: Effects::new(PARTITIONS),
-        }
-    }
+/// How often the logic was run, and how many verdicts were reported since the last time.
+fn told<E>(part: &mut Part<'_, E>) -> (u64, usize) {
+    (part.database.runs() as u64, std::mem::take(&mut part.effects.reports).len())
+}
 
-    fn deliver(&mut self, number: u64, program: &Program) {
-        let Database { catalog, .. } = self.database;
-        let arguments = arguments(program);
-        let mut footprint = Box::<Footprint>::default();
-        catalog
-            .procedures
-            .declare(INTERPRET, &arguments, &catalog.schema, PARTITIONS, &mut footprint)
-            .unwrap();
-        let client = ClientId { home: PartitionId(0), number: 0 };
-        let call = Call {
-            position: position(number),
-            request: RequestId { client, sequence: number },
-            procedure: INTERPRET,
-            arguments: arguments.into(),
-            footprint,
-            reconnoitred: false,
-        };
-        self.with(|engine, context| engine.deliver(call, context));
-    }
-
-    fn receive(&mut self, from: PartitionId, reads: Bytes) {
-        self.with(|engine, context| {
-            engine.receive(from, &reads, context).unwrap();
-            engine.settle(context);
-        });
-    }
-
-    /// How often the logic was run, and how many verdicts were reported since the last time.
-    fn told(&mut self) -> (u64, usize) {
-        (self.database.runs() as u64, std::mem::take(&mut self.effects.reports).len())
-    }
-
-    /// Whether results of other partitions are kept.
-    fn keeps_reads(&self) -> bool {
-        let shown = format!("{:?}", self.engine);
-        assert!(shown.contains("inbox: Inbox {"), "the inbox cannot be seen: {shown}");
-        !shown.contains("inbox: Inbox { received: {} }")
-    }
-
-    /// The read results for the other partition since the last time.
-    fn reads(&mut self) -> Bytes {
-        self.effects.footprints.clear();
-        self.effects.reports.clear();
-        let messages = std::mem::take(&mut self.effects.reads[usize::from(1 - self.me.0)]);
-        messages.into_iter().flat_map(|(_, reads)| reads).collect::<Vec<u8>>().into()
-    }
+/// Whether results of other partitions are kept.
+fn keeps_reads<E: Debug>(part: &Part<'_, E>) -> bool {
+    let shown = format!("{:?}", part.engine);
+    assert!(shown.contains("inbox: Inbox {"), "the inbox cannot be seen: {shown}");
+    !shown.contains("inbox: Inbox { received: {} }")
 }
 
 fn position(number: u64) -> Position {
@@ -117,9 +53,9 @@ fn size_after<E: Engine + Debug>(transactions: u64, engine: fn() -> E) -> [usize
         let operations = texts.iter().map(|text| text.parse().unwrap());
         Program { declares: Declares::Exactly, operations: operations.collect() }
     };
-    let mut parts = [0, 1].map(|me| Part::new(me, &database, engine()));
+    let mut parts = [0, 1].map(|me| part(me, &database, engine()));
     for number in 1..=transactions {
-        parts.iter_mut().for_each(|part| part.deliver(number, &program(number)));
+        parts.iter_mut().for_each(|part| deliver(part, number, &program(number)));
         if number % 10 == 0 || number == transactions {
             for round in 0.. {
                 if parts.iter().all(|part| part.engine.live() == 0) {
@@ -127,8 +63,8 @@ fn size_after<E: Engine + Debug>(transactions: u64, engine: fn() -> E) -> [usize
                 }
                 assert!(round < 100, "the engines are stuck");
                 let [first, second] = parts.each_mut().map(Part::reads);
-                parts[0].receive(PartitionId(1), second);
-                parts[1].receive(PartitionId(0), first);
+                parts[0].receive(second);
+                parts[1].receive(first);
             }
         }
     }
@@ -175,8 +111,8 @@ fn exchange() -> Program {
 
 /// What the other partition says of its reads for a transaction.
 fn reads_of_peer<E: Engine + Debug>(database: &Database, number: u64, engine: E) -> Bytes {
-    let mut peer = Part::new(1, database, engine);
-    peer.deliver(number, &exchange());
+    let mut peer = part(1, database, engine);
+    deliver(&mut peer, number, &exchange());
     let reads = peer.reads();
     assert!(!reads.is_empty());
     reads
@@ -185,65 +121,65 @@ fn reads_of_peer<E: Engine + Debug>(database: &Database, number: u64, engine: E)
 /// Read results of finished transactions come again, alone and together with those of one that has not come yet.
 fn ignores_reads_that_come_again<E: Engine + Debug>(engine: fn() -> E) {
     let database = Database::new();
-    let mut part = Part::new(0, &database, engine());
+    let mut part = part(0, &database, engine());
     let reads = [1, 2, 3].map(|number| reads_of_peer(&database, number, engine()));
     let before = database.runs() as u64;
-    part.deliver(1, &exchange());
-    assert_eq!((part.engine.live(), part.told()), (1, (before, 0)));
-    part.receive(PartitionId(1), reads[0].clone());
-    assert_eq!((part.engine.live(), part.told()), (0, (before + 1, 1)));
-    assert!(!part.keeps_reads());
+    deliver(&mut part, 1, &exchange());
+    assert_eq!((part.engine.live(), told(&mut part)), (1, (before, 0)));
+    part.receive(reads[0].clone());
+    assert_eq!((part.engine.live(), told(&mut part)), (0, (before + 1, 1)));
+    assert!(!keeps_reads(&part));
     // Again, when it is the last that was delivered.
-    part.receive(PartitionId(1), reads[0].clone());
-    assert!(!part.keeps_reads());
+    part.receive(reads[0].clone());
+    assert!(!keeps_reads(&part));
     // Twice before the transaction: kept, and used once.
-    part.receive(PartitionId(1), reads[1].clone());
-    part.receive(PartitionId(1), reads[1].clone());
-    assert!(part.keeps_reads());
-    part.deliver(2, &exchange());
-    assert_eq!((part.engine.live(), part.told()), (0, (before + 2, 1)));
-    assert!(!part.keeps_reads());
+    part.receive(reads[1].clone());
+    part.receive(reads[1].clone());
+    assert!(keeps_reads(&part));
+    deliver(&mut part, 2, &exchange());
+    assert_eq!((part.engine.live(), told(&mut part)), (0, (before + 2, 1)));
+    assert!(!keeps_reads(&part));
     // All again in one message, with what is new.
-    part.receive(PartitionId(1), reads.concat().into());
-    assert!(part.keeps_reads());
-    part.deliver(3, &exchange());
-    assert_eq!((part.engine.live(), part.told()), (0, (before + 3, 1)));
-    part.receive(PartitionId(1), reads.concat().into());
-    assert!(!part.keeps_reads());
-    assert_eq!(part.told(), (before + 3, 0));
+    part.receive(reads.concat().into());
+    assert!(keeps_reads(&part));
+    deliver(&mut part, 3, &exchange());
+    assert_eq!((part.engine.live(), told(&mut part)), (0, (before + 3, 1)));
+    part.receive(reads.concat().into());
+    assert!(!keeps_reads(&part));
+    assert_eq!(told(&mut part), (before + 3, 0));
 }
 
 /// Read results come again while the transaction waits for a lock or its turn, and while it collects.
 fn takes_reads_once_while_live<E: Engine + Debug>(engine: fn() -> E) {
     let database = Database::new();
-    let mut part = Part::new(0, &database, engine());
+    let mut part = part(0, &database, engine());
     let reads = [1, 2].map(|number| reads_of_peer(&database, number, engine()));
-    part.deliver(1, &exchange());
-    part.deliver(2, &exchange());
+    deliver(&mut part, 1, &exchange());
+    deliver(&mut part, 2, &exchange());
     let before = database.runs() as u64;
     // The second waits for the first.
-    part.receive(PartitionId(1), reads[1].clone());
-    part.receive(PartitionId(1), reads[1].clone());
-    assert_eq!((part.engine.live(), part.told()), (2, (before, 0)));
+    part.receive(reads[1].clone());
+    part.receive(reads[1].clone());
+    assert_eq!((part.engine.live(), told(&mut part)), (2, (before, 0)));
     // Both in one message, and the first twice in it.
-    part.receive(PartitionId(1), [reads[0].clone(), reads[1].clone(), reads[0].clone()].concat().into());
-    assert_eq!((part.engine.live(), part.told()), (0, (before + 2, 2)));
-    assert!(!part.keeps_reads());
+    part.receive([reads[0].clone(), reads[1].clone(), reads[0].clone()].concat().into());
+    assert_eq!((part.engine.live(), told(&mut part)), (0, (before + 2, 2)));
+    assert!(!keeps_reads(&part));
 }
 
 /// An engine that goes on after a checkpoint takes no read results of what the checkpoint holds.
 fn ignores_reads_of_a_checkpoint<E: Engine + Debug>(engine: fn() -> E) {
     let database = Database::new();
-    let mut part = Part::new(0, &database, engine());
+    let mut part = part(0, &database, engine());
     part.engine.resume(Position::end_of(position(2).epoch));
     let before = database.runs() as u64;
     for number in 1..=3 {
-        part.receive(PartitionId(1), reads_of_peer(&database, number, engine()));
-        assert_eq!(part.keeps_reads(), number == 3);
+        part.receive(reads_of_peer(&database, number, engine()));
+        assert_eq!(keeps_reads(&part), number == 3);
     }
-    part.deliver(3, &exchange());
-    assert_eq!((part.engine.live(), part.told()), (0, (before + 1, 1)));
-    assert!(!part.keeps_reads());
+    deliver(&mut part, 3, &exchange());
+    assert_eq!((part.engine.live(), told(&mut part)), (0, (before + 1, 1)));
+    assert!(!keeps_reads(&part));
 }
 
 #[test]

@@ -38,8 +38,6 @@ impl<P: Procedure> Early<P> {
     /// # Errors
     /// Those of a [call](crate::Connection::call): that it was acknowledged does not mean that its logic commits. With asynchronous
     /// replication it may have been lost with a leader, and an idle session may be forgotten: that is [`Error::Invalid`], and says so.
-    /// A leader that was cut off from its group and does not know yet that there is another one says so, too, for as long as an
-    /// election takes: ask again before you believe it.
     pub fn outcome(&self) -> Result<P::Output, Error> {
         decode_output(&self.ask().wait()?)
     }

@@ -228,6 +228,22 @@ fn serves_range(owner: Owner, sender: PartitionId) -> bool {
     owner == Owner::Partition(sender) || owner == Owner::Split
 }
 
+/// What begins at a place in a message: the transaction, and where its results are. `None` if the message is malformed.
+pub fn result_at(message: &[u8], at: usize) -> Option<(Position, Range<usize>)> {
+    let (epoch, rest) = message.get(at..)?.split_first_chunk()?;
+    let (origin, rest) = rest.split_first_chunk()?;
+    let (index, rest) = rest.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let position = Position {
+        epoch: Epoch(u64::from_le_bytes(*epoch)),
+        origin: PartitionId(u16::from_le_bytes(*origin)),
+        index: u32::from_le_bytes(*index),
+    };
+    let length = u32::from_le_bytes(*length) as usize;
+    let start = at + HEADER_BYTES;
+    (length <= rest.len()).then(|| (position, start..start + length))
+}
+
 /// Cuts a message between two transactions, near its middle; `None` if it has the results of a single one.
 ///
 /// To receive both parts is the same as to receive the whole.
@@ -237,8 +253,7 @@ pub fn halves(message: &Bytes) -> Option<(Bytes, Bytes)> {
         if cut == 0 || at <= message.len() / 2 {
             cut = at;
         }
-        let length = message.get(at + HEADER_BYTES - 4..)?.first_chunk()?;
-        at += HEADER_BYTES + u32::from_le_bytes(*length) as usize;
+        at = result_at(message, at)?.1.end;
     }
     (cut > 0).then(|| (message.slice(..cut), message.slice(cut..)))
 }
@@ -267,31 +282,16 @@ impl Inbox {
         message: &Bytes,
         touched: &mut Vec<Position>,
     ) -> Result<(), Fatal> {
-        let malformed = Fatal::MalformedReads(from);
         let mut at = 0;
         while at < message.len() {
-            let header = message.get(at..at + HEADER_BYTES).ok_or(malformed.clone())?;
-            let (epoch, rest) = header.split_first_chunk().ok_or(malformed.clone())?;
-            let (origin, rest) = rest.split_first_chunk().ok_or(malformed.clone())?;
-            let (index, rest) = rest.split_first_chunk().ok_or(malformed.clone())?;
-            let length = rest.first_chunk().ok_or(malformed.clone())?;
-            let position = Position {
-                epoch: Epoch(u64::from_le_bytes(*epoch)),
-                origin: PartitionId(u16::from_le_bytes(*origin)),
-                index: u32::from_le_bytes(*index),
-            };
-            let start = at + HEADER_BYTES;
-            let end = start + u32::from_le_bytes(*length) as usize;
-            if end > message.len() {
-                return Err(malformed);
-            }
+            let (position, result) = result_at(message, at).ok_or(Fatal::MalformedReads(from))?;
+            at = result.end;
             let received = self.received.entry(position).or_default();
             if !received.from.contains(from) {
                 received.from.insert(from);
-                received.results.push((from, message.slice(start..end)));
+                received.results.push((from, message.slice(result)));
                 touched.push(position);
             }
-            at = end;
         }
         Ok(())
     }

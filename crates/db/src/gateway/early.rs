@@ -13,12 +13,14 @@
 //! - A call whose keys reconnaissance finds is acknowledged when it is computed: before that it may start over, at another
 //!   position (CAL-64).
 //! - A call that ends before it is in the order, as one with arguments that cannot be right, has that error for an answer.
+//! - That a call is *not* known here may mean that this node was cut off from its group and is the leader no more. So nobody is
+//!   told so before an epoch has been agreed on that was open when the question came, which only the leader can bring about.
 //! - Whether a call is early is not in the order, as it decides nothing there. The leader knows it of the requests that have come
 //!   to it. Of those that were ordered before it led, it says nothing until their clients send them again.
 //!
 //! Everything here is of the leader alone, and is bounded by what [sessions](crate::limits::SESSION_WINDOW_MAX) admit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
 
@@ -47,6 +49,9 @@ pub(super) struct Early {
     undelivered: BTreeSet<(Position, RequestId)>,
     /// Requests for the outcome of a call, by the call, which has not ended.
     questions: FastMap<RequestId, Vec<RequestId>>,
+    /// Requests for the outcome of calls that are not known here, each with the epoch that must be delivered first, and the call.
+    /// Ascending by epoch.
+    unknown: VecDeque<(Epoch, RequestId, RequestId)>,
     /// Requests that were ordered before this node led, have not ended, and have not come here.
     unheard: FastSet<RequestId>,
     /// The last epoch that was delivered here.
@@ -127,6 +132,19 @@ impl Gateway {
                 self.acknowledge(id, at);
             }
         }
+        while let Some((epoch, id, call)) = self.early.unknown.front().copied()
+            && epoch <= through
+        {
+            self.early.unknown.pop_front();
+            if !self.answer_question(id, call) {
+                let unknown = format!(
+                    "request {} is not known here: it never came, was lost with a leader that replicates asynchronously, or is of a \
+                     session that was forgotten; look before making a new one of it",
+                    call.sequence
+                );
+                self.end_question(id, Err(Error::Invalid(unknown)));
+            }
+        }
     }
 
     /// Tells the client of an early call where it is in the order.
@@ -153,10 +171,7 @@ impl Gateway {
             (Some(Told::Nothing) | None, _) if questions.is_empty() => return self.say(id, entry, outcome),
             (Some(Told::Nothing) | None, _) => self.say(id, entry, outcome.clone()),
         }
-        for question in questions {
-            let entry = self.sessions.withdraw(question);
-            self.say(question, entry, outcome.clone());
-        }
+        questions.into_iter().for_each(|question| self.end_question(question, outcome.clone()));
     }
 
     /// Tells the client of an early call the position that it may get: a
@@ -169,26 +184,35 @@ impl Gateway {
     }
 
     /// Takes the question what became of the call with the number `of`. It is not in the order, and only its answer is its end.
-    pub(super) fn ask_outcome(&mut self, id: RequestId, of: u64, entry: NodeId) {
+    pub(super) fn ask_outcome(&mut self, id: RequestId, of: u64, sequencer: &mut Sequencer) {
+        if of >= id.sequence {
+            let problem = format!("request {} can ask only for the outcome of one before it", id.sequence);
+            return self.end_question(id, Err(Error::Invalid(problem)));
+        }
         let call = RequestId { sequence: of, ..id };
+        if !self.answer_question(id, call) {
+            self.early.unknown.push_back((sequencer.want(), id, call));
+        }
+    }
+
+    /// Answers a question, or lets it wait until the call is computed; `false` if the call is not known here.
+    fn answer_question(&mut self, id: RequestId, call: RequestId) -> bool {
         let answer = match self.sessions.standing(call) {
-            _ if of >= id.sequence => Err(Error::Invalid(format!(
-                "request {} can ask only for the outcome of one before it",
-                id.sequence
-            ))),
             Standing::UnderWay => {
                 self.early.questions.entry(call).or_default().push(id);
-                return;
+                return true;
             }
             Standing::Ended(_, outcome) => outcome.clone(),
-            Standing::Acknowledged => Err(Error::Acknowledged(of)),
-            Standing::Unseen => Err(Error::Invalid(format!(
-                "request {of} is not known here: it never came, was lost with a leader that replicates asynchronously, or is of a \
-                 session that was forgotten; look before making a new one of it"
-            ))),
+            Standing::Acknowledged => Err(Error::Acknowledged(call.sequence)),
+            Standing::Unseen => return false,
         };
-        // It may be asked again: what is kept is the call's.
-        self.sessions.withdraw(id);
-        self.effects.answers.push((entry, id, answer));
+        self.end_question(id, answer);
+        true
+    }
+
+    /// Answers a question. It may be asked again: what is kept is the call's.
+    fn end_question(&mut self, id: RequestId, answer: Outcome) {
+        let entry = self.sessions.withdraw(id);
+        self.say(id, entry, answer);
     }
 }

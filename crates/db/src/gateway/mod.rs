@@ -216,7 +216,7 @@ impl Gateway {
     fn enter<F: Failpoints>(&mut self, request: Request, entry: NodeId, context: &mut GatewayContext<'_>) {
         let id = request.id;
         if let Operation::AskOutcome { of } = request.operation {
-            return self.ask_outcome(id, of, entry);
+            return self.ask_outcome(id, of, context.sequencer);
         }
         if context.sequencer.is_full() {
             self.sessions.withdraw(id);

@@ -12,7 +12,8 @@
 //! 2. when work waits and the epoch has lasted 10 ms, even if earlier ones are on their way (CAL-20, CAL-39);
 //! 3. when a peer has closed this epoch or a later one, so that epochs advance in step (CAL-21), empty batches included
 //!    (CAL-25). It says so at once, before its batch is logged;
-//! 4. when calls are [shed](throttle) and the epoch has lasted 10 ms, also without work: only epochs bring that to an end.
+//! 4. when calls are [shed](throttle), or somebody [waits](Sequencer::want) for an epoch to be agreed on, and it has lasted 10 ms, also
+//!    without work: only epochs bring that to an end.
 //!
 //! Rules 1, 2 and 4 rest while execution has enough delivered work to be busy: then the epoch grows. While nobody has work
 //! there are no epochs, once no calls are shed any more. Under load, epochs grow by themselves: the next one closes when the one
@@ -113,6 +114,8 @@ pub struct Sequencer {
     opened_at: u64,
     /// The highest epoch that a peer is known to have closed.
     peers_closed: Epoch,
+    /// The highest epoch that somebody waits for.
+    wanted: Epoch,
     /// Which calls are refused before they are ordered.
     pub throttle: Throttle,
     /// What may be started, if there is an epoch manager.
@@ -145,6 +148,7 @@ impl Sequencer {
             open: Epoch(1),
             opened_at: 0,
             peers_closed: Epoch(0),
+            wanted: Epoch(0),
             throttle: Throttle::new(me, partitions, limits.throttles),
             authority: epochs.policy.is_managed().then(|| Authority::new(epochs.policy)),
         }
@@ -201,9 +205,17 @@ impl Sequencer {
         (in_flight == 0 && !self.waiting.is_empty()) || now >= self.opened_at + self.epoch_microseconds
     }
 
-    /// Whether there is something to close an epoch for: transactions, or calls that are shed until some more epochs have closed.
+    /// Whether there is something to close an epoch for: transactions, calls that are shed until some more epochs have closed, or
+    /// somebody who waits for it.
     fn has_reason(&self) -> bool {
-        !self.waiting.is_empty() || self.throttle.share() > 0
+        !self.waiting.is_empty() || self.throttle.share() > 0 || self.wanted >= self.open
+    }
+
+    /// Sees to it that the open epoch is closed although nothing may wait for it: when it is delivered, this node was the leader
+    /// at this moment. Returns its number.
+    pub fn want(&mut self) -> Epoch {
+        self.wanted = self.open;
+        self.open
     }
 
     /// When [`Sequencer::close_due`] can next become true by time alone, in microseconds; with an epoch manager, or when something is
@@ -218,6 +230,7 @@ impl Sequencer {
     /// Goes on after an epoch that was ordered before, by another leader or in an earlier life.
     pub fn resume(&mut self, after: Epoch) {
         self.open = after.next();
+        self.wanted = Epoch(0);
         if let Some(authority) = &mut self.authority {
             authority.forget();
         }
@@ -227,6 +240,7 @@ impl Sequencer {
     pub fn withdraw(&mut self) {
         self.waiting.clear();
         self.waiting_bytes = 0;
+        self.wanted = Epoch(0);
         (self.started, self.started_bytes) = (0, 0);
         if let Some(authority) = &mut self.authority {
             authority.forget();

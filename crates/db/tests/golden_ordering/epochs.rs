@@ -14,32 +14,17 @@ use ordain_db::procedure::ProcedureId;
 use ordain_db::sequencer::authority::{Authorisation, EpochMessage, EpochOrder, EpochReport};
 use ordain_db::sequencer::{EpochManager, EpochOptions, EpochPolicy, Progress, Sequencer, Waiting};
 
+use crate::tokens::{Number, number};
+
 /// `p1`
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Partition(usize);
-
-/// `e3`
-#[derive(Clone, Copy)]
-struct Number(Epoch);
-
-fn number<T: FromStr>(letter: char, text: &str) -> Result<T, String> {
-    let number = text.strip_prefix(letter).and_then(|number| number.parse().ok());
-    number.ok_or_else(|| format!("{text:?}: {letter} and a number are expected"))
-}
 
 impl FromStr for Partition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Partition, String> {
         number('p', text).map(Partition)
-    }
-}
-
-impl FromStr for Number {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Number, String> {
-        number('e', text).map(|number| Number(Epoch(number)))
     }
 }
 

@@ -8,3 +8,4 @@ mod scripts;
 mod epochs;
 mod sequencing;
 mod sessions;
+mod tokens;

@@ -12,13 +12,11 @@ use ordain_db::position::{Epoch, PartitionId, PartitionSet};
 use ordain_db::procedure::ProcedureId;
 use ordain_db::sequencer::{EpochOptions, Merger, Progress, Sequencer, Waiting};
 
+use crate::tokens::{Number, number};
+
 /// `p1`
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Partition(PartitionId);
-
-/// `e3`
-#[derive(Clone, Copy)]
-struct Number(Epoch);
 
 /// A name and the partitions that take part: `a1@p0.p1`; all partitions when none are named.
 struct Transaction {
@@ -29,24 +27,11 @@ struct Transaction {
 /// An index in a full batch and a name: `3.a1`.
 struct Indexed(u32, String);
 
-fn number<T: FromStr>(letter: char, text: &str) -> Result<T, String> {
-    let number = text.strip_prefix(letter).and_then(|number| number.parse().ok());
-    number.ok_or_else(|| format!("{text:?}: {letter} and a number are expected"))
-}
-
 impl FromStr for Partition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Partition, String> {
         number('p', text).map(|number| Partition(PartitionId(number)))
-    }
-}
-
-impl FromStr for Number {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Number, String> {
-        number('e', text).map(|number| Number(Epoch(number)))
     }
 }
 

@@ -13,6 +13,7 @@
 pub(crate) mod model;
 pub(crate) mod name;
 pub(crate) mod operation;
+pub(crate) mod part;
 pub(crate) mod procedure;
 pub(crate) mod random;
 

@@ -58,7 +58,7 @@ pub struct RunOptions {
     #[arg(long, global = true, value_parser = number_within(EPOCH_MILLISECONDS, "milliseconds"))]
     pub epoch_milliseconds: Option<f64>,
     /// Who decides when epochs close: adaptive is each partition by its work; managed is an epoch manager that grants and revokes
-    /// (Fan and Golab); managed-strictly is the same, where nothing starts without authorisation.
+    /// (Fan and Golab); managed-strictly is the same, where nothing starts between two periods.
     #[arg(long, default_value = "adaptive", global = true)]
     pub epochs: EpochPolicy,
     /// How long a transaction of the engine two-phase waits for locks of a partition before it begins again. Default: as long as

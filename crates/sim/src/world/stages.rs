@@ -19,14 +19,12 @@
 
 use std::collections::BTreeMap;
 
+use ordain_db::execution::remote_reads::result_at;
 use ordain_db::message::{ClientRequest, Message, Reply, RequestId};
 use ordain_db::node::{Event, Outbox};
-use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
+use ordain_db::position::{Epoch, NodeId, Position};
 
 use crate::time::Nanoseconds;
-
-/// Bytes before the results of a transaction in a message of [`remote_reads`](ordain_db::execution::remote_reads).
-const READS_HEADER_BYTES: usize = 18;
 
 /// See the [module](self).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -215,26 +213,20 @@ impl Stages {
         self.ordered.remove(&position);
         let epochs = self.delivered.get(&node).and_then(|epochs| epochs.range(position.epoch..).next());
         let Some((_, delivered)) = epochs else { return };
-        let served = served.unwrap_or(begun);
+        // Reads that the one who reports sends in the step in which it has all others' are nothing that it waited for.
+        let served = served.map_or(begun, |served| served.min(begun));
         self.times.add(now - latency, [taken, closed, *delivered, served, begun, over, now]);
     }
 }
 
 /// The positions of the transactions whose reads are in a message.
-fn positions_of(mut reads: &[u8]) -> Vec<Position> {
-    let mut positions = Vec::new();
-    while let Some((header, rest)) = reads.split_first_chunk::<READS_HEADER_BYTES>() {
-        let number = |from: usize, bytes: usize| {
-            header[from..from + bytes].iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))
-        };
-        positions.push(Position {
-            epoch: Epoch(number(0, 8)),
-            origin: PartitionId(number(8, 2) as u16),
-            index: number(10, 4) as u32,
-        });
-        reads = rest.get(number(14, 4) as usize..).unwrap_or_default();
-    }
-    positions
+fn positions_of(reads: &[u8]) -> impl Iterator<Item = Position> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let (position, result) = result_at(reads, at)?;
+        at = result.end;
+        Some(position)
+    })
 }
 
 #[cfg(test)]
@@ -253,21 +245,5 @@ mod tests {
         assert!((times.percent(Stage::Epoch) - 15.0).abs() < 1e-9);
         assert!((times.total_us() - 0.2).abs() < 1e-9);
         assert_eq!(StageTimes::default().total_us(), 0.0);
-    }
-
-    #[test]
-    fn positions_are_found_in_reads() {
-        let of = |epoch: u64, origin: u16, index: u32, results: &[u8]| {
-            let mut bytes = epoch.to_le_bytes().to_vec();
-            bytes.extend(origin.to_le_bytes());
-            bytes.extend(index.to_le_bytes());
-            bytes.extend((results.len() as u32).to_le_bytes());
-            bytes.extend(results);
-            bytes
-        };
-        let message = [of(7, 2, 300, &[0, 1, 2]), of(8, 0, 1, &[])].concat();
-        let at = |epoch, origin, index| Position { epoch: Epoch(epoch), origin: PartitionId(origin), index };
-        assert_eq!(positions_of(&message), [at(7, 2, 300), at(8, 0, 1)]);
-        assert_eq!(positions_of(&message[..5]), []);
     }
 }
