@@ -1,5 +1,8 @@
 //! Parts of a workload's key space: what one partition of a cluster owns.
 
+use std::fmt;
+
+use ordain_db::data::{Key, Table};
 use ordain_db::error::Error;
 use ordain_db::position::PartitionId;
 
@@ -31,6 +34,11 @@ impl Part {
         number.rem_euclid(i64::from(self.partitions)) == i64::from(self.partition.0)
     }
 
+    /// Whether a key of a table is in the part.
+    pub fn holds(self, table: &Table, key: &Key) -> bool {
+        table.owner(key.bytes(), self.partitions).includes(self.partition)
+    }
+
     /// The numbers from `first` to `last`, both included, that are in the part, ascending.
     pub fn numbers(self, first: i64, last: i64) -> impl Iterator<Item = i64> {
         (self.at(first, 0)..=last).step_by(usize::from(self.partitions))
@@ -50,6 +58,12 @@ impl Part {
     }
 }
 
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "partition {} of {}", self.partition.0, self.partitions)
+    }
+}
+
 /// The sites or warehouses that a generator's calls come from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Homes {
@@ -60,12 +74,12 @@ pub(crate) struct Homes {
 }
 
 impl Homes {
-    /// The numbers from `first` to `last`, both included, that are in the part.
-    pub(crate) fn new(part: Part, first: i64, last: i64) -> Result<Homes, Error> {
+    /// The numbers from `first` to `last`, both included, that are in the part; `what` they number, for people.
+    pub(crate) fn new(part: Part, what: &str, first: i64, last: i64) -> Result<Homes, Error> {
         let count = part.count(first, last);
         if count == 0 {
             return Err(Error::Invalid(format!(
-                "{part:?} has none of the numbers {first} to {last}: give at least as many sites or warehouses as partitions"
+                "{part} has none of the {what} {first} to {last}: give at least as many {what} as partitions"
             )));
         }
         Ok(Homes { part, first, count })

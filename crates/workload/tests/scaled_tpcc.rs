@@ -93,3 +93,27 @@ fn more_partitions_take_part_the_more_there_are() {
     let [two, four, eight] = [2, 4, 8].map(participants);
     assert!(two > 1.9 && four > two + 1.0 && eight > four + 1.0, "{two} {four} {eight}");
 }
+
+/// The specification draws items unevenly; no partition is to have much more of them than its share for that.
+#[test]
+fn lines_are_spread_evenly() {
+    for partitions in [2, 8, 16] {
+        let tpcc = scaled(partitions);
+        let stock = tpcc.catalog().schema.table_named("stock").unwrap();
+        let part = Part::of(PartitionId(0), partitions);
+        let mut generator = tpcc.generator(3, 0, part).unwrap();
+        let mut lines = vec![0_u32; usize::from(partitions)];
+        for _ in 0..4_000 {
+            let arguments: NewOrderArguments = decode_output(&generator.next().arguments).unwrap();
+            for line in &arguments.lines {
+                let key = stock.key((1, line.item)).unwrap();
+                let holder = (0..partitions)
+                    .find(|partition| Part::of(PartitionId(*partition), partitions).holds(stock, &key));
+                lines[usize::from(holder.unwrap())] += 1;
+            }
+        }
+        let (most, all) = (*lines.iter().max().unwrap(), lines.iter().sum::<u32>());
+        let share = f64::from(most) * f64::from(partitions) / f64::from(all);
+        assert!(share < 1.5, "{share}: {lines:?}");
+    }
+}

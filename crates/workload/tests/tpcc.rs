@@ -14,9 +14,9 @@ use ordain_db::procedure::{Stop, decode_output};
 use ordain_workload::limit::PlainStore;
 use ordain_workload::tpcc::{
     CustomerName, DELIVERY, Deliveries, DeliveryArguments, DeliveryOutput, Layout, Mix, NEW_ORDER,
-    NewOrderArguments, NewOrderOutput, ORDER_STATUS, Options, OrderStatusArguments, OrderStatusOutput,
-    PAYMENT, PaymentArguments, PaymentOutput, Remote, STOCK_LEVEL, StockLevelArguments, StockLevelOutput,
-    Tpcc,
+    NewOrderArguments, NewOrderOutput, ORDER_STATUS, Options, OrderNumbers, OrderStatusArguments,
+    OrderStatusOutput, PAYMENT, PaymentArguments, PaymentOutput, Remote, STOCK_LEVEL, StockLevelArguments,
+    StockLevelOutput, Tpcc,
 };
 use ordain_workload::{Call, Mode, Part, SnapshotReader, Totals, Workload};
 
@@ -68,6 +68,22 @@ fn conditions_hold_after_a_run() {
     assert!(new_order.committed > 1_800 && (5..40).contains(&new_order.aborted), "{new_order:?}");
     assert!(payment.committed > 1_800 && payment.aborted == 0, "{payment:?}");
     assert_holds(&tpcc.check(&mut store, &totals).unwrap());
+}
+
+/// With dependent order numbers nothing is declared before the number is known, and orders do the same.
+#[test]
+fn dependent_order_numbers_do_the_same() {
+    let with = |order_numbers| {
+        let options = Options { mix: Mix::NewOrderPayment(100.0), order_numbers, ..small() };
+        let tpcc = Tpcc::new(options).unwrap();
+        let declared = checked_access::declare(tpcc.catalog(), &draw(&tpcc, 1)[0], 8);
+        let (mut store, totals) = checked_access::run(&tpcc, 500, 1, |_, _| ());
+        assert_holds(&tpcc.check(&mut store, &totals).unwrap());
+        (declared.is_some(), rows(&mut store, &table(&tpcc, "order_line").all()))
+    };
+    let (declared, dependent) = (with(OrderNumbers::Declared), with(OrderNumbers::Dependent));
+    assert!(declared.0 && !dependent.0);
+    assert_eq!(declared.1, dependent.1);
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod real;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ordain_sim::scale::ablation::{self, Ablation, AblationPoint, AblationSetting, measure_ablation};
 use ordain_sim::scale::aloha::{
     AlohaEffort, AlohaPoint, AlohaSetting, Figure, NODES, SIZES, Tables, breakdown, csv, drawings, judge,
     light_settings, measure_aloha, settings,
@@ -23,9 +24,10 @@ pub struct AlohaOptions {
     /// The folder for the figures, the tables and the report
     #[arg(long)]
     pub output: PathBuf,
-    /// Simulate what these figures of the paper need, separated by commas: 6 to 11 [default: all]
+    /// Simulate what these figures of the paper need, 6 to 11, and these experiments that it does not draw, x10, x11a, x11d, x11f and
+    /// x11g, separated by commas [default: all]
     #[arg(long, value_delimiter = ',')]
-    pub figures: Vec<Figure>,
+    pub figures: Vec<Wanted>,
     /// Simulate clusters of so many nodes, where their number does not vary
     #[arg(long, default_value_t = NODES, value_parser = clap::value_parser!(u16).range(2..=20))]
     pub nodes: u16,
@@ -52,7 +54,27 @@ pub struct AlohaOptions {
     pub seconds: f64,
 }
 
-/// Runs everything and writes `points.csv`, the figures, `real.json` and `report.txt`.
+/// A figure of the paper, or an experiment that it does not draw.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wanted {
+    /// A figure.
+    Figure(Figure),
+    /// An experiment.
+    Ablation(Ablation),
+}
+
+impl std::str::FromStr for Wanted {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Wanted, String> {
+        match name.strip_prefix('x') {
+            Some(_) => name.parse().map(Wanted::Ablation),
+            None => name.parse().map(Wanted::Figure),
+        }
+    }
+}
+
+/// Runs everything and writes `points.csv`, `ablations.csv`, the figures, `real.json` and `report.txt`.
 ///
 /// # Errors
 /// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
@@ -66,48 +88,98 @@ pub fn run(options: &AlohaOptions) -> Result<(), String> {
         output.write("real.json", &real::json(&measured)?)?;
         output.write("real.svg", &real::bars(&measured, options.rounds, options.seconds).svg())?;
     }
-    let figures = chosen(options);
-    let points = simulate(options, &figures)?;
+    let tables = tables(options)?;
     let notes = [notes(options)];
-    output.write("points.csv", &csv(&points))?;
-    for (name, drawing) in drawings(&points, &figures, options.nodes, &notes) {
-        output.write(name, &drawing.svg())?;
+    let figures = chosen(options);
+    if !figures.is_empty() {
+        let points = simulate(options, &figures, &tables)?;
+        write_figures(&points, &figures, options, &notes, &output)?;
+        for judgement in judge(&points, &figures, options.nodes) {
+            // Writing to a string cannot fail.
+            let _ = write!(report, "\n{judgement}");
+        }
     }
-    if figures.contains(&Figure::Breakdown) {
-        output.write("figure-10-stages.svg", &breakdown(&points, options.nodes, &notes).svg())?;
-    }
-    for judgement in judge(&points, &figures, options.nodes) {
-        // Writing to a string cannot fail.
-        let _ = write!(report, "\n{judgement}");
+    let ablations = chosen_ablations(options);
+    if !ablations.is_empty() {
+        let points = simulate_ablations(options, &ablations, &tables)?;
+        output.write("ablations.csv", &ablation::csv(&points))?;
+        for (name, drawing) in ablation::drawings(&points, &ablations, &notes) {
+            output.write(name, &drawing.svg())?;
+        }
+        for judgement in ablation::judge(&points, &ablations) {
+            let _ = write!(report, "\n{judgement}");
+        }
     }
     print(&report)?;
     output.write("report.txt", &report)
 }
 
-/// The figures that were asked for, each once.
-fn chosen(options: &AlohaOptions) -> Vec<Figure> {
-    let asked = |figure: &Figure| options.figures.is_empty() || options.figures.contains(figure);
-    Figure::ALL.into_iter().filter(asked).collect()
+fn write_figures(
+    points: &[AlohaPoint],
+    figures: &[Figure],
+    options: &AlohaOptions,
+    notes: &[String],
+    output: &Output,
+) -> Result<(), String> {
+    output.write("points.csv", &csv(points))?;
+    for (name, drawing) in drawings(points, figures, options.nodes, notes) {
+        output.write(name, &drawing.svg())?;
+    }
+    if figures.contains(&Figure::Breakdown) {
+        output.write("figure-10-stages.svg", &breakdown(points, options.nodes, notes).svg())?;
+    }
+    Ok(())
 }
 
-/// All points: first those at full load, of which the others are a share.
-fn simulate(options: &AlohaOptions, figures: &[Figure]) -> Result<Vec<AlohaPoint>, String> {
-    let tables = match &options.costs {
-        None => Tables::measured(),
-        Some(path) => {
-            let text = std::fs::read_to_string(path);
-            Tables::read(&text.map_err(|error| format!("cannot read {}: {error}", path.display()))?)?
-        }
-    };
-    let effort = AlohaEffort {
+/// Whether something was asked for: all is where nothing is named.
+fn asked(options: &AlohaOptions, wanted: Wanted) -> bool {
+    options.figures.is_empty() || options.figures.contains(&wanted)
+}
+
+/// The figures that were asked for, each once.
+fn chosen(options: &AlohaOptions) -> Vec<Figure> {
+    Figure::ALL.into_iter().filter(|figure| asked(options, Wanted::Figure(*figure))).collect()
+}
+
+/// The experiments that were asked for, each once.
+fn chosen_ablations(options: &AlohaOptions) -> Vec<Ablation> {
+    Ablation::ALL.into_iter().filter(|ablation| asked(options, Wanted::Ablation(*ablation))).collect()
+}
+
+fn tables(options: &AlohaOptions) -> Result<Tables, String> {
+    let Some(path) = &options.costs else { return Ok(Tables::measured()) };
+    let text = std::fs::read_to_string(path);
+    Tables::read(&text.map_err(|error| format!("cannot read {}: {error}", path.display()))?)
+}
+
+fn effort(options: &AlohaOptions) -> AlohaEffort {
+    AlohaEffort {
         time: options.milliseconds * MILLISECOND,
         light_time: options.light_milliseconds * MILLISECOND,
         ..AlohaEffort::default()
-    };
+    }
+}
+
+fn simulate_ablations(
+    options: &AlohaOptions,
+    ablations: &[Ablation],
+    tables: &Tables,
+) -> Result<Vec<AblationPoint>, String> {
+    let effort = effort(options);
+    let all = ablation::settings(ablations, options.nodes);
+    over_cores(&all, options.jobs, AblationSetting::weight, |setting| {
+        let point = measure_ablation(setting, tables, &effort);
+        point.map_err(|error| format!("{setting:?}: {error}"))
+    })
+}
+
+/// All points: first those at full load, of which the others are a share.
+fn simulate(options: &AlohaOptions, figures: &[Figure], tables: &Tables) -> Result<Vec<AlohaPoint>, String> {
+    let effort = effort(options);
     let run = |all: &[AlohaSetting]| {
         let weight = |setting: &AlohaSetting| u64::from(setting.nodes);
         over_cores(all, options.jobs, weight, |setting| {
-            let point = measure_aloha(setting, &tables, &effort);
+            let point = measure_aloha(setting, tables, &effort);
             point.map_err(|error| format!("{setting:?}: {error}"))
         })
     };
@@ -129,7 +201,7 @@ fn notes(options: &AlohaOptions) -> String {
 mod tests {
     use super::*;
 
-    fn options(figures: Vec<Figure>) -> AlohaOptions {
+    fn options(figures: Vec<Wanted>) -> AlohaOptions {
         AlohaOptions {
             output: PathBuf::new(),
             figures,
@@ -147,14 +219,19 @@ mod tests {
     #[test]
     fn figures_are_run_once_and_in_their_order() {
         assert_eq!(chosen(&options(Vec::new())), Figure::ALL);
-        let asked = vec![Figure::Epochs, Figure::Latency, Figure::Epochs];
-        assert_eq!(chosen(&options(asked)), [Figure::Latency, Figure::Epochs]);
+        assert_eq!(chosen_ablations(&options(Vec::new())), Ablation::ALL);
+        let asked = ["11", "6", "x11f", "11"].map(|name| name.parse().unwrap()).to_vec();
+        assert_eq!(chosen(&options(asked.clone())), [Figure::Latency, Figure::Epochs]);
+        assert_eq!(chosen_ablations(&options(asked)), [Ablation::OrderNumbers]);
+        for unknown in ["5", "x12", "x11b"] {
+            assert!(unknown.parse::<Wanted>().is_err(), "{unknown}");
+        }
     }
 
     #[test]
     fn light_load_follows_from_full_load() {
-        let options = options(vec![Figure::Breakdown]);
-        let points = simulate(&options, &chosen(&options)).unwrap();
+        let options = options(vec![Wanted::Figure(Figure::Breakdown)]);
+        let points = simulate(&options, &chosen(&options), &Tables::measured()).unwrap();
         let light: Vec<&AlohaPoint> = points.iter().filter(|point| point.run.stages.calls > 0).collect();
         assert_eq!(light.len(), 4 * 2, "{points:?}");
         assert!(light.iter().all(|point| point.run.busy_percent < 25.0), "{light:?}");

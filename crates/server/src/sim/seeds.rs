@@ -131,6 +131,7 @@ pub fn run_seeds(options: &SeedOptions) -> Result<bool, String> {
         (None, Some(seeds)) => seeds,
         (None, None) => return Err("give --seed N or --seeds A..B".to_owned()),
     };
+    options.check()?;
     // What the code under test says when it panics is part of the report.
     std::panic::set_hook(Box::new(|_| {}));
     let verbose = options.seed.is_some();
@@ -170,6 +171,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 impl SeedOptions {
+    /// Checks what would have to be ignored.
+    fn check(&self) -> Result<(), String> {
+        match (self.engine, self.epochs) {
+            (Some(engine), Some(epochs)) if epochs.is_managed() && !engine.is_ordered() => Err(format!(
+                "the engine {} has no epochs for a manager: choose another one, or leave the epochs out",
+                engine.name()
+            )),
+            _ => Ok(()),
+        }
+    }
+
     fn plan(&self, seed: u64) -> Plan {
         let Self { partitions, replicas, replication, transactions, engine, workload, epochs, .. } = *self;
         let fixed = Fixed { partitions, replicas, replication, transactions, engine, workload, epochs };

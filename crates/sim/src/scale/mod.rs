@@ -1,6 +1,7 @@
 //! Scaling experiments: what is measured for clusters of many sizes, how it is written and drawn, and what the paper says
 //! that it should look like.
 //!
+//! - [`ablation`]: what parts of `aloha` are good for.
 //! - [`advice`]: any workload on one engine after the other, for `ordain advise`.
 //! - [`aloha`]: `aloha` against `calvin`, as its paper compares them.
 //! - [`bars`]: stacked bars in SVG.
@@ -17,6 +18,7 @@
 //! - [`slow_node`]: what one slow node does to the others, and throttling about it.
 //! - [`shapes`]: the paper's statements, held against the points.
 
+pub mod ablation;
 pub mod advice;
 pub mod aloha;
 pub mod bars;

@@ -44,10 +44,10 @@ const WARM_UP: Nanoseconds = SECOND;
 const ROUND_TRIPS: u64 = 6;
 
 /// The shortest time of a sync of a disk.
-const SYNC_MIN: Nanoseconds = 100 * MICROSECOND;
+pub(super) const SYNC_MIN: Nanoseconds = 100 * MICROSECOND;
 
 /// The longest time of a sync of a disk.
-const SYNC_MAX: Nanoseconds = 200 * MICROSECOND;
+pub(super) const SYNC_MAX: Nanoseconds = 200 * MICROSECOND;
 
 /// What is to be measured in one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

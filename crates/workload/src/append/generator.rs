@@ -39,7 +39,7 @@ impl Calls {
         client: u32,
         homes: Part,
     ) -> Result<Calls, Error> {
-        let homes = Homes::new(homes, 0, i64::from(shape.sites) - 1)?;
+        let homes = Homes::new(homes, "sites", 0, i64::from(shape.sites) - 1)?;
         let random = Random::new(seed, "append calls", &[u64::from(client)]);
         Ok(Calls { transact, shape, homes, random, client, count: 0 })
     }

@@ -15,7 +15,7 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn new(shape: Shape, seed: u64, client: u32, homes: Part) -> Result<Calls, Error> {
-        let homes = Homes::new(homes, 0, i64::from(shape.sites) - 1)?;
+        let homes = Homes::new(homes, "sites", 0, i64::from(shape.sites) - 1)?;
         Ok(Calls { shape, homes, random: Random::new(seed, "bank calls", &[u64::from(client)]) })
     }
 

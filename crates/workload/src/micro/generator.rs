@@ -27,7 +27,7 @@ impl Calls {
         client: u32,
         homes: Part,
     ) -> Result<Calls, Error> {
-        let homes = Homes::new(homes, 0, i64::from(shape.sites) - 1)?;
+        let homes = Homes::new(homes, "sites", 0, i64::from(shape.sites) - 1)?;
         Ok(Calls { shape, index, homes, random: Random::new(seed, "micro calls", &[u64::from(client)]) })
     }
 
@@ -127,7 +127,7 @@ impl Updates {
         client: u32,
         homes: Part,
     ) -> Result<Updates, Error> {
-        let homes = Homes::new(homes, 0, i64::from(shape.sites) - 1)?;
+        let homes = Homes::new(homes, "sites", 0, i64::from(shape.sites) - 1)?;
         let random = Random::new(seed, "micro index updates", &[u64::from(client)]);
         Ok(Updates { index, homes, random })
     }

@@ -62,7 +62,7 @@ impl Calls {
             payment: tpcc.payment,
             called: tpcc.called,
             deck: Vec::new(),
-            homes: Homes::new(homes, 1, tpcc.options.homes())?,
+            homes: Homes::new(homes, tpcc.options.layout.homes_name(), 1, tpcc.options.homes())?,
             random: Random::new(seed, "tpcc calls", &[u64::from(client)]),
             date: LOADED_AT,
             number: (i64::from(client) << 31) + 1,

@@ -102,6 +102,18 @@ pub enum Deliveries {
     Declared,
 }
 
+/// How the keys of the rows that a New Order inserts are known. They have the order's number in them, which is in the district's row.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum OrderNumbers {
+    /// The ranges in which they lie are declared, beside the district's row: whoever is behind waits for the number, and nobody
+    /// starts over (key dependency: Fan and Golab §IV-E).
+    #[default]
+    Declared,
+    /// They depend on data: the number is read before the call is ordered, and whoever finds another one then starts over (the
+    /// optimistic form of §IV-E). To compare with (ALO-X11 f).
+    Dependent,
+}
+
 impl Mix {
     /// All five, called in the order, with dependent Deliveries.
     pub const FULL: Mix = Mix::Full { reads: Mode::Ordered, deliveries: Deliveries::Dependent };
@@ -143,6 +155,14 @@ impl Layout {
         }
     }
 
+    /// What a client's calls come from some of, for people.
+    fn homes_name(self) -> &'static str {
+        match self {
+            Layout::Warehouses => "warehouses",
+            Layout::DistrictsAndItems => "districts",
+        }
+    }
+
     /// The most districts of a warehouse.
     fn districts_max(self) -> u64 {
         match self {
@@ -179,6 +199,8 @@ pub struct Options {
     pub payment_remote_percent: f64,
     /// Share of Payments and Order-Statuses that name the customer by last name, in percent; 60 by clauses 2.5.1.2 and 2.6.1.2.
     pub by_name_percent: f64,
+    /// How the keys of the rows that a New Order inserts are known.
+    pub order_numbers: OrderNumbers,
     /// Share of New Orders whose last item is unused and that therefore abort, in percent; 1 by clause 2.4.1.4.
     pub abort_percent: f64,
 }
@@ -198,6 +220,7 @@ impl Default for Options {
             remote: Remote::Orders(10.0),
             payment_remote_percent: 15.0,
             by_name_percent: 60.0,
+            order_numbers: OrderNumbers::Declared,
             abort_percent: 1.0,
         }
     }
@@ -352,8 +375,7 @@ impl Tpcc {
         let (schema, tables) = schema::build(options.layout)?;
         let sizes = Sizes::of(&options);
         let mut procedures = Procedures::new();
-        let new_order =
-            procedures.register(NewOrder::new(tables.clone(), sizes, options.mix.indexes_orders()))?;
+        let new_order = procedures.register(NewOrder::new(tables.clone(), sizes, &options))?;
         let payment = procedures.register(Payment::new(tables.clone(), sizes))?;
         let called = match options.mix {
             Mix::NewOrderPayment(percent) => {

@@ -8,6 +8,9 @@
 //! the district anyway (CAL-119), and the ranges belong to the warehouse's partition, where the rows go. The index
 //! `orders_by_customer`, where it is kept up, gets a row under its customer: only an Order-Status of that customer waits for it.
 //!
+//! With [`OrderNumbers::Dependent`] nothing is declared: the number is found by reconnaissance, and with it the keys. Whoever was
+//! overtaken by another order of the district has a footprint that no longer holds, and starts over. There are no functors then.
+//!
 //! # Order of accesses
 //! Items come first: an unused item number aborts before anything is written, so the procedure needs no undo.
 //!
@@ -25,7 +28,7 @@ use serde::{Deserialize, Serialize};
 
 use super::random::LastName;
 use super::schema::{Tables, customer, district, item, stock, warehouse};
-use super::{DISTRICT_TEXTS, NEW_ORDER, Sizes};
+use super::{DISTRICT_TEXTS, NEW_ORDER, Options, OrderNumbers, Sizes};
 
 /// Most lines of an order (clause 2.4.1.3).
 pub(crate) const LINES_MAX: usize = 15;
@@ -98,6 +101,7 @@ pub struct NewOrder {
     sizes: Sizes,
     /// Whether `orders_by_customer` is kept up.
     indexes_orders: bool,
+    order_numbers: OrderNumbers,
 }
 
 /// Fetches a row that was loaded and is never deleted.
@@ -110,8 +114,31 @@ macro_rules! fetch {
 }
 
 impl NewOrder {
-    pub(super) fn new(tables: Tables, sizes: Sizes, indexes_orders: bool) -> NewOrder {
-        NewOrder { tables, sizes, indexes_orders }
+    pub(super) fn new(tables: Tables, sizes: Sizes, options: &Options) -> NewOrder {
+        let Options { mix, order_numbers, .. } = options;
+        NewOrder { tables, sizes, indexes_orders: mix.indexes_orders(), order_numbers: *order_numbers }
+    }
+
+    /// What an order with a number touches after that is known, where the keys depend on it.
+    fn declare_numbered(
+        &self,
+        arguments: &Arguments,
+        order: i32,
+        footprint: &mut Declaration<'_>,
+    ) -> Result<(), DataError> {
+        let Arguments { warehouse, district, customer, .. } = *arguments;
+        footprint.update(&self.tables.district.key((warehouse, district))?)?;
+        for (number, line) in (1..).zip(&arguments.lines) {
+            footprint.update(&self.tables.stock.key((line.supply_warehouse, line.item))?)?;
+            footprint.write(&self.tables.order_line.key((warehouse, district, order, number))?)?;
+        }
+        footprint.write(&self.tables.orders.key((warehouse, district, order))?)?;
+        footprint.write(&self.tables.new_order.key((warehouse, district, order))?)?;
+        if self.indexes_orders {
+            let key = self.tables.orders_by_customer.key((warehouse, district, customer, -order))?;
+            footprint.write(&key)?;
+        }
+        Ok(())
     }
 
     /// What can be told from the arguments alone.
@@ -210,6 +237,9 @@ impl Procedure for NewOrder {
     }
 
     fn declare(&self, arguments: &Arguments, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
+        if self.order_numbers == OrderNumbers::Dependent {
+            return Ok(Declared::Unknown);
+        }
         let Arguments { warehouse, district, customer, .. } = *arguments;
         for line in &arguments.lines {
             footprint.guard(&self.tables.item.key((line.item,))?)?;
@@ -264,7 +294,9 @@ impl Procedure for NewOrder {
         let row = fetch!(transaction, &key, "district ({warehouse}, {district})");
         let district_tax = row.int32(district::TAX)?;
         let order = row.int32(district::NEXT_ORDER)?;
-
+        if self.order_numbers == OrderNumbers::Dependent {
+            transaction.declare_rest(|footprint| self.declare_numbered(arguments, order, footprint))?;
+        }
         transaction.set(&self.tables.district, &key, [(district::NEXT_ORDER, Value::Int32(order + 1))])?;
         for (index, result) in lines.iter_mut().enumerate() {
             self.take(arguments, order, index, result, transaction)?;

@@ -97,8 +97,16 @@ impl Population<'_> {
     }
 
     /// The items whose stock is in a part.
-    fn stocked(&self, part: Part) -> impl Iterator<Item = i64> + use<> {
-        self.numbers(part, i64::from(self.options.items))
+    fn stocked(&self, part: Part) -> impl Iterator<Item = i64> + use<'_> {
+        let all = Part::WHOLE.numbers(1, i64::from(self.options.items));
+        let (layout, stock) = (self.options.layout, &self.tables.stock);
+        all.filter(move |item| match layout {
+            Layout::Warehouses => true,
+            // Of the one warehouse.
+            Layout::DistrictsAndItems => {
+                stock.key((1, *item as i32)).is_ok_and(|key| part.holds(stock, &key))
+            }
+        })
     }
 
     /// The numbers from 1 of what is within a warehouse that are in a part: all, where parts are whole warehouses.

@@ -26,7 +26,7 @@ pub(super) struct Calls {
 
 impl Calls {
     pub(super) fn new(shape: Arc<Shape>, seed: u64, client: u32, homes: Part) -> Result<Calls, Error> {
-        let homes = Homes::new(homes, 0, i64::from(shape.sites) - 1)?;
+        let homes = Homes::new(homes, "sites", 0, i64::from(shape.sites) - 1)?;
         let random = Random::new(seed, "ycsb calls", &[u64::from(client)]);
         let inserted = vec![0; usize::from(shape.sites)];
         Ok(Calls { shape, homes, random, client, inserted })

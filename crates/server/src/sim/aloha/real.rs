@@ -94,7 +94,8 @@ pub(super) fn bars(measured: &[Real], rounds: u16, seconds: f64) -> Bars {
         let median = |row: &compare::Row| row.throughput().median;
         let highest = compared.rows().iter().map(median).fold(1e-9, f64::max);
         for (place, row) in compared.rows().iter().enumerate() {
-            let percent = median(row) * 100.0 / highest;
+            // Divided first, so that the highest has 100 and not a rounding below it.
+            let percent = median(row) / highest * 100.0;
             // A colour for each engine.
             let mut parts = vec![0.0; place];
             parts.push(percent);

@@ -26,10 +26,11 @@ use super::{Benchmark, evaluation};
 use crate::machine::cost::CostTable;
 use crate::plan::{ClientPlan, Plan, WorkloadPlan};
 use crate::time::{MILLISECOND, Nanoseconds, SECOND};
-use crate::world::World;
 use crate::world::stages::StageTimes;
+use crate::world::{Measured, World};
 
 pub use report::{breakdown, csv, drawings};
+pub(super) use report::{name_of, named};
 pub use statements::judge;
 
 /// The engines that are compared.
@@ -321,7 +322,7 @@ impl Tables {
         Tables::read(MEASURED).expect("the file beside this one has all tables")
     }
 
-    fn of(&self, engine: EngineKind, workload: AlohaWorkload) -> Result<CostTable, Error> {
+    pub(super) fn of(&self, engine: EngineKind, workload: AlohaWorkload) -> Result<CostTable, Error> {
         let of = (engine, workload.benchmark());
         let table = self.0.iter().find(|(other, _)| *other == of).map(|(_, table)| *table);
         table
@@ -455,19 +456,23 @@ pub fn measure_aloha(
         Drive::Window(_) => (effort.time, world.measure(effort.warm_up, effort.time)),
         Drive::Rate(_) => (effort.light_time, world.measure_stages(effort.warm_up, effort.light_time)),
     };
+    Ok(AlohaPoint { setting: *setting, run: run_of(&run, time, setting.nodes) })
+}
+
+/// What came of so much time on so many nodes.
+pub(super) fn run_of(run: &Measured, time: Nanoseconds, nodes: u16) -> AlohaRun {
     let seconds = time as f64 / SECOND as f64;
-    let run = AlohaRun {
+    AlohaRun {
         throughput: run.latencies.len() as f64 / seconds,
         latency_us_mean: run.mean_us(),
         latency_us_p50: run.percentile_us(50),
         latency_us_p99: run.percentile_us(99),
-        busy_percent: run.busy as f64 * 100.0 / (time as f64 * f64::from(setting.nodes)),
+        busy_percent: run.busy as f64 * 100.0 / (time as f64 * f64::from(nodes)),
         stages: run.stages,
-    };
-    Ok(AlohaPoint { setting: *setting, run })
+    }
 }
 
-fn plan(setting: &AlohaSetting, tables: &Tables) -> Result<Plan, Error> {
+pub(super) fn plan(setting: &AlohaSetting, tables: &Tables) -> Result<Plan, Error> {
     let AlohaSetting { engine, workload, nodes, epochs, drive } = *setting;
     let costs = tables.of(engine, workload)?;
     Ok(match drive {

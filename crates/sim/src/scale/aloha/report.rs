@@ -31,17 +31,7 @@ pub fn csv(points: &[AlohaPoint]) -> String {
         let AlohaRun { throughput, latency_us_mean, latency_us_p50, latency_us_p99, busy_percent, stages } =
             run;
         let engine = engine.name();
-        let (granularity, index) = match workload {
-            AlohaWorkload::NewOrder { warehouses } | AlohaWorkload::Payment { warehouses } => {
-                (warehouses.to_string(), String::new())
-            }
-            AlohaWorkload::Scaled { districts } => (districts.to_string(), String::new()),
-            AlohaWorkload::Adds { index, .. } => (String::new(), index.to_string()),
-        };
-        let name = match workload {
-            AlohaWorkload::Scaled { .. } => "scaled-new-order",
-            _ => workload.benchmark().name(),
-        };
+        let (name, granularity, index) = named(workload);
         let (window, rate) = match drive {
             Drive::Window(window) => (window.to_string(), String::new()),
             Drive::Rate(rate) => (String::new(), rate.to_string()),
@@ -60,8 +50,24 @@ pub fn csv(points: &[AlohaPoint]) -> String {
     out
 }
 
+/// A workload in tables: its name, the warehouses or districts of a node, and the contention index, if it has them.
+pub(in crate::scale) fn named(workload: AlohaWorkload) -> (&'static str, String, String) {
+    let (granularity, index) = match workload {
+        AlohaWorkload::NewOrder { warehouses } | AlohaWorkload::Payment { warehouses } => {
+            (warehouses.to_string(), String::new())
+        }
+        AlohaWorkload::Scaled { districts } => (districts.to_string(), String::new()),
+        AlohaWorkload::Adds { index, .. } => (String::new(), index.to_string()),
+    };
+    let name = match workload {
+        AlohaWorkload::Scaled { .. } => "scaled-new-order",
+        _ => workload.benchmark().name(),
+    };
+    (name, granularity, index)
+}
+
 /// The name of additions that are declared in this way.
-pub(super) fn name_of(engine: EngineKind, declare: Declare) -> String {
+pub(in crate::scale) fn name_of(engine: EngineKind, declare: Declare) -> String {
     let how = match (engine, declare) {
         (EngineKind::Calvin, _) => return engine.name().to_owned(),
         (_, Declare::Arithmetic) => "arithmetic",

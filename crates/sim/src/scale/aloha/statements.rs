@@ -298,6 +298,20 @@ fn over_indexes(points: &Points<'_>) -> Vec<Judgement> {
             }),
         ));
     }
+    let share = |index| {
+        let of = |declare| points.adds(Aloha, declare, index);
+        Some(of(Declare::Own)? / of(Declare::Arithmetic)?)
+    };
+    let forms = share(LOW).zip(share(HIGH)).map(|(low, high)| {
+        let measured =
+            format!("{} of arithmetic's throughput at {LOW}, {} at {HIGH}", percent(low), percent(high));
+        (measured, low <= 1.0 && high <= 1.0 && high > low - NO_DROP)
+    });
+    judgements.push(judgement(
+        ("ALO-X11 e", "trap T-23: arithmetic has nothing to read"),
+        "functors of its own cost more than arithmetic, and mind contention no more".to_owned(),
+        forms,
+    ));
     judgements
 }
 
@@ -497,7 +511,7 @@ mod tests {
         let wrong: Vec<_> =
             judgements.iter().filter(|judgement| judgement.verdict != Verdict::Holds).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
-        assert_eq!(judgements.len(), 7 + 6 + 10 + 9 + 4 * 3 + 4);
+        assert_eq!(judgements.len(), 7 + 6 + 10 + 10 + 4 * 3 + 4);
         let missing = judge(&[], &Figure::ALL, 8);
         assert!(missing.iter().all(|judgement| judgement.verdict == Verdict::NotMeasured), "{missing:#?}");
         assert_eq!(judge(&as_stated(), &[Figure::Epochs], 8).len(), 4);
