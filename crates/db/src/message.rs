@@ -17,6 +17,7 @@
 //! | [`Message::CheckpointWritten`] | every node of a replica | every other | checkpoints (Calvin §5) |
 //! | [`Message::CheckpointTurnNeeded`] | leader of a group | leader of the first partition | checkpoints by one replica at a time |
 //! | [`Message::CheckpointTurnEnded`] | within a replication group | | checkpoints by one replica at a time |
+//! | [`Message::CheckpointPassed`] | every node | every node of the first partition | the same, when one of the two has started again |
 //! | [`Message::StandIn`] | a leader that executes nothing | another replica of its group | the same; it answers with [`Message::Reports`] |
 //! | [`Message::CheckpointWanted`], [`Message::CheckpointNeeded`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
 //! | [`Message::TwoPhase`], [`Message::TwoPhaseSnapshot`] | coordinator ↔ participant | | the engine `two-phase` alone (Ren et al. §3.1.2) |
@@ -150,7 +151,8 @@ pub enum Operation {
         /// Its encoded arguments.
         arguments: Bytes,
     },
-    /// Opens a snapshot of the whole cluster at the request's own position. The result is that encoded [`Position`].
+    /// Opens a snapshot of the whole cluster. The result is its encoded [`Position`]: the request's own, or the end of the last epoch
+    /// where the node that gets it holds all there is and gives it none.
     OpenSnapshot,
     /// Orders a checkpoint of the whole cluster. The result is the encoded [`Epoch`] at whose end it is taken; when a replica has
     /// it on all its disks, [`Status::stable`](crate::node::Status::stable) is that epoch or a later one.
@@ -168,6 +170,14 @@ pub enum Operation {
     AskOutcome {
         /// The call's number, lower than the own one.
         of: u64,
+    },
+    /// Runs a procedure that only reads on the newest state. Where the node that gets it holds all there is, it is answered at once and
+    /// has no place in the order; anywhere else it is a call.
+    Read {
+        /// The procedure.
+        procedure: ProcedureId,
+        /// Its encoded arguments.
+        arguments: Bytes,
     },
 }
 
@@ -456,6 +466,9 @@ pub enum Message {
     Backlog(u64),
     /// An authorisation for an epoch, or what gives one back: see [`authority`](crate::sequencer::authority).
     Epochs(EpochMessage),
+    /// One of the two has started again, and what the other was told of turns may be lost: no checkpoint through this epoch is still
+    /// to be taken by the sender, so the turns of its replica through there are over.
+    CheckpointPassed(Epoch),
 }
 
 impl Message {
@@ -477,7 +490,7 @@ impl Message {
                 Message::Fetch { .. } | Message::Subscribe { .. } | Message::Unsubscribe => HEADER,
                 Message::Follow(_) | Message::Unserved { .. } | Message::Superseded { .. } => HEADER,
                 Message::Alive(_) | Message::CheckpointWritten { .. } | Message::Digest { .. } => HEADER,
-                Message::CheckpointTurnEnded(_) | Message::StandIn => HEADER,
+                Message::CheckpointTurnEnded(_) | Message::CheckpointPassed(_) | Message::StandIn => HEADER,
                 Message::CheckpointTurnNeeded(able) => 2 * able.len(),
                 Message::CheckpointNeeded(_) | Message::CheckpointOffer(_) => HEADER,
                 Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
@@ -520,9 +533,9 @@ impl Operation {
     /// The procedure that it calls, with its encoded arguments, if it does; however it is answered.
     pub fn call(&self) -> Option<(ProcedureId, &Bytes)> {
         match self {
-            Operation::Call { procedure, arguments } | Operation::CallEarly { procedure, arguments } => {
-                Some((*procedure, arguments))
-            }
+            Operation::Call { procedure, arguments }
+            | Operation::CallEarly { procedure, arguments }
+            | Operation::Read { procedure, arguments } => Some((*procedure, arguments)),
             Operation::OpenSnapshot | Operation::Checkpoint | Operation::AskOutcome { .. } => None,
         }
     }

@@ -67,6 +67,12 @@ impl Invocation {
         matches!(self.operation, Operation::CallEarly { .. }) && matches!(self.end(), Some((_, Ok(_))))
     }
 
+    /// The position of a snapshot that has no place in the order: the end of an epoch.
+    pub(crate) fn unordered_snapshot(&self) -> Option<Position> {
+        let (Operation::OpenSnapshot, Some((_, Ok(at)))) = (&self.operation, self.end()) else { return None };
+        postcard::from_bytes(at).ok().filter(|at: &Position| *at == Position::end_of(at.epoch))
+    }
+
     /// The first answer that ended the request: [`Busy`](ordain_db::error::Error::Busy) asks to send it again.
     pub fn end(&self) -> Option<&(Nanoseconds, Outcome)> {
         self.replies.iter().find(|(_, outcome)| !matches!(outcome, Err(ordain_db::error::Error::Busy(_))))

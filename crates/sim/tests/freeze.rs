@@ -8,8 +8,8 @@ mod calm;
 use std::collections::BTreeMap;
 
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
-use ordain_db::position::ReplicaId;
-use ordain_sim::plan::{Plan, WorkloadKind, WorkloadPlan};
+use ordain_db::position::{Epoch, NodeId, PartitionId, ReplicaId};
+use ordain_sim::plan::{Fault, Plan, PlannedFault, WorkloadKind, WorkloadPlan};
 use ordain_sim::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 use ordain_sim::world::World;
 use ordain_workload::micro;
@@ -21,6 +21,11 @@ const REPLICAS: u16 = 3;
 const ELECTED: Nanoseconds = 3 * SECOND;
 /// When the run ends.
 const END: Nanoseconds = 6 * SECOND;
+
+/// How long it is from one turn to the next, in microseconds.
+const INTERVAL: u64 = 50_000;
+/// How long a machine is away that crashes: shorter than it takes others to notice.
+const SHORT: Nanoseconds = 20 * MILLISECOND;
 
 /// Longer than a round trip between replicas and the syncs of both ends, with a batch to execute.
 const FEW_ROUND_TRIPS: Nanoseconds = 10 * MILLISECOND;
@@ -117,4 +122,44 @@ fn clients_of_a_frozen_leader_are_answered_by_another_replica() {
     assert!(frozen.gap <= allowed, "no answer for {} us, allowed are {allowed}", frozen.gap / MICROSECOND);
     let (few, usual) = (frozen.answered, quiet.answered);
     assert!(few * 10 >= usual * 9, "{few} calls were answered, without checkpoints {usual}");
+}
+
+/// A replica completes its checkpoint, and its node crashes before the leader who decides on turns has heard of that. It says so
+/// when it is back, and the others get their turns.
+#[test]
+fn a_turn_whose_end_is_lost_is_over_all_the_same() {
+    let mut plan = plan(WorkloadKind::Bank, Some(INTERVAL));
+    let workload = plan.workload.build().unwrap();
+    let node = |replica| NodeId { partition: PartitionId(0), replica: ReplicaId(replica) };
+    let stable = |world: &World<'_>| -> Vec<Option<Epoch>> {
+        (0..REPLICAS).map(|replica| world.stable(node(replica))).collect()
+    };
+    let quiet = plan.clone();
+    let mut world = World::new(&quiet, &*workload).unwrap();
+    world.run_until(ELECTED);
+    let leader = (0..REPLICAS).find(|replica| world.leads(node(*replica))).unwrap();
+    let (ended, at) = loop {
+        let before = stable(&world);
+        assert!(world.run_one(END));
+        let after = stable(&world);
+        if let Some(ended) =
+            (0..REPLICAS).find(|of| *of != leader && before[usize::from(*of)] != after[usize::from(*of)])
+        {
+            break (ended, world.now());
+        }
+    };
+    let machine = |replica| plan.machine(node(replica));
+    let lost = Fault::Cut(machine(ended), machine(leader));
+    plan.faults = vec![
+        PlannedFault { at: at - MILLISECOND, lasts: SHORT, fault: lost },
+        PlannedFault { at: at + MILLISECOND, lasts: SHORT, fault: Fault::Crash(machine(ended)) },
+    ];
+    let mut world = World::new(&plan, &*workload).unwrap();
+    world.run_until(at + SECOND);
+    assert!(world.leads(node(leader)), "nobody has missed the one that was away");
+    let before = stable(&world);
+    world.run_until(END);
+    let after = stable(&world);
+    assert!(before.iter().zip(&after).all(|(before, after)| before < after), "{before:?} to {after:?}");
+    assert_eq!(world.problems(), &[] as &[String]);
 }

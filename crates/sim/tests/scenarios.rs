@@ -12,7 +12,8 @@
 //! | `clock m1 ahead=1h drift=200` | a clock that is wrong, and too fast by so many millionths |
 //! | `bug skip-empty-batch` | a mistake in the code under test |
 //! | `fault crash m1 at=5ms for=20ms` | `crash`, `pause`, `full-disk`, `corrupt`, `misdirect`, `failed-sync`, `loss`, `wipe`, `hand-over` of a machine; `slow m1 times=8`; `power-cut m1 after=3` operations on files; `clock-jump m1 by=1s` and `clock-back m1 by=1s`; `cut m0 m1` and `clog m0 m1` of a way; `partition m0 c0` from all others; from now on without `at`, to the end without `for` |
-//! | `call c0 append=0/0 read=1/0` | one call with the workload append; also `follow`, `insert-note`, `delete-note`, `write-note`, `write-setting` |
+//! | `call c0 append=0/0 read=1/0` | one call with the workload append; also `follow`, `insert-note`, `delete-note`, `write-note`, `write-setting`; with `early=true` it is acknowledged when it has its place, and then its client asks for the outcome |
+//! | `turn c0 p0r2` | what the client sends next goes to this replica first |
 //! | `hide acknowledges synced "steps$"` | prints no lines of the log with these words, or that end with a word with `$` |
 //! | `run 10ms` | lets so much time pass and prints the log |
 //! | `answers` | what the calls made by hand came to so far; a list is named by the calls that appended to it |
@@ -65,6 +66,7 @@ scenarios!(
     another_replica_serves,
     checkpoints_of_the_past,
     damaged_log,
+    cut_off_leader_is_asked,
     duplicate_and_late_requests,
     forgotten_vote,
     full_disk,

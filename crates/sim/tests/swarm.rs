@@ -341,15 +341,16 @@ fn ycsb_keeps_all_properties_and_repeats_itself() {
     require(&seen, &expected);
 }
 
-/// Seeds that have found a mistake, with the replicas and the mode that they found it with.
+/// Seeds that have found a mistake, with the replicas, the mode and the engine that they found it with.
 #[test]
 fn seeds_that_failed_once_go_well() {
     let any = Fixed::default;
     let five = || Fixed { replicas: Some(5), ..any() };
     let drawn = [69, 294, 312, 1416, 3006, 4041, 6577, 7211, 8431, 8762, 9862].map(|seed| (seed, any()));
     let managed = Fixed { epochs: Some(EpochPolicy::Managed), ..any() };
+    let aloha = Fixed { engine: Some(EngineKind::Aloha), ..any() };
     let five = [21117, 21222].map(|seed| (seed, five()));
-    for (seed, fixed) in drawn.into_iter().chain(five).chain([(24, managed)]) {
+    for (seed, fixed) in drawn.into_iter().chain(five).chain([(24, managed), (964, aloha)]) {
         let plan = draw(seed, &fixed);
         let report = run(&plan).unwrap();
         assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);

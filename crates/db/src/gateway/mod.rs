@@ -26,7 +26,7 @@ use crate::limits::Limits;
 use crate::message::{Operation, Ordered, Reconnoitred, Report, Request, RequestId, Verdict, Want, Work};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::{Catalog, Declared, Footprint, ProcedureId};
-use crate::sequencer::sessions::{Admission, SavedSession};
+use crate::sequencer::sessions::{Admission, SavedSession, Standing};
 use crate::sequencer::{Sequencer, Sessions, Waiting};
 use crate::storage::Storage;
 
@@ -224,7 +224,9 @@ impl Gateway {
         }
         self.early.hear(&request);
         match request.operation {
-            Operation::Call { procedure, arguments } | Operation::CallEarly { procedure, arguments } => {
+            Operation::Call { procedure, arguments }
+            | Operation::CallEarly { procedure, arguments }
+            | Operation::Read { procedure, arguments } => {
                 self.call(id, request.acknowledged, procedure, arguments, context);
                 if F::on(Failpoint::AnswerBeforeOrdered) {
                     self.acknowledge_unordered(id, context.sequencer);
@@ -259,13 +261,28 @@ impl Gateway {
         });
     }
 
+    /// Whether another snapshot may be opened here, where so many are open that have no place in the order.
+    ///
+    /// # Errors
+    /// When there are too many.
+    pub fn check_snapshots(&self, unordered: usize) -> Result<(), Error> {
+        if self.open_snapshots.len() + self.opening_snapshots + unordered >= self.limits.snapshots {
+            let most = self.limits.snapshots;
+            return Err(Error::Busy(format!("{most} snapshots are open through {}: close some", self.me)));
+        }
+        Ok(())
+    }
+
+    /// Whether a request has come here before, and was taken in.
+    pub fn knows(&self, id: RequestId) -> bool {
+        self.sessions.standing(id) != Standing::Unseen
+    }
+
     /// Orders a snapshot: every partition opens it at the same position.
     fn open_snapshot(&mut self, request: &Request, entry: NodeId, sequencer: &mut Sequencer) {
-        if self.open_snapshots.len() + self.opening_snapshots >= self.limits.snapshots {
+        if let Err(busy) = self.check_snapshots(0) {
             self.sessions.withdraw(request.id);
-            let busy =
-                format!("{} snapshots are open through {}: close some", self.limits.snapshots, self.me);
-            return self.refuse(request.id, entry, Error::Busy(busy));
+            return self.refuse(request.id, entry, busy);
         }
         self.opening_snapshots += 1;
         sequencer.add(Waiting {

@@ -37,6 +37,10 @@ pub trait AnyNode: Send {
     fn scouting(&self) -> Scouting {
         Scouting::default()
     }
+    /// See [`Node::starts`]; 0 for a node without epochs.
+    fn starts(&self) -> u64 {
+        0
+    }
     /// See [`Node::executed`]; `None` for a node without epochs.
     fn executed(&mut self) -> Option<Epoch>;
     /// See [`Node::describe`].
@@ -74,6 +78,10 @@ impl<E: Engine + Send> AnyNode for Node<E> {
 
     fn scouting(&self) -> Scouting {
         Node::scouting(self)
+    }
+
+    fn starts(&self) -> u64 {
+        Node::starts(self)
     }
 
     fn executed(&mut self) -> Option<Epoch> {

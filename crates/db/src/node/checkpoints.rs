@@ -11,7 +11,7 @@
 
 mod turns;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use ordain_consensus::LogStart;
@@ -130,6 +130,10 @@ pub(super) struct Checkpoints {
     pub(super) completed_by_any: Epoch,
     /// Whose turn it was last, where replicas take turns.
     turn: Option<ReplicaId>,
+    /// The epoch of that turn, once the order has told it.
+    turn_at: Option<Epoch>,
+    /// By replica: through which epoch its turns are over, as far as this node was told.
+    passed: BTreeMap<ReplicaId, Epoch>,
     /// Bytes of batches since the last one was ordered.
     pub(super) logged_bytes: u64,
     /// When the last one was ordered, or the node started.
@@ -179,6 +183,8 @@ impl Checkpoints {
             ordered_for: ORDERED_MICROSECONDS,
             completed_by_any: Epoch(0),
             turn: None,
+            turn_at: None,
+            passed: BTreeMap::new(),
             logged_bytes: 0,
             last_at: None,
         }

@@ -32,6 +32,11 @@ impl Epochs {
 }
 
 impl<E: Engine> Node<E> {
+    /// How many transactions have got their places in an epoch here since this node runs.
+    pub fn starts(&self) -> u64 {
+        self.sequencer.starts()
+    }
+
     /// Whether there is an epoch manager, and this node orders for its partition.
     fn is_authorised(&self) -> bool {
         self.sequencer.authority().is_some() && self.gateway.leads()

@@ -81,7 +81,7 @@ impl<E: Engine> Node<E> {
                     self.checkpoints.want(position.epoch);
                 }
                 if let Some(replica) = by.filter(|_| keeps) {
-                    self.note_turn(replica);
+                    self.note_turn(replica, position.epoch);
                     if replica != self.id.replica {
                         self.stand_in.expect(replica, self.now);
                     }
@@ -132,7 +132,7 @@ impl<E: Engine> Node<E> {
 
     /// A client reads a snapshot no longer: its end is ordered where its beginning was.
     pub(super) fn close_snapshot(&mut self, at: Position, outbox: &mut Outbox) {
-        if at.origin.0 >= self.partitions {
+        if self.close_unordered(at) || at.origin.0 >= self.partitions {
             return;
         }
         if at.origin == self.me && self.gateway.leads() {
@@ -146,7 +146,7 @@ impl<E: Engine> Node<E> {
     }
 
     /// The order has come to the end of a snapshot.
-    fn end_snapshot(&mut self, at: Position) {
+    pub(super) fn end_snapshot(&mut self, at: Position) {
         // It may come before anybody could read the snapshot: when the log is replayed.
         if let Some(place) = self.opening.iter().position(|(opening, _)| *opening == at)
             && let Some((_, request)) = self.opening.remove(place)

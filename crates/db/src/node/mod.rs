@@ -28,6 +28,7 @@ mod execution;
 mod forwards;
 mod group;
 pub mod membership;
+mod newest;
 pub mod ordering;
 mod outgoing;
 mod pace;
@@ -48,8 +49,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
 use crate::error::{Error, Fatal};
-use crate::execution::{Call, Context, Effects, Executions, Trace};
-use crate::gateway::scouting::Scouting;
+use crate::execution::{Call, Context, Effects, Trace};
 use crate::gateway::{CheckpointTurn, Gateway, GatewayContext, not_leading};
 use crate::hash::{Digest, FastMap};
 use crate::limits::{Limits, STEP_GARBAGE_MAX, STREAM_BYTES_MAX};
@@ -67,6 +67,7 @@ pub use checkpoints::{CheckpointMode, CheckpointOptions, NODE_SECTION, Resumed, 
 use epochs::Epochs;
 use forwards::Forwards;
 pub use group::{FollowerGroupStatus, GroupStatus};
+use newest::Unordered;
 use pace::Pace;
 use routes::Routes;
 use stand_in::StandIn;
@@ -251,6 +252,8 @@ pub struct Node<E> {
     opening: VecDeque<(Position, RequestId)>,
     /// Snapshots that can be read here.
     open: Vec<Position>,
+    /// Those of them that have no place in the order.
+    unordered: Unordered,
     /// Snapshots ordered here, with the partitions that are not ready.
     unready: FastMap<RequestId, PartitionSet>,
     /// The transactions that are delivered next, and the hashes of their keys.
@@ -348,6 +351,7 @@ impl<E: Engine> Node<E> {
             effects,
             opening: VecDeque::new(),
             open: Vec::new(),
+            unordered: Unordered::new(),
             unready: FastMap::default(),
             group: Vec::new(),
             hashes: Vec::new(),
@@ -488,7 +492,10 @@ impl<E: Engine> Node<E> {
                 ClientRequest::Ordered(request)
                     if request.id.client.home == self.me && self.gateway.leads() =>
                 {
-                    self.submit(request, self.id);
+                    match self.answer_at_once(&request) {
+                        Some(outcome) => outbox.replies.push(Reply { request: request.id, outcome }),
+                        None => self.submit(request, self.id),
+                    }
                 }
                 ClientRequest::Ordered(request) => {
                     let home = request.id.client.home;
@@ -577,17 +584,6 @@ impl<E: Engine> Node<E> {
             effects: &mut self.effects,
         };
         (&mut self.engine, context)
-    }
-
-    /// What was executed so far, and what was run to find out what to lock.
-    pub fn executions(&self) -> Executions {
-        let Scouting { runs, units, .. } = self.gateway.scouting;
-        Executions { reconnaissance: runs, reconnaissance_units: units, ..self.effects.executions }
-    }
-
-    /// What reconnaissance has cost here, and what came of it.
-    pub fn scouting(&self) -> Scouting {
-        self.gateway.scouting
     }
 }
 

@@ -133,6 +133,7 @@ impl<E: Engine> Node<E> {
                 self.note_checkpoint(now, from.partition, epoch, lineage, outbox);
             }
             Message::CheckpointTurnEnded(stable) => self.turn_ended(from.replica, stable),
+            Message::CheckpointPassed(through) => self.turns_passed(from.replica, through),
             // Sending it on twice could go in circles.
             Message::CheckpointTurnNeeded(able) if self.gateway.leads() || from.partition != self.me => {
                 self.need_checkpoint(able, outbox);
@@ -242,7 +243,11 @@ impl<E: Engine> Node<E> {
 
     /// A peer has started again, or this node has lost the way to it: both say again what the other needs.
     pub(super) fn reset_link(&mut self, peer: NodeId, outbox: &mut Outbox) {
-        if self.log.replicated.is_none() || peer.partition == self.me {
+        if self.log.replicated.is_none() {
+            return;
+        }
+        self.tell_passed(peer, outbox);
+        if peer.partition == self.me {
             return;
         }
         self.streams.unsubscribe(peer.partition, peer.replica);

@@ -10,8 +10,10 @@ use crate::data::{Key, KeyRange, Partitioning, Schema};
 use crate::engine::Engine;
 use crate::engine::two_phase::TwoPhaseCounters;
 use crate::error::Error;
+use crate::execution::Executions;
 use crate::execution::snapshot_reads::SnapshotReads;
 use crate::gateway::Counters;
+use crate::gateway::scouting::Scouting;
 use crate::hash::{Digest, key_hash};
 use crate::limits::{SCAN_PAGE_BYTES_MAX, SCAN_PAGE_ROWS_MAX};
 use crate::message::Page;
@@ -143,6 +145,17 @@ impl<E: Engine> Node<E> {
             group: self.group_status(),
             digest: digest.then(|| self.digest().0),
         }
+    }
+
+    /// What was executed so far, and what was run to find out what to lock.
+    pub fn executions(&self) -> Executions {
+        let Scouting { runs, units, .. } = self.gateway.scouting;
+        Executions { reconnaissance: runs, reconnaissance_units: units, ..self.effects.executions }
+    }
+
+    /// What reconnaissance has cost here, and what came of it.
+    pub fn scouting(&self) -> Scouting {
+        self.gateway.scouting
     }
 
     /// Digest of the newest state. The digests of all partitions add up to the same sum for any number of partitions: rows that

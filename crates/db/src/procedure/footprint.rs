@@ -329,7 +329,8 @@ pub struct Declaration<'a> {
 }
 
 impl<'a> Declaration<'a> {
-    pub(crate) fn new(schema: &'a Schema, partitions: u16, footprint: &'a mut Footprint) -> Declaration<'a> {
+    /// Collects into a footprint that is empty, for a cluster of so many partitions.
+    pub fn new(schema: &'a Schema, partitions: u16, footprint: &'a mut Footprint) -> Declaration<'a> {
         Declaration { schema, partitions, footprint }
     }
 

@@ -108,6 +108,8 @@ pub struct Sequencer {
     /// The first so many of them are started: they have their places in the batch of the open epoch. With their bytes.
     started: usize,
     started_bytes: usize,
+    /// How many have got their places since this node runs.
+    starts: u64,
     /// The epoch that is open: `open` − 1 have been closed.
     open: Epoch,
     /// When the open epoch began, in microseconds.
@@ -145,6 +147,7 @@ impl Sequencer {
             waiting_bytes: 0,
             started: 0,
             started_bytes: 0,
+            starts: 0,
             open: Epoch(1),
             opened_at: 0,
             peers_closed: Epoch(0),
@@ -312,6 +315,11 @@ impl Sequencer {
         self.started
     }
 
+    /// How many have got their places in an epoch since this node runs, with those whose leadership was lost before it closed.
+    pub fn starts(&self) -> u64 {
+        self.starts
+    }
+
     /// Whether the epoch manager is to be told something now, or something that waits may start now.
     pub fn is_pressing(&self, now: u64) -> bool {
         let Some(authority) = &self.authority else { return false };
@@ -329,6 +337,7 @@ impl Sequencer {
         while self.may_start_more() {
             self.started_bytes += self.waiting[self.started].ordered.payload_bytes();
             self.started += 1;
+            self.starts += 1;
         }
     }
 

@@ -168,6 +168,7 @@ fn other_options_than_those_of_the_data_are_refused() {
     for (more, words) in [
         (&["--partitions", "3"][..], "--partitions: the data in"),
         (&["--engine", "serial"], "--engine: the data in"),
+        (&["--epochs", "managed"], "--epochs: the data in"),
         (&["--epoch-milliseconds", "5"], "--epoch-milliseconds: the data in"),
         (&["bank"], "the workload: the data in"),
     ] {

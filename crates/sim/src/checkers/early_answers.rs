@@ -57,7 +57,10 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
                     }
                 }
             }
-            Operation::Call { .. } | Operation::OpenSnapshot | Operation::Checkpoint => {}
+            Operation::Call { .. }
+            | Operation::Read { .. }
+            | Operation::OpenSnapshot
+            | Operation::Checkpoint => {}
         }
     }
     findings.finish()

@@ -26,7 +26,7 @@ use super::Findings;
 use super::evidence::{Evidence, Seen, first_difference};
 use super::replicas_agree::{agree, reads_difference, told_of};
 use super::wording;
-use crate::history::SnapshotRead;
+use crate::history::{Invocation, SnapshotRead};
 use crate::oracle::Oracle;
 
 /// Checks the property.
@@ -40,7 +40,14 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     for snapshot in &evidence.history.snapshots {
         snapshots.entry(snapshot.position).or_default().push(snapshot);
     }
+    // Snapshots without a place in the order, ascending.
+    let ends = |at: &Position| *at == Position::end_of(at.epoch);
+    let mut unordered = snapshots.iter().filter(|(at, _)| ends(at)).peekable();
     for (position, ordered) in &evidence.history.log {
+        while let Some((_, reads)) = unordered.next_if(|(at, _)| *at < position) {
+            let rows = oracle.rows();
+            reads.iter().for_each(|snapshot| checker.compare_snapshot(snapshot, &rows));
+        }
         let expected = match oracle.run(*position, ordered) {
             Ok(expected) => expected,
             Err(problem) => {
@@ -60,6 +67,8 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
             reads.iter().for_each(|snapshot| checker.compare_snapshot(snapshot, &rows));
         }
     }
+    let rows = oracle.rows();
+    unordered.for_each(|(_, reads)| reads.iter().for_each(|read| checker.compare_snapshot(read, &rows)));
     for snapshot in &evidence.history.snapshots {
         checker.check_place(snapshot);
     }
@@ -126,8 +135,12 @@ impl Checker<'_, '_> {
         });
     }
 
-    /// A snapshot is read at the place that the log gave it.
+    /// A snapshot is read at the place that the log gave it, or between epochs where its answer says so.
     fn check_place(&mut self, snapshot: &SnapshotRead) {
+        let unordered = self.evidence.history.requests.get(&snapshot.request);
+        if unordered.and_then(Invocation::unordered_snapshot) == Some(snapshot.position) {
+            return;
+        }
         let ordered = self.evidence.history.log.get(&snapshot.position);
         let opened = ordered
             .is_some_and(|ordered| ordered.work == Work::OpenSnapshot && ordered.request == snapshot.request);

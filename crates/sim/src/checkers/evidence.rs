@@ -258,6 +258,13 @@ fn attempts(history: &History) -> BTreeMap<RequestId, Vec<Attempt<'_>>> {
             }
         }
     }
+    for (request, invocation) in &history.requests {
+        if let Some(position) = invocation.unordered_snapshot() {
+            let attempt =
+                Attempt { position, in_log: true, opens_snapshot: true, gave_up: None, verdict: None };
+            attempts.entry(*request).or_default().push(attempt);
+        }
+    }
     attempts.values_mut().for_each(|attempts| attempts.sort_by_key(|attempt| attempt.position));
     attempts
 }

@@ -42,6 +42,7 @@ pub(super) fn draw(
             ..micro::Options::default()
         }),
         WorkloadKind::Tpcc => WorkloadPlan::Tpcc(scaled(tpcc::Options {
+            order_numbers: tpcc::OrderNumbers::Declared,
             seed,
             sites,
             layout: tpcc::Layout::Warehouses,

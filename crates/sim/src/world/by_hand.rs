@@ -1,7 +1,7 @@
 //! What a hand-written scenario does with a world beyond letting time pass.
 
 use ordain_db::message::{Operation, RequestId};
-use ordain_db::position::NodeId;
+use ordain_db::position::{NodeId, ReplicaId};
 
 use super::{Happening, World};
 use crate::history::Invocation;
@@ -21,6 +21,14 @@ impl<'a> World<'a> {
         }
         self.grant(client, wishes);
         id
+    }
+
+    /// Lets a client turn to a replica with what it sends next for the first time.
+    ///
+    /// # Panics
+    /// When the plan has no such client.
+    pub fn turn(&mut self, client: u16, replica: ReplicaId) {
+        self.clients[usize::from(client)].turn_to(replica);
     }
 
     /// A request as its client knows it; `None` if there is no such one, or if the plan is not traced.

@@ -35,6 +35,8 @@ pub(crate) struct Wishes {
     pub(crate) wake_at: Option<Nanoseconds>,
     /// How long the call took that was answered, and what it was; nothing of background calls.
     pub(crate) ended: Option<(Nanoseconds, Option<Operation>)>,
+    /// How long the early call took until it was acknowledged, if it is now.
+    pub(crate) acknowledged: Option<Nanoseconds>,
     /// Requests that were sent because of an answer.
     pub(crate) invoked: Vec<(RequestId, Invocation)>,
 }
@@ -143,6 +145,11 @@ impl Client {
     /// The node that it is nearest to.
     pub(crate) fn node(&self) -> NodeId {
         NodeId { partition: self.id.home, replica: self.replica }
+    }
+
+    /// From now on it turns to this replica first.
+    pub(crate) fn turn_to(&mut self, replica: ReplicaId) {
+        self.replica = replica;
     }
 
     /// Whether all its calls were made and answered.
@@ -288,6 +295,7 @@ impl Client {
             && outcome.is_ok()
         {
             if !std::mem::replace(&mut outstanding.acknowledged, true) {
+                wishes.acknowledged = Some(now - outstanding.invoked_at);
                 self.ask(now, sequence, plan, &mut wishes);
             }
             return wishes;

@@ -138,6 +138,8 @@ struct Machine {
 pub struct Measured {
     /// The latencies of all calls that were answered, ascending; those of background calls are not among them.
     pub latencies: Vec<Nanoseconds>,
+    /// How long early calls took until they were acknowledged, ascending.
+    pub acknowledgements: Vec<Nanoseconds>,
     /// The same calls with their latencies, if they were wanted, in the order of the answers.
     pub calls: Vec<(Operation, Nanoseconds)>,
     /// Background calls that were answered.
@@ -511,8 +513,11 @@ impl<'a> World<'a> {
             }
             all.sends.extend(wishes.sends);
             all.retries.extend(wishes.retries);
-            if let (Some(watch), Some((latency, operation))) = (&mut self.stopwatch, wishes.ended) {
-                watch.note(now, &reply, latency, operation);
+            if let Some(watch) = &mut self.stopwatch {
+                watch.acknowledgements.extend(wishes.acknowledged);
+                if let Some((latency, operation)) = wishes.ended {
+                    watch.note(now, &reply, latency, operation);
+                }
             }
             all.wake_at = all.wake_at.or(wishes.wake_at);
         }

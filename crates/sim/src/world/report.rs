@@ -49,6 +49,22 @@ impl World<'_> {
         self.watch(time, None, Some(Stages::default()))
     }
 
+    /// Measures for some time from now on, and looks at the world now and then.
+    pub fn watch_in_pieces(
+        &mut self,
+        time: Nanoseconds,
+        piece: Nanoseconds,
+        mut look: impl FnMut(&World<'_>),
+    ) -> Measured {
+        let ends_at = self.now() + time;
+        self.stopwatch = Some(Stopwatch { ends_at, ..Stopwatch::default() });
+        while self.now() < ends_at {
+            self.run_until((self.now() + piece.max(1)).min(ends_at));
+            look(self);
+        }
+        self.measured()
+    }
+
     fn watch(
         &mut self,
         time: Nanoseconds,
@@ -58,12 +74,18 @@ impl World<'_> {
         let ends_at = self.now() + time;
         self.stopwatch = Some(Stopwatch { ends_at, calls, stages, ..Stopwatch::default() });
         self.run_until(ends_at);
-        let Stopwatch { mut latencies, calls, stages, background, spent, .. } =
+        self.measured()
+    }
+
+    /// What the stopwatch shows, which is over.
+    fn measured(&mut self) -> Measured {
+        let Stopwatch { mut latencies, mut acknowledgements, calls, stages, background, spent, .. } =
             self.stopwatch.take().unwrap_or_default();
         latencies.sort_unstable();
+        acknowledgements.sort_unstable();
         let stages = stages.map(|stages| stages.times).unwrap_or_default();
         let calls = calls.unwrap_or_default();
-        Measured { latencies, calls, background, busy: spent.busy(), spent, stages }
+        Measured { latencies, acknowledgements, calls, background, busy: spent.busy(), spent, stages }
     }
 
     /// How long the call waits for its answer that has waited longest, of those that have none; 0 if all have. Calls of
@@ -81,6 +103,11 @@ impl World<'_> {
     /// What reconnaissance has cost a node, and what came of it; `None` if it is not there.
     pub fn scouting(&self, node: NodeId) -> Option<Scouting> {
         self.processes[self.plan.number(node)].node.as_ref().map(|node| node.scouting())
+    }
+
+    /// How many transactions have got their places in an epoch at a node since it started.
+    pub fn starts(&self, node: NodeId) -> u64 {
+        self.processes[self.plan.number(node)].node.as_ref().map_or(0, |node| node.starts())
     }
 
     /// What a node says of itself, without a digest; `None` if it is not there.

@@ -11,7 +11,9 @@ use crate::time::Nanoseconds;
 pub(super) struct Stopwatch {
     /// Of calls that were answered.
     pub(super) latencies: Vec<Nanoseconds>,
-    /// The same calls with their latencies, if they are wanted.
+    /// Of early calls, until they were acknowledged.
+    pub(super) acknowledgements: Vec<Nanoseconds>,
+    /// The answered calls with their latencies, if they are wanted.
     pub(super) calls: Option<Vec<(Operation, Nanoseconds)>>,
     /// Their stages, if they are wanted.
     pub(super) stages: Option<Stages>,

@@ -81,7 +81,13 @@ pub(crate) enum Command {
     },
     Call {
         client: HostName,
+        #[arg(key, optional)]
+        early: bool,
         operations: Vec<(String, String)>,
+    },
+    Turn {
+        client: HostName,
+        node: Node,
     },
     Hide(Vec<String>),
     Run(Time),
@@ -250,13 +256,17 @@ impl goldenscript::Runner for Runner {
                 let fault = self.fault(*kind, hosts, details)?;
                 self.stage()?.add_fault(fault, *at, *lasts)?;
             }
-            Command::Call { client: HostName::Client(client), operations } => {
+            Command::Call { client: HostName::Client(client), early, operations } => {
                 let operations: Result<Vec<Operation>, Box<dyn Error>> =
                     operations.iter().map(|(name, argument)| operation(name, argument)).collect();
-                self.stage()?.call(*client, &operations?)?;
+                self.stage()?.call(*client, &operations?, *early)?;
                 return self.lines();
             }
             Command::Call { .. } => return Err("only clients call".into()),
+            Command::Turn { client: HostName::Client(client), node } => {
+                self.stage()?.turn(*client, node.0)?;
+            }
+            Command::Turn { .. } => return Err("only clients turn to nodes".into()),
             Command::Hide(words) => self.hidden = words.clone(),
             Command::Run(time) => {
                 let world = self.stage()?.world()?;

@@ -3,12 +3,15 @@
 use std::error::Error;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::error::Outcome;
 use ordain_db::limits::Limits;
 use ordain_db::message::{Operation as Asked, RequestId};
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
+use ordain_db::position::{NodeId, Position};
 use ordain_db::procedure::encode_arguments;
 use ordain_db::sequencer::EpochOptions;
 use ordain_sim::checkers;
+use ordain_sim::history::Invocation;
 use ordain_sim::machine::cost::CostTable;
 use ordain_sim::machine::disk::{DiskOptions, Loss};
 use ordain_sim::network::NetworkOptions;
@@ -167,7 +170,21 @@ impl Stage {
         Ok(())
     }
 
-    pub(crate) fn call(&mut self, client: u16, operations: &[Operation]) -> Result<(), Box<dyn Error>> {
+    /// Lets a client turn to the replica of a node with what it sends next.
+    pub(crate) fn turn(&mut self, client: u16, node: NodeId) -> Result<(), Box<dyn Error>> {
+        if client >= self.plan.clients.count || node.replica.0 >= self.plan.replicas {
+            return Err(format!("there is no client c{client}, or no node {node}").into());
+        }
+        self.world()?.turn(client, node.replica);
+        Ok(())
+    }
+
+    pub(crate) fn call(
+        &mut self,
+        client: u16,
+        operations: &[Operation],
+        early: bool,
+    ) -> Result<(), Box<dyn Error>> {
         let WorkloadPlan::Append(options) = &self.plan.workload else {
             return Err("calls by hand need workload=append".into());
         };
@@ -178,7 +195,11 @@ impl Stage {
         let number = FIRST_CALL + self.calls.len() as u64 + 1;
         let arguments = Arguments { number, operations: operations.iter().copied().collect(), abort: None };
         let encoded = encode_arguments(&arguments)?.into();
-        let request = self.world()?.call(client, Asked::Call { procedure, arguments: encoded });
+        let asked = match early {
+            true => Asked::CallEarly { procedure, arguments: encoded },
+            false => Asked::Call { procedure, arguments: encoded },
+        };
+        let request = self.world()?.call(client, asked);
         self.calls.push((request, arguments));
         Ok(())
     }
@@ -189,18 +210,13 @@ impl Stage {
         let mut lines = Vec::new();
         for (number, (request, arguments)) in (1..).zip(&self.calls) {
             let invocation = world.invocation(*request).ok_or("a call is not recorded")?;
-            let outcome = match invocation.end() {
-                None => "no answer".to_owned(),
-                Some((_, Err(error))) => error.to_string(),
-                Some((_, Ok(result))) => {
-                    let seen = Append::decode_result(arguments, result)?;
-                    let seen = arguments
-                        .operations
-                        .iter()
-                        .zip(&seen)
-                        .map(|(operation, seen)| describe(operation, seen));
-                    seen.collect::<Vec<_>>().join(", ")
+            let outcome = match (&invocation.operation, invocation.end()) {
+                (Asked::CallEarly { .. }, Some((_, Ok(position)))) => {
+                    let position: Position = postcard::from_bytes(position)?;
+                    let end = question_about(world, *request).and_then(Invocation::end);
+                    format!("ordered at {position}; {}", told(arguments, end.map(|(_, outcome)| outcome))?)
                 }
+                (_, end) => told(arguments, end.map(|(_, outcome)| outcome))?,
             };
             let (attempts, replies) = (invocation.attempts, invocation.replies.len());
             let client = request.client.number;
@@ -235,6 +251,27 @@ impl Stage {
         }
         Ok(lines.join("\n"))
     }
+}
+
+/// What a client was told of a call.
+fn told(arguments: &Arguments, outcome: Option<&Outcome>) -> Result<String, Box<dyn Error>> {
+    Ok(match outcome {
+        None => "no answer".to_owned(),
+        Some(Err(error)) => error.to_string(),
+        Some(Ok(result)) => {
+            let seen = Append::decode_result(arguments, result)?;
+            let seen =
+                arguments.operations.iter().zip(&seen).map(|(operation, seen)| describe(operation, seen));
+            seen.collect::<Vec<_>>().join(", ")
+        }
+    })
+}
+
+/// What its client asked about an early call.
+fn question_about<'w>(world: &'w World<'_>, call: RequestId) -> Option<&'w Invocation> {
+    let later = (call.sequence + 1..).map(|sequence| world.invocation(RequestId { sequence, ..call }));
+    let mut later = later.map_while(|invocation| invocation);
+    later.find(|asked| matches!(asked.operation, Asked::AskOutcome { of } if of == call.sequence))
 }
 
 fn row(name: RowName) -> String {

@@ -59,16 +59,21 @@ impl<E: Engine> Node<E> {
 
     /// One is ordered, by all replicas or by one.
     pub(in crate::node) fn begin_turn(&mut self, by: Option<ReplicaId>) {
-        let Checkpoints { ordered, ordered_for, turn, last_at, .. } = &mut self.checkpoints;
-        (*ordered, *ordered_for, *turn, *last_at) = (true, ORDERED_MICROSECONDS, by, Some(self.now));
+        let Checkpoints { ordered, ordered_for, turn, turn_at, last_at, .. } = &mut self.checkpoints;
+        (*ordered, *ordered_for, *last_at) = (true, ORDERED_MICROSECONDS, Some(self.now));
+        (*turn, *turn_at) = (by, None);
     }
 
-    /// The order has given a replica its turn. Whoever leads next gives it to nobody else meanwhile.
-    pub(in crate::node) fn note_turn(&mut self, by: ReplicaId) {
-        let Checkpoints { ordered, ordered_for, turn, last_at, .. } = &mut self.checkpoints;
+    /// The order has given a replica its turn at an epoch. Whoever leads next gives it to nobody else meanwhile.
+    pub(in crate::node) fn note_turn(&mut self, by: ReplicaId, at: Epoch) {
+        let Checkpoints { ordered, ordered_for, turn, turn_at, last_at, .. } = &mut self.checkpoints;
         if !*ordered {
             (*ordered, *ordered_for, *turn, *last_at) = (true, NOTED_MICROSECONDS, Some(by), Some(self.now));
         }
+        if *turn == Some(by) {
+            *turn_at = Some(at);
+        }
+        self.end_turn_that_passed();
     }
 
     /// Who takes the checkpoint that a client asks for.
@@ -135,10 +140,37 @@ impl<E: Engine> Node<E> {
         }
     }
 
+    /// Tells a node that may decide on turns which of this replica's are over. If one of the two has started again, it may not know:
+    /// a node that goes on from the checkpoint of its turn says no more that it has completed it.
+    pub(in crate::node) fn tell_passed(&mut self, peer: NodeId, outbox: &mut Outbox) {
+        let stable = self.checkpoints.stability.stable();
+        let takes_turns = self.checkpoints.options.mode == CheckpointMode::Freeze;
+        if takes_turns && peer.partition == DECIDES_TURNS && stable > Epoch(0) {
+            self.send(peer, Message::CheckpointPassed(stable), outbox);
+        }
+    }
+
+    /// The turns of a replica through an epoch are over.
+    pub(in crate::node) fn turns_passed(&mut self, of: ReplicaId, through: Epoch) {
+        let passed = self.checkpoints.passed.entry(of).or_insert(through);
+        *passed = through.max(*passed);
+        self.end_turn_that_passed();
+    }
+
+    /// Forgets a turn that is known to be over.
+    fn end_turn_that_passed(&mut self) {
+        let Checkpoints { ordered, turn, turn_at, passed, .. } = &mut self.checkpoints;
+        let through = turn.and_then(|turn| passed.get(&turn).copied());
+        if turn_at.is_some_and(|at| through >= Some(at)) {
+            *ordered = false;
+        }
+    }
+
     /// The turn of a replica is over.
     pub(in crate::node) fn turn_ended(&mut self, of: ReplicaId, stable: Epoch) {
         self.checkpoints.completed_by_any = self.checkpoints.completed_by_any.max(stable);
         self.stand_in.ended(of);
+        self.turns_passed(of, stable);
         if self.checkpoints.turn.is_none_or(|turn| turn == of) {
             self.checkpoints.ordered = false;
         }

@@ -211,18 +211,24 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                 self.refuse(id, entry, Error::Busy(format!("too many requests wait at {}", self.me)));
             }
             Admission::Enter => match operation {
-                Operation::Call { procedure, arguments } if self.sheds(id, procedure, &arguments) => {
+                Operation::Call { procedure, arguments } | Operation::Read { procedure, arguments }
+                    if self.sheds(id, procedure, &arguments) =>
+                {
                     self.sessions.withdraw(id);
                     self.counters.shed += 1;
                     self.refuse(id, entry, self.refusal());
                 }
-                Operation::Call { procedure, arguments } => self.waiting.push_back(Statement {
-                    request: id,
-                    acknowledged,
-                    procedure,
-                    arguments,
-                    footprint: None,
-                }),
+                Operation::Call { procedure, arguments } | Operation::Read { procedure, arguments } => {
+                    let request = id;
+                    let footprint = None;
+                    self.waiting.push_back(Statement {
+                        request,
+                        acknowledged,
+                        procedure,
+                        arguments,
+                        footprint,
+                    });
+                }
                 Operation::OpenSnapshot => self.begin_snapshot(id, acknowledged, entry, outbox),
                 Operation::Checkpoint => {
                     let problem =

@@ -1,0 +1,71 @@
+//! Reads and snapshots that need no place in the order: where a node alone orders and holds everything, its rows are the newest state.
+//!
+//! What is executed here has been agreed on and is durable, and nobody is told of anything before that: so whoever reads here now sees
+//! all that anybody was told before. Where other partitions or voters may know more, the same requests take a place in the order.
+
+use super::{Node, encode_body};
+use crate::engine::Engine;
+use crate::error::{Error, Outcome};
+use crate::execution::snapshot_reads::SnapshotReads;
+use crate::message::{Operation, Request, RequestId};
+use crate::position::Position;
+
+/// Snapshots that were opened without a place in the order, by the requests that wanted them, in the order of opening. They end with the
+/// node: no checkpoint has them.
+pub(super) type Unordered = Vec<(RequestId, Position)>;
+
+impl<E: Engine> Node<E> {
+    /// Whether the rows here are the newest state of the whole database, of which nothing that anybody was told is missing.
+    fn holds_newest(&self) -> bool {
+        let is_alone = self.partitions == 1 && self.replicas == 1 && self.gateway.leads();
+        let ordered_alone = self.log.replicated.as_deref().is_none_or(|log| {
+            let membership = log.membership();
+            membership.voters == [self.id.replica] && membership.outgoing.is_empty()
+        });
+        let executed = self.ready.is_empty()
+            && self.engine.live() == 0
+            && self.log.committed.is_empty()
+            && self.log.dispatched == self.merger.delivered();
+        is_alone && ordered_alone && executed
+    }
+
+    /// The answer to a request that can be answered without a place in the order; `None` if it needs one, or has it already.
+    pub(super) fn answer_at_once(&mut self, request: &Request) -> Option<Outcome> {
+        if !matches!(request.operation, Operation::Read { .. } | Operation::OpenSnapshot)
+            || !self.holds_newest()
+            || self.gateway.knows(request.id)
+        {
+            return None;
+        }
+        match &request.operation {
+            Operation::Read { procedure, arguments } => {
+                let Node { me, partitions, .. } = *self;
+                let (schema, at) = (&self.catalog.schema, Position::LATEST);
+                let reads = SnapshotReads { me, partitions, schema, storage: &mut *self.storage, at };
+                Some(reads.run(&self.catalog, *procedure, arguments))
+            }
+            _ => Some(self.open_unordered(request.id).map(|at| encode_body(&at))),
+        }
+    }
+
+    fn open_unordered(&mut self, request: RequestId) -> Result<Position, Error> {
+        // A client that has not got the answer asks again.
+        if let Some((_, at)) = self.unordered.iter().find(|(opened, _)| *opened == request) {
+            return Ok(*at);
+        }
+        self.gateway.check_snapshots(self.unordered.len())?;
+        let at = Position::end_of(self.merger.delivered());
+        self.storage.open_snapshot(at);
+        self.open.push(at);
+        self.unordered.push((request, at));
+        Ok(at)
+    }
+
+    /// Ends a snapshot, if it was opened without a place in the order.
+    pub(super) fn close_unordered(&mut self, at: Position) -> bool {
+        let Some(place) = self.unordered.iter().position(|(_, opened)| *opened == at) else { return false };
+        self.unordered.remove(place);
+        self.end_snapshot(at);
+        true
+    }
+}
