@@ -8,6 +8,7 @@ pub mod footprint;
 pub mod functor;
 pub mod own_row;
 pub mod registry;
+pub mod signature;
 pub mod transaction;
 pub mod translation;
 
@@ -23,6 +24,7 @@ pub use footprint::{Declaration, Footprint};
 pub use functor::{Arithmetic, Functor};
 pub use own_row::OwnRow;
 pub use registry::{ProcedureId, Procedures};
+pub use signature::Signature;
 pub use transaction::Transaction;
 
 /// Whether a procedure knows from its arguments which keys it will touch.
@@ -150,6 +152,15 @@ pub(crate) trait AnyProcedure: Send + Sync {
         transaction: &mut Transaction<'_>,
         output: &mut Vec<u8>,
     ) -> Result<(), Stop>;
+
+    /// See [`Procedures::signature`].
+    fn signature(&self) -> Result<Signature, Error>;
+
+    /// See [`Procedures::arguments_of_json`].
+    fn arguments_of_json(&self, arguments: serde_json::Value) -> Result<Vec<u8>, Error>;
+
+    /// See [`Procedures::result_to_json`].
+    fn result_to_json(&self, result: &[u8]) -> Result<serde_json::Value, Error>;
 }
 
 impl<P: Procedure> AnyProcedure for P {
@@ -185,6 +196,28 @@ impl<P: Procedure> AnyProcedure for P {
         postcard::to_extend(&result, Appender(output))
             .map(|_| ())
             .map_err(|error| Stop::Invalid(format!("result of {}: {error}", Procedure::name(self))))
+    }
+
+    fn signature(&self) -> Result<Signature, Error> {
+        let wrong = |problem| {
+            Error::Invalid(format!(
+                "the types of {} do not tell their form: {problem}",
+                Procedure::name(self)
+            ))
+        };
+        signature::signature::<P::Arguments, P::Output>().map_err(wrong)
+    }
+
+    fn arguments_of_json(&self, arguments: serde_json::Value) -> Result<Vec<u8>, Error> {
+        let arguments: P::Arguments = serde_json::from_value(arguments)
+            .map_err(|error| Error::Invalid(format!("arguments of {}: {error}", Procedure::name(self))))?;
+        encode_arguments(&arguments)
+    }
+
+    fn result_to_json(&self, result: &[u8]) -> Result<serde_json::Value, Error> {
+        let result: P::Output = decode_output(result)?;
+        serde_json::to_value(result)
+            .map_err(|error| Error::Invalid(format!("result of {}: {error}", Procedure::name(self))))
     }
 }
 

@@ -3,7 +3,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{AnyProcedure, Declaration, Declared, Footprint, OwnRow, Procedure, Stop, Transaction};
+use super::{
+    AnyProcedure, Declaration, Declared, Footprint, OwnRow, Procedure, Signature, Stop, Transaction,
+};
 use crate::data::Schema;
 use crate::error::Error;
 use crate::limits::{ARGUMENTS_BYTES_MAX, PROCEDURES_MAX, RESULT_BYTES_MAX};
@@ -100,6 +102,30 @@ impl Procedures {
             )));
         }
         Ok(())
+    }
+
+    /// What a procedure takes and gives, for callers that know no Rust.
+    ///
+    /// # Errors
+    /// When its types do not tell their form.
+    pub fn signature(&self, id: ProcedureId) -> Result<Signature, Error> {
+        self.get(id)?.signature()
+    }
+
+    /// The encoded arguments of a call, from their form in JSON.
+    ///
+    /// # Errors
+    /// When they do not have the types of the procedure's arguments.
+    pub fn arguments_of_json(&self, id: ProcedureId, arguments: serde_json::Value) -> Result<Vec<u8>, Error> {
+        self.get(id)?.arguments_of_json(arguments)
+    }
+
+    /// The result of a call in JSON, from its encoded form.
+    ///
+    /// # Errors
+    /// When it is no result of the procedure, or has what JSON cannot tell.
+    pub fn result_to_json(&self, id: ProcedureId, result: &[u8]) -> Result<serde_json::Value, Error> {
+        self.get(id)?.result_to_json(result)
     }
 }
 
