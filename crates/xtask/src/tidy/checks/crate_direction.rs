@@ -12,7 +12,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ordain-consensus", &[]),
     ("ordain-workload", &["ordain-db"]),
     ("ordain-sim", &["ordain-db", "ordain-workload", "ordain-consensus"]),
-    ("ordain", &["ordain-db", "ordain-workload", "ordain-consensus", "ordain-sim"]),
+    ("ordain-sql", &["ordain-db"]),
+    ("ordain", &["ordain-db", "ordain-sql", "ordain-workload", "ordain-consensus", "ordain-sim"]),
     ("xtask", &[]),
 ];
 

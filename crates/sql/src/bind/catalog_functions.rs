@@ -1,0 +1,229 @@
+//! Functions of PostgreSQL that tell of the catalog. What they say of an object is looked up when the statement is planned.
+
+use super::Binder;
+use super::expression::{boolean, constant, text_constant};
+use super::scope::Bound;
+use crate::catalog::{Definition, system};
+use crate::error::{SqlError, SqlState};
+use crate::plan::Expression;
+use crate::types::operators::BinaryOperator;
+use crate::types::{Datum, SqlType};
+
+impl Binder<'_> {
+    /// A function of the catalog by its name, if it is one.
+    pub(super) fn catalog_function(
+        &mut self,
+        name: &str,
+        arguments: &[Bound],
+    ) -> Result<Option<Bound>, SqlError> {
+        let first = || arguments.first().cloned().unwrap_or_else(|| constant(Datum::Null, SqlType::TEXT));
+        let null = || constant(Datum::Null, SqlType::TEXT);
+        if let Some(bound) = same_for_all(name) {
+            return Ok(Some(bound));
+        }
+        Ok(Some(match name {
+            "pg_get_serial_sequence" => self.serial_sequence(arguments)?,
+            "to_regclass" => {
+                let name = literal(arguments.first());
+                let found = name.and_then(|name| self.find_object(&name).ok());
+                constant(found.map_or(Datum::Null, |object| Datum::Int(i64::from(object))), SqlType::OID)
+            }
+            "pg_get_viewdef" => self.looked_up(first(), &system::view_definitions(self.catalog))?,
+            // What is stored is the expression as written.
+            "pg_get_expr" => Bound { data_type: SqlType::TEXT, ..first() },
+            "pg_get_indexdef" if arguments.len() == 1 || is_zero(arguments.get(1)) => {
+                self.looked_up(first(), &system::index_definitions(self.catalog))?
+            }
+            "pg_get_indexdef" => {
+                let column = arguments.get(1).cloned().unwrap_or_else(null);
+                self.index_column(first(), column)?
+            }
+            "pg_get_constraintdef" => {
+                self.looked_up(first(), &system::constraint_definitions(self.catalog))?
+            }
+            // No table is a partition of another.
+            "pg_partition_ancestors" => constant(Datum::Null, SqlType::OID),
+            "current_schemas" => {
+                let schemas = self.surroundings.search_path.iter().cloned().map(Datum::Text).collect();
+                constant(Datum::Array(schemas), SqlType::NAME.array_of())
+            }
+            "to_regtype" => constant(type_number(arguments.first()), SqlType::OID),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// The name that a number stands for, as `regclass` shows it.
+    pub(super) fn relation_name(&mut self, number: Bound) -> Result<Bound, SqlError> {
+        self.looked_up(number, &system::relation_names(self.catalog))
+    }
+
+    /// The column of an index, by the number of the index and its own place in it, from 1 on.
+    fn index_column(&mut self, index: Bound, place: Bound) -> Result<Bound, SqlError> {
+        let mut branches = Vec::new();
+        for (object, columns) in system::index_columns(self.catalog) {
+            for (number, column) in (1..).zip(columns) {
+                let object = constant(Datum::Int(i64::from(object)), SqlType::OID);
+                let is_index = self.operate(BinaryOperator::Equal, index.clone(), object)?.expression;
+                let number = constant(Datum::Int(number), SqlType::INT4);
+                let is_place = self.operate(BinaryOperator::Equal, place.clone(), number)?.expression;
+                let condition = Expression::And(vec![is_index, is_place]);
+                branches.push((condition, Expression::Constant(Datum::Text(column))));
+            }
+        }
+        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+    }
+
+    /// The sequence that a column takes its numbers from, by the names of its table and its own; null if there is none.
+    fn serial_sequence(&mut self, arguments: &[Bound]) -> Result<Bound, SqlError> {
+        let (Some(table), Some(column)) = (literal(arguments.first()), literal(arguments.get(1))) else {
+            return self.computed_sequence(arguments);
+        };
+        let (schema, table) = match table.rsplit_once('.') {
+            Some((schema, table)) => (Some(schema.trim_matches('"').to_owned()), table.to_owned()),
+            None => (None, table),
+        };
+        let table = table.trim_matches('"');
+        let (schema, definition) = self.find_table(schema.as_deref(), table)?;
+        if !definition.columns.iter().any(|known| known.name == column && !known.dropped) {
+            let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+        }
+        let owner = Some((table.to_owned(), column));
+        let found = self.catalog.iter().find_map(|(in_schema, name, definition)| match definition {
+            Definition::Sequence(sequence) if in_schema == schema && sequence.owner == owner => {
+                Some(format!("{}.{}", quoted(in_schema), quoted(name)))
+            }
+            _ => None,
+        });
+        Ok(constant(found.map_or(Datum::Null, Datum::Text), SqlType::TEXT))
+    }
+
+    /// The same for names that are computed, as queries over the system tables ask it.
+    fn computed_sequence(&mut self, arguments: &[Bound]) -> Result<Bound, SqlError> {
+        let [table, column] = arguments else {
+            let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
+            return Err(crate::types::functions::undefined("pg_get_serial_sequence", &types));
+        };
+        let mut branches = Vec::new();
+        for (schema, name, definition) in self.catalog.iter() {
+            let Definition::Sequence(sequence) = definition else { continue };
+            let Some((owner, owned)) = &sequence.owner else { continue };
+            let is_column = self.operate(BinaryOperator::Equal, column.clone(), text_constant(owned))?;
+            for shown in [quoted(owner), format!("{}.{}", quoted(schema), quoted(owner))] {
+                let is_table = self.operate(BinaryOperator::Equal, table.clone(), text_constant(&shown))?;
+                let both = Expression::And(vec![is_table.expression, is_column.expression.clone()]);
+                let found = Datum::Text(format!("{}.{}", quoted(schema), quoted(name)));
+                branches.push((both, Expression::Constant(found)));
+            }
+        }
+        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+    }
+
+    /// The number of the relation whose name, with its schema or without, is a text.
+    pub(super) fn relation_number(&mut self, name: Bound) -> Result<Bound, SqlError> {
+        let mut branches = Vec::new();
+        for (schema, relation, definition) in self.catalog.iter() {
+            let Some(object) = definition.object().filter(|_| !relation.is_empty()) else { continue };
+            for shown in [quoted(relation), format!("{}.{}", quoted(schema), quoted(relation))] {
+                let is_it = self.operate(BinaryOperator::Equal, name.clone(), text_constant(&shown))?;
+                let number = Expression::Constant(Datum::Int(i64::from(object)));
+                branches.push((is_it.expression, number));
+            }
+        }
+        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::OID })
+    }
+
+    /// The text that goes with a number.
+    fn looked_up(&mut self, number: Bound, known: &[(u32, String)]) -> Result<Bound, SqlError> {
+        let mut branches = Vec::with_capacity(known.len());
+        for (object, text) in known {
+            let object = constant(Datum::Int(i64::from(*object)), SqlType::OID);
+            let is_it = self.operate(BinaryOperator::Equal, number.clone(), object)?.expression;
+            branches.push((is_it, Expression::Constant(Datum::Text(text.clone()))));
+        }
+        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+    }
+}
+
+/// The value of a function of the catalog that says the same of every object.
+fn same_for_all(name: &str) -> Option<Bound> {
+    Some(match name {
+        "pg_get_userbyid" => constant(Datum::Text("ordain".to_owned()), SqlType::NAME),
+        "pg_encoding_to_char" | "pg_client_encoding" | "getdatabaseencoding" => text_constant("UTF8"),
+        "pg_table_is_visible"
+        | "pg_type_is_visible"
+        | "pg_function_is_visible"
+        | "has_table_privilege"
+        | "has_schema_privilege"
+        | "has_database_privilege"
+        | "has_column_privilege"
+        | "has_any_column_privilege"
+        | "has_sequence_privilege"
+        | "has_function_privilege"
+        | "has_type_privilege"
+        | "has_tablespace_privilege"
+        | "pg_has_role"
+        | "pg_operator_is_visible"
+        | "pg_opclass_is_visible"
+        | "pg_collation_is_visible"
+        | "pg_conversion_is_visible"
+        | "pg_ts_config_is_visible"
+        | "pg_ts_dict_is_visible" => boolean(Expression::Constant(Datum::Bool(true))),
+        "pg_is_in_recovery" | "pg_relation_is_publishable" | "pg_is_other_temp_schema" => {
+            boolean(Expression::Constant(Datum::Bool(false)))
+        }
+        "obj_description"
+        | "col_description"
+        | "shobj_description"
+        | "pg_get_statisticsobjdef_columns"
+        | "pg_get_triggerdef"
+        | "pg_get_partkeydef"
+        | "pg_get_ruledef"
+        | "pg_get_function_result"
+        | "pg_get_function_arguments"
+        | "pg_get_function_identity_arguments"
+        | "pg_get_function_sqlbody"
+        | "pg_get_functiondef"
+        | "pg_get_statisticsobjdef"
+        | "pg_tablespace_location"
+        | "inet_server_addr"
+        | "inet_client_addr" => constant(Datum::Null, SqlType::TEXT),
+        "inet_server_port" | "inet_client_port" => constant(Datum::Null, SqlType::INT4),
+        "pg_my_temp_schema" => constant(Datum::Int(0), SqlType::OID),
+        "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "pg_database_size" => {
+            constant(Datum::Null, SqlType::INT8)
+        }
+        _ => return None,
+    })
+}
+
+/// A name as a statement needs it.
+fn quoted(name: &str) -> String {
+    let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// The text of a literal.
+fn literal(argument: Option<&Bound>) -> Option<String> {
+    match &argument?.expression {
+        Expression::Constant(Datum::Text(text)) => Some(text.clone()),
+        _ => None,
+    }
+}
+
+fn is_zero(argument: Option<&Bound>) -> bool {
+    argument.is_some_and(|argument| argument.expression == Expression::Constant(Datum::Int(0)))
+}
+
+/// The number of the type that a literal names; null if there is none.
+fn type_number(name: Option<&Bound>) -> Datum {
+    let Some(Expression::Constant(Datum::Text(name))) = name.map(|name| &name.expression) else {
+        return Datum::Null;
+    };
+    match crate::syntax::parse_expression(&format!("NULL::{name}")) {
+        Ok(sqlparser::ast::Expr::Cast { data_type, .. }) => {
+            super::types::sql_type(&data_type).map_or(Datum::Null, |known| Datum::Int(i64::from(known.oid())))
+        }
+        _ => Datum::Null,
+    }
+}

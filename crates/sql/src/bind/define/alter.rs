@@ -1,0 +1,306 @@
+//! `ALTER TABLE`.
+
+use sqlparser::ast::{
+    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, ObjectName, RenameTableNameKind,
+};
+
+use super::super::Binder;
+use super::super::names::{last_name, name_of, qualified};
+use super::dependents::Dependents;
+use super::{Draft, Verification};
+use crate::catalog::{Check, Definition, Table};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Action, Expression, Node, Path};
+
+impl Draft<'_> {
+    pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<&'static str, SqlError> {
+        const TAG: &str = "ALTER TABLE";
+        let (schema, name) = qualified(&alter.name)?;
+        let (schema, mut table) = match self.locate(schema.as_deref(), &name) {
+            Some((schema, Definition::Table(table))) => (schema, table),
+            None if alter.if_exists => {
+                self.notices.push(format!("relation \"{name}\" does not exist, skipping"));
+                return Ok(TAG);
+            }
+            _ => return Err(super::super::undefined_table(schema.as_deref(), &name)),
+        };
+        let mut name = name;
+        let mut conversions = Vec::new();
+        for operation in &alter.operations {
+            if let AlterTableOperation::RenameTable { table_name } = operation {
+                name = self.rename(&schema, &name, &mut table, table_name)?;
+            } else if let AlterTableOperation::AlterColumn {
+                column_name,
+                op: op @ AlterColumnOperation::SetDataType { .. },
+            } = operation
+            {
+                let number = required(&name, &table, &name_of(column_name))?;
+                conversions.extend(self.change_type(&schema, &name, &mut table, number, op)?);
+            } else {
+                self.alter(&schema, &name, &mut table, operation)?;
+            }
+        }
+        self.rewrite(&schema, &name, &mut table, conversions)?;
+        self.set(&schema, &name, Some(Definition::Table(table)));
+        Ok(TAG)
+    }
+
+    fn alter(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        operation: &AlterTableOperation,
+    ) -> Result<(), SqlError> {
+        match operation {
+            AlterTableOperation::AddConstraint { constraint, not_valid } => {
+                self.add_constraint(schema, name, table, constraint, *not_valid)
+            }
+            AlterTableOperation::ValidateConstraint { name: constraint } => {
+                self.validate_constraint(schema, name, table, &name_of(constraint))
+            }
+            AlterTableOperation::AddColumn { if_not_exists, column_def, .. } => {
+                let column = name_of(&column_def.name);
+                if *if_not_exists && table.column(&column).is_some() {
+                    let notice =
+                        format!("column \"{column}\" of relation \"{name}\" already exists, skipping");
+                    self.notices.push(notice);
+                    return Ok(());
+                }
+                self.extend(schema, name, table, column_def)
+            }
+            AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
+                let cascade = *drop_behavior == Some(DropBehavior::Cascade);
+                for column in column_names {
+                    self.drop_column(schema, name, table, &name_of(column), (*if_exists, cascade))?;
+                }
+                Ok(())
+            }
+            AlterTableOperation::DropConstraint { if_exists, name: constraint, drop_behavior } => {
+                let cascade = *drop_behavior == Some(DropBehavior::Cascade);
+                self.drop_constraint(schema, name, table, &name_of(constraint), (*if_exists, cascade))
+            }
+            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
+                let (old, new) = (name_of(old_column_name), name_of(new_column_name));
+                let number = required(name, table, &old)?;
+                if table.column(&new).is_some() {
+                    let message = format!("column \"{new}\" of relation \"{name}\" already exists");
+                    return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+                }
+                if !table.checks.is_empty() {
+                    return Err(SqlError::unsupported("renaming a column of a table with check constraints")
+                        .with_hint("Drop the constraints, rename the column, and add them again."));
+                }
+                table.columns[usize::from(number)].name = new;
+                let views = self.views_without(schema, name, table, &old);
+                refuse_if_read("a column", &views)
+            }
+            AlterTableOperation::AlterColumn { column_name, op } => {
+                self.alter_column(schema, name, table, &name_of(column_name), op)
+            }
+            // There is one user's worth of rights, and no storage parameter means anything.
+            AlterTableOperation::OwnerTo { .. }
+            | AlterTableOperation::SetOptionsParens { .. }
+            | AlterTableOperation::ReplicaIdentity { .. } => Ok(()),
+            other => Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
+        }
+    }
+
+    fn rename(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        to: &RenameTableNameKind,
+    ) -> Result<String, SqlError> {
+        let (RenameTableNameKind::As(to) | RenameTableNameKind::To(to)) = to;
+        let to: &ObjectName = to;
+        let new = last_name(to)?;
+        self.is_free(schema, &new, false)?;
+        refuse_if_read("a table", &self.views_of(schema, name))?;
+        self.rename_in_foreign_keys(schema, name, table, &new)?;
+        self.set(schema, name, None);
+        for (sequence, _) in self.owned(schema, name) {
+            if let Some(Definition::Sequence(known)) = self.catalog.get(schema, &sequence) {
+                let mut moved = known.clone();
+                moved.owner = moved.owner.map(|(_, column)| (new.clone(), column));
+                self.set(schema, &sequence, Some(Definition::Sequence(moved)));
+            }
+        }
+        let indexes = table.indexes.iter().map(|index| &index.name);
+        for index in indexes.chain(table.primary_key.iter().map(|key| &key.name)) {
+            self.set(schema, index, Some(Definition::Index(new.clone())));
+        }
+        Ok(new)
+    }
+
+    fn drop_column(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        column: &str,
+        (if_exists, cascade): (bool, bool),
+    ) -> Result<(), SqlError> {
+        let Some(number) = table.column(column) else {
+            if if_exists {
+                self.notices
+                    .push(format!("column \"{column}\" of relation \"{name}\" does not exist, skipping"));
+                return Ok(());
+            }
+            return Err(undefined(name, column));
+        };
+        if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&number)) {
+            return Err(SqlError::unsupported("dropping a column of the primary key"));
+        }
+        let on = format!("column {column} of table {name}");
+        let referrers = self.referrers_of(table, &on, |columns| columns.contains(&number));
+        let at = (schema.to_owned(), name.to_owned());
+        self.drop_dependents(&on, referrers, cascade, Some((&at, &mut *table)))?;
+        while let Some(place) = table.foreign_keys.iter().position(|known| known.columns.contains(&number)) {
+            self.remove_foreign_key(schema, name, table, place)?;
+        }
+        let replicated = table.replicated;
+        let (gone, kept) =
+            std::mem::take(&mut table.indexes).into_iter().partition(|index| index.columns.contains(&number));
+        table.indexes = kept;
+        let gone: Vec<crate::catalog::Index> = gone;
+        for index in gone {
+            self.set(schema, &index.name, None);
+            self.discard(index.storage, replicated);
+        }
+        let dropped = &mut table.columns[usize::from(number)];
+        (dropped.name, dropped.dropped) = (String::new(), true);
+        (dropped.default, dropped.not_null) = (None, false);
+        let views = self.views_without(schema, name, table, &on);
+        self.drop_dependents(&on, views, cascade, None)?;
+        self.check_expressions(name, table).map_err(|_| {
+            let message = format!("cannot drop column \"{column}\" because a check constraint depends on it");
+            SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        })
+    }
+
+    fn drop_constraint(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        constraint: &str,
+        (if_exists, cascade): (bool, bool),
+    ) -> Result<(), SqlError> {
+        if let Some(place) = table.checks.iter().position(|check| check.name == constraint) {
+            table.checks.remove(place);
+            return Ok(());
+        }
+        if let Some(place) =
+            table.indexes.iter().position(|index| index.constraint && index.name == constraint)
+        {
+            let what = format!("constraint {constraint} on table {name}");
+            return self.remove_index(schema, name, table, place, &what, cascade);
+        }
+        if let Some(place) = table.foreign_keys.iter().position(|known| known.name == constraint) {
+            return self.remove_foreign_key(schema, name, table, place);
+        }
+        if table.primary_key.as_ref().is_some_and(|key| key.name == constraint) {
+            return Err(SqlError::unsupported("dropping a primary key"));
+        }
+        let message = format!("constraint \"{constraint}\" of relation \"{name}\" does not exist");
+        if if_exists {
+            self.notices.push(format!("{message}, skipping"));
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+    }
+
+    fn alter_column(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        column: &str,
+        operation: &AlterColumnOperation,
+    ) -> Result<(), SqlError> {
+        let number = required(name, table, column)?;
+        match operation {
+            AlterColumnOperation::SetDefault { value } => {
+                table.columns[usize::from(number)].default = Some(value.to_string());
+                self.check_expressions(name, table)
+            }
+            AlterColumnOperation::DropDefault => {
+                table.columns[usize::from(number)].default = None;
+                Ok(())
+            }
+            AlterColumnOperation::DropNotNull => {
+                if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&number)) {
+                    let message = format!("column \"{column}\" is in a primary key");
+                    return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+                }
+                table.columns[usize::from(number)].not_null = false;
+                Ok(())
+            }
+            AlterColumnOperation::SetNotNull => {
+                let is_null =
+                    Expression::IsNull { operand: Box::new(Expression::Column(number)), negated: false };
+                let message = format!("column \"{column}\" of relation \"{name}\" contains null values");
+                let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+                self.verify(schema, name, is_null, error)?;
+                table.columns[usize::from(number)].not_null = true;
+                Ok(())
+            }
+            other => Err(SqlError::unsupported(format!("ALTER COLUMN {other}"))),
+        }
+    }
+
+    /// Asks that the rows that are there fulfil a check.
+    pub(super) fn verify_check(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &Table,
+        check: &Check,
+    ) -> Result<(), SqlError> {
+        let mut binder = Binder::new(&self.catalog, self.surroundings);
+        let condition = binder.check_condition(name, table, &check.condition)?;
+        let fails = Expression::IsBoolean { operand: Box::new(condition), value: false, negated: false };
+        let message =
+            format!("check constraint \"{}\" of relation \"{name}\" is violated by some row", check.name);
+        self.verify(schema, name, fails, SqlError::new(SqlState::CHECK_VIOLATION, message))
+    }
+
+    /// Asks that no row of a table as it was fulfils a condition.
+    fn verify(
+        &mut self,
+        schema: &str,
+        name: &str,
+        condition: Expression,
+        error: SqlError,
+    ) -> Result<(), SqlError> {
+        let mut binder = Binder::new(self.before, self.surroundings);
+        let (schema, table) = binder.find_table(Some(schema), name)?;
+        let table = binder.use_table(&schema, name, table)?;
+        let scan = Node::Scan { table, path: Path::All, filter: Some(condition) };
+        let one = crate::types::Datum::Int(1);
+        let limit = Some(Expression::Constant(one));
+        let query = Action::Query(Node::Limit { input: Box::new(scan), limit, offset: None });
+        self.verifications.push(Verification { plan: binder.finish(query, None).plan, error });
+        Ok(())
+    }
+}
+
+/// A view is kept as it was written, so what it names must keep its name.
+fn refuse_if_read(what: &str, views: &Dependents) -> Result<(), SqlError> {
+    match views.first() {
+        None => Ok(()),
+        Some(view) => Err(SqlError::unsupported(format!("renaming {what} that is read by {view}"))
+            .with_hint("Drop the view, rename, and create the view again.")),
+    }
+}
+
+fn required(name: &str, table: &Table, column: &str) -> Result<u16, SqlError> {
+    table.column(column).ok_or_else(|| undefined(name, column))
+}
+
+fn undefined(name: &str, column: &str) -> SqlError {
+    let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
+    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+}

@@ -1,0 +1,557 @@
+//! `CREATE`.
+
+use sqlparser::ast::{
+    ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateTableOptions, CreateView, Expr,
+    FunctionArguments, GeneratedAs, Ident, IndexColumn, SchemaName, SequenceOptions, SqlOption,
+    TableConstraint,
+};
+
+use super::super::Binder;
+use super::super::functions::arguments_of;
+use super::super::names::{last_name, name_of, qualified};
+use super::super::path::is_fixed;
+use super::super::types::{serial_type, sql_type};
+use super::foreign_keys::{NewForeignKey, numbers_of};
+use super::sequences::apply_options;
+use super::{Draft, NewIndex};
+use crate::catalog::{Check, Column, Definition, PrimaryKey, Table};
+use crate::error::{SqlError, SqlState};
+use crate::types::{Datum, SqlType};
+
+/// Most columns of a table.
+const COLUMNS_MAX: usize = 1600;
+
+/// Most columns of a key or an index.
+const KEY_COLUMNS_MAX: usize = 32;
+
+/// What belongs to a table besides its columns, while it is made.
+#[derive(Default)]
+pub(super) struct Parts {
+    pub primary_key: Option<(Option<String>, Vec<u16>)>,
+    pub unique: Vec<(Option<String>, Vec<u16>)>,
+    pub checks: Vec<(Option<String>, String)>,
+    pub foreign_keys: Vec<NewForeignKey>,
+    /// Columns that get numbers from sequences, and the types of these.
+    pub sequences: Vec<(String, SqlType, Vec<SequenceOptions>)>,
+}
+
+impl Draft<'_> {
+    pub(super) fn create_table(&mut self, create: &CreateTable) -> Result<&'static str, SqlError> {
+        const TAG: &str = "CREATE TABLE";
+        refuse_table_options(create)?;
+        let (schema, name) = qualified(&create.name)?;
+        let schema = self.schema_for(schema)?;
+        if !self.is_free(&schema, &name, create.if_not_exists)? {
+            return Ok(if create.query.is_some() { "CREATE TABLE AS" } else { TAG });
+        }
+        let mut table = Table {
+            replicated: is_replicated(&create.table_options)?,
+            ..Table::empty(self.number(), self.storage())
+        };
+        let mut parts = Parts::default();
+        if create.query.is_some() {
+            self.create_table_as(create, &schema, &name, &mut table)?;
+            return Ok("CREATE TABLE AS");
+        }
+        let like =
+            create.like.as_ref().map(|like| self.columns_like(like, &mut table, &mut parts)).transpose()?;
+        for column in &create.columns {
+            self.add_column(&name, &mut table, &mut parts, column)?;
+        }
+        if table.columns.len() > COLUMNS_MAX {
+            let message = format!("tables can have at most {COLUMNS_MAX} columns");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        for constraint in &create.constraints {
+            constrain(&name, &table, &mut parts, constraint)?;
+        }
+        // Its name is taken before those of its parts.
+        self.set(&schema, &name, Some(Definition::Table(table.clone())));
+        self.add_parts(&schema, &name, &mut table, parts, true)?;
+        if let Some(indexes) = like {
+            self.add_indexes_like(&schema, &name, &mut table, indexes);
+        }
+        if let Some(written) = create.partition_by.as_deref() {
+            table.placing = placing(written, &table)?;
+        }
+        self.check_expressions(&name, &table)?;
+        self.set(&schema, &name, Some(Definition::Table(table)));
+        Ok(TAG)
+    }
+
+    /// Adds what a table has besides columns.
+    fn add_parts(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        parts: Parts,
+        is_empty: bool,
+    ) -> Result<(), SqlError> {
+        let sequences = parts.sequences;
+        for (column, data_type, options) in sequences {
+            let sequence = self.free_name(schema, &[name, &column, "seq"]);
+            let mut made =
+                self.new_sequence(schema, &sequence, data_type, Some((name.to_owned(), column.clone())));
+            apply_options(&mut made, &options)?;
+            self.set(schema, &sequence, Some(Definition::Sequence(made)));
+            if let Some(number) = table.column(&column) {
+                table.columns[usize::from(number)].default = Some(format!("nextval('{schema}.{sequence}')"));
+            }
+        }
+        if let Some((key_name, columns)) = parts.primary_key {
+            let key_name = key_name.unwrap_or_else(|| self.free_name(schema, &[name, "pkey"]));
+            self.is_free(schema, &key_name, false)?;
+            for column in &columns {
+                table.columns[usize::from(*column)].not_null = true;
+            }
+            table.primary_key = Some(PrimaryKey { object: self.number(), name: key_name.clone(), columns });
+            self.set(schema, &key_name, Some(Definition::Index(name.to_owned())));
+        }
+        for (index_name, columns) in parts.unique {
+            self.unique(schema, name, table, index_name, columns, is_empty)?;
+        }
+        for (check_name, condition) in parts.checks {
+            let check_name = check_name.unwrap_or_else(|| free_check(name, table));
+            is_free_constraint(name, table, &check_name)?;
+            table.checks.push(Check { name: check_name, condition });
+        }
+        for foreign_key in parts.foreign_keys {
+            self.add_foreign_key(schema, name, table, foreign_key, is_empty)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a unique constraint.
+    fn unique(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        index_name: Option<String>,
+        columns: Vec<u16>,
+        is_empty: bool,
+    ) -> Result<(), SqlError> {
+        let names: Vec<&str> =
+            columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str()).collect();
+        let default = || self.free_name(schema, &[&[name], names.as_slice(), &["key"]].concat());
+        let index_name = index_name.unwrap_or_else(default);
+        self.is_free(schema, &index_name, false)?;
+        let index =
+            NewIndex { name: index_name, columns, unique: true, constraint: true, covering: false, is_empty };
+        self.add_index(schema, name, table, index);
+        Ok(())
+    }
+
+    fn add_column(
+        &mut self,
+        table_name: &str,
+        table: &mut Table,
+        parts: &mut Parts,
+        written: &ColumnDef,
+    ) -> Result<(), SqlError> {
+        let name = name_of(&written.name);
+        if table.column(&name).is_some() {
+            let message = format!("column \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        let serial = serial_type(&written.data_type);
+        let data_type = match serial {
+            Some(data_type) => data_type,
+            None => sql_type(&written.data_type)?,
+        };
+        let number = table.columns.len() as u16;
+        table.columns.push(Column {
+            name: name.clone(),
+            data_type,
+            not_null: serial.is_some(),
+            default: None,
+            missing: Datum::Null,
+            identity: None,
+            dropped: false,
+        });
+        if serial.is_some() {
+            parts.sequences.push((name.clone(), data_type, Vec::new()));
+        }
+        for option in &written.options {
+            let named = option.name.as_ref().map(name_of);
+            let column = &mut table.columns[usize::from(number)];
+            match &option.option {
+                ColumnOption::Null | ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
+                ColumnOption::NotNull => column.not_null = true,
+                ColumnOption::Default(value) => column.default = Some(value.to_string()),
+                ColumnOption::PrimaryKey(_) => set_key(table_name, parts, named, vec![number])?,
+                ColumnOption::Unique(_) => parts.unique.push((named, vec![number])),
+                ColumnOption::Check(check) => {
+                    let named = named.or_else(|| check.name.as_ref().map(name_of));
+                    let named = named.unwrap_or_else(|| format!("{table_name}_{name}_check"));
+                    parts.checks.push((Some(named), check.expr.to_string()));
+                }
+                ColumnOption::Generated { generated_as, generation_expr: None, sequence_options, .. } => {
+                    column.identity = Some(matches!(generated_as, GeneratedAs::Always));
+                    column.not_null = true;
+                    parts.sequences.push((
+                        name.clone(),
+                        data_type,
+                        sequence_options.clone().unwrap_or_default(),
+                    ));
+                }
+                ColumnOption::ForeignKey(written) => {
+                    let name = named.or_else(|| written.name.as_ref().map(name_of));
+                    let (columns, written) = (vec![number], written.clone());
+                    parts.foreign_keys.push(NewForeignKey { name, columns, written, not_valid: false });
+                }
+                other => return Err(SqlError::unsupported(format!("the column option {other}"))),
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a column to a table that has rows.
+    pub(super) fn extend(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        column: &ColumnDef,
+    ) -> Result<(), SqlError> {
+        let mut parts = Parts::default();
+        self.add_column(name, table, &mut parts, column)?;
+        if parts.primary_key.is_some() || !parts.sequences.is_empty() {
+            return Err(SqlError::unsupported("a new column with a primary key or a sequence")
+                .with_hint("Create a new table and copy the rows."));
+        }
+        let last = table.columns.len() - 1;
+        if let Some(default) = table.columns[last].default.clone() {
+            table.columns[last].missing = self.constant_default(&table.columns[last], &default)?;
+        }
+        let column = &table.columns[last];
+        if column.not_null && column.missing == Datum::Null {
+            let message = format!("column \"{}\" of relation \"{name}\" contains null values", column.name);
+            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).with_hint("Give it a default."));
+        }
+        self.add_parts(schema, name, table, parts, false)?;
+        self.check_expressions(name, table)
+    }
+
+    /// The value of a default that is the same for all rows.
+    fn constant_default(&self, column: &Column, default: &str) -> Result<Datum, SqlError> {
+        let mut binder = Binder::new(&self.catalog, self.surroundings);
+        let written = crate::syntax::parse_expression(default)?;
+        let bound = binder.expression(&written)?;
+        let value = binder.assigned_to(bound, column.data_type, &column.name)?;
+        let inputs = crate::execute::Inputs { now: self.surroundings.now, ..Default::default() };
+        let known = if is_fixed(&value) { crate::execute::evaluate(&value, &inputs) } else { None };
+        known.ok_or_else(|| {
+            SqlError::unsupported(format!("a new column whose default is not a constant: {default}"))
+                .with_hint("Add the column, set its default, then update the rows.")
+        })
+    }
+
+    /// Adds a constraint to a table that has rows.
+    pub(super) fn add_constraint(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        constraint: &TableConstraint,
+        not_valid: bool,
+    ) -> Result<(), SqlError> {
+        let mut parts = Parts::default();
+        constrain(name, table, &mut parts, constraint)?;
+        if not_valid && parts.foreign_keys.is_empty() {
+            return Err(SqlError::unsupported("NOT VALID of anything but a foreign key"));
+        }
+        parts.foreign_keys.iter_mut().for_each(|foreign_key| foreign_key.not_valid = not_valid);
+        if let Some((key_name, columns)) = parts.primary_key.take() {
+            self.add_primary_key(schema, name, table, key_name, columns)?;
+        }
+        let known = table.checks.len();
+        self.add_parts(schema, name, table, parts, false)?;
+        for check in &table.checks[known..] {
+            self.verify_check(schema, name, table, check)?;
+        }
+        Ok(())
+    }
+
+    fn add_primary_key(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        key_name: Option<String>,
+        columns: Vec<u16>,
+    ) -> Result<(), SqlError> {
+        if table.primary_key.is_some() {
+            return Err(multiple_keys(name));
+        }
+        if !table.indexes.is_empty() {
+            return Err(SqlError::unsupported("a new primary key for a table that has indexes")
+                .with_hint("Drop the indexes, add the primary key, and create them again."));
+        }
+        let key_name = key_name.unwrap_or_else(|| self.free_name(schema, &[name, "pkey"]));
+        self.is_free(schema, &key_name, false)?;
+        let index = NewIndex {
+            name: key_name,
+            columns,
+            unique: true,
+            constraint: true,
+            covering: true,
+            is_empty: false,
+        };
+        if self.at_once {
+            return Err(SqlError::unsupported("a new primary key within a transaction block")
+                .with_hint("Add the primary key outside of the block, or name it in CREATE TABLE."));
+        }
+        self.add_index(schema, name, table, index);
+        Ok(())
+    }
+
+    pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<&'static str, SqlError> {
+        const TAG: &str = "CREATE INDEX";
+        if create.predicate.is_some() || !create.include.is_empty() || create.nulls_distinct == Some(false) {
+            return Err(SqlError::unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT"));
+        }
+        let (schema, name) = qualified(&create.table_name)?;
+        let Some((schema, Definition::Table(mut table))) = self.locate(schema.as_deref(), &name) else {
+            return Err(super::super::undefined_table(schema.as_deref(), &name));
+        };
+        let columns = index_columns(&table, &create.columns)?;
+        let index_name = match &create.name {
+            Some(name) => last_name(name)?,
+            None => {
+                let names = columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str());
+                let parts: Vec<&str> = std::iter::once(name.as_str()).chain(names).chain(["idx"]).collect();
+                self.free_name(&schema, &parts)
+            }
+        };
+        if !self.is_free(&schema, &index_name, create.if_not_exists)? {
+            return Ok(TAG);
+        }
+        let unique = create.unique;
+        let index = NewIndex {
+            name: index_name,
+            columns,
+            unique,
+            constraint: false,
+            covering: false,
+            is_empty: false,
+        };
+        self.add_index(&schema, &name, &mut table, index);
+        self.set(&schema, &name, Some(Definition::Table(table)));
+        Ok(TAG)
+    }
+
+    pub(super) fn create_view(&mut self, create: &CreateView) -> Result<&'static str, SqlError> {
+        const TAG: &str = "CREATE VIEW";
+        if create.materialized || create.temporary {
+            return Err(SqlError::unsupported("a materialized or temporary view"));
+        }
+        let (schema, name) = qualified(&create.name)?;
+        let schema = self.schema_for(schema)?;
+        let query = create.query.to_string();
+        let mut binder = Binder::new(self.before, self.surroundings);
+        let (_, fields) = binder.query(&create.query)?;
+        let reliances = binder.reliances;
+        self.reliances.extend(reliances);
+        let mut columns: Vec<String> = fields.into_iter().map(|field| field.name).collect();
+        for (name, column) in columns.iter_mut().zip(&create.columns) {
+            *name = name_of(&column.name);
+        }
+        let is_replaced =
+            create.or_replace && matches!(self.catalog.get(&schema, &name), Some(Definition::View { .. }));
+        if !is_replaced && !self.is_free(&schema, &name, create.if_not_exists)? {
+            return Ok(TAG);
+        }
+        let object = self.number();
+        self.set(&schema, &name, Some(Definition::View { object, columns, query }));
+        Ok(TAG)
+    }
+
+    pub(super) fn create_schema(
+        &mut self,
+        name: &SchemaName,
+        if_not_exists: bool,
+    ) -> Result<&'static str, SqlError> {
+        let SchemaName::Simple(name) = name else {
+            return Err(SqlError::unsupported("CREATE SCHEMA AUTHORIZATION"));
+        };
+        let name = last_name(name)?;
+        if self.catalog.get(&name, "").is_some() || name == crate::catalog::PUBLIC {
+            let message = format!("schema \"{name}\" already exists");
+            if !if_not_exists {
+                return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
+            }
+            self.notices.push(format!("{message}, skipping"));
+        } else {
+            let object = self.number();
+            self.set(&name, "", Some(Definition::Schema { object }));
+        }
+        Ok("CREATE SCHEMA")
+    }
+
+    /// Fails unless the checks and defaults of a table can be bound.
+    pub(super) fn check_expressions(&self, name: &str, table: &Table) -> Result<(), SqlError> {
+        let mut binder = Binder::new(&self.catalog, self.surroundings);
+        binder.checks(name, table)?;
+        table.columns.iter().try_for_each(|column| binder.check_default(column))
+    }
+}
+
+fn refuse_table_options(create: &CreateTable) -> Result<(), SqlError> {
+    if create.temporary {
+        let hint =
+            "Use WITH for rows that one statement needs, or a table with a name of its own that you drop.";
+        return Err(SqlError::unsupported("a temporary table").with_hint(hint));
+    }
+    let refused = [
+        (create.inherits.is_some(), "INHERITS"),
+        (create.partition_of.is_some(), "PARTITION OF"),
+        (create.on_commit.is_some(), "ON COMMIT"),
+    ];
+    match refused.iter().find(|(is_there, _)| *is_there) {
+        Some((_, what)) => Err(SqlError::unsupported(what)),
+        None => Ok(()),
+    }
+}
+
+/// `WITH (replicated)`; other storage parameters of PostgreSQL mean nothing here.
+fn is_replicated(options: &CreateTableOptions) -> Result<bool, SqlError> {
+    let options = match options {
+        CreateTableOptions::None => return Ok(false),
+        CreateTableOptions::With(options) => options,
+        other => return Err(SqlError::unsupported(format!("the option {other}"))),
+    };
+    let mut is_replicated = false;
+    for option in options {
+        match option {
+            SqlOption::Ident(name) if last_name(name)? == "replicated" => is_replicated = true,
+            SqlOption::KeyValue { key, value } if last_name(key)? == "replicated" => {
+                is_replicated = value.to_string().eq_ignore_ascii_case("true");
+            }
+            _ => {}
+        }
+    }
+    Ok(is_replicated)
+}
+
+/// `PARTITION BY HASH (columns)`: the leading columns of the primary key that decide where a row is.
+fn placing(written: &Expr, table: &Table) -> Result<u8, SqlError> {
+    let wrong = || {
+        SqlError::unsupported(format!("PARTITION BY {written}"))
+            .with_hint("PARTITION BY HASH takes the first columns of the primary key, in their order.")
+    };
+    let Expr::Function(function) = written else { return Err(wrong()) };
+    if last_name(&function.name)? != "hash" || !matches!(function.args, FunctionArguments::List(_)) {
+        return Err(wrong());
+    }
+    let key = table.primary_key.as_ref().ok_or_else(wrong)?;
+    let columns = arguments_of(function)?;
+    for (place, column) in columns.iter().enumerate() {
+        let Expr::Identifier(name) = column else { return Err(wrong()) };
+        if key.columns.get(place).copied() != table.column(&name_of(name)) {
+            return Err(wrong());
+        }
+    }
+    u8::try_from(columns.len()).ok().filter(|count| *count > 0).ok_or_else(wrong)
+}
+
+fn constrain(
+    name: &str,
+    table: &Table,
+    parts: &mut Parts,
+    constraint: &TableConstraint,
+) -> Result<(), SqlError> {
+    match constraint {
+        TableConstraint::PrimaryKey(key) => {
+            let columns = index_columns(table, &key.columns)?;
+            set_key(name, parts, key.name.as_ref().map(name_of), columns)
+        }
+        TableConstraint::Unique(unique) => {
+            let columns = index_columns(table, &unique.columns)?;
+            parts.unique.push((unique.name.as_ref().map(name_of), columns));
+            Ok(())
+        }
+        TableConstraint::Check(check) => {
+            parts.checks.push((check.name.as_ref().map(name_of), check.expr.to_string()));
+            Ok(())
+        }
+        TableConstraint::ForeignKey(written) => {
+            let name = written.name.as_ref().map(name_of);
+            let (columns, written) = (numbers_of(table, &written.columns)?, written.clone());
+            parts.foreign_keys.push(NewForeignKey { name, columns, written, not_valid: false });
+            Ok(())
+        }
+        other => Err(SqlError::unsupported(format!("the constraint {other}"))),
+    }
+}
+
+fn set_key(table: &str, parts: &mut Parts, name: Option<String>, columns: Vec<u16>) -> Result<(), SqlError> {
+    if parts.primary_key.is_some() {
+        return Err(multiple_keys(table));
+    }
+    parts.primary_key = Some((name, columns));
+    Ok(())
+}
+
+fn multiple_keys(table: &str) -> SqlError {
+    let message = format!("multiple primary keys for table \"{table}\" are not allowed");
+    SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+}
+
+/// Fails if a table has a constraint with a name.
+pub(super) fn is_free_constraint(name: &str, table: &Table, constraint: &str) -> Result<(), SqlError> {
+    let checks = table.checks.iter().map(|check| &check.name);
+    let foreign_keys = table.foreign_keys.iter().map(|foreign_key| &foreign_key.name);
+    let indexes = table.indexes.iter().filter(|index| index.constraint).map(|index| &index.name);
+    let keys = table.primary_key.iter().map(|key| &key.name);
+    if checks.chain(foreign_keys).chain(indexes).chain(keys).any(|known| known == constraint) {
+        let message = format!("constraint \"{constraint}\" for relation \"{name}\" already exists");
+        return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+    }
+    Ok(())
+}
+
+/// A name for a check that the table does not have yet.
+fn free_check(name: &str, table: &Table) -> String {
+    let is_free = |candidate: &String| is_free_constraint(name, table, candidate).is_ok();
+    let first = std::iter::once(format!("{name}_check"));
+    first.chain((1..).map(|number| format!("{name}_check{number}"))).find(is_free).unwrap_or_default()
+}
+
+/// The numbers of an index's columns.
+fn index_columns(table: &Table, written: &[IndexColumn]) -> Result<Vec<u16>, SqlError> {
+    let mut columns = Vec::with_capacity(written.len());
+    for column in written {
+        let (Expr::Identifier(name), None) = (
+            &column.column.expr,
+            &column
+                .column
+                .options
+                .sort
+                .as_ref()
+                .filter(|sort| !matches!(sort, sqlparser::ast::OrderBySort::Asc)),
+        ) else {
+            return Err(SqlError::unsupported(format!("the index column {column}"))
+                .with_hint("Index plain columns, in ascending order: they are read in either direction."));
+        };
+        let number = column_of(table, name)?;
+        if columns.contains(&number) {
+            let message = format!("column \"{}\" appears twice", name_of(name));
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        columns.push(number);
+    }
+    if columns.is_empty() || columns.len() > KEY_COLUMNS_MAX {
+        let message = format!("cannot use {} columns in an index, but 1 to {KEY_COLUMNS_MAX}", columns.len());
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+    }
+    Ok(columns)
+}
+
+fn column_of(table: &Table, name: &Ident) -> Result<u16, SqlError> {
+    let name = name_of(name);
+    table.column(&name).ok_or_else(|| {
+        SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" named in key does not exist"))
+    })
+}

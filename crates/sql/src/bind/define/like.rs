@@ -1,0 +1,159 @@
+//! `CREATE TABLE … (LIKE …)`.
+
+use sqlparser::ast::{CreateTableLike, CreateTableLikeKind, ObjectName};
+
+use super::super::names::qualified;
+use super::create::Parts;
+use super::{Draft, NewIndex};
+use crate::catalog::{Column, Definition, Table};
+use crate::error::{SqlError, SqlState};
+use crate::syntax::like_options;
+use crate::types::{Datum, SqlType};
+
+/// What is taken over besides the columns.
+#[derive(Default)]
+struct Including {
+    defaults: bool,
+    constraints: bool,
+    identity: bool,
+    indexes: bool,
+}
+
+impl Including {
+    /// Takes options in their order, such as `INCLUDING ALL EXCLUDING INDEXES`.
+    fn read(options: &str) -> Result<Including, SqlError> {
+        let mut including = Including::default();
+        let mut words = options.split(' ');
+        while let (Some(switch), Some(what)) = (words.next(), words.next()) {
+            let is_on = switch == "including";
+            match what {
+                "all" => {
+                    including =
+                        Including { defaults: is_on, constraints: is_on, identity: is_on, indexes: is_on }
+                }
+                "defaults" => including.defaults = is_on,
+                "constraints" => including.constraints = is_on,
+                "identity" => including.identity = is_on,
+                "indexes" => including.indexes = is_on,
+                // There is nothing of the kind.
+                "comments" | "compression" | "generated" | "statistics" | "storage" => {}
+                other => {
+                    let message = format!("syntax error: unknown option {switch} {other} of LIKE");
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
+            }
+        }
+        Ok(including)
+    }
+}
+
+impl Draft<'_> {
+    /// Gives a new table the columns of another, and what else is asked for.
+    pub(super) fn columns_like(
+        &mut self,
+        like: &CreateTableLikeKind,
+        table: &mut Table,
+        parts: &mut Parts,
+    ) -> Result<LikeIndexes, SqlError> {
+        let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
+        let CreateTableLike { name, .. } = like;
+        let (name, options) = like_options(name);
+        let including = Including::read(&options)?;
+        let other = self.table_like(&name)?;
+        let mut numbers = Vec::with_capacity(other.columns.len());
+        for column in &other.columns {
+            numbers.push(table.columns.len() as u16);
+            if column.dropped {
+                continue;
+            }
+            let identity = column.identity.filter(|_| including.identity);
+            if identity.is_some() {
+                parts.sequences.push((column.name.clone(), column.data_type, Vec::new()));
+            }
+            // The default of an identity column is its sequence, which goes with the other table.
+            let default = column.default.clone().filter(|_| including.defaults && column.identity.is_none());
+            table.columns.push(Column { default, identity, missing: Datum::Null, ..column.clone() });
+        }
+        if including.constraints {
+            let checks = other.checks.iter();
+            parts.checks.extend(checks.map(|check| (Some(check.name.clone()), check.condition.clone())));
+        }
+        let renumbered = |columns: &[u16]| -> Vec<u16> {
+            columns.iter().map(|column| numbers[usize::from(*column)]).collect()
+        };
+        let mut indexes = LikeIndexes::default();
+        if including.indexes {
+            parts.primary_key = other.primary_key.as_ref().map(|key| (None, renumbered(&key.columns)));
+            table.placing = other.placing;
+            for index in &other.indexes {
+                let columns = renumbered(&index.columns);
+                if index.constraint {
+                    parts.unique.push((None, columns));
+                } else {
+                    indexes.others.push((columns, index.unique));
+                }
+            }
+        }
+        Ok(indexes)
+    }
+
+    fn table_like(&self, name: &ObjectName) -> Result<Table, SqlError> {
+        let (schema, name) = qualified(name)?;
+        match self.locate(schema.as_deref(), &name) {
+            Some((_, Definition::Table(table))) => Ok(table),
+            Some((_, Definition::View { columns, query, .. })) => self.view_as_table(&columns, &query),
+            Some(_) => {
+                let message = format!("relation \"{name}\" is invalid in LIKE clause");
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
+            None => Err(super::super::undefined_table(schema.as_deref(), &name)),
+        }
+    }
+
+    /// A table with the columns of a view.
+    fn view_as_table(&self, names: &[String], query: &str) -> Result<Table, SqlError> {
+        let query = crate::syntax::parse_query(query)?;
+        let (_, fields) = super::super::Binder::new(&self.catalog, self.surroundings).query(&query)?;
+        let column = |(name, data_type): (&String, SqlType)| Column {
+            name: name.clone(),
+            data_type,
+            not_null: false,
+            default: None,
+            missing: Datum::Null,
+            identity: None,
+            dropped: false,
+        };
+        let types = fields.into_iter().map(|field| field.data_type);
+        Ok(Table { columns: names.iter().zip(types).map(column).collect(), ..Table::empty(0, 0) })
+    }
+
+    /// Adds the indexes of the other table that stand for no constraint.
+    pub(super) fn add_indexes_like(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        indexes: LikeIndexes,
+    ) {
+        for (columns, unique) in indexes.others {
+            let names = columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str());
+            let parts: Vec<&str> = std::iter::once(name).chain(names).chain(["idx"]).collect();
+            let index_name = self.free_name(schema, &parts);
+            let index = NewIndex {
+                name: index_name,
+                columns,
+                unique,
+                constraint: false,
+                covering: false,
+                is_empty: true,
+            };
+            self.add_index(schema, name, table, index);
+        }
+    }
+}
+
+/// Indexes of the other table that stand for no constraint: their columns, and whether they are unique.
+#[derive(Default)]
+pub(super) struct LikeIndexes {
+    others: Vec<(Vec<u16>, bool)>,
+}

@@ -1,0 +1,433 @@
+//! Definitions: what `CREATE`, `ALTER`, `DROP` and `TRUNCATE` become.
+//!
+//! Each is a plan that writes rows of the table of definitions, and relies on what it was made from: two that meet are ordered like any
+//! transactions, and the later one is planned again. What would take long is not done in that plan: an index of a table that may be large
+//! is filled afterwards in bounded steps, while all statements keep it up already, and then declared ready; rows of what was dropped
+//! are deleted by and by.
+
+mod alter;
+mod create;
+mod dependents;
+mod foreign_keys;
+mod like;
+mod remove;
+mod rewrite;
+mod sequences;
+mod users;
+
+use sqlparser::ast::{ObjectType, Statement};
+
+pub use foreign_keys::{Validation, validated, validation};
+
+use super::{Binder, Surroundings};
+use crate::catalog::{Catalog, Definition, Index, PUBLIC, Table, garbage_name};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Action, DefinitionChange, IndexState, Plan, Reliance};
+
+/// An index that is to be filled once its definition is there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Build {
+    /// The schema of the table.
+    pub schema: String,
+    /// The table.
+    pub table: String,
+    /// The index.
+    pub index: String,
+}
+
+/// A condition that must hold for rows that are there: a query that must give none, and the error if it does.
+#[derive(Clone, Debug)]
+pub struct Verification {
+    /// The query.
+    pub plan: Plan,
+    /// The error.
+    pub error: SqlError,
+}
+
+/// What a definition comes to.
+#[derive(Clone, Debug)]
+pub struct Defined {
+    /// The change; `None` if there is nothing to do.
+    pub plan: Option<Plan>,
+    /// What must hold before.
+    pub verifications: Vec<Verification>,
+    /// Insertions of rows in a new form, which go before the change in its transaction.
+    pub rewrites: Vec<Plan>,
+    /// The insertion of the rows of what is made, which goes after the change in its transaction; the client is told how many.
+    pub rows: Option<Plan>,
+    /// What the client is told: PostgreSQL's command tag.
+    pub tag: &'static str,
+    /// What it is told besides.
+    pub notices: Vec<String>,
+    /// Storages that nobody knew before.
+    pub fresh: Vec<u32>,
+    /// Indexes that are to be filled afterwards.
+    pub builds: Vec<Build>,
+    /// Foreign keys that are to be checked afterwards.
+    pub validations: Vec<Validation>,
+}
+
+/// Whether a statement is one of definition.
+pub fn is_definition(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::CreateTable(_)
+            | Statement::CreateIndex(_)
+            | Statement::CreateView(_)
+            | Statement::CreateSequence { .. }
+            | Statement::CreateSchema { .. }
+            | Statement::AlterTable(_)
+            | Statement::Drop { .. }
+            | Statement::Truncate(_)
+            | Statement::CreateRole(_)
+            | Statement::AlterRole { .. }
+    )
+}
+
+/// When the work of a definition is done that is not its change itself.
+pub enum Timing {
+    /// After the change, in bounded steps.
+    Afterwards,
+    /// Within its transaction, as a block needs it. New storages have these numbers, as far as there are enough.
+    AtOnce(Vec<u32>),
+}
+
+/// Plans a definition. `random` is a number like no other.
+///
+/// # Errors
+/// What is wrong with it, as PostgreSQL says it.
+pub fn define(
+    statement: &Statement,
+    catalog: &Catalog,
+    surroundings: &Surroundings,
+    timing: Timing,
+    random: u128,
+) -> Result<Defined, SqlError> {
+    let mut draft = Draft::new(catalog, surroundings, matches!(timing, Timing::AtOnce(_)));
+    if let Timing::AtOnce(storages) = timing {
+        draft.storages = storages;
+    }
+    draft.random = random;
+    let tag = match statement {
+        Statement::CreateTable(create) => draft.create_table(create)?,
+        Statement::CreateIndex(create) => draft.create_index(create)?,
+        Statement::CreateView(create) => draft.create_view(create)?,
+        Statement::CreateSequence { if_not_exists, name, sequence_options, temporary } => {
+            if *temporary {
+                return Err(SqlError::unsupported("a temporary sequence"));
+            }
+            draft.create_sequence(name, *if_not_exists, sequence_options)?
+        }
+        Statement::CreateSchema { schema_name, if_not_exists, .. } => {
+            draft.create_schema(schema_name, *if_not_exists)?
+        }
+        Statement::AlterTable(alter) => draft.alter_table(alter)?,
+        Statement::CreateRole(create) => draft.create_role(create)?,
+        Statement::AlterRole { name, operation } => draft.alter_role(name, operation)?,
+        Statement::Drop { object_type: ObjectType::Role | ObjectType::User, if_exists, names, .. } => {
+            draft.drop_roles(names, *if_exists)?
+        }
+        Statement::Drop { object_type, if_exists, names, cascade, .. } => {
+            draft.remove(*object_type, *if_exists, names, *cascade)?
+        }
+        Statement::Truncate(truncate) => draft.truncate(truncate)?,
+        other => return Err(SqlError::unsupported(super::first_words(&other.to_string()))),
+    };
+    Ok(draft.finish(tag))
+}
+
+/// The change that makes an index ready once it has been filled: it is used from then on, or becomes the table.
+///
+/// # Errors
+/// When the index is not there any more.
+pub fn complete(catalog: &Catalog, surroundings: &Surroundings, build: &Build) -> Result<Plan, SqlError> {
+    let mut draft = Draft::new(catalog, surroundings, true);
+    let mut table = draft.table(&build.schema, &build.table)?;
+    draft.make_ready(&build.table, &mut table, &build.index)?;
+    draft.set(&build.schema, &build.table, Some(Definition::Table(table)));
+    draft.finish("").plan.ok_or_else(|| super::undefined_table(None, &build.table))
+}
+
+/// The change that takes back an index that could not be filled.
+///
+/// # Errors
+/// When the index is not there any more.
+pub fn take_back(catalog: &Catalog, surroundings: &Surroundings, build: &Build) -> Result<Plan, SqlError> {
+    let mut draft = Draft::new(catalog, surroundings, true);
+    let mut table = draft.table(&build.schema, &build.table)?;
+    let Some(place) = table.indexes.iter().position(|index| index.name == build.index) else {
+        return Err(undefined_index(&build.index));
+    };
+    let index = table.indexes.remove(place);
+    draft.discard(index.storage, table.replicated);
+    draft.set(&build.schema, &index.name, None);
+    draft.set(&build.schema, &build.table, Some(Definition::Table(table)));
+    draft.finish("").plan.ok_or_else(|| undefined_index(&build.index))
+}
+
+/// The change that forgets rows that have been deleted.
+pub fn forget(catalog: &Catalog, storage: u32) -> Plan {
+    let name = garbage_name(storage);
+    let changes = vec![DefinitionChange { schema: String::new(), name: name.clone(), definition: None }];
+    let action = Action::Define { changes, fill: Vec::new(), sequences: Vec::new() };
+    Plan {
+        reliances: vec![catalog.reliance("", &name)],
+        tables: Vec::new(),
+        sequences: Vec::new(),
+        foreign_keys: Vec::new(),
+        action,
+    }
+}
+
+/// The plan that goes on filling an index after a key.
+///
+/// # Errors
+/// When the index is not there any more.
+pub fn fill(
+    catalog: &Catalog,
+    surroundings: &Surroundings,
+    build: &Build,
+    after: Option<Vec<u8>>,
+    rows: u32,
+) -> Result<Plan, SqlError> {
+    let mut binder = Binder::new(catalog, surroundings);
+    let (schema, table) = binder.find_table(Some(&build.schema), &build.table)?;
+    let number = binder.use_table(&schema, &build.table, table)?;
+    let index = table.indexes.iter().position(|index| index.name == build.index);
+    let index = index.ok_or_else(|| undefined_index(&build.index))? as u16;
+    Ok(binder.finish(Action::Fill { table: number, index, after, rows }, None).plan)
+}
+
+/// A change while it is planned.
+struct Draft<'c> {
+    /// The definitions as they will be.
+    catalog: Catalog,
+    before: &'c Catalog,
+    surroundings: &'c Surroundings,
+    at_once: bool,
+    /// Numbers for new storages.
+    storages: Vec<u32>,
+    random: u128,
+    numbers: u32,
+    changes: Vec<DefinitionChange>,
+    /// What else the change relies on.
+    reliances: Vec<Reliance>,
+    /// Tables and indexes that are filled within.
+    fills: Vec<(String, String, String)>,
+    sequences: Vec<(u32, i64)>,
+    verifications: Vec<Verification>,
+    rewrites: Vec<Plan>,
+    rows: Option<Plan>,
+    notices: Vec<String>,
+    fresh: Vec<u32>,
+    builds: Vec<Build>,
+    validations: Vec<Validation>,
+}
+
+impl<'c> Draft<'c> {
+    fn new(catalog: &'c Catalog, surroundings: &'c Surroundings, at_once: bool) -> Draft<'c> {
+        Draft {
+            catalog: catalog.clone(),
+            before: catalog,
+            surroundings,
+            at_once,
+            storages: Vec::new(),
+            random: 0,
+            numbers: catalog.numbers(),
+            changes: Vec::new(),
+            reliances: Vec::new(),
+            fills: Vec::new(),
+            sequences: Vec::new(),
+            verifications: Vec::new(),
+            rewrites: Vec::new(),
+            rows: None,
+            notices: Vec::new(),
+            fresh: Vec::new(),
+            builds: Vec::new(),
+            validations: Vec::new(),
+        }
+    }
+
+    /// A number that nothing has.
+    fn number(&mut self) -> u32 {
+        self.numbers += 1;
+        self.numbers
+    }
+
+    /// A storage that nothing is in.
+    fn storage(&mut self) -> u32 {
+        let storage = self.storages.pop().unwrap_or_else(|| self.number());
+        self.fresh.push(storage);
+        storage
+    }
+
+    /// Changes a definition.
+    fn set(&mut self, schema: &str, name: &str, definition: Option<Definition>) {
+        let encoded = definition.as_ref().map(Definition::encode);
+        match &encoded {
+            // What was encoded just now can be decoded.
+            Some(bytes) => drop(self.catalog.insert(schema, name, bytes)),
+            None => self.catalog.remove(schema, name),
+        }
+        let change =
+            DefinitionChange { schema: schema.to_owned(), name: name.to_owned(), definition: encoded };
+        match self.changes.iter_mut().find(|known| known.schema == schema && known.name == name) {
+            Some(known) => *known = change,
+            None => self.changes.push(change),
+        }
+    }
+
+    /// Gives up a storage: its rows are deleted by and by.
+    fn discard(&mut self, storage: u32, replicated: bool) {
+        self.set("", &garbage_name(storage), Some(Definition::Garbage { storage, replicated }));
+    }
+
+    fn finish(mut self, tag: &'static str) -> Defined {
+        if self.numbers != self.before.numbers() {
+            let numbers = Definition::Numbers(self.numbers);
+            self.set("", "", Some(numbers));
+        }
+        let plan = (!self.changes.is_empty()).then(|| self.plan());
+        let Draft { verifications, rewrites, rows, notices, fresh, builds, validations, .. } = self;
+        Defined { plan, verifications, rewrites, rows, tag, notices, fresh, builds, validations }
+    }
+
+    fn plan(&self) -> Plan {
+        let reliance = |change: &DefinitionChange| self.before.reliance(&change.schema, &change.name);
+        let mut tables = Vec::new();
+        let mut fill = Vec::new();
+        for (schema, name, index) in &self.fills {
+            let Some(Definition::Table(table)) = self.catalog.get(schema, name) else { continue };
+            let Some(number) = table.indexes.iter().position(|known| known.name == *index) else { continue };
+            let shape = table.shape(name);
+            let place = tables.iter().position(|known| *known == shape).unwrap_or_else(|| {
+                tables.push(shape);
+                tables.len() - 1
+            });
+            fill.push((place as u16, number as u16));
+        }
+        let action =
+            Action::Define { changes: self.changes.clone(), fill, sequences: self.sequences.clone() };
+        let mut reliances: Vec<Reliance> = self.changes.iter().map(reliance).collect();
+        for reliance in &self.reliances {
+            if !reliances.contains(reliance) {
+                reliances.push(reliance.clone());
+            }
+        }
+        Plan { reliances, tables, sequences: Vec::new(), foreign_keys: Vec::new(), action }
+    }
+
+    /// The schema in which something new goes.
+    fn schema_for(&self, schema: Option<String>) -> Result<String, SqlError> {
+        let path = self.surroundings.search_path.first();
+        let schema = schema.or_else(|| path.cloned()).unwrap_or_else(|| PUBLIC.to_owned());
+        if schema == PUBLIC || matches!(self.catalog.get(&schema, ""), Some(Definition::Schema { .. })) {
+            return Ok(schema);
+        }
+        Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist")))
+    }
+
+    /// Whether a name is free; if it is not and that is no error, the client is told.
+    fn is_free(&mut self, schema: &str, name: &str, if_not_exists: bool) -> Result<bool, SqlError> {
+        if self.catalog.get(schema, name).is_none() {
+            return Ok(true);
+        }
+        let message = format!("relation \"{name}\" already exists");
+        if if_not_exists {
+            self.notices.push(format!("{message}, skipping"));
+            return Ok(false);
+        }
+        Err(SqlError::new(SqlState::DUPLICATE_TABLE, message))
+    }
+
+    /// A name that is free, beginning with some parts.
+    fn free_name(&self, schema: &str, parts: &[&str]) -> String {
+        let base = parts.join("_");
+        let base = &base[..base.floor_char_boundary(60)];
+        let mut names = std::iter::once(base.to_owned()).chain((1..).map(|number| format!("{base}{number}")));
+        names.find(|name| self.catalog.get(schema, name).is_none()).unwrap_or_default()
+    }
+
+    /// A table as it will be.
+    fn table(&self, schema: &str, name: &str) -> Result<Table, SqlError> {
+        match self.catalog.get(schema, name) {
+            Some(Definition::Table(table)) => Ok(table.clone()),
+            _ => Err(super::undefined_table(Some(schema), name)),
+        }
+    }
+
+    /// The schema and name of what is there under a name.
+    fn locate(&self, schema: Option<&str>, name: &str) -> Option<(String, Definition)> {
+        let binder = Binder::new(&self.catalog, self.surroundings);
+        binder.find(schema, name).map(|(schema, definition)| (schema, definition.clone()))
+    }
+
+    /// Adds an index to a table. It is filled now or later.
+    fn add_index(&mut self, schema: &str, name: &str, table: &mut Table, index: NewIndex) {
+        let NewIndex { name: index_name, columns, unique, constraint, covering, is_empty } = index;
+        let state = if self.at_once || is_empty { IndexState::Ready } else { IndexState::Building };
+        let object = self.number();
+        let storage = self.storage();
+        self.set(schema, &index_name, Some(Definition::Index(name.to_owned())));
+        if !is_empty && self.at_once {
+            self.fills.push((schema.to_owned(), name.to_owned(), index_name.clone()));
+        } else if !is_empty {
+            self.builds.push(Build {
+                schema: schema.to_owned(),
+                table: name.to_owned(),
+                index: index_name.clone(),
+            });
+        }
+        table.indexes.push(Index {
+            object,
+            name: index_name,
+            storage,
+            columns,
+            unique,
+            constraint,
+            covering,
+            state,
+        });
+    }
+
+    /// Uses an index from now on; one that holds the rows becomes the table.
+    fn make_ready(&mut self, name: &str, table: &mut Table, index: &str) -> Result<(), SqlError> {
+        let place = table.indexes.iter().position(|known| known.name == index);
+        let place = place.ok_or_else(|| undefined_index(index))?;
+        table.indexes[place].state = IndexState::Ready;
+        if table.indexes[place].covering {
+            if table.indexes.len() > 1 {
+                let message =
+                    format!("an index was added to table \"{name}\" while it was given a primary key");
+                return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                    .with_hint("Drop it, add the primary key, and create it again."));
+            }
+            let index = table.indexes.remove(place);
+            self.discard(table.storage, table.replicated);
+            table.storage = index.storage;
+            for column in &index.columns {
+                table.columns[usize::from(*column)].not_null = true;
+            }
+            let key =
+                crate::catalog::PrimaryKey { object: index.object, name: index.name, columns: index.columns };
+            table.primary_key = Some(key);
+            table.placing = 1;
+        }
+        Ok(())
+    }
+}
+
+/// An index that is to be added.
+struct NewIndex {
+    name: String,
+    columns: Vec<u16>,
+    unique: bool,
+    constraint: bool,
+    covering: bool,
+    /// Whether the table has no rows.
+    is_empty: bool,
+}
+
+fn undefined_index(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("index \"{name}\" does not exist"))
+}

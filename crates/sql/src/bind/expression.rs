@@ -1,0 +1,557 @@
+//! Expressions.
+
+use sqlparser::ast::{
+    self, AccessExpr, CastKind, DataType, Expr, Ident, Subscript, UnaryOperator as WrittenUnary, Value,
+};
+
+use super::Binder;
+use super::coerce::common_type;
+use super::names::{last_name, name_of};
+use super::scope::Bound;
+use super::types::sql_type;
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Expression, SubqueryKind};
+use crate::types::cast::CastContext;
+use crate::types::operators::{self, BinaryOperator, UnaryOperator};
+use crate::types::{Datum, SqlType, text};
+
+impl Binder<'_> {
+    /// Binds an expression; that of a grouped query is over the grouped rows.
+    pub(super) fn expression(&mut self, written: &Expr) -> Result<Bound, SqlError> {
+        if let Some(grouped) = self.grouped(written) {
+            return Ok(grouped);
+        }
+        self.deeper(|binder| binder.ungrouped(written))
+    }
+
+    fn ungrouped(&mut self, written: &Expr) -> Result<Bound, SqlError> {
+        match written {
+            Expr::Nested(inner) => self.expression(inner),
+            Expr::Identifier(name) => self.column(None, name),
+            Expr::CompoundIdentifier(parts) => match parts.as_slice() {
+                [.., relation, column] => self.column(Some(relation), column),
+                _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "an empty name")),
+            },
+            Expr::Value(value) => self.literal(&value.value),
+            Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
+            Expr::UnaryOp { op, expr } => self.unary(*op, expr),
+            Expr::Cast { kind, expr, data_type, .. } => self.cast(kind, expr, data_type),
+            Expr::TypedString(typed) => {
+                let literal = self.literal(&typed.value.value)?;
+                self.explicit(literal, sql_type(&typed.data_type)?)
+            }
+            Expr::IsNull(operand) => self.is_null(operand, false),
+            Expr::IsNotNull(operand) => self.is_null(operand, true),
+            Expr::IsTrue(operand) => self.is_boolean(operand, true, false),
+            Expr::IsNotTrue(operand) => self.is_boolean(operand, true, true),
+            Expr::IsFalse(operand) => self.is_boolean(operand, false, false),
+            Expr::IsNotFalse(operand) => self.is_boolean(operand, false, true),
+            Expr::IsUnknown(operand) => self.is_null(operand, false),
+            Expr::IsNotUnknown(operand) => self.is_null(operand, true),
+            Expr::IsDistinctFrom(left, right) => self.compared(BinaryOperator::IsDistinctFrom, left, right),
+            Expr::IsNotDistinctFrom(left, right) => {
+                self.compared(BinaryOperator::IsNotDistinctFrom, left, right)
+            }
+            Expr::Between { expr, negated, low, high } => self.between(expr, *negated, low, high),
+            Expr::In { expr, target, negated, .. } => self.is_in(expr, target, *negated),
+            Expr::Like { negated, expr, pattern, escape_char: None, any: false } => self.compared(
+                if *negated { BinaryOperator::NotLike } else { BinaryOperator::Like },
+                expr,
+                pattern,
+            ),
+            Expr::ILike { negated, expr, pattern, escape_char: None, any: false } => self.compared(
+                if *negated { BinaryOperator::NotILike } else { BinaryOperator::ILike },
+                expr,
+                pattern,
+            ),
+            other => self.composed(other),
+        }
+    }
+
+    /// Expressions that are less usual.
+    fn composed(&mut self, written: &Expr) -> Result<Bound, SqlError> {
+        match written {
+            Expr::Function(function) => self.function(function),
+            Expr::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
+            Expr::Exists { subquery, negated } => {
+                let (query, _) = self.subquery(subquery)?;
+                let exists = self.of_query(SubqueryKind::Exists, query);
+                Ok(boolean(if *negated { Expression::Not(Box::new(exists)) } else { exists }))
+            }
+            Expr::Subquery(query) => {
+                let (query, data_type) = self.value_query(query)?;
+                Ok(Bound { expression: self.of_query(SubqueryKind::Scalar, query), data_type })
+            }
+            Expr::AnyOp { left, compare_op, right, .. } => self.quantified(left, compare_op, right, false),
+            Expr::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true),
+            Expr::Array(array) => self.array(&array.elem),
+            Expr::CompoundFieldAccess { root, access_chain } => self.element(root, access_chain),
+            Expr::Collate { expr, .. } => self.expression(expr),
+            other => match self.spelled_function(other)? {
+                Some(bound) => Ok(bound),
+                None => Err(SqlError::unsupported(format!("the expression {other}"))),
+            },
+        }
+    }
+
+    pub(super) fn column(&mut self, relation: Option<&Ident>, column: &Ident) -> Result<Bound, SqlError> {
+        let (relation, name) = (relation.map(name_of), name_of(column));
+        for outwards in 0..self.levels.len() {
+            let place = self.levels.len() - 1 - outwards;
+            let level = &self.levels[place];
+            if let Some((column, data_type)) = level.find(relation.as_deref(), &name)? {
+                let column = self.over_groups(place, column, &name)?;
+                let expression = match u16::try_from(outwards) {
+                    Ok(0) => Expression::Column(column),
+                    depth => Expression::Outer { depth: depth.unwrap_or(u16::MAX), column },
+                };
+                return Ok(Bound { expression, data_type });
+            }
+        }
+        if relation.is_none()
+            && let Some(bound) = self.value_of_relation(&name)?
+        {
+            return Ok(bound);
+        }
+        if relation.is_none()
+            && let Some(bound) = self.keyword(&name, column.quote_style.is_some())?
+        {
+            return Ok(bound);
+        }
+        if let Some(relation) = &relation
+            && !self.levels.iter().any(|level| level.relations.iter().any(|known| known.name == *relation))
+        {
+            let message = format!("missing FROM-clause entry for table \"{relation}\"");
+            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+        }
+        let shown = relation.map_or_else(|| format!("\"{name}\""), |relation| format!("{relation}.{name}"));
+        Err(SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column {shown} does not exist")))
+    }
+
+    /// The name of a relation of a function whose only column is called `value` stands for that.
+    fn value_of_relation(&mut self, name: &str) -> Result<Option<Bound>, SqlError> {
+        let is_value = |fields: &[super::scope::Field]| {
+            matches!(fields, [field, ..] if field.name == "value" && field.origin.is_none())
+                && fields.iter().filter(|field| !field.hidden).count() == 1
+        };
+        let mut relations = self.levels.iter().flat_map(|level| &level.relations);
+        if !relations.any(|relation| relation.name == name && is_value(&relation.fields)) {
+            return Ok(None);
+        }
+        self.column(Some(&Ident::with_quote('"', name)), &Ident::with_quote('"', "value")).map(Some)
+    }
+
+    /// Functions that are called without parentheses, and may come as names.
+    fn keyword(&mut self, name: &str, quoted: bool) -> Result<Option<Bound>, SqlError> {
+        let known = matches!(
+            name,
+            "current_user"
+                | "session_user"
+                | "user"
+                | "current_catalog"
+                | "current_schema"
+                | "current_date"
+                | "current_timestamp"
+                | "localtimestamp"
+                | "current_time"
+        );
+        if quoted || !known { Ok(None) } else { self.call(name, Vec::new()).map(Some) }
+    }
+
+    fn literal(&mut self, value: &Value) -> Result<Bound, SqlError> {
+        match value {
+            Value::Number(digits, _) => number(digits),
+            Value::SingleQuotedString(value)
+            | Value::EscapedStringLiteral(value)
+            | Value::UnicodeStringLiteral(value)
+            | Value::NationalStringLiteral(value) => Ok(unknown(value)),
+            Value::DollarQuotedString(value) => Ok(unknown(&value.value)),
+            Value::Boolean(value) => Ok(constant(Datum::Bool(*value), SqlType::BOOL)),
+            Value::Null => Ok(constant(Datum::Null, SqlType::UNKNOWN)),
+            Value::Placeholder(name) => self.parameter(name),
+            other => Err(SqlError::unsupported(format!("the literal {other}"))),
+        }
+    }
+
+    fn parameter(&mut self, name: &str) -> Result<Bound, SqlError> {
+        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<u16>().ok());
+        let Some(place) = number.and_then(|number| number.checked_sub(1)) else {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_PARAMETER,
+                format!("there is no parameter {name}"),
+            ));
+        };
+        let count = usize::from(place) + 1;
+        if self.parameters.len() < count {
+            self.parameters.resize(count, None);
+        }
+        let data_type = self.parameters[usize::from(place)].unwrap_or(SqlType::UNKNOWN);
+        Ok(Bound { expression: Expression::Parameter(place), data_type })
+    }
+
+    fn binary(
+        &mut self,
+        left: &Expr,
+        operator: &ast::BinaryOperator,
+        right: &Expr,
+    ) -> Result<Bound, SqlError> {
+        if let (Expr::Tuple(lefts), Expr::Tuple(rights)) = (unnested(left), unnested(right)) {
+            return self.compare_tuples(lefts, operator, rights);
+        }
+        match operator {
+            ast::BinaryOperator::And | ast::BinaryOperator::Or => {
+                let is_and = *operator == ast::BinaryOperator::And;
+                let mut operands = Vec::new();
+                for written in [left, right] {
+                    let bound = self.condition(written, if is_and { "AND" } else { "OR" })?;
+                    match bound {
+                        Expression::And(more) if is_and => operands.extend(more),
+                        Expression::Or(more) if !is_and => operands.extend(more),
+                        other => operands.push(other),
+                    }
+                }
+                Ok(boolean(if is_and { Expression::And(operands) } else { Expression::Or(operands) }))
+            }
+            other => match self.operator_function(left, other, right)? {
+                Some(bound) => Ok(bound),
+                None => self.compared(binary_operator(other)?, left, right),
+            },
+        }
+    }
+
+    /// A condition: an expression that must be boolean.
+    pub(super) fn condition(&mut self, written: &Expr, of: &str) -> Result<Expression, SqlError> {
+        let bound = self.expression(written)?;
+        if !matches!(bound.data_type, SqlType::BOOL | SqlType::UNKNOWN) {
+            let message =
+                format!("argument of {of} must be type boolean, not type {}", bound.data_type.name());
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
+        }
+        Ok(self.implicit(bound, SqlType::BOOL)?.expression)
+    }
+
+    /// An operator between two expressions.
+    fn compared(&mut self, operator: BinaryOperator, left: &Expr, right: &Expr) -> Result<Bound, SqlError> {
+        let (left, right) = (self.expression(left)?, self.expression(right)?);
+        self.operate(operator, left, right)
+    }
+
+    /// An operator between two values.
+    pub(super) fn operate(
+        &mut self,
+        operator: BinaryOperator,
+        left: Bound,
+        right: Bound,
+    ) -> Result<Bound, SqlError> {
+        let resolved = operators::resolve_binary(operator, left.data_type, right.data_type)?;
+        // What is not cast by itself elsewhere is where the operator takes it: anything to a text, for `||`.
+        let left = Box::new(self.coerced(left, resolved.left, CastContext::Explicit)?.expression);
+        let right = Box::new(self.coerced(right, resolved.right, CastContext::Explicit)?.expression);
+        let data_type = resolved.result;
+        Ok(Bound { expression: Expression::Binary { operator, resolved, left, right }, data_type })
+    }
+
+    pub(super) fn compare_tuples(
+        &mut self,
+        lefts: &[Expr],
+        operator: &ast::BinaryOperator,
+        rights: &[Expr],
+    ) -> Result<Bound, SqlError> {
+        if lefts.len() != rights.len() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "unequal number of entries in row expressions",
+            ));
+        }
+        let mut pairs = Vec::with_capacity(lefts.len());
+        for (left, right) in lefts.iter().zip(rights) {
+            pairs.push(self.compared(BinaryOperator::Equal, left, right)?.expression);
+        }
+        match operator {
+            ast::BinaryOperator::Eq => Ok(boolean(Expression::And(pairs))),
+            ast::BinaryOperator::NotEq => Ok(boolean(Expression::Not(Box::new(Expression::And(pairs))))),
+            other => {
+                let (strict, last) = match other {
+                    ast::BinaryOperator::Lt => (BinaryOperator::Less, BinaryOperator::Less),
+                    ast::BinaryOperator::LtEq => (BinaryOperator::Less, BinaryOperator::LessOrEqual),
+                    ast::BinaryOperator::Gt => (BinaryOperator::Greater, BinaryOperator::Greater),
+                    ast::BinaryOperator::GtEq => (BinaryOperator::Greater, BinaryOperator::GreaterOrEqual),
+                    other => return Err(SqlError::unsupported(format!("{other} between rows"))),
+                };
+                let mut any = Vec::new();
+                for place in 0..lefts.len() {
+                    let operator = if place + 1 == lefts.len() { last } else { strict };
+                    let mut all = pairs[..place].to_vec();
+                    all.push(self.compared(operator, &lefts[place], &rights[place])?.expression);
+                    any.push(Expression::And(all));
+                }
+                Ok(boolean(Expression::Or(any)))
+            }
+        }
+    }
+
+    fn unary(&mut self, operator: WrittenUnary, operand: &Expr) -> Result<Bound, SqlError> {
+        let operator = match operator {
+            WrittenUnary::Not => {
+                return Ok(boolean(Expression::Not(Box::new(self.condition(operand, "NOT")?))));
+            }
+            WrittenUnary::Minus => {
+                // The least integer has no positive counterpart.
+                if let Expr::Value(value) = operand
+                    && let Value::Number(digits, _) = &value.value
+                {
+                    return number(&format!("-{digits}"));
+                }
+                UnaryOperator::Negate
+            }
+            WrittenUnary::Plus => UnaryOperator::Plus,
+            WrittenUnary::BitwiseNot => UnaryOperator::BitNot,
+            other => return Err(SqlError::unsupported(format!("the operator {other}"))),
+        };
+        let operand = self.expression(operand)?;
+        let resolved = operators::resolve_unary(operator, operand.data_type)?;
+        let data_type = resolved.result;
+        let operand = Box::new(self.implicit(operand, resolved.operand)?.expression);
+        Ok(Bound { expression: Expression::Unary { operator, resolved, operand }, data_type })
+    }
+
+    fn cast(&mut self, kind: &CastKind, operand: &Expr, to: &DataType) -> Result<Bound, SqlError> {
+        if !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
+            return Err(SqlError::unsupported("this form of a cast"));
+        }
+        let is_regclass = match to {
+            DataType::Regclass => true,
+            DataType::Custom(name, _) => last_name(name)? == "regclass",
+            _ => false,
+        };
+        if is_regclass {
+            return self.object_number(operand);
+        }
+        let to = sql_type(to)?;
+        let operand = self.expression(operand)?;
+        self.explicit(operand, to)
+    }
+
+    /// `'name'::regclass`: the number of an object.
+    fn object_number(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
+        let bound = self.expression(operand)?;
+        match &bound.expression {
+            Expression::Constant(Datum::Text(name)) => {
+                let number = self.find_object(name)?;
+                Ok(constant(Datum::Int(i64::from(number)), SqlType::OID))
+            }
+            _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.relation_name(bound),
+            _ if bound.data_type.is_text() => self.relation_number(bound),
+            _ => self.explicit(bound, SqlType::OID),
+        }
+    }
+
+    fn is_null(&mut self, operand: &Expr, negated: bool) -> Result<Bound, SqlError> {
+        let operand = Box::new(self.expression(operand)?.expression);
+        Ok(boolean(Expression::IsNull { operand, negated }))
+    }
+
+    fn is_boolean(&mut self, operand: &Expr, value: bool, negated: bool) -> Result<Bound, SqlError> {
+        let operand = Box::new(self.condition(operand, "IS")?);
+        Ok(boolean(Expression::IsBoolean { operand, value, negated }))
+    }
+
+    fn between(&mut self, operand: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Bound, SqlError> {
+        let low = self.compared(BinaryOperator::GreaterOrEqual, operand, low)?.expression;
+        let high = self.compared(BinaryOperator::LessOrEqual, operand, high)?.expression;
+        let both = Expression::And(vec![low, high]);
+        Ok(boolean(if negated { Expression::Not(Box::new(both)) } else { both }))
+    }
+
+    fn array(&mut self, elements: &[Expr]) -> Result<Bound, SqlError> {
+        let mut bound = Vec::with_capacity(elements.len());
+        let mut common = SqlType::UNKNOWN;
+        for element in elements {
+            let element = self.expression(element)?;
+            common = common_type(common, element.data_type, "ARRAY")?;
+            bound.push(element);
+        }
+        let common = if common == SqlType::UNKNOWN { SqlType::TEXT } else { common };
+        let mut values = Vec::with_capacity(bound.len());
+        for element in bound {
+            values.push(self.implicit(element, common)?.expression);
+        }
+        Ok(Bound { expression: Expression::Array(values), data_type: common.array_of() })
+    }
+
+    fn element(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Bound, SqlError> {
+        let mut value = self.expression(root)?;
+        for access in chain {
+            value = self.accessed(value, access)?;
+        }
+        Ok(value)
+    }
+
+    /// A part of an array or of a `jsonb`.
+    fn accessed(&mut self, array: Bound, access: &AccessExpr) -> Result<Bound, SqlError> {
+        match access {
+            AccessExpr::Subscript(Subscript::Index { index }) if array.data_type.array => {
+                let index = self.expression(index)?;
+                let index = Box::new(self.implicit(index, SqlType::INT4)?.expression);
+                let data_type = array.data_type.element();
+                let array = Box::new(array.expression);
+                Ok(Bound { expression: Expression::Element { array, index }, data_type })
+            }
+            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None })
+                if array.data_type.array =>
+            {
+                let mut arguments = vec![array];
+                for (bound, otherwise) in [(lower_bound, 1), (upper_bound, i64::from(i32::MAX))] {
+                    arguments.push(match bound {
+                        Some(bound) => self.expression(bound)?,
+                        None => constant(Datum::Int(otherwise), SqlType::INT4),
+                    });
+                }
+                self.call("array_slice", arguments)
+            }
+            AccessExpr::Subscript(Subscript::Index { index }) if array.data_type == SqlType::JSONB => {
+                let index = self.expression(index)?;
+                let name =
+                    if index.data_type.is_integer() { "jsonb_array_element" } else { "jsonb_object_field" };
+                self.call(name, vec![array, index])
+            }
+            _ => Err(SqlError::unsupported("this access to a part of a value")),
+        }
+    }
+
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&Expr>,
+    ) -> Result<Bound, SqlError> {
+        let mut whens = Vec::new();
+        let mut results = Vec::new();
+        for branch in conditions {
+            whens.push(match operand {
+                Some(operand) => self.compared(BinaryOperator::Equal, operand, &branch.condition)?.expression,
+                None => self.condition(&branch.condition, "CASE/WHEN")?,
+            });
+            results.push(self.expression(&branch.result)?);
+        }
+        if let Some(otherwise) = otherwise {
+            results.push(self.expression(otherwise)?);
+        }
+        let (mut results, data_type) = self.unified(results, "CASE")?;
+        let otherwise = otherwise.and_then(|_| results.pop()).map(Box::new);
+        let branches = whens.into_iter().zip(results).collect();
+        Ok(Bound { expression: Expression::Case { branches, otherwise }, data_type })
+    }
+
+    /// Values made of one type.
+    pub(super) fn unified(
+        &mut self,
+        values: Vec<Bound>,
+        of: &str,
+    ) -> Result<(Vec<Expression>, SqlType), SqlError> {
+        let mut common = SqlType::UNKNOWN;
+        for value in &values {
+            common = common_type(common, value.data_type, of)?;
+        }
+        let common = if common == SqlType::UNKNOWN { SqlType::TEXT } else { common };
+        let values = values.into_iter().map(|value| Ok(self.implicit(value, common)?.expression));
+        Ok((values.collect::<Result<_, SqlError>>()?, common))
+    }
+
+    /// The object that a text names, for `::regclass`.
+    pub(super) fn find_object(&mut self, name: &str) -> Result<u32, SqlError> {
+        let name = name.trim_matches('"');
+        let (schema, last) =
+            name.rsplit_once('.').map_or((None, name), |(schema, last)| (Some(schema), last));
+        let system = schema.is_none_or(|schema| schema == "pg_catalog");
+        match self.find(schema, last) {
+            Some((_, definition)) => Ok(definition.object().unwrap_or_default()),
+            None if system && let Some(object) = crate::catalog::system::table_object(last) => Ok(object),
+            None => Err(super::undefined_table(schema, last)),
+        }
+    }
+}
+
+pub(super) fn unnested(written: &Expr) -> &Expr {
+    match written {
+        Expr::Nested(inner) => unnested(inner),
+        other => other,
+    }
+}
+
+pub(super) fn constant(value: Datum, data_type: SqlType) -> Bound {
+    Bound { expression: Expression::Constant(value), data_type }
+}
+
+pub(super) fn boolean(expression: Expression) -> Bound {
+    Bound { expression, data_type: SqlType::BOOL }
+}
+
+fn unknown(text: &str) -> Bound {
+    constant(Datum::Text(text.to_owned()), SqlType::UNKNOWN)
+}
+
+pub(super) fn text_constant(text: &str) -> Bound {
+    constant(Datum::Text(text.to_owned()), SqlType::TEXT)
+}
+
+/// A number as written: the smallest of `integer`, `bigint` and `numeric` that it fits.
+fn number(digits: &str) -> Result<Bound, SqlError> {
+    let digits = digits.replace('_', "");
+    if let Ok(value) = digits.parse::<i32>() {
+        return Ok(constant(Datum::Int(i64::from(value)), SqlType::INT4));
+    }
+    if let Ok(value) = digits.parse::<i64>() {
+        return Ok(constant(Datum::Int(value), SqlType::INT8));
+    }
+    Ok(constant(text::parse(&digits, SqlType::NUMERIC)?, SqlType::NUMERIC))
+}
+
+pub(super) fn binary_operator(operator: &ast::BinaryOperator) -> Result<BinaryOperator, SqlError> {
+    use ast::BinaryOperator as Written;
+    Ok(match operator {
+        Written::Plus => BinaryOperator::Add,
+        Written::Minus => BinaryOperator::Subtract,
+        Written::Multiply => BinaryOperator::Multiply,
+        Written::Divide => BinaryOperator::Divide,
+        Written::Modulo => BinaryOperator::Modulo,
+        Written::PGExp => BinaryOperator::Power,
+        Written::Eq => BinaryOperator::Equal,
+        Written::NotEq => BinaryOperator::NotEqual,
+        Written::Lt => BinaryOperator::Less,
+        Written::LtEq => BinaryOperator::LessOrEqual,
+        Written::Gt => BinaryOperator::Greater,
+        Written::GtEq => BinaryOperator::GreaterOrEqual,
+        Written::StringConcat => BinaryOperator::Concat,
+        Written::PGLikeMatch => BinaryOperator::Like,
+        Written::PGNotLikeMatch => BinaryOperator::NotLike,
+        Written::PGILikeMatch => BinaryOperator::ILike,
+        Written::PGNotILikeMatch => BinaryOperator::NotILike,
+        Written::PGRegexMatch => BinaryOperator::RegexMatch,
+        Written::PGRegexNotMatch => BinaryOperator::RegexNotMatch,
+        Written::PGRegexIMatch => BinaryOperator::RegexMatchInsensitive,
+        Written::PGRegexNotIMatch => BinaryOperator::RegexNotMatchInsensitive,
+        Written::BitwiseAnd => BinaryOperator::BitAnd,
+        Written::BitwiseOr => BinaryOperator::BitOr,
+        Written::PGBitwiseXor => BinaryOperator::BitXor,
+        Written::PGBitwiseShiftLeft => BinaryOperator::ShiftLeft,
+        Written::PGBitwiseShiftRight => BinaryOperator::ShiftRight,
+        Written::PGCustomBinaryOperator(parts) if parts.first().is_some_and(|part| part == "pg_catalog") => {
+            return catalog_operator(parts.last().map_or("", String::as_str));
+        }
+        other => return Err(SqlError::unsupported(format!("the operator {other}"))),
+    })
+}
+
+/// `OPERATOR(pg_catalog.x)`, as `psql` writes.
+fn catalog_operator(name: &str) -> Result<BinaryOperator, SqlError> {
+    Ok(match name {
+        "=" => BinaryOperator::Equal,
+        "~" => BinaryOperator::RegexMatch,
+        "!~" => BinaryOperator::RegexNotMatch,
+        "~*" => BinaryOperator::RegexMatchInsensitive,
+        other => return Err(SqlError::unsupported(format!("OPERATOR({other})"))),
+    })
+}

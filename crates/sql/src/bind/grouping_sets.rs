@@ -1,0 +1,193 @@
+//! `GROUPING SETS`, `ROLLUP`, `CUBE`, and `GROUPING()`.
+
+use sqlparser::ast::{Expr, Function, SelectItem};
+
+use super::functions::arguments_of;
+use super::names::last_name;
+use super::scope::{Bound, Grouping};
+use super::{Binder, numbering};
+use crate::error::{SqlError, SqlState};
+use crate::plan::Expression;
+use crate::types::{Datum, SqlType};
+
+/// Most grouping sets of one query.
+const SETS_MAX: usize = 4096;
+
+/// Most elements of a `CUBE`.
+const CUBE_MAX: usize = 12;
+
+/// Most arguments of `GROUPING()`: its result is an `integer`.
+const QUESTION_MAX: usize = 31;
+
+/// Ways to group rows: each is a list of expressions.
+type Sets = Vec<Vec<Expr>>;
+
+impl Binder<'_> {
+    /// Binds `GROUP BY`; the items of the list are what numbers and aliases stand for.
+    pub(super) fn grouping(&mut self, written: &[Expr], items: &[SelectItem]) -> Result<Grouping, SqlError> {
+        let mut grouping = Grouping::default();
+        let mut sets: Sets = vec![Vec::new()];
+        let mut has_sets = false;
+        for one in written {
+            let more = match sets_of(one)? {
+                Some(more) => {
+                    has_sets = true;
+                    more
+                }
+                None => vec![row_of(one)],
+            };
+            if sets.len() * more.len() > SETS_MAX {
+                let message = format!("too many grouping sets present (maximum {SETS_MAX})");
+                return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+            }
+            sets =
+                sets.iter().flat_map(|set| more.iter().map(|more| [&set[..], &more[..]].concat())).collect();
+        }
+        let mut numbered = Vec::with_capacity(sets.len());
+        for set in sets {
+            let mut numbers = Vec::with_capacity(set.len());
+            for one in &set {
+                let number = self.group_number(one, items, &mut grouping)?;
+                if !numbers.contains(&number) {
+                    numbers.push(number);
+                }
+            }
+            numbered.push(numbers);
+        }
+        if has_sets {
+            grouping.sets = Some(numbered);
+        }
+        Ok(grouping)
+    }
+
+    /// The number of the group that an expression is.
+    fn group_number(
+        &mut self,
+        written: &Expr,
+        items: &[SelectItem],
+        grouping: &mut Grouping,
+    ) -> Result<u16, SqlError> {
+        let meant = self.meant(written, items)?;
+        let bound = self.expression(&meant)?;
+        let known = grouping.groups.iter().position(|known| known.expression == bound.expression);
+        let number = known.unwrap_or_else(|| {
+            grouping.groups.push(bound);
+            grouping.groups.len() - 1
+        }) as u16;
+        grouping.written.push((meant, number));
+        Ok(number)
+    }
+
+    /// `GROUPING()`: which of some groups the row is not grouped by, as bits.
+    pub(super) fn grouping_question(&mut self, written: &[Expr]) -> Result<Bound, SqlError> {
+        if written.len() > QUESTION_MAX {
+            let message = "GROUPING must have fewer than 32 arguments";
+            return Err(SqlError::new(SqlState::TOO_MANY_ARGUMENTS, message));
+        }
+        let level = self.levels.last_mut();
+        if let Some(level) = &level
+            && level.grouping.is_none()
+            && !level.clause.is_empty()
+        {
+            let message = format!("grouping operations are not allowed in {}", level.clause);
+            return Err(SqlError::new(SqlState::GROUPING_ERROR, message));
+        }
+        let Some((level, grouping)) = level.and_then(|level| {
+            let grouping = level.grouping.take()?;
+            Some((level, grouping))
+        }) else {
+            return Err(no_group());
+        };
+        let was_in_aggregate = std::mem::take(&mut level.in_aggregate);
+        // Its arguments are over ungrouped rows.
+        let asked = self.asked_groups(written, &grouping);
+        let level = self.level();
+        level.in_aggregate = was_in_aggregate;
+        let grouping = level.grouping.insert(grouping);
+        let asked = asked?;
+        if grouping.sets.is_none() {
+            return Ok(Bound { expression: Expression::Constant(Datum::Int(0)), data_type: SqlType::INT4 });
+        }
+        let known = grouping.questions.iter().position(|known| *known == asked);
+        let place = known.unwrap_or_else(|| {
+            grouping.questions.push(asked);
+            grouping.questions.len() - 1
+        });
+        let column = numbering::question(place)?;
+        Ok(Bound { expression: Expression::Column(column), data_type: SqlType::INT4 })
+    }
+
+    fn asked_groups(&mut self, written: &[Expr], grouping: &Grouping) -> Result<Vec<u16>, SqlError> {
+        let mut asked = Vec::with_capacity(written.len());
+        for one in written {
+            let bound = self.expression(one)?.expression;
+            let group = grouping.groups.iter().position(|group| group.expression == bound);
+            asked.push(group.ok_or_else(no_group)? as u16);
+        }
+        Ok(asked)
+    }
+}
+
+/// The ways to group that an item of `GROUP BY` stands for; `None` if it is but an expression.
+fn sets_of(written: &Expr) -> Result<Option<Sets>, SqlError> {
+    match written {
+        Expr::GroupingSets(sets) => {
+            let mut all = Sets::new();
+            for set in sets {
+                match set.as_slice() {
+                    [one] => match sets_of(one)? {
+                        Some(more) => all.extend(more),
+                        None => all.push(row_of(one)),
+                    },
+                    several => all.push(several.to_vec()),
+                }
+            }
+            Ok(Some(all))
+        }
+        Expr::Rollup(elements) => Ok(Some(rolled_up(elements))),
+        Expr::Cube(elements) => cubed(elements).map(Some),
+        // Within GROUPING SETS they look like calls.
+        Expr::Function(function) => of_call(function),
+        Expr::Tuple(list) if list.is_empty() => Ok(Some(vec![Vec::new()])),
+        _ => Ok(None),
+    }
+}
+
+fn of_call(function: &Function) -> Result<Option<Sets>, SqlError> {
+    let name = last_name(&function.name)?;
+    if !matches!(name.as_str(), "rollup" | "cube") {
+        return Ok(None);
+    }
+    let elements: Sets = arguments_of(function)?.iter().map(row_of).collect();
+    if name == "cube" { cubed(&elements).map(Some) } else { Ok(Some(rolled_up(&elements))) }
+}
+
+fn rolled_up(elements: &Sets) -> Sets {
+    (0..=elements.len()).rev().map(|count| elements[..count].concat()).collect()
+}
+
+fn cubed(elements: &Sets) -> Result<Sets, SqlError> {
+    if elements.len() > CUBE_MAX {
+        let message = format!("CUBE is limited to {CUBE_MAX} elements");
+        return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
+    }
+    let chosen = |bits: usize| {
+        let of = elements.iter().enumerate().filter(move |(place, _)| bits >> place & 1 == 1);
+        of.flat_map(|(_, element)| element.clone()).collect()
+    };
+    Ok((0..1 << elements.len()).rev().map(chosen).collect())
+}
+
+/// The expressions of a row, or the one that it is.
+fn row_of(written: &Expr) -> Vec<Expr> {
+    match written {
+        Expr::Tuple(list) => list.clone(),
+        Expr::Nested(inner) => vec![(**inner).clone()],
+        other => vec![other.clone()],
+    }
+}
+
+fn no_group() -> SqlError {
+    let message = "arguments to GROUPING must be grouping expressions of the associated query level";
+    SqlError::new(SqlState::GROUPING_ERROR, message)
+}

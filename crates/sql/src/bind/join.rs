@@ -1,0 +1,239 @@
+//! Joins: which relation is read how for each row of those before it, and which conditions go where.
+
+use super::path::{all_of, choose};
+use super::{Binder, walk};
+use crate::plan::{Expression, JoinKind, Node, Path};
+use crate::types::operators::BinaryOperator;
+
+/// A relation that is joined to those before it.
+pub(super) struct Item {
+    pub(super) node: Node,
+    /// The number of its first column.
+    pub(super) offset: u16,
+    pub(super) width: u16,
+    pub(super) kind: JoinKind,
+    /// Conditions of the join, over the columns so far.
+    pub(super) on: Vec<Expression>,
+    /// Whether it sees the row of those before it.
+    pub(super) lateral: bool,
+}
+
+impl Item {
+    /// A relation that is joined to nothing yet.
+    pub(super) fn first(node: Node, width: u16) -> Item {
+        Item { node, offset: 0, width, kind: JoinKind::Inner, on: Vec::new(), lateral: false }
+    }
+}
+
+/// Joins relations from left to right. Conditions on the whole are used where they are known to hold, and taken out of `all`.
+pub(super) fn assemble(binder: &Binder<'_>, items: Vec<Item>, all: &mut Vec<Expression>) -> Node {
+    let mut items = items.into_iter();
+    let Some(first) = items.next() else {
+        return filtered(binder, Node::Values(vec![Vec::new()]), std::mem::take(all));
+    };
+    let mut width = first.width;
+    let mut node = place(binder, first, all);
+    for item in items {
+        let (before, end) = (width, item.offset + item.width);
+        let mut conditions = item.on.clone();
+        if item.kind == JoinKind::Inner {
+            conditions.extend(take_known(all, end));
+        }
+        node = attach(binder, node, before, item, conditions);
+        width = end;
+    }
+    match all_of(std::mem::take(all)) {
+        Some(condition) => Node::Filter { input: Box::new(node), condition },
+        None => node,
+    }
+}
+
+/// Takes out the conditions that need no column from `end` on.
+fn take_known(all: &mut Vec<Expression>, end: u16) -> Vec<Expression> {
+    let (known, later) = std::mem::take(all).into_iter().partition(|condition| {
+        let mut known = true;
+        walk::columns(condition, |column| known &= column < end);
+        known
+    });
+    *all = later;
+    known
+}
+
+/// The first relation, with the conditions on it.
+fn place(binder: &Binder<'_>, item: Item, all: &mut Vec<Expression>) -> Node {
+    let mut conditions = item.on;
+    conditions.extend(take_known(all, item.width));
+    let node = if item.lateral && walk::is_correlated(&item.node) {
+        // It was bound to see a row before it: one without columns.
+        Node::Join {
+            left: Box::new(Node::Values(vec![Vec::new()])),
+            right: Box::new(item.node),
+            widths: (0, item.width),
+            kind: JoinKind::Inner,
+            equal: Vec::new(),
+            condition: None,
+            dependent: true,
+        }
+    } else {
+        item.node
+    };
+    filtered(binder, node, conditions)
+}
+
+/// The rows of a relation that fulfil conditions over its own columns.
+pub(super) fn filtered(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
+    match node {
+        Node::Scan { table, path: Path::All, filter: None } => {
+            let path = choose(binder.shape_of(table), &conditions);
+            Node::Scan { table, path, filter: all_of(conditions) }
+        }
+        other => match all_of(conditions) {
+            Some(condition) => Node::Filter { input: Box::new(other), condition },
+            None => other,
+        },
+    }
+}
+
+/// Joins a relation to those before it.
+fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: Vec<Expression>) -> Node {
+    let widths = (before, item.width);
+    let left = Box::new(left);
+    if item.lateral && walk::is_correlated(&item.node) {
+        let (right, kind) = (Box::new(item.node), item.kind);
+        let condition = all_of(conditions);
+        return Node::Join { left, right, widths, kind, equal: Vec::new(), condition, dependent: true };
+    }
+    if let Node::Scan { table, path: Path::All, filter: None } = &item.node {
+        let within: Vec<Expression> =
+            conditions.iter().map(|condition| seen_from_right(condition.clone(), item.offset)).collect();
+        let path = choose(binder.shape_of(*table), &within);
+        let alone: Vec<Expression> =
+            within.iter().filter(|condition| !sees_left(condition)).cloned().collect();
+        let is_better = match &path {
+            Path::All => false,
+            Path::Keys(_) => true,
+            Path::Range { equal, .. } => !equal.is_empty(),
+        };
+        let depends = path_sees_left(&path);
+        if is_better && depends && !matches!(choose(binder.shape_of(*table), &alone), Path::Keys(_)) {
+            let right = Box::new(Node::Scan { table: *table, path, filter: all_of(within) });
+            let kind = item.kind;
+            return Node::Join {
+                left,
+                right,
+                widths,
+                kind,
+                equal: Vec::new(),
+                condition: None,
+                dependent: true,
+            };
+        }
+    }
+    let (own, mut shared): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
+        let (mut own, mut any) = (true, false);
+        walk::columns(condition, |column| {
+            own &= column >= item.offset;
+            any = true;
+        });
+        own && any
+    });
+    let own = own.into_iter().map(|condition| walk::renumbered(condition, |column| column - item.offset));
+    let right = Box::new(filtered(binder, item.node, own.collect()));
+    let equal = take_pairs(&mut shared, item.offset);
+    let (kind, condition) = (item.kind, all_of(shared));
+    Node::Join { left, right, widths, kind, equal, condition, dependent: false }
+}
+
+/// Takes out the conditions that a value of the left equals one of the right, as pairs.
+fn take_pairs(conditions: &mut Vec<Expression>, offset: u16) -> Vec<(Expression, Expression)> {
+    let side = |expression: &Expression| {
+        let (mut left, mut right) = (false, false);
+        walk::columns(expression, |column| if column < offset { left = true } else { right = true });
+        (left, right)
+    };
+    let mut pairs = Vec::new();
+    conditions.retain(|condition| {
+        let Expression::Binary { operator: BinaryOperator::Equal, left, right, .. } = condition else {
+            return true;
+        };
+        let (one, other) = match (side(left), side(right)) {
+            ((true, false), (false, true)) => (left, right),
+            ((false, true), (true, false)) => (right, left),
+            _ => return true,
+        };
+        pairs.push(((**one).clone(), walk::renumbered((**other).clone(), |column| column - offset)));
+        false
+    });
+    pairs
+}
+
+/// A condition on a joined row, as the right side sees it for each row of the left.
+fn seen_from_right(mut condition: Expression, offset: u16) -> Expression {
+    walk::walk(&mut condition, 0, &mut |expression, depth| match expression {
+        Expression::Column(column) if depth == 0 && *column < offset => {
+            *expression = Expression::Outer { depth: 1, column: *column };
+        }
+        Expression::Column(column) if depth == 0 => *column -= offset,
+        Expression::Outer { depth: outwards, column } if depth > 0 && *outwards == depth => {
+            if *column < offset { *outwards += 1 } else { *column -= offset }
+        }
+        Expression::Outer { depth: outwards, .. } if *outwards > depth => *outwards += 1,
+        _ => {}
+    });
+    condition
+}
+
+/// Whether a condition as the right side sees it depends on the row of the left.
+fn sees_left(condition: &Expression) -> bool {
+    let mut sees = false;
+    walk::walk(&mut condition.clone(), 0, &mut |expression, depth| {
+        sees |= matches!(expression, Expression::Outer { depth: outwards, .. } if *outwards == depth + 1);
+    });
+    sees
+}
+
+fn path_sees_left(path: &Path) -> bool {
+    match path {
+        Path::All => false,
+        Path::Keys(keys) => keys.iter().flatten().any(sees_left),
+        Path::Range { equal, lower, upper, .. } => {
+            let mut bounds = lower.iter().chain(upper).map(|(bound, _)| bound);
+            equal.iter().any(sees_left) || bounds.any(sees_left)
+        }
+    }
+}
+
+pub(super) fn full_join(left: Node, item: Item, widths: (u16, u16)) -> Node {
+    let mut conditions = item.on;
+    let equal = take_pairs(&mut conditions, item.offset);
+    let (left, right) = (Box::new(left), Box::new(item.node));
+    Node::Join {
+        left,
+        right,
+        widths,
+        kind: JoinKind::Full,
+        equal,
+        condition: all_of(conditions),
+        dependent: false,
+    }
+}
+
+/// A join that keeps all rows of the right: one that keeps all of the left, with sides and columns changed over.
+pub(super) fn right_join(left: Node, item: Item, widths: (u16, u16)) -> Node {
+    let (before, width) = widths;
+    let swapped = |column: u16| if column < before { column + width } else { column - before };
+    let conditions = item.on.into_iter().map(|condition| walk::renumbered(condition, swapped));
+    let mut conditions: Vec<Expression> = conditions.collect();
+    let equal = take_pairs(&mut conditions, width);
+    let join = Node::Join {
+        left: Box::new(item.node),
+        right: Box::new(left),
+        widths: (width, before),
+        kind: JoinKind::Left,
+        equal,
+        condition: all_of(conditions),
+        dependent: false,
+    };
+    let expressions = (0..before + width).map(|column| Expression::Column(swapped(column))).collect();
+    Node::Project { input: Box::new(join), expressions }
+}

@@ -1,0 +1,270 @@
+//! From statements as written to plans: names and types are resolved, paths through tables chosen.
+
+mod aggregates;
+mod call;
+mod catalog_functions;
+mod coerce;
+mod column_name;
+mod define;
+mod expression;
+mod foreign_keys;
+mod from;
+mod functions;
+mod grouping_sets;
+mod join;
+mod json;
+mod modify;
+pub(crate) mod names;
+mod numbering;
+mod order;
+mod path;
+mod query;
+mod questions;
+mod recursion;
+mod scope;
+mod sets;
+mod spelled;
+mod subquery;
+mod types;
+mod walk;
+mod windows;
+
+use sqlparser::ast::Statement;
+
+use crate::catalog::{Catalog, Definition, Named, PUBLIC, Sequence, Table};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, TableShape};
+use crate::routines::Routines;
+use crate::types::SqlType;
+
+pub use define::{
+    Build, Defined, Timing, Validation, Verification, complete, define, fill, forget, is_definition,
+    take_back, validated, validation,
+};
+pub use foreign_keys::RowCheck;
+pub use functions::VERSION_NUMBER;
+pub use questions::Question;
+use recursion::NamedQuery;
+use scope::Level;
+pub use scope::{Bound, Field};
+
+/// What a session tells of itself to statements.
+#[derive(Clone, Debug, Default)]
+pub struct Surroundings {
+    /// The user.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// Where names without a schema are looked up.
+    pub search_path: Vec<String>,
+    /// When its transaction began, in microseconds since 2000-01-01 UTC.
+    pub now: i64,
+    /// The procedures that can be called.
+    pub routines: Routines,
+}
+
+/// A statement that can be run, and what a client is told of it.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The plan.
+    pub plan: Plan,
+    /// The types of its parameters.
+    pub parameters: Vec<SqlType>,
+    /// The columns of its result, if it has one.
+    pub fields: Option<Vec<Field>>,
+    /// What it asks its session each time before it runs.
+    pub questions: Vec<Question>,
+}
+
+/// Makes the plan of a query or of a statement that changes rows. `parameters` are the types that the client has named.
+///
+/// # Errors
+/// What is wrong with the statement, as PostgreSQL says it.
+pub fn prepare(
+    statement: &Statement,
+    catalog: &Catalog,
+    surroundings: &Surroundings,
+    parameters: &[Option<SqlType>],
+) -> Result<Prepared, SqlError> {
+    let mut binder = Binder::new(catalog, surroundings);
+    binder.parameters = parameters.to_vec();
+    let (action, fields) = match statement {
+        Statement::Query(query) => binder.query_statement(query)?,
+        Statement::Insert(insert) => binder.insert(insert)?,
+        Statement::Update(update) => binder.update(update)?,
+        Statement::Delete(delete) => binder.delete(delete)?,
+        Statement::Call(function) => binder.call_statement(function)?,
+        // The query of a cursor.
+        Statement::Declare { stmts, .. } => match stmts.first().and_then(|one| one.for_query.as_deref()) {
+            Some(query) => binder.query_statement(query)?,
+            None => return Err(SqlError::unsupported(first_words(&statement.to_string()))),
+        },
+        other => return Err(SqlError::unsupported(first_words(&other.to_string()))),
+    };
+    Ok(binder.finish(action, fields))
+}
+
+/// The type that a name stands for.
+pub(crate) fn type_named(name: &sqlparser::ast::DataType) -> Result<SqlType, SqlError> {
+    types::sql_type(name)
+}
+
+/// A value as written, made one of a type.
+pub(crate) fn value_of_type(
+    written: &sqlparser::ast::Expr,
+    data_type: SqlType,
+    catalog: &Catalog,
+    surroundings: &Surroundings,
+) -> Result<crate::plan::Expression, SqlError> {
+    let mut binder = Binder::new(catalog, surroundings);
+    let value = binder.expression(written)?;
+    binder.assigned_to(value, data_type, "parameter")
+}
+
+/// The beginning of a statement, to name it by.
+pub(crate) fn first_words(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().take(3).collect();
+    words.join(" ")
+}
+
+/// Binds statements.
+pub(crate) struct Binder<'c> {
+    catalog: &'c Catalog,
+    surroundings: &'c Surroundings,
+    levels: Vec<Level>,
+    /// Queries of `WITH` that can be named, the innermost last.
+    named: Vec<NamedQuery>,
+    /// Recursive queries that were numbered.
+    recursions: u16,
+    /// How many expressions with queries within lie around.
+    subqueries: usize,
+    /// How many queries lie around.
+    nesting: usize,
+    /// Whether an insertion may give values to columns that are generated always.
+    overrides: bool,
+    /// Whether literals in the list of the next query keep their type open, for what the query is part of to decide.
+    keeps_open: bool,
+    parameters: Vec<Option<SqlType>>,
+    tables: Vec<TableShape>,
+    sequences: Vec<SequenceShape>,
+    foreign_keys: Vec<ForeignKeyShape>,
+    reliances: Vec<Reliance>,
+    questions: Vec<Question>,
+    /// The relations that the statement names itself, and not a view in it.
+    relations: Vec<Named>,
+    /// How many views lie around.
+    views: usize,
+}
+
+/// Deepest nesting of queries and expressions.
+const NESTING_MAX: usize = 100;
+
+impl<'c> Binder<'c> {
+    pub(crate) fn new(catalog: &'c Catalog, surroundings: &'c Surroundings) -> Binder<'c> {
+        Binder {
+            catalog,
+            surroundings,
+            levels: Vec::new(),
+            named: Vec::new(),
+            recursions: 0,
+            subqueries: 0,
+            nesting: 0,
+            overrides: false,
+            keeps_open: false,
+            parameters: Vec::new(),
+            tables: Vec::new(),
+            sequences: Vec::new(),
+            foreign_keys: Vec::new(),
+            reliances: Vec::new(),
+            questions: Vec::new(),
+            relations: Vec::new(),
+            views: 0,
+        }
+    }
+
+    fn finish(self, action: Action, fields: Option<Vec<Field>>) -> Prepared {
+        let parameters = self.parameters.into_iter().map(|known| known.unwrap_or(SqlType::TEXT)).collect();
+        let Binder { reliances, tables, sequences, foreign_keys, questions, .. } = self;
+        let plan = Plan { reliances, tables, sequences, foreign_keys, action };
+        Prepared { plan, parameters, fields, questions }
+    }
+
+    /// Notes that the plan relies on what a name stands for.
+    fn rely(&mut self, schema: &str, name: &str) {
+        let reliance = self.catalog.reliance(schema, name);
+        if !self.reliances.contains(&reliance) {
+            self.reliances.push(reliance);
+        }
+    }
+
+    /// What a name stands for, with its schema.
+    fn find(&self, schema: Option<&str>, name: &str) -> Option<(String, &'c Definition)> {
+        let catalog: &'c Catalog = self.catalog;
+        if let Some(schema) = schema {
+            return catalog.get(schema, name).map(|definition| (schema.to_owned(), definition));
+        }
+        let path = self.surroundings.search_path.iter().map(String::as_str);
+        let mut path = path.chain(self.surroundings.search_path.is_empty().then_some(PUBLIC));
+        path.find_map(|schema| catalog.get(schema, name).map(|definition| (schema.to_owned(), definition)))
+    }
+
+    /// The table that a name stands for.
+    fn find_table(&self, schema: Option<&str>, name: &str) -> Result<(String, &'c Table), SqlError> {
+        match self.find(schema, name) {
+            Some((schema, Definition::Table(table))) => Ok((schema, table)),
+            Some((_, Definition::View { .. })) => {
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is a view")))
+            }
+            Some(_) => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not a table"))),
+            None => Err(undefined_table(schema, name)),
+        }
+    }
+
+    /// Adds a table to the plan, with its checks; its number.
+    fn use_table(&mut self, schema: &str, name: &str, table: &Table) -> Result<u16, SqlError> {
+        if let Some(known) = self.tables.iter().position(|known| known.storage == table.storage) {
+            return Ok(known as u16);
+        }
+        self.rely(schema, name);
+        let mut shape = table.shape(name);
+        shape.checks = self.checks(name, table)?;
+        self.tables.push(shape);
+        Ok((self.tables.len() - 1) as u16)
+    }
+
+    /// Adds a sequence to the plan; its number.
+    fn use_sequence(&mut self, schema: &str, name: &str, sequence: &Sequence) -> u16 {
+        if let Some(known) = self.sequences.iter().position(|known| known.storage == sequence.storage) {
+            return known as u16;
+        }
+        self.rely(schema, name);
+        self.sequences.push(sequence.shape(name));
+        (self.sequences.len() - 1) as u16
+    }
+
+    fn level(&mut self) -> &mut Level {
+        if self.levels.is_empty() {
+            self.levels.push(Level::default());
+        }
+        let last = self.levels.len() - 1;
+        &mut self.levels[last]
+    }
+
+    /// Does something one level of nesting deeper.
+    fn deeper<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, SqlError>) -> Result<T, SqlError> {
+        if self.nesting >= NESTING_MAX {
+            let message = format!("statement is nested more than {NESTING_MAX} deep");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        self.nesting += 1;
+        let done = act(self);
+        self.nesting -= 1;
+        done
+    }
+}
+
+/// The error of a table that is not there.
+pub(crate) fn undefined_table(schema: Option<&str>, name: &str) -> SqlError {
+    let name = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
+    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+}

@@ -1,0 +1,565 @@
+//! Queries.
+
+use sqlparser::ast::{
+    self, Distinct, Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Value,
+};
+
+use super::coerce::common_type;
+use super::join::assemble;
+use super::names::{last_name, name_of};
+use super::numbering::Numbering;
+use super::path::conjuncts;
+use super::scope::{Bound, Field, Level};
+use super::windows::windowed;
+use super::{Binder, walk};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Action, Expression, GroupingSets, Node, SetOperation, SortKey};
+use crate::types::SqlType;
+
+/// Columns of a result, as values over the rows that they are made from.
+type Outputs = Vec<(Field, Expression)>;
+
+impl Binder<'_> {
+    /// A query as a statement, which may also change rows after `WITH`.
+    pub(super) fn query_statement(
+        &mut self,
+        query: &Query,
+    ) -> Result<(Action, Option<Vec<Field>>), SqlError> {
+        let statement = match query.body.as_ref() {
+            SetExpr::Insert(statement) | SetExpr::Update(statement) | SetExpr::Delete(statement) => statement,
+            _ => {
+                if let Some(call) = self.call_in_query(query)? {
+                    return Ok(call);
+                }
+                let (node, fields) = self.query(query)?;
+                return Ok((Action::Query(node), Some(fields)));
+            }
+        };
+        let known = self.name_queries(query)?;
+        let bound = match statement {
+            ast::Statement::Insert(insert) => self.insert(insert),
+            ast::Statement::Update(update) => self.update(update),
+            ast::Statement::Delete(delete) => self.delete(delete),
+            other => Err(SqlError::unsupported(super::first_words(&other.to_string()))),
+        };
+        self.named.truncate(known);
+        bound
+    }
+
+    /// Binds a query; its columns.
+    pub(super) fn query(&mut self, query: &Query) -> Result<(Node, Vec<Field>), SqlError> {
+        if query.for_clause.is_some() {
+            return Err(SqlError::unsupported("this clause of a query"));
+        }
+        let known = self.name_queries(query)?;
+        let bound = self.body_and_order(query);
+        self.named.truncate(known);
+        let (node, fields) = bound?;
+        Ok((self.limited(node, query)?, fields))
+    }
+
+    fn body_and_order(&mut self, query: &Query) -> Result<(Node, Vec<Field>), SqlError> {
+        let order = order_keys(query.order_by.as_ref())?;
+        match query.body.as_ref() {
+            SetExpr::Select(select) => self.select(select, order),
+            other => {
+                let (node, fields) = self.set(other)?;
+                let node = self.ordered_by_output(node, &fields, order)?;
+                Ok((node, fields))
+            }
+        }
+    }
+
+    pub(super) fn set(&mut self, body: &SetExpr) -> Result<(Node, Vec<Field>), SqlError> {
+        match body {
+            SetExpr::Select(select) => self.select(select, &[]),
+            SetExpr::Query(query) => self.deeper(|binder| binder.query(query)),
+            SetExpr::Values(values) => {
+                let rows: Vec<&[Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
+                self.rows(&rows)
+            }
+            SetExpr::SetOperation { left, op, set_quantifier, right } => {
+                let operation = match op {
+                    SetOperator::Union => SetOperation::Union,
+                    SetOperator::Intersect => SetOperation::Intersect,
+                    SetOperator::Except | SetOperator::Minus => SetOperation::Except,
+                };
+                let all = match set_quantifier {
+                    SetQuantifier::All => true,
+                    SetQuantifier::Distinct | SetQuantifier::None => false,
+                    other => return Err(SqlError::unsupported(format!("{op} {other}"))),
+                };
+                let left = self.open(|binder| binder.set(left))?;
+                let right = self.open(|binder| binder.set(right))?;
+                self.combine(operation, all, left, right)
+            }
+            other => Err(SqlError::unsupported(super::first_words(&other.to_string()))),
+        }
+    }
+
+    /// Binds a part of something that decides what the types of literals are.
+    pub(super) fn open<T>(
+        &mut self,
+        act: impl FnOnce(&mut Self) -> Result<T, SqlError>,
+    ) -> Result<T, SqlError> {
+        self.keeps_open = true;
+        let bound = self.deeper(act);
+        self.keeps_open = false;
+        bound
+    }
+
+    fn combine(
+        &mut self,
+        operation: SetOperation,
+        all: bool,
+        left: (Node, Vec<Field>),
+        right: (Node, Vec<Field>),
+    ) -> Result<(Node, Vec<Field>), SqlError> {
+        if left.1.len() != right.1.len() {
+            let name = match operation {
+                SetOperation::Union => "UNION",
+                SetOperation::Intersect => "INTERSECT",
+                SetOperation::Except => "EXCEPT",
+            };
+            let message = format!("each {name} query must have the same number of columns");
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let mut fields = left.1.clone();
+        for (field, other) in fields.iter_mut().zip(&right.1) {
+            let common = common_type(field.data_type, other.data_type, "UNION")?;
+            field.data_type = if common == SqlType::UNKNOWN { SqlType::TEXT } else { common };
+            field.origin = None;
+        }
+        let types: Vec<SqlType> = fields.iter().map(|field| field.data_type).collect();
+        let left = Box::new(self.cast_columns(left.0, &left.1, &types)?);
+        let right = Box::new(self.cast_columns(right.0, &right.1, &types)?);
+        Ok((Node::Combine { operation, all, left, right }, fields))
+    }
+
+    /// The rows with their columns made of other types.
+    pub(super) fn cast_columns(
+        &mut self,
+        mut node: Node,
+        fields: &[Field],
+        to: &[SqlType],
+    ) -> Result<Node, SqlError> {
+        if fields.iter().zip(to).all(|(field, to)| field.data_type.is_same(*to)) {
+            return Ok(node);
+        }
+        // Literals and parameters in a list take the type by themselves.
+        if let Node::Project { expressions, .. } = &mut node
+            && expressions.len() == to.len()
+        {
+            for ((expression, field), to) in expressions.iter_mut().zip(fields).zip(to) {
+                let value = Bound { expression: expression.clone(), data_type: field.data_type };
+                *expression = self.implicit(value, *to)?.expression;
+            }
+            return Ok(node);
+        }
+        let mut expressions = Vec::with_capacity(to.len());
+        for (place, (field, to)) in (0..).zip(fields.iter().zip(to)) {
+            let column = Bound { expression: Expression::Column(place), data_type: field.data_type };
+            expressions.push(self.implicit(column, *to)?.expression);
+        }
+        Ok(Node::Project { input: Box::new(node), expressions })
+    }
+
+    /// `VALUES`.
+    pub(super) fn rows(&mut self, written: &[&[Expr]]) -> Result<(Node, Vec<Field>), SqlError> {
+        let width = written.first().map_or(0, |row| row.len());
+        let mut columns: Vec<Vec<Bound>> = vec![Vec::new(); width];
+        for row in written {
+            if row.len() != width {
+                return Err(SqlError::new(
+                    SqlState::SYNTAX_ERROR,
+                    "VALUES lists must all be the same length",
+                ));
+            }
+            for (column, value) in columns.iter_mut().zip(*row) {
+                column.push(self.expression(value)?);
+            }
+        }
+        let mut rows = vec![Vec::with_capacity(width); written.len()];
+        let mut fields = Vec::with_capacity(width);
+        for (number, column) in (1..).zip(columns) {
+            let (values, data_type) = self.unified(column, "VALUES")?;
+            rows.iter_mut().zip(values).for_each(|(row, value)| row.push(value));
+            fields.push(Field { name: format!("column{number}"), data_type, origin: None, hidden: false });
+        }
+        Ok((Node::Values(rows), fields))
+    }
+
+    fn select(&mut self, select: &Select, order: &[OrderByExpr]) -> Result<(Node, Vec<Field>), SqlError> {
+        if select.into.is_some() || select.qualify.is_some() {
+            return Err(SqlError::unsupported("this clause of SELECT"));
+        }
+        let open = std::mem::take(&mut self.keeps_open);
+        self.levels.push(Level::default());
+        let bound = self.select_within(select, order, open);
+        self.levels.pop();
+        bound
+    }
+
+    fn select_within(
+        &mut self,
+        select: &Select,
+        order: &[OrderByExpr],
+        open: bool,
+    ) -> Result<(Node, Vec<Field>), SqlError> {
+        let mut items = self.from(&select.from)?;
+        let spread = self.spread(select, order, &mut items)?;
+        let projection = spread.as_deref().unwrap_or(&select.projection);
+        let mut conditions = Vec::new();
+        if let Some(condition) = &select.selection {
+            self.level().clause = "WHERE";
+            conjuncts(self.condition(condition, "WHERE")?, &mut conditions);
+        }
+        let node = assemble(self, items, &mut conditions);
+        self.level().clause = "GROUP BY";
+        self.group(select, order)?;
+        self.level().clause = "";
+        self.begin_windows(&select.named_window)?;
+        let mut outputs = self.outputs(projection, open)?;
+        let (keys, mut hidden) = self.sort_keys(order, &outputs)?;
+        let mut on = match &select.distinct {
+            Some(Distinct::On(written)) => self.distinct_on(written, &keys, &outputs, &hidden)?,
+            _ => Vec::new(),
+        };
+        let windows = self.level().windows.take();
+        self.level().clause = "HAVING";
+        let having = match &select.having {
+            Some(condition) => Some(self.condition(condition, "HAVING")?),
+            None => None,
+        };
+        let (mut node, width, mut numbering) = self.grouped_rows(node, having);
+        if let Some(windows) = windows {
+            node = windowed(node, windows, width, &mut numbering);
+        }
+        let listed = outputs.iter_mut().map(|(_, output)| output);
+        listed.chain(&mut hidden).chain(&mut on).for_each(|expression| numbering.settle(expression));
+        self.project(node, outputs, keys, hidden, select.distinct.as_ref(), on)
+    }
+
+    fn distinct_on(
+        &mut self,
+        written: &[Expr],
+        keys: &[SortKey],
+        outputs: &Outputs,
+        hidden: &[Expression],
+    ) -> Result<Vec<Expression>, SqlError> {
+        let mut on = Vec::new();
+        for one in written {
+            on.push(match self.output_named(one, outputs)? {
+                Some(place) => outputs[place].1.clone(),
+                None => self.expression(one)?.expression,
+            });
+        }
+        first_sorted(&on, keys, outputs, hidden)?;
+        Ok(on)
+    }
+
+    /// The rows of the groups of a query, if it has any; the number of their columns, and what provisional numbers of these become.
+    fn grouped_rows(&mut self, node: Node, having: Option<Expression>) -> (Node, u16, Numbering) {
+        let mut numbering = Numbering::default();
+        let Some(grouping) = self.level().grouping.take() else {
+            return (node, self.level().width(), numbering);
+        };
+        let groups: Vec<Expression> = grouping.groups.into_iter().map(|group| group.expression).collect();
+        let (aggregates, questions) = (grouping.aggregates, grouping.questions);
+        numbering.questions = (groups.len() + aggregates.len()) as u16;
+        let width = numbering.questions + questions.len() as u16;
+        let sets = grouping.sets.map(|sets| GroupingSets { sets, questions });
+        let mut node = Node::Aggregate { input: Box::new(node), groups, sets, aggregates };
+        super::order::read_least(self, &mut node);
+        if let Some(mut condition) = having {
+            numbering.settle(&mut condition);
+            node = Node::Filter { input: Box::new(node), condition };
+        }
+        (node, width, numbering)
+    }
+
+    /// The rows of a `SELECT` from those of its relations or groups: distinct, in order, with its columns.
+    fn project(
+        &mut self,
+        node: Node,
+        outputs: Outputs,
+        keys: Vec<SortKey>,
+        hidden: Vec<Expression>,
+        distinct: Option<&Distinct>,
+        on: Vec<Expression>,
+    ) -> Result<(Node, Vec<Field>), SqlError> {
+        let width = outputs.len() as u16;
+        let (fields, mut expressions): (Vec<Field>, Vec<Expression>) = outputs.into_iter().unzip();
+        let is_distinct = matches!(distinct, Some(Distinct::Distinct | Distinct::On(_)));
+        if matches!(distinct, Some(Distinct::Distinct)) && !hidden.is_empty() {
+            let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
+        let extra = hidden.len() + on.len();
+        let on: Vec<Expression> = {
+            let first = expressions.len() + hidden.len();
+            expressions.extend(hidden);
+            let places = (first..first + on.len()).map(|place| Expression::Column(place as u16)).collect();
+            expressions.extend(on);
+            places
+        };
+        let mut node = Node::Project { input: Box::new(node), expressions };
+        // The first of the rows that are equal `ON` something is the first in order.
+        let sorts_first = !on.is_empty();
+        if is_distinct && !sorts_first {
+            node = Node::Distinct { input: Box::new(node), on: Vec::new() };
+        }
+        if !keys.is_empty() {
+            node = super::order::sorted(self, node, keys);
+        }
+        if is_distinct && sorts_first {
+            node = Node::Distinct { input: Box::new(node), on };
+        }
+        if extra > 0 {
+            let expressions = (0..width).map(Expression::Column).collect();
+            node = Node::Project { input: Box::new(node), expressions };
+        }
+        Ok((node, fields))
+    }
+
+    /// The columns of a list. If it is `open`, literals get no type yet.
+    pub(super) fn outputs(&mut self, items: &[SelectItem], open: bool) -> Result<Outputs, SqlError> {
+        let mut outputs = Vec::new();
+        for item in items {
+            match item {
+                SelectItem::UnnamedExpr(expr) => {
+                    let name = Self::column_name(expr);
+                    outputs.push(self.output(expr, name, open)?);
+                }
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    outputs.push(self.output(expr, name_of(alias), open)?)
+                }
+                SelectItem::Wildcard(_) => self.all_of(None, &mut outputs)?,
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                    self.all_of(Some(&last_name(name)?), &mut outputs)?;
+                }
+                other => return Err(SqlError::unsupported(format!("{other} in a list of columns"))),
+            }
+        }
+        Ok(outputs)
+    }
+
+    fn output(&mut self, written: &Expr, name: String, open: bool) -> Result<(Field, Expression), SqlError> {
+        let bound = self.expression(written)?;
+        let bound = if bound.data_type == SqlType::UNKNOWN && !open {
+            self.implicit(bound, SqlType::TEXT)?
+        } else {
+            bound
+        };
+        let origin = match bound.expression {
+            Expression::Column(column) => self.origin(column),
+            _ => None,
+        };
+        Ok((Field { name, data_type: bound.data_type, origin, hidden: false }, bound.expression))
+    }
+
+    fn origin(&mut self, column: u16) -> Option<(u32, i16)> {
+        let level = self.level();
+        if level.grouping.is_some() {
+            return None;
+        }
+        let relation = level.relations.iter().rfind(|relation| relation.offset <= column)?;
+        relation.fields.get(usize::from(column - relation.offset))?.origin
+    }
+
+    /// `*`, of a relation if one is named.
+    fn all_of(&mut self, relation: Option<&str>, outputs: &mut Outputs) -> Result<(), SqlError> {
+        let relations = self.level().relations.clone();
+        if relations.is_empty() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "SELECT * with no tables specified is not valid",
+            ));
+        }
+        let place = self.levels.len() - 1;
+        let mut found = false;
+        for (number, known) in relations.iter().enumerate() {
+            if relation.is_none() {
+                self.merged_before(number, place, outputs)?;
+            } else if relation != Some(known.name.as_str()) {
+                continue;
+            }
+            found = true;
+            for (column, field) in (known.offset..).zip(&known.fields) {
+                // Under its relation's name, a merged column is there.
+                let is_shown = !field.hidden || (relation.is_some() && !field.name.is_empty());
+                if is_shown {
+                    let column = self.over_groups(place, column, &field.name)?;
+                    let field = Field { hidden: false, ..field.clone() };
+                    outputs.push((field, Expression::Column(column)));
+                }
+            }
+        }
+        match relation {
+            Some(relation) if !found => Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("missing FROM-clause entry for table \"{relation}\""),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The columns that joins beginning with a relation have made of two.
+    fn merged_before(&mut self, number: usize, level: usize, outputs: &mut Outputs) -> Result<(), SqlError> {
+        for merged in self.level().merged.clone().into_iter().filter(|merged| merged.first == number) {
+            let column = self.over_groups(level, merged.column, &merged.name)?;
+            let origin = self.origin(merged.column);
+            let field = Field { name: merged.name, data_type: merged.data_type, origin, hidden: false };
+            outputs.push((field, Expression::Column(column)));
+        }
+        Ok(())
+    }
+
+    /// The keys of `ORDER BY` over the columns of a list, and the values that must be added to these for it.
+    fn sort_keys(
+        &mut self,
+        order: &[OrderByExpr],
+        outputs: &Outputs,
+    ) -> Result<(Vec<SortKey>, Vec<Expression>), SqlError> {
+        let mut keys = Vec::with_capacity(order.len());
+        let mut hidden = Vec::new();
+        for one in order {
+            let place = match self.output_named(&one.expr, outputs)? {
+                Some(place) => place,
+                None => {
+                    let bound = self.expression(&one.expr)?.expression;
+                    let known = outputs.iter().position(|(_, output)| *output == bound);
+                    known.unwrap_or_else(|| {
+                        hidden.push(bound);
+                        outputs.len() + hidden.len() - 1
+                    })
+                }
+            };
+            keys.push(sort_key(one, Expression::Column(place as u16)));
+        }
+        Ok((keys, hidden))
+    }
+
+    /// The place of the column that an item of `ORDER BY` names by its number or alias.
+    fn output_named(&self, written: &Expr, outputs: &Outputs) -> Result<Option<usize>, SqlError> {
+        if let Some(number) = ordinal(written) {
+            let place = number.checked_sub(1).filter(|place| *place < outputs.len());
+            return place.map(Some).ok_or_else(|| not_in_list("ORDER BY", number));
+        }
+        if matches!(written, Expr::Value(value) if !matches!(value.value, Value::Placeholder(_))) {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "non-integer constant in ORDER BY"));
+        }
+        let Expr::Identifier(name) = written else { return Ok(None) };
+        let name = name_of(name);
+        let mut found = outputs.iter().enumerate().filter(|(_, (field, _))| field.name == name);
+        let Some((place, (_, first))) = found.next() else { return Ok(None) };
+        if found.any(|(_, (_, other))| other != first) {
+            let message = format!("ORDER BY \"{name}\" is ambiguous");
+            return Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message));
+        }
+        Ok(Some(place))
+    }
+
+    /// `ORDER BY` of a combination of queries: by its columns only.
+    fn ordered_by_output(
+        &mut self,
+        node: Node,
+        fields: &[Field],
+        order: &[OrderByExpr],
+    ) -> Result<Node, SqlError> {
+        if order.is_empty() {
+            return Ok(node);
+        }
+        let columns = (0..).map(Expression::Column);
+        let outputs: Outputs = fields.iter().cloned().zip(columns).collect();
+        let mut keys = Vec::with_capacity(order.len());
+        for one in order {
+            let Some(place) = self.output_named(&one.expr, &outputs)? else {
+                let message = "ORDER BY of a combination of queries must name one of its columns";
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            };
+            keys.push(sort_key(one, Expression::Column(place as u16)));
+        }
+        Ok(Node::Sort { input: Box::new(node), keys })
+    }
+
+    fn limited(&mut self, node: Node, query: &Query) -> Result<Node, SqlError> {
+        let (limit, offset) = match (&query.limit_clause, &query.fetch) {
+            (None, None) => return Ok(node),
+            (Some(LimitClause::LimitOffset { limit, offset, .. }), fetch) => {
+                let fetched = fetch.as_ref().and_then(|fetch| fetch.quantity.clone());
+                (limit.clone().or(fetched), offset.as_ref().map(|offset| offset.value.clone()))
+            }
+            (Some(LimitClause::OffsetCommaLimit { offset, limit }), _) => {
+                (Some(limit.clone()), Some(offset.clone()))
+            }
+            (None, Some(fetch)) => (fetch.quantity.clone(), None),
+        };
+        let mut count = |written: Option<Expr>| -> Result<Option<Expression>, SqlError> {
+            let Some(written) = written else { return Ok(None) };
+            let bound = self.expression(&written)?;
+            let bound = self.implicit(bound, SqlType::INT8)?;
+            if walk::reads_row(&bound.expression) {
+                let message = "argument of LIMIT must not contain variables";
+                return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+            }
+            Ok(Some(bound.expression))
+        };
+        let (limit, offset) = (count(limit)?, count(offset)?);
+        let node = if limit.is_some() { super::order::sorted_by_index(self, node) } else { node };
+        Ok(Node::Limit { input: Box::new(node), limit, offset })
+    }
+}
+
+/// The rows that `DISTINCT ON` keeps are the first of those that `ORDER BY` must bring together.
+fn first_sorted(
+    on: &[Expression],
+    keys: &[SortKey],
+    outputs: &Outputs,
+    hidden: &[Expression],
+) -> Result<(), SqlError> {
+    let sorted = |key: &SortKey| match key.expression {
+        Expression::Column(place) => {
+            let place = usize::from(place);
+            outputs.get(place).map(|(_, output)| output).or_else(|| hidden.get(place - outputs.len()))
+        }
+        _ => None,
+    };
+    let leading = keys.iter().take(on.len());
+    if leading.map(sorted).all(|key| key.is_some_and(|key| on.contains(key))) {
+        return Ok(());
+    }
+    let message = "SELECT DISTINCT ON expressions must match initial ORDER BY expressions";
+    Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message))
+}
+
+fn order_keys(order: Option<&OrderBy>) -> Result<&[OrderByExpr], SqlError> {
+    match order.map(|order| &order.kind) {
+        None => Ok(&[]),
+        Some(OrderByKind::Expressions(keys)) => Ok(keys),
+        Some(OrderByKind::All(_)) => Err(SqlError::unsupported("ORDER BY ALL")),
+    }
+}
+
+/// A key of `ORDER BY`.
+pub(super) fn sort_key(written: &OrderByExpr, expression: Expression) -> SortKey {
+    let descending = matches!(written.options.sort, Some(OrderBySort::Desc));
+    SortKey { expression, descending, nulls_first: written.options.nulls_first.unwrap_or(descending) }
+}
+
+/// The number that stands for an item of a list.
+pub(super) fn ordinal(written: &Expr) -> Option<usize> {
+    match written {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.parse().ok(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+pub(super) fn not_in_list(clause: &str, number: usize) -> SqlError {
+    let message = format!("{clause} position {number} is not in select list");
+    SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
+}

@@ -1,0 +1,112 @@
+//! What a statement asks its session before it runs: numbers that were drawn from sequences, settings, the time.
+//!
+//! A plan knows no session. The answers go into its inputs, so that it gives the same wherever it runs, and in a block the same again
+//! at the block's end.
+
+use super::Binder;
+use super::expression::{constant, text_constant};
+use super::scope::Bound;
+use crate::error::{SqlError, SqlState};
+use crate::plan::Expression;
+use crate::types::{Datum, SqlType};
+
+/// A question of a statement. What it names must not depend on rows.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Question {
+    /// The number that the session has drawn last from a sequence.
+    CurrentValue {
+        /// Where the sequence is.
+        storage: u32,
+        /// Its name, for errors.
+        name: String,
+    },
+    /// The number that the session has drawn last from any sequence.
+    LastValue,
+    /// The value of a parameter of the session.
+    Setting {
+        /// Its name.
+        name: Expression,
+        /// Whether null is an answer if there is no such parameter.
+        missing_ok: Expression,
+    },
+    /// Sets a parameter of the session; its new value.
+    ChangeSetting {
+        /// Its name.
+        name: Expression,
+        /// The value.
+        value: Expression,
+    },
+    /// The number by which statements of the session are cancelled.
+    Process,
+    /// The time at which the statement came.
+    Time,
+    /// Waits for some seconds before the statement runs.
+    Pause(Expression),
+}
+
+impl Binder<'_> {
+    /// A function whose value the session knows, by its name; `None` for any other.
+    pub(super) fn session_function(
+        &mut self,
+        name: &str,
+        arguments: &[Bound],
+    ) -> Result<Option<Bound>, SqlError> {
+        let taken = |count: std::ops::RangeInclusive<usize>| {
+            if count.contains(&arguments.len()) {
+                return Ok(());
+            }
+            let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
+            Err(crate::types::functions::undefined(name, &types))
+        };
+        let no = || constant(Datum::Bool(false), SqlType::BOOL);
+        let argument = |place: usize| arguments.get(place).cloned().unwrap_or_else(no);
+        let (question, data_type) = match name {
+            "lastval" => (taken(0..=0).map(|()| Question::LastValue)?, SqlType::INT8),
+            "pg_backend_pid" => (taken(0..=0).map(|()| Question::Process)?, SqlType::INT4),
+            "statement_timestamp" | "clock_timestamp" => {
+                (taken(0..=0).map(|()| Question::Time)?, SqlType::TIMESTAMPTZ)
+            }
+            "timeofday" => {
+                taken(0..=0)?;
+                let time = self.asked(Question::Time, SqlType::TIMESTAMPTZ)?;
+                let form = text_constant("Dy Mon DD HH24:MI:SS.US YYYY TZ");
+                return self.call("to_char", vec![time, form]).map(Some);
+            }
+            "current_setting" => {
+                taken(1..=2)?;
+                let name = self.argument(argument(0), SqlType::TEXT)?;
+                let missing_ok = self.argument(argument(1), SqlType::BOOL)?;
+                (Question::Setting { name, missing_ok }, SqlType::TEXT)
+            }
+            "set_config" => {
+                taken(3..=3)?;
+                let name = self.argument(argument(0), SqlType::TEXT)?;
+                let value = self.argument(argument(1), SqlType::TEXT)?;
+                (Question::ChangeSetting { name, value }, SqlType::TEXT)
+            }
+            "pg_sleep" => {
+                taken(1..=1)?;
+                (Question::Pause(self.argument(argument(0), SqlType::FLOAT8)?), SqlType::TEXT)
+            }
+            "txid_current" | "pg_current_xact_id" => {
+                return Err(SqlError::unsupported(format!("{name}()"))
+                    .with_hint("A transaction has no number until it has its place in the order."));
+            }
+            _ => return Ok(None),
+        };
+        self.asked(question, data_type).map(Some)
+    }
+
+    /// Adds a question to the statement; its answer.
+    pub(super) fn asked(&mut self, question: Question, data_type: SqlType) -> Result<Bound, SqlError> {
+        let known = self.questions.iter().position(|known| *known == question);
+        let place = known.unwrap_or_else(|| {
+            self.questions.push(question);
+            self.questions.len() - 1
+        });
+        let place = u16::try_from(place).map_err(|_| {
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "too many functions of the session")
+        })?;
+        Ok(Bound { expression: Expression::Answer(place), data_type })
+    }
+}

@@ -1,0 +1,147 @@
+//! What names mean: the relations of a query and of those around it.
+
+use super::windows::Window;
+use crate::error::{SqlError, SqlState};
+use crate::plan::{AggregateCall, Expression, SortKey, WindowCall};
+use crate::types::SqlType;
+
+/// A value with its type.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Bound {
+    /// The value.
+    pub expression: Expression,
+    /// Its type.
+    pub data_type: SqlType,
+}
+
+/// A column of a relation or of a query's result.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub data_type: SqlType,
+    /// The table and column that it is, as PostgreSQL's descriptions of rows tell.
+    pub origin: Option<(u32, i16)>,
+    /// Left out of `*`: a dropped column, or one that `USING` has merged.
+    pub hidden: bool,
+}
+
+/// A relation of a query.
+#[derive(Clone, Debug)]
+pub(super) struct Relation {
+    /// Its name or alias.
+    pub name: String,
+    /// Its columns.
+    pub fields: Vec<Field>,
+    /// The number of its first column in the query's row.
+    pub offset: u16,
+    /// The columns of its primary key, if it is a table.
+    pub key: Vec<u16>,
+}
+
+/// A column that `USING` or `NATURAL` has made of two.
+#[derive(Clone, Debug)]
+pub(super) struct Merged {
+    pub name: String,
+    /// The number of the column in the query's row.
+    pub column: u16,
+    pub data_type: SqlType,
+    /// The place of the first relation of the joins that it belongs to: in `*` it comes before their columns.
+    pub first: usize,
+}
+
+/// How the rows of a query are grouped.
+#[derive(Clone, Default)]
+pub(super) struct Grouping {
+    /// What they are grouped by, as written, and the number of the group.
+    pub written: Vec<(sqlparser::ast::Expr, u16)>,
+    /// The groups.
+    pub groups: Vec<Bound>,
+    /// By which groups, if there are several ways.
+    pub sets: Option<Vec<Vec<u16>>>,
+    /// The groups that each `GROUPING()` asks for.
+    pub questions: Vec<Vec<u16>>,
+    /// The aggregates that have been found.
+    pub aggregates: Vec<AggregateCall>,
+}
+
+/// The window functions of a query.
+#[derive(Clone, Default)]
+pub(super) struct Windows {
+    /// Windows with a name.
+    pub named: Vec<(String, Window)>,
+    /// What partitions are by, their order, and the call.
+    pub calls: Vec<(Vec<Expression>, Vec<SortKey>, WindowCall)>,
+    /// What is bound that may have no window functions: window definitions, or calls of such functions.
+    pub place: &'static str,
+}
+
+/// A query while it is bound.
+#[derive(Clone, Default)]
+pub(super) struct Level {
+    pub relations: Vec<Relation>,
+    /// Columns without a relation, the outermost join's first.
+    pub merged: Vec<Merged>,
+    pub grouping: Option<Grouping>,
+    /// Whether an aggregate's arguments are bound: these are over ungrouped rows.
+    pub in_aggregate: bool,
+    /// The window functions, where there may be any.
+    pub windows: Option<Windows>,
+    /// The clause that is bound, as errors name it.
+    pub clause: &'static str,
+}
+
+impl Level {
+    /// The number of columns of the row so far.
+    pub fn width(&self) -> u16 {
+        self.relations.last().map_or(0, |last| last.offset + last.fields.len() as u16)
+    }
+
+    /// The column with a name, of a relation if one is named.
+    pub fn find(&self, relation: Option<&str>, name: &str) -> Result<Option<(u16, SqlType)>, SqlError> {
+        self.find_since(0, relation, name)
+    }
+
+    /// The same, in the relations from one on.
+    pub fn find_since(
+        &self,
+        first: usize,
+        relation: Option<&str>,
+        name: &str,
+    ) -> Result<Option<(u16, SqlType)>, SqlError> {
+        let mut found = None;
+        let merged = self.merged.iter().filter(|merged| relation.is_none() && merged.first >= first);
+        for merged in merged.filter(|merged| merged.name == name) {
+            found = unless_found(found, name, (merged.column, merged.data_type))?;
+        }
+        for candidate in self.relations.iter().skip(first) {
+            if relation.is_some_and(|relation| relation != candidate.name) {
+                continue;
+            }
+            for (place, field) in (0..).zip(&candidate.fields) {
+                // A merged column is still there under the name of its relation.
+                let visible = !field.hidden || (relation.is_some() && !field.name.is_empty());
+                if field.name != name || !visible {
+                    continue;
+                }
+                found = unless_found(found, name, (candidate.offset + place, field.data_type))?;
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn unless_found(
+    found: Option<(u16, SqlType)>,
+    name: &str,
+    new: (u16, SqlType),
+) -> Result<Option<(u16, SqlType)>, SqlError> {
+    match found {
+        None => Ok(Some(new)),
+        Some(_) => {
+            let message = format!("column reference \"{name}\" is ambiguous");
+            Err(SqlError::new(SqlState::AMBIGUOUS_COLUMN, message))
+        }
+    }
+}

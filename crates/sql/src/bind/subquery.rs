@@ -1,0 +1,144 @@
+//! Queries within expressions, and what a value is looked for in.
+
+use sqlparser::ast::{self, Expr, InTarget, Query};
+
+use super::coerce::common_type;
+use super::expression::{binary_operator, boolean, unnested};
+use super::scope::Bound;
+use super::{Binder, walk};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Expression, Node, SubqueryKind};
+use crate::types::operators::{self, BinaryOperator};
+use crate::types::{Datum, SqlType};
+
+impl Binder<'_> {
+    pub(super) fn is_in(
+        &mut self,
+        operand: &Expr,
+        target: &InTarget,
+        negated: bool,
+    ) -> Result<Bound, SqlError> {
+        let found = match target {
+            InTarget::List(list) => match unnested(operand) {
+                Expr::Tuple(operands) => {
+                    let mut any = Vec::new();
+                    for other in list {
+                        let Expr::Tuple(others) = unnested(other) else {
+                            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "IN: a row and a value"));
+                        };
+                        any.push(self.compare_tuples(operands, &ast::BinaryOperator::Eq, others)?.expression);
+                    }
+                    Expression::Or(any)
+                }
+                operand => self.in_list(operand, list)?,
+            },
+            InTarget::Subquery(query) => {
+                let operand = self.expression(operand)?;
+                let (query, data_type) = self.value_query(query)?;
+                let resolved =
+                    operators::resolve_binary(BinaryOperator::Equal, operand.data_type, data_type)?;
+                let operand = Box::new(self.implicit(operand, resolved.left)?.expression);
+                let query = self.cast_rows(query, data_type, resolved.right)?;
+                self.of_query(SubqueryKind::In { operand, resolved }, query)
+            }
+            other => return Err(SqlError::unsupported(format!("IN {other}"))),
+        };
+        Ok(boolean(if negated { Expression::Not(Box::new(found)) } else { found }))
+    }
+
+    fn in_list(&mut self, operand: &Expr, list: &[Expr]) -> Result<Expression, SqlError> {
+        let operand = self.expression(operand)?;
+        let mut bound = Vec::with_capacity(list.len());
+        for other in list {
+            bound.push(self.expression(other)?);
+        }
+        let mut common = operand.data_type;
+        for other in &bound {
+            common = common_type(common, other.data_type, "IN")?;
+        }
+        let resolved = operators::resolve_binary(BinaryOperator::Equal, common, common)?;
+        let operand = Box::new(self.implicit(operand, resolved.left)?.expression);
+        let mut values = Vec::with_capacity(bound.len());
+        for other in bound {
+            values.push(self.implicit(other, resolved.right)?.expression);
+        }
+        Ok(Expression::InList { operand, list: values, resolved })
+    }
+
+    pub(super) fn quantified(
+        &mut self,
+        left: &Expr,
+        operator: &ast::BinaryOperator,
+        right: &Expr,
+        all: bool,
+    ) -> Result<Bound, SqlError> {
+        let operator = binary_operator(operator)?;
+        let left = self.expression(left)?;
+        if let Expr::Subquery(query) = unnested(right) {
+            let (query, data_type) = self.value_query(query)?;
+            let resolved = operators::resolve_binary(operator, left.data_type, data_type)?;
+            let left = Box::new(self.implicit(left, resolved.left)?.expression);
+            let query = self.cast_rows(query, data_type, resolved.right)?;
+            let array = Box::new(self.of_query(SubqueryKind::Array, query));
+            return Ok(boolean(Expression::Quantified { operator, resolved, left, array, all }));
+        }
+        let mut array = self.expression(right)?;
+        if array.data_type == SqlType::UNKNOWN {
+            array = self.implicit(array, left.data_type.array_of())?;
+        }
+        if !array.data_type.array {
+            let message = "op ANY/ALL (array) requires array on right side";
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        let resolved = operators::resolve_binary(operator, left.data_type, array.data_type.element())?;
+        let left = Box::new(self.implicit(left, resolved.left)?.expression);
+        let array = Box::new(self.implicit(array, resolved.right.array_of())?.expression);
+        Ok(boolean(Expression::Quantified { operator, resolved, left, array, all }))
+    }
+
+    /// `ARRAY(SELECT ...)`.
+    pub(super) fn array_of(&mut self, query: &Query) -> Result<Bound, SqlError> {
+        let (query, data_type) = self.value_query(query)?;
+        Ok(Bound { expression: self.of_query(SubqueryKind::Array, query), data_type: data_type.array_of() })
+    }
+
+    /// A query within an expression, and the types of its columns.
+    pub(super) fn subquery(&mut self, query: &Query) -> Result<(Node, Vec<SqlType>), SqlError> {
+        self.subqueries += 1;
+        let bound = self.deeper(|binder| binder.query(query));
+        self.subqueries -= 1;
+        let (node, fields) = bound?;
+        Ok((node, fields.into_iter().map(|field| field.data_type).collect()))
+    }
+
+    /// A query within that gives one value a row, and the type of that.
+    pub(super) fn value_query(&mut self, query: &Query) -> Result<(Node, SqlType), SqlError> {
+        let (node, types) = self.subquery(query)?;
+        match types.as_slice() {
+            [data_type] => Ok((node, *data_type)),
+            _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "subquery must return only one column")),
+        }
+    }
+
+    fn cast_rows(&mut self, query: Node, from: SqlType, to: SqlType) -> Result<Node, SqlError> {
+        if from.is_same(to) {
+            return Ok(query);
+        }
+        let column = Bound { expression: Expression::Column(0), data_type: from };
+        let cast = self.implicit(column, to)?.expression;
+        Ok(Node::Project { input: Box::new(query), expressions: vec![cast] })
+    }
+
+    pub(super) fn of_query(&self, kind: SubqueryKind, query: Node) -> Expression {
+        let query = match kind {
+            // One row is enough.
+            SubqueryKind::Exists => {
+                let limit = Some(Expression::Constant(Datum::Int(1)));
+                Node::Limit { input: Box::new(query), limit, offset: None }
+            }
+            _ => query,
+        };
+        let correlated = walk::is_correlated(&query);
+        Expression::Subquery { kind, query: Box::new(query), correlated }
+    }
+}

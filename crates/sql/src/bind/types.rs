@@ -1,0 +1,126 @@
+//! Names of types.
+
+use sqlparser::ast::{
+    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, TimezoneInfo,
+};
+
+use super::names::last_name;
+use crate::error::{SqlError, SqlState};
+use crate::types::{BaseType, SqlType};
+
+/// Most digits of a number that are kept before and after its point.
+const PRECISION_MAX: u64 = 1000;
+
+/// The type that a name stands for.
+pub(super) fn sql_type(name: &DataType) -> Result<SqlType, SqlError> {
+    Ok(match name {
+        DataType::Bool | DataType::Boolean => SqlType::BOOL,
+        DataType::SmallInt(_) | DataType::Int2(_) => SqlType::INT2,
+        DataType::Int(_) | DataType::Integer(_) | DataType::Int4(_) => SqlType::INT4,
+        DataType::BigInt(_) | DataType::Int8(_) => SqlType::INT8,
+        DataType::Real | DataType::Float4 => SqlType::FLOAT4,
+        DataType::Float8 | DataType::DoublePrecision | DataType::Double(_) => SqlType::FLOAT8,
+        DataType::Float(ExactNumberInfo::Precision(bits)) if *bits <= 24 => SqlType::FLOAT4,
+        DataType::Float(_) => SqlType::FLOAT8,
+        DataType::Numeric(size) | DataType::Decimal(size) | DataType::Dec(size) => numeric(size)?,
+        DataType::Text | DataType::String(None) => SqlType::TEXT,
+        DataType::Varchar(length) | DataType::CharacterVarying(length) | DataType::CharVarying(length) => {
+            match characters(length.as_ref())? {
+                Some(length) => SqlType::varchar(length),
+                None => SqlType::VARCHAR,
+            }
+        }
+        DataType::Char(length) | DataType::Character(length) => {
+            SqlType::char(characters(length.as_ref())?.unwrap_or(1))
+        }
+        DataType::Bytea => SqlType::BYTEA,
+        DataType::Date => SqlType::DATE,
+        DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::TIME,
+        DataType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::TIMESTAMP,
+        DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::TIMESTAMPTZ,
+        DataType::Interval { .. } => SqlType::INTERVAL,
+        DataType::Uuid => SqlType::UUID,
+        DataType::JSON => SqlType::JSON,
+        DataType::JSONB => SqlType::JSONB,
+        DataType::Array(
+            ArrayElemTypeDef::SquareBracket(element, _)
+            | ArrayElemTypeDef::AngleBracket(element)
+            | ArrayElemTypeDef::Parenthesis(element),
+        ) => sql_type(element)?.array_of(),
+        DataType::Custom(name, modifiers) if modifiers.is_empty() => custom(name)?,
+        other => return Err(undefined(&other.to_string().to_lowercase())),
+    })
+}
+
+/// The type of a column, which may also name a sequence: `serial` and its like.
+pub(super) fn serial_type(name: &DataType) -> Option<SqlType> {
+    let DataType::Custom(name, _) = name else { return None };
+    match last_name(name).ok()?.as_str() {
+        "serial" | "serial4" => Some(SqlType::INT4),
+        "bigserial" | "serial8" => Some(SqlType::INT8),
+        "smallserial" | "serial2" => Some(SqlType::INT2),
+        _ => None,
+    }
+}
+
+fn custom(name: &ObjectName) -> Result<SqlType, SqlError> {
+    let name = last_name(name)?;
+    Ok(match name.as_str() {
+        "bool" => SqlType::BOOL,
+        "int2" => SqlType::INT2,
+        "int4" => SqlType::INT4,
+        "int8" => SqlType::INT8,
+        "float4" => SqlType::FLOAT4,
+        "float8" => SqlType::FLOAT8,
+        "numeric" => SqlType::NUMERIC,
+        "text" | "cstring" => SqlType::TEXT,
+        "varchar" => SqlType::VARCHAR,
+        "bpchar" => SqlType::of(BaseType::Char),
+        "name" => SqlType::NAME,
+        "bytea" => SqlType::BYTEA,
+        "date" => SqlType::DATE,
+        "time" => SqlType::TIME,
+        "timestamp" => SqlType::TIMESTAMP,
+        "timestamptz" => SqlType::TIMESTAMPTZ,
+        "interval" => SqlType::INTERVAL,
+        "uuid" => SqlType::UUID,
+        "json" => SqlType::JSON,
+        "jsonb" => SqlType::JSONB,
+        "oid" | "regproc" | "regtype" | "regnamespace" | "regrole" | "xid" | "cid" => SqlType::OID,
+        other => return Err(undefined(other)),
+    })
+}
+
+fn undefined(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
+}
+
+fn numeric(size: &ExactNumberInfo) -> Result<SqlType, SqlError> {
+    let (precision, scale) = match size {
+        ExactNumberInfo::None => return Ok(SqlType::NUMERIC),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    if !(1..=PRECISION_MAX).contains(&precision) {
+        let message = format!("NUMERIC precision {precision} must be between 1 and {PRECISION_MAX}");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    let scale = i16::try_from(scale).ok().filter(|scale| (0..=1000).contains(scale)).ok_or_else(|| {
+        let message = format!("NUMERIC scale {scale} must be between 0 and {PRECISION_MAX}");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+    })?;
+    Ok(SqlType::numeric(precision as u16, scale))
+}
+
+fn characters(length: Option<&CharacterLength>) -> Result<Option<i32>, SqlError> {
+    match length {
+        None | Some(CharacterLength::Max) => Ok(None),
+        Some(CharacterLength::IntegerLength { length, .. }) => {
+            let fits = i32::try_from(*length).ok().filter(|length| (1..=10_485_760).contains(length));
+            fits.map(Some).ok_or_else(|| {
+                let message = "length for type varchar must be between 1 and 10485760";
+                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+            })
+        }
+    }
+}

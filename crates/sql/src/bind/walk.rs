@@ -1,0 +1,214 @@
+//! Going through expressions, with those inside of subqueries.
+
+use crate::plan::{Expression, FrameBound, Node, SubqueryKind, WindowCall};
+
+/// Visits an expression and all within. The visitor gets how many rows lie between the expression's row and the one at the top: a
+/// column of that is [`Expression::Column`] at depth 0, and [`Expression::Outer`] of the same depth below.
+pub(super) fn walk(expression: &mut Expression, depth: u16, visit: &mut dyn FnMut(&mut Expression, u16)) {
+    visit(expression, depth);
+    match expression {
+        Expression::Constant(_)
+        | Expression::Parameter(_)
+        | Expression::Column(_)
+        | Expression::Outer { .. }
+        | Expression::NextValue(_)
+        | Expression::Random(_)
+        | Expression::Answer(_) => {}
+        Expression::Binary { left, right, .. } => {
+            walk(left, depth, visit);
+            walk(right, depth, visit);
+        }
+        Expression::Unary { operand, .. }
+        | Expression::Not(operand)
+        | Expression::Cast { operand, .. }
+        | Expression::Coerce { operand, .. }
+        | Expression::IsNull { operand, .. }
+        | Expression::IsBoolean { operand, .. } => walk(operand, depth, visit),
+        Expression::And(list)
+        | Expression::Or(list)
+        | Expression::Coalesce(list)
+        | Expression::Array(list)
+        | Expression::Call { arguments: list, .. } => walk_all(list, depth, visit),
+        Expression::Case { branches, otherwise } => {
+            for (condition, result) in branches {
+                walk(condition, depth, visit);
+                walk(result, depth, visit);
+            }
+            if let Some(otherwise) = otherwise {
+                walk(otherwise, depth, visit);
+            }
+        }
+        Expression::InList { operand, list, .. } => {
+            walk(operand, depth, visit);
+            walk_all(list, depth, visit);
+        }
+        Expression::Quantified { left, array, .. } => {
+            walk(left, depth, visit);
+            walk(array, depth, visit);
+        }
+        Expression::Element { array, index } => {
+            walk(array, depth, visit);
+            walk(index, depth, visit);
+        }
+        Expression::SetValue { value, called, .. } => {
+            walk(value, depth, visit);
+            walk(called, depth, visit);
+        }
+        Expression::Subquery { kind, query, .. } => {
+            if let SubqueryKind::In { operand, .. } = kind {
+                walk(operand, depth, visit);
+            }
+            walk_node(query, depth + 1, visit);
+        }
+    }
+}
+
+fn walk_all(list: &mut [Expression], depth: u16, visit: &mut dyn FnMut(&mut Expression, u16)) {
+    list.iter_mut().for_each(|expression| walk(expression, depth, visit));
+}
+
+/// Visits all expressions of a query.
+pub(super) fn walk_node(node: &mut Node, depth: u16, visit: &mut dyn FnMut(&mut Expression, u16)) {
+    match node {
+        Node::Values(rows) => rows.iter_mut().for_each(|row| walk_all(row, depth, visit)),
+        Node::Scan { path, filter, .. } => {
+            walk_path(path, depth, visit);
+            if let Some(filter) = filter {
+                walk(filter, depth, visit);
+            }
+        }
+        Node::Series { bounds } => walk_all(bounds, depth, visit),
+        Node::Unnest { lists, .. } => lists.iter_mut().for_each(|list| walk(&mut list.array, depth, visit)),
+        Node::Filter { input, condition } => {
+            walk_node(input, depth, visit);
+            walk(condition, depth, visit);
+        }
+        Node::Project { input, expressions } => {
+            walk_node(input, depth, visit);
+            walk_all(expressions, depth, visit);
+        }
+        Node::Join { left, right, equal, condition, dependent, .. } => {
+            walk_node(left, depth, visit);
+            walk_node(right, depth + u16::from(*dependent), visit);
+            for (left, right) in equal {
+                walk(left, depth, visit);
+                walk(right, depth, visit);
+            }
+            if let Some(condition) = condition {
+                walk(condition, depth, visit);
+            }
+        }
+        Node::Working(_) => {}
+        Node::Recursive { first, step, .. } => {
+            walk_node(first, depth, visit);
+            walk_node(step, depth, visit);
+        }
+        Node::Window { input, partition, order, calls } => {
+            walk_node(input, depth, visit);
+            walk_all(partition, depth, visit);
+            order.iter_mut().for_each(|key| walk(&mut key.expression, depth, visit));
+            calls.iter_mut().for_each(|call| walk_window(call, depth, visit));
+        }
+        Node::Aggregate { input, groups, aggregates, .. } => {
+            walk_node(input, depth, visit);
+            walk_all(groups, depth, visit);
+            for call in aggregates {
+                walk_all(&mut call.arguments, depth, visit);
+                call.filter.iter_mut().for_each(|filter| walk(filter, depth, visit));
+                call.order.iter_mut().for_each(|key| walk(&mut key.expression, depth, visit));
+            }
+        }
+        Node::Sort { input, keys } => {
+            walk_node(input, depth, visit);
+            keys.iter_mut().for_each(|key| walk(&mut key.expression, depth, visit));
+        }
+        Node::Distinct { input, on } => {
+            walk_node(input, depth, visit);
+            walk_all(on, depth, visit);
+        }
+        Node::Limit { input, limit, offset } => {
+            walk_node(input, depth, visit);
+            limit.iter_mut().for_each(|limit| walk(limit, depth, visit));
+            offset.iter_mut().for_each(|offset| walk(offset, depth, visit));
+        }
+        Node::Combine { left, right, .. } => {
+            walk_node(left, depth, visit);
+            walk_node(right, depth, visit);
+        }
+    }
+}
+
+/// Visits all expressions of a call of a window function.
+pub(super) fn walk_window(call: &mut WindowCall, depth: u16, visit: &mut dyn FnMut(&mut Expression, u16)) {
+    walk_all(&mut call.arguments, depth, visit);
+    call.filter.iter_mut().for_each(|filter| walk(filter, depth, visit));
+    call.frame.distance.iter_mut().for_each(|distance| walk(&mut distance.value, depth, visit));
+    for bound in [&mut call.frame.start, &mut call.frame.end] {
+        if let FrameBound::Preceding(offset) | FrameBound::Following(offset) = bound {
+            walk(offset, depth, visit);
+        }
+    }
+}
+
+fn walk_path(path: &mut crate::plan::Path, depth: u16, visit: &mut dyn FnMut(&mut Expression, u16)) {
+    match path {
+        crate::plan::Path::All => {}
+        crate::plan::Path::Keys(keys) => keys.iter_mut().for_each(|key| walk_all(key, depth, visit)),
+        crate::plan::Path::Range { equal, lower, upper, .. } => {
+            walk_all(equal, depth, visit);
+            for (bound, _) in lower.iter_mut().chain(upper) {
+                walk(bound, depth, visit);
+            }
+        }
+    }
+}
+
+/// Calls `visit` with each column of the expression's own row.
+pub(super) fn columns(expression: &Expression, mut visit: impl FnMut(u16)) {
+    // Visiting for reading alone would need all of the above a second time.
+    walk(&mut expression.clone(), 0, &mut |expression, depth| match expression {
+        Expression::Column(column) if depth == 0 => visit(*column),
+        Expression::Outer { depth: outwards, column } if *outwards == depth && depth > 0 => visit(*column),
+        _ => {}
+    });
+}
+
+/// Whether the expression reads its own row.
+pub(super) fn reads_row(expression: &Expression) -> bool {
+    let mut reads = false;
+    columns(expression, |_| reads = true);
+    reads
+}
+
+/// The expression over a row in which columns have other numbers.
+pub(super) fn renumbered(mut expression: Expression, number: impl Fn(u16) -> u16) -> Expression {
+    renumber(&mut expression, &number);
+    expression
+}
+
+/// Gives the columns of an expression other numbers.
+pub(super) fn renumber(expression: &mut Expression, number: &dyn Fn(u16) -> u16) {
+    walk(expression, 0, &mut |expression, depth| renumber_one(expression, depth, number));
+}
+
+/// The same, for one expression as it is visited.
+pub(super) fn renumber_one(expression: &mut Expression, depth: u16, number: &dyn Fn(u16) -> u16) {
+    match expression {
+        Expression::Column(column) if depth == 0 => *column = number(*column),
+        Expression::Outer { depth: outwards, column } if *outwards == depth && depth > 0 => {
+            *column = number(*column);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a query reads rows outside of itself.
+pub(super) fn is_correlated(query: &Node) -> bool {
+    let mut correlated = false;
+    walk_node(&mut query.clone(), 0, &mut |expression, depth| {
+        if let Expression::Outer { depth: outwards, .. } = expression {
+            correlated |= *outwards > depth;
+        }
+    });
+    correlated
+}

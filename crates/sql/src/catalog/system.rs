@@ -1,0 +1,89 @@
+//! PostgreSQL's system tables, as far as clients ask for them, made from the definitions when a statement that reads them is planned.
+
+mod constraints;
+mod relations;
+mod tables;
+
+use super::Catalog;
+use crate::bind::Surroundings;
+use crate::types::{Datum, SqlType};
+
+pub(crate) use constraints::constraint_definitions;
+pub(crate) use relations::{index_columns, index_definitions, relation_names, view_definitions};
+
+/// A column of a system table.
+type Column = (&'static str, SqlType);
+
+/// A system table: its rows and its columns.
+pub(crate) type System = (Vec<Vec<Datum>>, Vec<Column>);
+
+/// Numbers of PostgreSQL's schemas.
+pub(crate) const PG_CATALOG: u32 = 11;
+/// See [`PG_CATALOG`].
+pub(crate) const PUBLIC_OBJECT: u32 = 2200;
+/// See [`PG_CATALOG`].
+pub(crate) const INFORMATION_SCHEMA: u32 = 13_000;
+/// The number of the only user that owns things.
+pub(crate) const OWNER: u32 = 10;
+
+/// Numbers of system tables, by which other system tables name them.
+const TABLES: [(&str, u32); 22] = [
+    ("pg_am", 2601),
+    ("pg_attrdef", 2604),
+    ("pg_attribute", 1249),
+    ("pg_authid", 1260),
+    ("pg_class", 1259),
+    ("pg_collation", 3456),
+    ("pg_constraint", 2606),
+    ("pg_database", 1262),
+    ("pg_depend", 2608),
+    ("pg_description", 2609),
+    ("pg_enum", 3501),
+    ("pg_extension", 3079),
+    ("pg_index", 2610),
+    ("pg_inherits", 2611),
+    ("pg_namespace", 2615),
+    ("pg_opclass", 2616),
+    ("pg_policy", 3256),
+    ("pg_proc", 1255),
+    ("pg_rewrite", 2618),
+    ("pg_sequence", 2224),
+    ("pg_tablespace", 1213),
+    ("pg_type", 1247),
+];
+
+/// The number of the system table with a name.
+pub(crate) fn table_object(name: &str) -> Option<u32> {
+    TABLES.iter().find(|(known, _)| *known == name).map(|(_, object)| *object)
+}
+
+/// The system table with a name. Those of `pg_catalog` need not be qualified.
+pub(crate) fn table(
+    catalog: &Catalog,
+    surroundings: &Surroundings,
+    schema: Option<&str>,
+    name: &str,
+) -> Option<System> {
+    match schema {
+        None | Some("pg_catalog") => {
+            if schema.is_none() && !name.starts_with("pg_") {
+                return None;
+            }
+            relations::table(catalog, name).or_else(|| tables::table(catalog, surroundings, name))
+        }
+        Some("information_schema") => tables::information(catalog, surroundings, name),
+        Some(_) => None,
+    }
+}
+
+fn text(value: impl Into<String>) -> Datum {
+    Datum::Text(value.into())
+}
+
+fn number(value: impl Into<i64>) -> Datum {
+    Datum::Int(value.into())
+}
+
+fn truth(value: bool) -> Datum {
+    Datum::Bool(value)
+}

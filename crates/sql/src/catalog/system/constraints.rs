@@ -1,0 +1,329 @@
+//! Tables of constraints: `pg_constraint`, and the standard's views of them.
+
+use super::super::{Catalog, Definition, ForeignKey, PUBLIC, Table};
+use super::relations::{Indexed, column_list, indexes, schema_object};
+use super::{System, number, text, truth};
+use crate::plan::ReferentialAction;
+use crate::types::{Datum, SqlType};
+
+/// Where the numbers of checks begin. They have none of their own: they get some from their table's.
+const CHECKS: u32 = 1 << 31;
+
+/// A constraint of a table.
+struct Constraint<'c> {
+    object: u32,
+    schema: &'c str,
+    /// The name of the table.
+    table_name: &'c str,
+    table: &'c Table,
+    name: String,
+    kind: Kind<'c>,
+}
+
+enum Kind<'c> {
+    Index(Indexed),
+    Check(&'c str),
+    Foreign(&'c ForeignKey),
+}
+
+impl Constraint<'_> {
+    /// The letter in `pg_constraint`, and the standard's word.
+    fn kind(&self) -> (&'static str, &'static str) {
+        match &self.kind {
+            Kind::Index(index) if index.primary => ("p", "PRIMARY KEY"),
+            Kind::Index(_) => ("u", "UNIQUE"),
+            Kind::Check(_) => ("c", "CHECK"),
+            Kind::Foreign(_) => ("f", "FOREIGN KEY"),
+        }
+    }
+
+    /// Its columns in the table.
+    fn columns(&self) -> &[u16] {
+        match &self.kind {
+            Kind::Index(index) => &index.columns,
+            Kind::Check(_) => &[],
+            Kind::Foreign(foreign_key) => &foreign_key.columns,
+        }
+    }
+
+    fn foreign(&self) -> Option<&ForeignKey> {
+        if let Kind::Foreign(foreign_key) = &self.kind { Some(foreign_key) } else { None }
+    }
+
+    /// Its text in `CREATE TABLE`.
+    fn definition(&self) -> String {
+        let columns = column_list(self.table, self.columns());
+        match &self.kind {
+            Kind::Index(index) if index.primary => format!("PRIMARY KEY ({columns})"),
+            Kind::Index(_) => format!("UNIQUE ({columns})"),
+            Kind::Check(condition) => format!("CHECK ({condition})"),
+            Kind::Foreign(_) => format!("FOREIGN KEY ({columns})"),
+        }
+    }
+}
+
+fn constraints(catalog: &Catalog) -> Vec<Constraint<'_>> {
+    let mut constraints = Vec::new();
+    for (schema, table_name, definition) in catalog.iter() {
+        let Definition::Table(table) = definition else { continue };
+        let mut add = |object, name: &str, kind| {
+            constraints.push(Constraint { object, schema, table_name, table, name: name.to_owned(), kind });
+        };
+        for index in indexes(Some(table)).into_iter().filter(|index| index.constraint) {
+            add(index.object, &index.name.clone(), Kind::Index(index));
+        }
+        for foreign_key in &table.foreign_keys {
+            add(foreign_key.object, &foreign_key.name, Kind::Foreign(foreign_key));
+        }
+        for (place, check) in (1..).zip(&table.checks) {
+            add(CHECKS + table.object * 64 + place, &check.name, Kind::Check(&check.condition));
+        }
+    }
+    constraints
+}
+
+/// The table that a foreign key refers to, and what is unique there.
+fn referenced<'c>(catalog: &'c Catalog, foreign_key: &ForeignKey) -> Option<(&'c Table, Option<Indexed>)> {
+    let (schema, name) = &foreign_key.table;
+    let Some(Definition::Table(table)) = catalog.get(schema, name) else { return None };
+    let is_target = |index: &Indexed| {
+        let columns = &foreign_key.referenced;
+        index.unique
+            && index.ready
+            && index.columns.len() == columns.len()
+            && index.columns.iter().all(|column| columns.contains(column))
+    };
+    Some((table, indexes(Some(table)).into_iter().find(is_target)))
+}
+
+/// The letter of an action in `pg_constraint`, and the words of it.
+fn action(action: ReferentialAction) -> (&'static str, &'static str) {
+    match action {
+        ReferentialAction::NoAction => ("a", "NO ACTION"),
+        ReferentialAction::Restrict => ("r", "RESTRICT"),
+        ReferentialAction::Cascade => ("c", "CASCADE"),
+        ReferentialAction::SetNull => ("n", "SET NULL"),
+        ReferentialAction::SetDefault => ("d", "SET DEFAULT"),
+    }
+}
+
+pub(super) fn pg_constraint(catalog: &Catalog) -> System {
+    let columns = vec![
+        ("oid", SqlType::OID),
+        ("conname", SqlType::NAME),
+        ("connamespace", SqlType::OID),
+        ("contype", SqlType::TEXT),
+        ("condeferrable", SqlType::BOOL),
+        ("condeferred", SqlType::BOOL),
+        ("convalidated", SqlType::BOOL),
+        ("conrelid", SqlType::OID),
+        ("contypid", SqlType::OID),
+        ("conindid", SqlType::OID),
+        ("conparentid", SqlType::OID),
+        ("confrelid", SqlType::OID),
+        ("confupdtype", SqlType::TEXT),
+        ("confdeltype", SqlType::TEXT),
+        ("confmatchtype", SqlType::TEXT),
+        ("conkey", SqlType::INT2.array_of()),
+        ("confkey", SqlType::INT2.array_of()),
+    ];
+    let numbers =
+        |columns: &[u16]| Datum::Array(columns.iter().map(|column| number(i64::from(*column) + 1)).collect());
+    let row = |constraint: Constraint<'_>| {
+        let foreign = constraint.foreign();
+        let other = foreign.and_then(|foreign_key| referenced(catalog, foreign_key));
+        let index = match (&constraint.kind, &other) {
+            (Kind::Index(index), _) | (_, Some((_, Some(index)))) => index.object,
+            _ => 0,
+        };
+        let letter = |of: fn(&ForeignKey) -> &'static str| text(foreign.map_or(" ", of));
+        vec![
+            number(constraint.object),
+            text(&constraint.name),
+            number(schema_object(catalog, constraint.schema)),
+            text(constraint.kind().0),
+            truth(foreign.is_some_and(|foreign_key| foreign_key.deferrable.is_some())),
+            truth(foreign.is_some_and(|foreign_key| foreign_key.deferrable == Some(true))),
+            truth(foreign.is_none_or(|foreign_key| foreign_key.validated)),
+            number(constraint.table.object),
+            number(0),
+            number(index),
+            number(0),
+            number(other.as_ref().map_or(0, |(table, _)| table.object)),
+            letter(|foreign_key| action(foreign_key.on_update).0),
+            letter(|foreign_key| action(foreign_key.on_delete).0),
+            letter(|_| "s"),
+            numbers(constraint.columns()),
+            foreign.map_or(Datum::Null, |foreign_key| numbers(&foreign_key.referenced)),
+        ]
+    };
+    (constraints(catalog).into_iter().map(row).collect(), columns)
+}
+
+/// The numbers of constraints, and their text in `CREATE TABLE`.
+pub(crate) fn constraint_definitions(catalog: &Catalog) -> Vec<(u32, String)> {
+    let definition = |constraint: Constraint<'_>| {
+        let mut definition = constraint.definition();
+        if let Some(foreign_key) = constraint.foreign() {
+            definition.push_str(&references(catalog, foreign_key));
+        }
+        (constraint.object, definition)
+    };
+    constraints(catalog).into_iter().map(definition).collect()
+}
+
+/// The text of a foreign key after its columns.
+fn references(catalog: &Catalog, foreign_key: &ForeignKey) -> String {
+    let (schema, name) = &foreign_key.table;
+    let columns = referenced(catalog, foreign_key)
+        .map_or_else(String::new, |(table, _)| column_list(table, &foreign_key.referenced));
+    let shown = if schema == PUBLIC { name.clone() } else { format!("{schema}.{name}") };
+    let mut written = format!(" REFERENCES {shown}({columns})");
+    for (event, chosen) in [("UPDATE", foreign_key.on_update), ("DELETE", foreign_key.on_delete)] {
+        if chosen != ReferentialAction::NoAction {
+            written.push_str(&format!(" ON {event} {}", action(chosen).1));
+        }
+    }
+    written.push_str(match foreign_key.deferrable {
+        None => "",
+        Some(false) => " DEFERRABLE",
+        Some(true) => " DEFERRABLE INITIALLY DEFERRED",
+    });
+    if !foreign_key.validated {
+        written.push_str(" NOT VALID");
+    }
+    written
+}
+
+/// The views of `information_schema` about constraints.
+pub(super) fn information(catalog: &Catalog, database: &str, name: &str) -> Option<System> {
+    match name {
+        "table_constraints" => Some(table_constraints(catalog, database)),
+        "key_column_usage" => Some(key_column_usage(catalog, database)),
+        "referential_constraints" => Some(referential_constraints(catalog, database)),
+        "constraint_column_usage" => Some(constraint_column_usage(catalog, database)),
+        _ => None,
+    }
+}
+
+/// Database, schema and name of a constraint, then of its table.
+const NAMES: [(&str, SqlType); 6] = [
+    ("constraint_catalog", SqlType::NAME),
+    ("constraint_schema", SqlType::NAME),
+    ("constraint_name", SqlType::NAME),
+    ("table_catalog", SqlType::NAME),
+    ("table_schema", SqlType::NAME),
+    ("table_name", SqlType::NAME),
+];
+
+fn names(constraint: &Constraint<'_>, database: &str) -> Vec<Datum> {
+    let Constraint { schema, table_name, name, .. } = constraint;
+    vec![text(database), text(*schema), text(name), text(database), text(*schema), text(*table_name)]
+}
+
+fn table_constraints(catalog: &Catalog, database: &str) -> System {
+    let mut columns = NAMES.to_vec();
+    columns.extend([
+        ("constraint_type", SqlType::TEXT),
+        ("is_deferrable", SqlType::TEXT),
+        ("initially_deferred", SqlType::TEXT),
+        ("enforced", SqlType::TEXT),
+    ]);
+    let yes = |value: bool| text(if value { "YES" } else { "NO" });
+    let row = |constraint: Constraint<'_>| {
+        let deferrable = constraint.foreign().and_then(|foreign_key| foreign_key.deferrable);
+        let mut row = names(&constraint, database);
+        row.push(text(constraint.kind().1));
+        row.extend([deferrable.is_some(), deferrable == Some(true), true].map(yes));
+        row
+    };
+    (constraints(catalog).into_iter().map(row).collect(), columns)
+}
+
+fn key_column_usage(catalog: &Catalog, database: &str) -> System {
+    let mut columns = NAMES.to_vec();
+    columns.extend([
+        ("column_name", SqlType::NAME),
+        ("ordinal_position", SqlType::INT4),
+        ("position_in_unique_constraint", SqlType::INT4),
+    ]);
+    let mut rows = Vec::new();
+    for constraint in constraints(catalog) {
+        let other = constraint.foreign().and_then(|foreign_key| {
+            let (_, index) = referenced(catalog, foreign_key)?;
+            Some((foreign_key, index?))
+        });
+        for (place, column) in constraint.columns().iter().enumerate() {
+            let there = other.as_ref().and_then(|(foreign_key, index)| {
+                let referenced = foreign_key.referenced.get(place)?;
+                index.columns.iter().position(|known| known == referenced)
+            });
+            let mut row = names(&constraint, database);
+            row.push(text(&constraint.table.columns[usize::from(*column)].name));
+            row.push(number(place as i64 + 1));
+            row.push(there.map_or(Datum::Null, |there| number(there as i64 + 1)));
+            rows.push(row);
+        }
+    }
+    (rows, columns)
+}
+
+fn referential_constraints(catalog: &Catalog, database: &str) -> System {
+    let mut columns = NAMES[..3].to_vec();
+    columns.extend([
+        ("unique_constraint_catalog", SqlType::NAME),
+        ("unique_constraint_schema", SqlType::NAME),
+        ("unique_constraint_name", SqlType::NAME),
+        ("match_option", SqlType::TEXT),
+        ("update_rule", SqlType::TEXT),
+        ("delete_rule", SqlType::TEXT),
+    ]);
+    let row = |constraint: Constraint<'_>| {
+        let foreign_key = constraint.foreign()?;
+        // An index that is no constraint has no name in the standard's views.
+        let unique = referenced(catalog, foreign_key).and_then(|(_, index)| index);
+        let unique = unique.filter(|index| index.constraint).map(|index| index.name);
+        let known = |value: &str| unique.as_ref().map_or(Datum::Null, |_| text(value));
+        let mut row = names(&constraint, database);
+        row.truncate(3);
+        row.extend([known(database), known(&foreign_key.table.0)]);
+        row.push(unique.as_ref().map_or(Datum::Null, text));
+        row.extend([
+            text("NONE"),
+            text(action(foreign_key.on_update).1),
+            text(action(foreign_key.on_delete).1),
+        ]);
+        Some(row)
+    };
+    (constraints(catalog).into_iter().filter_map(row).collect(), columns)
+}
+
+/// The columns that constraints use: for a foreign key, those that it refers to.
+fn constraint_column_usage(catalog: &Catalog, database: &str) -> System {
+    let columns = vec![
+        ("table_catalog", SqlType::NAME),
+        ("table_schema", SqlType::NAME),
+        ("table_name", SqlType::NAME),
+        ("column_name", SqlType::NAME),
+        ("constraint_catalog", SqlType::NAME),
+        ("constraint_schema", SqlType::NAME),
+        ("constraint_name", SqlType::NAME),
+    ];
+    let mut rows = Vec::new();
+    for constraint in constraints(catalog) {
+        let other = constraint.foreign().and_then(|foreign_key| {
+            let (table, _) = referenced(catalog, foreign_key)?;
+            let (schema, name) = &foreign_key.table;
+            Some((schema.as_str(), name.as_str(), table, foreign_key.referenced.as_slice()))
+        });
+        let own = (constraint.schema, constraint.table_name, constraint.table, constraint.columns());
+        let (schema, name, table, used) = other.unwrap_or(own);
+        for column in used {
+            let column = &table.columns[usize::from(*column)].name;
+            let mut row = vec![text(database), text(schema), text(name), text(column)];
+            row.extend(names(&constraint, database).into_iter().take(3));
+            rows.push(row);
+        }
+    }
+    (rows, columns)
+}

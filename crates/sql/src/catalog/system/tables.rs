@@ -1,0 +1,475 @@
+//! The other system tables: types, databases, users, settings, and the standard's views.
+
+use super::super::{Catalog, Definition};
+use super::{OWNER, PG_CATALOG, System, number, text, truth};
+use crate::bind::Surroundings;
+use crate::types::{BaseType, Datum, SqlType};
+
+/// All types by their names in `pg_type`.
+const TYPES: &[(&str, SqlType)] = &[
+    ("bool", SqlType::BOOL),
+    ("bytea", SqlType::BYTEA),
+    ("name", SqlType::NAME),
+    ("int8", SqlType::INT8),
+    ("int2", SqlType::INT2),
+    ("int4", SqlType::INT4),
+    ("text", SqlType::TEXT),
+    ("oid", SqlType::OID),
+    ("json", SqlType::JSON),
+    ("float4", SqlType::FLOAT4),
+    ("float8", SqlType::FLOAT8),
+    ("bpchar", SqlType::of(BaseType::Char)),
+    ("varchar", SqlType::VARCHAR),
+    ("date", SqlType::DATE),
+    ("time", SqlType::TIME),
+    ("timestamp", SqlType::TIMESTAMP),
+    ("timestamptz", SqlType::TIMESTAMPTZ),
+    ("interval", SqlType::INTERVAL),
+    ("numeric", SqlType::NUMERIC),
+    ("uuid", SqlType::UUID),
+    ("jsonb", SqlType::JSONB),
+    ("unknown", SqlType::UNKNOWN),
+];
+
+/// Tables that are always empty here, with the columns that clients ask for.
+const EMPTY: &[(&str, &[(&str, SqlType)])] = &[
+    ("pg_collation", &[("oid", SqlType::OID), ("collname", SqlType::NAME), ("collnamespace", SqlType::OID)]),
+    (
+        "pg_depend",
+        &[
+            ("classid", SqlType::OID),
+            ("objid", SqlType::OID),
+            ("objsubid", SqlType::INT4),
+            ("refclassid", SqlType::OID),
+            ("refobjid", SqlType::OID),
+            ("refobjsubid", SqlType::INT4),
+            ("deptype", SqlType::TEXT),
+        ],
+    ),
+    (
+        "pg_description",
+        &[
+            ("objoid", SqlType::OID),
+            ("classoid", SqlType::OID),
+            ("objsubid", SqlType::INT4),
+            ("description", SqlType::TEXT),
+        ],
+    ),
+    (
+        "pg_enum",
+        &[
+            ("oid", SqlType::OID),
+            ("enumtypid", SqlType::OID),
+            ("enumsortorder", SqlType::FLOAT4),
+            ("enumlabel", SqlType::NAME),
+        ],
+    ),
+    (
+        "pg_extension",
+        &[
+            ("oid", SqlType::OID),
+            ("extname", SqlType::NAME),
+            ("extowner", SqlType::OID),
+            ("extnamespace", SqlType::OID),
+            ("extrelocatable", SqlType::BOOL),
+            ("extversion", SqlType::TEXT),
+        ],
+    ),
+    ("pg_foreign_table", &[("ftrelid", SqlType::OID), ("ftserver", SqlType::OID)]),
+    (
+        "pg_inherits",
+        &[
+            ("inhrelid", SqlType::OID),
+            ("inhparent", SqlType::OID),
+            ("inhseqno", SqlType::INT4),
+            ("inhdetachpending", SqlType::BOOL),
+        ],
+    ),
+    ("pg_partitioned_table", &[("partrelid", SqlType::OID), ("partstrat", SqlType::TEXT)]),
+    (
+        "pg_policy",
+        &[
+            ("oid", SqlType::OID),
+            ("polname", SqlType::NAME),
+            ("polrelid", SqlType::OID),
+            ("polcmd", SqlType::TEXT),
+            ("polpermissive", SqlType::BOOL),
+            ("polroles", SqlType::OID.array_of()),
+            ("polqual", SqlType::TEXT),
+            ("polwithcheck", SqlType::TEXT),
+        ],
+    ),
+    (
+        "pg_proc",
+        &[
+            ("oid", SqlType::OID),
+            ("proname", SqlType::NAME),
+            ("pronamespace", SqlType::OID),
+            ("proowner", SqlType::OID),
+            ("prokind", SqlType::TEXT),
+            ("proretset", SqlType::BOOL),
+            ("prorettype", SqlType::OID),
+            ("proargtypes", SqlType::OID.array_of()),
+            ("prosrc", SqlType::TEXT),
+        ],
+    ),
+    ("pg_publication", &[("oid", SqlType::OID), ("pubname", SqlType::NAME), ("puballtables", SqlType::BOOL)]),
+    ("pg_publication_namespace", &[("pnpubid", SqlType::OID), ("pnnspid", SqlType::OID)]),
+    (
+        "pg_publication_rel",
+        &[
+            ("prpubid", SqlType::OID),
+            ("prrelid", SqlType::OID),
+            ("prqual", SqlType::TEXT),
+            ("prattrs", SqlType::INT2.array_of()),
+        ],
+    ),
+    (
+        "pg_auth_members",
+        &[("roleid", SqlType::OID), ("member", SqlType::OID), ("admin_option", SqlType::BOOL)],
+    ),
+    (
+        "pg_tablespace",
+        &[
+            ("oid", SqlType::OID),
+            ("spcname", SqlType::NAME),
+            ("spcowner", SqlType::OID),
+            ("spcacl", SqlType::TEXT.array_of()),
+            ("spcoptions", SqlType::TEXT.array_of()),
+        ],
+    ),
+    (
+        "pg_opclass",
+        &[
+            ("oid", SqlType::OID),
+            ("opcmethod", SqlType::OID),
+            ("opcname", SqlType::NAME),
+            ("opcnamespace", SqlType::OID),
+            ("opcdefault", SqlType::BOOL),
+        ],
+    ),
+    ("pg_range", &[("rngtypid", SqlType::OID), ("rngsubtype", SqlType::OID)]),
+    ("pg_rewrite", &[("oid", SqlType::OID), ("rulename", SqlType::NAME), ("ev_class", SqlType::OID)]),
+    (
+        "pg_statistic_ext",
+        &[
+            ("oid", SqlType::OID),
+            ("stxrelid", SqlType::OID),
+            ("stxname", SqlType::NAME),
+            ("stxnamespace", SqlType::OID),
+            ("stxkind", SqlType::TEXT.array_of()),
+            ("stxstattarget", SqlType::INT4),
+        ],
+    ),
+    (
+        "pg_trigger",
+        &[
+            ("oid", SqlType::OID),
+            ("tgrelid", SqlType::OID),
+            ("tgname", SqlType::NAME),
+            ("tgisinternal", SqlType::BOOL),
+            ("tgenabled", SqlType::TEXT),
+            ("tgparentid", SqlType::OID),
+            ("tgconstraint", SqlType::OID),
+            ("tgdeferrable", SqlType::BOOL),
+        ],
+    ),
+];
+
+/// The system table with a name.
+pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) -> Option<System> {
+    if let Some((_, columns)) = EMPTY.iter().find(|(known, _)| *known == name) {
+        return Some((Vec::new(), columns.to_vec()));
+    }
+    match name {
+        "pg_type" => Some(types()),
+        "pg_sequence" => Some(sequences(catalog)),
+        "pg_am" => Some(access_methods()),
+        "pg_database" => Some(databases(surroundings)),
+        "pg_roles" | "pg_user" | "pg_authid" => Some(roles(catalog)),
+        "pg_tables" => Some(pg_tables(catalog)),
+        "pg_views" => Some(pg_views(catalog)),
+        "pg_indexes" => Some(pg_indexes(catalog)),
+        _ => None,
+    }
+}
+
+fn types() -> System {
+    let columns = vec![
+        ("oid", SqlType::OID),
+        ("typname", SqlType::NAME),
+        ("typnamespace", SqlType::OID),
+        ("typowner", SqlType::OID),
+        ("typlen", SqlType::INT2),
+        ("typtype", SqlType::TEXT),
+        ("typcategory", SqlType::TEXT),
+        ("typisdefined", SqlType::BOOL),
+        ("typdelim", SqlType::TEXT),
+        ("typrelid", SqlType::OID),
+        ("typelem", SqlType::OID),
+        ("typarray", SqlType::OID),
+        ("typbasetype", SqlType::OID),
+        ("typtypmod", SqlType::INT4),
+        ("typnotnull", SqlType::BOOL),
+        ("typcollation", SqlType::OID),
+    ];
+    let row = |name: String, data_type: SqlType, element: u32, array: u32| {
+        vec![
+            number(data_type.oid()),
+            text(name),
+            number(PG_CATALOG),
+            number(OWNER),
+            number(data_type.size()),
+            text("b"),
+            text(data_type.category().to_string()),
+            truth(true),
+            text(","),
+            number(0),
+            number(element),
+            number(array),
+            number(0),
+            number(-1),
+            truth(false),
+            number(0),
+        ]
+    };
+    let mut rows = Vec::new();
+    for (name, data_type) in TYPES {
+        let array = if data_type.is_unknown() { 0 } else { data_type.array_of().oid() };
+        rows.push(row((*name).to_owned(), *data_type, 0, array));
+        if array != 0 {
+            rows.push(row(format!("_{name}"), data_type.array_of(), data_type.oid(), 0));
+        }
+    }
+    (rows, columns)
+}
+
+fn sequences(catalog: &Catalog) -> System {
+    let columns = vec![
+        ("seqrelid", SqlType::OID),
+        ("seqtypid", SqlType::OID),
+        ("seqstart", SqlType::INT8),
+        ("seqincrement", SqlType::INT8),
+        ("seqmax", SqlType::INT8),
+        ("seqmin", SqlType::INT8),
+        ("seqcache", SqlType::INT8),
+        ("seqcycle", SqlType::BOOL),
+    ];
+    let rows = catalog.iter().filter_map(|(_, _, definition)| match definition {
+        Definition::Sequence(sequence) => Some(vec![
+            number(sequence.object),
+            number(sequence.data_type.oid()),
+            number(sequence.start),
+            number(sequence.increment),
+            number(sequence.maximum),
+            number(sequence.minimum),
+            number(1),
+            truth(sequence.cycles),
+        ]),
+        _ => None,
+    });
+    (rows.collect(), columns)
+}
+
+fn access_methods() -> System {
+    let columns = vec![("oid", SqlType::OID), ("amname", SqlType::NAME), ("amtype", SqlType::TEXT)];
+    let rows = vec![vec![number(2), text("heap"), text("t")], vec![number(403), text("btree"), text("i")]];
+    (rows, columns)
+}
+
+fn databases(surroundings: &Surroundings) -> System {
+    let columns = vec![
+        ("oid", SqlType::OID),
+        ("datname", SqlType::NAME),
+        ("datdba", SqlType::OID),
+        ("encoding", SqlType::INT4),
+        ("datcollate", SqlType::TEXT),
+        ("datctype", SqlType::TEXT),
+        ("datistemplate", SqlType::BOOL),
+        ("datallowconn", SqlType::BOOL),
+        ("datconnlimit", SqlType::INT4),
+        ("datlocprovider", SqlType::TEXT),
+        ("daticulocale", SqlType::TEXT),
+        ("datcollversion", SqlType::TEXT),
+        ("dattablespace", SqlType::OID),
+        ("datacl", SqlType::TEXT.array_of()),
+    ];
+    let row = vec![
+        number(1),
+        text(&surroundings.database),
+        number(OWNER),
+        number(6),
+        text("C"),
+        text("C"),
+        truth(false),
+        truth(true),
+        number(-1),
+        text("c"),
+        Datum::Null,
+        Datum::Null,
+        number(0),
+        Datum::Null,
+    ];
+    (vec![row], columns)
+}
+
+fn roles(catalog: &Catalog) -> System {
+    let columns = vec![
+        ("oid", SqlType::OID),
+        ("rolname", SqlType::NAME),
+        ("rolsuper", SqlType::BOOL),
+        ("rolinherit", SqlType::BOOL),
+        ("rolcreaterole", SqlType::BOOL),
+        ("rolcreatedb", SqlType::BOOL),
+        ("rolcanlogin", SqlType::BOOL),
+        ("rolreplication", SqlType::BOOL),
+        ("rolconnlimit", SqlType::INT4),
+        ("rolbypassrls", SqlType::BOOL),
+        ("rolvaliduntil", SqlType::TIMESTAMPTZ),
+    ];
+    let row = |object: u32, name: &str| {
+        let mut row = vec![number(object), text(name)];
+        row.extend([true, true, false, false, true, false].map(truth));
+        row.extend([number(-1), truth(true), Datum::Null]);
+        row
+    };
+    let mut rows = vec![row(OWNER, "ordain")];
+    for (_, name, definition) in catalog.iter() {
+        if let Definition::User { object, .. } = definition
+            && let Some(name) = name.strip_prefix("user ").filter(|name| *name != "ordain")
+        {
+            rows.push(row(*object, name));
+        }
+    }
+    (rows, columns)
+}
+
+fn pg_tables(catalog: &Catalog) -> System {
+    let columns = vec![
+        ("schemaname", SqlType::NAME),
+        ("tablename", SqlType::NAME),
+        ("tableowner", SqlType::NAME),
+        ("hasindexes", SqlType::BOOL),
+    ];
+    let row = |(schema, name, definition): (&str, &str, &Definition)| match definition {
+        Definition::Table(table) => {
+            let has_indexes = table.primary_key.is_some() || !table.indexes.is_empty();
+            Some(vec![text(schema), text(name), text("ordain"), truth(has_indexes)])
+        }
+        _ => None,
+    };
+    (catalog.iter().filter_map(row).collect(), columns)
+}
+
+fn pg_views(catalog: &Catalog) -> System {
+    let columns = vec![
+        ("schemaname", SqlType::NAME),
+        ("viewname", SqlType::NAME),
+        ("viewowner", SqlType::NAME),
+        ("definition", SqlType::TEXT),
+    ];
+    let row = |(schema, name, definition): (&str, &str, &Definition)| match definition {
+        Definition::View { query, .. } => Some(vec![text(schema), text(name), text("ordain"), text(query)]),
+        _ => None,
+    };
+    (catalog.iter().filter_map(row).collect(), columns)
+}
+
+fn pg_indexes(catalog: &Catalog) -> System {
+    let columns = vec![
+        ("schemaname", SqlType::NAME),
+        ("tablename", SqlType::NAME),
+        ("indexname", SqlType::NAME),
+        ("indexdef", SqlType::TEXT),
+    ];
+    let definitions = super::index_definitions(catalog);
+    let names = super::relation_names(catalog);
+    let mut rows = Vec::new();
+    for (schema, name, definition) in catalog.iter() {
+        let Definition::Index(table) = definition else { continue };
+        let shown = if schema == super::super::PUBLIC { name.to_owned() } else { format!("{schema}.{name}") };
+        let object = names.iter().find(|(_, known)| *known == shown).map(|(object, _)| *object);
+        let statement = definitions.iter().find(|(known, _)| Some(*known) == object);
+        let statement = statement.map_or(Datum::Null, |(_, statement)| text(statement));
+        rows.push(vec![text(schema), text(table), text(name), statement]);
+    }
+    (rows, columns)
+}
+
+/// A view of the standard's `information_schema`.
+pub(super) fn information(catalog: &Catalog, surroundings: &Surroundings, name: &str) -> Option<System> {
+    let database = surroundings.database.as_str();
+    match name {
+        "tables" => Some(information_tables(catalog, database)),
+        "columns" => Some(information_columns(catalog, database)),
+        "schemata" => {
+            let columns = vec![("catalog_name", SqlType::NAME), ("schema_name", SqlType::NAME)];
+            let (rows, _) = super::relations::table(catalog, "pg_namespace")?;
+            let row = |row: Vec<Datum>| vec![text(database), row.into_iter().nth(1).unwrap_or(Datum::Null)];
+            Some((rows.into_iter().map(row).collect(), columns))
+        }
+        other => super::constraints::information(catalog, database, other),
+    }
+}
+
+fn information_tables(catalog: &Catalog, database: &str) -> System {
+    let columns = vec![
+        ("table_catalog", SqlType::NAME),
+        ("table_schema", SqlType::NAME),
+        ("table_name", SqlType::NAME),
+        ("table_type", SqlType::TEXT),
+    ];
+    let row = |(schema, name, definition): (&str, &str, &Definition)| {
+        let kind = match definition {
+            Definition::Table(_) => "BASE TABLE",
+            Definition::View { .. } => "VIEW",
+            _ => return None,
+        };
+        Some(vec![text(database), text(schema), text(name), text(kind)])
+    };
+    (catalog.iter().filter_map(row).collect(), columns)
+}
+
+fn information_columns(catalog: &Catalog, database: &str) -> System {
+    let columns = vec![
+        ("table_catalog", SqlType::NAME),
+        ("table_schema", SqlType::NAME),
+        ("table_name", SqlType::NAME),
+        ("column_name", SqlType::NAME),
+        ("ordinal_position", SqlType::INT4),
+        ("column_default", SqlType::TEXT),
+        ("is_nullable", SqlType::TEXT),
+        ("data_type", SqlType::TEXT),
+        ("character_maximum_length", SqlType::INT4),
+        ("numeric_precision", SqlType::INT4),
+        ("numeric_scale", SqlType::INT4),
+        ("udt_name", SqlType::NAME),
+        ("is_identity", SqlType::TEXT),
+    ];
+    let mut rows = Vec::new();
+    for (schema, name, definition) in catalog.iter() {
+        let Definition::Table(table) = definition else { continue };
+        for (place, column) in (1_i64..).zip(&table.columns).filter(|(_, column)| !column.dropped) {
+            let plain = column.data_type.plain();
+            let udt = TYPES.iter().find(|(_, known)| known.is_same(plain)).map_or("", |(name, _)| name);
+            let size = column.data_type.precision_and_scale();
+            let yes = |value: bool| text(if value { "YES" } else { "NO" });
+            rows.push(vec![
+                text(database),
+                text(schema),
+                text(name),
+                text(&column.name),
+                number(place),
+                column.default.as_ref().map_or(Datum::Null, text),
+                yes(!column.not_null),
+                text(plain.name()),
+                column.data_type.length().map_or(Datum::Null, |length| number(length as i64)),
+                size.map_or(Datum::Null, |(precision, _)| number(precision)),
+                size.map_or(Datum::Null, |(_, scale)| number(scale)),
+                text(udt),
+                yes(column.identity.is_some()),
+            ]);
+        }
+    }
+    (rows, columns)
+}

@@ -1,0 +1,422 @@
+//! Values of expressions.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use sha2::{Digest as _, Sha256};
+
+use super::{Failure, Row, Run, malformed};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
+use crate::types::operators::{self, BinaryOperator, Resolved};
+use crate::types::{Datum, cast, functions};
+
+/// Whether a condition holds: null is no.
+pub(super) fn holds(value: &Datum) -> bool {
+    matches!(value, Datum::Bool(true))
+}
+
+/// The value of an expression that needs no row and no database, with the statement's inputs; `None` if it needs more or fails.
+///
+/// What fails here fails again when the statement runs, where the error is told.
+pub fn evaluate(expression: &Expression, inputs: &super::Inputs) -> Option<Datum> {
+    evaluate_next(expression, inputs, &mut 0)
+}
+
+/// The same for one of several expressions of a statement. `randoms` counts the random values that they have taken.
+pub fn evaluate_next(expression: &Expression, inputs: &super::Inputs, randoms: &mut u64) -> Option<Datum> {
+    Scalar { inputs, randoms, draw: None }.value(expression, &[]).ok()
+}
+
+/// The same as [`evaluate_next`], with the error if it fails. `draw` gives numbers of the statement's sequences.
+///
+/// # Errors
+/// What is wrong with the values; that it needs a row or the database.
+pub fn try_evaluate(
+    expression: &Expression,
+    inputs: &super::Inputs,
+    randoms: &mut u64,
+    draw: &mut dyn FnMut(u16) -> Result<i64, SqlError>,
+) -> Result<Datum, SqlError> {
+    Scalar { inputs, randoms, draw: Some(draw) }.value(expression, &[]).map_err(|failure| match failure {
+        Failure::Sql(error) => error,
+        Failure::Stop(stop) => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
+    })
+}
+
+/// What an expression may ask for beyond its row.
+trait Environment {
+    fn inputs(&self) -> &super::Inputs;
+    fn outer(&self, depth: u16, column: u16) -> Result<Datum, Failure>;
+    fn subquery(&mut self, query: &Node, correlated: bool, row: &[Datum]) -> Result<Rc<Vec<Row>>, Failure>;
+    fn next_value(&mut self, sequence: u16) -> Result<i64, Failure>;
+    fn set_value(&mut self, sequence: u16, value: i64, called: bool) -> Result<(), Failure>;
+    /// How many random values were taken before this one, which is counted.
+    fn next_random(&mut self) -> u64;
+
+    fn value(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum, Failure> {
+        match expression {
+            Expression::Constant(value) => Ok(value.clone()),
+            Expression::Parameter(number) => {
+                let value = self.inputs().parameters.get(usize::from(*number));
+                Ok(value.cloned().ok_or_else(|| malformed("parameter"))?)
+            }
+            Expression::Column(number) => {
+                Ok(row.get(usize::from(*number)).cloned().ok_or_else(|| malformed("column"))?)
+            }
+            Expression::Outer { depth, column } => self.outer(*depth, *column),
+            Expression::Binary { operator, resolved, left, right } => {
+                let left = self.value(left, row)?;
+                let right = self.value(right, row)?;
+                Ok(operators::binary(*operator, &left, &right, resolved)?)
+            }
+            Expression::Unary { operator, resolved, operand } => {
+                Ok(operators::unary(*operator, &self.value(operand, row)?, resolved)?)
+            }
+            Expression::And(all) => self.conjunction(all, row, false),
+            Expression::Or(any) => self.conjunction(any, row, true),
+            Expression::Not(operand) => Ok(match self.value(operand, row)? {
+                Datum::Bool(value) => Datum::Bool(!value),
+                _ => Datum::Null,
+            }),
+            Expression::IsNull { operand, negated } => {
+                Ok(Datum::Bool((self.value(operand, row)? == Datum::Null) != *negated))
+            }
+            Expression::IsBoolean { operand, value, negated } => {
+                Ok(Datum::Bool((self.value(operand, row)? == Datum::Bool(*value)) != *negated))
+            }
+            Expression::NextValue(sequence) => Ok(Datum::Int(self.next_value(*sequence)?)),
+            Expression::Random(kind) => {
+                let number = self.next_random();
+                Ok(random(*kind, self.inputs().seed, number))
+            }
+            Expression::Answer(number) => {
+                let answer = self.inputs().answers.get(usize::from(*number));
+                let unknown = || SqlError::unsupported("a function of the session in such a statement");
+                Ok(answer.cloned().ok_or_else(unknown)?)
+            }
+            other => self.composed(other, row),
+        }
+    }
+
+    /// Expressions that are less usual.
+    fn composed(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum, Failure> {
+        match expression {
+            Expression::Cast { operand, from, to } => Ok(cast::cast(self.value(operand, row)?, *from, *to)?),
+            Expression::Coerce { operand, to, explicit } => {
+                Ok(cast::coerce_length(self.value(operand, row)?, *to, *explicit)?)
+            }
+            Expression::Call { function, arguments } => {
+                let arguments = self.values(arguments, row)?;
+                let context = functions::CallContext { now: self.inputs().now };
+                Ok(functions::call(*function, &arguments, &context)?)
+            }
+            Expression::Case { branches, otherwise } => {
+                for (condition, result) in branches {
+                    if holds(&self.value(condition, row)?) {
+                        return self.value(result, row);
+                    }
+                }
+                otherwise.as_ref().map_or(Ok(Datum::Null), |otherwise| self.value(otherwise, row))
+            }
+            Expression::Coalesce(arguments) => {
+                for argument in arguments {
+                    let value = self.value(argument, row)?;
+                    if value != Datum::Null {
+                        return Ok(value);
+                    }
+                }
+                Ok(Datum::Null)
+            }
+            Expression::InList { operand, list, resolved } => {
+                let operand = self.value(operand, row)?;
+                let mut found = Membership::new(operand, resolved);
+                for other in list {
+                    if found.try_next(&self.value(other, row)?)? {
+                        break;
+                    }
+                }
+                Ok(found.result())
+            }
+            Expression::Quantified { operator, resolved, left, array, all } => {
+                let left = self.value(left, row)?;
+                let array = self.value(array, row)?;
+                quantified(*operator, resolved, &left, &array, *all)
+            }
+            Expression::Array(elements) => Ok(Datum::Array(self.values(elements, row)?)),
+            Expression::Element { array, index } => {
+                Ok(element(&self.value(array, row)?, &self.value(index, row)?))
+            }
+            Expression::SetValue { sequence, value, called } => {
+                let (value, called) = (self.value(value, row)?, self.value(called, row)?);
+                let (Datum::Int(number), Datum::Bool(called)) = (&value, called) else {
+                    return Ok(Datum::Null);
+                };
+                self.set_value(*sequence, *number, called)?;
+                Ok(value)
+            }
+            Expression::Subquery { kind, query, correlated } => {
+                let rows = self.subquery(query, *correlated, row)?;
+                self.of_rows(kind, &rows, row)
+            }
+            _ => Err(malformed("expression").into()),
+        }
+    }
+
+    fn values(&mut self, expressions: &[Expression], row: &[Datum]) -> Result<Vec<Datum>, Failure> {
+        expressions.iter().map(|expression| self.value(expression, row)).collect()
+    }
+
+    /// `AND` or, if `decisive` is true, `OR`: decided by the first such value, else null if one was null.
+    fn conjunction(
+        &mut self,
+        operands: &[Expression],
+        row: &[Datum],
+        decisive: bool,
+    ) -> Result<Datum, Failure> {
+        let mut null = false;
+        for operand in operands {
+            match self.value(operand, row)? {
+                Datum::Bool(value) if value == decisive => return Ok(Datum::Bool(decisive)),
+                Datum::Bool(_) => {}
+                _ => null = true,
+            }
+        }
+        Ok(if null { Datum::Null } else { Datum::Bool(!decisive) })
+    }
+
+    /// What a subquery with these rows stands for.
+    fn of_rows(&mut self, kind: &SubqueryKind, rows: &[Row], row: &[Datum]) -> Result<Datum, Failure> {
+        let first = |row: &Row| row.first().cloned().unwrap_or(Datum::Null);
+        match kind {
+            SubqueryKind::Exists => Ok(Datum::Bool(!rows.is_empty())),
+            SubqueryKind::Array => Ok(Datum::Array(rows.iter().map(first).collect())),
+            SubqueryKind::Scalar if rows.len() > 1 => Err(SqlError::new(
+                SqlState::CARDINALITY_VIOLATION,
+                "more than one row returned by a subquery used as an expression",
+            )
+            .into()),
+            SubqueryKind::Scalar => Ok(rows.first().map_or(Datum::Null, first)),
+            SubqueryKind::In { operand, resolved } => {
+                let mut found = Membership::new(self.value(operand, row)?, resolved);
+                for other in rows {
+                    if found.try_next(&first(other))? {
+                        break;
+                    }
+                }
+                Ok(found.result())
+            }
+        }
+    }
+}
+
+/// Whether a value is among others: null if it is not, and one of them or itself is null.
+struct Membership<'a> {
+    operand: Datum,
+    resolved: &'a Resolved,
+    result: Datum,
+}
+
+impl<'a> Membership<'a> {
+    fn new(operand: Datum, resolved: &'a Resolved) -> Membership<'a> {
+        Membership { operand, resolved, result: Datum::Bool(false) }
+    }
+
+    /// Looks at one of the others; whether it is equal.
+    fn try_next(&mut self, other: &Datum) -> Result<bool, SqlError> {
+        match operators::binary(BinaryOperator::Equal, &self.operand, other, self.resolved)? {
+            Datum::Bool(true) => self.result = Datum::Bool(true),
+            Datum::Bool(false) => {}
+            _ => self.result = Datum::Null,
+        }
+        Ok(self.result == Datum::Bool(true))
+    }
+
+    fn result(self) -> Datum {
+        self.result
+    }
+}
+
+/// The random value of a statement with that number. A digest of both, so that nothing can be told of one by others, and that a block
+/// has the same ones when it runs again at its end.
+fn random(kind: RandomKind, seed: u128, number: u64) -> Datum {
+    let digest = Sha256::new().chain_update(seed.to_le_bytes()).chain_update(number.to_le_bytes()).finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    let bits = u128::from_be_bytes(bytes);
+    match kind {
+        // As many bits as a double has digits.
+        RandomKind::Float => Datum::Float((bits >> 75) as f64 / (1u64 << 53) as f64),
+        RandomKind::Uuid => {
+            let version = 0xF << 76;
+            let variant = 0b11 << 62;
+            Datum::Uuid(bits & !version & !variant | 4 << 76 | 0b10 << 62)
+        }
+    }
+}
+
+fn quantified(
+    operator: BinaryOperator,
+    resolved: &Resolved,
+    left: &Datum,
+    array: &Datum,
+    all: bool,
+) -> Result<Datum, Failure> {
+    let Datum::Array(elements) = array else { return Ok(Datum::Null) };
+    let mut null = false;
+    for element in elements {
+        match operators::binary(operator, left, element, resolved)? {
+            Datum::Bool(value) if value != all => return Ok(Datum::Bool(value)),
+            Datum::Bool(_) => {}
+            _ => null = true,
+        }
+    }
+    Ok(if null { Datum::Null } else { Datum::Bool(all) })
+}
+
+fn element(array: &Datum, index: &Datum) -> Datum {
+    let (Datum::Array(elements), Datum::Int(index)) = (array, index) else { return Datum::Null };
+    let place = usize::try_from(*index).ok().and_then(|index| index.checked_sub(1));
+    place.and_then(|place| elements.get(place)).cloned().unwrap_or(Datum::Null)
+}
+
+/// An environment with nothing but the inputs.
+struct Scalar<'a, 'd> {
+    inputs: &'a super::Inputs,
+    randoms: &'a mut u64,
+    draw: Option<&'d mut dyn FnMut(u16) -> Result<i64, SqlError>>,
+}
+
+impl Environment for Scalar<'_, '_> {
+    fn inputs(&self) -> &super::Inputs {
+        self.inputs
+    }
+
+    fn outer(&self, _depth: u16, _column: u16) -> Result<Datum, Failure> {
+        Err(malformed("outer row").into())
+    }
+
+    fn subquery(&mut self, _: &Node, _: bool, _: &[Datum]) -> Result<Rc<Vec<Row>>, Failure> {
+        Err(malformed("rows").into())
+    }
+
+    fn next_value(&mut self, sequence: u16) -> Result<i64, Failure> {
+        match &mut self.draw {
+            Some(draw) => Ok(draw(sequence)?),
+            None => Err(malformed("sequence").into()),
+        }
+    }
+
+    fn set_value(&mut self, _: u16, _: i64, _: bool) -> Result<(), Failure> {
+        Err(malformed("sequence").into())
+    }
+
+    fn next_random(&mut self) -> u64 {
+        *self.randoms += 1;
+        *self.randoms
+    }
+}
+
+impl Environment for Run<'_, '_> {
+    fn inputs(&self) -> &super::Inputs {
+        self.inputs
+    }
+
+    fn outer(&self, depth: u16, column: u16) -> Result<Datum, Failure> {
+        let place = self.outer.len().checked_sub(usize::from(depth));
+        let value = place.and_then(|place| self.outer.get(place)?.get(usize::from(column)));
+        Ok(value.cloned().ok_or_else(|| malformed("outer column"))?)
+    }
+
+    fn subquery(&mut self, query: &Node, correlated: bool, row: &[Datum]) -> Result<Rc<Vec<Row>>, Failure> {
+        let place = std::ptr::from_ref(query).addr();
+        if !correlated && let Some((_, rows)) = self.kept.iter().find(|(kept, _)| *kept == place) {
+            return Ok(Rc::clone(rows));
+        }
+        self.outer.push(row.to_vec());
+        let rows = self.query(query);
+        self.outer.pop();
+        let rows = Rc::new(rows?);
+        if !correlated {
+            self.kept.push((place, Rc::clone(&rows)));
+        }
+        Ok(rows)
+    }
+
+    fn next_value(&mut self, sequence: u16) -> Result<i64, Failure> {
+        if let Some(source) = &mut self.source {
+            let shape =
+                self.plan.sequences.get(usize::from(sequence)).ok_or_else(|| malformed("sequence"))?;
+            let drawn = source.draw(shape)?;
+            self.noted.note_drawn(shape.storage, drawn);
+            return Ok(drawn);
+        }
+        match &self.inputs.drawn {
+            None => self.draw(sequence),
+            Some(drawn) => {
+                let value = drawn.get(self.drawn).copied().ok_or_else(|| malformed("drawn number"))?;
+                self.drawn += 1;
+                Ok(value)
+            }
+        }
+    }
+
+    fn set_value(&mut self, sequence: u16, value: i64, called: bool) -> Result<(), Failure> {
+        if let Some(source) = &mut self.source {
+            let shape =
+                self.plan.sequences.get(usize::from(sequence)).ok_or_else(|| malformed("sequence"))?;
+            return Ok(source.set(shape, value, called)?);
+        }
+        // Where numbers were drawn before, the sequence was set before.
+        if self.inputs.drawn.is_none() { self.restart(sequence, value, called) } else { Ok(()) }
+    }
+
+    fn next_random(&mut self) -> u64 {
+        self.randoms += 1;
+        self.randoms
+    }
+}
+
+impl Run<'_, '_> {
+    /// The value of an expression over a row.
+    pub(super) fn value(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum, Failure> {
+        Environment::value(self, expression, row)
+    }
+
+    /// The values of expressions over a row.
+    pub(super) fn values(&mut self, expressions: &[Expression], row: &[Datum]) -> Result<Row, Failure> {
+        Environment::values(self, expressions, row)
+    }
+
+    /// Whether a condition holds for a row.
+    pub(super) fn holds(&mut self, condition: &Expression, row: &[Datum]) -> Result<bool, Failure> {
+        Ok(holds(&self.value(condition, row)?))
+    }
+
+    /// Whether a condition holds for a row, if there is a condition.
+    pub(super) fn passes(&mut self, condition: Option<&Expression>, row: &[Datum]) -> Result<bool, Failure> {
+        self.go_on()?;
+        condition.map_or(Ok(true), |condition| self.holds(condition, row))
+    }
+}
+
+/// The order of two rows by some of their sort keys' values.
+pub(super) fn compare_keys(keys: &[crate::plan::SortKey], left: &[Datum], right: &[Datum]) -> Ordering {
+    for ((key, left), right) in keys.iter().zip(left).zip(right) {
+        let order = match (left, right) {
+            (Datum::Null, Datum::Null) => Ordering::Equal,
+            (Datum::Null, _) if key.nulls_first => Ordering::Less,
+            (Datum::Null, _) => Ordering::Greater,
+            (_, Datum::Null) if key.nulls_first => Ordering::Greater,
+            (_, Datum::Null) => Ordering::Less,
+            (left, right) => {
+                let order = crate::types::compare::compare(left, right);
+                if key.descending { order.reverse() } else { order }
+            }
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}

@@ -1,0 +1,181 @@
+//! Filling indexes and tables, sequences, and clearing what nothing refers to any more.
+
+use ordain_db::data::{Key, KeyRange};
+
+use super::modify::duplicate;
+use super::rows::{Place, Stored, decode, index_of, pick};
+use super::{Failure, Output, Run, malformed};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{ConflictTarget, Path, SequenceShape, TableShape};
+use crate::types::Datum;
+
+impl<'a> Run<'a, '_> {
+    /// Fills an index from all rows of a table.
+    pub(super) fn fill_all(&mut self, shape: &TableShape, number: u16) -> Result<(), Failure> {
+        let mut rows = Vec::new();
+        self.scan(shape, &Path::All, usize::MAX, &mut |_, stored| {
+            rows.push(stored);
+            Ok(true)
+        })?;
+        rows.into_iter().try_for_each(|stored| self.enter(shape, number, &stored))
+    }
+
+    /// Fills an index from the next rows of a table; the result has the key of the last, if there may be more.
+    pub(super) fn fill(
+        &mut self,
+        shape: &TableShape,
+        number: u16,
+        after: Option<&[u8]>,
+        most: u32,
+    ) -> Result<Output, Failure> {
+        let all = self.storages.all(shape.replicated, shape.storage)?;
+        let rest = after.map_or(all.clone(), |after| all.after(after));
+        let mut rows = Vec::new();
+        let most = most as usize;
+        self.scan_from(shape, &rest, most, &mut rows)?;
+        let last = rows.last().map(|stored| stored.key.bytes().to_vec());
+        let is_full = rows.len() == most;
+        let written = rows.len() as u64;
+        rows.into_iter().try_for_each(|stored| self.enter(shape, number, &stored))?;
+        Ok(Output { rows: last.filter(|_| is_full).into_iter().collect(), written, ..Output::default() })
+    }
+
+    fn scan_from(
+        &mut self,
+        shape: &TableShape,
+        range: &KeyRange,
+        most: usize,
+        rows: &mut Vec<Stored>,
+    ) -> Result<(), Failure> {
+        self.scan_range(shape, Place::Rows, range, most, &mut |_, stored| {
+            rows.push(stored);
+            Ok(rows.len() < most)
+        })
+    }
+
+    /// Puts a row into an index, unless it is there.
+    fn enter(&mut self, shape: &TableShape, number: u16, stored: &Stored) -> Result<(), Failure> {
+        let index = index_of(shape, number)?;
+        let values = pick(&stored.values, &index.columns);
+        if index.covering
+            && let Some(place) = values.iter().position(|value| *value == Datum::Null)
+        {
+            let column =
+                shape.columns.get(usize::from(index.columns[place])).ok_or_else(|| malformed("column"))?;
+            let message =
+                format!("column \"{}\" of relation \"{}\" contains null values", column.name, shape.name);
+            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).into());
+        }
+        let (entry, content) = self.entry_of(shape, index, &stored.key, &stored.values)?;
+        let there = self
+            .transaction
+            .get(&entry)?
+            .map(|row| row.byte_string(crate::keys::ROW_COLUMN).map(<[u8]>::to_vec));
+        match there {
+            Some(there) if there.as_deref() == Ok(&content) => Ok(()),
+            Some(_) => Err(could_not_create(shape, number, stored).into()),
+            None => self.write(shape, &entry, &content),
+        }
+    }
+
+    /// Puts rows into a table that nobody sees yet.
+    pub(super) fn load(&mut self, shape: &TableShape, rows: &[Vec<u8>]) -> Result<Output, Failure> {
+        for bytes in rows {
+            let values = decode(shape, bytes)?;
+            let key = self.key_of(shape, &values)?;
+            if !shape.key.is_empty() && self.transaction.get(&key)?.is_some() {
+                return Err(duplicate(shape, ConflictTarget::Key, &values).into());
+            }
+            self.add(shape, &key, &values)?;
+        }
+        Ok(Output { written: rows.len() as u64, ..Output::default() })
+    }
+
+    /// Deletes rows of a storage; `written` tells how many.
+    pub(super) fn clear(&mut self, storage: u32, replicated: bool, most: u32) -> Result<Output, Failure> {
+        let range = self.storages.all(replicated, storage)?;
+        let found = self.transaction.scan(&range, most as usize)?;
+        for row in &found {
+            self.transaction.delete(&row.key)?;
+        }
+        Ok(Output { written: found.len() as u64, ..Output::default() })
+    }
+
+    fn sequence_key(&self, storage: u32) -> Result<Key, SqlError> {
+        self.storages.sequence(storage)
+    }
+
+    /// Draws the next number of a sequence.
+    pub(super) fn draw(&mut self, number: u16) -> Result<i64, Failure> {
+        let sequence = self.sequence(number)?;
+        let key = self.sequence_key(sequence.storage)?;
+        let next = match self.last(&key)? {
+            None => sequence.start,
+            Some(last) => following(sequence, last)?,
+        };
+        self.set_sequence(sequence.storage, next)?;
+        self.noted.note_drawn(sequence.storage, next);
+        Ok(next)
+    }
+
+    fn sequence(&self, number: u16) -> Result<&'a SequenceShape, SqlError> {
+        let plan: &'a crate::plan::Plan = self.plan;
+        plan.sequences.get(usize::from(number)).ok_or_else(|| malformed("sequence"))
+    }
+
+    /// The number that was given out last.
+    fn last(&mut self, key: &Key) -> Result<Option<i64>, Failure> {
+        let Some(row) = self.transaction.get(key)? else { return Ok(None) };
+        let bytes = row.byte_string(crate::keys::ROW_COLUMN).map_err(ordain_db::procedure::Stop::from)?;
+        let bytes = bytes.try_into().map_err(|_| malformed("sequence state"))?;
+        Ok(Some(i64::from_be_bytes(bytes)))
+    }
+
+    pub(super) fn set_sequence(&mut self, storage: u32, last: i64) -> Result<(), Failure> {
+        let key = self.sequence_key(storage)?;
+        Ok(self.transaction.put(&self.storages.spread, &key, (&last.to_be_bytes()[..],))?)
+    }
+
+    /// Has a sequence go on after a number if that was `called`, else with it.
+    pub(super) fn restart(&mut self, number: u16, value: i64, called: bool) -> Result<(), Failure> {
+        let sequence = self.sequence(number)?;
+        let (storage, increment) = (sequence.storage, sequence.increment);
+        if value < sequence.minimum || value > sequence.maximum {
+            let message = format!(
+                "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                sequence.name, sequence.minimum, sequence.maximum
+            );
+            return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
+        }
+        self.set_sequence(storage, if called { value } else { value.wrapping_sub(increment) })
+    }
+}
+
+fn following(sequence: &SequenceShape, last: i64) -> Result<i64, SqlError> {
+    let next = last.checked_add(sequence.increment);
+    let inside = next.filter(|next| (sequence.minimum..=sequence.maximum).contains(next));
+    match inside {
+        Some(next) => Ok(next),
+        None if sequence.cycles && sequence.increment > 0 => Ok(sequence.minimum),
+        None if sequence.cycles => Ok(sequence.maximum),
+        None => {
+            let (which, value) = if sequence.increment > 0 {
+                ("maximum", sequence.maximum)
+            } else {
+                ("minimum", sequence.minimum)
+            };
+            let message =
+                format!("nextval: reached {which} value of sequence \"{}\" ({value})", sequence.name);
+            Err(SqlError::new(SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, message))
+        }
+    }
+}
+
+/// The error of an index that is to be unique and cannot be.
+fn could_not_create(shape: &TableShape, number: u16, stored: &Stored) -> SqlError {
+    let mut error = duplicate(shape, ConflictTarget::Index(number), &stored.values);
+    let name = index_of(shape, number).map_or("", |index| index.name.as_str());
+    error.message = format!("could not create unique index \"{name}\"");
+    error.detail = error.detail.map(|detail| detail.replace("already exists", "is duplicated"));
+    error
+}

@@ -1,0 +1,376 @@
+//! Running plans: the same code inside of an ordered transaction, and over a snapshot with a block's own writes.
+//!
+//! Deterministic: a run is a function of the plan, its [`Inputs`] and the rows it reads. What differs between runs, such as the time, is
+//! among the inputs.
+
+mod aggregate;
+pub mod declare;
+mod evaluate;
+mod fill;
+mod foreign_keys;
+mod modify;
+mod query;
+mod rows;
+mod window;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use ordain_db::procedure::{Stop, Transaction};
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::version;
+use crate::error::{SqlError, SqlState};
+use crate::keys::{DEFINITION_COLUMN, Storages};
+use crate::plan::{Action, DefinitionChange, Node, Plan, Reliance, SequenceShape, TableShape};
+use crate::types::{Datum, row};
+
+pub use evaluate::{evaluate, evaluate_next, try_evaluate};
+pub use foreign_keys::{Pending, refers_to_nothing};
+
+/// A row in the course of a run.
+pub type Row = Vec<Datum>;
+
+/// Most bytes of rows that one statement may hold at a time, roughly.
+const HELD_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Most rows that a statement may make or test in an ordered transaction: some seconds.
+const TESTED_ROWS_MAX: u64 = 20_000_000;
+
+/// How many rows lie between two looks at whether the statement was cancelled.
+const TESTED_BETWEEN_LOOKS: u64 = 4096;
+
+/// What a run takes besides its plan.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Inputs {
+    /// The values of the statement's parameters.
+    pub parameters: Vec<Datum>,
+    /// The time at which its transaction began, in microseconds since 2000-01-01 UTC.
+    pub now: i64,
+    /// A number that no other statement has: hidden keys and random numbers follow from it.
+    pub seed: u128,
+    /// Numbers that were drawn from sequences before, in the order in which the run takes them. Without, it draws from the sequences
+    /// itself.
+    pub drawn: Option<Vec<i64>>,
+    /// What the session has answered to the questions of the statement, in their order.
+    pub answers: Vec<Datum>,
+    /// Whether it is told what each node of the plan gives.
+    pub observes: bool,
+}
+
+/// What came out of a statement.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Output {
+    /// Encoded rows.
+    pub rows: Vec<Vec<u8>>,
+    /// How many rows it wrote.
+    pub written: u64,
+    /// The storages of sequences that it drew from, with the last number of each; that which was drawn from last is the last.
+    pub drawn: Vec<(u32, i64)>,
+    /// What each node of the plan gave, if that was asked for: each before its inputs.
+    pub observed: Vec<Observed>,
+}
+
+/// What a node of a plan gave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Observed {
+    /// Rows, in all its runs.
+    pub rows: u64,
+    /// How many times it ran.
+    pub runs: u64,
+}
+
+impl Output {
+    /// Notes that a number was drawn.
+    pub(crate) fn note_drawn(&mut self, storage: u32, value: i64) {
+        self.drawn.retain(|(known, _)| *known != storage);
+        self.drawn.push((storage, value));
+    }
+}
+
+/// Why a run ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// The statement fails, and with it its transaction.
+    Sql(SqlError),
+    /// The database stopped it.
+    Stop(Stop),
+}
+
+impl From<SqlError> for Failure {
+    fn from(error: SqlError) -> Failure {
+        Failure::Sql(error)
+    }
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Failure {
+        Failure::Stop(stop)
+    }
+}
+
+/// Gives numbers of sequences outside of the transaction that asks, as PostgreSQL does: they are gone even if it fails.
+pub trait Draw {
+    /// The next number.
+    ///
+    /// # Errors
+    /// When the sequence is at its end, or the database cannot be asked.
+    fn draw(&mut self, sequence: &SequenceShape) -> Result<i64, SqlError>;
+
+    /// Has the sequence go on after a number if that was `called`, else with it.
+    ///
+    /// # Errors
+    /// When the sequence does not have the number, or the database cannot be asked.
+    fn set(&mut self, sequence: &SequenceShape, value: i64, called: bool) -> Result<(), SqlError>;
+}
+
+/// How long a run may go on.
+#[derive(Clone, Copy)]
+pub enum Patience<'a> {
+    /// In the order, where all others wait for it: a limited number of rows. The same on every replica.
+    Limited,
+    /// Over a snapshot: until this is set.
+    UntilTold(&'a AtomicBool),
+}
+
+/// A run of a plan.
+pub struct Run<'a, 't> {
+    /// Reads and writes.
+    pub transaction: &'a mut Transaction<'t>,
+    storages: &'a Storages,
+    plan: &'a Plan,
+    inputs: &'a Inputs,
+    /// The rows of the queries around the one that runs, the innermost last.
+    outer: Vec<Row>,
+    /// Hidden keys that were given out.
+    hidden: u64,
+    /// Numbers of `inputs.drawn` that were taken.
+    drawn: usize,
+    /// Random values that were given out.
+    randoms: u64,
+    /// What is told of the numbers that were drawn.
+    noted: Output,
+    /// Rows of subqueries that depend on nothing, by where their plan is in memory.
+    kept: Vec<(usize, Rc<Vec<Row>>)>,
+    /// The rows that came last of the recursive queries that run, by their numbers.
+    working: BTreeMap<u16, Rc<Vec<Row>>>,
+    held: usize,
+    patience: Patience<'a>,
+    /// Rows that were made or tested.
+    tested: u64,
+    /// What nodes gave, by where they are in memory.
+    observed: BTreeMap<usize, Observed>,
+    /// Where numbers of sequences come from, if not from the transaction.
+    source: Option<&'a mut dyn Draw>,
+    /// What the statement has done to rows that foreign keys are about.
+    notes: foreign_keys::Notes,
+    /// What is to be checked at the end of the transaction.
+    deferred: Vec<Pending>,
+}
+
+impl<'a, 't> Run<'a, 't> {
+    fn new(
+        transaction: &'a mut Transaction<'t>,
+        storages: &'a Storages,
+        plan: &'a Plan,
+        inputs: &'a Inputs,
+        source: Option<&'a mut dyn Draw>,
+        patience: Patience<'a>,
+    ) -> Run<'a, 't> {
+        Run {
+            transaction,
+            storages,
+            plan,
+            inputs,
+            outer: Vec::new(),
+            hidden: 0,
+            drawn: 0,
+            randoms: 0,
+            noted: Output::default(),
+            kept: Vec::new(),
+            working: BTreeMap::new(),
+            held: 0,
+            patience,
+            tested: 0,
+            observed: BTreeMap::new(),
+            source,
+            notes: foreign_keys::Notes::default(),
+            deferred: Vec::new(),
+        }
+    }
+
+    /// Runs a plan to its end. `source` gives numbers of sequences; without one they are drawn in the transaction, or taken from the
+    /// inputs. What is to be checked at the end of the transaction is for [`settle`](Run::settle).
+    ///
+    /// # Errors
+    /// See [`Failure`]. What was written until then must not take effect.
+    pub fn run(
+        transaction: &'a mut Transaction<'t>,
+        storages: &'a Storages,
+        plan: &'a Plan,
+        inputs: &'a Inputs,
+        source: Option<&'a mut dyn Draw>,
+        patience: Patience<'a>,
+    ) -> Result<(Output, Vec<Pending>), Failure> {
+        let mut run = Run::new(transaction, storages, plan, inputs, source, patience);
+        plan.reliances.iter().try_for_each(|reliance| run.check(reliance))?;
+        let output = run.act()?;
+        let observed = plan.action.source().filter(|_| inputs.observes);
+        let observed = observed.map_or_else(Vec::new, |source| run.observed_of(source));
+        Ok((Output { drawn: run.noted.drawn, observed, ..output }, run.deferred))
+    }
+
+    /// Notes that a node ran.
+    fn observe_run(&mut self, node: &Node) {
+        if self.inputs.observes {
+            self.observed.entry(std::ptr::from_ref(node).addr()).or_default().runs += 1;
+        }
+    }
+
+    /// Notes that a node gave a row.
+    fn observe_row(&mut self, node: &Node) {
+        if self.inputs.observes {
+            self.observed.entry(std::ptr::from_ref(node).addr()).or_default().rows += 1;
+        }
+    }
+
+    /// What a node and those below it gave, each before its inputs.
+    fn observed_of(&self, node: &Node) -> Vec<Observed> {
+        let own = self.observed.get(&std::ptr::from_ref(node).addr());
+        let mut all = vec![own.copied().unwrap_or_default()];
+        node.inputs().into_iter().for_each(|input| all.extend(self.observed_of(input)));
+        all
+    }
+
+    fn act(&mut self) -> Result<Output, Failure> {
+        match &self.plan.action {
+            Action::Query(node) => {
+                let rows = self.query(node)?;
+                Ok(Output { rows: encode_rows(&rows), ..Output::default() })
+            }
+            Action::Insert { table, source, on_conflict, returning } => {
+                self.insert(*table, source, on_conflict, returning.as_deref())
+            }
+            Action::Update { table, source, assignments, returning } => {
+                self.update(*table, source, assignments, returning.as_deref())
+            }
+            Action::Delete { table, source, returning } => self.delete(*table, source, returning.as_deref()),
+            Action::Define { changes, fill, sequences } => {
+                changes.iter().try_for_each(|change| self.define(change))?;
+                for (table, index) in fill {
+                    self.fill_all(self.table(*table)?, *index)?;
+                }
+                sequences.iter().try_for_each(|(storage, value)| self.set_sequence(*storage, *value))?;
+                Ok(Output::default())
+            }
+            Action::Fill { table, index, after, rows } => {
+                self.fill(self.table(*table)?, *index, after.as_deref(), *rows)
+            }
+            Action::Load { table, rows } => self.load(self.table(*table)?, rows),
+            Action::Clear { storage, replicated, rows } => self.clear(*storage, *replicated, *rows),
+            Action::Call { routine, .. } => Err(within_a_block(routine).into()),
+        }
+    }
+
+    fn table(&self, number: u16) -> Result<&'a TableShape, SqlError> {
+        let plan: &'a Plan = self.plan;
+        plan.tables.get(usize::from(number)).ok_or_else(|| malformed("table"))
+    }
+
+    /// Fails unless a definition is the one that the plan was made from.
+    fn check(&mut self, reliance: &Reliance) -> Result<(), Failure> {
+        let key = self.storages.definition(&reliance.schema, &reliance.name)?;
+        let found = match self.transaction.get(&key)? {
+            Some(row) => Some(version(row.byte_string(DEFINITION_COLUMN).map_err(Stop::from)?)),
+            None => None,
+        };
+        if found == reliance.version { Ok(()) } else { Err(stale().into()) }
+    }
+
+    fn define(&mut self, change: &DefinitionChange) -> Result<(), Failure> {
+        let key = self.storages.definition(&change.schema, &change.name)?;
+        match &change.definition {
+            Some(definition) => {
+                self.transaction.put(&self.storages.definitions, &key, (definition.as_slice(),))?;
+            }
+            None => self.transaction.delete(&key)?,
+        }
+        Ok(())
+    }
+
+    /// Counts a row that is made or tested.
+    ///
+    /// # Errors
+    /// When it is time to end.
+    fn go_on(&mut self) -> Result<(), SqlError> {
+        self.tested += 1;
+        match self.patience {
+            Patience::Limited if self.tested > TESTED_ROWS_MAX => {
+                let message = format!(
+                    "the statement tests more than {TESTED_ROWS_MAX} rows in one ordered transaction"
+                );
+                let hint = "All others wait for it: add a condition or an index, or read what it needs before by a query of its own.";
+                Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint(hint))
+            }
+            Patience::UntilTold(told)
+                if self.tested.is_multiple_of(TESTED_BETWEEN_LOOKS) && told.load(Ordering::Relaxed) =>
+            {
+                Err(canceled())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts bytes that the run holds.
+    fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
+        self.go_on()?;
+        self.held += bytes;
+        if self.held <= HELD_BYTES_MAX {
+            return Ok(());
+        }
+        Err(SqlError::new(
+            SqlState::PROGRAM_LIMIT_EXCEEDED,
+            format!("the statement holds more than {} MiB of rows", HELD_BYTES_MAX >> 20),
+        )
+        .with_hint("Read less at a time: add a condition or a LIMIT."))
+    }
+}
+
+/// The error of a statement that was cancelled.
+pub(crate) fn canceled() -> SqlError {
+    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
+}
+
+/// The error of a plan whose definitions have changed. A session makes a new plan and tries again.
+pub fn stale() -> SqlError {
+    SqlError::new(SqlState::SERIALIZATION_FAILURE, STALE)
+        .with_hint("Run the transaction again: it will use the tables as they are now.")
+}
+
+/// Whether an error is [`stale`].
+pub fn is_stale(error: &SqlError) -> bool {
+    error.state == SqlState::SERIALIZATION_FAILURE && error.message == STALE
+}
+
+const STALE: &str = "the definition of a table was changed by another transaction";
+
+/// A session calls procedures by themselves; only in a block it comes to run the plan of a call.
+fn within_a_block(routine: &str) -> SqlError {
+    let message = format!("CALL {routine} cannot run inside a transaction block");
+    SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message).with_hint("It is a transaction of its own.")
+}
+
+fn malformed(what: &str) -> SqlError {
+    SqlError::new(SqlState::INTERNAL_ERROR, format!("malformed plan: no such {what}"))
+}
+
+fn encode_rows(rows: &[Row]) -> Vec<Vec<u8>> {
+    rows.iter().map(|values| encode_row(values)).collect()
+}
+
+fn encode_row(values: &[Datum]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(16 * values.len());
+    row::encode(values, &mut bytes);
+    bytes
+}

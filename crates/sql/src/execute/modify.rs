@@ -1,0 +1,412 @@
+//! Insertions, changes and deletions, with the constraints of the table and its indexes.
+
+use ordain_db::data::Key;
+
+use super::rows::{Stored, index_of, pick};
+use super::{Failure, Output, Row, Run, encode_row};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{ConflictTarget, Expression, IndexShape, Node, OnConflict, TableShape};
+use crate::types::Datum;
+
+/// Where a new row stands in the way of another.
+struct Conflict {
+    target: ConflictTarget,
+    /// The key of the row that is there.
+    key: Key,
+}
+
+/// A row that is to be changed.
+pub(super) struct Change {
+    pub key: Key,
+    pub old: Row,
+    pub new: Row,
+    /// What the expressions see besides.
+    pub besides: Row,
+}
+
+impl Run<'_, '_> {
+    pub(super) fn insert(
+        &mut self,
+        table: u16,
+        source: &Node,
+        on_conflict: &OnConflict,
+        returning: Option<&[Expression]>,
+    ) -> Result<Output, Failure> {
+        let shape = self.table(table)?;
+        let mut output = Output::default();
+        let mut touched = std::collections::BTreeSet::new();
+        for values in self.query(source)? {
+            self.check_row(shape, &values)?;
+            let key = self.key_of(shape, &values)?;
+            let written = match self.conflict(shape, &key, &values)? {
+                None => {
+                    self.add(shape, &key, &values)?;
+                    self.note(table, None, Some((&key, &values)));
+                    touched.insert(key);
+                    Some(values)
+                }
+                Some(conflict) => self.resolve(table, conflict, values, on_conflict, &mut touched)?,
+            };
+            if let Some(values) = written {
+                output.written += 1;
+                self.tell(returning, &values, &mut output)?;
+            }
+        }
+        self.enforce()?;
+        Ok(output)
+    }
+
+    /// What becomes of a row that is there already; the row as written, if one was.
+    fn resolve(
+        &mut self,
+        table: u16,
+        conflict: Conflict,
+        values: Row,
+        on_conflict: &OnConflict,
+        touched: &mut std::collections::BTreeSet<Key>,
+    ) -> Result<Option<Row>, Failure> {
+        let shape = self.table(table)?;
+        match on_conflict {
+            OnConflict::Nothing(target) if matches(*target, conflict.target) => Ok(None),
+            OnConflict::Update { target, assignments, condition } if matches(*target, conflict.target) => {
+                // Which of the rows would win is no question of their order.
+                if touched.contains(&conflict.key) {
+                    return Err(second_time().into());
+                }
+                let old = self.read(shape, &conflict.key)?.unwrap_or_default();
+                let mut both = old.clone();
+                both.extend(values);
+                if !self.passes(condition.as_ref(), &both)? {
+                    return Ok(None);
+                }
+                let new = self.assigned(shape, &old, assignments, &both)?;
+                self.check_row(shape, &new)?;
+                touched.insert(self.moved_key(shape, &conflict.key, &new)?);
+                self.replace(
+                    table,
+                    vec![Change { key: conflict.key, old, new: new.clone(), besides: Vec::new() }],
+                )?;
+                Ok(Some(new))
+            }
+            _ => Err(duplicate(shape, conflict.target, &values).into()),
+        }
+    }
+
+    pub(super) fn update(
+        &mut self,
+        table: u16,
+        source: &Node,
+        assignments: &[(u16, Expression)],
+        returning: Option<&[Expression]>,
+    ) -> Result<Output, Failure> {
+        let shape = self.table(table)?;
+        let mut changes = Vec::new();
+        for (Stored { key, values: old }, besides) in self.targets(shape, source)? {
+            let mut seen = old.clone();
+            seen.extend_from_slice(&besides);
+            let new = self.assigned(shape, &old, assignments, &seen)?;
+            self.check_row(shape, &new)?;
+            changes.push(Change { key, old, new, besides });
+        }
+        let mut output = Output { written: changes.len() as u64, ..Output::default() };
+        for change in &changes {
+            if returning.is_some() {
+                let mut seen = change.new.clone();
+                seen.extend_from_slice(&change.besides);
+                self.tell(returning, &seen, &mut output)?;
+            }
+        }
+        self.replace(table, changes)?;
+        self.enforce()?;
+        Ok(output)
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        table: u16,
+        source: &Node,
+        returning: Option<&[Expression]>,
+    ) -> Result<Output, Failure> {
+        let shape = self.table(table)?;
+        let mut output = Output::default();
+        for (Stored { key, values }, besides) in self.targets(shape, source)? {
+            self.remove(shape, &key, &values)?;
+            self.note(table, Some((&key, &values)), None);
+            output.written += 1;
+            if returning.is_some() {
+                let mut seen = values;
+                seen.extend(besides);
+                self.tell(returning, &seen, &mut output)?;
+            }
+        }
+        self.enforce()?;
+        Ok(output)
+    }
+
+    /// The rows of a table that a statement changes, each once, with what its source gives besides. All are known before any is
+    /// changed: the statement does not see its own changes.
+    fn targets(&mut self, shape: &TableShape, source: &Node) -> Result<Vec<(Stored, Row)>, Failure> {
+        let mut targets = Vec::new();
+        if let Node::Scan { .. } = source {
+            self.scan_rows(source, usize::MAX, &mut |_, stored| {
+                targets.push((stored, Vec::new()));
+                Ok(true)
+            })?;
+            return Ok(targets);
+        }
+        // A join gives values, from which the key is made again.
+        let mut seen = std::collections::BTreeSet::new();
+        for mut row in self.query(source)? {
+            let besides = row.split_off(shape.columns.len().min(row.len()));
+            let key = self.storages.row(shape, &pick(&row, &shape.key))?;
+            if seen.insert(key.clone()) {
+                targets.push((Stored { key, values: row }, besides));
+            }
+        }
+        Ok(targets)
+    }
+
+    fn assigned(
+        &mut self,
+        shape: &TableShape,
+        old: &[Datum],
+        assignments: &[(u16, Expression)],
+        seen: &[Datum],
+    ) -> Result<Row, Failure> {
+        let mut new = old.to_vec();
+        for (column, expression) in assignments {
+            let value = self.value(expression, seen)?;
+            let place = new.get_mut(usize::from(*column)).ok_or_else(|| super::malformed("column"))?;
+            *place = value;
+        }
+        debug_assert_eq!(new.len(), shape.columns.len());
+        Ok(new)
+    }
+
+    /// Notes what is told of a row that was written.
+    fn tell(
+        &mut self,
+        returning: Option<&[Expression]>,
+        row: &[Datum],
+        output: &mut Output,
+    ) -> Result<(), Failure> {
+        if let Some(returning) = returning {
+            let told = self.values(returning, row)?;
+            output.rows.push(encode_row(&told));
+        }
+        Ok(())
+    }
+
+    /// Fails unless a row has values where it must, and fulfils the checks.
+    pub(super) fn check_row(&mut self, shape: &TableShape, values: &[Datum]) -> Result<(), Failure> {
+        for (column, value) in shape.columns.iter().zip(values) {
+            if column.not_null && *value == Datum::Null {
+                let message = format!(
+                    "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
+                    column.name, shape.name
+                );
+                let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+                return Err(error.with_detail(failing(shape, values)).into());
+            }
+        }
+        for check in &shape.checks {
+            // A condition that is null does not fail.
+            if self.value(&check.condition, values)? == Datum::Bool(false) {
+                let message = format!(
+                    "new row for relation \"{}\" violates check constraint \"{}\"",
+                    shape.name, check.name
+                );
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+                return Err(error.with_detail(failing(shape, values)).into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The key of a row that was changed.
+    fn moved_key(&self, shape: &TableShape, key: &Key, new: &[Datum]) -> Result<Key, SqlError> {
+        if shape.key.is_empty() { Ok(key.clone()) } else { self.storages.row(shape, &pick(new, &shape.key)) }
+    }
+
+    /// What stands in the way of a new row.
+    fn conflict(
+        &mut self,
+        shape: &TableShape,
+        key: &Key,
+        values: &[Datum],
+    ) -> Result<Option<Conflict>, Failure> {
+        if !shape.key.is_empty() && self.transaction.get(key)?.is_some() {
+            return Ok(Some(Conflict { target: ConflictTarget::Key, key: key.clone() }));
+        }
+        for (number, index) in (0..).zip(&shape.indexes) {
+            if let Some(there) = self.unique_conflict(shape, index, key, values)? {
+                return Ok(Some(Conflict { target: ConflictTarget::Index(number), key: there }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn unique_conflict(
+        &mut self,
+        shape: &TableShape,
+        index: &IndexShape,
+        key: &Key,
+        values: &[Datum],
+    ) -> Result<Option<Key>, Failure> {
+        if !index.unique || pick(values, &index.columns).contains(&Datum::Null) {
+            return Ok(None);
+        }
+        let (entry, _) = self.entry_of(shape, index, key, values)?;
+        if index.covering {
+            // Its entries do not say which row they stand for: its own, if that is the same row.
+            let there = self.transaction.get(&entry)?.is_some();
+            return Ok(there.then_some(entry));
+        }
+        self.find(shape, &entry)
+    }
+
+    /// Writes a row and its entries, which nothing stands in the way of.
+    pub(super) fn add(&mut self, shape: &TableShape, key: &Key, values: &[Datum]) -> Result<(), Failure> {
+        self.write(shape, key, &encode_row(values))?;
+        for index in &shape.indexes {
+            let (entry, content) = self.entry_of(shape, index, key, values)?;
+            self.write(shape, &entry, &content)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, shape: &TableShape, key: &Key, values: &[Datum]) -> Result<(), Failure> {
+        self.transaction.delete(key)?;
+        for index in &shape.indexes {
+            let (entry, _) = self.entry_of(shape, index, key, values)?;
+            self.transaction.delete(&entry)?;
+        }
+        Ok(())
+    }
+
+    /// Puts new rows in the place of old ones. What is unique must be so when all are there: rows may take each other's values.
+    pub(super) fn replace(&mut self, table: u16, changes: Vec<Change>) -> Result<(), Failure> {
+        let shape = self.table(table)?;
+        let mut moved = Vec::new();
+        for change in &changes {
+            moved.push(self.take_away(shape, change)?);
+        }
+        for (change, moved) in changes.into_iter().zip(moved) {
+            self.put_back(shape, &change, &moved)?;
+            let key = moved.key.as_ref().unwrap_or(&change.key);
+            self.note(table, Some((&change.key, &change.old)), Some((key, &change.new)));
+        }
+        Ok(())
+    }
+
+    /// Deletes the row if its key changes, and its entries in indexes where they change; the numbers of these.
+    fn take_away(&mut self, shape: &TableShape, change: &Change) -> Result<Moved, Failure> {
+        let is_moved =
+            !shape.key.is_empty() && pick(&change.old, &shape.key) != pick(&change.new, &shape.key);
+        let mut moved = Moved { key: is_moved.then(|| change.key.clone()), entries: Vec::new() };
+        if is_moved {
+            moved.key = Some(self.storages.row(shape, &pick(&change.new, &shape.key))?);
+            self.transaction.delete(&change.key)?;
+        }
+        for (number, index) in shape.indexes.iter().enumerate() {
+            let same = pick(&change.old, &index.columns) == pick(&change.new, &index.columns);
+            if same && !is_moved && !index.covering {
+                continue;
+            }
+            moved.entries.push(number);
+            if !(same && index.covering) {
+                let (entry, _) = self.entry_of(shape, index, &change.key, &change.old)?;
+                self.transaction.delete(&entry)?;
+            }
+        }
+        Ok(moved)
+    }
+
+    fn put_back(&mut self, shape: &TableShape, change: &Change, moved: &Moved) -> Result<(), Failure> {
+        let key = moved.key.as_ref().unwrap_or(&change.key);
+        if moved.key.is_some() && self.transaction.get(key)?.is_some() {
+            return Err(duplicate(shape, ConflictTarget::Key, &change.new).into());
+        }
+        self.write(shape, key, &encode_row(&change.new))?;
+        for number in &moved.entries {
+            let index = &shape.indexes[*number];
+            let same = pick(&change.old, &index.columns) == pick(&change.new, &index.columns);
+            if !same && self.unique_conflict(shape, index, key, &change.new)?.is_some() {
+                let target = ConflictTarget::Index(u16::try_from(*number).unwrap_or(u16::MAX));
+                return Err(duplicate(shape, target, &change.new).into());
+            }
+            let (entry, content) = self.entry_of(shape, index, key, &change.new)?;
+            self.write(shape, &entry, &content)?;
+        }
+        Ok(())
+    }
+}
+
+/// What of a row went elsewhere.
+struct Moved {
+    /// Its new key.
+    key: Option<Key>,
+    /// The indexes, by their place, in which it has a new entry.
+    entries: Vec<usize>,
+}
+
+fn matches(wanted: ConflictTarget, found: ConflictTarget) -> bool {
+    wanted == ConflictTarget::Any || wanted == found
+}
+
+fn second_time() -> SqlError {
+    let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+    let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
+    SqlError::new(SqlState::CARDINALITY_VIOLATION, message).with_hint(hint)
+}
+
+/// A row as errors show it: PostgreSQL cuts long values.
+fn failing(shape: &TableShape, values: &[Datum]) -> String {
+    const SHOWN_MAX: usize = 64;
+    let mut shown = Vec::with_capacity(values.len());
+    for (column, value) in shape.columns.iter().zip(values) {
+        // A dropped column has no name.
+        if column.name.is_empty() {
+            continue;
+        }
+        let mut bytes = Vec::new();
+        match value {
+            Datum::Null => bytes.extend_from_slice(b"null"),
+            value => crate::types::text::format(value, column.data_type, &mut bytes),
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let end = text.floor_char_boundary(SHOWN_MAX);
+        shown.push(if end < text.len() { format!("{}...", &text[..end]) } else { text.into_owned() });
+    }
+    format!("Failing row contains ({}).", shown.join(", "))
+}
+
+/// The error of a row whose key is there.
+pub(super) fn duplicate(shape: &TableShape, target: ConflictTarget, values: &[Datum]) -> SqlError {
+    let (name, columns) = match target {
+        ConflictTarget::Index(number) => match index_of(shape, number) {
+            Ok(index) => (index.name.as_str(), index.columns.as_slice()),
+            Err(error) => return error,
+        },
+        ConflictTarget::Key | ConflictTarget::Any => (shape.key_name.as_str(), shape.key.as_slice()),
+    };
+    let message = format!("duplicate key value violates unique constraint \"{name}\"");
+    SqlError::new(SqlState::UNIQUE_VIOLATION, message)
+        .with_detail(format!("Key {} already exists.", key_shown(shape, columns, &pick(values, columns))))
+}
+
+/// Columns and their values, as errors show them.
+pub(super) fn key_shown(shape: &TableShape, columns: &[u16], values: &[Datum]) -> String {
+    let mut names = String::new();
+    let mut shown = Vec::new();
+    for (place, (column, value)) in columns.iter().zip(values).enumerate() {
+        let Some(shape) = shape.columns.get(usize::from(*column)) else { continue };
+        if place > 0 {
+            names.push_str(", ");
+            shown.extend_from_slice(b", ");
+        }
+        names.push_str(&shape.name);
+        crate::types::text::format(value, shape.data_type, &mut shown);
+    }
+    format!("({names})=({})", String::from_utf8_lossy(&shown))
+}

@@ -1,0 +1,478 @@
+//! Queries.
+//!
+//! Rows go one by one from each node to what is around it, which stops them when it has enough. Nodes that need all rows before they
+//! can give the first keep them; [`HELD_BYTES_MAX`](super::HELD_BYTES_MAX) is the limit of that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::evaluate::compare_keys;
+use super::rows::Stored;
+use super::{Failure, Row, Run};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Expression, JoinKind, List, Node, SetOperation, SortKey};
+use crate::types::Datum;
+use crate::types::compare::hash_bytes;
+
+/// Most steps of a recursive query.
+const STEPS_MAX: usize = 100_000;
+
+/// Most rows of a recursive query.
+const RECURSIVE_ROWS_MAX: usize = 10_000_000;
+
+/// Rows that a sort keeps besides twice those that are wanted, before it forgets the rest.
+const SORTED_SLACK: usize = 1024;
+
+impl Run<'_, '_> {
+    /// All rows of a query.
+    pub(super) fn query(&mut self, node: &Node) -> Result<Vec<Row>, Failure> {
+        let mut rows = Vec::new();
+        self.each(node, usize::MAX, &mut |_, row| {
+            rows.push(row);
+            Ok(true)
+        })?;
+        Ok(rows)
+    }
+
+    /// Visits the rows of a query until the visitor says that it has enough; it is known to want no more than `most`. Whether it wants
+    /// more when there are no more.
+    pub(super) fn each(
+        &mut self,
+        node: &Node,
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        // A scan notes itself what it gives.
+        if !self.inputs.observes || matches!(node, Node::Scan { .. }) {
+            return self.each_unobserved(node, most, visit);
+        }
+        self.observe_run(node);
+        self.each_unobserved(node, most, &mut |run, row| {
+            run.observe_row(node);
+            visit(run, row)
+        })
+    }
+
+    fn each_unobserved(
+        &mut self,
+        node: &Node,
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        match node {
+            Node::Values(rows) => {
+                for row in rows {
+                    let row = self.values(row, &[])?;
+                    if !visit(self, row)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Node::Scan { .. } => {
+                let mut wants = true;
+                self.scan_rows(node, most, &mut |run, stored| {
+                    wants = visit(run, stored.values)?;
+                    Ok(wants)
+                })?;
+                Ok(wants)
+            }
+            Node::Series { bounds } => self.series(bounds, visit),
+            Node::Unnest { lists, ordinality } => self.unnest(lists, *ordinality, visit),
+            Node::Filter { input, condition } => self.each(input, most, &mut |run, row| {
+                if run.holds(condition, &row)? { visit(run, row) } else { Ok(true) }
+            }),
+            Node::Project { input, expressions } => self.each(input, most, &mut |run, row| {
+                let values = run.values(expressions, &row)?;
+                visit(run, values)
+            }),
+            Node::Distinct { input, on } => {
+                let mut seen = BTreeSet::new();
+                self.each(input, most, &mut |run, row| {
+                    let key = if on.is_empty() { hashed(&row) } else { hashed(&run.values(on, &row)?) };
+                    if seen.insert(key) { visit(run, row) } else { Ok(true) }
+                })
+            }
+            Node::Limit { input, limit, offset } => {
+                self.limit(input, (limit.as_ref(), offset.as_ref()), most, visit)
+            }
+            other => self.each_gathered(other, most, visit),
+        }
+    }
+
+    /// Visits the rows of nodes with several inputs, and of those that need all rows of theirs.
+    fn each_gathered(
+        &mut self,
+        node: &Node,
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        match node {
+            Node::Join { .. } => self.join(node, most, visit),
+            Node::Combine { operation, all, left, right } => {
+                self.combine((*operation, *all), left, right, most, visit)
+            }
+            Node::Recursive { number, first, step, all } => {
+                self.recursive(*number, (first, step), *all, visit)
+            }
+            Node::Working(number) => {
+                let rows = self.working.get(number).cloned().ok_or_else(|| super::malformed("step"))?;
+                self.visit_all(rows.iter().cloned(), visit)
+            }
+            Node::Sort { input, keys } => {
+                let rows = self.sort(input, keys, most)?;
+                self.visit_all(rows, visit)
+            }
+            Node::Aggregate { .. } => {
+                let rows = self.aggregate(node)?;
+                self.visit_all(rows, visit)
+            }
+            Node::Window { input, partition, order, calls } => {
+                let rows = self.window(input, partition, order, calls)?;
+                self.visit_all(rows, visit)
+            }
+            _ => Err(super::malformed("node").into()),
+        }
+    }
+
+    fn visit_all(
+        &mut self,
+        rows: impl IntoIterator<Item = Row>,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        for row in rows {
+            if !visit(self, row)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn limit(
+        &mut self,
+        input: &Node,
+        (limit, offset): (Option<&Expression>, Option<&Expression>),
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let offset = self.count(offset, "OFFSET", SqlState::INVALID_ROW_COUNT_IN_OFFSET)?.unwrap_or(0);
+        let limit = self.count(limit, "LIMIT", SqlState::INVALID_ROW_COUNT_IN_LIMIT)?.unwrap_or(usize::MAX);
+        if limit == 0 {
+            return Ok(true);
+        }
+        let (mut seen, mut wants) = (0, true);
+        self.each(input, limit.min(most).saturating_add(offset), &mut |run, row| {
+            seen += 1;
+            if seen > offset {
+                wants = visit(run, row)?;
+            }
+            Ok(wants && seen < limit.saturating_add(offset))
+        })?;
+        Ok(wants)
+    }
+
+    fn combine(
+        &mut self,
+        (operation, all): (SetOperation, bool),
+        left: &Node,
+        right: &Node,
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let mut counts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        if operation != SetOperation::Union {
+            self.each(right, usize::MAX, &mut |_, row| {
+                *counts.entry(hashed(&row)).or_default() += 1;
+                Ok(true)
+            })?;
+        }
+        let mut seen = BTreeSet::new();
+        let mut give = |run: &mut Self, row: Row| {
+            if operation != SetOperation::Union {
+                let count = counts.get_mut(&hashed(&row)).filter(|count| **count > 0);
+                let stays = count.is_some() == (operation == SetOperation::Intersect);
+                if all && let Some(count) = count {
+                    *count -= 1;
+                }
+                if !stays {
+                    return Ok(true);
+                }
+            }
+            if all || seen.insert(hashed(&row)) { visit(run, row) } else { Ok(true) }
+        };
+        let wants = self.each(left, most, &mut give)?;
+        if wants && operation == SetOperation::Union { self.each(right, most, &mut give) } else { Ok(wants) }
+    }
+
+    fn recursive(
+        &mut self,
+        number: u16,
+        (first, step): (&Node, &Node),
+        all: bool,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let (mut seen, mut count) = (BTreeSet::new(), 0);
+        for number_of_step in 0..STEPS_MAX {
+            let mut fresh = Vec::new();
+            self.each(if number_of_step == 0 { first } else { step }, usize::MAX, &mut |run, row| {
+                if all || seen.insert(hashed(&row)) {
+                    run.hold(size_of::<Row>() + row.len() * size_of::<Datum>())?;
+                    fresh.push(row);
+                }
+                Ok(true)
+            })?;
+            count += fresh.len();
+            if count > RECURSIVE_ROWS_MAX {
+                return Err(endless(format!("gives more than {RECURSIVE_ROWS_MAX} rows")).into());
+            }
+            let fresh = Rc::new(fresh);
+            if !self.visit_all(fresh.iter().cloned(), visit)? {
+                return Ok(false);
+            }
+            if fresh.is_empty() {
+                return Ok(true);
+            }
+            self.working.insert(number, fresh);
+        }
+        Err(endless(format!("takes more than {STEPS_MAX} steps")).into())
+    }
+
+    /// Visits the rows of a scan that pass its filter, with their keys.
+    pub(super) fn scan_rows(
+        &mut self,
+        node: &Node,
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let Node::Scan { table, path, filter } = node else {
+            return Err(super::malformed("scan").into());
+        };
+        let shape = self.table(*table)?;
+        self.observe_run(node);
+        self.scan(shape, path, most, &mut |run, stored| {
+            if !run.passes(filter.as_ref(), &stored.values)? {
+                return Ok(true);
+            }
+            run.observe_row(node);
+            visit(run, stored)
+        })
+    }
+
+    fn count(
+        &mut self,
+        expression: Option<&Expression>,
+        clause: &str,
+        state: SqlState,
+    ) -> Result<Option<usize>, Failure> {
+        let Some(expression) = expression else { return Ok(None) };
+        match self.value(expression, &[])? {
+            Datum::Int(count) => usize::try_from(count)
+                .map(Some)
+                .map_err(|_| SqlError::new(state, format!("{clause} must not be negative")).into()),
+            _ => Ok(None),
+        }
+    }
+
+    fn series(
+        &mut self,
+        bounds: &[Expression; 3],
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let mut numbers = [0; 3];
+        for (number, bound) in numbers.iter_mut().zip(bounds) {
+            match self.value(bound, &[])? {
+                Datum::Int(value) => *number = value,
+                _ => return Ok(true),
+            }
+        }
+        let [first, last, step] = numbers;
+        if step == 0 {
+            let message = "step size cannot equal zero";
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).into());
+        }
+        let mut next = Some(first);
+        while let Some(number) = next
+            && (if step > 0 { number <= last } else { number >= last })
+        {
+            self.hold(size_of::<Row>() + size_of::<Datum>())?;
+            if !visit(self, vec![Datum::Int(number)])? {
+                return Ok(false);
+            }
+            next = number.checked_add(step);
+        }
+        Ok(true)
+    }
+
+    /// The elements of arrays side by side; nulls where one has ended.
+    fn unnest(
+        &mut self,
+        lists: &[List],
+        ordinality: bool,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let mut arrays = Vec::with_capacity(lists.len());
+        for list in lists {
+            let elements = match self.value(&list.array, &[])? {
+                Datum::Array(elements) => elements,
+                _ => Vec::new(),
+            };
+            self.hold(elements.len() * size_of::<Datum>())?;
+            arrays.push((elements.into_iter().fuse(), usize::from(list.width)));
+        }
+        let count = arrays.iter().map(|(elements, _)| elements.len()).max().unwrap_or(0);
+        for number in 1..=count {
+            let mut row = Vec::new();
+            for (elements, width) in &mut arrays {
+                match elements.next() {
+                    Some(Datum::Array(values)) if *width > 1 => row.extend(values),
+                    Some(element) => row.push(element),
+                    None => row.extend(std::iter::repeat_n(Datum::Null, *width)),
+                }
+            }
+            if ordinality {
+                row.push(Datum::Int(number as i64));
+            }
+            if !visit(self, row)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The first rows in order.
+    fn sort(&mut self, input: &Node, keys: &[SortKey], most: usize) -> Result<Vec<Row>, Failure> {
+        let enough = most.saturating_mul(2).saturating_add(SORTED_SLACK);
+        let mut keyed: Vec<(Row, Row)> = Vec::new();
+        self.each(input, usize::MAX, &mut |run, row| {
+            keyed.push((run.sort_values(keys, &row)?, row));
+            if keyed.len() > enough {
+                sort_keyed(keys, &mut keyed);
+                keyed.truncate(most);
+            }
+            Ok(true)
+        })?;
+        sort_keyed(keys, &mut keyed);
+        Ok(keyed.into_iter().map(|(_, row)| row).collect())
+    }
+
+    /// The values that a row is sorted by.
+    pub(super) fn sort_values(&mut self, keys: &[SortKey], row: &[Datum]) -> Result<Row, Failure> {
+        keys.iter().map(|key| self.value(&key.expression, row)).collect()
+    }
+
+    fn join(
+        &mut self,
+        node: &Node,
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let Node::Join { left, right, widths, kind, equal, condition, dependent } = node else {
+            return Err(super::malformed("join").into());
+        };
+        let mut rights = if *dependent { Vec::new() } else { self.query(right)? };
+        let index = if *dependent { None } else { self.index(&rights, equal)? };
+        let mut matched = vec![false; rights.len()];
+        let mut wants = true;
+        self.each(left, most, &mut |run, left| {
+            if *dependent {
+                rights = run.within(&left, right)?;
+            }
+            let mut found = false;
+            for candidate in run.candidates(&left, equal, index.as_ref(), rights.len())? {
+                let mut row = left.clone();
+                row.extend_from_slice(&rights[candidate]);
+                if run.passes(condition.as_ref(), &row)? {
+                    run.hold(row.len() * size_of::<Datum>())?;
+                    found = true;
+                    if let Some(matched) = matched.get_mut(candidate) {
+                        *matched = true;
+                    }
+                    wants = visit(run, row)?;
+                    if !wants {
+                        return Ok(false);
+                    }
+                }
+            }
+            if !found && *kind != JoinKind::Inner {
+                let mut row = left;
+                row.extend(std::iter::repeat_n(Datum::Null, usize::from(widths.1)));
+                wants = visit(run, row)?;
+            }
+            Ok(wants)
+        })?;
+        if !wants || *kind != JoinKind::Full {
+            return Ok(wants);
+        }
+        let alone = rights.iter().zip(&matched).filter(|(_, matched)| !**matched).map(|(right, _)| {
+            let mut row = vec![Datum::Null; usize::from(widths.0)];
+            row.extend_from_slice(right);
+            row
+        });
+        self.visit_all(alone, visit)
+    }
+
+    /// The places of the rows of the right that may match one of the left.
+    fn candidates(
+        &mut self,
+        left: &[Datum],
+        equal: &[(Expression, Expression)],
+        index: Option<&BTreeMap<Vec<u8>, Vec<usize>>>,
+        rights: usize,
+    ) -> Result<Vec<usize>, Failure> {
+        let Some(index) = index else { return Ok((0..rights).collect()) };
+        let mut key = Vec::with_capacity(equal.len());
+        for (expression, _) in equal {
+            key.push(self.value(expression, left)?);
+        }
+        let none = key.contains(&Datum::Null);
+        Ok(if none { Vec::new() } else { index.get(&hashed(&key)).cloned().unwrap_or_default() })
+    }
+
+    /// The rows of a query within, for a row around it.
+    fn within(&mut self, around: &[Datum], node: &Node) -> Result<Vec<Row>, Failure> {
+        self.outer.push(around.to_vec());
+        let rows = self.query(node);
+        self.outer.pop();
+        rows
+    }
+
+    /// The rows of the right side of a join by the values that must be equal, if there are any.
+    #[expect(clippy::type_complexity, reason = "used once")]
+    fn index(
+        &mut self,
+        rights: &[Row],
+        equal: &[(Expression, Expression)],
+    ) -> Result<Option<BTreeMap<Vec<u8>, Vec<usize>>>, Failure> {
+        if equal.is_empty() {
+            return Ok(None);
+        }
+        let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+        for (place, row) in rights.iter().enumerate() {
+            let mut key = Vec::with_capacity(equal.len());
+            for (_, right) in equal {
+                key.push(self.value(right, row)?);
+            }
+            if !key.contains(&Datum::Null) {
+                index.entry(hashed(&key)).or_default().push(place);
+            }
+        }
+        Ok(Some(index))
+    }
+}
+
+/// Bytes that are equal if values are, nulls included.
+pub(super) fn hashed(values: &[Datum]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(10 * values.len());
+    values.iter().for_each(|value| hash_bytes(value, &mut bytes));
+    bytes
+}
+
+/// Sorts rows by values that were made of them before; those that are equal keep their order.
+pub(super) fn sort_keyed(keys: &[SortKey], keyed: &mut [(Row, Row)]) {
+    keyed.sort_by(|(left, _), (right, _)| compare_keys(keys, left, right));
+}
+
+fn endless(how: String) -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, format!("a recursive query {how}"))
+        .with_hint("Add a condition that ends it, or use UNION instead of UNION ALL if it goes in circles.")
+}

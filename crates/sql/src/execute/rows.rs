@@ -1,0 +1,255 @@
+//! Rows of tables, as runs read and write them.
+
+use ordain_db::data::{Key, KeyRange};
+use ordain_db::procedure::transaction::Found;
+
+use super::{Failure, Row, Run, encode_row, malformed};
+use crate::catalog::locator;
+use crate::error::{SqlError, SqlState};
+use crate::keys::{Bounds, ROW_COLUMN, Storages};
+use crate::plan::{Expression, IndexShape, Path, TableShape};
+use crate::types::{Datum, row};
+
+/// Rows that a scan reads at a time.
+const SCAN_ROWS: usize = 512;
+
+/// A row with its key.
+pub(super) struct Stored {
+    pub key: Key,
+    pub values: Row,
+}
+
+/// What a range holds.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    /// Rows.
+    Rows,
+    /// Entries of an index.
+    Entries,
+}
+
+impl Run<'_, '_> {
+    /// The row of a key.
+    pub(super) fn read(&mut self, shape: &TableShape, key: &Key) -> Result<Option<Row>, Failure> {
+        let Some(found) = self.transaction.get(key)? else { return Ok(None) };
+        let bytes = found.byte_string(ROW_COLUMN).map_err(ordain_db::procedure::Stop::from)?;
+        let values = decode(shape, bytes)?;
+        let size = bytes.len();
+        self.hold(size)?;
+        Ok(Some(values))
+    }
+
+    /// Visits the rows of a table by a path, until the visitor says that it has enough; it is known to want no more than `most`.
+    pub(super) fn scan(
+        &mut self,
+        shape: &TableShape,
+        path: &Path,
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        match path {
+            Path::All => {
+                let range = self.storages.all(shape.replicated, shape.storage)?;
+                self.scan_range(shape, Place::Rows, &range, most, visit)
+            }
+            Path::Keys(keys) => self.scan_keys(shape, keys, visit),
+            Path::Range { index, equal, lower, upper } => {
+                let Some(bounds) = self.bounds(equal, lower.as_ref(), upper.as_ref())? else { return Ok(()) };
+                let bounds = bounds.borrowed();
+                let storages = self.storages;
+                let Some(index) = index else {
+                    let range = storages.range(shape.replicated, shape.storage, shape.placing, &bounds)?;
+                    return self.scan_range(shape, Place::Rows, &range, most, visit);
+                };
+                let index = index_of(shape, *index)?;
+                let range = storages.range(shape.replicated, index.storage, 1, &bounds)?;
+                self.scan_range(shape, Place::Entries, &range, most, visit)
+            }
+        }
+    }
+
+    fn scan_keys(
+        &mut self,
+        shape: &TableShape,
+        keys: &[Vec<Expression>],
+        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let mut sorted = Vec::with_capacity(keys.len());
+        for key in keys {
+            let values = self.outside(key)?;
+            // Nothing equals null.
+            if !values.contains(&Datum::Null) {
+                sorted.push(self.storages.row(shape, &values)?);
+            }
+        }
+        sorted.sort_unstable();
+        sorted.dedup();
+        for key in sorted {
+            if let Some(values) = self.read(shape, &key)?
+                && !visit(self, Stored { key, values })?
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits the rows of a range, or those that its entries stand for.
+    pub(super) fn scan_range(
+        &mut self,
+        shape: &TableShape,
+        place: Place,
+        range: &KeyRange,
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let mut rest = range.clone();
+        let mut size = most.clamp(1, SCAN_ROWS);
+        loop {
+            let page = self.transaction.scan(&rest, size)?;
+            let is_last = page.len() < size;
+            // What the filter leaves out is read over: more at a time, the more there is.
+            size = (2 * size).min(SCAN_ROWS);
+            if let Some(last) = page.last() {
+                rest = rest.after(last.key.bytes());
+            }
+            for found in page {
+                let stored = match place {
+                    Place::Rows => self.stored(shape, found)?,
+                    Place::Entries => self.entered(shape, &found)?,
+                };
+                if !visit(self, stored)? {
+                    return Ok(());
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    fn stored(&mut self, shape: &TableShape, found: Found) -> Result<Stored, Failure> {
+        let bytes = row_bytes(self.storages, shape.replicated, &found.row)?;
+        let values = decode(shape, bytes)?;
+        self.hold(found.row.len())?;
+        Ok(Stored { key: found.key, values })
+    }
+
+    /// The row that an entry stands for.
+    fn entered(&mut self, shape: &TableShape, entry: &Found) -> Result<Stored, Failure> {
+        let key = row_key(shape, row_bytes(self.storages, shape.replicated, &entry.row)?, &entry.key);
+        let values = self.read(shape, &key)?.ok_or_else(|| dangling(shape))?;
+        Ok(Stored { key, values })
+    }
+
+    /// Values of expressions that see no row of their own, only those around.
+    fn outside(&mut self, expressions: &[Expression]) -> Result<Row, Failure> {
+        self.values(expressions, &[])
+    }
+
+    /// The values of bounds, or `None` if no row can be between them because one is null.
+    fn bounds(
+        &mut self,
+        equal: &[Expression],
+        lower: Option<&(Expression, bool)>,
+        upper: Option<&(Expression, bool)>,
+    ) -> Result<Option<BoundValues>, Failure> {
+        let equal = self.outside(equal)?;
+        let mut bound = |bound: Option<&(Expression, bool)>| -> Result<Option<(Datum, bool)>, Failure> {
+            let Some((expression, included)) = bound else { return Ok(None) };
+            Ok(Some((self.value(expression, &[])?, *included)))
+        };
+        let (lower, upper) = (bound(lower)?, bound(upper)?);
+        let null = |bound: &Option<(Datum, bool)>| matches!(bound, Some((Datum::Null, _)));
+        let empty = equal.contains(&Datum::Null) || null(&lower) || null(&upper);
+        Ok((!empty).then_some(BoundValues { equal, lower, upper }))
+    }
+
+    /// The key of the row that an entry of a unique index stands for, if there is one.
+    pub(super) fn find(&mut self, shape: &TableShape, entry: &Key) -> Result<Option<Key>, Failure> {
+        let Some(found) = self.transaction.get(entry)? else { return Ok(None) };
+        let bytes = found.byte_string(ROW_COLUMN).map_err(ordain_db::procedure::Stop::from)?;
+        Ok(Some(row_key(shape, bytes, entry)))
+    }
+
+    /// Writes a row or entry.
+    pub(super) fn write(&mut self, shape: &TableShape, key: &Key, row: &[u8]) -> Result<(), Failure> {
+        let table = self.storages.table(shape.replicated);
+        Ok(self.transaction.put(table, key, (row,))?)
+    }
+
+    /// The key under which a new row goes.
+    pub(super) fn key_of(&mut self, shape: &TableShape, values: &[Datum]) -> Result<Key, SqlError> {
+        if shape.key.is_empty() {
+            self.hidden += 1;
+            return self.storages.hidden(shape, self.inputs.seed, self.hidden);
+        }
+        self.storages.row(shape, &pick(values, &shape.key))
+    }
+
+    /// The key and content of a row's entry in an index.
+    pub(super) fn entry_of(
+        &self,
+        shape: &TableShape,
+        index: &IndexShape,
+        key: &Key,
+        values: &[Datum],
+    ) -> Result<(Key, Vec<u8>), SqlError> {
+        let entry = self.storages.entry(shape, index, &pick(values, &index.columns), key)?;
+        let content = if index.covering { encode_row(values) } else { locator(key).to_vec() };
+        Ok((entry, content))
+    }
+}
+
+struct BoundValues {
+    equal: Row,
+    lower: Option<(Datum, bool)>,
+    upper: Option<(Datum, bool)>,
+}
+
+impl BoundValues {
+    fn borrowed(&self) -> Bounds<'_> {
+        fn bound(bound: &Option<(Datum, bool)>) -> Option<(&Datum, bool)> {
+            bound.as_ref().map(|(value, included)| (value, *included))
+        }
+        Bounds { equal: &self.equal, lower: bound(&self.lower), upper: bound(&self.upper) }
+    }
+}
+
+/// The values of some columns.
+pub(super) fn pick(values: &[Datum], columns: &[u16]) -> Row {
+    columns.iter().map(|column| values.get(usize::from(*column)).cloned().unwrap_or(Datum::Null)).collect()
+}
+
+/// An index of a table by its number.
+pub(super) fn index_of(shape: &TableShape, number: u16) -> Result<&IndexShape, SqlError> {
+    shape.indexes.get(usize::from(number)).ok_or_else(|| malformed("index"))
+}
+
+/// A row's values, one for each column of the table.
+pub(super) fn decode(shape: &TableShape, bytes: &[u8]) -> Result<Row, SqlError> {
+    let mut values = Vec::with_capacity(shape.columns.len());
+    row::decode(bytes, &mut values)?;
+    let missing = shape.columns.iter().skip(values.len()).map(|column| column.missing.clone());
+    values.extend(missing.collect::<Vec<_>>());
+    Ok(values)
+}
+
+fn row_bytes<'r>(storages: &'r Storages, replicated: bool, row: &'r [u8]) -> Result<&'r [u8], Failure> {
+    let row = storages.table(replicated).read(row);
+    Ok(row.byte_string(ROW_COLUMN).map_err(ordain_db::procedure::Stop::from)?)
+}
+
+/// The key of the row that an entry stands for.
+fn row_key(shape: &TableShape, content: &[u8], entry: &Key) -> Key {
+    let mut bytes = entry.bytes()[..2].to_vec();
+    // As the database encodes an `int32`.
+    bytes.extend_from_slice(&(shape.storage ^ 1 << 31).to_be_bytes());
+    bytes.extend_from_slice(content);
+    Key::from_bytes(&bytes)
+}
+
+fn dangling(shape: &TableShape) -> SqlError {
+    let message = format!("an index of table \"{}\" has an entry without a row", shape.name);
+    SqlError::new(SqlState::INTERNAL_ERROR, message)
+}

@@ -1,0 +1,98 @@
+//! An aggregate over frames that move on.
+
+use std::ops::Range;
+
+use crate::error::SqlError;
+use crate::execute::Row;
+use crate::types::Datum;
+use crate::types::aggregate::{Aggregate, State};
+
+/// An aggregate over one frame after the other, neither end of which goes back.
+///
+/// While only the end moves, rows are added. When the start moves too, the rows of the frame are in two parts: for each row of the first
+/// there is the state from it to that part's end, and one state for the second. Each row goes from the second to the first at most
+/// once, so that all frames together take time linear in the rows. An aggregate whose states cannot be merged begins anew at each
+/// start.
+pub(super) struct Sliding<'c> {
+    aggregate: &'c Aggregate,
+    /// The arguments of each row; `None` for one that does not count.
+    arguments: &'c [Option<Row>],
+    /// The states from rows of the first part to its end, that of the first row last.
+    first: Vec<State>,
+    /// The state of the second part.
+    second: State,
+    /// Where the second part begins.
+    middle: usize,
+    frame: Range<usize>,
+    /// The value of `frame`.
+    known: Option<Datum>,
+}
+
+impl<'c> Sliding<'c> {
+    pub(super) fn new(aggregate: &'c Aggregate, arguments: &'c [Option<Row>]) -> Sliding<'c> {
+        let second = State::new(aggregate);
+        Sliding { aggregate, arguments, first: Vec::new(), second, middle: 0, frame: 0..0, known: None }
+    }
+
+    /// The value of the next frame.
+    pub(super) fn value(&mut self, frame: Range<usize>) -> Result<Datum, SqlError> {
+        if frame.is_empty() {
+            return State::new(self.aggregate).finish();
+        }
+        if self.frame == frame
+            && let Some(known) = &self.known
+        {
+            return Ok(known.clone());
+        }
+        self.begin_at(frame.start)?;
+        for row in self.frame.end..frame.end {
+            if let Some(arguments) = &self.arguments[row] {
+                self.second.add(arguments)?;
+            }
+        }
+        self.frame = frame;
+        let value = match self.first.last() {
+            None => self.second.clone().finish(),
+            Some(first) => {
+                let mut all = first.clone();
+                all.merge(&self.second)?;
+                all.finish()
+            }
+        }?;
+        self.known = Some(value.clone());
+        Ok(value)
+    }
+
+    /// Forgets the rows before a start.
+    fn begin_at(&mut self, start: usize) -> Result<(), SqlError> {
+        if start == self.frame.start {
+            return Ok(());
+        }
+        if start >= self.frame.end || !self.aggregate.merges() {
+            self.first.clear();
+            (self.second, self.middle) = (State::new(self.aggregate), start);
+            self.frame = start..start;
+            return Ok(());
+        }
+        if start >= self.middle {
+            self.first.clear();
+            let mut later: Option<State> = None;
+            for row in (start..self.frame.end).rev() {
+                let mut state = State::new(self.aggregate);
+                if let Some(arguments) = &self.arguments[row] {
+                    state.add(arguments)?;
+                }
+                if let Some(later) = &later {
+                    state.merge(later)?;
+                }
+                self.first.push(state.clone());
+                later = Some(state);
+            }
+            (self.second, self.middle) = (State::new(self.aggregate), self.frame.end);
+        } else {
+            self.first.truncate(self.middle - start);
+        }
+        self.frame.start = start;
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! `EXPLAIN`: how a statement will run, and with `ANALYZE` what it did.
+
+use ordain_db::data::Schema;
+use ordain_db::procedure::{Declaration, Footprint};
+
+use crate::execute::{Inputs, Observed};
+use crate::keys::Storages;
+use crate::plan::{Action, ForeignKeyShape, JoinKind, Node, Path, Plan, Search, TableShape};
+use crate::types::json;
+
+/// What is told of a plan.
+pub(crate) struct Told {
+    /// How the statement reaches the rows.
+    way: String,
+    root: Option<Step>,
+    /// What foreign keys have it look for.
+    foreign_keys: Vec<String>,
+    /// How long it took, in microseconds.
+    duration: Option<i64>,
+}
+
+/// What is told of a node.
+struct Step {
+    text: String,
+    observed: Option<Observed>,
+    inputs: Vec<Step>,
+}
+
+/// What is told of a plan before it runs.
+pub(crate) fn tell(plan: &Plan, storages: &Storages, schema: &Schema, in_block: bool) -> Told {
+    let root = root(plan, &mut Observations { left: &[] });
+    let foreign_keys = plan.foreign_keys.iter().filter_map(|foreign_key| foreign_key_line(plan, foreign_key));
+    let (way, foreign_keys) = (way(plan, storages, schema, in_block), foreign_keys.collect());
+    Told { way, root, foreign_keys, duration: None }
+}
+
+impl Told {
+    /// Adds what the nodes of the plan gave, and how long all took, in microseconds.
+    pub(crate) fn observed(self, plan: &Plan, observed: &[Observed], duration: i64) -> Told {
+        Told { root: root(plan, &mut Observations { left: observed }), duration: Some(duration), ..self }
+    }
+
+    /// The lines of the plan.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![self.way.clone()];
+        if let Some(root) = &self.root {
+            root.lines(1, &mut lines);
+        }
+        lines.extend(self.foreign_keys.iter().map(|line| format!("  {line}")));
+        if let Some(duration) = self.duration {
+            lines.push(format!("Execution Time: {} ms", milliseconds(duration)));
+        }
+        lines
+    }
+
+    /// The plan as JSON, over several lines.
+    pub(crate) fn json(&self) -> String {
+        let mut fields = vec![format!("    \"How\": {}", json::quote(&self.way))];
+        if let Some(root) = &self.root {
+            fields.push(format!("    \"Plan\": {}", root.json(2)));
+        }
+        if !self.foreign_keys.is_empty() {
+            let lines: Vec<String> = self.foreign_keys.iter().map(|line| json::quote(line)).collect();
+            fields.push(format!("    \"Foreign Keys\": [{}]", lines.join(", ")));
+        }
+        if let Some(duration) = self.duration {
+            fields.push(format!("    \"Execution Time\": {}", milliseconds(duration)));
+        }
+        format!("[\n  {{\n{}\n  }}\n]", fields.join(",\n"))
+    }
+}
+
+fn milliseconds(microseconds: i64) -> String {
+    format!("{}.{:03}", microseconds / 1000, microseconds % 1000)
+}
+
+impl Step {
+    fn lines(&self, depth: usize, lines: &mut Vec<String>) {
+        let actual = self.observed.map_or_else(String::new, |Observed { rows, runs }| match runs {
+            0 => " (never run)".to_owned(),
+            _ => format!(" (actual rows={rows} runs={runs})"),
+        });
+        let arrow = if self.text.starts_with(CHANGES) { "" } else { "-> " };
+        lines.push(format!("{}{arrow}{}{actual}", "  ".repeat(depth), self.text.trim_start_matches(CHANGES)));
+        self.inputs.iter().for_each(|input| input.lines(depth + 1, lines));
+    }
+
+    fn json(&self, depth: usize) -> String {
+        let indent = "  ".repeat(depth + 1);
+        let text = self.text.trim_start_matches(CHANGES);
+        let mut fields = vec![format!("{indent}\"Node Type\": {}", json::quote(text))];
+        if let Some(Observed { rows, runs }) = self.observed {
+            fields.push(format!("{indent}\"Actual Rows\": {rows}"));
+            fields.push(format!("{indent}\"Actual Loops\": {runs}"));
+        }
+        if !self.inputs.is_empty() {
+            let inputs: Vec<String> = self.inputs.iter().map(|input| input.json(depth + 1)).collect();
+            fields.push(format!("{indent}\"Plans\": [{}]", inputs.join(", ")));
+        }
+        format!("{{\n{}\n{}}}", fields.join(",\n"), "  ".repeat(depth))
+    }
+}
+
+/// Before the name of a change, which stands above the nodes.
+const CHANGES: char = '\u{1}';
+
+/// What is left to tell of nodes, in the order of [`Node::inputs`].
+struct Observations<'o> {
+    left: &'o [Observed],
+}
+
+impl Observations<'_> {
+    fn next(&mut self) -> Option<Observed> {
+        let (first, rest) = self.left.split_first()?;
+        self.left = rest;
+        Some(*first)
+    }
+}
+
+fn root(plan: &Plan, observations: &mut Observations<'_>) -> Option<Step> {
+    let name = |table: &u16| plan.tables.get(usize::from(*table)).map_or("", |shape| shape.name.as_str());
+    let text = match &plan.action {
+        Action::Query(_) => None,
+        Action::Insert { table, .. } => Some(format!("Insert into {}", name(table))),
+        Action::Update { table, .. } => Some(format!("Update {}", name(table))),
+        Action::Delete { table, .. } => Some(format!("Delete from {}", name(table))),
+        _ => return None,
+    };
+    let source = step(plan, plan.action.source()?, observations);
+    Some(match text {
+        Some(text) => Step { text: format!("{CHANGES}{text}"), observed: None, inputs: vec![source] },
+        None => source,
+    })
+}
+
+/// What a foreign key may have the statement look for.
+fn foreign_key_line(plan: &Plan, foreign_key: &ForeignKeyShape) -> Option<String> {
+    let own = plan.tables.get(usize::from(foreign_key.table))?;
+    let other = plan.tables.get(usize::from(foreign_key.referenced))?;
+    let by = |shape: &TableShape, index: Option<u16>| match index {
+        None => format!("by {}", shape.key_name),
+        Some(index) => {
+            let index = shape.indexes.get(usize::from(index)).map_or("", |index| index.name.as_str());
+            format!("by index {index}")
+        }
+    };
+    let refers = match &plan.action {
+        Action::Insert { .. } => true,
+        Action::Update { table, .. } => *table == foreign_key.table && *table != foreign_key.referenced,
+        _ => false,
+    };
+    let name = &foreign_key.name;
+    if refers {
+        let way = by(other, foreign_key.target);
+        return Some(format!("Foreign key {name}: the row of {} is looked up {way}", other.name));
+    }
+    let way = match &foreign_key.search {
+        Search::All => "among all rows".to_owned(),
+        Search::Range { index, .. } => by(own, *index),
+    };
+    Some(format!("Foreign key {name}: rows of {} that refer to {} are found {way}", own.name, other.name))
+}
+
+/// How the statement reaches the rows.
+fn way(plan: &Plan, storages: &Storages, schema: &Schema, in_block: bool) -> String {
+    if let Action::Call { routine, .. } = &plan.action {
+        return format!("One ordered transaction of the procedure {routine}");
+    }
+    if in_block {
+        return "In a block: over its snapshot, and again at its place in the order when it commits"
+            .to_owned();
+    }
+    // Parameters that are not known yet are no reason for reconnaissance.
+    let unknown = vec![crate::types::Datum::Int(0); usize::from(u8::MAX)];
+    let inputs = Inputs { parameters: unknown.clone(), answers: unknown, ..Inputs::default() };
+    let mut footprint = Footprint::default();
+    let mut declaration = Declaration::new(schema, 1, &mut footprint);
+    let known = crate::execute::declare::declare(plan, &inputs, storages, &mut declaration);
+    match (&plan.action, known) {
+        (Action::Query(node), _) if plan.sequences.is_empty() && !node.is_short() => {
+            "Over a snapshot".to_owned()
+        }
+        (Action::Query(_), Some(())) if plan.sequences.is_empty() => {
+            format!("A read of the newest state: {} keys", footprint.keys().len())
+        }
+        (_, Some(())) => format!(
+            "One ordered transaction, its footprint known: {} keys, {} ranges",
+            footprint.keys().len(),
+            footprint.ranges().len()
+        ),
+        (_, None) => "One ordered transaction, its footprint found by reconnaissance".to_owned(),
+    }
+}
+
+fn step(plan: &Plan, node: &Node, observations: &mut Observations<'_>) -> Step {
+    let observed = observations.next();
+    // What only makes columns is not told of.
+    if let Node::Project { input, .. } = node {
+        return step(plan, input, observations);
+    }
+    let inputs = node.inputs().into_iter().map(|input| step(plan, input, observations)).collect();
+    Step { text: text_of(plan, node), observed, inputs }
+}
+
+fn text_of(plan: &Plan, node: &Node) -> String {
+    match node {
+        Node::Values(rows) => format!("Values: {} rows", rows.len()),
+        Node::Scan { table, path, filter } => {
+            let filtered = if filter.is_some() { ", filtered" } else { "" };
+            format!("{}{filtered}", scan(plan, *table, path))
+        }
+        Node::Series { .. } => "Series".to_owned(),
+        Node::Unnest { .. } => "Elements of an array".to_owned(),
+        Node::Filter { .. } => "Filter".to_owned(),
+        Node::Project { .. } => "Columns".to_owned(),
+        Node::Join { kind, equal, dependent, .. } => {
+            let kind = match kind {
+                JoinKind::Inner => "Join",
+                JoinKind::Left => "Left join",
+                JoinKind::Full => "Full join",
+            };
+            let how = if *dependent {
+                "for each row on the left, look up the right"
+            } else if equal.is_empty() {
+                "each row with each"
+            } else {
+                "by hash"
+            };
+            format!("{kind}, {how}")
+        }
+        Node::Aggregate { groups, sets, .. } => {
+            let sets = sets.as_ref().map_or_else(String::new, |sets| format!(", {} sets", sets.sets.len()));
+            format!("Aggregate by {} columns{sets}", groups.len())
+        }
+        Node::Window { partition, order, calls, .. } => {
+            let (functions, columns, keys) = (calls.len(), partition.len(), order.len());
+            format!("Window: {functions} functions, by {columns} columns, in order of {keys} keys")
+        }
+        Node::Recursive { .. } => "Recursion".to_owned(),
+        Node::Working(_) => "Rows of the step before".to_owned(),
+        Node::Sort { keys, .. } => format!("Sort by {} keys", keys.len()),
+        Node::Distinct { .. } => "Distinct".to_owned(),
+        Node::Limit { .. } => "Limit".to_owned(),
+        Node::Combine { operation, .. } => format!("{operation:?}"),
+    }
+}
+
+fn scan(plan: &Plan, table: u16, path: &Path) -> String {
+    let Some(shape) = plan.tables.get(usize::from(table)) else { return "Scan".to_owned() };
+    let name = &shape.name;
+    match path {
+        Path::All => format!("Scan of all of {name}"),
+        Path::Keys(keys) => format!("Look-up of {} keys of {name} by {}", keys.len(), shape.key_name),
+        Path::Range { index: None, .. } => format!("Scan of a range of {name} by {}", shape.key_name),
+        Path::Range { index: Some(index), .. } => {
+            let index = shape.indexes.get(usize::from(*index)).map_or("", |index| index.name.as_str());
+            format!("Scan of a range of {name} by index {index}")
+        }
+    }
+}

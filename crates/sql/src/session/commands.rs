@@ -1,0 +1,370 @@
+//! Statements that are for the session: transactions, settings, prepared statements, and what is accepted without effect.
+
+use sqlparser::ast::{
+    AnalyzeFormatKind, Expr, Ident, ObjectName, Reset, Set, Statement, TransactionAccessMode,
+    TransactionMode, UtilityOption, Value,
+};
+
+use super::Session;
+use super::answer::{Answer, Rows};
+use super::block::Block;
+use crate::bind;
+use crate::bind::names::{name_of, parts_of};
+use crate::error::{SqlError, SqlState};
+use crate::execute::{Inputs, evaluate};
+use crate::types::Datum;
+
+/// Whether a statement is one that has a plan.
+pub(super) fn is_planned(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::Query(_)
+            | Statement::Insert(_)
+            | Statement::Update(_)
+            | Statement::Delete(_)
+            | Statement::Call(_)
+    ) || super::cursors::declaration(statement).is_some()
+}
+
+/// Whether a statement controls transactions or cannot be in one that begins by itself.
+pub(super) fn stands_alone(statement: &Statement) -> bool {
+    matches!(
+        statement,
+        Statement::StartTransaction { .. }
+            | Statement::Commit { .. }
+            | Statement::Rollback { .. }
+            | Statement::Copy { .. }
+            | Statement::Call(_)
+    )
+}
+
+/// The columns of what a statement for the session gives.
+pub(super) fn column_names(statement: &Statement) -> Option<Vec<String>> {
+    match statement {
+        Statement::ShowVariable { variable } if is_all(variable) => {
+            Some(vec!["name".to_owned(), "setting".to_owned()])
+        }
+        Statement::ShowVariable { variable } => Some(vec![variable_name(variable)]),
+        Statement::Explain { .. } => Some(vec!["QUERY PLAN".to_owned()]),
+        _ => None,
+    }
+}
+
+impl Session {
+    /// Runs a statement without parameters.
+    pub(super) fn perform(&mut self, statement: &Statement) -> Result<Answer, SqlError> {
+        self.refuse_if_failed(Some(statement))?;
+        if is_planned(statement) {
+            let (_, prepared) = self.prepare(statement, &[])?;
+            if !prepared.parameters.is_empty() {
+                return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
+            }
+            return self.run_planned(statement, &prepared, &[], false);
+        }
+        if bind::is_definition(statement) {
+            let (defined, written) = self.define(statement)?;
+            self.notices.extend(defined.notices);
+            let tag =
+                if defined.rows.is_some() { format!("SELECT {written}") } else { defined.tag.to_owned() };
+            return Ok(Answer::Tag(tag));
+        }
+        self.command(statement)
+    }
+
+    /// In a block that has failed, nothing is accepted but its end.
+    pub(super) fn refuse_if_failed(&self, statement: Option<&Statement>) -> Result<(), SqlError> {
+        let ends = matches!(statement, Some(Statement::Commit { .. } | Statement::Rollback { .. }));
+        if ends || !self.block.as_ref().is_some_and(|block| block.failed) {
+            return Ok(());
+        }
+        let message = "current transaction is aborted, commands ignored until end of transaction block";
+        Err(SqlError::new(SqlState::IN_FAILED_SQL_TRANSACTION, message))
+    }
+
+    fn command(&mut self, statement: &Statement) -> Result<Answer, SqlError> {
+        match statement {
+            Statement::StartTransaction { modes, begin, .. } => self.begin(modes, *begin),
+            Statement::Commit { chain: false, .. } => self.end_block(),
+            Statement::Rollback { chain: false, savepoint: None } => {
+                if self.block.is_none() {
+                    self.warn("there is no transaction in progress");
+                }
+                self.roll_back();
+                Ok(tag("ROLLBACK"))
+            }
+            Statement::Rollback { savepoint: Some(name), .. } => {
+                let block = self.open_block("ROLLBACK TO SAVEPOINT")?;
+                block.go_back(&name_of(name))?;
+                let cursors = block.cursors;
+                self.cursors.go_back(cursors);
+                Ok(tag("ROLLBACK"))
+            }
+            Statement::Savepoint { name } => {
+                self.open_block("SAVEPOINT")?.save(name_of(name));
+                Ok(tag("SAVEPOINT"))
+            }
+            Statement::ReleaseSavepoint { name } => {
+                self.open_block("RELEASE SAVEPOINT")?.release(&name_of(name))?;
+                Ok(tag("RELEASE"))
+            }
+            Statement::Set(set) => self.set(set),
+            Statement::ShowVariable { variable } => self.show(variable),
+            Statement::Reset(reset) => {
+                match &reset.reset {
+                    Reset::ALL => self.reset_setting(None),
+                    Reset::ConfigurationParameter(name) => {
+                        self.reset_setting(Some(&parts_of(name)?.join(".")))
+                    }
+                    Reset::SessionAuthorization => {}
+                }
+                Ok(tag("RESET"))
+            }
+            Statement::Prepare { name, data_types, statement } => {
+                let types = data_types.iter().map(|name| bind::type_named(name).map(Some));
+                let types = types.collect::<Result<_, SqlError>>()?;
+                self.name_statement(name_of(name), Some((**statement).clone()), types)?;
+                Ok(tag("PREPARE"))
+            }
+            Statement::Execute { name: Some(name), parameters, .. } => {
+                self.execute_prepared(name, parameters)
+            }
+            Statement::Deallocate { name, .. } => {
+                let name = name_of(name);
+                if name == "all" {
+                    self.statements.forget_all();
+                    return Ok(tag("DEALLOCATE ALL"));
+                }
+                self.statements.forget(&name)?;
+                Ok(tag("DEALLOCATE"))
+            }
+            Statement::Copy { source, to, target, options, legacy_options, .. } => {
+                self.copy(source, *to, target, options, legacy_options)
+            }
+            Statement::Fetch { name, direction, position, into: None } => {
+                self.fetch(name, direction, position)
+            }
+            Statement::Close { cursor } => self.close(cursor),
+            Statement::Explain { statement, analyze, format, options, .. } => {
+                self.explain(statement, *analyze, format.as_ref(), options.as_deref().unwrap_or_default())
+            }
+            other => accepted(other),
+        }
+    }
+
+    fn begin(&mut self, modes: &[TransactionMode], begin: bool) -> Result<Answer, SqlError> {
+        match &mut self.block {
+            Some(block) if block.implicit => block.implicit = false,
+            Some(_) => self.warn("there is already a transaction in progress"),
+            None => self.block = Some(Block::new(self.catalog()?, self.database.now())),
+        }
+        // There is one isolation level, and it is at least as strict as any that is asked for.
+        if let Some(block) = &mut self.block {
+            for mode in modes {
+                if let TransactionMode::AccessMode(mode) = mode {
+                    block.read_only = *mode == TransactionAccessMode::ReadOnly;
+                }
+            }
+        }
+        Ok(tag(if begin { "BEGIN" } else { "START TRANSACTION" }))
+    }
+
+    fn end_block(&mut self) -> Result<Answer, SqlError> {
+        match &self.block {
+            None => {
+                self.warn("there is no transaction in progress");
+                Ok(tag("COMMIT"))
+            }
+            Some(block) if block.failed => {
+                self.roll_back();
+                Ok(tag("ROLLBACK"))
+            }
+            Some(_) => {
+                self.commit()?;
+                Ok(tag("COMMIT"))
+            }
+        }
+    }
+
+    fn open_block(&mut self, command: &str) -> Result<&mut Block, SqlError> {
+        self.block.as_mut().filter(|block| !block.implicit).ok_or_else(|| {
+            let message = format!("{command} can only be used in transaction blocks");
+            SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message)
+        })
+    }
+
+    fn set(&mut self, set: &Set) -> Result<Answer, SqlError> {
+        match set {
+            Set::SingleAssignment { variable, values, .. } => {
+                let name = parts_of(variable)?.join(".");
+                let values: Vec<String> = values.iter().map(setting_text).collect();
+                if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
+                    self.reset_setting(Some(&name));
+                } else if self.change_setting(&name, &values.join(", "))? {
+                    self.reported.push(name);
+                }
+            }
+            Set::SetTransaction { modes, .. } => {
+                let read_only = modes
+                    .iter()
+                    .any(|mode| matches!(mode, TransactionMode::AccessMode(TransactionAccessMode::ReadOnly)));
+                if let Some(block) = &mut self.block {
+                    block.read_only |= read_only;
+                }
+            }
+            // Times are shown in UTC, and names in UTF-8, whatever is asked for.
+            Set::SetTimeZone { .. }
+            | Set::SetNames { .. }
+            | Set::SetNamesDefault {}
+            | Set::SetRole { role_name: None, .. } => {}
+            other => return Err(SqlError::unsupported(format!("SET {other}"))),
+        }
+        Ok(tag("SET"))
+    }
+
+    fn show(&mut self, variable: &[Ident]) -> Result<Answer, SqlError> {
+        if is_all(variable) {
+            let rows: Vec<Vec<String>> =
+                self.settings.all().map(|(name, value)| vec![name.to_owned(), value.to_owned()]).collect();
+            return Ok(Answer::Rows(Rows::of_texts(&["name", "setting"], &rows, "SHOW")));
+        }
+        let name = variable_name(variable);
+        let value = self.settings.get(&name)?.to_owned();
+        Ok(Answer::Rows(Rows::of_texts(&[&name], &[vec![value]], "SHOW")))
+    }
+
+    fn execute_prepared(&mut self, name: &ObjectName, written: &[Expr]) -> Result<Answer, SqlError> {
+        let name = parts_of(name)?.join(".");
+        let types = self.parameters_of(&name)?;
+        if types.len() != written.len() {
+            let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+            let detail = format!("Expected {} parameters but got {}.", types.len(), written.len());
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message).with_detail(detail));
+        }
+        let catalog = self.catalog()?;
+        let mut values: Vec<Datum> = Vec::with_capacity(written.len());
+        for (written, data_type) in written.iter().zip(types) {
+            let expression = bind::value_of_type(written, data_type, &catalog, &self.surroundings)?;
+            let inputs = Inputs { now: self.database.now(), ..Inputs::default() };
+            let value = evaluate(&expression, &inputs);
+            values.push(value.ok_or_else(|| SqlError::unsupported(format!("EXECUTE with {written}")))?);
+        }
+        self.execute_named(&name, &values)
+    }
+
+    fn warn(&mut self, text: &str) {
+        self.notices.push(text.to_owned());
+    }
+
+    fn explain(
+        &mut self,
+        statement: &Statement,
+        analyze: bool,
+        format: Option<&AnalyzeFormatKind>,
+        options: &[UtilityOption],
+    ) -> Result<Answer, SqlError> {
+        let asked = Asked::of(analyze, format, options)?;
+        let (_, prepared) = self.prepare(statement, &[])?;
+        let in_block = self.block.is_some();
+        let mut told = crate::explain::tell(&prepared.plan, &self.storages, &self.schema, in_block);
+        if asked.analyze {
+            let begun = self.database.now();
+            self.observes = true;
+            let outcome = self.execute(statement, &prepared, &[], false);
+            self.observes = false;
+            let (prepared, output) = outcome?;
+            let duration = self.database.now() - begun;
+            told = told.observed(&prepared.plan, &output.observed, duration);
+        }
+        let lines = if asked.json { vec![told.json()] } else { told.lines() };
+        let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
+        Ok(Answer::Rows(Rows::of_texts(&["QUERY PLAN"], &rows, "EXPLAIN")))
+    }
+}
+
+/// What is asked of `EXPLAIN`.
+#[derive(Default)]
+struct Asked {
+    analyze: bool,
+    json: bool,
+}
+
+impl Asked {
+    fn of(
+        analyze: bool,
+        format: Option<&AnalyzeFormatKind>,
+        options: &[UtilityOption],
+    ) -> Result<Asked, SqlError> {
+        let mut asked = Asked { analyze, json: false };
+        let format = format.map(|format| match format {
+            AnalyzeFormatKind::Keyword(format) | AnalyzeFormatKind::Assignment(format) => format.to_string(),
+        });
+        let written = options.iter().map(|option| {
+            let value = option.arg.as_ref().map(setting_text);
+            (name_of(&option.name), value.map(|value| value.to_lowercase()))
+        });
+        for (name, value) in
+            format.map(|format| ("format".to_owned(), Some(format.to_lowercase()))).into_iter().chain(written)
+        {
+            let is_on = value.as_deref().is_none_or(|value| matches!(value, "true" | "on" | "1"));
+            match (name.as_str(), value.as_deref()) {
+                ("analyze", _) => asked.analyze = is_on,
+                ("format", Some("json")) => asked.json = true,
+                ("format", Some("text")) => asked.json = false,
+                ("format", Some(other)) => {
+                    return Err(SqlError::unsupported(format!("EXPLAIN (FORMAT {other})")));
+                }
+                // What they would add is not known here.
+                ("verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary", _) => {}
+                (other, _) => {
+                    let message = format!("unrecognized EXPLAIN option \"{other}\"");
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
+            }
+        }
+        Ok(asked)
+    }
+}
+
+/// Statements that clients send as a matter of course and that mean nothing here.
+fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
+    Ok(tag(match statement {
+        Statement::Vacuum(_) => "VACUUM",
+        Statement::Analyze(_) => "ANALYZE",
+        Statement::Comment { .. } => "COMMENT",
+        Statement::Lock(_) => "LOCK TABLE",
+        Statement::Discard { .. } => "DISCARD ALL",
+        Statement::CreateExtension(_) => {
+            return Err(SqlError::unsupported("an extension"));
+        }
+        other => return Err(SqlError::unsupported(bind::first_words(&other.to_string()))),
+    }))
+}
+
+fn tag(tag: &str) -> Answer {
+    Answer::Tag(tag.to_owned())
+}
+
+fn is_all(variable: &[Ident]) -> bool {
+    matches!(variable, [only] if only.value.eq_ignore_ascii_case("all"))
+}
+
+fn variable_name(variable: &[Ident]) -> String {
+    let words: Vec<String> = variable.iter().map(name_of).collect();
+    match words.join(" ").as_str() {
+        "transaction isolation level" => "transaction_isolation".to_owned(),
+        "time zone" => "timezone".to_owned(),
+        _ => words.join("."),
+    }
+}
+
+/// The value of a setting as text.
+fn setting_text(written: &Expr) -> String {
+    match written {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => text.clone(),
+            other => other.to_string(),
+        },
+        Expr::Identifier(name) => name.value.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,406 @@
+//! `COPY`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use sqlparser::ast::{CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName};
+
+use super::Session;
+use super::answer::Answer;
+use crate::bind::names::name_of;
+use crate::bind::{Field, Prepared, RowCheck};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Action, Expression, Node, Plan};
+use crate::procedure::too_much;
+use crate::protocol::Format;
+use crate::protocol::backend::Encoder;
+use crate::protocol::copy::{CopyFormat, CopyOptions, Header, RowDecoder, RowEncoder};
+use crate::protocol::frontend::Frontend;
+use crate::types::{Datum, binary, row, text};
+
+/// Bytes of rows that go into one transaction when they are loaded into a table that nobody sees yet.
+const LOAD_BYTES: usize = 512 * 1024;
+
+/// Keys that such a transaction writes: half of what a footprint can hold.
+const LOAD_KEYS: usize = ordain_db::limits::FOOTPRINT_ENTRIES_MAX / 2;
+
+/// Numbers that are drawn from a sequence in one transaction; what is left at the end is lost, as in PostgreSQL.
+const DRAWN_AT_ONCE: usize = 256;
+
+/// Rows that come from a client.
+pub(super) struct CopyIn {
+    decoder: RowDecoder,
+    format: Format,
+    /// Inserts rows whose columns are the statement's parameters.
+    prepared: Prepared,
+    /// The names of these columns.
+    columns: Vec<String>,
+    /// The storages of the table and its indexes, and whether they are copied to every partition, if only this block knows them: then
+    /// rows are loaded at once.
+    loads: Option<Vec<(u32, bool)>>,
+    /// Rows that have come and are not written yet: full rows, encoded.
+    rows: Vec<Vec<u8>>,
+    bytes: usize,
+    written: u64,
+    /// Numbers that were drawn from the statement's sequences and are not used yet.
+    numbers: BTreeMap<u16, VecDeque<i64>>,
+    /// Something was wrong: what comes is thrown away.
+    failed: Option<SqlError>,
+}
+
+/// Rows that go to a client.
+pub(super) struct CopyOut {
+    options: CopyOptions,
+    fields: Vec<Field>,
+    rows: Vec<Vec<u8>>,
+}
+
+impl Session {
+    pub(super) fn copy(
+        &mut self,
+        source: &CopySource,
+        to: bool,
+        target: &CopyTarget,
+        options: &[CopyOption],
+        legacy: &[CopyLegacyOption],
+    ) -> Result<Answer, SqlError> {
+        if !matches!((to, target), (true, CopyTarget::Stdout) | (false, CopyTarget::Stdin)) {
+            return Err(SqlError::unsupported("COPY with a file or program of the server")
+                .with_hint("Use COPY FROM STDIN or TO STDOUT; psql has \\copy for files of its own."));
+        }
+        if !legacy.is_empty() {
+            return Err(SqlError::unsupported("the old form of COPY's options")
+                .with_hint("Write them as WITH (FORMAT csv, ...)."));
+        }
+        let options = copy_options(options)?;
+        if to { self.copy_out(source, options) } else { self.copy_in(source, options) }
+    }
+
+    fn copy_out(&mut self, source: &CopySource, options: CopyOptions) -> Result<Answer, SqlError> {
+        let query = match source {
+            CopySource::Query(query) => query.to_string(),
+            CopySource::Table { table_name, columns } if columns.is_empty() => {
+                format!("SELECT * FROM {table_name}")
+            }
+            CopySource::Table { table_name, columns } => {
+                format!("SELECT {} FROM {table_name}", list(columns))
+            }
+        };
+        let statement = crate::syntax::parse(&query)?.pop();
+        let statement = statement.ok_or_else(|| SqlError::new(SqlState::SYNTAX_ERROR, "COPY of nothing"))?;
+        let (_, prepared) = self.prepare(&statement, &[])?;
+        let (prepared, output) = self.execute(&statement, &prepared, &[], false)?;
+        let fields = prepared.fields.clone().unwrap_or_default();
+        Ok(Answer::CopyOut(CopyOut { options, fields, rows: output.rows }))
+    }
+
+    fn copy_in(&mut self, source: &CopySource, options: CopyOptions) -> Result<Answer, SqlError> {
+        let CopySource::Table { table_name, columns } = source else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, "cannot copy from a query"));
+        };
+        // The plan is kept until all rows have come: it is not made from old definitions.
+        let catalog = self.catalog()?;
+        self.renew(&catalog)?;
+        let (prepared, columns) = self.insertion(table_name, columns)?;
+        let shape = prepared.plan.tables.first();
+        let own = self.block.as_ref().map_or(&[][..], |block| block.own.as_slice());
+        let loads =
+            shape.filter(|shape| own.contains(&shape.storage) && shape.checks.is_empty()).map(|shape| {
+                let indexes = shape.indexes.iter().map(|index| index.storage);
+                std::iter::once(shape.storage)
+                    .chain(indexes)
+                    .map(|storage| (storage, shape.replicated))
+                    .collect()
+            });
+        let format = if options.format == CopyFormat::Binary { Format::Binary } else { Format::Text };
+        let decoder = RowDecoder::new(options)?;
+        let copy = CopyIn {
+            decoder,
+            format,
+            prepared,
+            columns,
+            loads,
+            rows: Vec::new(),
+            bytes: 0,
+            written: 0,
+            numbers: BTreeMap::new(),
+            failed: None,
+        };
+        Ok(Answer::CopyIn(Box::new(copy)))
+    }
+
+    /// The plan that inserts a row of parameters.
+    fn insertion(
+        &mut self,
+        table: &ObjectName,
+        columns: &[Ident],
+    ) -> Result<(Prepared, Vec<String>), SqlError> {
+        let names: Vec<String> = if columns.is_empty() {
+            let query = crate::syntax::parse(&format!("SELECT * FROM {table}"))?;
+            let (_, prepared) = self.prepare(&query[0], &[])?;
+            prepared.fields.unwrap_or_default().into_iter().map(|field| field.name).collect()
+        } else {
+            columns.iter().map(name_of).collect()
+        };
+        let values: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
+        let columns = if columns.is_empty() { String::new() } else { format!("({})", list(columns)) };
+        let text = format!("INSERT INTO {table} {columns} VALUES ({})", values.join(", "));
+        let statement = crate::syntax::parse(&text)?;
+        let (_, prepared) = self.prepare(&statement[0], &[])?;
+        if matches!(prepared.plan.action, Action::Insert { source: Node::Values(_), .. }) {
+            return Ok((prepared, names));
+        }
+        Err(SqlError::new(SqlState::INTERNAL_ERROR, "COPY without an insertion"))
+    }
+
+    /// Takes a message of a client that copies.
+    pub(super) fn copy_message(&mut self, message: Frontend, out: &mut Vec<u8>) {
+        // What still comes after an error is thrown away.
+        let Some(mut copy) = self.copying.take() else { return };
+        match message {
+            Frontend::CopyData(data) => {
+                if copy.failed.is_none() {
+                    copy.decoder.feed(&data);
+                    let taken = self.take_rows(&mut copy);
+                    copy.failed = taken.err();
+                }
+                self.copying = Some(copy);
+            }
+            Frontend::CopyDone => {
+                let failed = copy.failed.take();
+                let outcome = failed.map_or_else(|| self.finish_copy(&mut copy), Err);
+                match outcome {
+                    Ok(written) => Encoder::new(out).command_complete(&format!("COPY {written}")),
+                    Err(error) => self.fail(&error, out),
+                }
+                self.end_simple(out);
+            }
+            Frontend::CopyFail(reason) => {
+                let message = format!("COPY from stdin failed: {reason}");
+                self.fail(&SqlError::new(SqlState::QUERY_CANCELED, message), out);
+                self.end_simple(out);
+            }
+            _ => self.copying = Some(copy),
+        }
+    }
+
+    fn take_rows(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
+        loop {
+            let line = copy.decoder.line() + 1;
+            let Some(fields) = copy.decoder.next_row()? else { return Ok(()) };
+            let values = copy.values(&fields).map_err(|error| {
+                let detail = format!("In row {line}.");
+                if error.detail.is_none() { error.with_detail(detail) } else { error }
+            })?;
+            let answers = self.answers(&copy.prepared.questions, &values)?;
+            let inputs = crate::execute::Inputs { answers, ..self.inputs(values) };
+            let encoded = self.full_row(copy, &inputs)?;
+            copy.bytes += encoded.len() + 8;
+            copy.rows.push(encoded);
+            let keys = copy.loads.as_ref().map_or(0, |storages| storages.len() * copy.rows.len());
+            if copy.loads.is_some() && (copy.bytes >= LOAD_BYTES || keys >= LOAD_KEYS) {
+                self.write_rows(copy)?;
+            }
+            if copy.loads.is_none() && copy.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
+                return Err(too_much());
+            }
+        }
+    }
+
+    /// The row of the table that a row of data is, with defaults.
+    fn full_row(&self, copy: &mut CopyIn, inputs: &crate::execute::Inputs) -> Result<Vec<u8>, SqlError> {
+        let CopyIn { prepared, numbers, .. } = copy;
+        let Action::Insert { source: Node::Values(rows), .. } = &prepared.plan.action else {
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, "COPY without an insertion"));
+        };
+        let mut draw = |sequence: u16| {
+            let known = numbers.entry(sequence).or_default();
+            if known.is_empty() {
+                let shape = prepared.plan.sequences.get(usize::from(sequence));
+                let shape =
+                    shape.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "no such sequence"))?;
+                known.extend(self.draw(shape, DRAWN_AT_ONCE)?);
+            }
+            known
+                .pop_front()
+                .ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a sequence gave no number"))
+        };
+        let (mut values, mut randoms) = (Vec::new(), 0);
+        for expression in rows.iter().flatten() {
+            values.push(crate::execute::try_evaluate(expression, inputs, &mut randoms, &mut draw)?);
+        }
+        let mut bytes = Vec::new();
+        row::encode(&values, &mut bytes);
+        Ok(bytes)
+    }
+
+    fn finish_copy(&mut self, copy: &mut CopyIn) -> Result<u64, SqlError> {
+        copy.decoder.finish();
+        self.take_rows(copy)?;
+        self.write_rows(copy)?;
+        if copy.loads.is_some() {
+            // Nobody has asked whether what was loaded refers to something.
+            for check in RowCheck::of_written(&copy.prepared.plan) {
+                self.check_in_block(&check)?;
+            }
+        }
+        Ok(copy.written)
+    }
+
+    /// Writes what has come: at once where nobody else sees it, else as the insertion that it is.
+    fn write_rows(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
+        let rows = std::mem::take(&mut copy.rows);
+        copy.bytes = 0;
+        if rows.is_empty() {
+            return Ok(());
+        }
+        if let Some(storages) = &copy.loads {
+            let plan = &copy.prepared.plan;
+            let action = Action::Load { table: 0, rows };
+            // The tables are this block's own: nobody else can know of them, so nothing is relied on.
+            let plan = Plan {
+                reliances: Vec::new(),
+                tables: plan.tables.clone(),
+                sequences: Vec::new(),
+                foreign_keys: Vec::new(),
+                action,
+            };
+            copy.written += self.load(plan, storages)?;
+            return Ok(());
+        }
+        let mut prepared = copy.prepared.clone();
+        let mut values = Vec::with_capacity(rows.len());
+        for bytes in &rows {
+            let mut datums = Vec::new();
+            row::decode(bytes, &mut datums)?;
+            values.push(datums.into_iter().map(Expression::Constant).collect());
+        }
+        if let Action::Insert { source, .. } = &mut prepared.plan.action {
+            *source = Node::Values(values);
+        }
+        copy.written += self.insert_copied(&prepared)?;
+        Ok(())
+    }
+
+    fn insert_copied(&mut self, prepared: &Prepared) -> Result<u64, SqlError> {
+        if self.block.is_some() {
+            let inputs = self.inputs(Vec::new());
+            return Ok(self.in_block(&prepared.plan, inputs)?.written);
+        }
+        let inputs = self.inputs(Vec::new());
+        let step = crate::procedure::Step { plan: prepared.plan.clone(), inputs, shown: None };
+        Ok(self.call(&[step])?.written)
+    }
+}
+
+impl CopyIn {
+    pub(super) fn announce(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        Encoder::new(out).copy_in_response(self.format, self.prepared.parameters.len())
+    }
+
+    /// The values of a row as they came.
+    fn values(&self, fields: &[Option<bytes::Bytes>]) -> Result<Vec<Datum>, SqlError> {
+        let types = &self.prepared.parameters;
+        if fields.len() != types.len() {
+            let problem = match self.columns.get(fields.len()) {
+                Some(column) => format!("missing data for column \"{column}\""),
+                None => "extra data after last expected column".to_owned(),
+            };
+            return Err(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, problem));
+        }
+        let mut values = Vec::with_capacity(fields.len());
+        for (field, data_type) in fields.iter().zip(types) {
+            values.push(match (field, self.format) {
+                (None, _) => Datum::Null,
+                (Some(bytes), Format::Binary) => binary::decode(bytes, *data_type)?,
+                (Some(bytes), Format::Text) => {
+                    let written = std::str::from_utf8(bytes).map_err(|_| {
+                        let message = "invalid byte sequence for encoding \"UTF8\"";
+                        SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
+                    })?;
+                    text::parse(written, *data_type)?
+                }
+            });
+        }
+        Ok(values)
+    }
+}
+
+impl CopyOut {
+    pub(super) fn send(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let is_binary = self.options.format == CopyFormat::Binary;
+        let format = if is_binary { Format::Binary } else { Format::Text };
+        let encoder = RowEncoder::new(self.options.clone())?;
+        Encoder::new(out).copy_out_response(format, self.fields.len())?;
+        let mut data = Vec::new();
+        encoder.begin(&mut data, self.fields.iter().map(|field| field.name.as_str()))?;
+        let mut values = Vec::new();
+        for bytes in &self.rows {
+            values.clear();
+            row::decode(bytes, &mut values)?;
+            let mut columns: Vec<Option<Vec<u8>>> = Vec::with_capacity(values.len());
+            for (value, field) in values.iter().zip(&self.fields) {
+                let mut column = Vec::new();
+                match value {
+                    Datum::Null => {
+                        columns.push(None);
+                        continue;
+                    }
+                    value if is_binary => binary::encode(value, field.data_type, &mut column),
+                    value => text::format(value, field.data_type, &mut column),
+                }
+                columns.push(Some(column));
+            }
+            encoder.row(&mut data, columns.iter().map(Option::as_deref))?;
+            Encoder::new(out).copy_data(&data)?;
+            data.clear();
+        }
+        encoder.end(&mut data);
+        if !data.is_empty() {
+            Encoder::new(out).copy_data(&data)?;
+        }
+        Encoder::new(out).copy_done();
+        Encoder::new(out).command_complete(&format!("COPY {}", self.rows.len()));
+        Ok(())
+    }
+}
+
+fn list(columns: &[Ident]) -> String {
+    columns.iter().map(Ident::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn copy_options(written: &[CopyOption]) -> Result<CopyOptions, SqlError> {
+    let format = written.iter().find_map(|option| match option {
+        CopyOption::Format(name) => Some(name.value.to_ascii_lowercase()),
+        _ => None,
+    });
+    let format = match format.as_deref() {
+        None | Some("text") => CopyFormat::Text,
+        Some("csv") => CopyFormat::Csv,
+        Some("binary") => CopyFormat::Binary,
+        Some(other) => {
+            let message = format!("COPY format \"{other}\" not recognized");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+    };
+    let mut options = CopyOptions::new(format);
+    for option in written {
+        match option {
+            CopyOption::Format(_) | CopyOption::Freeze(_) => {}
+            CopyOption::Delimiter(byte) => {
+                options.delimiter = CopyOptions::single_byte("delimiter", &byte.to_string())?;
+            }
+            CopyOption::Null(null) => options.null.clone_from(null),
+            CopyOption::Header(header) => {
+                options.header = if *header { Header::Present } else { Header::Absent }
+            }
+            CopyOption::Quote(byte) => options.quote = CopyOptions::single_byte("quote", &byte.to_string())?,
+            CopyOption::Escape(byte) => {
+                options.escape = CopyOptions::single_byte("escape", &byte.to_string())?
+            }
+            CopyOption::Encoding(name) if name.to_ascii_lowercase().replace('-', "") == "utf8" => {}
+            other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
+        }
+    }
+    options.check()?;
+    Ok(options)
+}

@@ -1,0 +1,121 @@
+//! What a session needs of the database.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bytes::Bytes;
+use ordain_db::data::{Key, KeyRange};
+use ordain_db::error::Error;
+use ordain_db::procedure::ProcedureId;
+
+use crate::catalog::Catalog;
+use crate::error::{SqlError, SqlState};
+use crate::procedure::decode_error;
+use crate::routines::Routines;
+
+/// A database with the [procedure](crate::procedure) `sql`, seen from a session.
+pub trait Database: Send + Sync {
+    /// Calls the procedure with its encoded arguments, and waits for the encoded result.
+    ///
+    /// # Errors
+    /// As the database says; [`Error::Aborted`] is for [`decode_error`].
+    fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error>;
+
+    /// The same for a procedure call that only reads: it sees everything that was committed before, and need not have a place in the
+    /// order.
+    ///
+    /// # Errors
+    /// As the database says.
+    fn read(&self, arguments: Vec<u8>) -> Result<Bytes, Error>;
+
+    /// The procedures that statements can call.
+    fn routines(&self) -> Routines;
+
+    /// Calls one of them with its encoded arguments, and waits for the encoded result.
+    ///
+    /// # Errors
+    /// As the database says; [`Error::Aborted`] has the procedure's own reason.
+    fn call_routine(&self, procedure: ProcedureId, arguments: Vec<u8>) -> Result<Bytes, Error>;
+
+    /// Opens a snapshot that sees everything that was committed before.
+    ///
+    /// # Errors
+    /// As the database says.
+    fn snapshot(&self) -> Result<Box<dyn View>, Error>;
+
+    /// The definitions, as of some time that is not long ago; newer ones than `outdated`, if that is given.
+    ///
+    /// # Errors
+    /// As the database says.
+    fn catalog(&self, outdated: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Error>;
+
+    /// The time: microseconds since 2000-01-01 UTC.
+    fn now(&self) -> i64;
+
+    /// A number that is like no other.
+    fn random(&self) -> u128;
+
+    /// Waits for some microseconds, or until the flag is set.
+    fn pause(&self, microseconds: u64, interrupt: &AtomicBool);
+
+    /// Says that rows have become garbage, which is to be deleted by and by: see
+    /// [`Definition::Garbage`](crate::catalog::Definition::Garbage).
+    fn sweep(&self);
+}
+
+/// A snapshot.
+pub trait View: Send {
+    /// The row of a key.
+    ///
+    /// # Errors
+    /// As the database says.
+    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error>;
+
+    /// Visits the first rows of a range, at most `limit`, in ascending order of keys, over all partitions, until the visitor breaks.
+    ///
+    /// # Errors
+    /// As the database says.
+    #[expect(clippy::type_complexity, reason = "a name would say less")]
+    fn scan(
+        &self,
+        range: &KeyRange,
+        limit: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error>;
+}
+
+/// What a statement without tables sees.
+pub(super) struct NoRows;
+
+impl View for NoRows {
+    fn get(&self, _: &Key) -> Result<Option<Bytes>, Error> {
+        Ok(None)
+    }
+
+    fn scan(
+        &self,
+        _: &KeyRange,
+        _: usize,
+        _: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// What an error of the database is to a client.
+pub(super) fn of_database(error: Error) -> SqlError {
+    match error {
+        Error::Aborted(reason) => decode_error(&reason),
+        Error::Invalid(reason) => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, reason),
+        Error::Busy(reason) => {
+            SqlError::new(SqlState::INSUFFICIENT_RESOURCES, reason).with_hint("Wait, and try again.")
+        }
+        Error::Contended => {
+            let message = "the rows that the statement needs changed each time before it could run";
+            SqlError::new(SqlState::SERIALIZATION_FAILURE, message).with_hint("Run it again.")
+        }
+        Error::Acknowledged(_) => SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()),
+        Error::Unavailable(reason) => SqlError::new(SqlState::STATEMENT_COMPLETION_UNKNOWN, reason),
+    }
+}

@@ -1,0 +1,270 @@
+//! How definitions reach the database, and what is done after them in bounded steps.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use sqlparser::ast::{AlterTableOperation, Statement};
+
+use super::Session;
+use super::block::Block;
+use super::transaction::PLANNINGS_MAX;
+use crate::bind::{self, Build, Defined, RowCheck, Timing, Validation};
+use crate::catalog::{Catalog, storage_numbers};
+use crate::error::{SqlError, SqlState};
+use crate::execute::{Output, canceled, is_stale};
+use crate::plan::{Action, Plan};
+use crate::procedure::{Step, digest};
+
+/// Rows of a table that are put into a new index in one transaction.
+const FILL_ROWS: u32 = 500;
+
+impl Session {
+    /// Runs a definition.
+    pub(super) fn define(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
+        self.interrupt.store(false, Ordering::Relaxed);
+        self.surroundings.now = self.inputs(Vec::new()).now;
+        if self.block.is_some() {
+            return self.define_in_block(statement);
+        }
+        let mut known = None;
+        for _ in 0..PLANNINGS_MAX {
+            let catalog = self.catalog()?;
+            let planned = bind::define(
+                statement,
+                &catalog,
+                &self.surroundings,
+                Timing::Afterwards,
+                self.database.random(),
+            );
+            if planned.as_ref().is_ok_and(|defined| is_to_be_whole(statement, defined)) {
+                return self.define_as_block(statement);
+            }
+            let outcome =
+                planned.and_then(|defined| self.carry_out(&defined).map(|written| (defined, written)));
+            match outcome {
+                Ok((defined, written)) => {
+                    self.refresh(&catalog)?;
+                    for build in &defined.builds {
+                        self.build(build)?;
+                    }
+                    for validation in &defined.validations {
+                        self.validate(validation)?;
+                    }
+                    self.database.sweep();
+                    return Ok((defined, written));
+                }
+                // What fails with new definitions too is wrong with the statement.
+                Err(error) if !is_stale(&error) && known.as_ref() == Some(&error) => return Err(error),
+                Err(error) => {
+                    self.refresh(&catalog)?;
+                    known = Some(error);
+                }
+            }
+        }
+        Err(known.unwrap_or_else(crate::execute::stale))
+    }
+
+    /// Carries out a definition; how many rows it wrote that the client is told of.
+    fn carry_out(&mut self, defined: &Defined) -> Result<u64, SqlError> {
+        let Some(plan) = &defined.plan else { return Ok(0) };
+        let mut steps = Vec::new();
+        for verification in &defined.verifications {
+            if !self.alone(verification.plan.clone(), self.inputs(Vec::new()))?.rows.is_empty() {
+                return Err(verification.error.clone());
+            }
+            let (plan, inputs) = (verification.plan.clone(), self.inputs(Vec::new()));
+            steps.push(Step { plan, inputs, shown: Some(digest(&Output::default())) });
+        }
+        for plan in defined.rewrites.iter().chain([plan]).chain(&defined.rows) {
+            let inputs = self.inputs(Vec::new());
+            steps.push(Step { plan: plan.clone(), inputs, shown: None });
+        }
+        let writes_rows = !defined.rewrites.is_empty() || defined.rows.is_some();
+        match self.call(&steps) {
+            Err(error) if writes_rows && error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
+                Err(too_many(&error))
+            }
+            outcome => Ok(outcome?.written),
+        }
+    }
+
+    /// Runs a definition as a block of its own, so that nothing is left of it if its last check fails.
+    fn define_as_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
+        let mut known = None;
+        for _ in 0..PLANNINGS_MAX {
+            self.block = Some(Block::new(self.catalog()?, self.database.now()));
+            let outcome = match self.define_in_block(statement) {
+                Ok(defined) => self.commit().map(|()| defined),
+                Err(error) => {
+                    self.roll_back();
+                    Err(error)
+                }
+            };
+            match outcome {
+                Err(error) if error.state == SqlState::SERIALIZATION_FAILURE => known = Some(error),
+                outcome => return outcome,
+            }
+        }
+        Err(known.unwrap_or_else(crate::execute::stale))
+    }
+
+    fn define_in_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
+        if self.block.as_ref().is_some_and(|block| block.steps.is_empty()) {
+            let catalog = self.catalog()?;
+            self.renew(&catalog)?;
+        }
+        let catalog = self.catalog()?;
+        let plan = |session: &Session, storages: Vec<u32>| {
+            let random = session.database.random();
+            bind::define(statement, &catalog, &session.surroundings, Timing::AtOnce(storages), random)
+        };
+        let mut defined = plan(self, Vec::new())?;
+        if !defined.fresh.is_empty() {
+            // Rows may be loaded into them before the block commits, so no other block may get the same, be it that this one fails.
+            let drawn = self.draw(&storage_numbers(), defined.fresh.len())?;
+            let storages = drawn.into_iter().filter_map(|number| u32::try_from(number).ok()).collect();
+            defined = plan(self, storages)?;
+        }
+        for verification in &defined.verifications {
+            if !self.in_block(&verification.plan, self.inputs(Vec::new()))?.rows.is_empty() {
+                return Err(verification.error.clone());
+            }
+        }
+        let Some(plan) = &defined.plan else { return Ok((defined, 0)) };
+        for rewrite in &defined.rewrites {
+            self.in_block(rewrite, self.inputs(Vec::new()))?;
+        }
+        self.in_block(plan, self.inputs(Vec::new()))?;
+        let written = match &defined.rows {
+            Some(rows) => self.in_block(rows, self.inputs(Vec::new()))?.written,
+            None => 0,
+        };
+        let mut changed = Catalog::clone(&catalog);
+        if let Action::Define { changes, .. } = &plan.action {
+            for change in changes {
+                match &change.definition {
+                    Some(definition) => changed.insert(&change.schema, &change.name, definition)?,
+                    None => changed.remove(&change.schema, &change.name),
+                }
+            }
+        }
+        if let Some(block) = &mut self.block {
+            block.catalog = Arc::new(changed);
+            block.own.extend(&defined.fresh);
+            block.garbage = true;
+        }
+        for validation in &defined.validations {
+            let catalog = self.catalog()?;
+            self.check_in_block(&bind::validation(&catalog, &self.surroundings, validation)?)?;
+        }
+        Ok((defined, written))
+    }
+
+    /// Checks that rows from before a foreign key refer to something. It is in force already, so what was written since need not be
+    /// looked at, and a snapshot is enough.
+    fn validate(&mut self, validation: &Validation) -> Result<(), SqlError> {
+        for _ in 0..PLANNINGS_MAX {
+            let catalog = self.catalog()?;
+            let check = bind::validation(&catalog, &self.surroundings, validation)?;
+            let error = match self.over_snapshot(&check.plan, &self.inputs(Vec::new())) {
+                Err(error) if is_stale(&error) => {
+                    self.refresh(&catalog)?;
+                    continue;
+                }
+                Err(error) => Some(error),
+                Ok(output) => output.rows.first().map(|row| check.error(row)).transpose()?,
+            };
+            if error.is_none() || validation.is_new {
+                let holds = error.is_none();
+                self.retried(|session, catalog| {
+                    bind::validated(catalog, &session.surroundings, validation, holds)
+                })?;
+            }
+            return error.map_or(Ok(()), Err);
+        }
+        Err(crate::execute::stale())
+    }
+
+    /// Checks the rows of a table that the block sees, and again when it commits.
+    pub(super) fn check_in_block(&mut self, check: &RowCheck) -> Result<(), SqlError> {
+        match self.in_block(&check.plan, self.inputs(Vec::new()))?.rows.first() {
+            Some(row) => Err(check.error(row)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Fills an index in bounded steps, then has it used. If it cannot be filled it is taken back.
+    fn build(&mut self, build: &Build) -> Result<(), SqlError> {
+        let filled = self.fill(build);
+        match filled {
+            Ok(()) => self
+                .retried(|session, catalog| bind::complete(catalog, &session.surroundings, build))
+                .map(drop),
+            Err(error) => {
+                self.retried(|session, catalog| bind::take_back(catalog, &session.surroundings, build))?;
+                self.database.sweep();
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&mut self, build: &Build) -> Result<(), SqlError> {
+        let mut after = None;
+        loop {
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Err(canceled());
+            }
+            let output = self.retried(|session, catalog| {
+                bind::fill(catalog, &session.surroundings, build, after.clone(), FILL_ROWS)
+            })?;
+            match output.rows.into_iter().next() {
+                Some(last) => after = Some(last),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Plans and runs something, and again as long as definitions change meanwhile.
+    fn retried(
+        &mut self,
+        plan: impl Fn(&Session, &Catalog) -> Result<Plan, SqlError>,
+    ) -> Result<Output, SqlError> {
+        let mut known = None;
+        for _ in 0..PLANNINGS_MAX {
+            let catalog = self.catalog()?;
+            let made = plan(self, &catalog);
+            let inputs = self.inputs(Vec::new());
+            let outcome = made.and_then(|plan| self.call(&[Step { plan, inputs, shown: None }]));
+            match outcome {
+                Err(error) if !is_stale(&error) && known.as_ref() == Some(&error) => return Err(error),
+                Err(error) => {
+                    self.refresh(&catalog)?;
+                    known = Some(error);
+                }
+                outcome => {
+                    self.refresh(&catalog)?;
+                    return outcome;
+                }
+            }
+        }
+        Err(known.unwrap_or_else(crate::execute::stale))
+    }
+}
+
+/// Whether a definition must have no effect if rows from before it do not fulfil what it asks for. A foreign key alone can be taken
+/// back.
+fn is_to_be_whole(statement: &Statement, defined: &Defined) -> bool {
+    let Statement::AlterTable(alter) = statement else { return false };
+    let is_one = matches!(
+        alter.operations.as_slice(),
+        [AlterTableOperation::AddConstraint { .. } | AlterTableOperation::ValidateConstraint { .. }]
+    );
+    !is_one && !defined.validations.is_empty()
+}
+
+/// The error of a definition that writes more rows than one transaction can.
+fn too_many(error: &SqlError) -> SqlError {
+    SqlError::new(error.state, "there are too many rows to be written in one transaction")
+        .with_detail(error.message.clone())
+        .with_hint("Create a table or add a column as it is to be, and fill it in several transactions.")
+}

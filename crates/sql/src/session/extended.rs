@@ -1,0 +1,372 @@
+//! The extended protocol: statements that are prepared, bound and executed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sqlparser::ast::{FetchPosition, Statement};
+
+use super::answer::{Answer, Rows, describe, end_of, format_of, same_columns, send, text_field};
+use super::{Session, SqlError};
+use crate::bind::names::name_of;
+use crate::bind::{Field, Prepared};
+use crate::catalog::Catalog;
+use crate::error::SqlState;
+use crate::protocol::Format;
+use crate::protocol::backend::Encoder;
+use crate::protocol::frontend::{Frontend, Target};
+use crate::syntax;
+use crate::types::{Datum, SqlType, binary, text};
+
+/// Most prepared statements and most portals of one session.
+const NAMED_MAX: usize = 4096;
+
+/// A prepared statement.
+#[derive(Clone)]
+pub(super) struct Named {
+    /// The statement; `None` if the text was empty.
+    pub statement: Option<Arc<Statement>>,
+    /// The types of its parameters that the client has named.
+    types: Vec<Option<SqlType>>,
+    /// Its plan, and the definitions from which that was made.
+    planned: Option<(Arc<Catalog>, Arc<Prepared>)>,
+}
+
+/// The prepared statements of a session.
+#[derive(Default)]
+pub(super) struct Statements(BTreeMap<String, Named>);
+
+impl Statements {
+    pub(super) fn forget_all(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn forget(&mut self, name: &str) -> Result<(), SqlError> {
+        self.0.remove(name).map(drop).ok_or_else(|| unknown_statement(name))
+    }
+}
+
+/// A statement with values for its parameters.
+struct Portal {
+    named: Named,
+    parameters: Vec<Datum>,
+    formats: Vec<Format>,
+    /// What came of it, if it has run and its rows are not all sent.
+    rows: Option<Rows>,
+    done: bool,
+}
+
+/// The portals of a session.
+#[derive(Default)]
+pub(super) struct Portals(BTreeMap<String, Portal>);
+
+impl Portals {
+    pub(super) fn close_all(&mut self) {
+        self.0.clear();
+    }
+
+    /// Whether there is one of that name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+}
+
+impl Session {
+    pub(super) fn extended(&mut self, message: Frontend, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        self.go_on(out)?;
+        match message {
+            Frontend::Parse { name, query, parameter_types } => {
+                self.parse(name, &query, &parameter_types)?;
+                Encoder::new(out).parse_complete();
+                Ok(())
+            }
+            Frontend::Bind { portal, statement, parameter_formats, parameters, result_formats } => {
+                let parameters: Vec<Option<&[u8]>> = parameters.iter().map(Option::as_deref).collect();
+                self.bind(portal, &statement, &parameter_formats, &parameters, result_formats)?;
+                Encoder::new(out).bind_complete();
+                Ok(())
+            }
+            Frontend::Describe { kind: Target::Statement, name } => self.describe_statement(&name, out),
+            Frontend::Describe { kind: Target::Portal, name } => self.describe_portal(&name, out),
+            Frontend::Execute { portal, max_rows } => {
+                if self.block.is_some() {
+                    self.run_portal(&portal, max_rows, out)
+                } else {
+                    // If it is the last before `Sync`, it is a transaction of its own.
+                    self.waiting = Some((portal, max_rows));
+                    Ok(())
+                }
+            }
+            Frontend::Close { kind, name } => {
+                match kind {
+                    Target::Statement => drop(self.statements.0.remove(&name)),
+                    Target::Portal => drop(self.portals.0.remove(&name)),
+                }
+                Encoder::new(out).close_complete();
+                Ok(())
+            }
+            Frontend::Flush => Ok(()),
+            Frontend::Wrong { error, .. } => Err(error),
+            _ => Err(SqlError::unsupported("this message")),
+        }
+    }
+
+    /// Runs an execution after which more comes before `Sync`: all of it is one transaction.
+    fn go_on(&mut self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let Some((portal, max_rows)) = self.waiting.take() else { return Ok(()) };
+        if self.begins_itself(&portal) {
+            return self.run_portal(&portal, max_rows, out);
+        }
+        self.begin_implicitly()?;
+        self.run_portal(&portal, max_rows, out)
+    }
+
+    /// Whether a portal's statement is one that controls transactions, or may not be in one.
+    fn begins_itself(&self, portal: &str) -> bool {
+        let statement = self.portals.0.get(portal).and_then(|portal| portal.named.statement.as_deref());
+        statement.is_none_or(super::commands::stands_alone)
+    }
+
+    pub(super) fn sync(&mut self, out: &mut Vec<u8>) {
+        if let Some((portal, max_rows)) = self.waiting.take()
+            && let Err(error) = self.run_portal(&portal, max_rows, out)
+        {
+            self.fail(&error, out);
+        }
+        self.skips = false;
+        if self.copying.is_some() {
+            return;
+        }
+        self.end_implicit(out);
+        if self.block.is_none() {
+            self.portals.close_all();
+        }
+        Encoder::new(out).ready_for_query(self.status());
+    }
+
+    fn parse(&mut self, name: String, query: &str, types: &[u32]) -> Result<(), SqlError> {
+        let mut statements = syntax::parse(query)?;
+        if statements.len() > 1 {
+            let message = "cannot insert multiple commands into a prepared statement";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+        }
+        let types = types.iter().map(|oid| known_type(*oid)).collect::<Result<_, SqlError>>()?;
+        self.name_statement(name, statements.pop(), types)
+    }
+
+    /// Keeps a prepared statement.
+    pub(super) fn name_statement(
+        &mut self,
+        name: String,
+        statement: Option<Statement>,
+        types: Vec<Option<SqlType>>,
+    ) -> Result<(), SqlError> {
+        if !name.is_empty() && self.statements.0.contains_key(&name) {
+            let message = format!("prepared statement \"{name}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
+        }
+        if self.statements.0.len() >= NAMED_MAX {
+            let message = format!("more than {NAMED_MAX} prepared statements");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint("Close some."));
+        }
+        self.refuse_if_failed(statement.as_ref())?;
+        let mut named = Named { statement: statement.map(Arc::new), types, planned: None };
+        // Mistakes are told now, and not when it runs.
+        self.plan(&mut named)?;
+        self.statements.0.insert(name, named);
+        Ok(())
+    }
+
+    /// The plan of a prepared statement, made anew if definitions have changed; `None` for one that has none.
+    fn plan(&mut self, named: &mut Named) -> Result<Option<Arc<Prepared>>, SqlError> {
+        let Some(statement) = named.statement.clone() else { return Ok(None) };
+        if !super::commands::is_planned(&statement) {
+            return Ok(None);
+        }
+        let catalog = self.catalog()?;
+        if let Some((known, prepared)) = &named.planned
+            && Arc::ptr_eq(known, &catalog)
+        {
+            return Ok(Some(Arc::clone(prepared)));
+        }
+        let (catalog, prepared) = self.prepare(&statement, &named.types)?;
+        let prepared = Arc::new(prepared);
+        if let Some((_, known)) = &named.planned {
+            same_columns(known.fields.as_deref(), prepared.fields.as_deref())?;
+        }
+        named.planned = Some((catalog, Arc::clone(&prepared)));
+        Ok(Some(prepared))
+    }
+
+    fn planned(&mut self, name: &str) -> Result<(Named, Option<Arc<Prepared>>), SqlError> {
+        let mut named = self.statements.0.get(name).cloned().ok_or_else(|| unknown_statement(name))?;
+        self.refuse_if_failed(named.statement.as_deref())?;
+        let prepared = self.plan(&mut named)?;
+        self.statements.0.insert(name.to_owned(), named.clone());
+        Ok((named, prepared))
+    }
+
+    fn bind(
+        &mut self,
+        portal: String,
+        name: &str,
+        formats: &[Format],
+        values: &[Option<&[u8]>],
+        result_formats: Vec<Format>,
+    ) -> Result<(), SqlError> {
+        let (named, prepared) = self.planned(name)?;
+        let types = prepared.as_ref().map_or(&[][..], |prepared| &prepared.parameters);
+        if values.len() != types.len() {
+            let message = format!(
+                "bind message supplies {} parameters, but prepared statement \"{name}\" requires {}",
+                values.len(),
+                types.len()
+            );
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        }
+        let mut parameters = Vec::with_capacity(values.len());
+        for (place, (value, data_type)) in values.iter().zip(types).enumerate() {
+            parameters.push(match (value, format_of(formats, place)) {
+                (None, _) => Datum::Null,
+                (Some(bytes), Format::Binary) => binary::decode(bytes, *data_type)?,
+                (Some(bytes), Format::Text) => text::parse(as_text(bytes)?, *data_type)?,
+            });
+        }
+        if !portal.is_empty() && self.portals.0.contains_key(&portal) {
+            let message = format!("cursor \"{portal}\" already exists");
+            return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
+        }
+        if self.portals.0.len() >= NAMED_MAX {
+            let message = format!("more than {NAMED_MAX} portals");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        let made = Portal { named, parameters, formats: result_formats, rows: None, done: false };
+        self.portals.0.insert(portal, made);
+        Ok(())
+    }
+
+    fn describe_statement(&mut self, name: &str, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let (named, prepared) = self.planned(name)?;
+        let types = prepared.as_ref().map_or(&[][..], |prepared| &prepared.parameters);
+        let types: Vec<u32> =
+            types.iter().map(|data_type| super::answer::shown_type(*data_type).oid()).collect();
+        Encoder::new(out).parameter_description(&types)?;
+        describe_or_nothing(self.fields_of(&named, prepared.as_deref()).as_deref(), &[], out)
+    }
+
+    fn describe_portal(&mut self, name: &str, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let Some(portal) = self.portals.0.get(name) else {
+            // A cursor may be asked for its columns as if it were one.
+            let fields = self.cursors.fields(name).ok_or_else(|| unknown_portal(name))?;
+            return describe(fields, &[], out);
+        };
+        let (mut named, formats) = (portal.named.clone(), portal.formats.clone());
+        let prepared = self.plan(&mut named)?;
+        describe_or_nothing(self.fields_of(&named, prepared.as_deref()).as_deref(), &formats, out)
+    }
+
+    fn run_portal(&mut self, name: &str, max_rows: u32, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let portal = self.portals.0.get_mut(name).ok_or_else(|| unknown_portal(name))?;
+        let most = if max_rows == 0 { usize::MAX } else { max_rows as usize };
+        let (mut named, formats) = (portal.named.clone(), portal.formats.clone());
+        if portal.rows.is_none() && !portal.done {
+            let parameters = portal.parameters.clone();
+            let Some(statement) = named.statement.clone() else {
+                Encoder::new(out).empty_query_response();
+                return Ok(());
+            };
+            self.refuse_if_failed(Some(&statement))?;
+            let answer = match self.plan(&mut named)? {
+                Some(prepared) => self.run_planned(&statement, &prepared, &parameters, true)?,
+                None => self.perform(&statement)?,
+            };
+            let Answer::Rows(rows) = answer else { return self.answer(answer, &formats, out) };
+            if let Some(portal) = self.portals.0.get_mut(name) {
+                portal.rows = Some(rows);
+            }
+        }
+        let Some(portal) = self.portals.0.get_mut(name) else { return Err(unknown_portal(name)) };
+        let Some(rows) = &mut portal.rows else {
+            Encoder::new(out).command_complete("SELECT 0");
+            return Ok(());
+        };
+        let before = rows.sent;
+        if send(rows, &formats, most, out)? {
+            Encoder::new(out).command_complete(&end_of(rows, rows.sent - before));
+            (portal.rows, portal.done) = (None, true);
+        } else {
+            Encoder::new(out).portal_suspended();
+        }
+        Ok(())
+    }
+
+    /// Runs a prepared statement by its name, with values for its parameters: `EXECUTE`.
+    pub(super) fn execute_named(&mut self, name: &str, values: &[Datum]) -> Result<Answer, SqlError> {
+        let (named, prepared) = self.planned(name)?;
+        match (prepared, named.statement) {
+            (Some(prepared), Some(statement)) => self.run_planned(&statement, &prepared, values, true),
+            (None, Some(statement)) => self.perform(&statement),
+            (_, None) => Ok(Answer::Empty),
+        }
+    }
+
+    /// The columns of what a statement gives.
+    fn fields_of(&self, named: &Named, prepared: Option<&Prepared>) -> Option<Vec<Field>> {
+        match (prepared, named.statement.as_deref()?) {
+            (_, Statement::Declare { .. }) => None,
+            (Some(prepared), _) => prepared.fields.clone(),
+            (None, Statement::Fetch { name, position: FetchPosition::From, .. }) => {
+                self.cursors.fields(&name_of(name)).map(<[Field]>::to_vec)
+            }
+            (None, statement) => {
+                let names = super::commands::column_names(statement)?;
+                Some(names.iter().map(|name| text_field(name)).collect())
+            }
+        }
+    }
+
+    /// The types of the parameters of a prepared statement.
+    pub(super) fn parameters_of(&mut self, name: &str) -> Result<Vec<SqlType>, SqlError> {
+        let (_, prepared) = self.planned(name)?;
+        Ok(prepared.map_or_else(Vec::new, |prepared| prepared.parameters.clone()))
+    }
+}
+
+fn describe_or_nothing(
+    fields: Option<&[Field]>,
+    formats: &[Format],
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    match fields {
+        Some(fields) => describe(fields, formats, out),
+        None => {
+            Encoder::new(out).no_data();
+            Ok(())
+        }
+    }
+}
+
+fn known_type(oid: u32) -> Result<Option<SqlType>, SqlError> {
+    if oid == 0 {
+        return Ok(None);
+    }
+    match SqlType::from_oid(oid, -1) {
+        Some(SqlType::UNKNOWN) => Ok(None),
+        Some(data_type) => Ok(Some(data_type)),
+        None => Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type with OID {oid} does not exist"))),
+    }
+}
+
+fn as_text(bytes: &[u8]) -> Result<&str, SqlError> {
+    std::str::from_utf8(bytes).map_err(|_| {
+        SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, "invalid byte sequence for encoding \"UTF8\"")
+    })
+}
+
+fn unknown_statement(name: &str) -> SqlError {
+    let message = format!("prepared statement \"{name}\" does not exist");
+    SqlError::new(SqlState::INVALID_SQL_STATEMENT_NAME, message)
+}
+
+fn unknown_portal(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("portal \"{name}\" does not exist"))
+}

@@ -1,0 +1,309 @@
+//! A client's session: its statements, prepared statements, portals and transaction.
+//!
+//! A session is driven by whoever holds the client's connection: it is given one message after the other and appends what is to be
+//! sent. It asks the database through a trait, and waits there; everything else it decides by itself.
+//!
+//! A statement by itself becomes one ordered transaction. One that only reads, and more than a few rows by their keys, runs over a
+//! snapshot that was opened after it came. A block runs over a snapshot with its own writes laid over it, and at its end becomes one
+//! ordered transaction (see [`procedure`](crate::procedure)); one that only read is over then.
+
+mod answer;
+mod block;
+mod commands;
+mod copy;
+mod cursors;
+mod database;
+mod definitions;
+mod extended;
+pub mod handshake;
+mod overlay;
+mod questions;
+mod settings;
+mod transaction;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use ordain_db::data::Schema;
+use sqlparser::ast::Statement;
+
+use crate::bind::Surroundings;
+use crate::error::{SqlError, SqlState};
+use crate::keys::Storages;
+use crate::protocol::backend::{Encoder, NoticeSeverity, Severity, TransactionStatus};
+use crate::protocol::frontend::Frontend;
+use crate::syntax;
+use answer::Answer;
+use block::Block;
+use copy::CopyIn;
+use cursors::Cursors;
+use extended::{Portals, Statements};
+use settings::Settings;
+
+pub use database::{Database, View};
+
+/// Who a session is for.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The user.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// The parameters that the client named when it connected.
+    pub parameters: Vec<(String, String)>,
+}
+
+/// Whether a session goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Flow {
+    /// It does.
+    Continue,
+    /// The client has ended it.
+    End,
+}
+
+/// See the [module](self).
+pub struct Session {
+    database: Arc<dyn Database>,
+    schema: Schema,
+    storages: Storages,
+    surroundings: Surroundings,
+    settings: Settings,
+    statements: Statements,
+    portals: Portals,
+    cursors: Cursors,
+    block: Option<Block>,
+    /// Rows that are coming from the client.
+    copying: Option<CopyIn>,
+    /// After an error in the extended protocol, messages are skipped up to the next `Sync`.
+    skips: bool,
+    /// An execution that is under way once it is known whether more comes before `Sync`.
+    waiting: Option<(String, u32)>,
+    /// What the client is to be told besides the answer.
+    notices: Vec<String>,
+    /// Parameters whose new values it is to be told.
+    reported: Vec<String>,
+    interrupt: Arc<AtomicBool>,
+    /// The last numbers that were drawn from sequences, by where these are.
+    drawn: BTreeMap<u32, i64>,
+    /// The sequence that was drawn from last.
+    last_drawn: Option<u32>,
+    /// The number by which statements are cancelled.
+    process: i32,
+    /// Whether it is told what the nodes of plans give.
+    observes: bool,
+}
+
+impl Session {
+    /// A session for a client that has proved who it is.
+    ///
+    /// # Errors
+    /// When a parameter cannot be what the client asks for.
+    pub fn new(
+        database: Arc<dyn Database>,
+        schema: Schema,
+        storages: Storages,
+        options: Options,
+    ) -> Result<Session, SqlError> {
+        let surroundings = Surroundings {
+            user: options.user,
+            database: options.database,
+            search_path: vec![crate::catalog::PUBLIC.to_owned()],
+            routines: database.routines(),
+            now: 0,
+        };
+        let mut session = Session {
+            database,
+            schema,
+            storages,
+            surroundings,
+            settings: Settings::default(),
+            statements: Statements::default(),
+            portals: Portals::default(),
+            cursors: Cursors::default(),
+            block: None,
+            copying: None,
+            skips: false,
+            waiting: None,
+            notices: Vec::new(),
+            reported: Vec::new(),
+            interrupt: Arc::new(AtomicBool::new(false)),
+            drawn: BTreeMap::new(),
+            last_drawn: None,
+            process: 0,
+            observes: false,
+        };
+        for (name, value) in &options.parameters {
+            if !matches!(name.as_str(), "user" | "database" | "replication" | "options") {
+                // A parameter that is unknown here does no harm; PostgreSQL refuses it.
+                session.change_setting(name, value).map(drop)?;
+            }
+        }
+        Ok(session)
+    }
+
+    /// A flag that, once set, makes the statement that runs now end with 57014 as soon as it looks.
+    pub fn interrupt(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.interrupt)
+    }
+
+    /// Appends what the server says of itself, the key by which statements are cancelled, and that it is ready.
+    pub fn welcome(&mut self, process: i32, secret: &[u8], out: &mut Vec<u8>) {
+        self.process = process;
+        let mut encoder = Encoder::new(out);
+        for (name, value) in self.settings.reported() {
+            encoder.parameter_status(
+                name,
+                if name == "session_authorization" { &self.surroundings.user } else { value },
+            );
+        }
+        encoder.backend_key_data(process, secret);
+        encoder.ready_for_query(TransactionStatus::Idle);
+    }
+
+    /// Takes a message of the client; what is to be sent is appended.
+    pub fn handle(&mut self, message: Frontend, out: &mut Vec<u8>) -> Flow {
+        match message {
+            Frontend::Terminate => {
+                self.roll_back();
+                return Flow::End;
+            }
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {
+                self.copy_message(message, out);
+                return Flow::Continue;
+            }
+            _ => {}
+        }
+        match message {
+            Frontend::Query(text) => {
+                self.skips = false;
+                self.simple(&text, out);
+            }
+            Frontend::Wrong { error, is_query } if is_query || self.copying.is_some() => {
+                self.skips = false;
+                self.fail(&error, out);
+                self.end_simple(out);
+            }
+            Frontend::Sync => self.sync(out),
+            _ if self.skips => {}
+            other => {
+                if let Err(error) = self.extended(other, out) {
+                    self.fail(&error, out);
+                    self.skips = true;
+                }
+            }
+        }
+        Flow::Continue
+    }
+
+    /// Runs the statements of a text, which are one transaction unless they say otherwise.
+    fn simple(&mut self, text: &str, out: &mut Vec<u8>) {
+        let outcome = syntax::parse(text).and_then(|statements| self.all(&statements, out));
+        if let Err(error) = outcome {
+            self.fail(&error, out);
+        }
+        if self.copying.is_none() {
+            self.end_simple(out);
+        }
+    }
+
+    fn all(&mut self, statements: &[Statement], out: &mut Vec<u8>) -> Result<(), SqlError> {
+        if statements.is_empty() {
+            Encoder::new(out).empty_query_response();
+            return Ok(());
+        }
+        for statement in statements {
+            if statements.len() > 1 {
+                self.begin_implicitly()?;
+            }
+            let answer = self.perform(statement)?;
+            let is_copy = matches!(answer, Answer::CopyIn(_));
+            self.answer(answer, &[], out)?;
+            if is_copy {
+                if statements.len() > 1 {
+                    return Err(SqlError::unsupported(
+                        "COPY FROM STDIN among other statements of one message",
+                    ));
+                }
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// The end of a simple query: what began by itself ends by itself.
+    fn end_simple(&mut self, out: &mut Vec<u8>) {
+        self.end_implicit(out);
+        self.portals.close_all();
+        Encoder::new(out).ready_for_query(self.status());
+    }
+
+    fn begin_implicitly(&mut self) -> Result<(), SqlError> {
+        if self.block.is_none() {
+            let mut block = Block::new(self.catalog()?, self.database.now());
+            block.implicit = true;
+            self.block = Some(block);
+        }
+        Ok(())
+    }
+
+    fn end_implicit(&mut self, out: &mut Vec<u8>) {
+        if self.block.as_ref().is_some_and(|block| block.implicit) {
+            if self.block.as_ref().is_some_and(|block| block.failed) {
+                self.roll_back();
+            } else if let Err(error) = self.commit() {
+                Encoder::new(out).error(&error, Severity::Error);
+            }
+        }
+    }
+
+    /// Tells of an error. A block fails by it.
+    fn fail(&mut self, error: &SqlError, out: &mut Vec<u8>) {
+        if let Some(block) = &mut self.block {
+            block.failed = true;
+        }
+        self.copying = None;
+        Encoder::new(out).error(error, Severity::Error);
+    }
+
+    fn status(&self) -> TransactionStatus {
+        match &self.block {
+            None => TransactionStatus::Idle,
+            Some(block) if block.failed => TransactionStatus::Failed,
+            Some(_) => TransactionStatus::InBlock,
+        }
+    }
+
+    /// Tells the client what it is to be told besides an answer.
+    fn tell(&mut self, out: &mut Vec<u8>) {
+        let mut encoder = Encoder::new(out);
+        for notice in self.notices.drain(..) {
+            encoder.notice(NoticeSeverity::Notice, SqlState::SUCCESSFUL_COMPLETION, &notice, None, None);
+        }
+        for name in self.reported.drain(..) {
+            encoder.parameter_status(&name, self.settings.get(&name).unwrap_or_default());
+        }
+    }
+
+    /// Sets a parameter; the client is to be told if it is one of those that it knows.
+    fn change_setting(&mut self, name: &str, value: &str) -> Result<bool, SqlError> {
+        let reported = self.settings.set(name, value)?;
+        self.follow_path();
+        Ok(reported)
+    }
+
+    /// Gives a parameter its first value; all of them without a name.
+    fn reset_setting(&mut self, name: Option<&str>) {
+        self.settings.reset(name);
+        self.follow_path();
+    }
+
+    /// Has names looked up where `search_path` says.
+    fn follow_path(&mut self) {
+        let value = self.settings.get("search_path").unwrap_or_default();
+        let names = value.split(',').map(|name| name.trim().trim_matches('"').to_owned());
+        let path = names.filter(|name| !name.is_empty() && name != "$user" && name != "pg_catalog");
+        self.surroundings.search_path = path.collect();
+    }
+}

@@ -1,0 +1,158 @@
+//! `SET`, `SHOW`, and what a client is told of the server when it connects.
+
+use crate::bind::VERSION_NUMBER;
+use crate::error::{SqlError, SqlState};
+
+/// A parameter of the session.
+struct Setting {
+    name: &'static str,
+    /// What it is at first.
+    value: &'static str,
+    /// Whether the client is told of it.
+    reported: bool,
+    /// Whether it can be set. One that cannot be is accepted all the same where clients send it as a matter of course.
+    rule: Rule,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// Takes any value.
+    Free,
+    /// Stays as it is: other values are accepted and mean nothing.
+    Fixed,
+    /// Cannot be set.
+    Constant,
+}
+
+const fn setting(name: &'static str, value: &'static str, reported: bool, rule: Rule) -> Setting {
+    Setting { name, value, reported, rule }
+}
+
+/// The parameters, by their names in lower case.
+const SETTINGS: &[Setting] = &[
+    setting("application_name", "", true, Rule::Free),
+    setting("bytea_output", "hex", false, Rule::Fixed),
+    setting("check_function_bodies", "on", false, Rule::Fixed),
+    setting("client_encoding", "UTF8", true, Rule::Fixed),
+    setting("client_min_messages", "notice", false, Rule::Free),
+    setting("datestyle", "ISO, MDY", true, Rule::Fixed),
+    setting("default_table_access_method", "heap", false, Rule::Fixed),
+    setting("default_tablespace", "", false, Rule::Fixed),
+    setting("default_transaction_isolation", "serializable", false, Rule::Fixed),
+    setting("default_transaction_read_only", "off", true, Rule::Fixed),
+    setting("escape_string_warning", "on", false, Rule::Fixed),
+    setting("extra_float_digits", "1", false, Rule::Free),
+    setting("idle_in_transaction_session_timeout", "0", false, Rule::Fixed),
+    setting("in_hot_standby", "off", true, Rule::Constant),
+    setting("integer_datetimes", "on", true, Rule::Constant),
+    setting("intervalstyle", "postgres", true, Rule::Fixed),
+    setting("is_superuser", "on", true, Rule::Constant),
+    setting("jit", "off", false, Rule::Fixed),
+    setting("lock_timeout", "0", false, Rule::Fixed),
+    setting("max_identifier_length", "63", false, Rule::Constant),
+    setting("row_security", "on", false, Rule::Fixed),
+    setting("search_path", "public", false, Rule::Free),
+    setting("server_encoding", "UTF8", true, Rule::Constant),
+    setting("server_version", "15.0", true, Rule::Constant),
+    setting("server_version_num", VERSION_NUMBER, false, Rule::Constant),
+    setting("session_authorization", "ordain", true, Rule::Fixed),
+    setting("standard_conforming_strings", "on", true, Rule::Fixed),
+    setting("statement_timeout", "0", false, Rule::Fixed),
+    setting("synchronize_seqscans", "on", false, Rule::Fixed),
+    setting("timezone", "UTC", true, Rule::Fixed),
+    setting("transaction_isolation", "serializable", false, Rule::Fixed),
+    setting("transaction_read_only", "off", false, Rule::Fixed),
+    setting("xmloption", "content", false, Rule::Fixed),
+];
+
+/// PostgreSQL's spelling of names that are reported with capitals.
+fn reported_name(name: &str) -> &str {
+    match name {
+        "datestyle" => "DateStyle",
+        "intervalstyle" => "IntervalStyle",
+        "timezone" => "TimeZone",
+        other => other,
+    }
+}
+
+/// The parameters of a session.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Settings {
+    changed: Vec<(String, String)>,
+}
+
+impl Settings {
+    /// The value of a parameter.
+    pub(super) fn get(&self, name: &str) -> Result<&str, SqlError> {
+        let name = canonical(name);
+        if let Some((_, value)) = self.changed.iter().find(|(known, _)| *known == name) {
+            return Ok(value);
+        }
+        SETTINGS
+            .iter()
+            .find(|setting| setting.name == name)
+            .map(|setting| setting.value)
+            .ok_or_else(|| unknown(&name))
+    }
+
+    /// Sets a parameter; whether the client is to be told.
+    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<bool, SqlError> {
+        let name = canonical(name);
+        let known = SETTINGS.iter().find(|setting| setting.name == name);
+        match known.map(|setting| setting.rule) {
+            Some(Rule::Fixed) => return Ok(false),
+            Some(Rule::Constant) => {
+                let message = format!("parameter \"{name}\" cannot be changed");
+                return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
+            }
+            // Names with a dot are for whoever uses them.
+            None if !name.contains('.') => return Err(unknown(&name)),
+            Some(Rule::Free) | None => {}
+        }
+        let is_full = self.changed.len() >= SETTINGS_MAX;
+        match self.changed.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => value.clone_into(known),
+            None if !is_full => self.changed.push((name, value.to_owned())),
+            None => {
+                let message = format!("more than {SETTINGS_MAX} parameters of one session");
+                return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+            }
+        }
+        Ok(known.is_some_and(|setting| setting.reported))
+    }
+
+    /// Gives a parameter its first value; all of them without a name.
+    pub(super) fn reset(&mut self, name: Option<&str>) {
+        let name = name.map(canonical);
+        self.changed.retain(|(known, _)| name.as_ref().is_some_and(|name| name != known));
+    }
+
+    /// The parameters that a client is told of, as it knows them.
+    pub(super) fn reported(&self) -> impl Iterator<Item = (&str, &str)> {
+        SETTINGS
+            .iter()
+            .filter(|setting| setting.reported)
+            .map(|setting| (reported_name(setting.name), self.get(setting.name).unwrap_or(setting.value)))
+    }
+
+    /// All parameters, in order of their names.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        SETTINGS.iter().map(|setting| (setting.name, self.get(setting.name).unwrap_or(setting.value)))
+    }
+}
+
+/// Most parameters of one session that have been set.
+const SETTINGS_MAX: usize = 256;
+
+fn canonical(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    match name.as_str() {
+        "time zone" => "timezone".to_owned(),
+        "transaction isolation level" => "transaction_isolation".to_owned(),
+        _ => name,
+    }
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
+}

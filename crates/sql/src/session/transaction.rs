@@ -1,0 +1,413 @@
+//! How statements reach the database: alone as one ordered transaction, or in a block over a snapshot.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use ordain_db::error::Error;
+use ordain_db::procedure::Transaction;
+use sqlparser::ast::Statement;
+
+use super::answer::same_columns;
+use super::block::Block;
+use super::database::{NoRows, of_database};
+use super::overlay::{Overlay, Written};
+use super::{Session, View};
+use crate::bind::{self, Prepared};
+use crate::catalog::{Catalog, Definition, garbage_name};
+use crate::error::{SqlError, SqlState};
+use crate::execute::{Draw, Failure, Inputs, Output, Patience, Run, canceled, is_stale, try_evaluate};
+use crate::plan::{Action, CallForm, DefinitionChange, Expression, Node, Plan, SequenceShape};
+use crate::procedure::{Step, digest, encode_steps, too_much};
+use crate::types::{Datum, SqlType};
+
+/// Most times that a statement is planned anew since definitions have changed meanwhile.
+pub(super) const PLANNINGS_MAX: usize = 10;
+
+/// The command that a plan is of.
+fn command(plan: &Plan) -> &'static str {
+    match plan.action {
+        Action::Query(_) if !plan.sequences.is_empty() => "nextval()",
+        Action::Query(_) => "SELECT",
+        Action::Insert { .. } => "INSERT",
+        Action::Update { .. } => "UPDATE",
+        Action::Delete { .. } => "DELETE",
+        _ => "a definition",
+    }
+}
+
+/// Whether a plan only reads.
+fn reads_only(plan: &Plan) -> bool {
+    matches!(plan.action, Action::Query(_)) && plan.sequences.is_empty()
+}
+
+impl Session {
+    /// The definitions that the next statement is planned with.
+    pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>, SqlError> {
+        match &self.block {
+            Some(block) => Ok(Arc::clone(&block.catalog)),
+            None => self.database.catalog(None).map_err(of_database),
+        }
+    }
+
+    pub(super) fn refresh(&mut self, outdated: &Arc<Catalog>) -> Result<(), SqlError> {
+        self.database.catalog(Some(outdated)).map(drop).map_err(of_database)
+    }
+
+    pub(super) fn inputs(&self, parameters: Vec<Datum>) -> Inputs {
+        let now = self.block.as_ref().map_or_else(|| self.database.now(), |block| block.now);
+        Inputs { parameters, now, seed: self.database.random(), ..Inputs::default() }
+    }
+
+    /// Makes a plan of a statement. What is not there may be there by now: then it is looked up once more.
+    pub(super) fn prepare(
+        &mut self,
+        statement: &Statement,
+        types: &[Option<SqlType>],
+    ) -> Result<(Arc<Catalog>, Prepared), SqlError> {
+        let catalog = self.catalog()?;
+        match bind::prepare(statement, &catalog, &self.surroundings, types) {
+            Ok(prepared) => Ok((catalog, prepared)),
+            Err(error) => {
+                if !self.renew(&catalog)? {
+                    return Err(error);
+                }
+                let newer = self.catalog()?;
+                Ok((Arc::clone(&newer), bind::prepare(statement, &newer, &self.surroundings, types)?))
+            }
+        }
+    }
+
+    /// Looks up the definitions once more, for a block too unless it has changed some; whether that was done. Where a block has read
+    /// already, a plan made from definitions that are later than its snapshot fails by what it relies on.
+    pub(super) fn renew(&mut self, outdated: &Arc<Catalog>) -> Result<bool, SqlError> {
+        if self.block.as_ref().is_some_and(|block| block.garbage) {
+            return Ok(false);
+        }
+        self.refresh(outdated)?;
+        let newer = self.database.catalog(None).map_err(of_database)?;
+        if let Some(block) = &mut self.block {
+            block.catalog = newer;
+            if block.steps.is_empty() {
+                // It has shown nothing yet, and may see a later state as well.
+                block.view = None;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs a planned statement: in the block if there is one. It is planned anew if definitions have changed; then the new plan is
+    /// what tells its columns, which must be the same if the client has been told them.
+    pub(super) fn execute<'p>(
+        &mut self,
+        statement: &Statement,
+        prepared: &'p Prepared,
+        parameters: &[Datum],
+        described: bool,
+    ) -> Result<(Cow<'p, Prepared>, Output), SqlError> {
+        self.interrupt.store(false, Ordering::Relaxed);
+        let types: Vec<Option<SqlType>> = prepared.parameters.iter().copied().map(Some).collect();
+        let mut prepared = Cow::Borrowed(prepared);
+        for _ in 0..PLANNINGS_MAX {
+            let mut inputs = self.inputs(parameters.to_vec());
+            inputs.answers = self.answers(&prepared.questions, parameters)?;
+            inputs.observes = self.observes;
+            let outcome = if self.block.is_some() {
+                self.in_block(&prepared.plan, inputs)
+            } else {
+                self.alone(prepared.plan.clone(), inputs)
+            };
+            match outcome {
+                Err(error) if is_stale(&error) => {
+                    let has_begun = self.block.as_ref().is_some_and(|block| !block.steps.is_empty());
+                    let catalog = self.catalog()?;
+                    if !self.renew(&catalog)? || has_begun {
+                        return Err(error);
+                    }
+                    let (_, newer) = self.prepare(statement, &types)?;
+                    if described {
+                        same_columns(prepared.fields.as_deref(), newer.fields.as_deref())?;
+                    }
+                    prepared = Cow::Owned(newer);
+                }
+                Ok(output) => {
+                    self.note_drawn(&output.drawn);
+                    return Ok((prepared, output));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(crate::execute::stale())
+    }
+
+    /// Runs a plan as a transaction of its own.
+    pub(super) fn alone(&mut self, plan: Plan, inputs: Inputs) -> Result<Output, SqlError> {
+        if let Action::Call { routine, arguments, form } = &plan.action {
+            return self.call_routine(routine, arguments, *form, &inputs);
+        }
+        if !reads_only(&plan) {
+            return self.call(&[Step { plan, inputs, shown: None }]);
+        }
+        if !matches!(&plan.action, Action::Query(node) if node.is_short()) {
+            return self.over_snapshot(&plan, &inputs);
+        }
+        let step = [Step { plan, inputs, shown: None }];
+        match outcome_of(self.database.read(encode_steps(&step)?)) {
+            // A result that is too long for one answer is not for a snapshot.
+            Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {}
+            outcome => return outcome,
+        }
+        let [step] = step;
+        self.over_snapshot(&step.plan, &step.inputs)
+    }
+
+    /// Calls a procedure of the database: it is a transaction of its own.
+    fn call_routine(
+        &self,
+        name: &str,
+        arguments: &[Expression],
+        form: CallForm,
+        inputs: &Inputs,
+    ) -> Result<Output, SqlError> {
+        let routines = &self.surroundings.routines;
+        let undefined =
+            || SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("procedure {name} does not exist"));
+        let routine = routines.find(name)?.ok_or_else(undefined)?;
+        let mut no_draw = |_| Err(SqlError::unsupported("nextval as an argument of a procedure"));
+        let mut randoms = 0;
+        let values =
+            arguments.iter().map(|argument| try_evaluate(argument, inputs, &mut randoms, &mut no_draw));
+        let values = values.collect::<Result<Vec<Datum>, SqlError>>()?;
+        let answer = self.database.call_routine(routine.procedure, routines.arguments(&routine, &values)?);
+        let result = answer.map_err(|error| match error {
+            Error::Aborted(reason) => SqlError::new(SqlState::RAISE_EXCEPTION, reason),
+            other => of_database(other),
+        })?;
+        routines.output(&routine, &result, form)
+    }
+
+    /// Runs a query over a snapshot that is opened now.
+    pub(super) fn over_snapshot(&self, plan: &Plan, inputs: &Inputs) -> Result<Output, SqlError> {
+        let view = self.view_for(plan)?;
+        let mut written = Written::new();
+        let interrupt = Arc::clone(&self.interrupt);
+        let mut overlay = Overlay::new(&*view, None, &mut written, &interrupt);
+        run(&mut overlay, self, plan, inputs, None)
+    }
+
+    /// What a plan sees that is run now.
+    fn view_for(&self, plan: &Plan) -> Result<Box<dyn View>, SqlError> {
+        match plan.tables.is_empty() && plan.reliances.is_empty() {
+            true => Ok(Box::new(NoRows)),
+            false => self.database.snapshot().map_err(of_database),
+        }
+    }
+
+    /// Runs steps as one ordered transaction.
+    pub(super) fn call(&self, steps: &[Step]) -> Result<Output, SqlError> {
+        outcome_of(self.database.call(encode_steps(steps)?))
+    }
+
+    /// Runs a plan in the block, over what it sees.
+    pub(super) fn in_block(&mut self, plan: &Plan, mut inputs: Inputs) -> Result<Output, SqlError> {
+        let Some(mut block) = self.block.take() else { return Err(no_block()) };
+        let outcome = self.within(&mut block, plan, &mut inputs);
+        if let Ok(output) = &outcome
+            && !plan.tables.is_empty() | !plan.sequences.is_empty() | !reads_only(plan)
+        {
+            block.writes |= !reads_only(plan);
+            inputs.observes = false;
+            block.steps.push(Step { plan: plan.clone(), inputs, shown: Some(digest(output)) });
+        }
+        self.block = Some(block);
+        outcome
+    }
+
+    fn within(&self, block: &mut Block, plan: &Plan, inputs: &mut Inputs) -> Result<Output, SqlError> {
+        if block.read_only && !reads_only(plan) {
+            let message = format!("cannot execute {} in a read-only transaction", command(plan));
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+        }
+        if block.view.is_none() {
+            block.view = Some(self.database.snapshot().map_err(of_database)?);
+        }
+        let Some(view) = &block.view else { return Err(no_block()) };
+        let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
+        let mut numbers = Numbers { session: self, drawn: Vec::new() };
+        let mut overlay = Overlay::new(&**view, own, &mut block.written, &self.interrupt);
+        let output = run(&mut overlay, self, plan, inputs, Some(&mut numbers))?;
+        inputs.drawn = Some(numbers.drawn);
+        let more =
+            encode_steps(&[Step { plan: plan.clone(), inputs: inputs.clone(), shown: Some(0) }])?.len();
+        block.bytes += more;
+        if !reads_only(plan) && block.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
+            return Err(too_much());
+        }
+        Ok(output)
+    }
+
+    /// Commits the block: what it did is done again at its place in the order, if that shows the client the same.
+    pub(super) fn commit(&mut self) -> Result<(), SqlError> {
+        let Some(mut block) = self.block.take() else { return Ok(()) };
+        if !block.writes {
+            self.cursors.end_block(true);
+            return Ok(());
+        }
+        self.cursors.settle(&mut block);
+        let outcome = self.call(&block.steps);
+        self.cursors.end_block(outcome.is_ok());
+        if let Err(error) = &outcome {
+            self.abandon(&block);
+            if is_stale(error) {
+                // Else the next attempt would fail in the same way.
+                let catalog = self.catalog()?;
+                self.refresh(&catalog)?;
+            }
+        } else if block.garbage {
+            let catalog = self.catalog()?;
+            self.refresh(&catalog)?;
+            self.database.sweep();
+        }
+        outcome.map(drop)
+    }
+
+    /// Ends the block without effect.
+    pub(super) fn roll_back(&mut self) {
+        if let Some(block) = self.block.take() {
+            self.cursors.end_block(false);
+            self.abandon(&block);
+        }
+    }
+
+    /// Deletes what a block has loaded into storages that nobody will know.
+    fn abandon(&self, block: &Block) {
+        if block.loaded.is_empty() {
+            return;
+        }
+        let garbage = |(storage, replicated): &(u32, bool)| {
+            let garbage = Definition::Garbage { storage: *storage, replicated: *replicated };
+            DefinitionChange {
+                schema: String::new(),
+                name: garbage_name(*storage),
+                definition: Some(garbage.encode()),
+            }
+        };
+        let changes = block.loaded.iter().map(garbage).collect();
+        let action = Action::Define { changes, fill: Vec::new(), sequences: Vec::new() };
+        let plan = Plan {
+            reliances: Vec::new(),
+            tables: Vec::new(),
+            sequences: Vec::new(),
+            foreign_keys: Vec::new(),
+            action,
+        };
+        let inputs = Inputs { seed: self.database.random(), ..Inputs::default() };
+        // Where that fails too, the rows stay without a name.
+        if self.call(&[Step { plan, inputs, shown: None }]).is_ok() {
+            self.database.sweep();
+        }
+    }
+
+    /// Puts rows into a storage that only the block knows, at once.
+    pub(super) fn load(&mut self, plan: Plan, storages: &[(u32, bool)]) -> Result<u64, SqlError> {
+        let inputs = self.inputs(Vec::new());
+        let output = self.call(&[Step { plan, inputs, shown: None }])?;
+        let view = self.database.snapshot().map_err(of_database)?;
+        if let Some(block) = &mut self.block {
+            block.own_view = Some(view);
+            for storage in storages {
+                if !block.loaded.contains(storage) {
+                    block.loaded.push(*storage);
+                }
+            }
+        }
+        Ok(output.written)
+    }
+}
+
+/// What the procedure has answered.
+fn outcome_of(answer: Result<Bytes, Error>) -> Result<Output, SqlError> {
+    postcard::from_bytes(&answer.map_err(of_database)?)
+        .map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, format!("a malformed result: {error}")))
+}
+
+/// Runs a plan over an overlay.
+fn run(
+    overlay: &mut Overlay<'_>,
+    session: &Session,
+    plan: &Plan,
+    inputs: &Inputs,
+    source: Option<&mut dyn Draw>,
+) -> Result<Output, SqlError> {
+    let mut scratch = Vec::new();
+    let mut transaction = Transaction::new(&session.schema, overlay, &mut scratch);
+    let patience = Patience::UntilTold(&session.interrupt);
+    let outcome = match source {
+        // Taken apart, since what is inside of an option cannot be lent for a shorter time.
+        Some(source) => Run::run(&mut transaction, &session.storages, plan, inputs, Some(source), patience),
+        None => Run::run(&mut transaction, &session.storages, plan, inputs, None, patience),
+    };
+    // What is for the end of the transaction is checked there, when it has its place in the order.
+    outcome.map(|(output, _)| output).map_err(|failure| match failure {
+        Failure::Sql(error) => error,
+        Failure::Stop(_) if session.interrupt.load(Ordering::Relaxed) => canceled(),
+        Failure::Stop(stop) => match overlay.problem.take() {
+            Some(error) => of_database(error),
+            None => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
+        },
+    })
+}
+
+/// Draws numbers of sequences in transactions of their own.
+struct Numbers<'s> {
+    session: &'s Session,
+    drawn: Vec<i64>,
+}
+
+impl Draw for Numbers<'_> {
+    fn draw(&mut self, sequence: &SequenceShape) -> Result<i64, SqlError> {
+        let drawn = self.session.draw(sequence, 1)?;
+        self.drawn.extend(&drawn);
+        drawn
+            .first()
+            .copied()
+            .ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a sequence gave no number"))
+    }
+
+    fn set(&mut self, sequence: &SequenceShape, value: i64, called: bool) -> Result<(), SqlError> {
+        let constant = |value| Box::new(Expression::Constant(value));
+        let (value, called) = (constant(Datum::Int(value)), constant(Datum::Bool(called)));
+        let set = Expression::SetValue { sequence: 0, value, called };
+        self.session.of_sequence(sequence, vec![vec![set]]).map(drop)
+    }
+}
+
+impl Session {
+    /// Draws the next numbers of a sequence in a transaction of its own.
+    pub(super) fn draw(&self, sequence: &SequenceShape, count: usize) -> Result<Vec<i64>, SqlError> {
+        let output = self.of_sequence(sequence, vec![vec![Expression::NextValue(0)]; count])?;
+        let mut drawn = Vec::with_capacity(count);
+        for row in &output.rows {
+            match crate::types::row::decode_column(row, 0)? {
+                Some(Datum::Int(value)) => drawn.push(value),
+                _ => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a sequence gave no number")),
+            }
+        }
+        Ok(drawn)
+    }
+
+    /// Runs expressions of a sequence in a transaction of its own.
+    fn of_sequence(&self, sequence: &SequenceShape, rows: Vec<Vec<Expression>>) -> Result<Output, SqlError> {
+        let action = Action::Query(Node::Values(rows));
+        let sequences = vec![sequence.clone()];
+        let plan =
+            Plan { reliances: Vec::new(), tables: Vec::new(), sequences, foreign_keys: Vec::new(), action };
+        let inputs = Inputs { seed: self.database.random(), ..Inputs::default() };
+        self.call(&[Step { plan, inputs, shown: None }])
+    }
+}
+
+fn no_block() -> SqlError {
+    SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")
+}

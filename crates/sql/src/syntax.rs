@@ -1,0 +1,205 @@
+//! From text to statements, by `sqlparser`.
+
+mod fetches;
+
+use sqlparser::ast::{Expr, ObjectName, Query, Statement};
+use sqlparser::dialect::PostgreSqlDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+
+use crate::error::{SqlError, SqlState};
+
+/// Deepest nesting of a statement.
+const DEPTH_MAX: usize = 100;
+
+fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
+    let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
+        .tokenize_with_location()
+        .map_err(|error| failed(ParserError::TokenizerError(error.to_string())))?;
+    spell_out_switches(&mut tokens);
+    cut_vacuum(&mut tokens);
+    call_users_roles(&mut tokens);
+    keep_like_options(&mut tokens);
+    fetches::spell_out(&mut tokens)?;
+    refuse_exclusion(&tokens)?;
+    Ok(Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens))
+}
+
+/// Writes `true` and `false` for `on` and `off` among the options of `COPY`, where the parser knows only these.
+fn spell_out_switches(tokens: &mut [TokenWithSpan]) {
+    let (mut begins, mut copies) = (true, false);
+    for token in tokens {
+        match &token.token {
+            Token::SemiColon => (begins, copies) = (true, false),
+            Token::Word(word) => {
+                copies |= begins && word.keyword == Keyword::COPY;
+                begins = false;
+                let spelled = match word.keyword {
+                    Keyword::ON => "true",
+                    Keyword::OFF => "false",
+                    _ => continue,
+                };
+                if copies {
+                    token.token = Token::make_keyword(spelled);
+                }
+            }
+            Token::Whitespace(_) => {}
+            _ => begins = false,
+        }
+    }
+}
+
+/// The statements of a text.
+///
+/// # Errors
+/// When one of them is none.
+pub fn parse(text: &str) -> Result<Vec<Statement>, SqlError> {
+    parser(text)?.parse_statements().map_err(failed)
+}
+
+/// A query.
+///
+/// # Errors
+/// When it is none.
+pub fn parse_query(text: &str) -> Result<Query, SqlError> {
+    parser(text)?.parse_query().map(|query| *query).map_err(failed)
+}
+
+/// An expression.
+///
+/// # Errors
+/// When it is none.
+pub fn parse_expression(text: &str) -> Result<Expr, SqlError> {
+    parser(text)?.parse_expr().map_err(failed)
+}
+
+/// Writes `ROLE` for `USER` where users are made, changed and dropped, and leaves out that a password is encrypted, which it always is.
+fn call_users_roles(tokens: &mut Vec<TokenWithSpan>) {
+    let (mut words, mut is_of_role) = (0, false);
+    let mut verb = Keyword::NoKeyword;
+    tokens.retain_mut(|token| match &token.token {
+        Token::SemiColon => {
+            (words, is_of_role) = (0, false);
+            true
+        }
+        Token::Whitespace(_) => true,
+        Token::Word(word) => {
+            let keyword = word.keyword;
+            words += 1;
+            match (words, keyword) {
+                (1, keyword) => verb = keyword,
+                (2, Keyword::USER | Keyword::ROLE) => {
+                    is_of_role = matches!(verb, Keyword::CREATE | Keyword::ALTER | Keyword::DROP);
+                    if is_of_role {
+                        token.token = Token::make_keyword("ROLE");
+                    }
+                }
+                (_, Keyword::ENCRYPTED) if is_of_role => return false,
+                _ => {}
+            }
+            true
+        }
+        _ => {
+            words += 1;
+            true
+        }
+    });
+}
+
+/// Leaves of `VACUUM` the word alone: it does nothing, and the parser knows another form of it.
+fn cut_vacuum(tokens: &mut Vec<TokenWithSpan>) {
+    let (mut begins, mut cuts) = (true, false);
+    tokens.retain(|token| match &token.token {
+        Token::SemiColon | Token::EOF => {
+            (begins, cuts) = (true, false);
+            true
+        }
+        Token::Whitespace(_) => true,
+        token => {
+            let cut = cuts;
+            cuts |= begins && matches!(token, Token::Word(word) if word.keyword == Keyword::VACUUM);
+            begins = false;
+            !cut
+        }
+    });
+}
+
+/// What begins the last part of a name after `LIKE` that holds options.
+const OPTIONS: char = '\u{1f}';
+
+/// Makes the options of `(LIKE name INCLUDING … EXCLUDING …)` a last part of the name, since the parser knows few of them; see
+/// [`like_options`].
+fn keep_like_options(tokens: &mut Vec<TokenWithSpan>) {
+    let keyword =
+        |token: &Token| if let Token::Word(word) = token { word.keyword } else { Keyword::NoKeyword };
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let solid: Vec<usize> = (0..tokens.len()).filter(|place| !is_space(&tokens[*place])).collect();
+    let starts = |at: usize| {
+        let pair = (solid.get(at).map(|place| &tokens[*place].token), solid.get(at + 1));
+        matches!(pair, (Some(Token::LParen), Some(next)) if keyword(&tokens[*next].token) == Keyword::LIKE)
+    };
+    let is_switch =
+        |place: usize| matches!(keyword(&tokens[place].token), Keyword::INCLUDING | Keyword::EXCLUDING);
+    let mut kept = Vec::new();
+    for at in (0..solid.len()).filter(|at| starts(*at)) {
+        let inside = solid[at + 2..].iter().copied();
+        let inside: Vec<usize> = inside
+            .take_while(|place| !matches!(tokens[*place].token, Token::RParen | Token::Comma))
+            .collect();
+        if let Some(first) = inside.iter().position(|place| is_switch(*place)).filter(|first| *first > 0) {
+            let words = inside[first..].iter().map(|place| tokens[*place].token.to_string().to_lowercase());
+            let options = format!("{OPTIONS}{}", words.collect::<Vec<_>>().join(" "));
+            kept.push((inside[first], inside[inside.len() - 1], options));
+        }
+    }
+    for (first, last, options) in kept.into_iter().rev() {
+        let part = Token::make_word(&options, Some('"'));
+        let at = tokens[first].span;
+        let part = [Token::Period, part].map(|token| TokenWithSpan { token, span: at });
+        tokens.splice(first..=last, part);
+    }
+}
+
+/// The name after `LIKE`, and the options, in lower case with a blank between each two words.
+pub fn like_options(name: &ObjectName) -> (ObjectName, String) {
+    let mut parts = name.0.clone();
+    let last = parts.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone());
+    match last.as_deref().and_then(|last| last.strip_prefix(OPTIONS)) {
+        Some(options) => {
+            parts.pop();
+            (ObjectName(parts), options.to_owned())
+        }
+        None => (ObjectName(parts), String::new()),
+    }
+}
+
+/// Frames that leave rows out, which the parser does not know.
+fn refuse_exclusion(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
+    let mut words =
+        tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_)));
+    while let Some(token) = words.next() {
+        if !matches!(token, Token::Word(word) if word.keyword == Keyword::EXCLUDE) {
+            continue;
+        }
+        let ends = ["CURRENT ROW )", "GROUP )", "TIES )", "NO OTHERS )"];
+        let next = words.clone().take(3).map(|token| token.to_string().to_uppercase()).collect::<Vec<_>>();
+        if let Some(end) = ends.iter().find(|end| next.join(" ").starts_with(*end)) {
+            let what = end.trim_end_matches(" )");
+            return Err(SqlError::unsupported(format!("EXCLUDE {what} in a window frame")));
+        }
+    }
+    Ok(())
+}
+
+fn failed(error: ParserError) -> SqlError {
+    match error {
+        ParserError::RecursionLimitExceeded => {
+            let message = format!("statement is nested more than {DEPTH_MAX} deep");
+            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+        }
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+            SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {message}"))
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Functions of values of any type.
+
+use super::*;
+use crate::types::compare;
+
+pub(super) const TABLE: &[Entry] = &[
+    variadic("greatest", &[Kind::Common], Kind::Common, |values, _| Ok(extreme(values, true))),
+    variadic("least", &[Kind::Common], Kind::Common, |values, _| Ok(extreme(values, false))),
+    variadic("num_nulls", &[Kind::Any], INT4, |a, _| count(a, |value| *value == Datum::Null)),
+    variadic("num_nonnulls", &[Kind::Any], INT4, |a, _| count(a, |value| *value != Datum::Null)),
+    lenient("format", &[TEXT], TEXT, |a, _| match a.first() {
+        Some(Datum::Text(pattern)) => format::format(pattern, &[]),
+        _ => Ok(Datum::Null),
+    }),
+    variadic("format", &[TEXT, Kind::Any], TEXT, |a, _| match shown(a)?.split_first() {
+        Some((Some(pattern), arguments)) => format::format(pattern, arguments),
+        _ => Ok(Datum::Null),
+    }),
+    strict("quote_literal", &[Kind::Any], TEXT, |a, _| quoted(a)),
+    lenient("quote_nullable", &[Kind::Any], TEXT, |a, _| match a.first() {
+        Some(Datum::Null) => Ok(Datum::Text("NULL".to_owned())),
+        _ => quoted(a),
+    }),
+];
+
+fn count(arguments: &[Datum], test: fn(&Datum) -> bool) -> Result<Datum, SqlError> {
+    let values = pairs(arguments).collect::<Result<Vec<_>, SqlError>>()?;
+    Ok(Datum::Int(values.iter().filter(|(value, _)| test(value)).count() as i64))
+}
+
+fn quoted(arguments: &[Datum]) -> Result<Datum, SqlError> {
+    let (value, ty) = pairs(arguments).next().ok_or_else(|| unexpected(0))??;
+    Ok(Datum::Text(strings::quote_literal(&crate::types::text::to_string(value, ty))))
+}
+
+/// The greatest or least value that is not `Null`; of equal ones the first.
+fn extreme(values: &[Datum], greatest: bool) -> Datum {
+    let mut best = &Datum::Null;
+    for value in values.iter().filter(|value| **value != Datum::Null) {
+        let order = compare::compare(value, best);
+        if *best == Datum::Null || (if greatest { order.is_gt() } else { order.is_lt() }) {
+            best = value;
+        }
+    }
+    best.clone()
+}

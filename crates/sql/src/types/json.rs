@@ -1,0 +1,305 @@
+//! The syntax of JSON, and the form that `jsonb` gives it: keys by length and bytes, the last of equal keys, one space after
+//! colons and commas.
+//!
+//! Two `jsonb` are compared as the bytes of that form, so `1` and `1.0` differ, and the order is not that of PostgreSQL.
+
+use std::collections::BTreeMap;
+
+use super::Numeric;
+use crate::error::{SqlError, SqlState};
+
+/// Nesting of arrays and objects; PostgreSQL's limit is that of its stack.
+const DEPTH_MAX: u32 = 512;
+
+/// The text as `json` keeps it: unchanged. An error if it is no JSON.
+pub(crate) fn check(text: &str) -> Result<String, SqlError> {
+    parse(text).map(|_| text.to_owned())
+}
+
+/// The text as `jsonb` gives it out. An error if it is no JSON.
+pub(crate) fn normalise(text: &str) -> Result<String, SqlError> {
+    parse(text).map(|item| item.normalised())
+}
+
+/// A value with the text that it was read from.
+#[derive(Clone, Debug)]
+pub(crate) struct Item<'a> {
+    /// The text, without blanks around it.
+    pub text: &'a str,
+    /// The value.
+    pub value: Value<'a>,
+}
+
+/// What a value is.
+#[derive(Clone, Debug)]
+pub(crate) enum Value<'a> {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number, as `numeric` shows it.
+    Number(String),
+    /// A string without its quotes and escapes.
+    String(String),
+    /// Its elements.
+    Array(Vec<Item<'a>>),
+    /// Its keys and values as they were written, equal keys too.
+    Object(Vec<(String, Item<'a>)>),
+}
+
+/// Keys in the order of `jsonb`.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Key<'k>(usize, &'k str);
+
+impl Item<'_> {
+    /// The form that `jsonb` gives it.
+    pub(crate) fn normalised(&self) -> String {
+        match &self.value {
+            Value::Null | Value::Bool => self.text.to_owned(),
+            Value::Number(number) => number.clone(),
+            Value::String(value) => quote(value),
+            Value::Array(items) => array_text(items.iter().map(Item::normalised)),
+            Value::Object(fields) => {
+                object_text(fields.iter().map(|(key, item)| (key.as_str(), item.normalised())))
+            }
+        }
+    }
+
+    /// What `->>` gives of it: a string without its quotes, none for `null`.
+    pub(crate) fn shown(&self) -> Option<String> {
+        match &self.value {
+            Value::Null => None,
+            Value::String(value) => Some(value.clone()),
+            _ => Some(self.text.to_owned()),
+        }
+    }
+
+    /// The name of its kind, as `json_typeof` tells it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Null => "null",
+            Value::Bool => "boolean",
+            Value::Number(_) => "number",
+            Value::String(_) => "string",
+            Value::Array(_) => "array",
+            Value::Object(_) => "object",
+        }
+    }
+}
+
+/// An array of elements that are in the form of `jsonb`, in that form.
+pub(crate) fn array_text(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+}
+
+/// An object of values that are in the form of `jsonb`, in that form: the last of equal keys counts.
+pub(crate) fn object_text<'k>(fields: impl Iterator<Item = (&'k str, String)>) -> String {
+    let fields: BTreeMap<Key<'_>, String> = fields.map(|(key, value)| (Key(key.len(), key), value)).collect();
+    let fields: Vec<String> =
+        fields.iter().map(|(Key(_, key), value)| format!("{}: {value}", quote(key))).collect();
+    format!("{{{}}}", fields.join(", "))
+}
+
+/// The value that a text is. An error if it is no JSON.
+pub(crate) fn parse(text: &str) -> Result<Item<'_>, SqlError> {
+    let mut reader = Reader { text, at: 0 };
+    let value = reader.value(0).filter(|_| {
+        reader.skip_blanks();
+        reader.at == text.len()
+    });
+    value.ok_or_else(|| {
+        // A backslash before a character of several bytes leaves the reader inside of it.
+        let near: String = text[text.floor_char_boundary(reader.at)..].chars().take(20).collect();
+        let detail = if near.is_empty() {
+            "The input string ended unexpectedly.".to_owned()
+        } else {
+            format!("Near \"{near}\".")
+        };
+        SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
+            .with_detail(detail)
+    })
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// Moves behind the byte, and blanks before it, if it is next.
+    fn accept(&mut self, byte: u8) -> bool {
+        self.skip_blanks();
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn value(&mut self, depth: u32) -> Option<Item<'a>> {
+        if depth > DEPTH_MAX {
+            return None;
+        }
+        self.skip_blanks();
+        let start = self.at;
+        let value = match self.peek()? {
+            b'{' => Value::Object(self.object(depth)?),
+            b'[' => Value::Array(self.array(depth)?),
+            b'"' => Value::String(self.string()?),
+            b'-' | b'0'..=b'9' => Value::Number(self.number()?),
+            _ => {
+                let word = ["true", "false", "null"]
+                    .into_iter()
+                    .find(|word| self.text[self.at..].starts_with(word))?;
+                self.at += word.len();
+                if word == "null" { Value::Null } else { Value::Bool }
+            }
+        };
+        Some(Item { text: &self.text[start..self.at], value })
+    }
+
+    fn object(&mut self, depth: u32) -> Option<Vec<(String, Item<'a>)>> {
+        self.at += 1;
+        let mut fields = Vec::new();
+        if !self.accept(b'}') {
+            loop {
+                self.skip_blanks();
+                (self.peek()? == b'"').then_some(())?;
+                let key = self.string()?;
+                self.accept(b':').then_some(())?;
+                let value = self.value(depth + 1)?;
+                fields.push((key, value));
+                if self.accept(b'}') {
+                    break;
+                }
+                self.accept(b',').then_some(())?;
+            }
+        }
+        Some(fields)
+    }
+
+    fn array(&mut self, depth: u32) -> Option<Vec<Item<'a>>> {
+        self.at += 1;
+        let mut values = Vec::new();
+        if !self.accept(b']') {
+            loop {
+                values.push(self.value(depth + 1)?);
+                if self.accept(b']') {
+                    break;
+                }
+                self.accept(b',').then_some(())?;
+            }
+        }
+        Some(values)
+    }
+    fn digits(&mut self) -> Option<()> {
+        let start = self.at;
+        while matches!(self.peek(), Some(b'0'..=b'9')) {
+            self.at += 1;
+        }
+        (self.at > start).then_some(())
+    }
+
+    /// A `numeric`, as in `jsonb`: without an exponent, with all its digits.
+    fn number(&mut self) -> Option<String> {
+        let start = self.at;
+        self.at += usize::from(self.peek() == Some(b'-'));
+        if self.peek() == Some(b'0') {
+            self.at += 1;
+        } else {
+            self.digits()?;
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.peek(), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.peek(), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        let text = &self.text[start..self.at];
+        if matches!(self.peek(), Some(b'0'..=b'9')) {
+            return None;
+        }
+        Numeric::parse(text).ok().map(|number| number.to_string())
+    }
+
+    fn string(&mut self) -> Option<String> {
+        self.at += 1;
+        let mut value = String::new();
+        loop {
+            let next = self.text[self.at..].chars().next()?;
+            if next < ' ' {
+                return None;
+            }
+            self.at += next.len_utf8();
+            match next {
+                '"' => return Some(value),
+                '\\' => value.push(self.escape()?),
+                _ => value.push(next),
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Option<char> {
+        let byte = self.peek()?;
+        self.at += 1;
+        Some(match byte {
+            b'"' | b'\\' | b'/' => char::from(byte),
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'u' => {
+                let first = self.four_digits()?;
+                if !(0xD800..0xDC00).contains(&first) {
+                    // No text has a zero in it.
+                    return char::from_u32(first).filter(|character| *character != '\0');
+                }
+                (self.text[self.at..].starts_with("\\u")).then_some(())?;
+                self.at += 2;
+                let second = self.four_digits()?.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
+                char::from_u32(0x10000 + ((first - 0xD800) << 10) + second)?
+            }
+            _ => return None,
+        })
+    }
+
+    fn four_digits(&mut self) -> Option<u32> {
+        let digits = self.text.get(self.at..self.at + 4)?;
+        self.at += 4;
+        digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(())?;
+        u32::from_str_radix(digits, 16).ok()
+    }
+}
+
+/// A string in quotes, with escapes where it needs them.
+pub(crate) fn quote(value: &str) -> String {
+    let mut quoted = String::with_capacity(value.len() + 2);
+    quoted.push('"');
+    for character in value.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\u{8}' => quoted.push_str("\\b"),
+            '\u{c}' => quoted.push_str("\\f"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            '\0'..'\u{20}' => quoted.push_str(&format!("\\u{:04x}", character as u32)),
+            _ => quoted.push(character),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,117 @@
+//! Types and values.
+
+pub mod aggregate;
+pub mod binary;
+mod calendar;
+pub mod cast;
+pub mod compare;
+pub mod functions;
+pub(crate) mod json;
+pub mod key;
+pub mod numeric;
+pub mod operators;
+pub mod row;
+mod sql_type;
+pub mod text;
+
+pub use numeric::Numeric;
+
+use serde::{Deserialize, Serialize};
+
+/// A type without its modifier.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum BaseType {
+    /// `boolean`
+    Bool,
+    /// `smallint`
+    Int2,
+    /// `integer`
+    Int4,
+    /// `bigint`
+    Int8,
+    /// `real`
+    Float4,
+    /// `double precision`
+    Float8,
+    /// `numeric`
+    Numeric,
+    /// `text`
+    Text,
+    /// `character varying`
+    Varchar,
+    /// `character`, padded with blanks
+    Char,
+    /// `name`, as the catalog has it
+    Name,
+    /// `bytea`
+    Bytea,
+    /// `date`
+    Date,
+    /// `time without time zone`
+    Time,
+    /// `timestamp without time zone`
+    Timestamp,
+    /// `timestamp with time zone`
+    TimestampTz,
+    /// `interval`
+    Interval,
+    /// `uuid`
+    Uuid,
+    /// `json`, kept as text
+    Json,
+    /// `jsonb`, kept as text
+    Jsonb,
+    /// `oid`
+    Oid,
+    /// A literal in quotes, or a parameter, whose type is not known yet
+    Unknown,
+}
+
+/// A type of a column, parameter or expression.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct SqlType {
+    /// The type, or that of the elements.
+    pub base: BaseType,
+    /// PostgreSQL's `atttypmod`: -1 for none; lengths of `varchar` and `char` plus 4; for `numeric` `(precision << 16 | scale) + 4`.
+    pub modifier: i32,
+    /// An array of it, of one dimension.
+    pub array: bool,
+}
+
+/// A value. Which of the types it has is known from where it stands.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Datum {
+    /// No value.
+    Null,
+    /// `boolean`
+    Bool(bool),
+    /// `smallint`, `integer`, `bigint`, `oid`
+    Int(i64),
+    /// `real` (rounded to it), `double precision`
+    Float(f64),
+    /// `numeric`
+    Numeric(Numeric),
+    /// All types that are kept as text
+    Text(String),
+    /// `bytea`
+    Bytes(Vec<u8>),
+    /// `date`: days since 2000-01-01
+    Date(i32),
+    /// `time`: microseconds since midnight
+    Time(i64),
+    /// `timestamp`, `timestamptz`: microseconds since 2000-01-01, that of `timestamptz` in UTC
+    Timestamp(i64),
+    /// `interval`
+    Interval {
+        /// Months.
+        months: i32,
+        /// Days.
+        days: i32,
+        /// Microseconds.
+        microseconds: i64,
+    },
+    /// `uuid`
+    Uuid(u128),
+    /// An array of one dimension
+    Array(Vec<Datum>),
+}

@@ -1,0 +1,298 @@
+//! The extended protocol: prepared statements, portals, and runs of messages up to `Sync`.
+
+mod support;
+
+use bytes::Bytes;
+use ordain_db::engine::EngineKind;
+use ordain_sql::error::{SqlError, SqlState};
+use ordain_sql::protocol::Format;
+use ordain_sql::protocol::frontend::{Frontend, Target};
+use support::{World, told};
+
+/// A session that takes messages.
+struct Client {
+    world: World,
+    name: &'static str,
+}
+
+impl Client {
+    fn new() -> Client {
+        Client { world: World::new(EngineKind::CalvinVll, 2), name: "a" }
+    }
+
+    fn send(&mut self, message: Frontend) -> String {
+        told(&self.world.send(self.name, message))
+    }
+
+    fn query(&mut self, text: &str) -> String {
+        self.send(Frontend::Query(text.to_owned()))
+    }
+
+    fn parse(&mut self, name: &str, query: &str) -> String {
+        self.send(Frontend::Parse {
+            name: name.to_owned(),
+            query: query.to_owned(),
+            parameter_types: Vec::new(),
+        })
+    }
+
+    fn bind(&mut self, portal: &str, statement: &str, parameters: &[Option<&str>]) -> String {
+        let owned = |text: &&str| Bytes::copy_from_slice(text.as_bytes());
+        self.send(Frontend::Bind {
+            portal: portal.to_owned(),
+            statement: statement.to_owned(),
+            parameter_formats: Vec::new(),
+            parameters: parameters.iter().map(|parameter| parameter.as_ref().map(owned)).collect(),
+            result_formats: Vec::new(),
+        })
+    }
+
+    fn execute(&mut self, portal: &str, max_rows: u32) -> String {
+        self.send(Frontend::Execute { portal: portal.to_owned(), max_rows })
+    }
+
+    fn sync(&mut self) -> String {
+        self.send(Frontend::Sync)
+    }
+
+    /// Prepares, binds and executes a statement, without `Sync`.
+    fn run(&mut self, query: &str) -> String {
+        let mut said = self.parse("", query);
+        said += &self.bind("", "", &[]);
+        said += &self.execute("", 0);
+        said
+    }
+}
+
+fn with_table() -> Client {
+    let mut client = Client::new();
+    assert_eq!(client.query("CREATE TABLE t (id int PRIMARY KEY, v text, n bigint)"), "CREATE TABLE\n");
+    assert_eq!(
+        client.query("INSERT INTO t VALUES (1, 'a', 10), (2, 'b', 20), (3, 'c', NULL)"),
+        "INSERT 0 3\n"
+    );
+    client
+}
+
+#[test]
+fn parameters_as_text_and_described() {
+    let mut client = with_table();
+    assert_eq!(client.parse("s", "SELECT v, n FROM t WHERE id = $1 AND n > $2"), "");
+    let described = client.send(Frontend::Describe { kind: Target::Statement, name: "s".into() });
+    assert_eq!(described, "parameters 23 20\n(v text, n bigint)\n");
+    client.bind("p", "s", &[Some("2"), Some("5")]);
+    assert_eq!(
+        client.send(Frontend::Describe { kind: Target::Portal, name: "p".into() }),
+        "(v text, n bigint)\n"
+    );
+    client.execute("p", 0);
+    assert_eq!(client.sync(), "b | 20\nSELECT 1\n");
+    client.bind("", "s", &[Some("2"), None]);
+    client.execute("", 0);
+    assert_eq!(client.sync(), "SELECT 0\n");
+    assert!(client.bind("", "s", &[Some("x"), None]).starts_with("ERROR 22P02"));
+    assert_eq!(client.sync(), "");
+    assert!(client.bind("", "s", &[Some("2")]).starts_with("ERROR 08P01"));
+    assert_eq!(client.sync(), "");
+}
+
+#[test]
+fn parameters_of_literals_in_a_list_are_of_their_columns() {
+    let mut client = with_table();
+    client.parse("s", "INSERT INTO t SELECT $1, $2, $3 WHERE NOT EXISTS (SELECT 1 FROM t WHERE id = $1)");
+    let described = client.send(Frontend::Describe { kind: Target::Statement, name: "s".into() });
+    assert_eq!(described, "parameters 23 25 20\n(no data)\n");
+    client.parse("u", "SELECT id FROM t UNION SELECT $1");
+    let described = client.send(Frontend::Describe { kind: Target::Statement, name: "u".into() });
+    assert_eq!(described, "parameters 23\n(id integer)\n");
+}
+
+#[test]
+fn parameters_and_results_in_binary() {
+    let mut client = with_table();
+    client.parse("", "SELECT n FROM t WHERE id = $1");
+    let bound = client.send(Frontend::Bind {
+        portal: String::new(),
+        statement: String::new(),
+        parameter_formats: vec![Format::Binary],
+        parameters: vec![Some(Bytes::copy_from_slice(&2_i32.to_be_bytes()))],
+        result_formats: vec![Format::Binary],
+    });
+    assert_eq!(bound, "");
+    client.execute("", 0);
+    let sent = client.world.send("a", Frontend::Sync);
+    let value = 20_i64.to_be_bytes();
+    assert!(sent.windows(value.len()).any(|part| part == value));
+    let wrong = client.send(Frontend::Bind {
+        portal: String::new(),
+        statement: String::new(),
+        parameter_formats: vec![Format::Binary],
+        parameters: vec![Some(Bytes::from_static(b"abc"))],
+        result_formats: Vec::new(),
+    });
+    assert!(wrong.starts_with("ERROR 22P03"), "{wrong}");
+    client.sync();
+}
+
+#[test]
+fn portals_give_some_rows_at_a_time() {
+    let mut client = with_table();
+    client.query("BEGIN");
+    client.parse("", "SELECT id FROM t ORDER BY id");
+    client.bind("p", "", &[]);
+    assert_eq!(client.execute("p", 2), "1\n2\n(suspended)\n");
+    assert_eq!(client.sync(), "[in block]\n");
+    assert_eq!(client.execute("p", 2), "3\nSELECT 1\n");
+    assert_eq!(client.execute("p", 2), "SELECT 0\n");
+    assert_eq!(client.sync(), "[in block]\n");
+    client.query("COMMIT");
+    assert!(client.execute("p", 0).is_empty());
+    assert!(client.sync().starts_with("ERROR 34000"));
+}
+
+#[test]
+fn a_named_statement_is_there_once() {
+    let mut client = with_table();
+    client.parse("s", "SELECT 1");
+    assert!(client.parse("s", "SELECT 2").starts_with("ERROR 42P05"));
+    client.sync();
+    client.send(Frontend::Close { kind: Target::Statement, name: "s".into() });
+    assert_eq!(client.parse("s", "SELECT 2"), "");
+    assert_eq!(client.parse("", "SELECT 3"), "");
+    assert_eq!(client.parse("", "SELECT 4"), "");
+    assert!(client.bind("", "none", &[]).starts_with("ERROR 26000"));
+    client.sync();
+    assert!(client.parse("", "SELECT 1; SELECT 2").starts_with("ERROR 42601"));
+    client.sync();
+    client.run("");
+    assert_eq!(client.sync(), "(empty)\n");
+}
+
+#[test]
+fn after_an_error_messages_are_skipped_up_to_sync() {
+    let mut client = with_table();
+    client.run("INSERT INTO t VALUES (4, 'd', 0)");
+    let said = client.run("SELECT 1 / 0");
+    assert_eq!(said, "INSERT 0 1\nERROR 22012: division by zero\n");
+    assert_eq!(client.run("INSERT INTO t VALUES (5, 'e', 0)"), "");
+    assert_eq!(client.run("SELECT 1"), "");
+    assert_eq!(client.sync(), "");
+    assert!(client.query("SELECT count(*) FROM t").contains("\n3\n"));
+}
+
+#[test]
+fn executions_before_sync_are_one_transaction() {
+    let mut client = with_table();
+    client.run("INSERT INTO t VALUES (4, 'd', 0)");
+    // The first is run when it is known that it is not the last.
+    assert_eq!(client.run("INSERT INTO t VALUES (5, 'e', 0)"), "INSERT 0 1\nINSERT 0 1\n");
+    assert_eq!(client.sync(), "");
+    client.run("INSERT INTO t VALUES (6, 'f', 0)");
+    let said = client.run("INSERT INTO t VALUES (4, 'again', 0)");
+    assert!(said.starts_with("INSERT 0 1\nERROR 23505"), "{said}");
+    assert_eq!(client.sync(), "");
+    assert!(client.query("SELECT count(*) FROM t").contains("\n5\n"));
+    client.run("BEGIN");
+    client.run("DELETE FROM t");
+    assert!(client.sync().ends_with("[in block]\n"));
+    client.run("ROLLBACK");
+    client.sync();
+    assert!(client.query("SELECT count(*) FROM t").contains("\n5\n"));
+}
+
+#[test]
+fn columns_that_were_described_stay() {
+    let mut client = with_table();
+    client.parse("s", "SELECT * FROM t WHERE id = 1");
+    client.parse("c", "SELECT v FROM t WHERE id = 1");
+    client.sync();
+    client.name = "b";
+    assert_eq!(client.query("ALTER TABLE t ADD COLUMN w int DEFAULT 7"), "ALTER TABLE\n");
+    client.name = "a";
+    client.bind("", "c", &[]);
+    client.execute("", 0);
+    assert_eq!(client.sync(), "a\nSELECT 1\n");
+    let mut said = client.bind("", "s", &[]);
+    said += &client.execute("", 0);
+    said += &client.sync();
+    assert_eq!(said, "ERROR 0A000: cached plan must not change result type\n");
+}
+
+#[test]
+fn what_is_too_large_is_said() {
+    let mut client = with_table();
+    let long = "x".repeat(1 << 20);
+    let said = client.query(&format!("INSERT INTO t VALUES (9, '{long}', 0)"));
+    assert!(said.starts_with("ERROR 54000"), "{}", &said[..said.len().min(200)]);
+    let long = "y".repeat(50_000);
+    for id in 10..40 {
+        let said = client.query(&format!("INSERT INTO t VALUES ({id}, '{long}', 0)"));
+        assert_eq!(said, "INSERT 0 1\n");
+    }
+    // Over a snapshot a result may be as long as it is.
+    let said = client.query("SELECT v FROM t WHERE id >= 10");
+    assert!(said.ends_with("SELECT 30\n") && said.len() > 1_400_000);
+    let said = client.query("SELECT v FROM t WHERE id IN (10, 11, 12, 13, 14)");
+    assert!(said.ends_with("SELECT 5\n"), "{}", &said[..said.len().min(200)]);
+    let said = client.query("SELECT v, v, v, v, v FROM t WHERE id IN (10, 11, 12, 13, 14)");
+    assert!(said.ends_with("SELECT 5\n"), "{}", &said[..said.len().min(200)]);
+    let said = client.query("UPDATE t SET n = 1 WHERE id >= 10 RETURNING v");
+    assert!(said.starts_with("ERROR 54000"), "{}", &said[..said.len().min(200)]);
+    assert!(client.query("SELECT count(*) FROM t WHERE n = 1").contains("\n0\n"));
+    assert_eq!(client.query("UPDATE t SET n = 1 WHERE id >= 10"), "UPDATE 30\n");
+    client.query("BEGIN");
+    for id in 50..80 {
+        client.query(&format!("INSERT INTO t VALUES ({id}, '{long}', 0)"));
+    }
+    let said = client.query("COMMIT");
+    assert_eq!(said, "ROLLBACK\n");
+    let said = client.query("BEGIN; SELECT v FROM t WHERE id >= 10; UPDATE t SET n = 2 WHERE id = 1; COMMIT");
+    assert!(said.ends_with("UPDATE 1\nCOMMIT\n"), "{}", &said[said.len() - 100..]);
+}
+
+#[test]
+fn a_message_that_is_wrong_is_an_error_and_the_session_goes_on() {
+    let mut client = Client::new();
+    let text = "invalid byte sequence for encoding \"UTF8\": 0xff";
+    let error = || SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, text);
+    let said = format!("ERROR 22021: {text}\n");
+    assert_eq!(client.send(Frontend::Wrong { error: error(), is_query: true }), said);
+    assert_eq!(client.query("SELECT 1 AS x"), "(x integer)\n1\nSELECT 1\n");
+    // One of the extended protocol is followed by `Sync`, up to which all is skipped.
+    assert_eq!(client.send(Frontend::Wrong { error: error(), is_query: false }), said);
+    assert_eq!(client.parse("", "SELECT 2 AS x"), "");
+    assert_eq!(client.sync(), "");
+    assert_eq!(client.run("SELECT 2 AS x") + &client.sync(), "2\nSELECT 1\n");
+    client.query("BEGIN");
+    assert_eq!(client.send(Frontend::Wrong { error: error(), is_query: true }), said + "[failed block]\n");
+    client.query("ROLLBACK");
+    client.query("CREATE TABLE t (x int)");
+    client.query("COPY t FROM STDIN");
+    client.send(Frontend::Wrong { error: error(), is_query: false });
+    assert_eq!(client.query("SELECT count(*) AS n FROM t"), "(n bigint)\n0\nSELECT 1\n");
+}
+
+#[test]
+fn functions_of_the_session_take_parameters() {
+    let mut client = Client::new();
+    client.parse("s", "SELECT set_config('my.own', $1, false) AS x");
+    client.parse("g", "SELECT current_setting('my.own') AS x, $1::int + 1 AS y");
+    client.sync();
+    for value in ["a", "b"] {
+        assert_eq!(client.bind("", "s", &[Some(value)]) + &client.execute("", 0), "");
+        assert_eq!(client.sync(), format!("{value}\nSELECT 1\n"));
+        client.bind("", "g", &[Some("1")]);
+        client.execute("", 0);
+        assert_eq!(client.sync(), format!("{value} | 2\nSELECT 1\n"));
+    }
+    client.query("CREATE TABLE t (id serial PRIMARY KEY, u uuid DEFAULT gen_random_uuid())");
+    client.parse("c", "SELECT currval('t_id_seq') AS x");
+    client.sync();
+    for number in ["1", "2"] {
+        client.query("INSERT INTO t DEFAULT VALUES");
+        client.bind("", "c", &[]);
+        client.execute("", 0);
+        assert_eq!(client.sync(), format!("{number}\nSELECT 1\n"));
+    }
+    assert_eq!(client.query("SELECT count(DISTINCT u) AS n FROM t"), "(n bigint)\n2\nSELECT 1\n");
+}

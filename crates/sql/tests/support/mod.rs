@@ -1,0 +1,298 @@
+//! Sessions over a whole cluster in this thread.
+#![expect(clippy::disallowed_types, reason = "a database is shared by sessions; here they take turns")]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod procedures;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use bytes::Bytes;
+use ordain_db::cluster::Cluster;
+use ordain_db::data::{Key, KeyRange, Schema, SchemaBuilder};
+use ordain_db::engine::EngineKind;
+use ordain_db::error::Error;
+use ordain_db::message::{ClientId, ClientRequest, Operation};
+use ordain_db::position::{PartitionId, Position};
+use ordain_db::procedure::{self, ProcedureId, Procedures};
+use ordain_db::storage::memory::MemoryStorage;
+use ordain_sql::catalog::Catalog;
+use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
+use ordain_sql::procedure::SqlProcedure;
+use ordain_sql::protocol::frontend::Frontend;
+use ordain_sql::routines::Routines;
+use ordain_sql::session::{Database, Options, Session, View};
+
+const CLIENT: ClientId = ClientId { home: PartitionId(0), number: 1 };
+
+struct State {
+    cluster: Cluster,
+    routines: Routines,
+    random: u128,
+    now: i64,
+}
+
+/// A database in memory.
+pub struct World {
+    state: Arc<Mutex<State>>,
+    schema: Schema,
+    storages: Storages,
+    sessions: BTreeMap<String, Session>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    state: Arc<Mutex<State>>,
+    storages: Storages,
+    /// What a session knows of the definitions, which others may have changed: each is as if on a server of its own.
+    catalog: Arc<Mutex<Option<Arc<Catalog>>>>,
+}
+
+struct Snapshot {
+    shared: Shared,
+    at: Position,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+}
+
+impl World {
+    /// A cluster with one engine and no tables.
+    pub fn new(engine: EngineKind, partitions: u16) -> World {
+        let mut builder = SchemaBuilder::new();
+        let storages = Storages::register(&mut builder).unwrap();
+        let mut procedures = Procedures::new();
+        assert_eq!(procedures.register(SqlProcedure::new(storages.clone())), Ok(ProcedureId(0)));
+        procedures::register(&mut builder, &mut procedures);
+        let schema = builder.finish();
+        let routines = Routines::of(&procedures);
+        let catalog = procedure::Catalog { schema: schema.clone(), procedures };
+        let cluster = Cluster::build(engine, partitions, &catalog, 7, |_| Box::new(MemoryStorage::new()));
+        let state = State { cluster, routines, random: 1, now: 0 };
+        World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
+    }
+
+    /// Gives a message to a session, which is begun if it is not there; the bytes that it sends.
+    pub fn send(&mut self, session: &str, message: Frontend) -> Vec<u8> {
+        let catalog = Arc::new(Mutex::new(None));
+        let shared = Shared { state: Arc::clone(&self.state), storages: self.storages.clone(), catalog };
+        let (schema, storages) = (self.schema.clone(), self.storages.clone());
+        let session = self.sessions.entry(session.to_owned()).or_insert_with(|| {
+            let options =
+                Options { user: "ordain".into(), database: "ordain".into(), parameters: Vec::new() };
+            Session::new(Arc::new(shared), schema, storages, options).unwrap()
+        });
+        let mut out = Vec::new();
+        session.handle(message, &mut out);
+        out
+    }
+}
+
+impl Database for Shared {
+    fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
+        let mut state = self.state();
+        let request = state.cluster.call(PartitionId(0), CLIENT, ProcedureId(0), arguments);
+        state.cluster.run_until_quiet();
+        state.cluster.reply(request).clone()
+    }
+
+    fn read(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
+        let mut state = self.state();
+        let operation = Operation::Read { procedure: ProcedureId(0), arguments: arguments.into() };
+        let request = state.cluster.submit(PartitionId(0), CLIENT, operation);
+        state.cluster.run_until_quiet();
+        state.cluster.reply(request).clone()
+    }
+
+    fn routines(&self) -> Routines {
+        self.state().routines.clone()
+    }
+
+    fn call_routine(&self, procedure: ProcedureId, arguments: Vec<u8>) -> Result<Bytes, Error> {
+        let mut state = self.state();
+        let request = state.cluster.call(PartitionId(0), CLIENT, procedure, arguments);
+        state.cluster.run_until_quiet();
+        state.cluster.reply(request).clone()
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn View>, Error> {
+        let at = self.state().cluster.open_snapshot(CLIENT)?;
+        Ok(Box::new(Snapshot { shared: self.clone(), at }))
+    }
+
+    fn catalog(&self, outdated: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Error> {
+        let known = self.catalog.lock().unwrap().clone();
+        if let Some(known) = &known
+            && outdated.is_none_or(|outdated| !Arc::ptr_eq(outdated, known))
+        {
+            return Ok(Arc::clone(known));
+        }
+        let view = self.snapshot()?;
+        let mut catalog = Catalog::new();
+        let table = &self.storages.definitions;
+        view.scan(&table.all(), usize::MAX, &mut |key, row| {
+            let names: Vec<String> = table
+                .key_values(key)
+                .unwrap()
+                .into_iter()
+                .map(|value| match value {
+                    ordain_db::data::key::KeyValue::Text(text) => text.to_string(),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            let definition = table.read(row).byte_string(DEFINITION_COLUMN).unwrap().to_vec();
+            catalog.insert(&names[0], &names[1], &definition).unwrap();
+            ControlFlow::Continue(())
+        })?;
+        let catalog = Arc::new(catalog);
+        *self.catalog.lock().unwrap() = Some(Arc::clone(&catalog));
+        Ok(catalog)
+    }
+
+    fn now(&self) -> i64 {
+        let mut state = self.state();
+        state.now += 1_000_000;
+        state.now
+    }
+
+    fn random(&self) -> u128 {
+        let mut state = self.state();
+        state.random += 1;
+        state.random
+    }
+
+    fn pause(&self, microseconds: u64, _interrupt: &AtomicBool) {
+        self.state().now += microseconds.cast_signed();
+    }
+
+    fn sweep(&self) {}
+}
+
+impl View for Snapshot {
+    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        let mut found = None;
+        self.scan(&KeyRange::one(key.bytes()), 1, &mut |_, row| {
+            found = Some(Bytes::copy_from_slice(row));
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
+
+    fn scan(
+        &self,
+        range: &KeyRange,
+        limit: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let mut rows = self.shared.state().cluster.scan(CLIENT, self.at, range)?;
+        rows.sort();
+        // Every partition has a copy of what is replicated.
+        rows.dedup_by(|left, right| left.0 == right.0);
+        for (key, row) in rows.iter().take(limit) {
+            if visit(key, row).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.shared.state().cluster.send(PartitionId(0), ClientRequest::CloseSnapshot(self.at));
+    }
+}
+
+/// What messages of the server say, a line each.
+pub fn told(mut bytes: &[u8]) -> String {
+    let mut lines = String::new();
+    while let Some((kind, rest)) = bytes.split_first() {
+        let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
+        let body = &rest[4..length];
+        bytes = &rest[length..];
+        if let Some(line) = told_message(*kind, body) {
+            lines.push_str(&line);
+            lines.push('\n');
+        }
+    }
+    lines
+}
+
+fn told_message(kind: u8, body: &[u8]) -> Option<String> {
+    match kind {
+        b'T' => Some(format!("({})", names(body).join(", "))),
+        b'D' => Some(values(body).join(" | ")),
+        b'C' => Some(text(body)),
+        b'E' => Some(report("ERROR", body)),
+        b'N' => Some(report("NOTICE", body)),
+        b'I' => Some("(empty)".to_owned()),
+        b'G' => Some("(copy in)".to_owned()),
+        b'H' => Some("(copy out)".to_owned()),
+        b'd' => Some(String::from_utf8_lossy(body).trim_end().to_owned()),
+        b's' => Some("(suspended)".to_owned()),
+        b't' => {
+            let oids = body[2..].chunks(4).map(|oid| u32::from_be_bytes(oid.try_into().unwrap()).to_string());
+            Some(format!("parameters {}", oids.collect::<Vec<_>>().join(" ")))
+        }
+        b'n' => Some("(no data)".to_owned()),
+        b'Z' if body != b"I" => Some(format!("[{}]", if body == b"T" { "in block" } else { "failed block" })),
+        _ => None,
+    }
+}
+
+fn text(body: &[u8]) -> String {
+    String::from_utf8_lossy(body.split(|byte| *byte == 0).next().unwrap()).into_owned()
+}
+
+fn names(body: &[u8]) -> Vec<String> {
+    let mut rest = &body[2..];
+    let mut names = Vec::new();
+    while !rest.is_empty() {
+        let name = text(rest);
+        let oid = u32::from_be_bytes(rest[name.len() + 7..][..4].try_into().unwrap());
+        rest = &rest[name.len() + 1 + 18..];
+        names.push(match ordain_sql::types::SqlType::from_oid(oid, -1) {
+            Some(data_type) => format!("{name} {}", data_type.name()),
+            None => format!("{name} {oid}"),
+        });
+    }
+    names
+}
+
+fn values(body: &[u8]) -> Vec<String> {
+    let mut rest = &body[2..];
+    let mut values = Vec::new();
+    while !rest.is_empty() {
+        let length = i32::from_be_bytes(rest[..4].try_into().unwrap());
+        rest = &rest[4..];
+        if length < 0 {
+            values.push("NULL".to_owned());
+        } else {
+            values.push(String::from_utf8_lossy(&rest[..length as usize]).into_owned());
+            rest = &rest[length as usize..];
+        }
+    }
+    values
+}
+
+fn report(kind: &str, body: &[u8]) -> String {
+    let mut fields = BTreeMap::new();
+    for field in body.split(|byte| *byte == 0).filter(|field| !field.is_empty()) {
+        fields.insert(field[0], String::from_utf8_lossy(&field[1..]).into_owned());
+    }
+    let mut line = match kind {
+        "ERROR" => format!("ERROR {}: {}", fields[&b'C'], fields[&b'M']),
+        other => format!("{other}: {}", fields[&b'M']),
+    };
+    for (letter, name) in [(b'D', "DETAIL"), (b'H', "HINT")] {
+        if let Some(text) = fields.get(&letter) {
+            line.push_str(&format!("\n{name}: {text}"));
+        }
+    }
+    line
+}
