@@ -64,6 +64,11 @@ impl Connection {
         &self.catalog.schema
     }
 
+    /// The database's tables and procedures.
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
     /// Finds a registered procedure by its name. The caller vouches for its type.
     pub fn handle<P: Procedure>(&self, name: &str) -> Option<Handle<P>> {
         self.catalog.procedures.find(name).map(Handle::new)
@@ -109,11 +114,37 @@ impl Connection {
 
     /// The partition that orders a call: one that takes part in it.
     fn home_of(&self, procedure: ProcedureId, arguments: &Bytes) -> Result<PartitionId, Error> {
+        if self.caller.partitions() == 1 {
+            return Ok(PartitionId(0));
+        }
         let Catalog { schema, procedures } = &self.catalog;
         let mut footprint = Footprint::default();
         let partitions = self.caller.partitions();
         procedures.declare(procedure, arguments, schema, partitions, &mut footprint)?;
         Ok(footprint.reporter(PartitionId(0)))
+    }
+
+    /// Runs a procedure that only reads, on the newest state: it sees every transaction that was answered before. Where one process holds
+    /// all there is, that takes no place in the order and writes nothing to the log; elsewhere it is a call. It fails if it writes.
+    ///
+    /// # Errors
+    /// See [`Error`]: each tells what to do.
+    pub fn read<P: Procedure>(
+        &self,
+        procedure: Handle<P>,
+        arguments: &P::Arguments,
+    ) -> Result<P::Output, Error> {
+        let arguments = encode_arguments(arguments)?;
+        decode_output(&self.submit_read(procedure.id, arguments.into())?.wait()?)
+    }
+
+    /// Sends a read of the newest state with encoded arguments; see [`Connection::read`].
+    ///
+    /// # Errors
+    /// When the procedure cannot declare its footprint for these arguments.
+    pub fn submit_read(&self, procedure: ProcedureId, arguments: Bytes) -> Result<Pending, Error> {
+        let home = self.home_of(procedure, &arguments)?;
+        Ok(self.caller.order(home, Operation::Read { procedure, arguments }))
     }
 
     /// Calls a procedure and blocks until the call has its place in the order, as durable and as replicated as the cluster promises:
@@ -222,11 +253,27 @@ impl Connection {
         asked.map(|pending| decode(&within(&pending, limit.saturating_sub(begun.elapsed()))?)).collect()
     }
 
+    /// What the nodes of some partitions tell, each for itself, within `limit`.
+    pub(crate) fn statuses_of(
+        &self,
+        partitions: &[PartitionId],
+        limit: Duration,
+    ) -> Vec<Result<Status, Error>> {
+        let begun = Instant::now();
+        let asked: Vec<Pending> =
+            partitions.iter().map(|partition| self.ask_status(*partition, false)).collect();
+        let left = || limit.saturating_sub(begun.elapsed());
+        asked.iter().map(|pending| decode(&within(pending, left())?)).collect()
+    }
+
     fn ask_statuses(&self, digest: bool) -> Vec<Pending> {
-        let ask = |partition| {
-            self.caller.send(PartitionId(partition), |request, _| ClientRequest::Status { request, digest })
-        };
-        (0..self.caller.partitions()).map(ask).collect()
+        (0..self.caller.partitions())
+            .map(|partition| self.ask_status(PartitionId(partition), digest))
+            .collect()
+    }
+
+    fn ask_status(&self, partition: PartitionId, digest: bool) -> Pending {
+        self.caller.send(partition, |request, _| ClientRequest::Status { request, digest })
     }
 
     /// Digest of the state of all partitions. Only means something while nothing is under way.
@@ -284,13 +331,7 @@ impl Snapshot {
     where
         F: FnMut(&[u8], &[u8]) -> Result<(), Error>,
     {
-        let partitions = self.caller.partitions();
-        let owners = match self.schema.table_of(&range.start)?.range_owner(range, partitions) {
-            Owner::Partition(partition) => partition.0..partition.0 + 1,
-            Owner::Replicated => 0..1,
-            Owner::Split => 0..partitions,
-        };
-        for partition in owners.map(PartitionId) {
+        for partition in self.owners(range)? {
             let mut rest = range.clone();
             loop {
                 let page = self.page(partition, &rest, PAGE_ROWS)?;
@@ -306,6 +347,30 @@ impl Snapshot {
         Ok(())
     }
 
+    /// The partitions that hold the rows of a range; of rows that all have, one.
+    ///
+    /// # Errors
+    /// When the range is of no table.
+    pub fn owners(&self, range: &KeyRange) -> Result<impl Iterator<Item = PartitionId> + use<>, Error> {
+        let partitions = self.caller.partitions();
+        let owners = match self.schema.table_of(&range.start)?.range_owner(range, partitions) {
+            Owner::Partition(partition) => partition.0..partition.0 + 1,
+            Owner::Replicated => 0..1,
+            Owner::Split => 0..partitions,
+        };
+        Ok(owners.map(PartitionId))
+    }
+
+    /// For each partition the first rows of a range, at most so many, and whether there are more. All are asked at the same time.
+    ///
+    /// # Errors
+    /// When a node cannot be asked.
+    pub fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error> {
+        let asked: Vec<Pending> =
+            ranges.iter().map(|(partition, range)| self.ask_page(*partition, range, rows)).collect();
+        asked.into_iter().map(|pending| decode(&pending.wait()?)).collect()
+    }
+
     /// Runs a procedure that only reads, and only rows that `partition` holds, over what the snapshot shows. Keep the snapshot
     /// until the result is there.
     pub fn submit(&self, partition: PartitionId, procedure: ProcedureId, arguments: Bytes) -> Pending {
@@ -314,10 +379,12 @@ impl Snapshot {
     }
 
     fn page(&self, partition: PartitionId, range: &KeyRange, rows: u32) -> Result<Page, Error> {
+        decode(&self.ask_page(partition, range, rows).wait()?)
+    }
+
+    fn ask_page(&self, partition: PartitionId, range: &KeyRange, rows: u32) -> Pending {
         let (at, range) = (self.at, range.clone());
-        let pending =
-            self.caller.send(partition, |request, _| ClientRequest::Scan { request, at, range, rows });
-        decode(&pending.wait()?)
+        self.caller.send(partition, |request, _| ClientRequest::Scan { request, at, range, rows })
     }
 }
 

@@ -11,6 +11,8 @@ use ordain_db::position::{NodeId, PartitionId};
 use ordain_db::procedure::{Catalog, Procedure, Procedures};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::{MemoryStorage, Options};
+use ordain_sql::keys::Storages;
+use ordain_sql::procedure::SqlProcedure;
 
 use crate::connection::{Connection, Handle};
 use crate::data_directory::{Contents, DataDirectory};
@@ -19,6 +21,7 @@ use crate::partition::{Elsewhere, PeerLink};
 use crate::port::Port;
 use crate::process::{ClusterOptions, LocalNode, Process, Seed};
 use crate::replies::Replies;
+use crate::sql::SqlDatabase;
 
 /// How long [`Database::close`] waits for calls under way.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(10);
@@ -50,6 +53,17 @@ impl DatabaseBuilder {
     /// When its name is taken.
     pub fn procedure<P: Procedure>(&mut self, procedure: P) -> Result<Handle<P>, Error> {
         Ok(Handle::new(self.procedures.register(procedure)?))
+    }
+
+    /// Lets clients query the database with SQL, too, beside the tables and procedures of its own: see [`Database::sql`]. Rows of its own
+    /// tables are not seen by SQL.
+    ///
+    /// # Errors
+    /// When a table or procedure has a name that SQL needs.
+    pub fn sql(mut self) -> Result<Self, Error> {
+        let storages = Storages::register(&mut self.schema)?;
+        self.procedures.register(SqlProcedure::new(storages))?;
+        Ok(self)
     }
 
     /// Sets the number of partitions, each with a thread of its own; 1 by default.
@@ -178,6 +192,15 @@ impl Database {
     /// The process that runs the partitions.
     pub fn process(&self) -> &Arc<Process> {
         &self.process
+    }
+
+    /// The way for a [`Listener`](crate::sql::Listener) of SQL into the database, if it was [built](DatabaseBuilder::sql) for that.
+    ///
+    /// # Errors
+    /// When there is no randomness or no thread to be had.
+    pub fn sql(&self) -> Result<Option<SqlDatabase>, Error> {
+        let port: Arc<dyn Port> = Arc::<Process>::clone(&self.process);
+        SqlDatabase::open(port, self.connection.catalog().clone())
     }
 
     /// Ends the database in good order: takes no new calls, finishes those under way, stops the threads.

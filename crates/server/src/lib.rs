@@ -7,6 +7,7 @@
 //! - [`Database`]: a database in this process.
 //! - [`connect`]: a database that runs in other processes.
 //! - [`Connection`]: calls and snapshots, wherever the database runs.
+//! - [`sql`]: SQL for clients of PostgreSQL, over either of them.
 
 pub mod advise;
 pub mod backup;
@@ -21,6 +22,7 @@ pub mod disk_thread;
 pub mod durable;
 pub mod early;
 pub mod files;
+pub mod http;
 pub mod inbox;
 mod load;
 pub mod operate;
@@ -35,6 +37,7 @@ pub mod replies;
 mod rescue;
 pub mod server;
 pub mod sim;
+pub mod sql;
 pub mod start;
 pub mod transport;
 pub mod wire;

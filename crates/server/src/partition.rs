@@ -226,7 +226,8 @@ impl Partition {
         let places = self.destinations.places.len();
         let mut sends =
             Sends { messages: (0..places).map(|_| Vec::new()).collect(), sessions: vec![0; places] };
-        let mut more = false;
+        // A log is replayed at once: nobody may ask for anything before that is done.
+        let mut more = self.replay.is_some();
         let mut now = self.now();
         let mut told_at = now;
         let (mut told_group_at, mut looked) = (0, 0);

@@ -11,11 +11,12 @@ use clap::Args;
 use ordain_db::engine::EngineKind;
 use ordain_db::limits::PARTITIONS_MAX;
 use ordain_db::position::PartitionId;
+use ordain_db::sequencer::EpochPolicy;
 use ordain_db::storage::Storage;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::bench::options::{BankOptions, WorkloadOptions};
+use crate::bench::options::WorkloadOptions;
 use crate::cluster_file::ClusterFile;
 use crate::data_directory::{
     CLUSTER_FILE, Contents, DataDirectory, LogKind, keep_cluster_file, kept_cluster_file,
@@ -25,6 +26,8 @@ use crate::load::{fill, load};
 use crate::process::{ClusterOptions, LocalNode};
 use crate::quantity::{EPOCH_MILLISECONDS, number_within, seconds};
 use crate::server::{End, Lobby, Notice, Parts, Server, listen};
+use crate::sql::options::{SqlOptions, SqlSockets};
+use crate::sql::panic_is_caught;
 
 /// The exit code after a second signal.
 const CUT_SHORT: i32 = 130;
@@ -60,19 +63,27 @@ pub struct StartOptions {
     /// The engine: serial, calvin, calvin-vll, aloha, two-phase, or two-phase-without-commit-protocol, which is no database. Default: calvin.
     #[arg(long)]
     pub engine: Option<EngineKind>,
-    /// The longest time in milliseconds for which requests are collected. Default: 10.
+    /// Who decides when epochs close: adaptive, managed or managed-strictly; see docs/cluster-file.md. Default: adaptive.
+    #[arg(long)]
+    pub epochs: Option<EpochPolicy>,
+    /// The longest time in milliseconds for which requests are collected, or the length of a manager's epoch. Default: 10, with an
+    /// epoch manager 25.
     #[arg(long, value_parser = number_within(EPOCH_MILLISECONDS, "milliseconds"))]
     pub epoch_milliseconds: Option<f64>,
+    /// Clients of SQL.
+    #[command(flatten)]
+    pub sql: SqlOptions,
     /// End at once when the process with this number, which must be the parent, ends.
     #[arg(long, hide = true)]
     pub parent: Option<u32>,
-    /// The tables, first rows and procedures of new data. Default: bank.
+    /// The tables, first rows and procedures of new data. Default: sql.
     #[command(subcommand)]
     pub workload: Option<WorkloadOptions>,
 }
 
 /// What a cluster file says for itself.
-const SINGLE_OPTIONS: [&str; 5] = ["data_dir", "listen", "partitions", "engine", "epoch_milliseconds"];
+const SINGLE_OPTIONS: [&str; 6] =
+    ["data_dir", "listen", "partitions", "engine", "epochs", "epoch_milliseconds"];
 
 /// Most times, for each node of the process, that nodes may have to be made again from their disks within [`RESTARTS_WITHIN`].
 const RESTARTS_MAX: usize = 5;
@@ -91,6 +102,7 @@ pub fn run(options: &StartOptions) -> Result<(), String> {
     let signals = SignalThread::start()?;
     let mut restarts = Restarts::default();
     let mut socket: Option<TcpListener> = None;
+    let mut sql: Option<SqlSockets> = None;
     loop {
         let (file, number) = read_file(options)?;
         let entry = &file.processes[usize::from(number)];
@@ -103,7 +115,15 @@ pub fn run(options: &StartOptions) -> Result<(), String> {
             // Told before the rows are loaded, which may take long. Kept from one start to the next.
             None => socket.insert(listen(entry.listen())?),
         };
-        let server = start(options, &file, number, listening)?;
+        let sql = match &sql {
+            Some(sockets) => sockets,
+            None => {
+                let workload = file.workload()?;
+                sql.insert(options.sql.listen(&workload.catalog().schema, options.cluster.is_some())?)
+            }
+        };
+        let server =
+            start(options, &file, number, listening)?.with_sql(sql.start()?).with_http(sql.http())?;
         stop_after_panics(server.notices());
         signals.hand_over(server.notices());
         let end = server.serve()?;
@@ -260,15 +280,16 @@ fn single(options: &StartOptions) -> Result<ClusterFile, String> {
         }
         None => {
             let usual = ClusterOptions::default();
-            let epoch = options.epoch_milliseconds.unwrap_or(usual.epoch.as_secs_f64() * 1e3);
+            let epochs = options.epochs.unwrap_or(usual.epochs);
+            let epoch = options.epoch_milliseconds.unwrap_or(epochs.default_microseconds() as f64 / 1e3);
             let cluster = ClusterOptions {
                 partitions: options.partitions.unwrap_or(usual.partitions),
                 engine: options.engine.unwrap_or(usual.engine),
                 epoch: seconds(epoch / 1e3),
+                epochs,
                 ..usual
             };
-            let bank = WorkloadOptions::Bank(BankOptions::default());
-            let workload = options.workload.as_ref().unwrap_or(&bank);
+            let workload = options.workload.as_ref().unwrap_or(&WorkloadOptions::Sql);
             ClusterFile::single(SINGLE, ADDRESS, &directory, &cluster, workload)
         }
     };
@@ -294,6 +315,9 @@ fn check_options(options: &StartOptions, made: &ClusterFile, directory: &Path) -
     }
     if options.engine.is_some_and(|engine| engine != made.engine) {
         return refuse("--engine", made.engine.name().to_owned());
+    }
+    if options.epochs.is_some_and(|epochs| epochs != made.epochs) {
+        return refuse("--epochs", made.epochs.to_string());
     }
     if options.epoch_milliseconds.is_some_and(|epoch| epoch != made.epoch_milliseconds) {
         return refuse("--epoch-milliseconds", made.epoch_milliseconds.to_string());
@@ -362,11 +386,15 @@ impl SignalThread {
     }
 }
 
-/// A panic in any thread stops the process: what that thread should have done may be missing.
+/// A panic in any thread stops the process: what that thread should have done may be missing. A session of SQL is all that its thread
+/// does, so a panic of it ends that session and nothing else.
 fn stop_after_panics(notices: Sender<Notice>) {
     std::panic::set_hook(Box::new(move |panic| {
         let trace = std::backtrace::Backtrace::capture();
         tracing::error!(%panic, %trace, "a thread panicked");
+        if panic_is_caught() {
+            return;
+        }
         let _ = notices.send(Notice::Failed(format!("a thread panicked: {panic}")));
     }));
 }

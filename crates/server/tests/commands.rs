@@ -118,6 +118,61 @@ fn a_start_that_is_refused_leaves_nothing_behind() {
 }
 
 #[test]
+fn what_would_be_ignored_or_tell_nothing_is_refused() {
+    let folder = Folder::create();
+    folder.refused(
+        "sim --seed 1 --engine two-phase --epochs managed",
+        FAILED,
+        &["two-phase has no epochs for a manager"],
+    );
+    let no_epochs = ["two-phase has no epochs for a manager"];
+    folder.refused("start --data-dir new --engine two-phase --epochs managed", FAILED, &no_epochs);
+    folder.refused("start --data-dir new --epochs strict", WRONG_COMMAND_LINE, &["managed-strictly"]);
+    for entries in ["", "calvin,", " ,aloha"] {
+        let mut command = folder.command("bench compare --rounds 1 --entries");
+        let output = folder.run(command.arg(entries).arg("bank"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(FAILED), "{entries:?}: {said}");
+        assert!(said.contains("an entry is empty"), "{entries:?}: {said}");
+    }
+}
+
+#[test]
+fn options_of_tpcc_are_told_by_the_names_that_they_have() {
+    let folder = Folder::create();
+    for (options, words) in [
+        ("scaled-tpcc --items 0", ["scaled-tpcc: items is 0", "give 1 to 1000000"]),
+        ("scaled-tpcc --customers 0", ["scaled-tpcc: customers is 0", "give 1 to 1000000"]),
+        ("scaled-tpcc --districts-per-partition 0", ["there are 0 districts per partition", "give 1 to"]),
+        ("tpcc --customers 1000001", ["tpcc: customers is 1000001", "give 1 to 1000000"]),
+    ] {
+        folder.refused(&format!("bench --partitions 2 {options}"), FAILED, &words);
+    }
+    let few = "bench --partitions 3 --seconds 0.1 --limit-seconds 0";
+    folder.refused(
+        &format!("{few} tpcc --warehouses 2 --items 100 --customers 30"),
+        FAILED,
+        &["partition 0 of 3 has none of the warehouses 1 to 2", "give at least as many warehouses"],
+    );
+    folder.refused(
+        &format!("{few} --sites 1 scaled-tpcc --districts-per-partition 2 --items 100 --customers 30"),
+        FAILED,
+        &["partition 0 of 3 has none of the districts 1 to 2", "give at least as many districts"],
+    );
+}
+
+#[test]
+fn a_bench_in_which_nothing_is_answered_has_no_figures() {
+    let folder = Folder::create();
+    // The first epoch ends long after the measurement.
+    folder.refused(
+        "bench --engine aloha --epochs managed --epoch-milliseconds 2000 --seconds 0.1 --limit-seconds 0 bank --accounts 100",
+        FAILED,
+        &["nothing was answered", "give more --seconds"],
+    );
+}
+
+#[test]
 fn what_is_not_there_is_named_with_what_to_name_instead() {
     let folder = Folder::create();
     std::fs::create_dir(folder.0.join("empty")).unwrap();

@@ -56,6 +56,7 @@ pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<b
     let workload = workload_options.workload(options.partitions, options.sites, options.seed)?;
     let workload = &*workload;
     let finished = finish(options, workload_options, workload)?;
+    check_answered(options, &finished.measured)?;
     let limit = if options.limit_seconds > 0.0 {
         Some(limit::measure(workload, options.seed, Duration::from_secs_f64(options.limit_seconds))?)
     } else {
@@ -72,6 +73,18 @@ pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<b
         Some(error) => Err(format!("{} requests failed; the first: {error}", finished.measured.failed)),
         None => Ok(consistent),
     }
+}
+
+/// That there is something to tell of: a run in which nothing was answered has no figures, and not zeros.
+fn check_answered(options: &RunOptions, measured: &Measured) -> Result<(), String> {
+    let Measured { committed, aborted, contended, failed, .. } = measured;
+    if committed + aborted + contended + failed > 0 {
+        return Ok(());
+    }
+    Err(format!(
+        "nothing was answered in the {:.2} s that were measured, so that there are no figures: give more --seconds, or fewer --clients",
+        measured.elapsed.as_secs_f64().max(options.seconds)
+    ))
 }
 
 /// Runs a workload where the options say.
@@ -111,7 +124,10 @@ fn verdict(options: &RunOptions, workload: &dyn Workload, finished: &Finished) -
     }
     match finished.lines.iter().find(|line| !line.holds) {
         Some(line) => Err(format!("the data is not consistent: {}: {}", line.condition, line.detail)),
-        None => Ok(summarise(options, workload, finished, None, true)),
+        None => {
+            check_answered(options, &finished.measured)?;
+            Ok(summarise(options, workload, finished, None, true))
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What `ordain bench` can be told.
 
+mod scaled_tpcc;
+
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,6 +18,9 @@ use super::drive::Answer;
 use super::work::WORK_MICROSECONDS;
 use crate::process::ClusterOptions;
 use crate::quantity::{EPOCH_MILLISECONDS, LOCK_WAIT_MILLISECONDS, number_within, seconds};
+use crate::sql::workload::SqlWorkload;
+
+pub use scaled_tpcc::ScaledTpccOptions;
 
 /// Seconds that a benchmark may measure.
 pub const SECONDS: RangeInclusive<f64> = 0.01..=86_400.0;
@@ -170,6 +175,8 @@ pub enum WorkloadOptions {
     Bank(BankOptions),
     /// One of the six core mixes of YCSB; a transaction does its operation with one row or with several.
     Ycsb(YcsbOptions),
+    /// Tables that clients make with SQL. None at first, and no calls to measure.
+    Sql,
 }
 
 /// Settings of `micro`.
@@ -266,54 +273,17 @@ pub struct TpccOptions {
     pub customers: u32,
 }
 
-/// Settings of `scaled-tpcc`.
-#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ScaledTpccOptions {
-    /// Districts of each partition (or site).
-    #[arg(long, default_value_t = 10)]
-    pub districts_per_partition: u16,
-    /// Items, and stock rows, over all partitions (100,000 by the specification).
-    #[arg(long, default_value_t = 100_000)]
-    pub items: u32,
-    /// Customers, and first orders, of each district (3,000 by the specification).
-    #[arg(long, default_value_t = 3_000)]
-    pub customers: u32,
-}
+/// The most items, and the most customers of a district.
+const TPCC_ROWS_MAX: u32 = 1_000_000;
 
-impl ScaledTpccOptions {
-    fn workload(&self, sites: u16, seed: u64) -> Result<tpcc::Options, String> {
-        let districts_per_warehouse = self.districts_per_partition.checked_mul(sites);
-        let districts_per_warehouse = districts_per_warehouse.filter(|districts| *districts > 0).ok_or_else(|| {
-            let most = u16::MAX / sites.max(1);
-            format!(
-                "scaled-tpcc: there are {} districts per partition on {sites}: give 1 to {most}, 65,535 over all",
-                self.districts_per_partition
-            )
-        })?;
-        Ok(tpcc::Options {
-            seed,
-            sites,
-            layout: tpcc::Layout::DistrictsAndItems,
-            warehouses: 1,
-            items: self.items,
-            districts_per_warehouse,
-            customers_per_district: self.customers,
-            orders_per_district: self.customers,
-            ..tpcc::Options::default()
-        })
-    }
-}
-
-impl Default for ScaledTpccOptions {
-    fn default() -> ScaledTpccOptions {
-        let own = tpcc::Options::default();
-        ScaledTpccOptions {
-            districts_per_partition: own.districts_per_warehouse,
-            items: own.items,
-            customers: own.customers_per_district,
+/// Checks what both forms of TPC-C have, by the names that it has here.
+fn check_rows(workload: &str, items: u32, customers: u32) -> Result<(), String> {
+    for (option, value) in [("items", items), ("customers", customers)] {
+        if !(1..=TPCC_ROWS_MAX).contains(&value) {
+            return Err(format!("{workload}: {option} is {value}: give 1 to {TPCC_ROWS_MAX}"));
         }
     }
+    Ok(())
 }
 
 /// The transactions of `tpcc` that are called.
@@ -352,6 +322,7 @@ pub enum TpccDeliveries {
 
 impl TpccOptions {
     fn workload(&self, sites: u16, seed: u64) -> Result<tpcc::Options, String> {
+        check_rows("tpcc", self.items, self.customers)?;
         let own = tpcc::Options::default();
         Ok(tpcc::Options {
             seed,
@@ -548,6 +519,7 @@ impl WorkloadOptions {
                 field_bytes: options.field_bytes,
                 scan_length_max: options.scan_length_max,
             })),
+            WorkloadOptions::Sql => boxed(SqlWorkload::new()),
         };
         made.map_err(|error| error.to_string())
     }
@@ -636,7 +608,7 @@ mod tests {
 
     #[test]
     fn the_command_line_and_the_cluster_file_have_the_same_defaults() {
-        for name in ["micro", "tpcc", "scaled-tpcc", "bank", "ycsb"] {
+        for name in ["micro", "tpcc", "scaled-tpcc", "bank", "ycsb", "sql"] {
             let from_command_line = CommandLine::parse_from(["ordain", name]).workload;
             let from_file: WorkloadOptions = toml::from_str(&format!("name = {name:?}")).unwrap();
             assert_eq!(from_command_line, from_file);

@@ -67,6 +67,11 @@ impl Front {
         self.ready.store(true, Ordering::Relaxed);
     }
 
+    /// Whether it is told so.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed)
+    }
+
     /// Whether none of a peer's clients waits for anything.
     pub(crate) fn has_finished(&self, peer: u16) -> bool {
         self.finished.lock().unwrap_or_else(PoisonError::into_inner).contains(&peer)
@@ -133,7 +138,7 @@ impl Front {
         Usage {
             partitions_cpu_nanoseconds: self.process.cpu().as_nanos() as u64,
             process_cpu_nanoseconds: process_cpu_nanoseconds(),
-            ready: self.ready.load(Ordering::Relaxed),
+            ready: self.is_ready(),
         }
     }
 

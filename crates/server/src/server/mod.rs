@@ -25,9 +25,11 @@
 mod client;
 mod front;
 mod growth;
+mod health;
 mod layout;
 mod lobby;
 mod peers;
+mod sql;
 mod standing;
 
 use std::net::{SocketAddr, TcpListener};
@@ -50,6 +52,7 @@ use self::standing::{Asker, Canvass, belongs, is_removed};
 use crate::caller::random_number;
 use crate::cluster_file::ClusterFile;
 use crate::data_directory::DataDirectory;
+use crate::http::HttpServer;
 use crate::partition::Elsewhere;
 use crate::process::{Inboxes, LocalNode, Process, StopError};
 use crate::replies::Replies;
@@ -65,6 +68,9 @@ const DRAIN_PATIENCE_REPLICATED: Duration = Duration::from_secs(2);
 
 /// How long it then waits for what is on its way to peers and clients.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long sessions of SQL are given to end.
+const SQL_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How long nodes that lead are given to let others lead.
 const HAND_OVER_PATIENCE: Duration = Duration::from_secs(1);
@@ -136,6 +142,10 @@ pub struct Server {
     clients: Arc<Clients>,
     front: Arc<Front>,
     listener: Listener,
+    /// For clients of SQL.
+    sql: Option<crate::sql::Listener>,
+    /// For those who watch the process.
+    http: Option<HttpServer>,
     notices: (Sender<Notice>, Receiver<Notice>),
 }
 
@@ -181,7 +191,38 @@ impl Server {
         let listener = Listener::start(socket, membership, receiver, ListenerOptions::default())
             .map_err(|error| format!("cannot start to listen: {error}"))?;
         let name = entry.name.clone();
-        Ok(Server { name, layout, number, process, peers, clients, front, listener, notices })
+        Ok(Server {
+            name,
+            layout,
+            number,
+            process,
+            peers,
+            clients,
+            front,
+            listener,
+            sql: None,
+            http: None,
+            notices,
+        })
+    }
+
+    /// Serves clients of SQL, too.
+    #[must_use]
+    pub fn with_sql(mut self, listener: Option<crate::sql::Listener>) -> Server {
+        self.sql = listener;
+        self
+    }
+
+    /// Tells over HTTP how it stands, too. To be called after [`Server::with_sql`].
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn with_http(mut self, socket: Option<&TcpListener>) -> Result<Server, String> {
+        if let Some(socket) = socket {
+            let catalog = &self.layout.catalog;
+            self.http = Some(health::start(socket, &self.process, &self.front, self.sql.as_ref(), catalog)?);
+        }
+        Ok(self)
     }
 
     /// Where it listens.
@@ -215,6 +256,9 @@ impl Server {
                 ready = true;
                 self.front.set_ready();
                 tracing::info!(process = self.name, address = %self.address(), "ready");
+                if let Err(problem) = self.open_sql() {
+                    return self.fail(problem);
+                }
             }
             if self.layout.is_replicated() {
                 match watch.is_removed(&self.layout, &self.process) {
@@ -261,6 +305,7 @@ impl Server {
 
     /// Ends in good order.
     fn shut_down(self, reason: &str) -> Result<End, String> {
+        self.end_sql(SQL_PATIENCE);
         self.hand_over(reason);
         tracing::info!(process = self.name, reason, "shutting down: no new requests are taken");
         self.clients.drain();
@@ -330,6 +375,7 @@ impl Server {
     /// Ends since the replica was removed.
     fn leave(self) -> Result<End, String> {
         tracing::info!(process = self.name, "this replica was removed from the cluster: its process ends");
+        self.end_sql(SQL_PATIENCE);
         self.clients.drain();
         match self.end(CLOSE_PATIENCE) {
             Err(error) if !error.asks_for_restart => Err(error.reason),
@@ -365,10 +411,29 @@ impl Server {
         }
     }
 
+    fn open_sql(&self) -> Result<(), String> {
+        let Some(listener) = &self.sql else { return Ok(()) };
+        sql::open(listener, &self.layout.file(), &self.process, &self.layout.catalog)
+    }
+
+    /// Ends the sessions of SQL; their statements under way have so long to come to an end.
+    fn end_sql(&self, patience: Duration) {
+        let left = self.sql.as_ref().map_or(0, |listener| listener.close(patience));
+        if left > 0 {
+            tracing::warn!(
+                process = self.name,
+                left,
+                "sessions of SQL wait for the database and were cut off"
+            );
+        }
+    }
+
     /// Stops the partitions, then the links, then the listener.
     fn end(self, patience: Duration) -> Result<(), StopError> {
         self.peers.begin_to_end();
         let stopped = self.process.stop();
+        // Whoever waited for the partitions knows by now that they have stopped.
+        self.end_sql(patience);
         self.peers.close(patience);
         if let Err(error) = self.listener.close(patience) {
             tracing::warn!(%error, "listener closed");

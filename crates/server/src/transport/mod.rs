@@ -39,7 +39,7 @@ mod listener;
 mod membership;
 mod receiver;
 mod send_queue;
-mod sync;
+pub(crate) mod sync;
 
 pub use client::{ClientError, ClientReceiver, ClientSender};
 pub use client_handle::ClientHandle;

@@ -102,6 +102,10 @@ impl Comparison {
     pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Comparison, String> {
         let arguments: Vec<OsString> = std::iter::once("ordain bench".into()).chain(arguments).collect();
         let (run, options) = parse(arguments.clone())?;
+        if options.entries.iter().any(|entry| entry.trim().is_empty()) {
+            let problem = "an entry is empty: give an engine for each, as in --entries \"calvin,aloha\"";
+            return Err(problem.to_owned());
+        }
         let values = match &options.sweep {
             Some(sweep) => sweep.values.iter().cloned().map(Some).collect(),
             None => vec![None],

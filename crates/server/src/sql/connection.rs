@@ -1,0 +1,376 @@
+//! A client's connection: its thread reads, lets the session work, and writes.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ordain_sql::error::{SqlError, SqlState};
+use ordain_sql::protocol::PROTOCOL_MINOR_NEWEST;
+use ordain_sql::protocol::backend::{Encoder, Severity};
+use ordain_sql::protocol::frontend::{Decoder, Frontend};
+use ordain_sql::session::handshake::{Handshake, Known, NONCE_BYTES, Step, Terms, User};
+use ordain_sql::session::{Flow, Options, Session};
+use rustls::{ServerConnection, StreamOwned};
+
+use super::cancel::{SECRET_BYTES, SECRET_BYTES_OLD};
+use super::catch_panic;
+use super::listener::{Place, Shared};
+
+/// Bytes of answers after which they are sent, although the client has said more already.
+const OUT_BYTES: usize = 64 << 10;
+
+/// What stays allocated for answers when there are none.
+const OUT_BYTES_KEPT: usize = 256 << 10;
+
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 16 << 10;
+
+/// How long a connection that was ended is read from, so that the client gets the reason before the end.
+const FAREWELL_TIME: Duration = Duration::from_millis(500);
+
+/// How much is read then.
+const FAREWELL_BYTES: usize = 1 << 20;
+
+/// A client that says nothing for longer than it may.
+const IDLE_SESSION_TIMEOUT: SqlState = SqlState(*b"57P05");
+
+/// Why a connection ends.
+enum End {
+    /// It is broken, or the client has gone.
+    Gone,
+    /// The client is to be told this.
+    Tell(SqlError),
+}
+
+impl From<SqlError> for End {
+    fn from(error: SqlError) -> End {
+        End::Tell(error)
+    }
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> End {
+        End::Gone
+    }
+}
+
+/// A socket that several hold, with a time until when it must be read from.
+struct Socket {
+    stream: Arc<TcpStream>,
+    /// When a read must have ended; `None` for no limit.
+    deadline: Option<Instant>,
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            self.stream.set_read_timeout(Some(left))?;
+        }
+        (&*self.stream).read(buffer)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        (&*self.stream).write(buffer)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A socket, encrypted or not.
+enum Channel {
+    Plain(Socket),
+    Encrypted(Box<StreamOwned<ServerConnection, Socket>>),
+}
+
+impl Channel {
+    fn socket(&mut self) -> &mut Socket {
+        match self {
+            Channel::Plain(socket) => socket,
+            Channel::Encrypted(stream) => &mut stream.sock,
+        }
+    }
+
+    /// Limits reads from now on.
+    fn set_deadline(&mut self, deadline: Option<Instant>) -> io::Result<()> {
+        let socket = self.socket();
+        socket.deadline = deadline;
+        if deadline.is_none() { socket.stream.set_read_timeout(None) } else { Ok(()) }
+    }
+
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let read = match self {
+                Channel::Plain(socket) => socket.read(buffer),
+                Channel::Encrypted(stream) => stream.read(buffer),
+            };
+            match read {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // What is left out is the farewell of TLS; the protocol within has one of its own.
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
+                read => return read,
+            }
+        }
+    }
+
+    /// Sends what there is to send.
+    fn send(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
+        if out.is_empty() {
+            return Ok(());
+        }
+        match self {
+            Channel::Plain(socket) => socket.write_all(out)?,
+            Channel::Encrypted(stream) => {
+                stream.write_all(out)?;
+                stream.flush()?;
+            }
+        }
+        out.clear();
+        out.shrink_to(OUT_BYTES_KEPT);
+        Ok(())
+    }
+
+    /// Ends the connection such that the client gets what was sent: a socket that is closed with bytes unread takes back what is on its way.
+    fn farewell(&mut self) {
+        if let Channel::Encrypted(stream) = self {
+            stream.conn.send_close_notify();
+            let _ = stream.flush();
+        }
+        let socket = self.socket();
+        socket.deadline = Some(Instant::now() + FAREWELL_TIME);
+        if socket.stream.shutdown(Shutdown::Write).is_err() {
+            return;
+        }
+        let mut buffer = [0; 4096];
+        let mut read = 0;
+        while read < FAREWELL_BYTES {
+            match socket.read(&mut buffer) {
+                Ok(0) | Err(_) => return,
+                Ok(more) => read += more,
+            }
+        }
+    }
+}
+
+/// Serves a connection to its end.
+pub(super) fn serve(shared: &Arc<Shared>, stream: Arc<TcpStream>, peer: SocketAddr) {
+    let mut channel = Channel::Plain(Socket { stream, deadline: None });
+    let mut out = Vec::new();
+    let run = || {
+        prepare(shared, &mut channel)?;
+        let (client, place) = Client::meet(shared, &mut channel, &mut out, peer)?;
+        let _place = place;
+        client.run(&mut channel, &mut out)
+    };
+    let ended: Result<(), End> = catch_panic(run).unwrap_or_else(|| {
+        out.clear();
+        let problem = "the session has met a mistake of the server, and ends";
+        Err(End::Tell(SqlError::new(SqlState::INTERNAL_ERROR, problem)))
+    });
+    match ended {
+        Ok(()) => {}
+        Err(End::Gone) => return,
+        Err(End::Tell(error)) => {
+            tracing::debug!(%peer, %error, "a session of SQL was ended");
+            shared.metrics.failed(error.state);
+            Encoder::new(&mut out).error(&error, Severity::Fatal);
+        }
+    }
+    if channel.send(&mut out).is_ok() {
+        channel.farewell();
+    }
+}
+
+/// Sets what sockets can be told.
+fn prepare(shared: &Shared, channel: &mut Channel) -> io::Result<()> {
+    let stream = &channel.socket().stream;
+    stream.set_nodelay(true)?;
+    stream.set_write_timeout(Some(shared.options.write_time))?;
+    // A client whose machine is gone says nothing any more.
+    rustix::net::sockopt::set_socket_keepalive(&**stream, true)?;
+    #[cfg(target_os = "linux")]
+    rustix::net::sockopt::set_tcp_keepidle(&**stream, Duration::from_secs(60))?;
+    let deadline = Instant::now() + shared.options.startup_time;
+    channel.set_deadline(Some(deadline))
+}
+
+/// A client that is known, and its session.
+struct Client<'s> {
+    shared: &'s Arc<Shared>,
+    decoder: Decoder,
+    session: Session,
+    /// As long as this is there, the session can be cancelled.
+    _registration: super::cancel::Registration,
+}
+
+impl<'s> Client<'s> {
+    /// Finds out who the client is, and begins its session.
+    fn meet(
+        shared: &'s Arc<Shared>,
+        channel: &mut Channel,
+        out: &mut Vec<u8>,
+        peer: SocketAddr,
+    ) -> Result<(Client<'s>, Option<Place>), End> {
+        let mut place = None;
+        let (known, decoder) = handshake(shared, channel, out, peer, &mut place)?;
+        let database = shared.database()?;
+        let unavailable = |error: ordain_db::error::Error| {
+            End::Tell(SqlError::new(SqlState::CANNOT_CONNECT_NOW, error.to_string()))
+        };
+        let mut secret =
+            vec![0; if known.minor < PROTOCOL_MINOR_NEWEST { SECRET_BYTES_OLD } else { SECRET_BYTES }];
+        random(&mut secret)?;
+        let Known { user, database: name, parameters, .. } = known;
+        let mut session = Session::new(
+            Arc::new(database.session().map_err(unavailable)?),
+            database.schema().clone(),
+            database.storages().clone(),
+            Options { user, database: name, parameters },
+        )?;
+        let registration = shared.cancellations.register(secret.clone(), session.interrupt());
+        session.welcome(registration.process, &secret, out);
+        channel.set_deadline(None)?;
+        Ok((Client { shared, decoder, session, _registration: registration }, place))
+    }
+
+    /// Serves the session until the client goes or is told to.
+    fn run(mut self, channel: &mut Channel, out: &mut Vec<u8>) -> Result<(), End> {
+        let ended = self.converse(channel, out);
+        if ended.is_err() {
+            // What the client has begun is taken back as if it had taken its leave; nobody is told.
+            self.session.handle(Frontend::Terminate, &mut Vec::new());
+        }
+        ended
+    }
+
+    fn converse(&mut self, channel: &mut Channel, out: &mut Vec<u8>) -> Result<(), End> {
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            // Between two messages: one that runs is interrupted, and comes to its end.
+            if self.shared.is_closing() {
+                return Err(shutdown().into());
+            }
+            if let Some(message) = self.decoder.next()? {
+                let (begun, before) = (Instant::now(), out.len());
+                let flow = self.session.handle(message, out);
+                self.shared.metrics.answered(&out[before..], begun.elapsed());
+                if matches!(flow, Flow::End) {
+                    return Ok(());
+                }
+                if out.len() > OUT_BYTES {
+                    channel.send(out)?;
+                }
+                continue;
+            }
+            channel.send(out)?;
+            match self.read(channel, &mut buffer)? {
+                // When the server ends, its own side of the sockets is closed for reading.
+                0 if self.shared.is_closing() => {}
+                0 => return Err(End::Gone),
+                read => self.decoder.feed(&buffer[..read]),
+            }
+        }
+    }
+
+    /// Waits for the client to say something, for as long as it may say nothing.
+    fn read(&self, channel: &mut Channel, buffer: &mut [u8]) -> Result<usize, End> {
+        if let Some(idle) = self.shared.options.idle_time {
+            channel.set_deadline(Some(Instant::now() + idle))?;
+        }
+        channel.read(buffer).map_err(|error| match error.kind() {
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+                let problem = "terminating connection due to idle-session timeout";
+                SqlError::new(IDLE_SESSION_TIMEOUT, problem).into()
+            }
+            _ => End::Gone,
+        })
+    }
+}
+
+/// Goes through the beginning of a connection.
+fn handshake(
+    shared: &Arc<Shared>,
+    channel: &mut Channel,
+    out: &mut Vec<u8>,
+    peer: SocketAddr,
+    place: &mut Option<Place>,
+) -> Result<(Known, Decoder), End> {
+    let mut nonce = vec![0; NONCE_BYTES];
+    random(&mut nonce)?;
+    let mut handshake = Handshake::new(Terms {
+        peer_is_loopback: peer.ip().to_canonical().is_loopback(),
+        tls: shared.options.tls.is_some(),
+        nonce,
+        secret: shared.secret.clone(),
+    });
+    let mut buffer = [0; 4096];
+    loop {
+        let step = handshake.step(&mut |name| look_up(shared, name, place), out);
+        channel.send(out)?;
+        match step {
+            Step::Read => {
+                let read = channel.read(&mut buffer)?;
+                if read == 0 {
+                    return Err(End::Gone);
+                }
+                handshake.feed(&buffer[..read]);
+            }
+            Step::Upgrade => encrypt(shared, channel)?,
+            Step::Cancel { process, secret } => {
+                shared.cancellations.cancel(process, &secret);
+                return Err(End::Gone);
+            }
+            Step::Known(known) => return Ok((known, handshake.into_decoder())),
+            Step::Close(reason) => {
+                if let Some(error) = reason {
+                    tracing::info!(%peer, %error, "a client of SQL was refused");
+                    shared.metrics.failed(error.state);
+                    channel.farewell();
+                }
+                return Err(End::Gone);
+            }
+        }
+    }
+}
+
+/// Takes a place for the session, and looks a user up.
+fn look_up(shared: &Arc<Shared>, name: &str, place: &mut Option<Place>) -> Result<Option<User>, SqlError> {
+    let database = shared.database()?;
+    *place = Some(shared.place()?);
+    let unavailable = |error: ordain_db::error::Error| {
+        SqlError::new(SqlState::CANNOT_CONNECT_NOW, "users cannot be looked up now")
+            .with_detail(error.to_string())
+    };
+    database.user(name).map_err(unavailable)
+}
+
+/// Goes on with TLS.
+fn encrypt(shared: &Shared, channel: &mut Channel) -> Result<(), End> {
+    let (Some(config), Channel::Plain(socket)) = (&shared.options.tls, &*channel) else {
+        return Err(End::Gone);
+    };
+    let connection = ServerConnection::new(Arc::clone(config)).map_err(|_| End::Gone)?;
+    let socket = Socket { stream: Arc::clone(&socket.stream), deadline: socket.deadline };
+    *channel = Channel::Encrypted(Box::new(StreamOwned::new(connection, socket)));
+    Ok(())
+}
+
+fn random(bytes: &mut [u8]) -> Result<(), SqlError> {
+    let none = |error: getrandom::Error| {
+        SqlError::new(SqlState::CANNOT_CONNECT_NOW, format!("no randomness from the system: {error}"))
+    };
+    getrandom::fill(bytes).map_err(none)
+}
+
+fn shutdown() -> SqlError {
+    let problem = "terminating connection due to administrator command";
+    SqlError::new(SqlState::ADMIN_SHUTDOWN, problem)
+}

@@ -1,0 +1,358 @@
+//! The database as sessions of SQL see it.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use bytes::Bytes;
+use ordain_db::data::key::KeyValue;
+use ordain_db::data::{Key, KeyRange, Schema};
+use ordain_db::error::Error;
+use ordain_db::limits::ARGUMENTS_BYTES_MAX;
+use ordain_db::message::Page;
+use ordain_db::position::PartitionId;
+use ordain_db::procedure::{self, ProcedureId};
+use ordain_sql::catalog::user_definition;
+use ordain_sql::catalog::{Catalog, Definition};
+use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
+use ordain_sql::procedure::NAME;
+use ordain_sql::routines::Routines;
+use ordain_sql::session::handshake::User;
+use ordain_sql::session::{Database, View};
+
+use super::merge::{self, Pages};
+use super::{janitor, lock};
+use crate::connection::{Connection, Snapshot};
+use crate::port::Port;
+
+/// From the epoch of Unix to that of PostgreSQL, 2000-01-01 UTC, in microseconds.
+const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
+
+/// How old the definitions may be that a statement is planned with. What this process has changed itself is known at once; another
+/// process's changes are noticed at the latest when a plan that relies on them is refused.
+const DEFINITIONS_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// How long a request that is refused as busy is repeated.
+const BUSY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The first pause before it is repeated; it doubles up to [`BUSY_PAUSE_MAX`].
+const BUSY_PAUSE: Duration = Duration::from_millis(1);
+
+/// The longest such pause.
+const BUSY_PAUSE_MAX: Duration = Duration::from_millis(64);
+
+/// How long a session that pauses goes without looking whether it is to end.
+const PAUSE_STEP: Duration = Duration::from_millis(50);
+
+/// A database with the tables and the procedure of SQL, for as many sessions as there are.
+#[derive(Clone)]
+pub struct SqlDatabase(Arc<Shared>);
+
+/// What the sessions share.
+pub(super) struct Shared {
+    port: Arc<dyn Port>,
+    catalog: procedure::Catalog,
+    procedure: ProcedureId,
+    routines: Routines,
+    storages: Storages,
+    /// Connections that no session uses. A connection is a client of the database, whose answers are kept until it has the earlier ones;
+    /// so sessions, some of which wait long, do not share any, and there are never more than there were sessions at a time.
+    idle: Mutex<Vec<Connection>>,
+    definitions: Mutex<Option<Known>>,
+    /// Held by whoever loads them.
+    loading: Mutex<()>,
+    /// Wakes the [`janitor`]; it ends when this is gone.
+    garbage: Sender<()>,
+    /// Makes numbers that are like no other, should the operating system have none.
+    number: Mutex<u128>,
+}
+
+/// The definitions as of a time.
+struct Known {
+    catalog: Arc<Catalog>,
+    /// Of the rows that they were read from.
+    digest: u128,
+    read: Instant,
+}
+
+impl SqlDatabase {
+    /// The database behind `port`, if its schema has the tables of SQL. Starts the thread that deletes rows which belong to nothing.
+    ///
+    /// # Errors
+    /// When there is no randomness or no thread to be had.
+    pub fn open(port: Arc<dyn Port>, catalog: procedure::Catalog) -> Result<Option<SqlDatabase>, Error> {
+        let (Some(storages), Some(procedure)) =
+            (Storages::find(&catalog.schema), catalog.procedures.find(NAME))
+        else {
+            return Ok(None);
+        };
+        let routines = Routines::of(&catalog.procedures);
+        let (garbage, told) = mpsc::channel();
+        let number = Mutex::new(
+            random_number()
+                .ok_or_else(|| Error::Unavailable("the operating system gives no randomness".to_owned()))?,
+        );
+        let shared = Arc::new(Shared {
+            port,
+            catalog,
+            procedure,
+            routines,
+            storages,
+            idle: Mutex::default(),
+            definitions: Mutex::default(),
+            loading: Mutex::default(),
+            garbage,
+            number,
+        });
+        janitor::start(Arc::downgrade(&shared), told)
+            .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}")))?;
+        Ok(Some(SqlDatabase(shared)))
+    }
+
+    /// The tables of the database.
+    pub fn schema(&self) -> &Schema {
+        &self.0.catalog.schema
+    }
+
+    /// Those in which SQL lives.
+    pub fn storages(&self) -> &Storages {
+        &self.0.storages
+    }
+
+    /// The database as one session sees it.
+    ///
+    /// # Errors
+    /// When there is no randomness.
+    pub fn session(&self) -> Result<SessionDatabase, Error> {
+        SessionDatabase::new(&self.0)
+    }
+
+    /// A user by name, as of now.
+    ///
+    /// # Errors
+    /// When the database cannot be asked.
+    pub fn user(&self, name: &str) -> Result<Option<User>, Error> {
+        let session = self.session()?;
+        let key = self.0.storages.definition("", &user_definition(name));
+        let Ok(key) = key else { return Ok(None) };
+        let Some(row) = session.open_snapshot()?.get(&key)? else { return Ok(None) };
+        let definition = self.0.storages.definitions.read(&row).byte_string(DEFINITION_COLUMN)?;
+        match Definition::decode(definition) {
+            Ok(Definition::User { verifier, .. }) => Ok(Some(User { verifier })),
+            Ok(_) => Ok(None),
+            Err(error) => Err(Error::Unavailable(error.to_string())),
+        }
+    }
+}
+
+/// The database as one session sees it.
+pub struct SessionDatabase {
+    shared: Arc<Shared>,
+    /// `None` once it has been given back.
+    connection: Option<Connection>,
+}
+
+impl SessionDatabase {
+    pub(super) fn new(shared: &Arc<Shared>) -> Result<SessionDatabase, Error> {
+        let idle = lock(&shared.idle).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => Connection::new(Arc::clone(&shared.port), shared.catalog.clone())?,
+        };
+        Ok(SessionDatabase { shared: Arc::clone(shared), connection: Some(connection) })
+    }
+
+    fn connection(&self) -> Result<&Connection, Error> {
+        self.connection.as_ref().ok_or_else(|| Error::Unavailable("the session has ended".to_owned()))
+    }
+
+    fn open_snapshot(&self) -> Result<Snapshot, Error> {
+        let connection = self.connection()?;
+        patiently(|| connection.snapshot())
+    }
+
+    /// All definitions, as of now.
+    pub(super) fn fresh_catalog(&self) -> Result<Catalog, Error> {
+        Ok(self.load()?.0)
+    }
+
+    /// Reads all definitions; with a digest of what was read.
+    fn load(&self) -> Result<(Catalog, u128), Error> {
+        let snapshot = self.open_snapshot()?;
+        let table = &self.shared.storages.definitions;
+        let mut catalog = Catalog::new();
+        let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        snapshot.scan(&table.all(), |key, row| {
+            let definition = table.read(row).byte_string(DEFINITION_COLUMN)?;
+            for part in [key, definition] {
+                hash.update(&(part.len() as u64).to_le_bytes());
+                hash.update(part);
+            }
+            if let [KeyValue::Text(schema), KeyValue::Text(name)] = table.key_values(key)?.as_slice() {
+                let inserted = catalog.insert(schema, name, definition);
+                inserted.map_err(|error| Error::Unavailable(error.to_string()))?;
+            }
+            Ok(())
+        })?;
+        Ok((catalog, hash.digest128()))
+    }
+
+    /// The definitions that are known, if they will do.
+    fn known(&self, outdated: Option<&Arc<Catalog>>) -> Option<Arc<Catalog>> {
+        let known = lock(&self.shared.definitions);
+        let known = known.as_ref()?;
+        let will_do = match outdated {
+            Some(outdated) => !Arc::ptr_eq(outdated, &known.catalog),
+            None => known.read.elapsed() < DEFINITIONS_AGE_MAX,
+        };
+        will_do.then(|| Arc::clone(&known.catalog))
+    }
+}
+
+impl Drop for SessionDatabase {
+    fn drop(&mut self) {
+        lock(&self.shared.idle).extend(self.connection.take());
+    }
+}
+
+impl Database for SessionDatabase {
+    fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
+        if arguments.len() > ARGUMENTS_BYTES_MAX {
+            return Err(Error::Invalid(format!(
+                "the statement with its values has {} bytes, and the limit is {ARGUMENTS_BYTES_MAX}: split it",
+                arguments.len()
+            )));
+        }
+        let arguments = Bytes::from(arguments);
+        let connection = self.connection()?;
+        patiently(|| connection.submit(self.shared.procedure, arguments.clone())?.wait())
+    }
+
+    fn routines(&self) -> Routines {
+        self.shared.routines.clone()
+    }
+
+    fn call_routine(&self, procedure: ProcedureId, arguments: Vec<u8>) -> Result<Bytes, Error> {
+        let arguments = Bytes::from(arguments);
+        let connection = self.connection()?;
+        patiently(|| connection.submit(procedure, arguments.clone())?.wait())
+    }
+
+    fn read(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
+        let arguments = Bytes::from(arguments);
+        let connection = self.connection()?;
+        patiently(|| connection.submit_read(self.shared.procedure, arguments.clone())?.wait())
+    }
+
+    fn snapshot(&self) -> Result<Box<dyn View>, Error> {
+        Ok(Box::new(Seen(self.open_snapshot()?)))
+    }
+
+    fn catalog(&self, outdated: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Error> {
+        if let Some(known) = self.known(outdated) {
+            return Ok(known);
+        }
+        let _alone = match (self.shared.loading.try_lock(), outdated) {
+            (Ok(alone), _) => alone,
+            (Err(TryLockError::Poisoned(alone)), _) => alone.into_inner(),
+            (Err(TryLockError::WouldBlock), None) => {
+                // Somebody looks for newer ones; those that are there are not much older than they may be.
+                let known = lock(&self.shared.definitions).as_ref().map(|known| Arc::clone(&known.catalog));
+                match known {
+                    Some(known) => return Ok(known),
+                    None => lock(&self.shared.loading),
+                }
+            }
+            (Err(TryLockError::WouldBlock), Some(_)) => lock(&self.shared.loading),
+        };
+        // Whoever had the lock before may have loaded what is asked for.
+        if let Some(known) = self.known(outdated) {
+            return Ok(known);
+        }
+        let read = Instant::now();
+        let (catalog, digest) = self.load()?;
+        let mut known = lock(&self.shared.definitions);
+        let same = known.as_ref().filter(|before| before.digest == digest);
+        // Sessions see by that that nothing has changed, and keep what they have planned.
+        let catalog = same.map_or_else(|| Arc::new(catalog), |before| Arc::clone(&before.catalog));
+        *known = Some(Known { catalog: Arc::clone(&catalog), digest, read });
+        Ok(catalog)
+    }
+
+    fn now(&self) -> i64 {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        unix.map_or(0, |unix| i64::try_from(unix.as_micros()).unwrap_or(i64::MAX)) - EPOCH_MICROSECONDS
+    }
+
+    fn random(&self) -> u128 {
+        random_number().unwrap_or_else(|| {
+            let mut number = lock(&self.shared.number);
+            *number = number.wrapping_add(1);
+            xxhash_rust::xxh3::xxh3_128(&number.to_le_bytes())
+        })
+    }
+
+    fn pause(&self, microseconds: u64, interrupt: &AtomicBool) {
+        let end = Instant::now() + Duration::from_micros(microseconds);
+        while !interrupt.load(Ordering::Relaxed) {
+            let rest = end.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                break;
+            }
+            thread::sleep(rest.min(PAUSE_STEP));
+        }
+    }
+
+    fn sweep(&self) {
+        // The janitor lives as long as the database.
+        let _ = self.shared.garbage.send(());
+    }
+}
+
+/// A snapshot as a session sees it.
+struct Seen(Snapshot);
+
+impl View for Seen {
+    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        self.0.get(key)
+    }
+
+    fn scan(
+        &self,
+        range: &KeyRange,
+        limit: usize,
+        visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        merge::scan(self, self.0.owners(range)?, range, limit, visit)
+    }
+}
+
+impl Pages for Seen {
+    fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error> {
+        self.0.pages(ranges, rows)
+    }
+}
+
+/// Does something again as long as the database is busy, for a while.
+fn patiently<T>(mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    let begun = Instant::now();
+    let mut pause = BUSY_PAUSE;
+    loop {
+        match act() {
+            Err(Error::Busy(_)) if begun.elapsed() < BUSY_PATIENCE => {
+                thread::sleep(pause);
+                pause = (2 * pause).min(BUSY_PAUSE_MAX);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+fn random_number() -> Option<u128> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(u128::from_le_bytes(bytes))
+}

@@ -1,0 +1,126 @@
+//! Deletes rows that belong to nothing any more: of tables and indexes that were dropped or emptied.
+//!
+//! Whoever drops a table only says so in its definitions, among which the rows stand as garbage from then on. A thread deletes them in
+//! small transactions, and removes the definition when none is left. It looks when it is told to and when it starts, since the process
+//! that was told before may have ended in between. Processes that do so at the same time do no harm: rows are deleted once.
+
+use std::io;
+use std::sync::Weak;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::time::Duration;
+
+use ordain_db::error::Error;
+use ordain_db::procedure::{decode_output, encode_arguments};
+use ordain_sql::bind::forget;
+use ordain_sql::catalog::{Catalog, Definition};
+use ordain_sql::execute::{Inputs, Output};
+use ordain_sql::plan::{Action, Plan};
+use ordain_sql::procedure::Step;
+use ordain_sql::session::Database;
+
+use super::database::{SessionDatabase, Shared};
+
+/// Most rows that one transaction deletes.
+const CHUNK_ROWS: u32 = 1_000;
+
+/// How long it rests after each: statements go first.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How long after a failure it tries again.
+const RETRY_PAUSE: Duration = Duration::from_secs(5);
+
+/// Starts the thread. It ends when the other end of `told` is gone.
+pub(super) fn start(shared: Weak<Shared>, told: Receiver<()>) -> io::Result<()> {
+    let run = move || {
+        let mut patience = Duration::ZERO;
+        loop {
+            match told.recv_timeout(patience) {
+                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            while told.try_recv().is_ok() {}
+            patience = match sweep(&shared, &told) {
+                Ok(()) => Duration::MAX,
+                Err(error) => {
+                    tracing::debug!(%error, "rows of what was dropped are yet to be deleted");
+                    RETRY_PAUSE
+                }
+            };
+        }
+    };
+    std::thread::Builder::new().name("sql-janitor".to_owned()).spawn(run).map(drop)
+}
+
+/// Deletes what is garbage now.
+fn sweep(shared: &Weak<Shared>, told: &Receiver<()>) -> Result<(), Error> {
+    let Some(session) = session(shared)? else { return Ok(()) };
+    let catalog = session.fresh_catalog()?;
+    drop(session);
+    let mut failed = Ok(());
+    for (storage, replicated) in garbage(&catalog) {
+        // The others may be sound.
+        if let Err(error) = clear(shared, told, &catalog, storage, replicated) {
+            failed = Err(error);
+        }
+    }
+    failed
+}
+
+/// A session for one transaction: nothing here keeps the database open while it waits.
+fn session(shared: &Weak<Shared>) -> Result<Option<SessionDatabase>, Error> {
+    shared.upgrade().map(|shared| SessionDatabase::new(&shared)).transpose()
+}
+
+fn garbage(catalog: &Catalog) -> Vec<(u32, bool)> {
+    let storage = |(_, _, definition): (&str, &str, &Definition)| match definition {
+        Definition::Garbage { storage, replicated } => Some((*storage, *replicated)),
+        _ => None,
+    };
+    catalog.iter().filter_map(storage).collect()
+}
+
+/// Deletes all rows of a storage, and then what is said of it.
+fn clear(
+    shared: &Weak<Shared>,
+    told: &Receiver<()>,
+    catalog: &Catalog,
+    storage: u32,
+    replicated: bool,
+) -> Result<(), Error> {
+    let mut deleted = 0;
+    loop {
+        let Some(session) = session(shared)? else { return Ok(()) };
+        let action = Action::Clear { storage, replicated, rows: CHUNK_ROWS };
+        let plan = Plan {
+            reliances: Vec::new(),
+            tables: Vec::new(),
+            sequences: Vec::new(),
+            foreign_keys: Vec::new(),
+            action,
+        };
+        let written = call(&session, plan)?.written;
+        deleted += written;
+        if written < u64::from(CHUNK_ROWS) {
+            break;
+        }
+        drop(session);
+        if told.try_recv() == Err(TryRecvError::Disconnected) {
+            return Ok(());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    let Some(session) = session(shared)? else { return Ok(()) };
+    match call(&session, forget(catalog, storage)) {
+        Ok(_) => tracing::debug!(storage, deleted, "deleted the rows of what was dropped"),
+        // Another process has said it already.
+        Err(Error::Aborted(_)) => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+fn call(session: &SessionDatabase, plan: Plan) -> Result<Output, Error> {
+    let inputs = Inputs { now: session.now(), seed: session.random(), ..Inputs::default() };
+    let steps = vec![Step { plan, inputs, shown: None }];
+    decode_output(&session.call(encode_arguments(&steps)?)?)
+}

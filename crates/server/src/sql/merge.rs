@@ -1,0 +1,157 @@
+//! The rows of a range that lie on several partitions, in one ascending order.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use ordain_db::data::KeyRange;
+use ordain_db::error::Error;
+use ordain_db::message::Page;
+use ordain_db::position::PartitionId;
+
+/// Most rows of a page if one partition is asked.
+const PAGE_ROWS_MAX: usize = 4096;
+
+/// Fewest rows of a page, unless fewer are wanted: a page has its price.
+const PAGE_ROWS_MIN: usize = 64;
+
+/// What is shown keys and rows.
+pub(super) type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+
+/// Gives pages of ranges: at most so many rows of each.
+pub(super) trait Pages {
+    /// The first rows of each range.
+    fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error>;
+}
+
+/// What has come of a partition and was not visited.
+struct Cursor {
+    partition: PartitionId,
+    rows: VecDeque<(Bytes, Bytes)>,
+    /// What has not come; `None` if that is nothing.
+    rest: Option<KeyRange>,
+}
+
+impl Cursor {
+    fn take(&mut self, page: Page) {
+        self.rest = match (page.rows.last(), self.rest.take()) {
+            (Some((last, _)), Some(rest)) if page.more => Some(rest.after(last)),
+            _ => None,
+        };
+        self.rows = page.rows.into();
+    }
+
+    /// Whether nothing can be said of the next row before a page has come.
+    fn is_behind(&self) -> bool {
+        self.rows.is_empty() && self.rest.is_some()
+    }
+}
+
+/// Visits the first rows of a range, at most `limit`, over these partitions. Of each at most one page is held.
+pub(super) fn scan(
+    pages: &dyn Pages,
+    owners: impl Iterator<Item = PartitionId>,
+    range: &KeyRange,
+    limit: usize,
+    visit: &mut Visit<'_>,
+) -> Result<(), Error> {
+    let cursor = |partition| Cursor { partition, rows: VecDeque::new(), rest: Some(range.clone()) };
+    let mut cursors: Vec<Cursor> = owners.map(cursor).collect();
+    let rows_max = (PAGE_ROWS_MAX / cursors.len().max(1)).max(PAGE_ROWS_MIN);
+    let mut left = limit;
+    while left > 0 {
+        fetch(pages, &mut cursors, rows_max.min(left) as u32)?;
+        cursors.retain(|cursor| !cursor.rows.is_empty());
+        // Until a cursor has no rows, the least of the first ones is the least of all.
+        while left > 0 && !cursors.iter().any(Cursor::is_behind) {
+            let first = |cursor: &&mut Cursor| cursor.rows.front().map(|(key, _)| key.clone());
+            let Some(next) = cursors.iter_mut().filter(|cursor| !cursor.rows.is_empty()).min_by_key(first)
+            else {
+                return Ok(());
+            };
+            let Some((key, row)) = next.rows.pop_front() else { return Ok(()) };
+            left -= 1;
+            if visit(&key, &row).is_break() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gets the next page of each partition of which one is needed.
+fn fetch(pages: &dyn Pages, cursors: &mut [Cursor], rows: u32) -> Result<(), Error> {
+    let wanted = |cursor: &Cursor| {
+        let rest = cursor.rest.clone().filter(|_| cursor.rows.is_empty())?;
+        Some((cursor.partition, rest))
+    };
+    let ranges: Vec<(PartitionId, KeyRange)> = cursors.iter().filter_map(wanted).collect();
+    if ranges.is_empty() {
+        return Ok(());
+    }
+    let behind = cursors.iter_mut().filter(|cursor| cursor.is_behind());
+    for (cursor, page) in behind.zip(pages.pages(&ranges, rows)?) {
+        cursor.take(page);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use ordain_db::data::Key;
+
+    use super::*;
+
+    /// For each partition its keys, ascending.
+    struct Kept(Vec<Vec<u8>>);
+
+    impl Pages for Kept {
+        fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error> {
+            let page = |(partition, range): &(PartitionId, KeyRange)| {
+                let keys = self.0[partition.index()].iter().map(|last| vec![0, 0, *last]);
+                let found: Vec<_> =
+                    keys.filter(|key| range.contains(key)).map(|key| (key.into(), Bytes::new())).collect();
+                // A page may be shorter than it was asked to be.
+                let length = found.len().min(rows as usize).min(3);
+                Page { more: found.len() > length, rows: found[..length].to_vec() }
+            };
+            Ok(ranges.iter().map(page).collect())
+        }
+    }
+
+    fn scanned(partitions: &[&[u8]], limit: usize, stop: u8) -> Vec<u8> {
+        let kept = Kept(partitions.iter().map(|keys| keys.to_vec()).collect());
+        let range = KeyRange { start: Key::from_bytes(&[0, 0]), end: Key::from_bytes(&[0, 1]) };
+        let owners = (0..partitions.len() as u16).map(PartitionId);
+        let mut seen = Vec::new();
+        scan(&kept, owners, &range, limit, &mut |key, _| {
+            seen.push(key[2]);
+            if key[2] == stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+        seen
+    }
+
+    #[test]
+    fn rows_come_in_one_order() {
+        let ascending: Vec<u8> = (0..30).collect();
+        let thirds: Vec<Vec<u8>> =
+            (0..3).map(|third| (0..30).filter(|key| key % 3 == third).collect()).collect();
+        let thirds: Vec<&[u8]> = thirds.iter().map(Vec::as_slice).collect();
+        assert_eq!(scanned(&thirds, 100, 255), ascending);
+        assert_eq!(scanned(&[&ascending[20..], &ascending[..10], &ascending[10..20]], 100, 255), ascending);
+        assert_eq!(scanned(&[&ascending, &[]], 100, 255), ascending);
+        assert_eq!(scanned(&[&[], &[]], 100, 255), [0; 0]);
+    }
+
+    #[test]
+    fn it_ends_at_the_limit_or_when_it_is_told() {
+        let keys: Vec<u8> = (0..20).collect();
+        for limit in 0..25 {
+            let expected = &keys[..limit.min(20)];
+            assert_eq!(scanned(&[&keys[..7], &keys[7..]], limit, 255), expected);
+            assert_eq!(scanned(&[&keys], limit, 255), expected);
+        }
+        assert_eq!(scanned(&[&keys[..7], &keys[7..]], 100, 8), &keys[..9]);
+    }
+}

@@ -1,0 +1,102 @@
+//! What `ordain start` is told of clients of SQL, and the sockets that follow from it.
+
+use std::net::TcpListener;
+use std::path::PathBuf;
+
+use clap::Args;
+use ordain_db::data::Schema;
+use ordain_sql::keys::Storages;
+
+use super::listener::{CONNECTIONS_DEFAULT, Listener, ListenerOptions};
+use super::tls;
+
+/// Where a database of its own listens for SQL if nothing is said.
+const ADDRESS: &str = "127.0.0.1:5432";
+
+/// What turns it off.
+const NONE: &str = "none";
+
+/// The options of the command line.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SqlOptions {
+    /// Where to listen for clients of PostgreSQL, or `none`. Default: 127.0.0.1:5432; with a cluster file none.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub sql_listen: Option<String>,
+    /// How many clients of PostgreSQL may be connected at a time. Default: 200.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub sql_connections: Option<u16>,
+    /// The certificate for TLS with clients of PostgreSQL, and those that lead to one that they trust: a PEM file.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_certificate: Option<PathBuf>,
+    /// The certificate's private key: a PEM file.
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub tls_key: Option<PathBuf>,
+    /// Where to tell whether the process is well, over HTTP: /health, /ready, and /metrics for Prometheus. Default: nowhere.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub http_listen: Option<String>,
+}
+
+/// The sockets of a process, kept from one start of its server to the next.
+pub struct SqlSockets {
+    sql: Option<(TcpListener, ListenerOptions)>,
+    http: Option<TcpListener>,
+}
+
+impl SqlOptions {
+    /// Listens where it is to, for data with these tables. A process of a cluster listens for SQL only where it is told to, since
+    /// several may share a machine.
+    ///
+    /// # Errors
+    /// Says which option to change.
+    pub fn listen(&self, schema: &Schema, of_cluster: bool) -> Result<SqlSockets, String> {
+        let usual = if of_cluster { NONE } else { ADDRESS };
+        let address = self.sql_listen.as_deref().unwrap_or(usual);
+        let http = self.http_listen.as_deref().map(|address| bind("--http-listen", address)).transpose()?;
+        if address == NONE {
+            return Ok(SqlSockets { sql: None, http });
+        }
+        if Storages::find(schema).is_none() {
+            if self.sql_listen.is_some() {
+                tracing::warn!(
+                    "--sql-listen: the data was made for another workload than sql, so there is nothing to query"
+                );
+            }
+            return Ok(SqlSockets { sql: None, http });
+        }
+        let tls = match (&self.tls_certificate, &self.tls_key) {
+            (Some(certificate), Some(key)) => Some(tls::server_config(certificate, key)?),
+            _ => None,
+        };
+        let connections = self.sql_connections.map_or(CONNECTIONS_DEFAULT, usize::from);
+        let options = ListenerOptions { connections, tls, ..ListenerOptions::default() };
+        Ok(SqlSockets { sql: Some((bind("--sql-listen", address)?, options)), http })
+    }
+}
+
+impl SqlSockets {
+    /// Starts to take clients of SQL, who are told that the database is starting until it is opened to them.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn start(&self) -> Result<Option<Listener>, String> {
+        let Some((socket, options)) = &self.sql else { return Ok(None) };
+        let wrong = |error: std::io::Error| format!("cannot listen for SQL: {error}");
+        let listener = Listener::start(socket.try_clone().map_err(wrong)?, options.clone()).map_err(wrong)?;
+        let tls = options.tls.is_some();
+        tracing::info!(address = %listener.address(), tls, "listening for SQL");
+        Ok(Some(listener))
+    }
+
+    /// Where to answer over HTTP.
+    pub fn http(&self) -> Option<&TcpListener> {
+        self.http.as_ref()
+    }
+}
+
+fn bind(option: &str, address: &str) -> Result<TcpListener, String> {
+    TcpListener::bind(address).map_err(|error| {
+        format!(
+            "cannot listen on {address}: {error}: free the port, or choose another with {option} HOST:PORT"
+        )
+    })
+}

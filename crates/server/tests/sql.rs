@@ -1,0 +1,537 @@
+//! Clients of PostgreSQL: sessions, several at a time, limits, passwords, and the end of the server.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+#[allow(dead_code, reason = "these commands do not end by themselves")]
+mod folder;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use folder::Folder;
+use ordain::Database;
+use ordain::sql::tls::server_config;
+use ordain::sql::{Listener, ListenerOptions};
+use ordain_db::data::{ColumnType, DataError, Table};
+use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
+use ordain_sql::catalog::Definition;
+use ordain_sql::catalog::user_definition;
+use ordain_sql::execute::Inputs;
+use ordain_sql::plan::{Action, DefinitionChange, Plan};
+use ordain_sql::procedure::{SqlProcedure, Step};
+use ordain_sql::protocol::scram::Verifier;
+use postgres::error::SqlState;
+use postgres::{Client, Config, NoTls, SimpleQueryMessage};
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+/// How long what must come soon may take.
+const SOON: Duration = Duration::from_secs(20);
+
+/// A database in memory, of two partitions, that listens on a port of its own.
+struct Served {
+    listener: Listener,
+    database: Database,
+}
+
+impl Served {
+    fn start() -> Served {
+        Served::start_with(ListenerOptions::default())
+    }
+
+    fn start_with(options: ListenerOptions) -> Served {
+        let database = Database::builder().sql().unwrap().partitions(2).open().unwrap();
+        let listener = Listener::start(TcpListener::bind("127.0.0.1:0").unwrap(), options).unwrap();
+        listener.open(database.sql().unwrap().unwrap());
+        Served { listener, database }
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    fn config(&self) -> Config {
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(self.address().port()).user("ordain").dbname("ordain");
+        config
+    }
+
+    fn connect(&self) -> Client {
+        self.config().connect(NoTls).unwrap()
+    }
+
+    /// Sets a password as the statement would.
+    fn set_password(&self, user: &str, password: &str) {
+        let verifier = Verifier::from_password(password, b"salt of 16 bytes", 4096).to_text();
+        let definition = Definition::User { object: 16_384, verifier: Some(verifier) }.encode();
+        let change = DefinitionChange {
+            schema: String::new(),
+            name: user_definition(user),
+            definition: Some(definition),
+        };
+        let action = Action::Define { changes: vec![change], fill: Vec::new(), sequences: Vec::new() };
+        let plan = Plan {
+            reliances: Vec::new(),
+            tables: Vec::new(),
+            sequences: Vec::new(),
+            foreign_keys: Vec::new(),
+            action,
+        };
+        let procedure = self.database.handle::<SqlProcedure>("sql").unwrap();
+        let steps = vec![Step { plan, inputs: Inputs::default(), shown: None }];
+        self.database.call(procedure, &steps).unwrap();
+    }
+
+    /// Why a client is refused.
+    fn refused(&self, config: &Config) -> SqlState {
+        let Err(error) = config.connect(NoTls) else { panic!("it was let in") };
+        error.code().cloned().unwrap_or_else(|| panic!("{error}"))
+    }
+}
+
+fn code(error: &postgres::Error) -> SqlState {
+    error.code().cloned().unwrap_or_else(|| panic!("{error}"))
+}
+
+fn count(client: &mut Client, table: &str) -> i64 {
+    client.query_one(&format!("SELECT count(*) FROM {table}"), &[]).unwrap().get(0)
+}
+
+#[test]
+fn statements_do_what_they_say() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("CREATE TABLE people (id int PRIMARY KEY, name text NOT NULL)").unwrap();
+    let inserted =
+        client.execute("INSERT INTO people VALUES ($1, $2), ($3, $4)", &[&1_i32, &"Ada", &2_i32, &"Alan"]);
+    assert_eq!(inserted.unwrap(), 2);
+    let rows = client.query("SELECT id, name FROM people ORDER BY id", &[]).unwrap();
+    let rows: Vec<(i32, String)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(rows, [(1, "Ada".to_owned()), (2, "Alan".to_owned())]);
+    let error = client.execute("INSERT INTO people VALUES (1, 'Grace')", &[]).unwrap_err();
+    assert_eq!(code(&error), SqlState::UNIQUE_VIOLATION);
+    let error = client.batch_execute("SELECT FROM WHERE").unwrap_err();
+    assert_eq!(code(&error), SqlState::SYNTAX_ERROR);
+    let messages = client.simple_query("SELECT name FROM people WHERE id = 2").unwrap();
+    let names: Vec<&str> = (messages.iter())
+        .filter_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(names, ["Alan"]);
+    assert_eq!(client.execute("DELETE FROM people WHERE id = $1", &[&1_i32]).unwrap(), 1);
+    assert_eq!(count(&mut client, "people"), 1);
+}
+
+#[test]
+fn rows_of_all_partitions_come_in_order() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("CREATE TABLE numbers (n int PRIMARY KEY)").unwrap();
+    client.batch_execute("INSERT INTO numbers SELECT * FROM generate_series(1, 3000)").unwrap();
+    let rows = client.query("SELECT n FROM numbers WHERE n > 10 ORDER BY n LIMIT 500", &[]).unwrap();
+    let found: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(found, (11..=510).collect::<Vec<_>>());
+    assert_eq!(count(&mut client, "numbers"), 3000);
+}
+
+#[test]
+fn sessions_at_the_same_time_see_what_has_committed() {
+    let served = Served::start();
+    let (mut first, mut second) = (served.connect(), served.connect());
+    first.batch_execute("CREATE TABLE counters (id int PRIMARY KEY, value int)").unwrap();
+    second.batch_execute("INSERT INTO counters VALUES (1, 0)").unwrap();
+
+    let mut block = first.transaction().unwrap();
+    block.execute("UPDATE counters SET value = value + 1 WHERE id = 1", &[]).unwrap();
+    let read = |client: &mut Client| -> i32 {
+        client.query_one("SELECT value FROM counters WHERE id = 1", &[]).unwrap().get(0)
+    };
+    assert_eq!(read(&mut second), 0, "a block is not seen before it commits");
+    block.commit().unwrap();
+    assert_eq!(read(&mut second), 1);
+
+    let writers: Vec<_> = (0..4)
+        .map(|_| {
+            let mut client = served.connect();
+            std::thread::spawn(move || {
+                for _ in 0..25 {
+                    client.execute("UPDATE counters SET value = value + 1 WHERE id = 1", &[]).unwrap();
+                }
+            })
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    assert_eq!(read(&mut first), 101);
+}
+
+#[test]
+fn a_statement_can_be_cancelled_and_the_session_goes_on() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("CREATE TABLE numbers (n int PRIMARY KEY)").unwrap();
+    client.batch_execute("INSERT INTO numbers SELECT * FROM generate_series(1, 2000)").unwrap();
+    let token = client.cancel_token();
+    let canceller = std::thread::spawn(move || {
+        for _ in 0..40 {
+            std::thread::sleep(Duration::from_millis(250));
+            token.cancel_query(NoTls).unwrap();
+        }
+    });
+    let begun = Instant::now();
+    let long = "SELECT count(*) FROM numbers a, numbers b, numbers c WHERE a.n + b.n + c.n < 0";
+    let error = client.query(long, &[]).unwrap_err();
+    assert_eq!(code(&error), SqlState::QUERY_CANCELED);
+    assert!(begun.elapsed() < SOON);
+    canceller.join().unwrap();
+    assert_eq!(count(&mut client, "numbers"), 2000);
+}
+
+#[test]
+fn passwords_are_asked_for_once_they_are_set() {
+    let served = Served::start();
+    served.set_password("ordain", "correct horse");
+    assert_eq!(served.refused(served.config().password("battery staple")), SqlState::INVALID_PASSWORD);
+    assert_eq!(
+        served.refused(served.config().user("nobody").password("correct horse")),
+        SqlState::INVALID_PASSWORD
+    );
+    let mut client = served.config().password("correct horse").connect(NoTls).unwrap();
+    client.batch_execute("SELECT 1").unwrap();
+}
+
+#[test]
+fn users_and_databases_that_are_not_there_are_refused() {
+    let served = Served::start();
+    assert_eq!(served.refused(served.config().user("nobody").password("x")), SqlState::INVALID_PASSWORD);
+    assert_eq!(served.refused(served.config().dbname("shop")), SqlState::INVALID_CATALOG_NAME);
+}
+
+#[test]
+fn one_client_too_many_is_told_so() {
+    let served = Served::start_with(ListenerOptions { connections: 2, ..ListenerOptions::default() });
+    let (first, mut second) = (served.connect(), served.connect());
+    assert_eq!(served.refused(&served.config()), SqlState::TOO_MANY_CONNECTIONS);
+    second.batch_execute("SELECT 1").unwrap();
+    drop(first);
+    let deadline = Instant::now() + SOON;
+    while served.config().connect(NoTls).is_err() {
+        assert!(Instant::now() < deadline, "the place becomes free");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn who_says_nothing_in_the_beginning_is_cut_off() {
+    let options = ListenerOptions { startup_time: Duration::from_millis(200), ..ListenerOptions::default() };
+    let served = Served::start_with(options);
+    let mut silent = TcpStream::connect(served.address()).unwrap();
+    silent.set_read_timeout(Some(SOON)).unwrap();
+    assert_eq!(silent.read(&mut [0; 16]).unwrap(), 0);
+    let mut client = served.connect();
+    std::thread::sleep(Duration::from_millis(400));
+    client.batch_execute("SELECT 1").unwrap();
+}
+
+#[test]
+fn whoever_speaks_another_protocol_is_told_so() {
+    let served = Served::start();
+    let mut stranger = TcpStream::connect(served.address()).unwrap();
+    stranger.set_read_timeout(Some(SOON)).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    stranger.read_to_end(&mut answer).unwrap();
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.contains("FATAL") && answer.contains("08P01"), "{answer}");
+}
+
+#[test]
+fn before_the_database_is_there_clients_are_told_to_wait() {
+    let database = Database::builder().sql().unwrap().open().unwrap();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = Listener::start(socket, ListenerOptions::default()).unwrap();
+    let served = Served { listener, database };
+    assert_eq!(served.refused(&served.config()), SqlState::CANNOT_CONNECT_NOW);
+    served.listener.open(served.database.sql().unwrap().unwrap());
+    served.connect().batch_execute("SELECT 1").unwrap();
+}
+
+#[test]
+fn rows_of_what_was_dropped_are_deleted() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("CREATE TABLE numbers (n int PRIMARY KEY)").unwrap();
+    client.batch_execute("INSERT INTO numbers SELECT * FROM generate_series(1, 2500)").unwrap();
+    let rows = || -> u64 { served.database.statuses(false).unwrap().iter().map(|status| status.rows).sum() };
+    let before = rows();
+    client.batch_execute("DROP TABLE numbers").unwrap();
+    let deadline = Instant::now() + SOON;
+    while rows() + 2500 > before {
+        assert!(Instant::now() < deadline, "{} of {before} rows are left", rows());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn the_end_of_the_server_is_told_to_its_clients() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("SELECT 1").unwrap();
+    assert_eq!(served.listener.close(SOON), 0, "no connection is left");
+    let error = client.batch_execute("SELECT 1").unwrap_err();
+    // The driver may have seen the end of the connection before what was said in it.
+    assert!(error.is_closed() || error.code() == Some(&SqlState::ADMIN_SHUTDOWN), "{error}");
+    let Served { listener, database } = served;
+    drop(listener);
+    database.close().unwrap();
+}
+
+#[test]
+fn what_was_done_is_counted() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("SELECT 1").unwrap();
+    client.batch_execute("SELECT FROM WHERE").unwrap_err();
+    let text = served.listener.metrics().text();
+    for line in ["ordain_sql_connections 1", "ordain_sql_errors_total{class=\"42\"} 1"] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+}
+
+/// `ordain start` in a folder of its own.
+struct Started {
+    folder: Folder,
+    ports: [u16; 3],
+    child: Child,
+}
+
+impl Started {
+    fn start() -> Started {
+        let ports =
+            std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+        let folder = Folder::create();
+        let child = Started::spawn(&folder, ports);
+        let started = Started { folder, ports, child };
+        started.wait_until_ready();
+        started
+    }
+
+    fn spawn(folder: &Folder, [own, sql, http]: [u16; 3]) -> Child {
+        let arguments = format!(
+            "start --listen 127.0.0.1:{own} --sql-listen 127.0.0.1:{sql} --http-listen 127.0.0.1:{http}"
+        );
+        folder.command(&arguments).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn get(&self, path: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.ports[2]))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn wait_until_ready(&self) {
+        let deadline = Instant::now() + SOON;
+        while !self.get("/ready").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+            assert!(Instant::now() < deadline, "{:?}", self.get("/ready"));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn connect(&self) -> Client {
+        let mut config = Config::new();
+        config.host("127.0.0.1").port(self.ports[1]).user("ordain").dbname("ordain");
+        config.connect(NoTls).unwrap()
+    }
+
+    fn kill_and_start_again(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.child = Started::spawn(&self.folder, self.ports);
+        self.wait_until_ready();
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn what_was_committed_is_there_after_a_kill() {
+    let mut started = Started::start();
+    let mut client = started.connect();
+    client.batch_execute("CREATE TABLE people (id int PRIMARY KEY, name text)").unwrap();
+    client.batch_execute("INSERT INTO people VALUES (1, 'Ada'), (2, 'Alan')").unwrap();
+    started.kill_and_start_again();
+    assert!(client.batch_execute("SELECT 1").is_err());
+    let mut client = started.connect();
+    assert_eq!(count(&mut client, "people"), 2);
+    assert!(started.get("/health").unwrap().starts_with("HTTP/1.1 200"));
+    let metrics = started.get("/metrics").unwrap();
+    for line in ["ordain_leads{partition=\"0\"} 1", "ordain_sql_connections 1"] {
+        assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
+    }
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_tells_its_clients() {
+    let mut started = Started::start();
+    let mut client = started.connect();
+    client.batch_execute("CREATE TABLE people (id int PRIMARY KEY)").unwrap();
+    let pid = rustix::process::Pid::from_child(&started.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let deadline = Instant::now() + SOON;
+    while started.child.try_wait().unwrap().is_none() {
+        assert!(Instant::now() < deadline, "it ends although a client is connected");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(started.child.wait().unwrap().success());
+    let error = client.batch_execute("SELECT 1").unwrap_err();
+    assert!(error.is_closed() || error.code() == Some(&SqlState::ADMIN_SHUTDOWN), "{error}");
+}
+
+/// A file of the certificate for localhost that clients of these tests trust.
+fn pem(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name)
+}
+
+/// Begins TLS as libpq does, trusting that certificate.
+fn encrypted(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    stream.write_all(b"\0\0\0\x08\x04\xd2\x16\x2f").unwrap();
+    let mut answer = [0];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"S");
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(pem("certificate.pem")).unwrap()).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"postgresql".to_vec()];
+    let name = ServerName::try_from("localhost").unwrap();
+    StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), stream)
+}
+
+/// Reads messages up to one of a type; their bodies by their types.
+fn read_until(stream: &mut impl Read, last: u8) -> Vec<(u8, Vec<u8>)> {
+    let mut messages = Vec::new();
+    loop {
+        let mut head = [0; 5];
+        stream.read_exact(&mut head).unwrap();
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        let mut body = vec![0; length - 4];
+        stream.read_exact(&mut body).unwrap();
+        messages.push((head[0], body));
+        if head[0] == last {
+            return messages;
+        }
+    }
+}
+
+#[test]
+fn a_client_that_asks_for_tls_gets_it() {
+    let config = server_config(&pem("certificate.pem"), &pem("key.pem")).unwrap();
+    let served = Served::start_with(ListenerOptions { tls: Some(config), ..ListenerOptions::default() });
+    let mut stream = encrypted(served.address());
+    let startup = b"\0\0\0\x25\0\x03\0\x02user\0ordain\0database\0ordain\0\0";
+    assert_eq!(startup.len(), 0x25);
+    stream.write_all(startup).unwrap();
+    let welcome = read_until(&mut stream, b'Z');
+    let key = welcome.iter().find(|(kind, _)| *kind == b'K').unwrap();
+    assert_eq!(key.1.len(), 4 + 32, "version 3.2 has room for a long secret");
+    stream.write_all(b"Q\0\0\0\x0dSELECT 7\0").unwrap();
+    let answer = read_until(&mut stream, b'Z');
+    assert!(answer.contains(&(b'D', b"\0\x01\0\0\0\x017".to_vec())), "{answer:?}");
+    stream.write_all(b"X\0\0\0\x04").unwrap();
+    assert_eq!(stream.read(&mut [0; 16]).unwrap(), 0, "TLS is ended in good order");
+    // Who does not ask is served without.
+    served.connect().batch_execute("SELECT 1").unwrap();
+}
+
+/// Adds to the number that a name has.
+struct Add(Table);
+
+impl Procedure for Add {
+    type Arguments = (String, i64);
+    type Output = (i64, bool);
+
+    fn name(&self) -> &str {
+        "add"
+    }
+
+    fn declare(
+        &self,
+        (name, _): &(String, i64),
+        footprint: &mut Declaration<'_>,
+    ) -> Result<Declared, DataError> {
+        footprint.update(&self.0.key((name.as_str(),))?)?;
+        Ok(Declared::Complete)
+    }
+
+    fn run(
+        &self,
+        (name, number): &(String, i64),
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(i64, bool), Stop> {
+        let key = self.0.key((name.as_str(),))?;
+        let before = match transaction.get(&key)? {
+            Some(row) => Some(row.int64("number")?),
+            None => None,
+        };
+        let sum = before.unwrap_or(0) + number;
+        if sum < 0 {
+            return Err(Stop::abort(format!("{name} would be below zero")));
+        }
+        transaction.put(&self.0, &key, (sum,))?;
+        Ok((sum, before.is_none()))
+    }
+}
+
+#[test]
+fn procedures_of_the_program_are_called_with_sql() {
+    let mut builder = Database::builder().sql().unwrap();
+    let table =
+        Table::builder("numbers").column("name", ColumnType::Text).column("number", ColumnType::Int64);
+    let table = builder.table(table.primary_key(&["name"])).unwrap();
+    builder.procedure(Add(table)).unwrap();
+    let database = builder.open().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = Listener::start(listener, ListenerOptions::default()).unwrap();
+    listener.open(database.sql().unwrap().unwrap());
+    let served = Served { listener, database };
+
+    let connected: Vec<Client> = (0..4).map(|_| served.connect()).collect();
+    let clients = connected.into_iter().map(|mut client| {
+        std::thread::spawn(move || {
+            let add = client.prepare("CALL add('a', $1)").unwrap();
+            for _ in 0..25 {
+                client.query(&add, &[&2_i64]).unwrap();
+            }
+        })
+    });
+    clients.collect::<Vec<_>>().into_iter().for_each(|client| client.join().unwrap());
+
+    let mut client = served.connect();
+    let row = client.query_one("SELECT * FROM add($1, $2)", &[&"a", &1_i64]).unwrap();
+    assert_eq!((row.get::<_, i64>("column1"), row.get::<_, bool>("column2")), (201, false));
+    let refused = client.execute("CALL add($1, -5)", &[&"b"]).unwrap_err();
+    assert_eq!(refused.code(), Some(&SqlState::RAISE_EXCEPTION));
+    assert!(refused.as_db_error().unwrap().message().contains("b would be below zero"));
+    let mut block = client.transaction().unwrap();
+    let refused = block.execute("CALL add('a', 1)", &[]).unwrap_err();
+    assert_eq!(refused.code(), Some(&SqlState::ACTIVE_SQL_TRANSACTION));
+}
