@@ -82,7 +82,7 @@ const MAX_TRIALS: usize = 4096;
 /// The format of a type, with those of the types inside it.
 fn trace<T: DeserializeOwned>() -> Result<(Format, Registry), String> {
     let samples = Samples::new();
-    let mut enums = BTreeSet::new();
+    let mut enums = BTreeSet::<String>::new();
     let mut trials = 1;
     loop {
         // A tracer tells which enums it has not seen whole only when it ends, and goes on with one only when it is
@@ -90,7 +90,9 @@ fn trace<T: DeserializeOwned>() -> Result<(Format, Registry), String> {
         let mut tracer = Tracer::new(TracerConfig::default().is_human_readable(true));
         let mut format = tracer.trace_type_once::<T>(&samples).map_err(|error| error.to_string())?.0;
         for _ in 1..trials {
-            enums.iter().for_each(|name: &String| drop(tracer.check_incomplete_enum(name)));
+            for name in &enums {
+                tracer.check_incomplete_enum(name);
+            }
             format = tracer.trace_type_once::<T>(&samples).map_err(|error| error.to_string())?.0;
         }
         match tracer.registry() {
