@@ -404,9 +404,14 @@ mod tests {
             for (phase, scenario) in PHASES.iter().zip(&scenarios) {
                 assert!(scenario.transactions >= phase.transactions);
             }
-            let costs = calibration::calibrate(&scenarios).unwrap().costs;
-            assert!(costs.executed_alone > 0 || functors, "{costs:?}");
-            assert_eq!(costs.functor > Some(0), functors, "{costs:?}");
+            // What it costs is not asserted: a busy machine may make any of it look free.
+            let counted = scenarios.iter().flat_map(|scenario| &scenario.samples);
+            let (alone, functor) = counted.fold((0, 0), |(alone, functor), Sample { work, .. }| {
+                (alone + work.executed_alone, functor + work.functors)
+            });
+            assert!(alone > 0 || functors, "{scenarios:?}");
+            assert_eq!(functor > 0, functors, "{scenarios:?}");
+            calibration::calibrate(&scenarios).unwrap();
         }
         let byte = checkpoint_byte(Benchmark::Micro, &options).unwrap();
         assert!((1..1_000_000).contains(&byte), "{byte} ps");
