@@ -20,6 +20,7 @@ use crate::bench::options::WorkloadOptions;
 use crate::durable::{DurableOptions, ReplicationMode, check_engine};
 use crate::process::ClusterOptions;
 use crate::quantity::{EPOCH_MILLISECONDS, LOCK_WAIT_MILLISECONDS, seconds};
+use crate::sql::workload::WithSql;
 
 /// Longest name of a process in bytes.
 pub const PROCESS_NAME_BYTES_MAX: usize = 64;
@@ -52,6 +53,9 @@ pub struct ClusterFile {
     /// The number of sites that the workload thinks of; the partitions if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sites: Option<u16>,
+    /// Whether clients of SQL have tables of their own beside those of the workload, and can call its procedures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_sql: bool,
     /// The tables, their rows and the procedures.
     pub workload: WorkloadOptions,
     /// How the log of each partition is replicated.
@@ -370,6 +374,7 @@ impl ClusterFile {
             throttle: options.throttle,
             seed: default_seed(),
             sites: None,
+            with_sql: false,
             workload: workload.clone(),
             replication: ReplicationEntry::default(),
             durability: DurabilityEntry::default(),
@@ -399,7 +404,11 @@ impl ClusterFile {
     /// When an option of it is out of range.
     pub fn workload(&self) -> Result<Box<dyn Workload>, String> {
         let workload = self.workload.workload(self.partitions, self.sites, self.seed);
-        workload.map_err(|problem| format!("[workload]: {problem}"))
+        let workload = workload.map_err(|problem| format!("[workload]: {problem}"))?;
+        if !self.with_sql || self.workload == WorkloadOptions::Sql {
+            return Ok(workload);
+        }
+        Ok(Box::new(WithSql::new(workload).map_err(|problem| format!("with_sql: {problem}"))?))
     }
 
     /// The number of a process.

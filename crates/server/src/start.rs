@@ -70,6 +70,9 @@ pub struct StartOptions {
     /// epoch manager 25.
     #[arg(long, value_parser = number_within(EPOCH_MILLISECONDS, "milliseconds"))]
     pub epoch_milliseconds: Option<f64>,
+    /// Clients of SQL have tables of their own beside those of the workload, and call its procedures. Always so without a workload.
+    #[arg(long)]
+    pub with_sql: bool,
     /// Clients of SQL.
     #[command(flatten)]
     pub sql: SqlOptions,
@@ -82,8 +85,8 @@ pub struct StartOptions {
 }
 
 /// What a cluster file says for itself.
-const SINGLE_OPTIONS: [&str; 6] =
-    ["data_dir", "listen", "partitions", "engine", "epochs", "epoch_milliseconds"];
+const SINGLE_OPTIONS: [&str; 7] =
+    ["data_dir", "listen", "partitions", "engine", "epochs", "epoch_milliseconds", "with_sql"];
 
 /// Most times, for each node of the process, that nodes may have to be made again from their disks within [`RESTARTS_WITHIN`].
 const RESTARTS_MAX: usize = 5;
@@ -290,7 +293,8 @@ fn single(options: &StartOptions) -> Result<ClusterFile, String> {
                 ..usual
             };
             let workload = options.workload.as_ref().unwrap_or(&WorkloadOptions::Sql);
-            ClusterFile::single(SINGLE, ADDRESS, &directory, &cluster, workload)
+            let single = ClusterFile::single(SINGLE, ADDRESS, &directory, &cluster, workload);
+            ClusterFile { with_sql: options.with_sql, ..single }
         }
     };
     let entry = file.processes.first_mut().ok_or("the data was made without a process")?;
@@ -321,6 +325,9 @@ fn check_options(options: &StartOptions, made: &ClusterFile, directory: &Path) -
     }
     if options.epoch_milliseconds.is_some_and(|epoch| epoch != made.epoch_milliseconds) {
         return refuse("--epoch-milliseconds", made.epoch_milliseconds.to_string());
+    }
+    if options.with_sql && !made.with_sql && made.workload != WorkloadOptions::Sql {
+        return refuse("--with-sql", "a workload alone".to_owned());
     }
     match &options.workload {
         Some(workload) if *workload != made.workload => {

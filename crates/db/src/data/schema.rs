@@ -413,6 +413,11 @@ impl SchemaBuilder {
         SchemaBuilder::default()
     }
 
+    /// The tables of a schema, to which others can be added.
+    pub fn after(schema: &Schema) -> SchemaBuilder {
+        SchemaBuilder { tables: schema.tables().to_vec() }
+    }
+
     /// Adds a table and returns its handle.
     pub fn table(&mut self, table: TableBuilder) -> Result<Table, DataError> {
         if self.tables.len() >= TABLES_MAX {

@@ -58,7 +58,7 @@ impl SqlOptions {
         if Storages::find(schema).is_none() {
             if self.sql_listen.is_some() {
                 tracing::warn!(
-                    "--sql-listen: the data was made for another workload than sql, so there is nothing to query"
+                    "--sql-listen: the data was made for a workload without --with-sql, so there is nothing to query"
                 );
             }
             return Ok(SqlSockets { sql: None, http });
