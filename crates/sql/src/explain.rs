@@ -251,10 +251,21 @@ fn scan(plan: &Plan, table: u16, path: &Path) -> String {
     match path {
         Path::All => format!("Scan of all of {name}"),
         Path::Keys(keys) => format!("Look-up of {} keys of {name} by {}", keys.len(), shape.key_name),
-        Path::Range { index: None, .. } => format!("Scan of a range of {name} by {}", shape.key_name),
-        Path::Range { index: Some(index), .. } => {
-            let index = shape.indexes.get(usize::from(*index)).map_or("", |index| index.name.as_str());
-            format!("Scan of a range of {name} by index {index}")
+        Path::Range { index, .. } => format!("Scan of a range of {name} by {}", order(shape, *index)),
+        Path::Ranges { index, prefixes, array } => {
+            let each = if array.is_some() { " for each element of an array" } else { "" };
+            format!("Scan of {} ranges of {name} by {}{each}", prefixes.len(), order(shape, *index))
+        }
+    }
+}
+
+/// By what rows are found.
+fn order(shape: &TableShape, index: Option<u16>) -> String {
+    match index {
+        None => shape.key_name.clone(),
+        Some(index) => {
+            let index = shape.indexes.get(usize::from(index)).map_or("", |index| index.name.as_str());
+            format!("index {index}")
         }
     }
 }

@@ -191,6 +191,26 @@ impl Storages {
         };
         Ok(KeyRange { start, end })
     }
+
+    /// The ranges of rows whose leading key columns have one of several values, each once and in order.
+    ///
+    /// # Errors
+    /// When values are too long together.
+    pub fn ranges(
+        &self,
+        replicated: bool,
+        storage: u32,
+        placing: u8,
+        prefixes: &[Vec<Datum>],
+    ) -> Result<Vec<KeyRange>, SqlError> {
+        let of = |equal: &Vec<Datum>| {
+            self.range(replicated, storage, placing, &Bounds { equal, lower: None, upper: None })
+        };
+        let mut ranges = prefixes.iter().map(of).collect::<Result<Vec<KeyRange>, SqlError>>()?;
+        ranges.sort_unstable();
+        ranges.dedup();
+        Ok(ranges)
+    }
 }
 
 /// Bytes of a key before the parts of a row: the number of the database's table, and of the storage.

@@ -6,6 +6,7 @@
 mod calls;
 mod definitions;
 mod foreign_keys;
+mod shared;
 mod tree;
 
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,7 @@ pub use calls::{
 };
 pub use definitions::{DefinitionChange, Reliance};
 pub use foreign_keys::{ForeignKeyShape, ReferentialAction, Search};
+pub use shared::SharedPlan;
 
 /// A column as plans know it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -285,6 +287,15 @@ pub enum Path {
         lower: Option<(Expression, bool)>,
         /// The greatest one, and whether it is included.
         upper: Option<(Expression, bool)>,
+    },
+    /// Several ranges of the key, or of an index, which do not overlap.
+    Ranges {
+        /// The index by its number in the shape; the key if there is none.
+        index: Option<u16>,
+        /// Of each range, the values of the leading columns.
+        prefixes: Vec<Vec<Expression>>,
+        /// The values of the column after these: each prefix with each of them is a range.
+        array: Option<Expression>,
     },
 }
 

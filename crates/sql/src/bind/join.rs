@@ -1,5 +1,6 @@
 //! Joins: which relation is read how for each row of those before it, and which conditions go where.
 
+use super::arrange::{better_order, implied, reorder};
 use super::path::{all_of, choose};
 use super::{Binder, walk};
 use crate::plan::{Expression, JoinKind, Node, Path};
@@ -25,8 +26,26 @@ impl Item {
     }
 }
 
-/// Joins relations from left to right. Conditions on the whole are used where they are known to hold, and taken out of `all`.
-pub(super) fn assemble(binder: &Binder<'_>, items: Vec<Item>, all: &mut Vec<Expression>) -> Node {
+/// Joins relations. Conditions on the whole are used where they are known to hold, and taken out of `all`.
+pub(super) fn assemble(binder: &Binder<'_>, mut items: Vec<Item>, all: &mut Vec<Expression>) -> Node {
+    // What an inner join is made by holds for all rows that there are in the end.
+    for item in items.iter_mut().filter(|item| item.kind == JoinKind::Inner) {
+        all.append(&mut item.on);
+    }
+    all.extend(implied(all));
+    match better_order(binder, &items, all) {
+        None => assemble_in_order(binder, items, all),
+        Some(order) => {
+            let (items, now_at) = reorder(items, &order, all);
+            let input = Box::new(assemble_in_order(binder, items, all));
+            Node::Project { input, expressions: now_at.into_iter().map(Expression::Column).collect() }
+        }
+    }
+}
+
+/// Joins relations from left to right.
+fn assemble_in_order(binder: &Binder<'_>, items: Vec<Item>, all: &mut Vec<Expression>) -> Node {
+    let everywhere = all.clone();
     let mut items = items.into_iter();
     let Some(first) = items.next() else {
         return filtered(binder, Node::Values(vec![Vec::new()]), std::mem::take(all));
@@ -38,6 +57,8 @@ pub(super) fn assemble(binder: &Binder<'_>, items: Vec<Item>, all: &mut Vec<Expr
         let mut conditions = item.on.clone();
         if item.kind == JoinKind::Inner {
             conditions.extend(take_known(all, end));
+        } else {
+            conditions.extend(implied_within(&everywhere, &item));
         }
         node = attach(binder, node, before, item, conditions);
         width = end;
@@ -46,6 +67,22 @@ pub(super) fn assemble(binder: &Binder<'_>, items: Vec<Item>, all: &mut Vec<Expr
         Some(condition) => Node::Filter { input: Box::new(node), condition },
         None => node,
     }
+}
+
+/// What follows for the rows of a relation that is joined to others if it has any for them: rows of the others for which that does not hold
+/// are not wanted in the end.
+fn implied_within(everywhere: &[Expression], item: &Item) -> Vec<Expression> {
+    let mut conditions = everywhere.to_vec();
+    conditions.extend(item.on.iter().cloned());
+    let mut follows = implied(&conditions);
+    follows.retain(|condition| {
+        let mut within = true;
+        walk::columns(condition, |column| {
+            within &= (item.offset..item.offset + item.width).contains(&column);
+        });
+        within
+    });
+    follows
 }
 
 /// Takes out the conditions that need no column from `end` on.
@@ -111,7 +148,7 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
             within.iter().filter(|condition| !sees_left(condition)).cloned().collect();
         let is_better = match &path {
             Path::All => false,
-            Path::Keys(_) => true,
+            Path::Keys(_) | Path::Ranges { .. } => true,
             Path::Range { equal, .. } => !equal.is_empty(),
         };
         let depends = path_sees_left(&path);
@@ -168,7 +205,7 @@ fn take_pairs(conditions: &mut Vec<Expression>, offset: u16) -> Vec<(Expression,
 }
 
 /// A condition on a joined row, as the right side sees it for each row of the left.
-fn seen_from_right(mut condition: Expression, offset: u16) -> Expression {
+pub(super) fn seen_from_right(mut condition: Expression, offset: u16) -> Expression {
     walk::walk(&mut condition, 0, &mut |expression, depth| match expression {
         Expression::Column(column) if depth == 0 && *column < offset => {
             *expression = Expression::Outer { depth: 1, column: *column };
@@ -196,6 +233,7 @@ fn path_sees_left(path: &Path) -> bool {
     match path {
         Path::All => false,
         Path::Keys(keys) => keys.iter().flatten().any(sees_left),
+        Path::Ranges { prefixes, array, .. } => prefixes.iter().flatten().chain(array).any(sees_left),
         Path::Range { equal, lower, upper, .. } => {
             let mut bounds = lower.iter().chain(upper).map(|(bound, _)| bound);
             equal.iter().any(sees_left) || bounds.any(sees_left)

@@ -1,6 +1,7 @@
 //! From statements as written to plans: names and types are resolved, paths through tables chosen.
 
 mod aggregates;
+mod arrange;
 mod call;
 mod catalog_functions;
 mod coerce;
@@ -33,7 +34,7 @@ use sqlparser::ast::Statement;
 
 use crate::catalog::{Catalog, Definition, Named, PUBLIC, Sequence, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, TableShape};
+use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, SharedPlan, TableShape};
 use crate::routines::Routines;
 use crate::types::SqlType;
 
@@ -67,7 +68,7 @@ pub struct Surroundings {
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The plan.
-    pub plan: Plan,
+    pub plan: SharedPlan,
     /// The types of its parameters.
     pub parameters: Vec<SqlType>,
     /// The columns of its result, if it has one.
@@ -186,7 +187,7 @@ impl<'c> Binder<'c> {
         let parameters = self.parameters.into_iter().map(|known| known.unwrap_or(SqlType::TEXT)).collect();
         let Binder { reliances, tables, sequences, foreign_keys, questions, .. } = self;
         let plan = Plan { reliances, tables, sequences, foreign_keys, action };
-        Prepared { plan, parameters, fields, questions }
+        Prepared { plan: plan.into(), parameters, fields, questions }
     }
 
     /// Notes that the plan relies on what a name stands for.

@@ -86,11 +86,17 @@ fn leaf(node: &mut Node, columns: Vec<u16>) -> Option<(&mut Node, Vec<u16>)> {
 /// Whether rows that are read by a path come sorted by some columns.
 fn comes_in_order(shape: &TableShape, path: &Path, columns: &[u16]) -> bool {
     match path {
-        Path::All | Path::Keys(_) => is_order(&shape.key, 0, true, columns),
+        Path::All | Path::Keys(_) | Path::Ranges { index: None, .. } => {
+            is_order(&shape.key, 0, true, columns)
+        }
         Path::Range { index: None, equal, .. } => is_order(&shape.key, equal.len(), true, columns),
         Path::Range { index: Some(index), equal, .. } => {
             let Some(index) = shape.indexes.get(usize::from(*index)) else { return false };
             is_order(&index.columns, equal.len(), false, columns)
+        }
+        Path::Ranges { index: Some(index), .. } => {
+            let Some(index) = shape.indexes.get(usize::from(*index)) else { return false };
+            is_order(&index.columns, 0, false, columns)
         }
     }
 }

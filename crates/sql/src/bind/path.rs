@@ -12,35 +12,163 @@ struct Sight<'e> {
     value: &'e Expression,
 }
 
+/// Most keys or ranges that the values of several conditions come to together.
+const COMBINATIONS_MAX: usize = 1024;
+
+/// What the conditions on a table tell of where its rows are.
+struct Knowledge<'e> {
+    /// What holds for all of its rows.
+    sights: Vec<Sight<'e>>,
+    /// Of each of these, one of several holds: what `IN` and `OR` say.
+    alternatives: Vec<Vec<Vec<Sight<'e>>>>,
+    /// Columns that equal an element of an array which is known when the statement runs.
+    arrays: Vec<(u16, &'e Expression)>,
+}
+
+/// A way to the rows, and how good it is.
+struct Candidate {
+    path: Path,
+    worth: usize,
+}
+
 /// Chooses how to read a table whose rows must fulfil all `conditions`, over its own columns. The values of keys and bounds must not
 /// depend on the row itself.
 pub(super) fn choose(shape: &TableShape, conditions: &[Expression]) -> Path {
-    let mut sights = Vec::new();
-    conditions.iter().for_each(|condition| see(condition, &mut sights));
-    if !shape.key.is_empty() {
-        if let Some(keys) = keys(shape, conditions, &sights) {
-            return Path::Keys(keys);
+    let knowledge = Knowledge::of(conditions);
+    let mut best: Option<Candidate> = None;
+    let mut offer = |candidate: Option<Candidate>| {
+        let Some(candidate) = candidate else { return };
+        if best.as_ref().is_none_or(|best| candidate.worth > best.worth) {
+            best = Some(candidate);
         }
-        if let Some(path) = range(None, &shape.key, &sights) {
-            return path;
+    };
+    // The key before the indexes: of two ways that are as good, that without look-ups of rows.
+    offer(knowledge.candidate(None, &shape.key, true));
+    for (number, index) in (0..).zip(&shape.indexes) {
+        if index.state == IndexState::Ready && !index.covering {
+            offer(knowledge.candidate(Some(number), &index.columns, index.unique));
         }
     }
-    let mut best: Option<(usize, Path)> = None;
-    for (number, index) in (0..).zip(&shape.indexes) {
-        if index.state != IndexState::Ready || index.covering {
-            continue;
+    best.map_or(Path::All, |best| best.path)
+}
+
+impl<'e> Knowledge<'e> {
+    fn of(conditions: &'e [Expression]) -> Knowledge<'e> {
+        let mut knowledge = Knowledge { sights: Vec::new(), alternatives: Vec::new(), arrays: Vec::new() };
+        for condition in conditions {
+            see(condition, &mut knowledge.sights);
+            knowledge.alternatives.extend(alternatives_of(condition));
+            knowledge.arrays.extend(array_of(condition));
         }
-        if let Some(path) = range(Some(number), &index.columns, &sights) {
-            let Path::Range { equal, .. } = &path else { continue };
-            // A unique index whose columns are all known gives one row.
-            let worth =
-                2 * equal.len() + usize::from(index.unique && equal.len() == index.columns.len()) * 100;
-            if best.as_ref().is_none_or(|(known, _)| worth > *known) {
-                best = Some((worth, path));
+        knowledge
+    }
+
+    /// The way by a key or an index with these columns, if anything is known of the first.
+    fn candidate(&self, index: Option<u16>, columns: &[u16], is_unique: bool) -> Option<Candidate> {
+        // For each range the values of its leading columns, and which of the alternatives these are of.
+        let mut prefixes: Vec<(Vec<Expression>, Vec<Option<usize>>)> =
+            vec![(Vec::new(), vec![None; self.alternatives.len()])];
+        let mut known = 0;
+        for column in columns {
+            if let Some(value) = equal_to(*column, &self.sights) {
+                prefixes.iter_mut().for_each(|(values, _)| values.push(value.clone()));
+            } else if let Some(place) = self.alternatives_for(*column, prefixes.len(), &prefixes[0].1) {
+                prefixes = self.spread(prefixes, *column, place);
+            } else {
+                break;
+            }
+            known += 1;
+        }
+        let next = columns.get(known);
+        let array = next.and_then(|next| self.arrays.iter().find(|(column, _)| column == next));
+        let (lower, upper) = next.map_or((None, None), |next| bounds_of(*next, &self.sights));
+        let is_whole = known == columns.len() && !columns.is_empty();
+        let mut prefixes: Vec<Vec<Expression>> = prefixes.into_iter().map(|(values, _)| values).collect();
+        // One row at most for each prefix is best; then the more that is known, and of an array less than of a value.
+        let worth = 4 * known
+            + 3 * usize::from(array.is_some())
+            + usize::from(lower.is_some())
+            + usize::from(upper.is_some())
+            + if is_whole && is_unique { 1000 } else { 0 }
+            + if is_whole && index.is_none() { 1000 } else { 0 };
+        let path = if is_whole && index.is_none() {
+            Path::Keys(prefixes)
+        } else if let Some((_, array)) = array {
+            Path::Ranges { index, prefixes, array: Some((*array).clone()) }
+        } else if prefixes.len() > 1 {
+            Path::Ranges { index, prefixes, array: None }
+        } else {
+            Path::Range { index, equal: prefixes.pop()?, lower, upper }
+        };
+        (worth > 0).then_some(Candidate { path, worth })
+    }
+
+    /// The alternatives that each tell the value of a column, if there may be as many ranges.
+    fn alternatives_for(&self, column: u16, ranges: usize, chosen: &[Option<usize>]) -> Option<usize> {
+        let tells = |sights: &Vec<Sight<'_>>| equal_to(column, sights).is_some();
+        let is_fit = |(alternatives, chosen): (&Vec<Vec<Sight<'_>>>, &Option<usize>)| {
+            let fits = chosen.is_some() || ranges == 1 || ranges * alternatives.len() <= COMBINATIONS_MAX;
+            fits && alternatives.iter().all(tells)
+        };
+        self.alternatives.iter().zip(chosen).position(is_fit)
+    }
+
+    /// Adds the value of a column to each range, of which there are as many as alternatives if none was chosen for them yet.
+    #[expect(clippy::type_complexity, reason = "used twice")]
+    fn spread(
+        &self,
+        prefixes: Vec<(Vec<Expression>, Vec<Option<usize>>)>,
+        column: u16,
+        place: usize,
+    ) -> Vec<(Vec<Expression>, Vec<Option<usize>>)> {
+        let mut spread = Vec::new();
+        for (values, chosen) in prefixes {
+            let alternatives = &self.alternatives[place];
+            let open = chosen[place].map_or(0..alternatives.len(), |chosen| chosen..chosen + 1);
+            for alternative in open {
+                let (mut values, mut chosen) = (values.clone(), chosen.clone());
+                values.extend(equal_to(column, &alternatives[alternative]));
+                chosen[place] = Some(alternative);
+                spread.push((values, chosen));
             }
         }
+        spread
     }
-    best.map_or(Path::All, |(_, path)| path)
+}
+
+/// What one of several is known to hold of, if a condition says that and of each of them a value of a column.
+fn alternatives_of(condition: &Expression) -> Option<Vec<Vec<Sight<'_>>>> {
+    match condition {
+        Expression::InList { operand, list, .. } => {
+            let column = column_of(operand)?;
+            let sight = |value| Sight { column, operator: BinaryOperator::Equal, value };
+            let is_known = !list.is_empty() && list.iter().all(is_fixed);
+            is_known.then(|| list.iter().map(|value| vec![sight(value)]).collect())
+        }
+        Expression::Or(branches) if !branches.is_empty() => {
+            let sights = branches.iter().map(|branch| {
+                let mut sights = Vec::new();
+                match branch {
+                    Expression::And(all) => all.iter().for_each(|one| see(one, &mut sights)),
+                    one => see(one, &mut sights),
+                }
+                sights.retain(|sight| sight.operator == BinaryOperator::Equal);
+                (!sights.is_empty()).then_some(sights)
+            });
+            sights.collect()
+        }
+        _ => None,
+    }
+}
+
+/// A column and the array one of whose elements it must equal, if a condition says that.
+fn array_of(condition: &Expression) -> Option<(u16, &Expression)> {
+    match condition {
+        Expression::Quantified { operator: BinaryOperator::Equal, left, array, all: false, .. } => {
+            is_fixed(array).then(|| column_of(left).map(|column| (column, &**array)))?
+        }
+        _ => None,
+    }
 }
 
 /// Takes apart what must hold.
@@ -116,51 +244,16 @@ fn equal_to(column: u16, sights: &[Sight<'_>]) -> Option<Expression> {
     Some(sight.value.clone())
 }
 
-/// The keys, if all columns of the key are known; one of them may be one of several values.
-fn keys(shape: &TableShape, conditions: &[Expression], sights: &[Sight<'_>]) -> Option<Vec<Vec<Expression>>> {
-    let mut keys = vec![Vec::with_capacity(shape.key.len())];
-    let mut is_listed = false;
-    for column in &shape.key {
-        if let Some(value) = equal_to(*column, sights) {
-            keys.iter_mut().for_each(|key| key.push(value.clone()));
-            continue;
-        }
-        let list = conditions.iter().find_map(|condition| match condition {
-            Expression::InList { operand, list, .. }
-                if column_of(operand) == Some(*column) && list.iter().all(is_fixed) =>
-            {
-                Some(list)
-            }
-            _ => None,
-        });
-        let list = list.filter(|_| !is_listed)?;
-        is_listed = true;
-        let with = |key: &Vec<Expression>, value: &Expression| {
-            let mut key = key.clone();
-            key.push(value.clone());
-            key
-        };
-        keys = list.iter().flat_map(|value| keys.iter().map(move |key| with(key, value))).collect();
-    }
-    Some(keys)
-}
-
-/// A range of the key or of an index, if anything is known of its first column.
-fn range(index: Option<u16>, columns: &[u16], sights: &[Sight<'_>]) -> Option<Path> {
-    let mut equal = Vec::new();
-    for column in columns {
-        let Some(value) = equal_to(*column, sights) else { break };
-        equal.push(value);
-    }
-    let next = columns.get(equal.len());
+/// The least and the greatest value of a column, each with whether it is included.
+fn bounds_of(column: u16, sights: &[Sight<'_>]) -> (Option<(Expression, bool)>, Option<(Expression, bool)>) {
     let bound = |strict: BinaryOperator, weak: BinaryOperator| {
-        let sight = sights.iter().find(|sight| {
-            Some(&sight.column) == next && (sight.operator == strict || sight.operator == weak)
-        })?;
+        let sight = sights
+            .iter()
+            .find(|sight| sight.column == column && (sight.operator == strict || sight.operator == weak))?;
         Some((sight.value.clone(), sight.operator == weak))
     };
-    let lower = bound(BinaryOperator::Greater, BinaryOperator::GreaterOrEqual);
-    let upper = bound(BinaryOperator::Less, BinaryOperator::LessOrEqual);
-    let known = !equal.is_empty() || lower.is_some() || upper.is_some();
-    known.then_some(Path::Range { index, equal, lower, upper })
+    (
+        bound(BinaryOperator::Greater, BinaryOperator::GreaterOrEqual),
+        bound(BinaryOperator::Less, BinaryOperator::LessOrEqual),
+    )
 }

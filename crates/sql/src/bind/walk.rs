@@ -160,6 +160,10 @@ fn walk_path(path: &mut crate::plan::Path, depth: u16, visit: &mut dyn FnMut(&mu
                 walk(bound, depth, visit);
             }
         }
+        crate::plan::Path::Ranges { prefixes, array, .. } => {
+            prefixes.iter_mut().for_each(|prefix| walk_all(prefix, depth, visit));
+            array.iter_mut().for_each(|array| walk(array, depth, visit));
+        }
     }
 }
 

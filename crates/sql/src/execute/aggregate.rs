@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::query::{hashed, sort_keyed};
-use super::{Failure, Row, Run};
+use super::{Failure, Row, Run, size_of_row};
 use crate::plan::{AggregateCall, GroupingSets, Node};
 use crate::types::Datum;
 use crate::types::aggregate::State;
@@ -65,7 +65,7 @@ impl Run<'_, '_> {
                 let values = masked(&values, way);
                 let place = *places.entry((set, hashed(&values))).or_insert(found.len());
                 if place == found.len() {
-                    run.hold(values.len() * size_of::<Datum>() + aggregates.len() * size_of::<Gathered>())?;
+                    run.hold(2 * size_of_row(&values) + aggregates.len() * size_of::<Gathered>())?;
                     found.push(Group {
                         values,
                         set,
@@ -111,10 +111,13 @@ impl Run<'_, '_> {
     ) -> Result<(), Failure> {
         for ((call, counted), gathered) in calls.iter().zip(counted).zip(group) {
             let Some((keys, arguments)) = counted else { continue };
+            if call.distinct || call.aggregate.keeps_arguments() {
+                self.hold(size_of_row(arguments))?;
+            }
             if call.order.is_empty() {
                 gathered.add(call, arguments)?;
             } else {
-                self.hold((keys.len() + arguments.len()) * size_of::<Datum>())?;
+                self.hold(size_of_row(keys) + size_of_row(arguments))?;
                 gathered.unsorted.push((keys.clone(), arguments.clone()));
             }
         }

@@ -8,7 +8,7 @@ use ordain_db::procedure::Declaration;
 use ordain_db::procedure::footprint::Access;
 
 use super::foreign_keys::{referenced_key, referring_range};
-use super::rows::{Place, pick};
+use super::rows::{Place, pick, spread};
 use super::{Inputs, Row, evaluate, evaluate_next};
 use crate::keys::{Bounds, Storages};
 use crate::plan::{
@@ -176,7 +176,19 @@ impl<'a> Known<'a, '_> {
                 Some(())
             }
             // The rows that the entries of an index stand for are known when these have been read.
-            Path::Range { index: Some(_), .. } => None,
+            Path::Range { index: Some(_), .. } | Path::Ranges { index: Some(_), .. } => None,
+            Path::Ranges { index: None, prefixes, array } => {
+                let prefixes = prefixes.iter().map(|prefix| self.values(prefix));
+                let prefixes = prefixes.collect::<Option<Vec<Row>>>()?;
+                let array = match array {
+                    Some(array) => Some(evaluate(array, self.inputs)?),
+                    None => None,
+                };
+                let prefixes = spread(prefixes, array);
+                let ranges =
+                    self.storages.ranges(shape.replicated, shape.storage, shape.placing, &prefixes).ok()?;
+                ranges.iter().try_for_each(|range| self.range(range, access))
+            }
             Path::Range { index: None, equal, lower, upper } => {
                 let equal = self.values(equal)?;
                 let lower = self.bound(lower.as_ref())?;

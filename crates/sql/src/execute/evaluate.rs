@@ -334,10 +334,12 @@ impl Environment for Run<'_, '_> {
             return Ok(Rc::clone(rows));
         }
         self.outer.push(row.to_vec());
-        let rows = self.query(query);
+        let (rows, held) = self.holding(|run| run.query(query))?;
         self.outer.pop();
-        let rows = Rc::new(rows?);
-        if !correlated {
+        let rows = Rc::new(rows);
+        if correlated {
+            self.let_go(held);
+        } else {
             self.kept.push((place, Rc::clone(&rows)));
         }
         Ok(rows)

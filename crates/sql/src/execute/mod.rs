@@ -322,9 +322,8 @@ impl<'a, 't> Run<'a, 't> {
         }
     }
 
-    /// Counts bytes that the run holds.
+    /// Counts bytes that the run holds until it [lets them go](Run::let_go).
     fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
-        self.go_on()?;
         self.held += bytes;
         if self.held <= HELD_BYTES_MAX {
             return Ok(());
@@ -334,6 +333,21 @@ impl<'a, 't> Run<'a, 't> {
             format!("the statement holds more than {} MiB of rows", HELD_BYTES_MAX >> 20),
         )
         .with_hint("Read less at a time: add a condition or a LIMIT."))
+    }
+
+    /// Counts bytes that the run holds no longer.
+    fn let_go(&mut self, bytes: usize) {
+        self.held -= bytes;
+    }
+
+    /// Does something whose result is held; how many bytes it comes to.
+    fn holding<T>(
+        &mut self,
+        act: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<(T, usize), Failure> {
+        let before = self.held;
+        let done = act(self)?;
+        Ok((done, self.held - before))
     }
 }
 
@@ -363,6 +377,17 @@ fn within_a_block(routine: &str) -> SqlError {
 
 fn malformed(what: &str) -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, format!("malformed plan: no such {what}"))
+}
+
+/// Bytes that a row takes in memory, about.
+fn size_of_row(row: &[Datum]) -> usize {
+    let within = |value: &Datum| match value {
+        Datum::Text(text) => text.len(),
+        Datum::Bytes(bytes) => bytes.len(),
+        Datum::Array(values) => size_of_row(values),
+        _ => 0,
+    };
+    size_of::<Row>() + size_of_val(row) + row.iter().map(within).sum::<usize>()
 }
 
 fn encode_rows(rows: &[Row]) -> Vec<Vec<u8>> {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::evaluate::compare_keys;
 use super::rows::Stored;
-use super::{Failure, Row, Run};
+use super::{Failure, Row, Run, size_of_row};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, JoinKind, List, Node, SetOperation, SortKey};
 use crate::types::Datum;
@@ -23,11 +23,15 @@ const RECURSIVE_ROWS_MAX: usize = 10_000_000;
 /// Rows that a sort keeps besides twice those that are wanted, before it forgets the rest.
 const SORTED_SLACK: usize = 1024;
 
+/// Bytes that a key in a map takes besides its own.
+const HELD_PER_KEY: usize = 64;
+
 impl Run<'_, '_> {
-    /// All rows of a query.
+    /// All rows of a query, which are held from then on.
     pub(super) fn query(&mut self, node: &Node) -> Result<Vec<Row>, Failure> {
         let mut rows = Vec::new();
-        self.each(node, usize::MAX, &mut |_, row| {
+        self.each(node, usize::MAX, &mut |run, row| {
+            run.hold(size_of_row(&row))?;
             rows.push(row);
             Ok(true)
         })?;
@@ -87,11 +91,13 @@ impl Run<'_, '_> {
                 visit(run, values)
             }),
             Node::Distinct { input, on } => {
-                let mut seen = BTreeSet::new();
-                self.each(input, most, &mut |run, row| {
+                let mut seen = Seen::default();
+                let wants = self.each(input, most, &mut |run, row| {
                     let key = if on.is_empty() { hashed(&row) } else { hashed(&run.values(on, &row)?) };
-                    if seen.insert(key) { visit(run, row) } else { Ok(true) }
-                })
+                    if seen.insert(run, key)? { visit(run, row) } else { Ok(true) }
+                })?;
+                self.let_go(seen.bytes);
+                Ok(wants)
             }
             Node::Limit { input, limit, offset } => {
                 self.limit(input, (limit.as_ref(), offset.as_ref()), most, visit)
@@ -120,16 +126,16 @@ impl Run<'_, '_> {
                 self.visit_all(rows.iter().cloned(), visit)
             }
             Node::Sort { input, keys } => {
-                let rows = self.sort(input, keys, most)?;
-                self.visit_all(rows, visit)
+                let gathered = self.holding(|run| run.sort(input, keys, most))?;
+                self.visit_gathered(gathered, visit)
             }
             Node::Aggregate { .. } => {
-                let rows = self.aggregate(node)?;
-                self.visit_all(rows, visit)
+                let gathered = self.holding(|run| run.aggregate(node))?;
+                self.visit_gathered(gathered, visit)
             }
             Node::Window { input, partition, order, calls } => {
-                let rows = self.window(input, partition, order, calls)?;
-                self.visit_all(rows, visit)
+                let gathered = self.holding(|run| run.window(input, partition, order, calls))?;
+                self.visit_gathered(gathered, visit)
             }
             _ => Err(super::malformed("node").into()),
         }
@@ -146,6 +152,17 @@ impl Run<'_, '_> {
             }
         }
         Ok(true)
+    }
+
+    /// The same for rows that are held until then.
+    fn visit_gathered(
+        &mut self,
+        (rows, held): (Vec<Row>, usize),
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let wants = self.visit_all(rows, visit)?;
+        self.let_go(held);
+        Ok(wants)
     }
 
     fn limit(
@@ -180,13 +197,20 @@ impl Run<'_, '_> {
         visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let mut counts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
+        let mut held = 0;
         if operation != SetOperation::Union {
-            self.each(right, usize::MAX, &mut |_, row| {
-                *counts.entry(hashed(&row)).or_default() += 1;
-                Ok(true)
+            let ((), held_here) = self.holding(|run| {
+                run.each(right, usize::MAX, &mut |run, row| {
+                    let key = hashed(&row);
+                    run.hold(key.len() + HELD_PER_KEY)?;
+                    *counts.entry(key).or_default() += 1;
+                    Ok(true)
+                })
+                .map(drop)
             })?;
+            held = held_here;
         }
-        let mut seen = BTreeSet::new();
+        let mut seen = Seen::default();
         let mut give = |run: &mut Self, row: Row| {
             if operation != SetOperation::Union {
                 let count = counts.get_mut(&hashed(&row)).filter(|count| **count > 0);
@@ -198,10 +222,14 @@ impl Run<'_, '_> {
                     return Ok(true);
                 }
             }
-            if all || seen.insert(hashed(&row)) { visit(run, row) } else { Ok(true) }
+            if all || seen.insert(run, hashed(&row))? { visit(run, row) } else { Ok(true) }
         };
-        let wants = self.each(left, most, &mut give)?;
-        if wants && operation == SetOperation::Union { self.each(right, most, &mut give) } else { Ok(wants) }
+        let mut wants = self.each(left, most, &mut give)?;
+        if wants && operation == SetOperation::Union {
+            wants = self.each(right, most, &mut give)?;
+        }
+        self.let_go(held + seen.bytes);
+        Ok(wants)
     }
 
     fn recursive(
@@ -211,12 +239,14 @@ impl Run<'_, '_> {
         all: bool,
         visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let (mut seen, mut count) = (BTreeSet::new(), 0);
+        let (mut seen, mut count, mut held) = (Seen::default(), 0, 0);
         for number_of_step in 0..STEPS_MAX {
             let mut fresh = Vec::new();
             self.each(if number_of_step == 0 { first } else { step }, usize::MAX, &mut |run, row| {
-                if all || seen.insert(hashed(&row)) {
-                    run.hold(size_of::<Row>() + row.len() * size_of::<Datum>())?;
+                if all || seen.insert(run, hashed(&row))? {
+                    let size = size_of_row(&row);
+                    run.hold(size)?;
+                    held += size;
                     fresh.push(row);
                 }
                 Ok(true)
@@ -226,11 +256,10 @@ impl Run<'_, '_> {
                 return Err(endless(format!("gives more than {RECURSIVE_ROWS_MAX} rows")).into());
             }
             let fresh = Rc::new(fresh);
-            if !self.visit_all(fresh.iter().cloned(), visit)? {
-                return Ok(false);
-            }
-            if fresh.is_empty() {
-                return Ok(true);
+            let wants = self.visit_all(fresh.iter().cloned(), visit)?;
+            if !wants || fresh.is_empty() {
+                self.let_go(held + seen.bytes);
+                return Ok(wants);
             }
             self.working.insert(number, fresh);
         }
@@ -294,7 +323,7 @@ impl Run<'_, '_> {
         while let Some(number) = next
             && (if step > 0 { number <= last } else { number >= last })
         {
-            self.hold(size_of::<Row>() + size_of::<Datum>())?;
+            self.go_on()?;
             if !visit(self, vec![Datum::Int(number)])? {
                 return Ok(false);
             }
@@ -310,13 +339,15 @@ impl Run<'_, '_> {
         ordinality: bool,
         visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let mut arrays = Vec::with_capacity(lists.len());
+        let (mut arrays, mut held, mut wants) = (Vec::with_capacity(lists.len()), 0, true);
         for list in lists {
             let elements = match self.value(&list.array, &[])? {
                 Datum::Array(elements) => elements,
                 _ => Vec::new(),
             };
-            self.hold(elements.len() * size_of::<Datum>())?;
+            let size = size_of_row(&elements);
+            self.hold(size)?;
+            held += size;
             arrays.push((elements.into_iter().fuse(), usize::from(list.width)));
         }
         let count = arrays.iter().map(|(elements, _)| elements.len()).max().unwrap_or(0);
@@ -332,11 +363,14 @@ impl Run<'_, '_> {
             if ordinality {
                 row.push(Datum::Int(number as i64));
             }
-            if !visit(self, row)? {
-                return Ok(false);
+            self.go_on()?;
+            wants = visit(self, row)?;
+            if !wants {
+                break;
             }
         }
-        Ok(true)
+        self.let_go(held);
+        Ok(wants)
     }
 
     /// The first rows in order.
@@ -344,10 +378,13 @@ impl Run<'_, '_> {
         let enough = most.saturating_mul(2).saturating_add(SORTED_SLACK);
         let mut keyed: Vec<(Row, Row)> = Vec::new();
         self.each(input, usize::MAX, &mut |run, row| {
-            keyed.push((run.sort_values(keys, &row)?, row));
+            let key = run.sort_values(keys, &row)?;
+            run.hold(size_of_row(&key) + size_of_row(&row))?;
+            keyed.push((key, row));
             if keyed.len() > enough {
                 sort_keyed(keys, &mut keyed);
-                keyed.truncate(most);
+                let rest = keyed.split_off(most);
+                run.let_go(rest.iter().map(|(key, row)| size_of_row(key) + size_of_row(row)).sum());
             }
             Ok(true)
         })?;
@@ -369,27 +406,34 @@ impl Run<'_, '_> {
         let Node::Join { left, right, widths, kind, equal, condition, dependent } = node else {
             return Err(super::malformed("join").into());
         };
-        let mut rights = if *dependent { Vec::new() } else { self.query(right)? };
-        let index = if *dependent { None } else { self.index(&rights, equal)? };
+        let ((mut rights, index), held) = self.holding(|run| match dependent {
+            true => Ok((Vec::new(), None)),
+            false => {
+                let rights = run.query(right)?;
+                let index = run.index(&rights, equal)?;
+                Ok((rights, index))
+            }
+        })?;
         let mut matched = vec![false; rights.len()];
         let mut wants = true;
         self.each(left, most, &mut |run, left| {
+            let mut held = 0;
             if *dependent {
-                rights = run.within(&left, right)?;
+                (rights, held) = run.holding(|run| run.within(&left, right))?;
             }
             let mut found = false;
             for candidate in run.candidates(&left, equal, index.as_ref(), rights.len())? {
                 let mut row = left.clone();
                 row.extend_from_slice(&rights[candidate]);
+                run.go_on()?;
                 if run.passes(condition.as_ref(), &row)? {
-                    run.hold(row.len() * size_of::<Datum>())?;
                     found = true;
                     if let Some(matched) = matched.get_mut(candidate) {
                         *matched = true;
                     }
                     wants = visit(run, row)?;
                     if !wants {
-                        return Ok(false);
+                        break;
                     }
                 }
             }
@@ -398,9 +442,11 @@ impl Run<'_, '_> {
                 row.extend(std::iter::repeat_n(Datum::Null, usize::from(widths.1)));
                 wants = visit(run, row)?;
             }
+            run.let_go(held);
             Ok(wants)
         })?;
         if !wants || *kind != JoinKind::Full {
+            self.let_go(held);
             return Ok(wants);
         }
         let alone = rights.iter().zip(&matched).filter(|(_, matched)| !**matched).map(|(right, _)| {
@@ -408,7 +454,9 @@ impl Run<'_, '_> {
             row.extend_from_slice(right);
             row
         });
-        self.visit_all(alone, visit)
+        let wants = self.visit_all(alone, visit)?;
+        self.let_go(held);
+        Ok(wants)
     }
 
     /// The places of the rows of the right that may match one of the left.
@@ -453,10 +501,32 @@ impl Run<'_, '_> {
                 key.push(self.value(right, row)?);
             }
             if !key.contains(&Datum::Null) {
-                index.entry(hashed(&key)).or_default().push(place);
+                let key = hashed(&key);
+                self.hold(key.len() + HELD_PER_KEY)?;
+                index.entry(key).or_default().push(place);
             }
         }
         Ok(Some(index))
+    }
+}
+
+/// Keys that have come.
+#[derive(Default)]
+struct Seen {
+    keys: BTreeSet<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Seen {
+    /// Whether a key is new.
+    fn insert(&mut self, run: &mut Run<'_, '_>, key: Vec<u8>) -> Result<bool, SqlError> {
+        let bytes = key.len() + HELD_PER_KEY;
+        let is_new = self.keys.insert(key);
+        if is_new {
+            run.hold(bytes)?;
+            self.bytes += bytes;
+        }
+        Ok(is_new)
     }
 }
 

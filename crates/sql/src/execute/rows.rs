@@ -34,8 +34,7 @@ impl Run<'_, '_> {
         let Some(found) = self.transaction.get(key)? else { return Ok(None) };
         let bytes = found.byte_string(ROW_COLUMN).map_err(ordain_db::procedure::Stop::from)?;
         let values = decode(shape, bytes)?;
-        let size = bytes.len();
-        self.hold(size)?;
+        self.go_on()?;
         Ok(Some(values))
     }
 
@@ -65,7 +64,41 @@ impl Run<'_, '_> {
                 let range = storages.range(shape.replicated, index.storage, 1, &bounds)?;
                 self.scan_range(shape, Place::Entries, &range, most, visit)
             }
+            Path::Ranges { index, prefixes, array } => {
+                self.scan_ranges(shape, *index, (prefixes, array.as_ref()), most, visit)
+            }
         }
+    }
+
+    /// Visits the rows of several ranges, each of which has some values of its leading columns.
+    fn scan_ranges(
+        &mut self,
+        shape: &TableShape,
+        index: Option<u16>,
+        (prefixes, array): (&[Vec<Expression>], Option<&Expression>),
+        most: usize,
+        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let mut values = Vec::with_capacity(prefixes.len());
+        for prefix in prefixes {
+            values.push(self.outside(prefix)?);
+        }
+        let array = array.map(|array| self.value(array, &[])).transpose()?;
+        let (storage, placing, place) = match index {
+            None => (shape.storage, shape.placing, Place::Rows),
+            Some(index) => (index_of(shape, index)?.storage, 1, Place::Entries),
+        };
+        let mut wants = true;
+        for range in self.storages.ranges(shape.replicated, storage, placing, &spread(values, array))? {
+            self.scan_range(shape, place, &range, most, &mut |run, stored| {
+                wants = visit(run, stored)?;
+                Ok(wants)
+            })?;
+            if !wants {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn scan_keys(
@@ -131,7 +164,7 @@ impl Run<'_, '_> {
     fn stored(&mut self, shape: &TableShape, found: Found) -> Result<Stored, Failure> {
         let bytes = row_bytes(self.storages, shape.replicated, &found.row)?;
         let values = decode(shape, bytes)?;
-        self.hold(found.row.len())?;
+        self.go_on()?;
         Ok(Stored { key: found.key, values })
     }
 
@@ -214,6 +247,22 @@ impl BoundValues {
         }
         Bounds { equal: &self.equal, lower: bound(&self.lower), upper: bound(&self.upper) }
     }
+}
+
+/// The leading values of ranges: each of the prefixes, with each element of the array if there is one.
+pub(super) fn spread(prefixes: Vec<Row>, array: Option<Datum>) -> Vec<Row> {
+    let with = |prefix: &Row, element: &Datum| prefix.iter().chain([element]).cloned().collect();
+    let spread: Vec<Row> = match array {
+        None => prefixes,
+        Some(Datum::Array(elements)) => prefixes
+            .iter()
+            .flat_map(|prefix| elements.iter().map(move |element| with(prefix, element)))
+            .collect(),
+        // Nothing is an element of null.
+        Some(_) => Vec::new(),
+    };
+    // Nothing equals null.
+    spread.into_iter().filter(|values| !values.contains(&Datum::Null)).collect()
 }
 
 /// The values of some columns.

@@ -8,7 +8,7 @@ use sliding::Sliding;
 
 use super::evaluate::compare_keys;
 use super::query::sort_keyed;
-use super::{Failure, Row, Run, malformed};
+use super::{Failure, Row, Run, malformed, size_of_row};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, SortKey, WindowCall, WindowFunction};
 use crate::types::Datum;
@@ -31,8 +31,9 @@ impl Run<'_, '_> {
         let keys: Vec<SortKey> = partition.iter().map(ascending).chain(order.iter().cloned()).collect();
         let mut keyed: Vec<(Row, Row)> = Vec::new();
         self.each(input, usize::MAX, &mut |run, row| {
-            run.hold((keys.len() + row.len() + calls.len()) * size_of::<Datum>())?;
-            keyed.push((run.sort_values(&keys, &row)?, row));
+            let key = run.sort_values(&keys, &row)?;
+            run.hold(size_of_row(&key) + size_of_row(&row) + calls.len() * size_of::<Datum>())?;
+            keyed.push((key, row));
             Ok(true)
         })?;
         sort_keyed(&keys, &mut keyed);

@@ -101,6 +101,27 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
+    /// Whether what it has of its arguments grows with their number.
+    pub fn keeps_arguments(&self) -> bool {
+        use AggregateId::{
+            ArrayAggregate, JsonArray, JsonLines, JsonObject, JsonbArray, JsonbObject, Mode,
+            PercentileContinuous, PercentileDiscrete, StringAggregate,
+        };
+        matches!(
+            self.id,
+            StringAggregate
+                | ArrayAggregate
+                | JsonArray
+                | JsonLines
+                | JsonbArray
+                | JsonObject
+                | JsonbObject
+                | PercentileContinuous
+                | PercentileDiscrete
+                | Mode
+        )
+    }
+
     /// Whether the states of parts of some rows can be [merged](State::merge) into that of all of them.
     pub fn merges(&self) -> bool {
         match self.id {
