@@ -22,7 +22,7 @@ use ordain_sql::catalog::Definition;
 use ordain_sql::catalog::user_definition;
 use ordain_sql::execute::Inputs;
 use ordain_sql::plan::{Action, DefinitionChange, Plan};
-use ordain_sql::procedure::{SqlProcedure, Step};
+use ordain_sql::procedure::{SqlProcedure, Step, Steps};
 use ordain_sql::protocol::scram::Verifier;
 use postgres::error::SqlState;
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
@@ -84,7 +84,7 @@ impl Served {
             action,
         };
         let procedure = self.database.handle::<SqlProcedure>("sql").unwrap();
-        let steps = vec![Step { plan, inputs: Inputs::default(), shown: None }];
+        let steps = Steps::from(Step { plan: plan.into(), inputs: Inputs::default(), shown: None });
         self.database.call(procedure, &steps).unwrap();
     }
 
@@ -309,23 +309,29 @@ fn what_was_done_is_counted() {
 struct Started {
     folder: Folder,
     ports: [u16; 3],
+    arguments: &'static str,
     child: Child,
 }
 
 impl Started {
     fn start() -> Started {
+        Started::start_with("")
+    }
+
+    /// With further arguments.
+    fn start_with(arguments: &'static str) -> Started {
         let ports =
             std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
         let folder = Folder::create();
-        let child = Started::spawn(&folder, ports);
-        let started = Started { folder, ports, child };
+        let child = Started::spawn(&folder, ports, arguments);
+        let started = Started { folder, ports, arguments, child };
         started.wait_until_ready();
         started
     }
 
-    fn spawn(folder: &Folder, [own, sql, http]: [u16; 3]) -> Child {
+    fn spawn(folder: &Folder, [own, sql, http]: [u16; 3], more: &str) -> Child {
         let arguments = format!(
-            "start --listen 127.0.0.1:{own} --sql-listen 127.0.0.1:{sql} --http-listen 127.0.0.1:{http}"
+            "start --listen 127.0.0.1:{own} --sql-listen 127.0.0.1:{sql} --http-listen 127.0.0.1:{http} {more}"
         );
         folder.command(&arguments).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
@@ -355,7 +361,7 @@ impl Started {
     fn kill_and_start_again(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        self.child = Started::spawn(&self.folder, self.ports);
+        self.child = Started::spawn(&self.folder, self.ports, self.arguments);
         self.wait_until_ready();
     }
 }
@@ -534,4 +540,20 @@ fn procedures_of_the_program_are_called_with_sql() {
     let mut block = client.transaction().unwrap();
     let refused = block.execute("CALL add('a', 1)", &[]).unwrap_err();
     assert_eq!(refused.code(), Some(&SqlState::ACTIVE_SQL_TRANSACTION));
+}
+
+#[test]
+fn procedures_of_a_workload_are_called_beside_tables_of_sql() {
+    let mut started = Started::start_with("--with-sql bank --accounts 10 --balance 100");
+    let mut client = started.connect();
+    client.batch_execute("CREATE TABLE accounts (id int PRIMARY KEY)").unwrap();
+    client.batch_execute("INSERT INTO accounts VALUES (1)").unwrap();
+    let transfer = "SELECT * FROM transfer('{\"site\": 0, \"id\": 1}', '{\"site\": 0, \"id\": 2}', 30)";
+    let balances = |row: &postgres::Row| (row.get::<_, i64>(0), row.get::<_, i64>(1));
+    assert_eq!(balances(&client.query_one(transfer, &[]).unwrap()), (70, 130));
+    drop(client);
+    started.kill_and_start_again();
+    let mut client = started.connect();
+    assert_eq!(balances(&client.query_one(transfer, &[]).unwrap()), (40, 160));
+    assert_eq!(count(&mut client, "accounts"), 1);
 }

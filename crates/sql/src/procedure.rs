@@ -4,17 +4,19 @@
 //! shown of each. They run again at the block's place in the order, and the block commits if they show the same; else the client has
 //! seen a state that is not the one its writes would follow, and gets a serialization failure (DESIGN: interactive transactions commit
 //! by certification). So certified is what the client knows, and not what was read to find that out: `UPDATE t SET x = x + 1` shows the
-//! number of rows only, and never conflicts with another one of the same row.
+//! number of rows only, and never conflicts with another one of the same row. What a client was shown before it went back to a savepoint, an
+//! error included, it knows as well: such statements run again, too, and what they write is taken back.
 
 use ordain_db::data::DataError;
+use ordain_db::procedure::overlay::Written;
 use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{SqlError, SqlState};
 use crate::execute::declare::declare;
-use crate::execute::{Failure, Inputs, Output, Patience, Run};
+use crate::execute::{Failure, Inputs, Output, Patience, Pending, Run};
 use crate::keys::Storages;
-use crate::plan::Plan;
+use crate::plan::SharedPlan;
 
 /// The name under which the procedure is registered.
 pub const NAME: &str = "sql";
@@ -23,11 +25,44 @@ pub const NAME: &str = "sql";
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Step {
     /// What it does.
-    pub plan: Plan,
+    pub plan: SharedPlan,
     /// With what.
     pub inputs: Inputs,
-    /// The [`digest`] of what the client was shown, if it was shown anything.
-    pub shown: Option<u64>,
+    /// What the client was shown, if it was shown anything.
+    pub shown: Option<Shown>,
+}
+
+/// What a client was shown of a statement.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Shown {
+    /// A result with this [`digest`].
+    Output(u64),
+    /// An error with this [`error_digest`].
+    Error(u64),
+}
+
+/// Steps that a block has gone back from to a savepoint: they show what they showed, and what they write is gone after them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Undone {
+    /// The number of the first.
+    pub first: u32,
+    /// The number of the one after the last.
+    pub end: u32,
+}
+
+/// The statements of a transaction.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Steps {
+    /// One after the other.
+    pub steps: Vec<Step>,
+    /// Which of them are undone: such parts come one after the other, or one within another.
+    pub undone: Vec<Undone>,
+}
+
+impl From<Step> for Steps {
+    fn from(step: Step) -> Steps {
+        Steps { steps: vec![step], undone: Vec::new() }
+    }
 }
 
 /// The digest of what a client is shown of a statement.
@@ -38,6 +73,25 @@ pub fn digest(output: &Output) -> u64 {
         bytes.extend_from_slice(row);
     }
     ordain_db::hash::key_hash(&bytes)
+}
+
+/// The digest of an error that a client is shown.
+pub fn error_digest(error: &SqlError) -> u64 {
+    ordain_db::hash::key_hash(encode(error).as_bytes())
+}
+
+/// Whether an error tells of the rows that a statement has met, so that whoever was shown it knows something of them. Others tell of how far
+/// the database has come with the statement.
+pub fn depends_on_rows(error: &SqlError) -> bool {
+    let other = [
+        SqlState::SERIALIZATION_FAILURE,
+        SqlState::QUERY_CANCELED,
+        SqlState::PROGRAM_LIMIT_EXCEEDED,
+        SqlState::INTERNAL_ERROR,
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+    ];
+    // Class 57 is about the server, 08 about the way to it, 53 about its resources.
+    !other.contains(&error.state) && ![*b"57", *b"08", *b"53"].contains(&[error.state.0[0], error.state.0[1]])
 }
 
 /// See the [module](self).
@@ -53,15 +107,15 @@ impl SqlProcedure {
 }
 
 impl Procedure for SqlProcedure {
-    type Arguments = Vec<Step>;
+    type Arguments = Steps;
     type Output = Output;
 
     fn name(&self) -> &str {
         NAME
     }
 
-    fn declare(&self, steps: &Vec<Step>, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
-        for step in steps {
+    fn declare(&self, steps: &Steps, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
+        for step in &steps.steps {
             if declare(&step.plan, &step.inputs, &self.storages, footprint).is_none() {
                 return Ok(Declared::Unknown);
             }
@@ -69,20 +123,26 @@ impl Procedure for SqlProcedure {
         Ok(Declared::Complete)
     }
 
-    fn run(&self, steps: &Vec<Step>, transaction: &mut Transaction<'_>) -> Result<Output, Stop> {
-        let mut last = Output::default();
-        let mut deferred = Vec::new();
-        for step in steps {
-            let pending;
-            (last, pending) =
-                Run::run(transaction, &self.storages, &step.plan, &step.inputs, None, Patience::Limited)
-                    .map_err(stop)?;
-            deferred.push(pending);
-            if step.shown.is_some_and(|shown| shown != digest(&last)) {
-                return Err(stop(Failure::Sql(changed())));
+    fn run(&self, steps: &Steps, transaction: &mut Transaction<'_>) -> Result<Output, Stop> {
+        let Steps { steps, undone } = steps;
+        let (mut last, mut deferred) = (Output::default(), Vec::new());
+        // What the parts that are undone have written by now, and had written when each of those began that have not ended.
+        let (mut written, mut before) = (Written::new(), Vec::new());
+        for (number, step) in (0..).zip(steps) {
+            let begin = undone.iter().filter(|part| part.first == number && part.first < part.end);
+            before.extend(begin.map(|_| written.clone()));
+            if before.is_empty() {
+                let pending;
+                (last, pending) = self.step(step, transaction)?;
+                deferred.push((step, pending));
+            } else {
+                transaction.over(&mut written, |transaction| self.step(step, transaction))?;
+            }
+            for _ in undone.iter().filter(|part| part.end == number + 1 && part.first < part.end) {
+                written = before.pop().ok_or_else(|| Stop::Invalid("parts are undone across".to_owned()))?;
             }
         }
-        for (step, pending) in steps.iter().zip(deferred) {
+        for (step, pending) in deferred {
             Run::settle(transaction, &self.storages, &step.plan, &step.inputs, pending).map_err(stop)?;
         }
         // What a block did was shown already.
@@ -90,12 +150,28 @@ impl Procedure for SqlProcedure {
     }
 }
 
+impl SqlProcedure {
+    /// Runs a statement, which must show what it has shown.
+    fn step(&self, step: &Step, transaction: &mut Transaction<'_>) -> Result<(Output, Vec<Pending>), Stop> {
+        let Step { plan, inputs, shown } = step;
+        let outcome = Run::run(transaction, &self.storages, plan, inputs, None, Patience::Limited);
+        let Some(shown) = *shown else { return outcome.map_err(stop) };
+        let now = match &outcome {
+            Ok((output, _)) => Shown::Output(digest(output)),
+            Err(Failure::Sql(error)) if depends_on_rows(error) => Shown::Error(error_digest(error)),
+            Err(_) => return outcome.map_err(stop),
+        };
+        if now == shown { Ok(outcome.unwrap_or_default()) } else { Err(stop(Failure::Sql(changed()))) }
+    }
+}
+
 /// The arguments of a call.
 ///
 /// # Errors
 /// When they are too long.
-pub fn encode_steps(steps: &[Step]) -> Result<Vec<u8>, SqlError> {
-    let bytes = postcard::to_allocvec(steps).map_err(|error| {
+pub fn encode_steps(steps: &[Step], undone: &[Undone]) -> Result<Vec<u8>, SqlError> {
+    // As [`Steps`] are encoded.
+    let bytes = postcard::to_allocvec(&(steps, undone)).map_err(|error| {
         SqlError::new(SqlState::INTERNAL_ERROR, format!("a statement cannot be sent: {error}"))
     })?;
     if bytes.len() > ordain_db::limits::ARGUMENTS_BYTES_MAX {

@@ -6,6 +6,7 @@
 
 pub mod footprint;
 pub mod functor;
+pub mod overlay;
 pub mod own_row;
 pub mod registry;
 pub mod signature;

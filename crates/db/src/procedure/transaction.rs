@@ -1,6 +1,7 @@
 //! What a procedure sees of the database while it runs.
 
 use super::functor::Changed;
+use super::overlay::{Overlay, Written};
 use super::{Arithmetic, Declaration, Footprint, OwnRow, Stop};
 use crate::data::row::FixedValue;
 use crate::data::schema::ColumnSelector;
@@ -69,6 +70,12 @@ impl<'a> Transaction<'a> {
     /// Lets a procedure run over `access`. `scratch` is a buffer to encode rows in; its content is lost.
     pub fn new(schema: &'a Schema, access: &'a mut dyn Access, scratch: &'a mut Vec<u8>) -> Transaction<'a> {
         Transaction { schema, access, scratch }
+    }
+
+    /// Does something whose writes go into `written`, laid over what there is, and nowhere else.
+    pub fn over<T>(&mut self, written: &mut Written, act: impl FnOnce(&mut Transaction<'_>) -> T) -> T {
+        let mut overlay = Overlay::new(self.access, written);
+        act(&mut Transaction::new(self.schema, &mut overlay, self.scratch))
     }
 
     /// Reads the row of a key.

@@ -15,7 +15,7 @@ use ordain_sql::bind::forget;
 use ordain_sql::catalog::{Catalog, Definition};
 use ordain_sql::execute::{Inputs, Output};
 use ordain_sql::plan::{Action, Plan};
-use ordain_sql::procedure::Step;
+use ordain_sql::procedure::{Step, Steps};
 use ordain_sql::session::Database;
 
 use super::database::{SessionDatabase, Shared};
@@ -121,6 +121,6 @@ fn clear(
 
 fn call(session: &SessionDatabase, plan: Plan) -> Result<Output, Error> {
     let inputs = Inputs { now: session.now(), seed: session.random(), ..Inputs::default() };
-    let steps = vec![Step { plan, inputs, shown: None }];
+    let steps = Steps::from(Step { plan: plan.into(), inputs, shown: None });
     decode_output(&session.call(encode_arguments(&steps)?)?)
 }

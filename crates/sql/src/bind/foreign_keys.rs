@@ -7,7 +7,7 @@ use crate::error::{SqlError, SqlState};
 use crate::execute::refers_to_nothing;
 use crate::plan::{
     Action, Expression, ForeignKeyShape, IndexState, JoinKind, Node, Path, Plan, ReferentialAction, Search,
-    TableShape,
+    SharedPlan, TableShape,
 };
 use crate::types::{Datum, SqlType, cast};
 
@@ -194,7 +194,7 @@ pub(super) fn can_refer(own: SqlType, referenced: SqlType) -> bool {
 #[derive(Clone, Debug)]
 pub struct RowCheck {
     /// The query that gives the values of a row that does not, if there is one.
-    pub plan: Plan,
+    pub plan: SharedPlan,
     foreign_key: ForeignKeyShape,
 }
 
@@ -208,7 +208,7 @@ impl RowCheck {
             foreign_keys: Vec::new(),
             action: violation(foreign_key, &plan.tables),
         };
-        RowCheck { plan, foreign_key: foreign_key.clone() }
+        RowCheck { plan: plan.into(), foreign_key: foreign_key.clone() }
     }
 
     /// The checks of all foreign keys of the table that a plan inserts into, which is its first.

@@ -3,13 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use ordain_db::procedure::overlay::Written;
+
 use super::View;
-use super::overlay::Written;
+use super::transaction::reads_only;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
-use crate::execute::Output;
-use crate::plan::{Action, Expression, Node};
-use crate::procedure::{Step, digest};
+use crate::execute::{Inputs, Output};
+use crate::plan::{Action, Expression, Node, Plan, SharedPlan};
+use crate::procedure::{Shown, Step, Undone, depends_on_rows, digest, encode_steps, error_digest, too_much};
 use crate::types::Datum;
 
 /// A transaction block.
@@ -24,8 +26,10 @@ pub(super) struct Block {
     pub loaded: Vec<(u32, bool)>,
     pub written: Written,
     pub steps: Vec<Step>,
+    /// Those of them that it has gone back from: they certify what the client was shown, and have no effect.
+    pub undone: Vec<Undone>,
     /// Bytes of the steps, about.
-    pub bytes: usize,
+    bytes: usize,
     pub writes: bool,
     /// The definitions, with its own changes.
     pub catalog: Arc<Catalog>,
@@ -49,7 +53,6 @@ struct Savepoint {
     name: String,
     written: Written,
     steps: usize,
-    bytes: usize,
     writes: bool,
     catalog: Arc<Catalog>,
     cursors: usize,
@@ -64,6 +67,7 @@ impl Block {
             loaded: Vec::new(),
             written: Written::new(),
             steps: Vec::new(),
+            undone: Vec::new(),
             bytes: 0,
             writes: false,
             catalog,
@@ -83,11 +87,40 @@ impl Block {
             name,
             written: self.written.clone(),
             steps: self.steps.len(),
-            bytes: self.bytes,
             writes: self.writes,
             catalog: Arc::clone(&self.catalog),
             cursors: self.cursors,
         });
+    }
+
+    /// Notes a statement that it will run again at its end, if that can show something else then, with what it has shown.
+    ///
+    /// # Errors
+    /// When the statements are too long together.
+    pub(super) fn note(
+        &mut self,
+        plan: &SharedPlan,
+        inputs: Inputs,
+        outcome: &Result<Output, SqlError>,
+    ) -> Result<(), SqlError> {
+        let reads_only = reads_only(plan);
+        let shown = match outcome {
+            Ok(output) if !plan.tables.is_empty() || !plan.sequences.is_empty() || !reads_only => {
+                Shown::Output(digest(output))
+            }
+            // The client knows, and goes on from a savepoint.
+            Err(error) if !self.savepoints.is_empty() && depends_on_rows(error) => {
+                Shown::Error(error_digest(error))
+            }
+            _ => return Ok(()),
+        };
+        self.writes |= !reads_only && outcome.is_ok();
+        self.steps.push(Step { plan: plan.clone(), inputs, shown: Some(shown) });
+        self.bytes += encode_steps(&self.steps[self.steps.len() - 1..], &[])?.len();
+        if !reads_only && self.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
+            return Err(too_much());
+        }
+        Ok(())
     }
 
     /// How many statements it will run again at its end.
@@ -98,7 +131,8 @@ impl Block {
     /// Has a step, which is a query, certify the first of its rows, which are these; or that these are all of them.
     pub(super) fn certify_rows(&mut self, place: usize, rows: &[Vec<u8>], are_all: bool) {
         let Some(step) = self.steps.get_mut(place) else { return };
-        let Action::Query(node) = &mut step.plan.action else { return };
+        let mut plan = Plan::clone(&step.plan);
+        let Action::Query(node) = &mut plan.action else { return };
         let limit = (!are_all).then_some(Expression::Constant(Datum::Int(rows.len() as i64)));
         if self.limited.insert(place) {
             let query = std::mem::replace(node, Node::Values(Vec::new()));
@@ -106,7 +140,8 @@ impl Block {
         } else if let Node::Limit { limit: known, .. } = node {
             *known = limit;
         }
-        step.shown = Some(digest(&Output { rows: rows.to_vec(), ..Output::default() }));
+        step.plan = plan.into();
+        step.shown = Some(Shown::Output(digest(&Output { rows: rows.to_vec(), ..Output::default() })));
     }
 
     fn savepoint(&self, name: &str) -> Result<usize, SqlError> {
@@ -125,12 +160,16 @@ impl Block {
     pub(super) fn go_back(&mut self, name: &str) -> Result<(), SqlError> {
         let place = self.savepoint(name)?;
         self.savepoints.truncate(place + 1);
-        let savepoint = &self.savepoints[place];
+        let savepoint = &mut self.savepoints[place];
         self.written = savepoint.written.clone();
-        self.steps.truncate(savepoint.steps);
-        self.limited.retain(|step| *step < savepoint.steps);
+        let (first, end) = (savepoint.steps as u32, self.steps.len() as u32);
+        if first < end {
+            self.undone.push(Undone { first, end });
+        }
+        // What follows is not part of what is undone if the block goes back here again.
+        savepoint.steps = self.steps.len();
         self.cursors = savepoint.cursors;
-        (self.bytes, self.writes) = (savepoint.bytes, savepoint.writes);
+        self.writes = savepoint.writes;
         self.catalog = Arc::clone(&savepoint.catalog);
         self.failed = false;
         Ok(())

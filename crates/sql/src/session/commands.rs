@@ -93,10 +93,10 @@ impl Session {
                 Ok(tag("ROLLBACK"))
             }
             Statement::Rollback { savepoint: Some(name), .. } => {
-                let block = self.open_block("ROLLBACK TO SAVEPOINT")?;
-                block.go_back(&name_of(name))?;
-                let cursors = block.cursors;
-                self.cursors.go_back(cursors);
+                self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(&name_of(name))?;
+                if let Some(block) = &mut self.block {
+                    self.cursors.go_back(block);
+                }
                 Ok(tag("ROLLBACK"))
             }
             Statement::Savepoint { name } => {

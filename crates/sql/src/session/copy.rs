@@ -9,7 +9,8 @@ use super::answer::Answer;
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared, RowCheck};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Action, Expression, Node, Plan};
+use crate::plan::{Action, Expression, Node, Plan, SharedPlan};
+use crate::procedure::Step;
 use crate::procedure::too_much;
 use crate::protocol::Format;
 use crate::protocol::backend::Encoder;
@@ -267,28 +268,26 @@ impl Session {
             copy.written += self.load(plan, storages)?;
             return Ok(());
         }
-        let mut prepared = copy.prepared.clone();
         let mut values = Vec::with_capacity(rows.len());
         for bytes in &rows {
             let mut datums = Vec::new();
             row::decode(bytes, &mut datums)?;
             values.push(datums.into_iter().map(Expression::Constant).collect());
         }
-        if let Action::Insert { source, .. } = &mut prepared.plan.action {
+        let mut plan = Plan::clone(&copy.prepared.plan);
+        if let Action::Insert { source, .. } = &mut plan.action {
             *source = Node::Values(values);
         }
-        copy.written += self.insert_copied(&prepared)?;
+        copy.written += self.insert_copied(plan.into())?;
         Ok(())
     }
 
-    fn insert_copied(&mut self, prepared: &Prepared) -> Result<u64, SqlError> {
-        if self.block.is_some() {
-            let inputs = self.inputs(Vec::new());
-            return Ok(self.in_block(&prepared.plan, inputs)?.written);
-        }
+    fn insert_copied(&mut self, plan: SharedPlan) -> Result<u64, SqlError> {
         let inputs = self.inputs(Vec::new());
-        let step = crate::procedure::Step { plan: prepared.plan.clone(), inputs, shown: None };
-        Ok(self.call(&[step])?.written)
+        if self.block.is_some() {
+            return Ok(self.in_block(&plan, inputs)?.written);
+        }
+        Ok(self.call(&[Step { plan, inputs, shown: None }])?.written)
     }
 }
 

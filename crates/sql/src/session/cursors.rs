@@ -61,9 +61,16 @@ impl Cursors {
         }
     }
 
-    /// Closes those that a block has declared after its first ones.
-    pub(super) fn go_back(&mut self, first: usize) {
-        self.0.retain(|_, cursor| cursor.number.is_none_or(|number| number < first));
+    /// Closes those that a block has declared since the savepoint that it has gone back to.
+    pub(super) fn go_back(&mut self, block: &mut Block) {
+        let first = block.cursors;
+        self.0.retain(|_, cursor| {
+            let stays = cursor.number.is_none_or(|number| number < first);
+            if !stays {
+                cursor.settle(block);
+            }
+            stays
+        });
     }
 
     /// The columns of a cursor.

@@ -12,8 +12,8 @@ use crate::bind::{self, Build, Defined, RowCheck, Timing, Validation};
 use crate::catalog::{Catalog, storage_numbers};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Output, canceled, is_stale};
-use crate::plan::{Action, Plan};
-use crate::procedure::{Step, digest};
+use crate::plan::{Action, SharedPlan};
+use crate::procedure::{Shown, Step, digest};
 
 /// Rows of a table that are put into a new index in one transaction.
 const FILL_ROWS: u32 = 500;
@@ -69,11 +69,11 @@ impl Session {
         let Some(plan) = &defined.plan else { return Ok(0) };
         let mut steps = Vec::new();
         for verification in &defined.verifications {
-            if !self.alone(verification.plan.clone(), self.inputs(Vec::new()))?.rows.is_empty() {
+            if !self.alone(&verification.plan, self.inputs(Vec::new()))?.rows.is_empty() {
                 return Err(verification.error.clone());
             }
             let (plan, inputs) = (verification.plan.clone(), self.inputs(Vec::new()));
-            steps.push(Step { plan, inputs, shown: Some(digest(&Output::default())) });
+            steps.push(Step { plan, inputs, shown: Some(Shown::Output(digest(&Output::default()))) });
         }
         for plan in defined.rewrites.iter().chain([plan]).chain(&defined.rows) {
             let inputs = self.inputs(Vec::new());
@@ -227,7 +227,7 @@ impl Session {
     /// Plans and runs something, and again as long as definitions change meanwhile.
     fn retried(
         &mut self,
-        plan: impl Fn(&Session, &Catalog) -> Result<Plan, SqlError>,
+        plan: impl Fn(&Session, &Catalog) -> Result<SharedPlan, SqlError>,
     ) -> Result<Output, SqlError> {
         let mut known = None;
         for _ in 0..PLANNINGS_MAX {

@@ -26,7 +26,7 @@ pub(super) struct Named {
     /// The statement; `None` if the text was empty.
     pub statement: Option<Arc<Statement>>,
     /// The types of its parameters that the client has named.
-    types: Vec<Option<SqlType>>,
+    types: Arc<[Option<SqlType>]>,
     /// Its plan, and the definitions from which that was made.
     planned: Option<(Arc<Catalog>, Arc<Prepared>)>,
 }
@@ -169,7 +169,7 @@ impl Session {
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint("Close some."));
         }
         self.refuse_if_failed(statement.as_ref())?;
-        let mut named = Named { statement: statement.map(Arc::new), types, planned: None };
+        let mut named = Named { statement: statement.map(Arc::new), types: types.into(), planned: None };
         // Mistakes are told now, and not when it runs.
         self.plan(&mut named)?;
         self.statements.0.insert(name, named);
@@ -201,7 +201,9 @@ impl Session {
         let mut named = self.statements.0.get(name).cloned().ok_or_else(|| unknown_statement(name))?;
         self.refuse_if_failed(named.statement.as_deref())?;
         let prepared = self.plan(&mut named)?;
-        self.statements.0.insert(name.to_owned(), named.clone());
+        if let Some(known) = self.statements.0.get_mut(name) {
+            known.planned.clone_from(&named.planned);
+        }
         Ok((named, prepared))
     }
 

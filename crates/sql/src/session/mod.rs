@@ -16,10 +16,10 @@ mod database;
 mod definitions;
 mod extended;
 pub mod handshake;
-mod overlay;
 mod questions;
 mod settings;
 mod transaction;
+mod views;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

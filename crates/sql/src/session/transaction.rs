@@ -7,19 +7,20 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use ordain_db::error::Error;
 use ordain_db::procedure::Transaction;
+use ordain_db::procedure::overlay::{Overlay, Written};
 use sqlparser::ast::Statement;
 
 use super::answer::same_columns;
 use super::block::Block;
 use super::database::{NoRows, of_database};
-use super::overlay::{Overlay, Written};
+use super::views::Views;
 use super::{Session, View};
 use crate::bind::{self, Prepared};
 use crate::catalog::{Catalog, Definition, garbage_name};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Draw, Failure, Inputs, Output, Patience, Run, canceled, is_stale, try_evaluate};
-use crate::plan::{Action, CallForm, DefinitionChange, Expression, Node, Plan, SequenceShape};
-use crate::procedure::{Step, digest, encode_steps, too_much};
+use crate::plan::{Action, CallForm, DefinitionChange, Expression, Node, Plan, SequenceShape, SharedPlan};
+use crate::procedure::{Step, Undone, encode_steps};
 use crate::types::{Datum, SqlType};
 
 /// Most times that a statement is planned anew since definitions have changed meanwhile.
@@ -38,7 +39,7 @@ fn command(plan: &Plan) -> &'static str {
 }
 
 /// Whether a plan only reads.
-fn reads_only(plan: &Plan) -> bool {
+pub(super) fn reads_only(plan: &Plan) -> bool {
     matches!(plan.action, Action::Query(_)) && plan.sequences.is_empty()
 }
 
@@ -116,7 +117,7 @@ impl Session {
             let outcome = if self.block.is_some() {
                 self.in_block(&prepared.plan, inputs)
             } else {
-                self.alone(prepared.plan.clone(), inputs)
+                self.alone(&prepared.plan, inputs)
             };
             match outcome {
                 Err(error) if is_stale(&error) => {
@@ -142,24 +143,24 @@ impl Session {
     }
 
     /// Runs a plan as a transaction of its own.
-    pub(super) fn alone(&mut self, plan: Plan, inputs: Inputs) -> Result<Output, SqlError> {
+    pub(super) fn alone(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
         if let Action::Call { routine, arguments, form } = &plan.action {
             return self.call_routine(routine, arguments, *form, &inputs);
         }
-        if !reads_only(&plan) {
-            return self.call(&[Step { plan, inputs, shown: None }]);
+        if reads_only(plan) && !matches!(&plan.action, Action::Query(node) if node.is_short()) {
+            return self.over_snapshot(plan, &inputs);
         }
-        if !matches!(&plan.action, Action::Query(node) if node.is_short()) {
-            return self.over_snapshot(&plan, &inputs);
+        let step = [Step { plan: plan.clone(), inputs, shown: None }];
+        if !reads_only(plan) {
+            return self.call(&step);
         }
-        let step = [Step { plan, inputs, shown: None }];
-        match outcome_of(self.database.read(encode_steps(&step)?)) {
+        match outcome_of(self.database.read(encode_steps(&step, &[])?)) {
             // A result that is too long for one answer is not for a snapshot.
-            Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {}
-            outcome => return outcome,
+            Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
+                self.over_snapshot(plan, &step[0].inputs)
+            }
+            outcome => outcome,
         }
-        let [step] = step;
-        self.over_snapshot(&step.plan, &step.inputs)
     }
 
     /// Calls a procedure of the database: it is a transaction of its own.
@@ -192,8 +193,8 @@ impl Session {
         let view = self.view_for(plan)?;
         let mut written = Written::new();
         let interrupt = Arc::clone(&self.interrupt);
-        let mut overlay = Overlay::new(&*view, None, &mut written, &interrupt);
-        run(&mut overlay, self, plan, inputs, None)
+        let mut views = Views::new(&*view, None, &interrupt);
+        run(&mut views, &mut written, self, plan, inputs, None)
     }
 
     /// What a plan sees that is run now.
@@ -206,25 +207,25 @@ impl Session {
 
     /// Runs steps as one ordered transaction.
     pub(super) fn call(&self, steps: &[Step]) -> Result<Output, SqlError> {
-        outcome_of(self.database.call(encode_steps(steps)?))
+        self.call_all(steps, &[])
+    }
+
+    /// The same with some that are undone.
+    fn call_all(&self, steps: &[Step], undone: &[Undone]) -> Result<Output, SqlError> {
+        outcome_of(self.database.call(encode_steps(steps, undone)?))
     }
 
     /// Runs a plan in the block, over what it sees.
-    pub(super) fn in_block(&mut self, plan: &Plan, mut inputs: Inputs) -> Result<Output, SqlError> {
+    pub(super) fn in_block(&mut self, plan: &SharedPlan, mut inputs: Inputs) -> Result<Output, SqlError> {
         let Some(mut block) = self.block.take() else { return Err(no_block()) };
         let outcome = self.within(&mut block, plan, &mut inputs);
-        if let Ok(output) = &outcome
-            && !plan.tables.is_empty() | !plan.sequences.is_empty() | !reads_only(plan)
-        {
-            block.writes |= !reads_only(plan);
-            inputs.observes = false;
-            block.steps.push(Step { plan: plan.clone(), inputs, shown: Some(digest(output)) });
-        }
+        inputs.observes = false;
+        let noted = block.note(plan, inputs, &outcome);
         self.block = Some(block);
-        outcome
+        noted.and(outcome)
     }
 
-    fn within(&self, block: &mut Block, plan: &Plan, inputs: &mut Inputs) -> Result<Output, SqlError> {
+    fn within(&self, block: &mut Block, plan: &SharedPlan, inputs: &mut Inputs) -> Result<Output, SqlError> {
         if block.read_only && !reads_only(plan) {
             let message = format!("cannot execute {} in a read-only transaction", command(plan));
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
@@ -235,16 +236,10 @@ impl Session {
         let Some(view) = &block.view else { return Err(no_block()) };
         let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
         let mut numbers = Numbers { session: self, drawn: Vec::new() };
-        let mut overlay = Overlay::new(&**view, own, &mut block.written, &self.interrupt);
-        let output = run(&mut overlay, self, plan, inputs, Some(&mut numbers))?;
+        let mut views = Views::new(&**view, own, &self.interrupt);
+        let outcome = run(&mut views, &mut block.written, self, plan, inputs, Some(&mut numbers));
         inputs.drawn = Some(numbers.drawn);
-        let more =
-            encode_steps(&[Step { plan: plan.clone(), inputs: inputs.clone(), shown: Some(0) }])?.len();
-        block.bytes += more;
-        if !reads_only(plan) && block.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
-            return Err(too_much());
-        }
-        Ok(output)
+        outcome
     }
 
     /// Commits the block: what it did is done again at its place in the order, if that shows the client the same.
@@ -255,7 +250,7 @@ impl Session {
             return Ok(());
         }
         self.cursors.settle(&mut block);
-        let outcome = self.call(&block.steps);
+        let outcome = self.call_all(&block.steps, &block.undone);
         self.cursors.end_block(outcome.is_ok());
         if let Err(error) = &outcome {
             self.abandon(&block);
@@ -304,7 +299,7 @@ impl Session {
         };
         let inputs = Inputs { seed: self.database.random(), ..Inputs::default() };
         // Where that fails too, the rows stay without a name.
-        if self.call(&[Step { plan, inputs, shown: None }]).is_ok() {
+        if self.call(&[Step { plan: plan.into(), inputs, shown: None }]).is_ok() {
             self.database.sweep();
         }
     }
@@ -312,7 +307,7 @@ impl Session {
     /// Puts rows into a storage that only the block knows, at once.
     pub(super) fn load(&mut self, plan: Plan, storages: &[(u32, bool)]) -> Result<u64, SqlError> {
         let inputs = self.inputs(Vec::new());
-        let output = self.call(&[Step { plan, inputs, shown: None }])?;
+        let output = self.call(&[Step { plan: plan.into(), inputs, shown: None }])?;
         let view = self.database.snapshot().map_err(of_database)?;
         if let Some(block) = &mut self.block {
             block.own_view = Some(view);
@@ -332,16 +327,18 @@ fn outcome_of(answer: Result<Bytes, Error>) -> Result<Output, SqlError> {
         .map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, format!("a malformed result: {error}")))
 }
 
-/// Runs a plan over an overlay.
+/// Runs a plan over snapshots, with what was written laid over them.
 fn run(
-    overlay: &mut Overlay<'_>,
+    views: &mut Views<'_>,
+    written: &mut Written,
     session: &Session,
     plan: &Plan,
     inputs: &Inputs,
     source: Option<&mut dyn Draw>,
 ) -> Result<Output, SqlError> {
     let mut scratch = Vec::new();
-    let mut transaction = Transaction::new(&session.schema, overlay, &mut scratch);
+    let mut overlay = Overlay::new(views, written);
+    let mut transaction = Transaction::new(&session.schema, &mut overlay, &mut scratch);
     let patience = Patience::UntilTold(&session.interrupt);
     let outcome = match source {
         // Taken apart, since what is inside of an option cannot be lent for a shorter time.
@@ -352,7 +349,7 @@ fn run(
     outcome.map(|(output, _)| output).map_err(|failure| match failure {
         Failure::Sql(error) => error,
         Failure::Stop(_) if session.interrupt.load(Ordering::Relaxed) => canceled(),
-        Failure::Stop(stop) => match overlay.problem.take() {
+        Failure::Stop(stop) => match views.problem.take() {
             Some(error) => of_database(error),
             None => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
         },
@@ -404,7 +401,7 @@ impl Session {
         let plan =
             Plan { reliances: Vec::new(), tables: Vec::new(), sequences, foreign_keys: Vec::new(), action };
         let inputs = Inputs { seed: self.database.random(), ..Inputs::default() };
-        self.call(&[Step { plan, inputs, shown: None }])
+        self.call(&[Step { plan: plan.into(), inputs, shown: None }])
     }
 }
 

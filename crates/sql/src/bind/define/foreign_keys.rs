@@ -13,7 +13,7 @@ use super::super::{Binder, Surroundings};
 use super::Draft;
 use crate::catalog::{Catalog, Definition, ForeignKey, Named, Referrer, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Plan, ReferentialAction};
+use crate::plan::{ReferentialAction, SharedPlan};
 
 /// A foreign key whose table may have rows from before it, which are to be checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -61,7 +61,7 @@ pub fn validated(
     surroundings: &Surroundings,
     validation: &Validation,
     holds: bool,
-) -> Result<Plan, SqlError> {
+) -> Result<SharedPlan, SqlError> {
     let mut draft = Draft::new(catalog, surroundings, true);
     let (schema, name) = &validation.table;
     let mut table = draft.table(schema, name)?;

@@ -22,7 +22,7 @@ pub use foreign_keys::{Validation, validated, validation};
 use super::{Binder, Surroundings};
 use crate::catalog::{Catalog, Definition, Index, PUBLIC, Table, garbage_name};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Action, DefinitionChange, IndexState, Plan, Reliance};
+use crate::plan::{Action, DefinitionChange, IndexState, Plan, Reliance, SharedPlan};
 
 /// An index that is to be filled once its definition is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ pub struct Build {
 #[derive(Clone, Debug)]
 pub struct Verification {
     /// The query.
-    pub plan: Plan,
+    pub plan: SharedPlan,
     /// The error.
     pub error: SqlError,
 }
@@ -48,13 +48,13 @@ pub struct Verification {
 #[derive(Clone, Debug)]
 pub struct Defined {
     /// The change; `None` if there is nothing to do.
-    pub plan: Option<Plan>,
+    pub plan: Option<SharedPlan>,
     /// What must hold before.
     pub verifications: Vec<Verification>,
     /// Insertions of rows in a new form, which go before the change in its transaction.
-    pub rewrites: Vec<Plan>,
+    pub rewrites: Vec<SharedPlan>,
     /// The insertion of the rows of what is made, which goes after the change in its transaction; the client is told how many.
-    pub rows: Option<Plan>,
+    pub rows: Option<SharedPlan>,
     /// What the client is told: PostgreSQL's command tag.
     pub tag: &'static str,
     /// What it is told besides.
@@ -140,7 +140,11 @@ pub fn define(
 ///
 /// # Errors
 /// When the index is not there any more.
-pub fn complete(catalog: &Catalog, surroundings: &Surroundings, build: &Build) -> Result<Plan, SqlError> {
+pub fn complete(
+    catalog: &Catalog,
+    surroundings: &Surroundings,
+    build: &Build,
+) -> Result<SharedPlan, SqlError> {
     let mut draft = Draft::new(catalog, surroundings, true);
     let mut table = draft.table(&build.schema, &build.table)?;
     draft.make_ready(&build.table, &mut table, &build.index)?;
@@ -152,7 +156,11 @@ pub fn complete(catalog: &Catalog, surroundings: &Surroundings, build: &Build) -
 ///
 /// # Errors
 /// When the index is not there any more.
-pub fn take_back(catalog: &Catalog, surroundings: &Surroundings, build: &Build) -> Result<Plan, SqlError> {
+pub fn take_back(
+    catalog: &Catalog,
+    surroundings: &Surroundings,
+    build: &Build,
+) -> Result<SharedPlan, SqlError> {
     let mut draft = Draft::new(catalog, surroundings, true);
     let mut table = draft.table(&build.schema, &build.table)?;
     let Some(place) = table.indexes.iter().position(|index| index.name == build.index) else {
@@ -189,7 +197,7 @@ pub fn fill(
     build: &Build,
     after: Option<Vec<u8>>,
     rows: u32,
-) -> Result<Plan, SqlError> {
+) -> Result<SharedPlan, SqlError> {
     let mut binder = Binder::new(catalog, surroundings);
     let (schema, table) = binder.find_table(Some(&build.schema), &build.table)?;
     let number = binder.use_table(&schema, &build.table, table)?;
@@ -216,8 +224,8 @@ struct Draft<'c> {
     fills: Vec<(String, String, String)>,
     sequences: Vec<(u32, i64)>,
     verifications: Vec<Verification>,
-    rewrites: Vec<Plan>,
-    rows: Option<Plan>,
+    rewrites: Vec<SharedPlan>,
+    rows: Option<SharedPlan>,
     notices: Vec<String>,
     fresh: Vec<u32>,
     builds: Vec<Build>,
@@ -287,7 +295,7 @@ impl<'c> Draft<'c> {
             let numbers = Definition::Numbers(self.numbers);
             self.set("", "", Some(numbers));
         }
-        let plan = (!self.changes.is_empty()).then(|| self.plan());
+        let plan = (!self.changes.is_empty()).then(|| self.plan().into());
         let Draft { verifications, rewrites, rows, notices, fresh, builds, validations, .. } = self;
         Defined { plan, verifications, rewrites, rows, tag, notices, fresh, builds, validations }
     }

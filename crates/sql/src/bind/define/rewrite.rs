@@ -11,7 +11,7 @@ use super::super::{Binder, first_words};
 use super::Draft;
 use crate::catalog::{Column, Definition, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Action, Expression, Node, OnConflict, Path, Plan};
+use crate::plan::{Action, Expression, Node, OnConflict, Path, SharedPlan};
 use crate::types::cast::{self, CastContext};
 use crate::types::{BaseType, Datum, SqlType};
 
@@ -215,7 +215,7 @@ impl Draft<'_> {
 }
 
 /// The plan that inserts the rows of a query into one of its tables.
-fn insertion(binder: Binder<'_>, table: u16, source: Node) -> Plan {
+fn insertion(binder: Binder<'_>, table: u16, source: Node) -> SharedPlan {
     let action = Action::Insert { table, source, on_conflict: OnConflict::Fail, returning: None };
     binder.finish(action, None).plan
 }

@@ -1,0 +1,144 @@
+//! Writes that only their writer sees: they are laid over what is there.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::transaction::{Access, Found};
+use super::{Footprint, Stop};
+use crate::data::row::FixedValue;
+use crate::data::{DataError, Key, KeyRange, Table};
+
+/// Rows that were written; `None` where one was deleted.
+pub type Written = BTreeMap<Key, Option<Vec<u8>>>;
+
+/// See the [module](self).
+pub struct Overlay<'a> {
+    below: &'a mut dyn Access,
+    written: &'a mut Written,
+}
+
+impl<'a> Overlay<'a> {
+    /// Lays what was `written` over what is there.
+    pub fn new(below: &'a mut dyn Access, written: &'a mut Written) -> Overlay<'a> {
+        Overlay { below, written }
+    }
+}
+
+impl Access for Overlay<'_> {
+    fn get(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
+        match self.written.get(key) {
+            Some(row) => Ok(row.as_deref()),
+            None => self.below.get(key),
+        }
+    }
+
+    fn put(&mut self, key: &Key, row: &[u8]) -> Result<(), Stop> {
+        self.written.insert(key.clone(), Some(row.to_vec()));
+        Ok(())
+    }
+
+    fn replace(&mut self, table: &Table, key: &Key, values: &[FixedValue]) -> Result<bool, Stop> {
+        let Some(row) = self.get(key)? else { return Ok(false) };
+        let mut row = row.to_vec();
+        values.iter().for_each(|value| table.layout().replace(&mut row, value));
+        self.written.insert(key.clone(), Some(row));
+        Ok(true)
+    }
+
+    fn delete(&mut self, key: &Key) -> Result<(), Stop> {
+        self.written.insert(key.clone(), None);
+        Ok(())
+    }
+
+    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+        if range.is_empty() || limit == 0 {
+            return Ok(Vec::new());
+        }
+        let bounds = (Bound::Included(&range.start), Bound::Excluded(&range.end));
+        let own = || self.written.range::<Key, _>(bounds);
+        let deleted = own().filter(|(_, row)| row.is_none()).count();
+        let mut found = self.below.scan(range, limit.saturating_add(deleted))?;
+        if own().next().is_none() {
+            return Ok(found);
+        }
+        found.retain(|found| !self.written.contains_key(&found.key));
+        found.extend(own().filter_map(|(key, row)| Some(Found { key: key.clone(), row: row.clone()? })));
+        found.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    fn looks_ahead(&self) -> Option<u16> {
+        self.below.looks_ahead()
+    }
+
+    fn look_ahead(&mut self, ahead: &Footprint, refused: Option<DataError>, all: bool) -> Result<(), Stop> {
+        self.below.look_ahead(ahead, refused, all)
+    }
+
+    fn computed(&mut self) -> Option<u64> {
+        self.below.computed()
+    }
+
+    fn note_computed(&mut self, units: u64, result: u64) {
+        self.below.note_computed(units, result);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows that cannot be written.
+    struct Fixed(BTreeMap<Key, Vec<u8>>);
+
+    impl Access for Fixed {
+        fn get(&mut self, key: &Key) -> Result<Option<&[u8]>, Stop> {
+            Ok(self.0.get(key).map(Vec::as_slice))
+        }
+
+        fn put(&mut self, _: &Key, _: &[u8]) -> Result<(), Stop> {
+            panic!("what is below is written")
+        }
+
+        fn replace(&mut self, _: &Table, _: &Key, _: &[FixedValue]) -> Result<bool, Stop> {
+            panic!("what is below is written")
+        }
+
+        fn delete(&mut self, _: &Key) -> Result<(), Stop> {
+            panic!("what is below is written")
+        }
+
+        fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+            let rows = self.0.range(range.start.clone()..range.end.clone()).take(limit);
+            Ok(rows.map(|(key, row)| Found { key: key.clone(), row: row.clone() }).collect())
+        }
+    }
+
+    fn key(number: u8) -> Key {
+        Key::from_bytes(&[0, 0, number])
+    }
+
+    #[test]
+    fn what_is_written_hides_what_is_below() {
+        let mut below = Fixed((1..=6).map(|number| (key(number), vec![number])).collect());
+        let mut written = Written::new();
+        let mut overlay = Overlay::new(&mut below, &mut written);
+        overlay.delete(&key(1)).unwrap();
+        overlay.delete(&key(4)).unwrap();
+        overlay.put(&key(2), &[20]).unwrap();
+        overlay.put(&key(9), &[90]).unwrap();
+        overlay.put(&key(5), &[50]).unwrap();
+        overlay.delete(&key(5)).unwrap();
+        assert_eq!(overlay.get(&key(1)).unwrap(), None);
+        assert_eq!(overlay.get(&key(2)).unwrap(), Some(&[20][..]));
+        assert_eq!(overlay.get(&key(3)).unwrap(), Some(&[3][..]));
+        let range = KeyRange { start: key(1), end: key(10) };
+        for limit in 0..6 {
+            let found = overlay.scan(&range, limit).unwrap();
+            let rows: Vec<u8> = found.iter().map(|found| found.row[0]).collect();
+            let all = [20, 3, 6, 90];
+            assert_eq!(rows, all[..limit.min(all.len())]);
+        }
+    }
+}
