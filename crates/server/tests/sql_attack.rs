@@ -2,7 +2,11 @@
 //!
 //! A run is short. `ORDAIN_ATTACK_MESSAGES=1000000 cargo test --package ordain --test sql_attack` makes it long.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic, and a long run tells what it did"
+)]
 
 #[allow(dead_code, reason = "other tests need the rest")]
 #[path = "../../sql/tests/random/mod.rs"]

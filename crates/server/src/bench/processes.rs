@@ -94,6 +94,7 @@ fn cluster_file(options: &RunOptions, workload: &WorkloadOptions) -> Result<Clus
         throttle: options.throttle,
         seed: options.seed,
         sites: options.sites,
+        with_sql: false,
         workload: workload.clone(),
         replication: ReplicationEntry::default(),
         durability: DurabilityEntry::default(),

@@ -174,6 +174,7 @@ fn cluster_file(
         // A number of a cluster file has 63 bits.
         seed: seed >> 1,
         sites: None,
+        with_sql: false,
         workload: options.workload.options(),
         replication: ReplicationEntry { mode: ReplicationMode::Sync, ..ReplicationEntry::default() },
         // As often and as small as can be, so that checkpoints, cuts of the log and new segments fall together with faults.

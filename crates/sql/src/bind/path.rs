@@ -25,6 +25,13 @@ struct Knowledge<'e> {
     arrays: Vec<(u16, &'e Expression)>,
 }
 
+/// The leading values of a range.
+struct Prefix {
+    values: Vec<Expression>,
+    /// For each of the conditions with alternatives, which of these the values are of.
+    chosen: Vec<Option<usize>>,
+}
+
 /// A way to the rows, and how good it is.
 struct Candidate {
     path: Path,
@@ -65,14 +72,13 @@ impl<'e> Knowledge<'e> {
 
     /// The way by a key or an index with these columns, if anything is known of the first.
     fn candidate(&self, index: Option<u16>, columns: &[u16], is_unique: bool) -> Option<Candidate> {
-        // For each range the values of its leading columns, and which of the alternatives these are of.
-        let mut prefixes: Vec<(Vec<Expression>, Vec<Option<usize>>)> =
-            vec![(Vec::new(), vec![None; self.alternatives.len()])];
+        let chosen = vec![None; self.alternatives.len()];
+        let mut prefixes = vec![Prefix { values: Vec::new(), chosen }];
         let mut known = 0;
         for column in columns {
             if let Some(value) = equal_to(*column, &self.sights) {
-                prefixes.iter_mut().for_each(|(values, _)| values.push(value.clone()));
-            } else if let Some(place) = self.alternatives_for(*column, prefixes.len(), &prefixes[0].1) {
+                prefixes.iter_mut().for_each(|prefix| prefix.values.push(value.clone()));
+            } else if let Some(place) = self.alternatives_for(*column, prefixes.len(), &prefixes[0].chosen) {
                 prefixes = self.spread(prefixes, *column, place);
             } else {
                 break;
@@ -81,9 +87,11 @@ impl<'e> Knowledge<'e> {
         }
         let next = columns.get(known);
         let array = next.and_then(|next| self.arrays.iter().find(|(column, _)| column == next));
-        let (lower, upper) = next.map_or((None, None), |next| bounds_of(*next, &self.sights));
+        let bound = |operators| next.and_then(|next| bound_of(*next, &self.sights, operators));
+        let lower = bound([BinaryOperator::Greater, BinaryOperator::GreaterOrEqual]);
+        let upper = bound([BinaryOperator::Less, BinaryOperator::LessOrEqual]);
         let is_whole = known == columns.len() && !columns.is_empty();
-        let mut prefixes: Vec<Vec<Expression>> = prefixes.into_iter().map(|(values, _)| values).collect();
+        let mut prefixes: Vec<Vec<Expression>> = prefixes.into_iter().map(|prefix| prefix.values).collect();
         // One row at most for each prefix is best; then the more that is known, and of an array less than of a value.
         let worth = 4 * known
             + 3 * usize::from(array.is_some())
@@ -114,22 +122,16 @@ impl<'e> Knowledge<'e> {
     }
 
     /// Adds the value of a column to each range, of which there are as many as alternatives if none was chosen for them yet.
-    #[expect(clippy::type_complexity, reason = "used twice")]
-    fn spread(
-        &self,
-        prefixes: Vec<(Vec<Expression>, Vec<Option<usize>>)>,
-        column: u16,
-        place: usize,
-    ) -> Vec<(Vec<Expression>, Vec<Option<usize>>)> {
+    fn spread(&self, prefixes: Vec<Prefix>, column: u16, place: usize) -> Vec<Prefix> {
         let mut spread = Vec::new();
-        for (values, chosen) in prefixes {
+        for Prefix { values, chosen } in prefixes {
             let alternatives = &self.alternatives[place];
             let open = chosen[place].map_or(0..alternatives.len(), |chosen| chosen..chosen + 1);
             for alternative in open {
                 let (mut values, mut chosen) = (values.clone(), chosen.clone());
                 values.extend(equal_to(column, &alternatives[alternative]));
                 chosen[place] = Some(alternative);
-                spread.push((values, chosen));
+                spread.push(Prefix { values, chosen });
             }
         }
         spread
@@ -244,16 +246,14 @@ fn equal_to(column: u16, sights: &[Sight<'_>]) -> Option<Expression> {
     Some(sight.value.clone())
 }
 
-/// The least and the greatest value of a column, each with whether it is included.
-fn bounds_of(column: u16, sights: &[Sight<'_>]) -> (Option<(Expression, bool)>, Option<(Expression, bool)>) {
-    let bound = |strict: BinaryOperator, weak: BinaryOperator| {
-        let sight = sights
-            .iter()
-            .find(|sight| sight.column == column && (sight.operator == strict || sight.operator == weak))?;
-        Some((sight.value.clone(), sight.operator == weak))
-    };
-    (
-        bound(BinaryOperator::Greater, BinaryOperator::GreaterOrEqual),
-        bound(BinaryOperator::Less, BinaryOperator::LessOrEqual),
-    )
+/// A bound of a column's values on one side, and whether it is included.
+fn bound_of(
+    column: u16,
+    sights: &[Sight<'_>],
+    [strict, weak]: [BinaryOperator; 2],
+) -> Option<(Expression, bool)> {
+    let is_bound =
+        |sight: &&Sight<'_>| sight.column == column && (sight.operator == strict || sight.operator == weak);
+    let sight = sights.iter().find(is_bound)?;
+    Some((sight.value.clone(), sight.operator == weak))
 }
