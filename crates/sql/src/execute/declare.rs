@@ -30,7 +30,7 @@ pub fn declare(
     for reliance in &plan.reliances {
         known.key(&storages.definition(&reliance.schema, &reliance.name).ok()?, Access::READ)?;
     }
-    known.action(&plan.action)
+    if inputs.claims_tables { known.tables() } else { known.action(&plan.action) }
 }
 
 struct Known<'a, 'd> {
@@ -51,6 +51,20 @@ impl<'a> Known<'a, '_> {
 
     fn table(&self, number: u16) -> Option<&'a TableShape> {
         self.plan.tables.get(usize::from(number))
+    }
+
+    /// Declares all tables, with their indexes, and all sequences.
+    fn tables(&mut self) -> Option<()> {
+        for shape in &self.plan.tables {
+            let indexes = shape.indexes.iter().map(|index| index.storage);
+            for storage in indexes.chain([shape.storage]) {
+                self.range(&self.storages.all(shape.replicated, storage).ok()?, Access::UPDATE)?;
+            }
+        }
+        for sequence in &self.plan.sequences {
+            self.key(&self.storages.sequence(sequence.storage).ok()?, Access::UPDATE)?;
+        }
+        Some(())
     }
 
     fn action(&mut self, action: &Action) -> Option<()> {

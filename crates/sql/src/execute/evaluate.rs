@@ -68,7 +68,7 @@ trait Environment {
             Expression::Binary { operator, resolved, left, right } => {
                 let left = self.value(left, row)?;
                 let right = self.value(right, row)?;
-                Ok(operators::binary(*operator, &left, &right, resolved)?)
+                limited(operators::binary(*operator, &left, &right, resolved)?)
             }
             Expression::Unary { operator, resolved, operand } => {
                 Ok(operators::unary(*operator, &self.value(operand, row)?, resolved)?)
@@ -109,7 +109,7 @@ trait Environment {
             Expression::Call { function, arguments } => {
                 let arguments = self.values(arguments, row)?;
                 let context = functions::CallContext { now: self.inputs().now };
-                Ok(functions::call(*function, &arguments, &context)?)
+                limited(functions::call(*function, &arguments, &context)?)
             }
             Expression::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -235,6 +235,18 @@ impl<'a> Membership<'a> {
     fn result(self) -> Datum {
         self.result
     }
+}
+
+/// A value, unless it is longer than may be: else a few steps that double one would take all memory.
+fn limited(value: Datum) -> Result<Datum, Failure> {
+    let bytes = match &value {
+        Datum::Text(text) => text.len(),
+        Datum::Bytes(bytes) => bytes.len(),
+        Datum::Array(values) => size_of_val(values.as_slice()),
+        _ => 0,
+    };
+    functions::check_length(bytes)?;
+    Ok(value)
 }
 
 /// The random value of a statement with that number. A digest of both, so that nothing can be told of one by others, and that a block

@@ -57,6 +57,8 @@ pub struct Inputs {
     pub answers: Vec<Datum>,
     /// Whether it is told what each node of the plan gives.
     pub observes: bool,
+    /// Whether it claims its tables as a whole, since it touches more rows than can be claimed one by one.
+    pub claims_tables: bool,
 }
 
 /// What came out of a statement.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use ordain_db::data::DataError;
 use ordain_db::error::Error;
 use ordain_db::procedure::Transaction;
 use ordain_db::procedure::overlay::{Overlay, Written};
@@ -212,7 +213,15 @@ impl Session {
 
     /// The same with some that are undone.
     fn call_all(&self, steps: &[Step], undone: &[Undone]) -> Result<Output, SqlError> {
-        outcome_of(self.database.call(encode_steps(steps, undone)?))
+        let answer = self.database.call(encode_steps(steps, undone)?);
+        match &answer {
+            Err(Error::Invalid(reason)) if reason.contains(&DataError::FootprintTooLarge.to_string()) => {
+                let mut steps = steps.to_vec();
+                steps.iter_mut().for_each(|step| step.inputs.claims_tables = true);
+                outcome_of(self.database.call(encode_steps(&steps, undone)?))
+            }
+            _ => outcome_of(answer),
+        }
     }
 
     /// Runs a plan in the block, over what it sees.

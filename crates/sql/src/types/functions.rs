@@ -18,6 +18,7 @@ pub use json::ROW as ROW_TO_JSON;
 pub(crate) use json::{key_of as json_key, of_value as json_of};
 pub(crate) use number_pattern::ordinal;
 pub use sets::{is_set, resolve_set, set_columns};
+pub(crate) use strings::check_length;
 
 use serde::{Deserialize, Serialize};
 

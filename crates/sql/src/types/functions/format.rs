@@ -38,7 +38,7 @@ pub(super) fn format(pattern: &str, arguments: &[Option<String>]) -> Result<Datu
         let value = argument(arguments, number)?;
         next = number + 1;
         put(&mut out, place.kind, value, width, place.left)?;
-        strings::check_length(out.len())?;
+        check_length(out.len())?;
     }
     Ok(Datum::Text(out))
 }
@@ -125,7 +125,7 @@ fn put(out: &mut String, kind: char, value: Option<&str>, width: i64, left: bool
     };
     let left = left || width < 0;
     let wanted = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
-    strings::check_length(wanted)?;
+    check_length(wanted)?;
     let missing = wanted.saturating_sub(text.chars().count());
     let blanks = " ".repeat(missing);
     if left {

@@ -118,7 +118,7 @@ fn replace(
         let Some(whole) = found.get(0) else { continue };
         result.push_str(&rest[end..whole.start()]);
         put_replacement(replacement, &found, &mut result);
-        strings::check_length(result.len())?;
+        check_length(result.len())?;
         end = whole.end();
         if which.is_some() {
             break;

@@ -117,7 +117,8 @@ fn count(value: usize) -> Result<Datum, SqlError> {
     Ok(Datum::Int(value as i64))
 }
 
-pub(super) fn check_length(bytes: usize) -> Result<(), SqlError> {
+/// Fails if a value would have more bytes than may be.
+pub(crate) fn check_length(bytes: usize) -> Result<(), SqlError> {
     if bytes > RESULT_BYTES_MAX {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
     }
