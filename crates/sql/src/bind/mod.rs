@@ -12,6 +12,7 @@ mod from;
 mod functions;
 mod grouping_sets;
 mod join;
+mod join_order;
 mod json;
 mod modify;
 pub(crate) mod names;
