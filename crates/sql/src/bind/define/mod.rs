@@ -20,7 +20,7 @@ use sqlparser::ast::{ObjectType, Statement};
 pub use foreign_keys::{Validation, validated, validation};
 
 use super::{Binder, Surroundings};
-use crate::catalog::{Catalog, Definition, Index, PUBLIC, Table, garbage_name};
+use crate::catalog::{Catalog, ColumnOrder, Definition, Index, PUBLIC, Table, garbage_name};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, DefinitionChange, IndexState, Plan, Reliance};
 
@@ -364,7 +364,8 @@ impl<'c> Draft<'c> {
 
     /// Adds an index to a table. It is filled now or later.
     fn add_index(&mut self, schema: &str, name: &str, table: &mut Table, index: NewIndex) {
-        let NewIndex { name: index_name, columns, unique, constraint, covering, is_empty } = index;
+        let NewIndex { name: index_name, columns, mut orders, unique, constraint, covering, is_empty } =
+            index;
         let state = if self.at_once || is_empty { IndexState::Ready } else { IndexState::Building };
         let object = self.number();
         let storage = self.storage();
@@ -378,11 +379,13 @@ impl<'c> Draft<'c> {
                 index: index_name.clone(),
             });
         }
+        orders.resize(columns.len(), ColumnOrder::default());
         table.indexes.push(Index {
             object,
             name: index_name,
             storage,
             columns,
+            orders,
             unique,
             constraint,
             covering,
@@ -421,6 +424,8 @@ impl<'c> Draft<'c> {
 struct NewIndex {
     name: String,
     columns: Vec<u16>,
+    /// Of the first columns; the others are in the usual order.
+    orders: Vec<ColumnOrder>,
     unique: bool,
     constraint: bool,
     covering: bool,
