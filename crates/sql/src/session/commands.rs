@@ -62,7 +62,9 @@ impl Session {
             return self.run_planned(statement, &prepared, &[], false);
         }
         if bind::is_definition(statement) {
+            self.prepare_temporary(statement);
             let (defined, written) = self.define(statement)?;
+            self.note_temporary(statement)?;
             self.notices.extend(defined.notices);
             let tag =
                 if defined.rows.is_some() { format!("SELECT {written}") } else { defined.tag.to_owned() };
@@ -144,6 +146,7 @@ impl Session {
                 self.fetch(name, direction, position)
             }
             Statement::Close { cursor } => self.close(cursor),
+            Statement::Discard { object_type } => self.discard(object_type),
             Statement::Explain { statement, analyze, format, options, .. } => {
                 self.explain(statement, *analyze, format.as_ref(), options.as_deref().unwrap_or_default())
             }
@@ -332,7 +335,6 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
         Statement::Analyze(_) => "ANALYZE",
         Statement::Comment { .. } => "COMMENT",
         Statement::Lock(_) => "LOCK TABLE",
-        Statement::Discard { .. } => "DISCARD ALL",
         Statement::CreateExtension(_) => {
             return Err(SqlError::unsupported("an extension"));
         }
@@ -340,7 +342,7 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
     }))
 }
 
-fn tag(tag: &str) -> Answer {
+pub(super) fn tag(tag: &str) -> Answer {
     Answer::Tag(tag.to_owned())
 }
 

@@ -249,6 +249,10 @@ impl Session {
 
     /// Commits the block: what it did is done again at its place in the order, if that shows the client the same.
     pub(super) fn commit(&mut self) -> Result<(), SqlError> {
+        if let Err(error) = self.drop_at_end() {
+            self.roll_back();
+            return Err(error);
+        }
         let Some(mut block) = self.block.take() else { return Ok(()) };
         if !block.writes {
             self.cursors.end_block(true);

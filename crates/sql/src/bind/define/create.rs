@@ -2,8 +2,8 @@
 
 use sqlparser::ast::{
     ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateTableOptions, CreateView, Expr,
-    FunctionArguments, GeneratedAs, Ident, IndexColumn, OrderBySort, SchemaName, SequenceOptions, SqlOption,
-    TableConstraint,
+    FunctionArguments, GeneratedAs, Ident, IndexColumn, OnCommit, OrderBySort, SchemaName, SequenceOptions,
+    SqlOption, TableConstraint,
 };
 
 use super::super::Binder;
@@ -40,7 +40,7 @@ impl Draft<'_> {
         const TAG: &str = "CREATE TABLE";
         refuse_table_options(create)?;
         let (schema, name) = qualified(&create.name)?;
-        let schema = self.schema_for(schema)?;
+        let schema = self.schema_of_new(schema, create.temporary)?;
         if !self.is_free(&schema, &name, create.if_not_exists)? {
             return Ok(if create.query.is_some() { "CREATE TABLE AS" } else { TAG });
         }
@@ -354,11 +354,11 @@ impl Draft<'_> {
 
     pub(super) fn create_view(&mut self, create: &CreateView) -> Result<&'static str, SqlError> {
         const TAG: &str = "CREATE VIEW";
-        if create.materialized || create.temporary {
-            return Err(SqlError::unsupported("a materialized or temporary view"));
+        if create.materialized {
+            return Err(SqlError::unsupported("a materialized view"));
         }
         let (schema, name) = qualified(&create.name)?;
-        let schema = self.schema_for(schema)?;
+        let schema = self.schema_of_new(schema, create.temporary)?;
         let query = create.query.to_string();
         let mut binder = Binder::new(self.before, self.surroundings);
         let (_, fields) = binder.query(&create.query)?;
@@ -409,15 +409,14 @@ impl Draft<'_> {
 }
 
 fn refuse_table_options(create: &CreateTable) -> Result<(), SqlError> {
-    if create.temporary {
-        let hint =
-            "Use WITH for rows that one statement needs, or a table with a name of its own that you drop.";
-        return Err(SqlError::unsupported("a temporary table").with_hint(hint));
+    if create.on_commit.is_some() && !create.temporary {
+        let message = "ON COMMIT can only be used on temporary tables";
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     }
     let refused = [
         (create.inherits.is_some(), "INHERITS"),
         (create.partition_of.is_some(), "PARTITION OF"),
-        (create.on_commit.is_some(), "ON COMMIT"),
+        (create.on_commit == Some(OnCommit::DeleteRows), "ON COMMIT DELETE ROWS"),
     ];
     match refused.iter().find(|(is_there, _)| *is_there) {
         Some((_, what)) => Err(SqlError::unsupported(what)),

@@ -2,6 +2,7 @@
 
 use super::super::{Catalog, ColumnOrder, Definition, PUBLIC, Table};
 use super::{INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC_OBJECT, System, number, text, truth};
+use crate::bind::TEMPORARY;
 use crate::types::{Datum, SqlType};
 
 /// A relation, as `pg_class` has it.
@@ -135,6 +136,7 @@ fn classes(catalog: &Catalog) -> System {
         let has_triggers =
             relation.table.is_some_and(|table| !table.foreign_keys.is_empty() || !table.referrers.is_empty());
         let has_index = relation.table.is_some_and(|table| !indexes(Some(table)).is_empty());
+        let persistence = if relation.schema.starts_with(TEMPORARY) { "t" } else { "p" };
         vec![
             number(relation.object),
             text(relation.name),
@@ -149,7 +151,7 @@ fn classes(catalog: &Catalog) -> System {
             number(0),
             truth(has_index),
             truth(false),
-            text("p"),
+            text(persistence),
             text(relation.kind),
             number(relation.columns as i64),
             number(checks),
