@@ -378,6 +378,9 @@ impl Binder<'_> {
         for element in bound {
             values.push(self.implicit(element, common)?.expression);
         }
+        if common.array {
+            return Err(SqlError::unsupported("an array of several dimensions"));
+        }
         Ok(Bound { expression: Expression::Array(values), data_type: common.array_of() })
     }
 
