@@ -45,7 +45,10 @@ impl Session {
                 Ok((defined, written)) => {
                     self.refresh(&catalog)?;
                     for build in &defined.builds {
-                        self.build(build)?;
+                        if let Err(error) = self.build(build) {
+                            self.drop_added(statement)?;
+                            return Err(error);
+                        }
                     }
                     for validation in &defined.validations {
                         self.validate(validation)?;
@@ -206,6 +209,18 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// Takes back the columns that a statement added, since what was to be unique in one of them is not.
+    fn drop_added(&mut self, statement: &Statement) -> Result<(), SqlError> {
+        let Statement::AlterTable(alter) = statement else { return Ok(()) };
+        for operation in &alter.operations {
+            let AlterTableOperation::AddColumn { column_def, .. } = operation else { continue };
+            let table = &alter.name;
+            let text = format!("ALTER TABLE {table} DROP COLUMN IF EXISTS {} CASCADE", column_def.name);
+            self.define_text(&text)?;
+        }
+        Ok(())
     }
 
     fn fill(&mut self, build: &Build) -> Result<(), SqlError> {
