@@ -111,7 +111,7 @@ fn custom(name: &ObjectName) -> Result<SqlType, SqlError> {
     })
 }
 
-fn undefined(name: &str) -> SqlError {
+pub(super) fn undefined(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
 }
 

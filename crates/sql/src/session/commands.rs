@@ -8,6 +8,7 @@ use sqlparser::ast::{
 use super::Session;
 use super::answer::{Answer, Rows};
 use super::block::Block;
+use super::settings;
 use crate::bind;
 use crate::bind::names::{name_of, parts_of};
 use crate::error::{SqlError, SqlState};
@@ -158,7 +159,7 @@ impl Session {
         match &mut self.block {
             Some(block) if block.implicit => block.implicit = false,
             Some(_) => self.warn("there is already a transaction in progress"),
-            None => self.block = Some(Block::new(self.catalog()?, self.database.now())),
+            None => self.block = Some(self.new_block()?),
         }
         // There is one isolation level, and it is at least as strict as any that is asked for.
         if let Some(block) = &mut self.block {
@@ -202,26 +203,45 @@ impl Session {
                 let values: Vec<String> = values.iter().map(setting_text).collect();
                 if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
                     self.reset_setting(Some(&name));
+                } else if name.eq_ignore_ascii_case("transaction_read_only") {
+                    self.set_read_only(settings::truth(&values.join(", ")).unwrap_or(true))?;
                 } else if self.change_setting(&name, &values.join(", "))? {
                     self.reported.push(name);
                 }
             }
-            Set::SetTransaction { modes, .. } => {
-                let read_only = modes
-                    .iter()
-                    .any(|mode| matches!(mode, TransactionMode::AccessMode(TransactionAccessMode::ReadOnly)));
-                if let Some(block) = &mut self.block {
-                    block.read_only |= read_only;
+            Set::SetTransaction { modes, session, .. } => {
+                for mode in modes {
+                    let TransactionMode::AccessMode(mode) = mode else { continue };
+                    let read_only = *mode == TransactionAccessMode::ReadOnly;
+                    if !session {
+                        self.set_read_only(read_only)?;
+                        continue;
+                    }
+                    let name = "default_transaction_read_only";
+                    if self.change_setting(name, if read_only { "on" } else { "off" })? {
+                        self.reported.push(name.to_owned());
+                    }
                 }
             }
-            // Times are shown in UTC, and names in UTF-8, whatever is asked for.
-            Set::SetTimeZone { .. }
-            | Set::SetNames { .. }
-            | Set::SetNamesDefault {}
-            | Set::SetRole { role_name: None, .. } => {}
+            Set::SetNames { charset_name, .. } => {
+                self.change_setting("client_encoding", &charset_name.value).map(drop)?;
+            }
+            // Times are shown in UTC, whatever is asked for.
+            Set::SetTimeZone { .. } | Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
         }
         Ok(tag("SET"))
+    }
+
+    /// Says whether the block only reads.
+    fn set_read_only(&mut self, read_only: bool) -> Result<(), SqlError> {
+        let Some(block) = &mut self.block else { return Ok(()) };
+        if block.read_only && !read_only && block.steps() > 0 {
+            let message = "transaction read-write mode must be set before any query";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        block.read_only = read_only;
+        Ok(())
     }
 
     fn show(&mut self, variable: &[Ident]) -> Result<Answer, SqlError> {
@@ -231,7 +251,10 @@ impl Session {
             return Ok(Answer::Rows(Rows::of_texts(&["name", "setting"], &rows, "SHOW")));
         }
         let name = variable_name(variable);
-        let value = self.settings.get(&name)?.to_owned();
+        let value = match name.to_ascii_lowercase().as_str() {
+            "transaction_read_only" if self.only_reads() => "on".to_owned(),
+            _ => self.settings.get(&name)?.to_owned(),
+        };
         Ok(Answer::Rows(Rows::of_texts(&[&name], &[vec![value]], "SHOW")))
     }
 

@@ -97,6 +97,7 @@ impl Session {
         let CopySource::Table { table_name, columns } = source else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "cannot copy from a query"));
         };
+        self.refuse_change("COPY FROM")?;
         // The plan is kept until all rows have come: it is not made from old definitions.
         let catalog = self.catalog()?;
         self.renew(&catalog)?;

@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use sqlparser::ast::{AlterTableOperation, Statement};
 
 use super::Session;
-use super::block::Block;
 use super::transaction::PLANNINGS_MAX;
 use crate::bind::{self, Build, Defined, RowCheck, Timing, Validation};
 use crate::catalog::{Catalog, storage_numbers};
@@ -26,6 +25,7 @@ impl Session {
         if self.block.is_some() {
             return self.define_in_block(statement);
         }
+        self.refuse_change("a definition")?;
         let mut known = None;
         for _ in 0..PLANNINGS_MAX {
             let catalog = self.catalog()?;
@@ -95,7 +95,7 @@ impl Session {
     fn define_as_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
         let mut known = None;
         for _ in 0..PLANNINGS_MAX {
-            self.block = Some(Block::new(self.catalog()?, self.database.now()));
+            self.block = Some(self.new_block()?);
             let outcome = match self.define_in_block(statement) {
                 Ok(defined) => self.commit().map(|()| defined),
                 Err(error) => {

@@ -245,7 +245,7 @@ impl Session {
 
     fn begin_implicitly(&mut self) -> Result<(), SqlError> {
         if self.block.is_none() {
-            let mut block = Block::new(self.catalog()?, self.database.now());
+            let mut block = self.new_block()?;
             block.implicit = true;
             self.block = Some(block);
         }

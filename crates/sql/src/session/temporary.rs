@@ -53,10 +53,12 @@ impl Session {
         if schema.is_empty() {
             return Ok(());
         }
+        // It may do so in a session that otherwise only reads.
+        self.settings.reset(Some("default_transaction_read_only"));
         self.define_text(&format!("DROP SCHEMA IF EXISTS \"{schema}\" CASCADE")).map(drop)
     }
 
-    fn define_text(&mut self, text: &str) -> Result<Option<Defined>, SqlError> {
+    pub(super) fn define_text(&mut self, text: &str) -> Result<Option<Defined>, SqlError> {
         let statement = syntax::parse(text)?.pop();
         statement.map(|statement| self.define(&statement).map(|(defined, _)| defined)).transpose()
     }

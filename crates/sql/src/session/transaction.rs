@@ -42,7 +42,30 @@ fn reads_only(plan: &Plan) -> bool {
     matches!(plan.action, Action::Query(_)) && plan.sequences.is_empty()
 }
 
+fn only_reads(command: &str) -> SqlError {
+    let message = format!("cannot execute {command} in a read-only transaction");
+    SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message)
+}
+
 impl Session {
+    /// A block that begins now.
+    pub(super) fn new_block(&mut self) -> Result<Block, SqlError> {
+        let mut block = Block::new(self.catalog()?, self.database.now());
+        block.read_only = self.only_reads();
+        Ok(block)
+    }
+
+    /// Whether the transaction, or the next one if there is none, may only read.
+    pub(super) fn only_reads(&self) -> bool {
+        let default = || self.settings.get("default_transaction_read_only").is_ok_and(|value| value == "on");
+        self.block.as_ref().map_or_else(default, |block| block.read_only)
+    }
+
+    /// Fails for what changes something in a transaction that only reads.
+    pub(super) fn refuse_change(&self, command: &str) -> Result<(), SqlError> {
+        if self.only_reads() { Err(only_reads(command)) } else { Ok(()) }
+    }
+
     /// The definitions that the next statement is planned with.
     pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>, SqlError> {
         match &self.block {
@@ -147,6 +170,7 @@ impl Session {
             return self.call_routine(routine, arguments, *form, &inputs);
         }
         if !reads_only(&plan) {
+            self.refuse_change(command(&plan))?;
             return self.call(&[Step { plan, inputs, shown: None }]);
         }
         if !matches!(&plan.action, Action::Query(node) if node.is_short()) {
@@ -226,8 +250,7 @@ impl Session {
 
     fn within(&self, block: &mut Block, plan: &Plan, inputs: &mut Inputs) -> Result<Output, SqlError> {
         if block.read_only && !reads_only(plan) {
-            let message = format!("cannot execute {} in a read-only transaction", command(plan));
-            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+            return Err(only_reads(command(plan)));
         }
         if block.view.is_none() {
             block.view = Some(self.database.snapshot().map_err(of_database)?);
