@@ -251,11 +251,16 @@ impl Session {
             return Ok(Answer::Rows(Rows::of_texts(&["name", "setting"], &rows, "SHOW")));
         }
         let name = variable_name(variable);
-        let value = match name.to_ascii_lowercase().as_str() {
-            "transaction_read_only" if self.only_reads() => "on".to_owned(),
-            _ => self.settings.get(&name)?.to_owned(),
-        };
+        let value = self.setting(&name)?.to_owned();
         Ok(Answer::Rows(Rows::of_texts(&[&name], &[vec![value]], "SHOW")))
+    }
+
+    /// The value of a parameter.
+    pub(super) fn setting(&self, name: &str) -> Result<&str, SqlError> {
+        if name.eq_ignore_ascii_case("transaction_read_only") && self.only_reads() {
+            return Ok("on");
+        }
+        self.settings.get(name)
     }
 
     fn execute_prepared(&mut self, name: &ObjectName, written: &[Expr]) -> Result<Answer, SqlError> {
