@@ -21,6 +21,7 @@ fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
     cut_vacuum(&mut tokens);
     call_users_roles(&mut tokens);
     keep_like_options(&mut tokens);
+    drop_deferrable(&mut tokens);
     fetches::spell_out(&mut tokens)?;
     refuse_exclusion(&tokens)?;
     Ok(Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens))
@@ -123,6 +124,44 @@ fn cut_vacuum(tokens: &mut Vec<TokenWithSpan>) {
             !cut
         }
     });
+}
+
+/// Leaves out `DEFERRABLE` among the modes of a transaction, which the parser does not know: reading never has to wait or fail here, as a
+/// deferrable transaction wants it.
+fn drop_deferrable(tokens: &mut Vec<TokenWithSpan>) {
+    let mut dropped = Vec::new();
+    let mut words = Vec::new();
+    let solid = tokens.iter().enumerate().filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
+    let solid: Vec<(usize, &Token)> = solid.map(|(place, token)| (place, &token.token)).collect();
+    for (at, (place, token)) in solid.iter().enumerate() {
+        match token {
+            Token::SemiColon => words.clear(),
+            Token::Word(word) if word.keyword == Keyword::DEFERRABLE && begins_transaction(&words) => {
+                let negated = words.last() == Some(&Keyword::NOT);
+                let first = if negated { at - 1 } else { at };
+                dropped.extend([solid[first].0, *place]);
+                let comma = [first.checked_sub(1), Some(at + 1)].into_iter().flatten();
+                let comma = comma.filter_map(|near| solid.get(near)).find(|near| *near.1 == Token::Comma);
+                dropped.extend(comma.map(|near| near.0));
+            }
+            Token::Word(word) => words.push(word.keyword),
+            _ => {}
+        }
+    }
+    let mut place = 0;
+    tokens.retain(|_| {
+        place += 1;
+        !dropped.contains(&(place - 1))
+    });
+}
+
+/// Whether the first words of a statement are followed by the modes of a transaction.
+fn begins_transaction(words: &[Keyword]) -> bool {
+    match words {
+        [Keyword::BEGIN | Keyword::START, ..] | [Keyword::SET, Keyword::TRANSACTION, ..] => true,
+        [Keyword::SET, Keyword::SESSION, Keyword::CHARACTERISTICS, ..] => true,
+        _ => false,
+    }
 }
 
 /// What begins the last part of a name after `LIKE` that holds options.

@@ -1,6 +1,8 @@
 //! Column types, borrowed values, and the errors of the data model.
 
-use crate::limits::{COLUMNS_MAX, FOOTPRINT_ENTRIES_MAX, KEY_BYTES_MAX, ROW_BYTES_MAX, TABLES_MAX};
+use crate::limits::{
+    COLUMNS_MAX, FOOTPRINT_ENTRIES_MAX, KEY_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX, ROW_BYTES_MAX, TABLES_MAX,
+};
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -208,6 +210,9 @@ pub enum DataError {
         "a footprint holds at most {FOOTPRINT_ENTRIES_MAX} keys and ranges: declare ranges instead of keys"
     )]
     FootprintTooLarge,
+    /// A footprint whose reconnaissance takes more than [`RECONNAISSANCE_ROUNDS_MAX`].
+    #[error("reconnaissance needs more than {RECONNAISSANCE_ROUNDS_MAX} rounds of remote reads")]
+    ReconnaissanceTooLong,
     /// Bytes that are no key or no row of this table.
     #[error("malformed {0}: the bytes do not come from this schema")]
     Malformed(&'static str),

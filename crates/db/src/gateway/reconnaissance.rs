@@ -101,9 +101,7 @@ impl Reconnaissance {
     ) -> Scouted {
         self.rounds += 1;
         if self.rounds > RECONNAISSANCE_ROUNDS_MAX {
-            let problem =
-                format!("reconnaissance needs more than {RECONNAISSANCE_ROUNDS_MAX} rounds of remote reads");
-            return Scouted::Failed(Error::Invalid(problem));
+            return Scouted::Failed(Error::Invalid(DataError::ReconnaissanceTooLong.to_string()));
         }
         let mut trial = Trial {
             schema: &catalog.schema,

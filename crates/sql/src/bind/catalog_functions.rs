@@ -47,7 +47,10 @@ impl Binder<'_> {
                 let schemas = self.surroundings.search_path.iter().cloned().map(Datum::Text).collect();
                 constant(Datum::Array(schemas), SqlType::NAME.array_of())
             }
-            "to_regtype" => constant(type_number(arguments.first()), SqlType::OID),
+            "to_regtype" => {
+                let name = literal(arguments.first());
+                constant(name.map_or(Datum::Null, |name| type_number(&name)), SqlType::OID)
+            }
             _ => return Ok(None),
         }))
     }
@@ -216,10 +219,7 @@ fn is_zero(argument: Option<&Bound>) -> bool {
 }
 
 /// The number of the type that a literal names; null if there is none.
-fn type_number(name: Option<&Bound>) -> Datum {
-    let Some(Expression::Constant(Datum::Text(name))) = name.map(|name| &name.expression) else {
-        return Datum::Null;
-    };
+pub(super) fn type_number(name: &str) -> Datum {
     match crate::syntax::parse_expression(&format!("NULL::{name}")) {
         Ok(sqlparser::ast::Expr::Cast { data_type, .. }) => {
             super::types::sql_type(&data_type).map_or(Datum::Null, |known| Datum::Int(i64::from(known.oid())))

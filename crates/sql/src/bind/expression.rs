@@ -5,6 +5,7 @@ use sqlparser::ast::{
 };
 
 use super::Binder;
+use super::catalog_functions::type_number;
 use super::coerce::common_type;
 use super::names::{last_name, name_of};
 use super::scope::Bound;
@@ -329,8 +330,18 @@ impl Binder<'_> {
         if is_regclass {
             return self.object_number(operand);
         }
+        let is_regtype = matches!(to, DataType::Custom(name, _) if last_name(name)? == "regtype");
         let to = sql_type(to)?;
         let operand = self.expression(operand)?;
+        if let (true, Expression::Constant(Datum::Text(name))) = (is_regtype, &operand.expression)
+            && name.parse::<u32>().is_err()
+        {
+            let number = match type_number(name) {
+                Datum::Null => return Err(super::types::undefined(name)),
+                number => number,
+            };
+            return Ok(constant(number, SqlType::OID));
+        }
         self.explicit(operand, to)
     }
 
@@ -377,6 +388,9 @@ impl Binder<'_> {
         let mut values = Vec::with_capacity(bound.len());
         for element in bound {
             values.push(self.implicit(element, common)?.expression);
+        }
+        if common.array {
+            return Err(SqlError::unsupported("an array of several dimensions"));
         }
         Ok(Bound { expression: Expression::Array(values), data_type: common.array_of() })
     }

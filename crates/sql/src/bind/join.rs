@@ -1,6 +1,9 @@
 //! Joins: which relation is read how for each row of those before it, and which conditions go where.
 
-use super::arrange::{better_order, implied, reorder};
+use std::ops::Range;
+
+use super::implied::implied;
+use super::join_order::reorder;
 use super::path::{all_of, choose};
 use super::{Binder, walk};
 use crate::plan::{Expression, JoinKind, Node, Path};
@@ -33,18 +36,15 @@ pub(super) fn assemble(binder: &Binder<'_>, mut items: Vec<Item>, all: &mut Vec<
         all.append(&mut item.on);
     }
     all.extend(implied(all));
-    match better_order(binder, &items, all) {
-        None => assemble_in_order(binder, items, all),
-        Some(order) => {
-            let (items, now_at) = reorder(items, &order, all);
-            let input = Box::new(assemble_in_order(binder, items, all));
-            Node::Project { input, expressions: now_at.into_iter().map(Expression::Column).collect() }
-        }
-    }
+    let numbering = reorder(binder, &mut items, all);
+    let node = from_left(binder, items, all);
+    let Some(numbering) = numbering else { return node };
+    let expressions = numbering.into_iter().map(Expression::Column).collect();
+    Node::Project { input: Box::new(node), expressions }
 }
 
 /// Joins relations from left to right.
-fn assemble_in_order(binder: &Binder<'_>, items: Vec<Item>, all: &mut Vec<Expression>) -> Node {
+fn from_left(binder: &Binder<'_>, items: Vec<Item>, all: &mut Vec<Expression>) -> Node {
     let everywhere = all.clone();
     let mut items = items.into_iter();
     let Some(first) = items.next() else {
@@ -141,8 +141,9 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
         return Node::Join { left, right, widths, kind, equal: Vec::new(), condition, dependent: true };
     }
     if let Node::Scan { table, path: Path::All, filter: None } = &item.node {
+        let own = item.offset..item.offset + item.width;
         let within: Vec<Expression> =
-            conditions.iter().map(|condition| seen_from_right(condition.clone(), item.offset)).collect();
+            conditions.iter().map(|condition| seen_from_right(condition.clone(), own.clone())).collect();
         let path = choose(binder.shape_of(*table), &within);
         let alone: Vec<Expression> =
             within.iter().filter(|condition| !sees_left(condition)).cloned().collect();
@@ -204,15 +205,15 @@ fn take_pairs(conditions: &mut Vec<Expression>, offset: u16) -> Vec<(Expression,
     pairs
 }
 
-/// A condition on a joined row, as the right side sees it for each row of the left.
-pub(super) fn seen_from_right(mut condition: Expression, offset: u16) -> Expression {
+/// A condition on a joined row, as the side whose columns are `own` sees it for each row of the other.
+pub(super) fn seen_from_right(mut condition: Expression, own: Range<u16>) -> Expression {
     walk::walk(&mut condition, 0, &mut |expression, depth| match expression {
-        Expression::Column(column) if depth == 0 && *column < offset => {
+        Expression::Column(column) if depth == 0 && !own.contains(column) => {
             *expression = Expression::Outer { depth: 1, column: *column };
         }
-        Expression::Column(column) if depth == 0 => *column -= offset,
+        Expression::Column(column) if depth == 0 => *column -= own.start,
         Expression::Outer { depth: outwards, column } if depth > 0 && *outwards == depth => {
-            if *column < offset { *outwards += 1 } else { *column -= offset }
+            if own.contains(column) { *column -= own.start } else { *outwards += 1 }
         }
         Expression::Outer { depth: outwards, .. } if *outwards > depth => *outwards += 1,
         _ => {}

@@ -1,7 +1,6 @@
 //! From statements as written to plans: names and types are resolved, paths through tables chosen.
 
 mod aggregates;
-mod arrange;
 mod call;
 mod catalog_functions;
 mod coerce;
@@ -12,7 +11,9 @@ mod foreign_keys;
 mod from;
 mod functions;
 mod grouping_sets;
+mod implied;
 mod join;
+mod join_order;
 mod json;
 mod modify;
 pub(crate) mod names;
@@ -49,6 +50,9 @@ use recursion::NamedQuery;
 use scope::Level;
 pub use scope::{Bound, Field};
 
+/// The schema of what a session has made for itself, as statements may call it; what its own name begins with.
+pub(crate) const TEMPORARY: &str = "pg_temp";
+
 /// What a session tells of itself to statements.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
@@ -58,6 +62,8 @@ pub struct Surroundings {
     pub database: String,
     /// Where names without a schema are looked up.
     pub search_path: Vec<String>,
+    /// The schema of what the session has made for itself, which is looked up first; empty while there is none.
+    pub temporary: String,
     /// When its transaction began, in microseconds since 2000-01-01 UTC.
     pub now: i64,
     /// The procedures that can be called.
@@ -201,11 +207,14 @@ impl<'c> Binder<'c> {
     /// What a name stands for, with its schema.
     fn find(&self, schema: Option<&str>, name: &str) -> Option<(String, &'c Definition)> {
         let catalog: &'c Catalog = self.catalog;
+        let temporary = self.surroundings.temporary.as_str();
         if let Some(schema) = schema {
+            let schema = if schema == TEMPORARY { temporary } else { schema };
             return catalog.get(schema, name).map(|definition| (schema.to_owned(), definition));
         }
         let path = self.surroundings.search_path.iter().map(String::as_str);
-        let mut path = path.chain(self.surroundings.search_path.is_empty().then_some(PUBLIC));
+        let path = path.chain(self.surroundings.search_path.is_empty().then_some(PUBLIC));
+        let mut path = Some(temporary).filter(|schema| !schema.is_empty()).into_iter().chain(path);
         path.find_map(|schema| catalog.get(schema, name).map(|definition| (schema.to_owned(), definition)))
     }
 

@@ -99,6 +99,9 @@ impl Binder<'_> {
     /// `ARRAY(SELECT ...)`.
     pub(super) fn array_of(&mut self, query: &Query) -> Result<Bound, SqlError> {
         let (query, data_type) = self.value_query(query)?;
+        if data_type.array {
+            return Err(SqlError::unsupported("an array of several dimensions"));
+        }
         Ok(Bound { expression: self.of_query(SubqueryKind::Array, query), data_type: data_type.array_of() })
     }
 

@@ -35,10 +35,19 @@ pub(super) fn sql_type(name: &DataType) -> Result<SqlType, SqlError> {
         }
         DataType::Bytea => SqlType::BYTEA,
         DataType::Date => SqlType::DATE,
-        DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::TIME,
-        DataType::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => SqlType::TIMESTAMP,
-        DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => SqlType::TIMESTAMPTZ,
-        DataType::Interval { .. } => SqlType::INTERVAL,
+        DataType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            with_digits(SqlType::TIME, *digits)
+        }
+        DataType::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            with_digits(SqlType::TIMESTAMP, *digits)
+        }
+        DataType::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            with_digits(SqlType::TIMESTAMPTZ, *digits)
+        }
+        DataType::Interval { fields: None, precision } => with_digits(SqlType::INTERVAL, *precision),
+        DataType::Interval { .. } => {
+            return Err(SqlError::unsupported(format!("the type {name}")).with_hint("Use interval."));
+        }
         DataType::Uuid => SqlType::UUID,
         DataType::JSON => SqlType::JSON,
         DataType::JSONB => SqlType::JSONB,
@@ -48,8 +57,19 @@ pub(super) fn sql_type(name: &DataType) -> Result<SqlType, SqlError> {
             | ArrayElemTypeDef::Parenthesis(element),
         ) => sql_type(element)?.array_of(),
         DataType::Custom(name, modifiers) if modifiers.is_empty() => custom(name)?,
+        DataType::Custom(name, modifiers) => match (last_name(name)?.as_str(), modifiers.as_slice()) {
+            ("bpchar", [length]) => SqlType::char(counted(length.to_string().parse().ok())?),
+            (other, _) => return Err(undefined(other)),
+        },
         other => return Err(undefined(&other.to_string().to_lowercase())),
     })
+}
+
+/// The type with so many digits of a second.
+fn with_digits(data_type: SqlType, digits: Option<u64>) -> SqlType {
+    // More are taken for the most there are, as PostgreSQL takes them.
+    let modifier = digits.map_or(-1, |digits| digits.min(6) as i32);
+    SqlType { modifier, ..data_type }
 }
 
 /// The type of a column, which may also name a sequence: `serial` and its like.
@@ -91,7 +111,7 @@ fn custom(name: &ObjectName) -> Result<SqlType, SqlError> {
     })
 }
 
-fn undefined(name: &str) -> SqlError {
+pub(super) fn undefined(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
 }
 
@@ -105,22 +125,27 @@ fn numeric(size: &ExactNumberInfo) -> Result<SqlType, SqlError> {
         let message = format!("NUMERIC precision {precision} must be between 1 and {PRECISION_MAX}");
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     }
-    let scale = i16::try_from(scale).ok().filter(|scale| (0..=1000).contains(scale)).ok_or_else(|| {
-        let message = format!("NUMERIC scale {scale} must be between 0 and {PRECISION_MAX}");
-        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-    })?;
+    let scale =
+        i16::try_from(scale).ok().filter(|scale| (-1000..=1000).contains(scale)).ok_or_else(|| {
+            let message =
+                format!("NUMERIC scale {scale} must be between -{PRECISION_MAX} and {PRECISION_MAX}");
+            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+        })?;
     Ok(SqlType::numeric(precision as u16, scale))
 }
 
 fn characters(length: Option<&CharacterLength>) -> Result<Option<i32>, SqlError> {
     match length {
         None | Some(CharacterLength::Max) => Ok(None),
-        Some(CharacterLength::IntegerLength { length, .. }) => {
-            let fits = i32::try_from(*length).ok().filter(|length| (1..=10_485_760).contains(length));
-            fits.map(Some).ok_or_else(|| {
-                let message = "length for type varchar must be between 1 and 10485760";
-                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-            })
-        }
+        Some(CharacterLength::IntegerLength { length, .. }) => counted(Some(*length)).map(Some),
     }
+}
+
+/// A length of texts, if it is one.
+fn counted(length: Option<u64>) -> Result<i32, SqlError> {
+    let length = length.and_then(|length| i32::try_from(length).ok());
+    length.filter(|length| (1..=10_485_760).contains(length)).ok_or_else(|| {
+        let message = "length for type varchar must be between 1 and 10485760";
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+    })
 }

@@ -53,6 +53,8 @@ pub struct Index {
     pub storage: u32,
     /// The columns, by number.
     pub columns: Vec<u16>,
+    /// In which order each column was asked for. Its entries ascend all the same, with nulls last.
+    pub orders: Vec<ColumnOrder>,
     /// Whether values may be there only once.
     pub unique: bool,
     /// Whether it stands for a constraint of the table.
@@ -61,6 +63,32 @@ pub struct Index {
     pub covering: bool,
     /// How far it is.
     pub state: IndexState,
+}
+
+/// The order of a column of an index.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ColumnOrder {
+    /// Whether the greatest comes first.
+    pub descending: bool,
+    /// Whether nulls come first.
+    pub nulls_first: bool,
+}
+
+impl ColumnOrder {
+    /// As `pg_index` has it.
+    pub fn option(self) -> u16 {
+        u16::from(self.descending) + 2 * u16::from(self.nulls_first)
+    }
+
+    /// What is written after the name of the column.
+    pub fn suffix(self) -> &'static str {
+        match (self.descending, self.nulls_first) {
+            (false, false) => "",
+            (false, true) => " NULLS FIRST",
+            (true, true) => " DESC",
+            (true, false) => " DESC NULLS LAST",
+        }
+    }
 }
 
 /// A check constraint.

@@ -30,7 +30,12 @@ pub fn declare(
     for reliance in &plan.reliances {
         known.key(&storages.definition(&reliance.schema, &reliance.name).ok()?, Access::READ)?;
     }
-    if inputs.claims_tables { known.tables() } else { known.action(&plan.action) }
+    match plan.action {
+        Action::Insert { .. } | Action::Update { .. } | Action::Delete { .. } if inputs.claims_tables => {
+            known.tables()
+        }
+        _ => known.action(&plan.action),
+    }
 }
 
 struct Known<'a, 'd> {

@@ -46,6 +46,8 @@ pub(super) struct Block {
     /// When it began.
     pub now: i64,
     pub garbage: bool,
+    /// Statements that drop what is to end with it.
+    pub at_end: Vec<String>,
 }
 
 /// Where a block can go back to.
@@ -79,6 +81,7 @@ impl Block {
             implicit: false,
             now,
             garbage: false,
+            at_end: Vec::new(),
         }
     }
 

@@ -8,6 +8,7 @@ use sqlparser::ast::{
 use super::Session;
 use super::answer::{Answer, Rows};
 use super::block::Block;
+use super::settings;
 use crate::bind;
 use crate::bind::names::{name_of, parts_of};
 use crate::error::{SqlError, SqlState};
@@ -62,7 +63,9 @@ impl Session {
             return self.run_planned(statement, &prepared, &[], false);
         }
         if bind::is_definition(statement) {
+            self.prepare_temporary(statement);
             let (defined, written) = self.define(statement)?;
+            self.note_temporary(statement)?;
             self.notices.extend(defined.notices);
             let tag =
                 if defined.rows.is_some() { format!("SELECT {written}") } else { defined.tag.to_owned() };
@@ -144,6 +147,7 @@ impl Session {
                 self.fetch(name, direction, position)
             }
             Statement::Close { cursor } => self.close(cursor),
+            Statement::Discard { object_type } => self.discard(object_type),
             Statement::Explain { statement, analyze, format, options, .. } => {
                 self.explain(statement, *analyze, format.as_ref(), options.as_deref().unwrap_or_default())
             }
@@ -155,7 +159,7 @@ impl Session {
         match &mut self.block {
             Some(block) if block.implicit => block.implicit = false,
             Some(_) => self.warn("there is already a transaction in progress"),
-            None => self.block = Some(Block::new(self.catalog()?, self.database.now())),
+            None => self.block = Some(self.new_block()?),
         }
         // There is one isolation level, and it is at least as strict as any that is asked for.
         if let Some(block) = &mut self.block {
@@ -199,26 +203,45 @@ impl Session {
                 let values: Vec<String> = values.iter().map(setting_text).collect();
                 if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
                     self.reset_setting(Some(&name));
+                } else if name.eq_ignore_ascii_case("transaction_read_only") {
+                    self.set_read_only(settings::truth(&values.join(", ")).unwrap_or(true))?;
                 } else if self.change_setting(&name, &values.join(", "))? {
                     self.reported.push(name);
                 }
             }
-            Set::SetTransaction { modes, .. } => {
-                let read_only = modes
-                    .iter()
-                    .any(|mode| matches!(mode, TransactionMode::AccessMode(TransactionAccessMode::ReadOnly)));
-                if let Some(block) = &mut self.block {
-                    block.read_only |= read_only;
+            Set::SetTransaction { modes, session, .. } => {
+                for mode in modes {
+                    let TransactionMode::AccessMode(mode) = mode else { continue };
+                    let read_only = *mode == TransactionAccessMode::ReadOnly;
+                    if !session {
+                        self.set_read_only(read_only)?;
+                        continue;
+                    }
+                    let name = "default_transaction_read_only";
+                    if self.change_setting(name, if read_only { "on" } else { "off" })? {
+                        self.reported.push(name.to_owned());
+                    }
                 }
             }
-            // Times are shown in UTC, and names in UTF-8, whatever is asked for.
-            Set::SetTimeZone { .. }
-            | Set::SetNames { .. }
-            | Set::SetNamesDefault {}
-            | Set::SetRole { role_name: None, .. } => {}
+            Set::SetNames { charset_name, .. } => {
+                self.change_setting("client_encoding", &charset_name.value).map(drop)?;
+            }
+            // Times are shown in UTC, whatever is asked for.
+            Set::SetTimeZone { .. } | Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
         }
         Ok(tag("SET"))
+    }
+
+    /// Says whether the block only reads.
+    fn set_read_only(&mut self, read_only: bool) -> Result<(), SqlError> {
+        let Some(block) = &mut self.block else { return Ok(()) };
+        if block.read_only && !read_only && block.steps() > 0 {
+            let message = "transaction read-write mode must be set before any query";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        block.read_only = read_only;
+        Ok(())
     }
 
     fn show(&mut self, variable: &[Ident]) -> Result<Answer, SqlError> {
@@ -228,8 +251,16 @@ impl Session {
             return Ok(Answer::Rows(Rows::of_texts(&["name", "setting"], &rows, "SHOW")));
         }
         let name = variable_name(variable);
-        let value = self.settings.get(&name)?.to_owned();
+        let value = self.setting(&name)?.to_owned();
         Ok(Answer::Rows(Rows::of_texts(&[&name], &[vec![value]], "SHOW")))
+    }
+
+    /// The value of a parameter.
+    pub(super) fn setting(&self, name: &str) -> Result<&str, SqlError> {
+        if name.eq_ignore_ascii_case("transaction_read_only") && self.only_reads() {
+            return Ok("on");
+        }
+        self.settings.get(name)
     }
 
     fn execute_prepared(&mut self, name: &ObjectName, written: &[Expr]) -> Result<Answer, SqlError> {
@@ -332,7 +363,6 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
         Statement::Analyze(_) => "ANALYZE",
         Statement::Comment { .. } => "COMMENT",
         Statement::Lock(_) => "LOCK TABLE",
-        Statement::Discard { .. } => "DISCARD ALL",
         Statement::CreateExtension(_) => {
             return Err(SqlError::unsupported("an extension"));
         }
@@ -340,7 +370,7 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
     }))
 }
 
-fn tag(tag: &str) -> Answer {
+pub(super) fn tag(tag: &str) -> Answer {
     Answer::Tag(tag.to_owned())
 }
 

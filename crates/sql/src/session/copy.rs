@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sqlparser::ast::{CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName};
+use sqlparser::ast::{
+    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName,
+};
 
 use super::Session;
 use super::answer::Answer;
@@ -68,11 +70,9 @@ impl Session {
             return Err(SqlError::unsupported("COPY with a file or program of the server")
                 .with_hint("Use COPY FROM STDIN or TO STDOUT; psql has \\copy for files of its own."));
         }
-        if !legacy.is_empty() {
-            return Err(SqlError::unsupported("the old form of COPY's options")
-                .with_hint("Write them as WITH (FORMAT csv, ...)."));
-        }
-        let options = copy_options(options)?;
+        let mut options = options.to_vec();
+        legacy.iter().try_for_each(|option| spell_out(option, &mut options))?;
+        let options = copy_options(&options)?;
         if to { self.copy_out(source, options) } else { self.copy_in(source, options) }
     }
 
@@ -98,6 +98,7 @@ impl Session {
         let CopySource::Table { table_name, columns } = source else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "cannot copy from a query"));
         };
+        self.refuse_change("COPY FROM")?;
         // The plan is kept until all rows have come: it is not made from old definitions.
         let catalog = self.catalog()?;
         self.renew(&catalog)?;
@@ -365,6 +366,28 @@ impl CopyOut {
 
 fn list(columns: &[Ident]) -> String {
     columns.iter().map(Ident::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Options as they are written without brackets, in the form that they have within these.
+fn spell_out(option: &CopyLegacyOption, options: &mut Vec<CopyOption>) -> Result<(), SqlError> {
+    match option {
+        CopyLegacyOption::Binary => options.push(CopyOption::Format(Ident::new("binary"))),
+        CopyLegacyOption::Delimiter(byte) => options.push(CopyOption::Delimiter(*byte)),
+        CopyLegacyOption::Null(null) => options.push(CopyOption::Null(null.clone())),
+        CopyLegacyOption::Header => options.push(CopyOption::Header(true)),
+        CopyLegacyOption::Csv(more) => {
+            options.push(CopyOption::Format(Ident::new("csv")));
+            options.extend(more.iter().map(|option| match option {
+                CopyLegacyCsvOption::Header => CopyOption::Header(true),
+                CopyLegacyCsvOption::Quote(byte) => CopyOption::Quote(*byte),
+                CopyLegacyCsvOption::Escape(byte) => CopyOption::Escape(*byte),
+                CopyLegacyCsvOption::ForceQuote(columns) => CopyOption::ForceQuote(columns.clone()),
+                CopyLegacyCsvOption::ForceNotNull(columns) => CopyOption::ForceNotNull(columns.clone()),
+            }));
+        }
+        other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
+    }
+    Ok(())
 }
 
 fn copy_options(written: &[CopyOption]) -> Result<CopyOptions, SqlError> {

@@ -53,6 +53,11 @@ impl Cursors {
         self.0.values().for_each(|cursor| cursor.settle(block));
     }
 
+    /// Closes all.
+    pub(super) fn close_all(&mut self) {
+        self.0.clear();
+    }
+
     /// Closes the cursors that end with a block.
     pub(super) fn end_block(&mut self, committed: bool) {
         self.0.retain(|_, cursor| cursor.number.is_none() || (committed && cursor.holds));

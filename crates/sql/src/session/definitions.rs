@@ -6,7 +6,6 @@ use std::sync::atomic::Ordering;
 use sqlparser::ast::{AlterTableOperation, Statement};
 
 use super::Session;
-use super::block::Block;
 use super::transaction::PLANNINGS_MAX;
 use crate::bind::{self, Build, Defined, RowCheck, Timing, Validation};
 use crate::catalog::{Catalog, storage_numbers};
@@ -26,6 +25,7 @@ impl Session {
         if self.block.is_some() {
             return self.define_in_block(statement);
         }
+        self.refuse_change("a definition")?;
         let mut known = None;
         for _ in 0..PLANNINGS_MAX {
             let catalog = self.catalog()?;
@@ -45,7 +45,10 @@ impl Session {
                 Ok((defined, written)) => {
                     self.refresh(&catalog)?;
                     for build in &defined.builds {
-                        self.build(build)?;
+                        if let Err(error) = self.build(build) {
+                            self.drop_added(statement)?;
+                            return Err(error);
+                        }
                     }
                     for validation in &defined.validations {
                         self.validate(validation)?;
@@ -92,7 +95,7 @@ impl Session {
     fn define_as_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
         let mut known = None;
         for _ in 0..PLANNINGS_MAX {
-            self.block = Some(Block::new(self.catalog()?, self.database.now()));
+            self.block = Some(self.new_block()?);
             let outcome = match self.define_in_block(statement) {
                 Ok(defined) => self.commit().map(|()| defined),
                 Err(error) => {
@@ -206,6 +209,18 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// Takes back the columns that a statement added, since what was to be unique in one of them is not.
+    fn drop_added(&mut self, statement: &Statement) -> Result<(), SqlError> {
+        let Statement::AlterTable(alter) = statement else { return Ok(()) };
+        for operation in &alter.operations {
+            let AlterTableOperation::AddColumn { column_def, .. } = operation else { continue };
+            let table = &alter.name;
+            let text = format!("ALTER TABLE {table} DROP COLUMN IF EXISTS {} CASCADE", column_def.name);
+            self.define_text(&text)?;
+        }
+        Ok(())
     }
 
     fn fill(&mut self, build: &Build) -> Result<(), SqlError> {

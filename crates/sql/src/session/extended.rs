@@ -29,6 +29,8 @@ pub(super) struct Named {
     types: Arc<[Option<SqlType>]>,
     /// Its plan, and the definitions from which that was made.
     planned: Option<(Arc<Catalog>, Arc<Prepared>)>,
+    /// Whether its names may stand for something else by now.
+    stale: bool,
 }
 
 /// The prepared statements of a session.
@@ -38,6 +40,11 @@ pub(super) struct Statements(BTreeMap<String, Named>);
 impl Statements {
     pub(super) fn forget_all(&mut self) {
         self.0.clear();
+    }
+
+    /// Has them all planned anew: their names may stand for something else.
+    pub(super) fn forget_plans(&mut self) {
+        self.0.values_mut().for_each(|named| named.stale = true);
     }
 
     pub(super) fn forget(&mut self, name: &str) -> Result<(), SqlError> {
@@ -169,7 +176,8 @@ impl Session {
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint("Close some."));
         }
         self.refuse_if_failed(statement.as_ref())?;
-        let mut named = Named { statement: statement.map(Arc::new), types: types.into(), planned: None };
+        let (statement, types) = (statement.map(Arc::new), types.into());
+        let mut named = Named { statement, types, planned: None, stale: false };
         // Mistakes are told now, and not when it runs.
         self.plan(&mut named)?;
         self.statements.0.insert(name, named);
@@ -185,6 +193,7 @@ impl Session {
         let catalog = self.catalog()?;
         if let Some((known, prepared)) = &named.planned
             && Arc::ptr_eq(known, &catalog)
+            && !named.stale
         {
             return Ok(Some(Arc::clone(prepared)));
         }
@@ -194,6 +203,7 @@ impl Session {
             same_columns(known.fields.as_deref(), prepared.fields.as_deref())?;
         }
         named.planned = Some((catalog, Arc::clone(&prepared)));
+        named.stale = false;
         Ok(Some(prepared))
     }
 

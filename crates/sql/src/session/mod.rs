@@ -18,6 +18,7 @@ mod extended;
 pub mod handshake;
 mod questions;
 mod settings;
+mod temporary;
 mod transaction;
 mod views;
 
@@ -110,6 +111,7 @@ impl Session {
             user: options.user,
             database: options.database,
             search_path: vec![crate::catalog::PUBLIC.to_owned()],
+            temporary: String::new(),
             routines: database.routines(),
             now: 0,
         };
@@ -167,6 +169,8 @@ impl Session {
         match message {
             Frontend::Terminate => {
                 self.roll_back();
+                // If the database cannot be reached, they stay.
+                let _stayed = self.drop_temporary();
                 return Flow::End;
             }
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {
@@ -241,7 +245,7 @@ impl Session {
 
     fn begin_implicitly(&mut self) -> Result<(), SqlError> {
         if self.block.is_none() {
-            let mut block = Block::new(self.catalog()?, self.database.now());
+            let mut block = self.new_block()?;
             block.implicit = true;
             self.block = Some(block);
         }
@@ -304,6 +308,10 @@ impl Session {
         let value = self.settings.get("search_path").unwrap_or_default();
         let names = value.split(',').map(|name| name.trim().trim_matches('"').to_owned());
         let path = names.filter(|name| !name.is_empty() && name != "$user" && name != "pg_catalog");
-        self.surroundings.search_path = path.collect();
+        let path = path.collect();
+        if path != self.surroundings.search_path {
+            self.surroundings.search_path = path;
+            self.statements.forget_plans();
+        }
     }
 }

@@ -51,7 +51,7 @@ impl Session {
             }
             Question::Setting { name, missing_ok } => {
                 let Some(name) = text(name)? else { return Ok(Datum::Null) };
-                match self.settings.get(&name) {
+                match self.setting(&name) {
                     Ok(value) => Ok(Datum::Text(value.to_owned())),
                     Err(_) if value(missing_ok)? == Datum::Bool(true) => Ok(Datum::Null),
                     Err(error) => Err(error),

@@ -1,5 +1,7 @@
 //! `SET`, `SHOW`, and what a client is told of the server when it connects.
 
+use std::borrow::Cow;
+
 use crate::bind::VERSION_NUMBER;
 use crate::error::{SqlError, SqlState};
 
@@ -28,7 +30,7 @@ const fn setting(name: &'static str, value: &'static str, reported: bool, rule: 
     Setting { name, value, reported, rule }
 }
 
-/// The parameters, by their names in lower case.
+/// The parameters, by their names in lower case. What a planner is told by them changes nothing here.
 const SETTINGS: &[Setting] = &[
     setting("application_name", "", true, Rule::Free),
     setting("bytea_output", "hex", false, Rule::Fixed),
@@ -38,8 +40,19 @@ const SETTINGS: &[Setting] = &[
     setting("datestyle", "ISO, MDY", true, Rule::Fixed),
     setting("default_table_access_method", "heap", false, Rule::Fixed),
     setting("default_tablespace", "", false, Rule::Fixed),
+    setting("default_transaction_deferrable", "off", false, Rule::Fixed),
     setting("default_transaction_isolation", "serializable", false, Rule::Fixed),
-    setting("default_transaction_read_only", "off", true, Rule::Fixed),
+    setting("default_transaction_read_only", "off", true, Rule::Free),
+    setting("enable_bitmapscan", "on", false, Rule::Free),
+    setting("enable_hashagg", "on", false, Rule::Free),
+    setting("enable_hashjoin", "on", false, Rule::Free),
+    setting("enable_indexonlyscan", "on", false, Rule::Free),
+    setting("enable_indexscan", "on", false, Rule::Free),
+    setting("enable_material", "on", false, Rule::Free),
+    setting("enable_mergejoin", "on", false, Rule::Free),
+    setting("enable_nestloop", "on", false, Rule::Free),
+    setting("enable_seqscan", "on", false, Rule::Free),
+    setting("enable_sort", "on", false, Rule::Free),
     setting("escape_string_warning", "on", false, Rule::Fixed),
     setting("extra_float_digits", "1", false, Rule::Free),
     setting("idle_in_transaction_session_timeout", "0", false, Rule::Fixed),
@@ -49,9 +62,17 @@ const SETTINGS: &[Setting] = &[
     setting("is_superuser", "on", true, Rule::Constant),
     setting("jit", "off", false, Rule::Fixed),
     setting("lock_timeout", "0", false, Rule::Fixed),
+    setting("maintenance_work_mem", "64MB", false, Rule::Free),
     setting("max_identifier_length", "63", false, Rule::Constant),
+    setting("max_parallel_workers_per_gather", "0", false, Rule::Free),
+    setting("max_prepared_transactions", "0", false, Rule::Constant),
+    setting("min_parallel_table_scan_size", "8MB", false, Rule::Free),
+    setting("parallel_setup_cost", "1000", false, Rule::Free),
+    setting("parallel_tuple_cost", "0.1", false, Rule::Free),
+    setting("random_page_cost", "4", false, Rule::Free),
     setting("row_security", "on", false, Rule::Fixed),
     setting("search_path", "public", false, Rule::Free),
+    setting("seq_page_cost", "1", false, Rule::Free),
     setting("server_encoding", "UTF8", true, Rule::Constant),
     setting("server_version", "15.0", true, Rule::Constant),
     setting("server_version_num", VERSION_NUMBER, false, Rule::Constant),
@@ -60,8 +81,10 @@ const SETTINGS: &[Setting] = &[
     setting("statement_timeout", "0", false, Rule::Fixed),
     setting("synchronize_seqscans", "on", false, Rule::Fixed),
     setting("timezone", "UTC", true, Rule::Fixed),
+    setting("transaction_deferrable", "off", false, Rule::Fixed),
     setting("transaction_isolation", "serializable", false, Rule::Fixed),
     setting("transaction_read_only", "off", false, Rule::Fixed),
+    setting("work_mem", "4MB", false, Rule::Free),
     setting("xmloption", "content", false, Rule::Fixed),
 ];
 
@@ -99,6 +122,7 @@ impl Settings {
     pub(super) fn set(&mut self, name: &str, value: &str) -> Result<bool, SqlError> {
         let name = canonical(name);
         let known = SETTINGS.iter().find(|setting| setting.name == name);
+        let value = &*accepted(&name, value)?;
         match known.map(|setting| setting.rule) {
             Some(Rule::Fixed) => return Ok(false),
             Some(Rule::Constant) => {
@@ -138,6 +162,42 @@ impl Settings {
     /// All parameters, in order of their names.
     pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
         SETTINGS.iter().map(|setting| (setting.name, self.get(setting.name).unwrap_or(setting.value)))
+    }
+}
+
+/// The value that a parameter gets. Forms of values in which nothing is sent or read here are refused, rather than taken for others.
+fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
+    let lower = value.to_ascii_lowercase();
+    let is_known = match name {
+        "client_encoding" => {
+            let letters: String = lower.chars().filter(char::is_ascii_alphanumeric).collect();
+            matches!(letters.as_str(), "utf8" | "unicode" | "sqlascii")
+        }
+        "bytea_output" => lower == "hex",
+        "datestyle" => !["sql", "postgres", "german"].iter().any(|style| lower.contains(style)),
+        "intervalstyle" => lower == "postgres",
+        "standard_conforming_strings" => truth(&lower) == Some(true),
+        "default_transaction_read_only" => {
+            let invalid = || {
+                let message = format!("parameter \"{name}\" requires a Boolean value");
+                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+            };
+            return Ok(Cow::Borrowed(if truth(&lower).ok_or_else(invalid)? { "on" } else { "off" }));
+        }
+        _ => true,
+    };
+    if is_known {
+        return Ok(Cow::Borrowed(value));
+    }
+    Err(SqlError::unsupported(format!("the value \"{value}\" of parameter \"{name}\"")))
+}
+
+/// What a parameter that is on or off is set to.
+pub(super) fn truth(value: &str) -> Option<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
     }
 }
 

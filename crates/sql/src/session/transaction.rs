@@ -44,7 +44,30 @@ pub(super) fn reads_only(plan: &Plan) -> bool {
     matches!(plan.action, Action::Query(_)) && plan.sequences.is_empty()
 }
 
+fn only_reads(command: &str) -> SqlError {
+    let message = format!("cannot execute {command} in a read-only transaction");
+    SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message)
+}
+
 impl Session {
+    /// A block that begins now.
+    pub(super) fn new_block(&mut self) -> Result<Block, SqlError> {
+        let mut block = Block::new(self.catalog()?, self.database.now());
+        block.read_only = self.only_reads();
+        Ok(block)
+    }
+
+    /// Whether the transaction, or the next one if there is none, may only read.
+    pub(super) fn only_reads(&self) -> bool {
+        let default = || self.settings.get("default_transaction_read_only").is_ok_and(|value| value == "on");
+        self.block.as_ref().map_or_else(default, |block| block.read_only)
+    }
+
+    /// Fails for what changes something in a transaction that only reads.
+    pub(super) fn refuse_change(&self, command: &str) -> Result<(), SqlError> {
+        if self.only_reads() { Err(only_reads(command)) } else { Ok(()) }
+    }
+
     /// The definitions that the next statement is planned with.
     pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>, SqlError> {
         match &self.block {
@@ -153,6 +176,7 @@ impl Session {
         }
         let step = [Step { plan: plan.clone(), inputs, shown: None }];
         if !reads_only(plan) {
+            self.refuse_change(command(plan))?;
             return self.call(&step);
         }
         match outcome_of(self.database.read(encode_steps(&step, &[])?)) {
@@ -215,7 +239,7 @@ impl Session {
     fn call_all(&self, steps: &[Step], undone: &[Undone]) -> Result<Output, SqlError> {
         let answer = self.database.call(encode_steps(steps, undone)?);
         match &answer {
-            Err(Error::Invalid(reason)) if reason.contains(&DataError::FootprintTooLarge.to_string()) => {
+            Err(Error::Invalid(reason)) if touches_too_much(reason) => {
                 let mut steps = steps.to_vec();
                 steps.iter_mut().for_each(|step| step.inputs.claims_tables = true);
                 outcome_of(self.database.call(encode_steps(&steps, undone)?))
@@ -236,8 +260,7 @@ impl Session {
 
     fn within(&self, block: &mut Block, plan: &SharedPlan, inputs: &mut Inputs) -> Result<Output, SqlError> {
         if block.read_only && !reads_only(plan) {
-            let message = format!("cannot execute {} in a read-only transaction", command(plan));
-            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+            return Err(only_reads(command(plan)));
         }
         if block.view.is_none() {
             block.view = Some(self.database.snapshot().map_err(of_database)?);
@@ -253,6 +276,10 @@ impl Session {
 
     /// Commits the block: what it did is done again at its place in the order, if that shows the client the same.
     pub(super) fn commit(&mut self) -> Result<(), SqlError> {
+        if let Err(error) = self.drop_at_end() {
+            self.roll_back();
+            return Err(error);
+        }
         let Some(mut block) = self.block.take() else { return Ok(()) };
         if !block.writes {
             self.cursors.end_block(true);
@@ -328,6 +355,13 @@ impl Session {
         }
         Ok(output.written)
     }
+}
+
+/// Whether the database has refused a transaction since it touches more than can be told one by one.
+fn touches_too_much(reason: &str) -> bool {
+    [DataError::FootprintTooLarge, DataError::ReconnaissanceTooLong]
+        .iter()
+        .any(|error| reason.contains(&error.to_string()))
 }
 
 /// What the procedure has answered.

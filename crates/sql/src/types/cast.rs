@@ -285,6 +285,9 @@ pub fn coerce_length(datum: Datum, ty: SqlType, explicit: bool) -> Result<Datum,
         Datum::Numeric(value) => coerce_numeric(value, ty).map(Datum::Numeric),
         Datum::Time(time) => Ok(Datum::Time(round_to(time, ty.modifier))),
         Datum::Timestamp(at) => Ok(Datum::Timestamp(round_to(at, ty.modifier))),
+        Datum::Interval { months, days, microseconds } => {
+            Ok(Datum::Interval { months, days, microseconds: round_to(microseconds, ty.modifier) })
+        }
         datum => Ok(datum),
     }
 }

@@ -142,6 +142,7 @@ impl SqlType {
                 let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
                 format!("{first}({}) {rest}", self.modifier)
             }
+            (Interval, 0..) => format!("{name}({})", self.modifier),
             _ => name.to_owned(),
         };
         if self.array {

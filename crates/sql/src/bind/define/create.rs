@@ -2,8 +2,8 @@
 
 use sqlparser::ast::{
     ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateTableOptions, CreateView, Expr,
-    FunctionArguments, GeneratedAs, Ident, IndexColumn, SchemaName, SequenceOptions, SqlOption,
-    TableConstraint,
+    FunctionArguments, GeneratedAs, Ident, IndexColumn, OnCommit, OrderBySort, SchemaName, SequenceOptions,
+    SqlOption, TableConstraint,
 };
 
 use super::super::Binder;
@@ -14,7 +14,7 @@ use super::super::types::{serial_type, sql_type};
 use super::foreign_keys::{NewForeignKey, numbers_of};
 use super::sequences::apply_options;
 use super::{Draft, NewIndex};
-use crate::catalog::{Check, Column, Definition, PrimaryKey, Table};
+use crate::catalog::{Check, Column, ColumnOrder, Definition, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::types::{Datum, SqlType};
 
@@ -40,7 +40,7 @@ impl Draft<'_> {
         const TAG: &str = "CREATE TABLE";
         refuse_table_options(create)?;
         let (schema, name) = qualified(&create.name)?;
-        let schema = self.schema_for(schema)?;
+        let schema = self.schema_of_new(schema, create.temporary)?;
         if !self.is_free(&schema, &name, create.if_not_exists)? {
             return Ok(if create.query.is_some() { "CREATE TABLE AS" } else { TAG });
         }
@@ -137,8 +137,15 @@ impl Draft<'_> {
         let default = || self.free_name(schema, &[&[name], names.as_slice(), &["key"]].concat());
         let index_name = index_name.unwrap_or_else(default);
         self.is_free(schema, &index_name, false)?;
-        let index =
-            NewIndex { name: index_name, columns, unique: true, constraint: true, covering: false, is_empty };
+        let index = NewIndex {
+            name: index_name,
+            columns,
+            orders: Vec::new(),
+            unique: true,
+            constraint: true,
+            covering: false,
+            is_empty,
+        };
         self.add_index(schema, name, table, index);
         Ok(())
     }
@@ -294,6 +301,7 @@ impl Draft<'_> {
         let index = NewIndex {
             name: key_name,
             columns,
+            orders: Vec::new(),
             unique: true,
             constraint: true,
             covering: true,
@@ -317,6 +325,7 @@ impl Draft<'_> {
             return Err(super::super::undefined_table(schema.as_deref(), &name));
         };
         let columns = index_columns(&table, &create.columns)?;
+        let orders = create.columns.iter().map(column_order).collect();
         let index_name = match &create.name {
             Some(name) => last_name(name)?,
             None => {
@@ -332,6 +341,7 @@ impl Draft<'_> {
         let index = NewIndex {
             name: index_name,
             columns,
+            orders,
             unique,
             constraint: false,
             covering: false,
@@ -344,11 +354,11 @@ impl Draft<'_> {
 
     pub(super) fn create_view(&mut self, create: &CreateView) -> Result<&'static str, SqlError> {
         const TAG: &str = "CREATE VIEW";
-        if create.materialized || create.temporary {
-            return Err(SqlError::unsupported("a materialized or temporary view"));
+        if create.materialized {
+            return Err(SqlError::unsupported("a materialized view"));
         }
         let (schema, name) = qualified(&create.name)?;
-        let schema = self.schema_for(schema)?;
+        let schema = self.schema_of_new(schema, create.temporary)?;
         let query = create.query.to_string();
         let mut binder = Binder::new(self.before, self.surroundings);
         let (_, fields) = binder.query(&create.query)?;
@@ -399,15 +409,14 @@ impl Draft<'_> {
 }
 
 fn refuse_table_options(create: &CreateTable) -> Result<(), SqlError> {
-    if create.temporary {
-        let hint =
-            "Use WITH for rows that one statement needs, or a table with a name of its own that you drop.";
-        return Err(SqlError::unsupported("a temporary table").with_hint(hint));
+    if create.on_commit.is_some() && !create.temporary {
+        let message = "ON COMMIT can only be used on temporary tables";
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
     }
     let refused = [
         (create.inherits.is_some(), "INHERITS"),
         (create.partition_of.is_some(), "PARTITION OF"),
-        (create.on_commit.is_some(), "ON COMMIT"),
+        (create.on_commit == Some(OnCommit::DeleteRows), "ON COMMIT DELETE ROWS"),
     ];
     match refused.iter().find(|(is_there, _)| *is_there) {
         Some((_, what)) => Err(SqlError::unsupported(what)),
@@ -464,11 +473,11 @@ fn constrain(
 ) -> Result<(), SqlError> {
     match constraint {
         TableConstraint::PrimaryKey(key) => {
-            let columns = index_columns(table, &key.columns)?;
+            let columns = key_columns(table, &key.columns)?;
             set_key(name, parts, key.name.as_ref().map(name_of), columns)
         }
         TableConstraint::Unique(unique) => {
-            let columns = index_columns(table, &unique.columns)?;
+            let columns = key_columns(table, &unique.columns)?;
             parts.unique.push((unique.name.as_ref().map(name_of), columns));
             Ok(())
         }
@@ -519,21 +528,22 @@ fn free_check(name: &str, table: &Table) -> String {
     first.chain((1..).map(|number| format!("{name}_check{number}"))).find(is_free).unwrap_or_default()
 }
 
+/// The numbers of the columns of a constraint.
+fn key_columns(table: &Table, written: &[IndexColumn]) -> Result<Vec<u16>, SqlError> {
+    if let Some(column) = written.iter().find(|column| column_order(column) != ColumnOrder::default()) {
+        return Err(SqlError::unsupported(format!("the column {column} of a constraint")));
+    }
+    index_columns(table, written)
+}
+
 /// The numbers of an index's columns.
 fn index_columns(table: &Table, written: &[IndexColumn]) -> Result<Vec<u16>, SqlError> {
     let mut columns = Vec::with_capacity(written.len());
     for column in written {
-        let (Expr::Identifier(name), None) = (
-            &column.column.expr,
-            &column
-                .column
-                .options
-                .sort
-                .as_ref()
-                .filter(|sort| !matches!(sort, sqlparser::ast::OrderBySort::Asc)),
-        ) else {
-            return Err(SqlError::unsupported(format!("the index column {column}"))
-                .with_hint("Index plain columns, in ascending order: they are read in either direction."));
+        let Expr::Identifier(name) = &column.column.expr else {
+            return Err(
+                SqlError::unsupported(format!("the index column {column}")).with_hint("Index plain columns.")
+            );
         };
         let number = column_of(table, name)?;
         if columns.contains(&number) {
@@ -547,6 +557,12 @@ fn index_columns(table: &Table, written: &[IndexColumn]) -> Result<Vec<u16>, Sql
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
     }
     Ok(columns)
+}
+
+fn column_order(written: &IndexColumn) -> ColumnOrder {
+    let options = &written.column.options;
+    let descending = matches!(options.sort, Some(OrderBySort::Desc));
+    ColumnOrder { descending, nulls_first: options.nulls_first.unwrap_or(descending) }
 }
 
 fn column_of(table: &Table, name: &Ident) -> Result<u16, SqlError> {

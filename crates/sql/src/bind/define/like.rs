@@ -5,7 +5,7 @@ use sqlparser::ast::{CreateTableLike, CreateTableLikeKind, ObjectName};
 use super::super::names::qualified;
 use super::create::Parts;
 use super::{Draft, NewIndex};
-use crate::catalog::{Column, Definition, Table};
+use crate::catalog::{Column, ColumnOrder, Definition, Table};
 use crate::error::{SqlError, SqlState};
 use crate::syntax::like_options;
 use crate::types::{Datum, SqlType};
@@ -90,7 +90,7 @@ impl Draft<'_> {
                 if index.constraint {
                     parts.unique.push((None, columns));
                 } else {
-                    indexes.others.push((columns, index.unique));
+                    indexes.others.push((columns, index.orders.clone(), index.unique));
                 }
             }
         }
@@ -135,13 +135,14 @@ impl Draft<'_> {
         table: &mut Table,
         indexes: LikeIndexes,
     ) {
-        for (columns, unique) in indexes.others {
+        for (columns, orders, unique) in indexes.others {
             let names = columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str());
             let parts: Vec<&str> = std::iter::once(name).chain(names).chain(["idx"]).collect();
             let index_name = self.free_name(schema, &parts);
             let index = NewIndex {
                 name: index_name,
                 columns,
+                orders,
                 unique,
                 constraint: false,
                 covering: false,
@@ -152,8 +153,8 @@ impl Draft<'_> {
     }
 }
 
-/// Indexes of the other table that stand for no constraint: their columns, and whether they are unique.
+/// Indexes of the other table that stand for no constraint: their columns with their orders, and whether they are unique.
 #[derive(Default)]
 pub(super) struct LikeIndexes {
-    others: Vec<(Vec<u16>, bool)>,
+    others: Vec<(Vec<u16>, Vec<ColumnOrder>, bool)>,
 }

@@ -19,8 +19,8 @@ use sqlparser::ast::{ObjectType, Statement};
 
 pub use foreign_keys::{Validation, validated, validation};
 
-use super::{Binder, Surroundings};
-use crate::catalog::{Catalog, Definition, Index, PUBLIC, Table, garbage_name};
+use super::{Binder, Surroundings, TEMPORARY};
+use crate::catalog::{Catalog, ColumnOrder, Definition, Index, PUBLIC, Table, garbage_name};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, DefinitionChange, IndexState, Plan, Reliance, SharedPlan};
 
@@ -113,10 +113,7 @@ pub fn define(
         Statement::CreateIndex(create) => draft.create_index(create)?,
         Statement::CreateView(create) => draft.create_view(create)?,
         Statement::CreateSequence { if_not_exists, name, sequence_options, temporary } => {
-            if *temporary {
-                return Err(SqlError::unsupported("a temporary sequence"));
-            }
-            draft.create_sequence(name, *if_not_exists, sequence_options)?
+            draft.create_sequence(name, *temporary, *if_not_exists, sequence_options)?
         }
         Statement::CreateSchema { schema_name, if_not_exists, .. } => {
             draft.create_schema(schema_name, *if_not_exists)?
@@ -325,6 +322,29 @@ impl<'c> Draft<'c> {
         Plan { reliances, tables, sequences: Vec::new(), foreign_keys: Vec::new(), action }
     }
 
+    /// The schema in which something new goes, which may be that of the session.
+    fn schema_of_new(&mut self, schema: Option<String>, temporary: bool) -> Result<String, SqlError> {
+        let own = &self.surroundings.temporary;
+        let names_own = schema.as_ref().is_some_and(|schema| schema == TEMPORARY || schema == own);
+        if !temporary && !names_own {
+            return self.schema_for(schema);
+        }
+        if schema.is_some() && !names_own {
+            let message = "cannot create temporary relation in non-temporary schema";
+            return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+        }
+        if own.is_empty() {
+            return Err(SqlError::unsupported("pg_temp before the first temporary table")
+                .with_hint("Use CREATE TEMPORARY TABLE."));
+        }
+        let own = own.clone();
+        if self.catalog.get(&own, "").is_none() {
+            let object = self.number();
+            self.set(&own, "", Some(Definition::Schema { object }));
+        }
+        Ok(own)
+    }
+
     /// The schema in which something new goes.
     fn schema_for(&self, schema: Option<String>) -> Result<String, SqlError> {
         let path = self.surroundings.search_path.first();
@@ -372,7 +392,8 @@ impl<'c> Draft<'c> {
 
     /// Adds an index to a table. It is filled now or later.
     fn add_index(&mut self, schema: &str, name: &str, table: &mut Table, index: NewIndex) {
-        let NewIndex { name: index_name, columns, unique, constraint, covering, is_empty } = index;
+        let NewIndex { name: index_name, columns, mut orders, unique, constraint, covering, is_empty } =
+            index;
         let state = if self.at_once || is_empty { IndexState::Ready } else { IndexState::Building };
         let object = self.number();
         let storage = self.storage();
@@ -386,11 +407,13 @@ impl<'c> Draft<'c> {
                 index: index_name.clone(),
             });
         }
+        orders.resize(columns.len(), ColumnOrder::default());
         table.indexes.push(Index {
             object,
             name: index_name,
             storage,
             columns,
+            orders,
             unique,
             constraint,
             covering,
@@ -429,6 +452,8 @@ impl<'c> Draft<'c> {
 struct NewIndex {
     name: String,
     columns: Vec<u16>,
+    /// Of the first columns; the others are in the usual order.
+    orders: Vec<ColumnOrder>,
     unique: bool,
     constraint: bool,
     covering: bool,

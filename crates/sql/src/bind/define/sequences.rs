@@ -13,12 +13,13 @@ impl Draft<'_> {
     pub(super) fn create_sequence(
         &mut self,
         name: &ObjectName,
+        temporary: bool,
         if_not_exists: bool,
         options: &[SequenceOptions],
     ) -> Result<&'static str, SqlError> {
         const TAG: &str = "CREATE SEQUENCE";
         let (schema, name) = qualified(name)?;
-        let schema = self.schema_for(schema)?;
+        let schema = self.schema_of_new(schema, temporary)?;
         if !self.is_free(&schema, &name, if_not_exists)? {
             return Ok(TAG);
         }

@@ -1,7 +1,8 @@
 //! Tables of relations: `pg_class`, `pg_attribute`, `pg_index` and their like.
 
-use super::super::{Catalog, Definition, PUBLIC, Table};
+use super::super::{Catalog, ColumnOrder, Definition, PUBLIC, Table};
 use super::{INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC_OBJECT, System, number, text, truth};
+use crate::bind::TEMPORARY;
 use crate::types::{Datum, SqlType};
 
 /// A relation, as `pg_class` has it.
@@ -54,6 +55,7 @@ pub(super) struct Indexed {
     pub object: u32,
     pub name: String,
     pub columns: Vec<u16>,
+    pub orders: Vec<ColumnOrder>,
     pub unique: bool,
     pub primary: bool,
     pub constraint: bool,
@@ -66,6 +68,7 @@ pub(super) fn indexes(table: Option<&Table>) -> Vec<Indexed> {
         object: key.object,
         name: key.name.clone(),
         columns: key.columns.clone(),
+        orders: vec![ColumnOrder::default(); key.columns.len()],
         unique: true,
         primary: true,
         constraint: true,
@@ -75,6 +78,7 @@ pub(super) fn indexes(table: Option<&Table>) -> Vec<Indexed> {
         object: index.object,
         name: index.name.clone(),
         columns: index.columns.clone(),
+        orders: index.orders.clone(),
         unique: index.unique,
         primary: false,
         constraint: index.constraint,
@@ -132,6 +136,7 @@ fn classes(catalog: &Catalog) -> System {
         let has_triggers =
             relation.table.is_some_and(|table| !table.foreign_keys.is_empty() || !table.referrers.is_empty());
         let has_index = relation.table.is_some_and(|table| !indexes(Some(table)).is_empty());
+        let persistence = if relation.schema.starts_with(TEMPORARY) { "t" } else { "p" };
         vec![
             number(relation.object),
             text(relation.name),
@@ -146,7 +151,7 @@ fn classes(catalog: &Catalog) -> System {
             number(0),
             truth(has_index),
             truth(false),
-            text("p"),
+            text(persistence),
             text(relation.kind),
             number(relation.columns as i64),
             number(checks),
@@ -255,6 +260,7 @@ fn pg_index(catalog: &Catalog) -> System {
         for index in indexes(relation.table) {
             let count = index.columns.len() as i64;
             let numbers = index.columns.iter().map(|column| number(i64::from(*column) + 1)).collect();
+            let options = index.orders.iter().map(|order| number(i64::from(order.option()))).collect();
             rows.push(vec![
                 number(index.object),
                 number(relation.object),
@@ -270,7 +276,7 @@ fn pg_index(catalog: &Catalog) -> System {
                 truth(true),
                 truth(false),
                 Datum::Array(numbers),
-                Datum::Array(vec![number(0); index.columns.len()]),
+                Datum::Array(options),
                 Datum::Array(vec![number(0); index.columns.len()]),
                 Datum::Array(vec![number(0); index.columns.len()]),
                 truth(false),
@@ -335,7 +341,11 @@ pub(crate) fn index_definitions(catalog: &Catalog) -> Vec<(u32, String)> {
         let Some(table) = relation.table else { continue };
         for index in indexes(Some(table)) {
             let unique = if index.unique { "UNIQUE " } else { "" };
-            let columns = column_list(table, &index.columns);
+            let columns = index.columns.iter().zip(&index.orders).map(|(column, order)| {
+                let name = table.columns.get(usize::from(*column)).map_or("", |column| &column.name);
+                format!("{name}{}", order.suffix())
+            });
+            let columns = columns.collect::<Vec<_>>().join(", ");
             let Relation { schema, name, .. } = &relation;
             let statement =
                 format!("CREATE {unique}INDEX {} ON {schema}.{name} USING btree ({columns})", index.name);
