@@ -157,11 +157,12 @@ fn drop_deferrable(tokens: &mut Vec<TokenWithSpan>) {
 
 /// Whether the first words of a statement are followed by the modes of a transaction.
 fn begins_transaction(words: &[Keyword]) -> bool {
-    match words {
-        [Keyword::BEGIN | Keyword::START, ..] | [Keyword::SET, Keyword::TRANSACTION, ..] => true,
-        [Keyword::SET, Keyword::SESSION, Keyword::CHARACTERISTICS, ..] => true,
-        _ => false,
-    }
+    matches!(
+        words,
+        [Keyword::BEGIN | Keyword::START, ..]
+            | [Keyword::SET, Keyword::TRANSACTION, ..]
+            | [Keyword::SET, Keyword::SESSION, Keyword::CHARACTERISTICS, ..]
+    )
 }
 
 /// What begins the last part of a name after `LIKE` that holds options.

@@ -11,7 +11,7 @@ use crate::catalog::Definition;
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
 use crate::plan::{Expression, RandomKind};
-use crate::types::operators::BinaryOperator;
+use crate::types::operators::{self, BinaryOperator};
 use crate::types::{Datum, SqlType, aggregate, functions};
 
 /// The version of PostgreSQL whose protocol and dialect this is, as a number.
@@ -120,9 +120,12 @@ impl Binder<'_> {
         let Ok([value, other]) = <[Bound; 2]>::try_from(arguments) else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"));
         };
+        let compared = operators::resolve_binary(BinaryOperator::Equal, value.data_type, other.data_type)?;
+        // It is what is compared that is given. Integers of different sizes are compared as they are.
+        let keeps_type = value.data_type.is_integer() && other.data_type.is_integer();
+        let data_type = if keeps_type { value.data_type } else { compared.left };
         let is_equal = self.operate(BinaryOperator::Equal, value.clone(), other)?.expression;
-        let value =
-            if value.data_type == SqlType::UNKNOWN { self.implicit(value, SqlType::TEXT)? } else { value };
+        let value = self.implicit(value, data_type)?;
         let branches = vec![(is_equal, Expression::Constant(Datum::Null))];
         let otherwise = Some(Box::new(value.expression));
         Ok(Bound { expression: Expression::Case { branches, otherwise }, data_type: value.data_type })
