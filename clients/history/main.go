@@ -8,7 +8,8 @@
 //
 //	go run . -connections 8 -seconds 10
 //
-// The server is told by PGHOST, PGPORT, PGUSER and PGDATABASE. The table history_register is made anew. A transaction stays in one of the -groups of
+// The server is told by PGHOST, PGPORT, PGUSER and PGDATABASE. Several hosts, and as many ports, with commas between them are the processes of one
+// cluster: connections go to them by turns. The table history_register is made anew. A transaction stays in one of the -groups of
 // the table, and each group is checked by itself; more groups and fewer connections make the check cheaper. The exit code is 0 if there
 // is such an order, 1 if there is none (what could be ordered is printed, and what could not), 2 if something else went wrong.
 //
@@ -24,6 +25,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,16 +93,21 @@ func fail(err error) {
 	os.Exit(2)
 }
 
-// connect opens a connection, with the simple protocol for every other one.
+// connect opens a connection: to one of the servers by turns, with the simple protocol in every other round of them.
 func connect(background context.Context, number int) (*pgx.Conn, error) {
-	config, err := pgx.ParseConfig("")
+	hosts, ports := strings.Split(os.Getenv("PGHOST"), ","), strings.Split(os.Getenv("PGPORT"), ",")
+	server := ""
+	if len(hosts) > 1 {
+		server = fmt.Sprintf("host=%s port=%s", hosts[number%len(hosts)], ports[number%len(ports)])
+	}
+	config, err := pgx.ParseConfig(server)
 	if err != nil {
 		return nil, err
 	}
 	if *isolation != "" {
 		config.RuntimeParams["default_transaction_isolation"] = *isolation
 	}
-	if number%2 == 1 {
+	if number/len(hosts)%2 == 1 {
 		config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
 	}
 	return pgx.ConnectConfig(background, config)
