@@ -334,13 +334,22 @@ impl Binder<'_> {
         self.explicit(operand, to)
     }
 
-    /// `'name'::regclass`: the number of an object.
+    /// `'name'::regclass`: the number of an object. A text may be the number, too.
     fn object_number(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
         let bound = self.expression(operand)?;
         match &bound.expression {
             Expression::Constant(Datum::Text(name)) => {
-                let number = self.find_object(name)?;
+                let number = name.parse().or_else(|_| self.find_object(name))?;
                 Ok(constant(Datum::Int(i64::from(number)), SqlType::OID))
+            }
+            Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
+                let text = self.implicit(bound, SqlType::TEXT)?;
+                let otherwise = self.explicit(text.clone(), SqlType::OID)?.expression;
+                let mut number = self.relation_number(text)?;
+                if let Expression::Case { otherwise: unknown, .. } = &mut number.expression {
+                    *unknown = Some(Box::new(otherwise));
+                }
+                Ok(number)
             }
             _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.relation_name(bound),
             _ if bound.data_type.is_text() => self.relation_number(bound),

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sqlparser::ast::{CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName};
+use sqlparser::ast::{
+    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName,
+};
 
 use super::Session;
 use super::answer::Answer;
@@ -67,11 +69,11 @@ impl Session {
             return Err(SqlError::unsupported("COPY with a file or program of the server")
                 .with_hint("Use COPY FROM STDIN or TO STDOUT; psql has \\copy for files of its own."));
         }
-        if !legacy.is_empty() {
-            return Err(SqlError::unsupported("the old form of COPY's options")
-                .with_hint("Write them as WITH (FORMAT csv, ...)."));
+        let mut written = options.to_vec();
+        for option in legacy {
+            add_as_today(option, &mut written)?;
         }
-        let options = copy_options(options)?;
+        let options = copy_options(&written)?;
         if to { self.copy_out(source, options) } else { self.copy_in(source, options) }
     }
 
@@ -366,6 +368,30 @@ impl CopyOut {
 
 fn list(columns: &[Ident]) -> String {
     columns.iter().map(Ident::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Adds an option that is written as before PostgreSQL 9.0, as some drivers still do.
+fn add_as_today(option: &CopyLegacyOption, options: &mut Vec<CopyOption>) -> Result<(), SqlError> {
+    match option {
+        CopyLegacyOption::Binary => options.push(CopyOption::Format(Ident::new("binary"))),
+        CopyLegacyOption::Delimiter(byte) => options.push(CopyOption::Delimiter(*byte)),
+        CopyLegacyOption::Null(null) => options.push(CopyOption::Null(null.clone())),
+        CopyLegacyOption::Header => options.push(CopyOption::Header(true)),
+        CopyLegacyOption::Csv(parts) => {
+            options.push(CopyOption::Format(Ident::new("csv")));
+            for part in parts {
+                options.push(match part {
+                    CopyLegacyCsvOption::Header => CopyOption::Header(true),
+                    CopyLegacyCsvOption::Quote(byte) => CopyOption::Quote(*byte),
+                    CopyLegacyCsvOption::Escape(byte) => CopyOption::Escape(*byte),
+                    CopyLegacyCsvOption::ForceQuote(columns) => CopyOption::ForceQuote(columns.clone()),
+                    CopyLegacyCsvOption::ForceNotNull(columns) => CopyOption::ForceNotNull(columns.clone()),
+                });
+            }
+        }
+        other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
+    }
+    Ok(())
 }
 
 fn copy_options(written: &[CopyOption]) -> Result<CopyOptions, SqlError> {
