@@ -333,6 +333,8 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
         Statement::Comment { .. } => "COMMENT",
         Statement::Lock(_) => "LOCK TABLE",
         Statement::Discard { .. } => "DISCARD ALL",
+        // Nobody listens.
+        Statement::UNLISTEN { .. } => "UNLISTEN",
         Statement::CreateExtension(_) => {
             return Err(SqlError::unsupported("an extension"));
         }

@@ -194,6 +194,7 @@ pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) 
     }
     match name {
         "pg_type" => Some(types()),
+        "pg_settings" => Some(settings()),
         "pg_sequence" => Some(sequences(catalog)),
         "pg_am" => Some(access_methods()),
         "pg_database" => Some(databases(surroundings)),
@@ -253,6 +254,18 @@ fn types() -> System {
         }
     }
     (rows, columns)
+}
+
+/// Parameters that are the same for all sessions. `SHOW` knows the others.
+fn settings() -> System {
+    let columns = vec![("name", SqlType::NAME), ("setting", SqlType::TEXT)];
+    let known = [
+        ("max_identifier_length", "63"),
+        ("max_index_keys", "32"),
+        ("server_encoding", "UTF8"),
+        ("server_version_num", crate::bind::VERSION_NUMBER),
+    ];
+    (known.map(|(name, setting)| vec![text(name), text(setting)]).to_vec(), columns)
 }
 
 fn sequences(catalog: &Catalog) -> System {
