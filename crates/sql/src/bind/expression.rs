@@ -391,7 +391,21 @@ impl Binder<'_> {
     }
 
     fn element(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Bound, SqlError> {
-        let mut value = self.expression(root)?;
+        // The column before the first bracket may be written with its table.
+        let dotted = |access: &AccessExpr| match access {
+            AccessExpr::Dot(Expr::Identifier(name)) => Some(name.clone()),
+            _ => None,
+        };
+        let mut chain = chain;
+        let mut value = match root {
+            Expr::Identifier(first) if chain.first().and_then(dotted).is_some() => {
+                let names: Vec<Ident> =
+                    std::iter::once(first.clone()).chain(chain.iter().map_while(dotted)).collect();
+                chain = &chain[names.len() - 1..];
+                self.expression(&Expr::CompoundIdentifier(names))?
+            }
+            _ => self.expression(root)?,
+        };
         for access in chain {
             value = self.accessed(value, access)?;
         }
