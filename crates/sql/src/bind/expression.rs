@@ -9,6 +9,7 @@ use super::coerce::common_type;
 use super::names::{last_name, name_of};
 use super::scope::Bound;
 use super::types::sql_type;
+use crate::catalog::{Definition, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, SubqueryKind};
 use crate::types::cast::CastContext;
@@ -488,10 +489,15 @@ impl Binder<'_> {
         let name = name.trim_matches('"');
         let (schema, last) =
             name.rsplit_once('.').map_or((None, name), |(schema, last)| (Some(schema), last));
-        let system = schema.is_none_or(|schema| schema == "pg_catalog");
+        let is_system = schema.is_none_or(|schema| schema == "pg_catalog");
         match self.find(schema, last) {
+            Some((schema, Definition::Index(table))) => {
+                let indexes = system::index_numbers(self.catalog.get(&schema, table));
+                let found = indexes.into_iter().find(|(name, _)| name == last);
+                found.map(|(_, object)| object).ok_or_else(|| super::undefined_table(Some(&schema), last))
+            }
             Some((_, definition)) => Ok(definition.object().unwrap_or_default()),
-            None if system && let Some(object) = crate::catalog::system::table_object(last) => Ok(object),
+            None if is_system && let Some(object) = system::table_object(last) => Ok(object),
             None => Err(super::undefined_table(schema, last)),
         }
     }

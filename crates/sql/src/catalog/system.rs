@@ -9,7 +9,9 @@ use crate::bind::Surroundings;
 use crate::types::{Datum, SqlType};
 
 pub(crate) use constraints::constraint_definitions;
-pub(crate) use relations::{index_columns, index_definitions, relation_names, view_definitions};
+pub(crate) use relations::{
+    index_columns, index_definitions, index_numbers, relation_names, view_definitions,
+};
 
 /// A column of a system table.
 type Column = (&'static str, SqlType);

@@ -85,6 +85,15 @@ pub(super) fn indexes(table: Option<&Table>) -> Vec<Indexed> {
     key.chain(others).collect()
 }
 
+/// The names and numbers of a table's indexes.
+pub(crate) fn index_numbers(definition: Option<&Definition>) -> Vec<(String, u32)> {
+    let table = match definition {
+        Some(Definition::Table(table)) => Some(table),
+        _ => None,
+    };
+    indexes(table).into_iter().map(|index| (index.name, index.object)).collect()
+}
+
 /// The system table with a name.
 pub(super) fn table(catalog: &Catalog, views: &[DescribedView<'_>], name: &str) -> Option<System> {
     match name {
