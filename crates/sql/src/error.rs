@@ -201,12 +201,25 @@ pub struct SqlError {
     pub hint: Option<String>,
     /// Where in the statement, in characters from 1 on.
     pub position: Option<u32>,
+    /// What a constraint that does not hold is about.
+    pub subject: Option<Box<Subject>>,
+}
+
+/// What a constraint that does not hold is about: programs tell by it which of their mistakes it is. Names that are empty are not told.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Subject {
+    /// The table.
+    pub table: String,
+    /// The column, if it is about one.
+    pub column: String,
+    /// The constraint, if it has a name.
+    pub constraint: String,
 }
 
 impl SqlError {
     /// An error with a line of text.
     pub fn new(state: SqlState, message: impl Into<String>) -> SqlError {
-        SqlError { state, message: message.into(), detail: None, hint: None, position: None }
+        SqlError { state, message: message.into(), detail: None, hint: None, position: None, subject: None }
     }
 
     /// Something that is not built.
@@ -225,6 +238,22 @@ impl SqlError {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with the constraint that does not hold.
+    #[must_use]
+    pub fn of_constraint(mut self, table: &str, constraint: &str) -> SqlError {
+        let subject = Subject { table: table.into(), constraint: constraint.into(), ..Subject::default() };
+        self.subject = Some(Box::new(subject));
+        self
+    }
+
+    /// The same with the column that a value is missing in.
+    #[must_use]
+    pub fn of_column(mut self, table: &str, column: &str) -> SqlError {
+        let subject = Subject { table: table.into(), column: column.into(), ..Subject::default() };
+        self.subject = Some(Box::new(subject));
         self
     }
 }

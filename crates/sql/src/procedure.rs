@@ -12,7 +12,7 @@ use ordain_db::procedure::overlay::Written;
 use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{SqlError, SqlState};
+use crate::error::{SqlError, SqlState, Subject};
 use crate::execute::declare::declare;
 use crate::execute::{Failure, Inputs, Output, Patience, Pending, Run};
 use crate::keys::Storages;
@@ -210,9 +210,17 @@ const SEPARATOR: char = '\u{1f}';
 
 /// An error as the reason of an abort.
 fn encode(error: &SqlError) -> String {
-    let part = |part: &Option<String>| part.clone().unwrap_or_default();
-    let (detail, hint) = (part(&error.detail), part(&error.hint));
-    format!("{}{SEPARATOR}{}{SEPARATOR}{detail}{SEPARATOR}{hint}", error.state.as_str(), error.message)
+    let subject = error.subject.as_deref().cloned().unwrap_or_default();
+    let parts = [
+        error.state.as_str(),
+        &error.message,
+        error.detail.as_deref().unwrap_or_default(),
+        error.hint.as_deref().unwrap_or_default(),
+        &subject.table,
+        &subject.column,
+        &subject.constraint,
+    ];
+    parts.map(|part| part.replace(SEPARATOR, " ")).join(&SEPARATOR.to_string())
 }
 
 /// The error that a reason of an abort stands for.
@@ -224,5 +232,9 @@ pub fn decode_error(reason: &str) -> SqlError {
     };
     let mut part = || parts.next().filter(|part| !part.is_empty()).map(str::to_owned);
     let (detail, hint) = (part(), part());
-    SqlError { state: SqlState(state), message: message.to_owned(), detail, hint, position: None }
+    let subject = part().map(|table| {
+        let (column, constraint) = (part().unwrap_or_default(), part().unwrap_or_default());
+        Box::new(Subject { table, column, constraint })
+    });
+    SqlError { state: SqlState(state), message: message.to_owned(), detail, hint, position: None, subject }
 }

@@ -13,6 +13,9 @@ use crate::error::{SqlError, SqlState};
 /// Deepest nesting of a statement.
 const DEPTH_MAX: usize = 100;
 
+/// Most operators and keywords in a row, without a comma or brackets around them.
+const CHAIN_MAX: usize = 2000;
+
 fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
     let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
         .tokenize_with_location()
@@ -24,7 +27,34 @@ fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
     drop_deferrable(&mut tokens);
     fetches::spell_out(&mut tokens)?;
     refuse_exclusion(&tokens)?;
+    refuse_chains(&tokens)?;
     Ok(Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens))
+}
+
+/// Refuses operators in a row that are too many: the parser makes a tree of them that is as deep, and so are the ways through it.
+fn refuse_chains(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
+    // Of each pair of brackets that is open, how many since the last comma.
+    let (mut chain, mut around) = (0, Vec::new());
+    for token in tokens {
+        match &token.token {
+            Token::LParen | Token::LBracket => {
+                // An index and a call are operators, too.
+                around.push(chain + 1);
+                chain = 0;
+            }
+            Token::RParen | Token::RBracket => chain = around.pop().unwrap_or(chain),
+            Token::Comma | Token::SemiColon => chain = 0,
+            Token::Word(word) if word.keyword == Keyword::NoKeyword || word.quote_style.is_some() => {}
+            Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) => {}
+            _ => chain += 1,
+        }
+        if chain > CHAIN_MAX {
+            let message = format!("more than {CHAIN_MAX} operators and keywords in a row");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+                .with_hint("Use IN with a list, or = ANY with an array."));
+        }
+    }
+    Ok(())
 }
 
 /// Writes `true` and `false` for `on` and `off` among the options of `COPY`, where the parser knows only these.

@@ -1,7 +1,8 @@
 //! `cargo xtask ci`: everything that must pass before a change lands, as one read-only command.
 //!
 //! There is nothing here but cargo's own commands: a check of our own is a test (see [`crate::tidy`]), so that
-//! `cargo test` finds it too and the build server never knows more than a contributor's machine.
+//! `cargo test` finds it too and the build server never knows more than a contributor's machine. Only [`crate::clients`] is no
+//! test: it needs programs and packages that are not Rust's.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -16,7 +17,7 @@ struct Step {
 }
 
 /// From the fastest answer to the slowest.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     Step { arguments: "fmt --all --check", environment: None, remedy: "run `cargo fmt --all`" },
     Step {
         arguments: "clippy --workspace --all-targets --locked -- -D warnings",
@@ -39,6 +40,11 @@ const STEPS: [Step; 5] = [
         environment: None,
         remedy: "if the digests are wrong in the development build, too, see crates/sim/tests/golden/digests; else find \
                  what makes a run depend on the build: a float, an overflow, an address, an order of iteration",
+    },
+    Step {
+        arguments: "xtask clients --skip-missing",
+        environment: None,
+        remedy: "see what the clients named above found; `cargo xtask clients --only NAME` runs one again",
     },
 ];
 
@@ -115,6 +121,7 @@ mod tests {
                 "cargo test --workspace --locked",
                 "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --document-private-items",
                 "cargo test --profile optimised --package ordain-sim --test digests --locked",
+                "cargo xtask clients --skip-missing",
             ]
         );
     }
@@ -128,7 +135,7 @@ mod tests {
         });
         assert_eq!(ran, [1, 2]);
         let message = failure.unwrap();
-        assert!(message.starts_with("step 2 of 5 failed (exit status: 101): cargo clippy"), "{message}");
+        assert!(message.starts_with("step 2 of 6 failed (exit status: 101): cargo clippy"), "{message}");
         assert!(message.contains("to do: "), "{message}");
     }
 

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool speaks to its user")]
 
 mod ci;
+mod clients;
 mod kill_test;
 mod tidy;
 
@@ -17,6 +18,9 @@ cargo xtask <command>
 
   ci     everything that must pass before a change lands, in order: formatting, clippy, tests, docs.
          Changes no file; stops at the first failure.
+  clients [--only NAME,...] [--skip-missing]
+         Builds the server, and lets psql, pgbench and drivers of several languages use it: docs/sql/clients.md tells what is
+         installed for them, and where. With --skip-missing, those whose tools or packages are missing are left out.
   kill-test
          Builds `ordain` as it is released, and lets a cluster of real processes be killed, stopped, cut off and given disks
          that fail, under load: nothing acknowledged may be lost. Takes the options of `ordain kill-test`, for example
@@ -31,6 +35,7 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
         ["ci"] => ci::run(&workspace_root()),
+        ["clients", options @ ..] => clients::run(&workspace_root(), options),
         ["kill-test", options @ ..] => kill_test::run(&workspace_root(), options),
         ["tidy"] => tidy::run(&workspace_root()),
         ["help" | "--help" | "-h"] => {

@@ -24,6 +24,10 @@ pub const CONNECTIONS_DEFAULT: usize = 200;
 /// cancel something.
 const SPARE_CONNECTIONS: usize = 64;
 
+/// The stack of a session's thread: what is parsed is a tree that may be as deep as a statement has operators in a row. The system gives memory
+/// for what is used of it.
+const STACK_BYTES: usize = 16 << 20;
+
 /// How long the accepting thread rests when the operating system has no more connections or threads to give.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
@@ -111,7 +115,7 @@ impl Listener {
             accepting: AtomicBool::new(true),
             streams: Mutex::default(),
         });
-        let threads = ThreadGroup::default();
+        let threads = ThreadGroup::with_stacks(STACK_BYTES);
         let listener = Listener { shared: Arc::clone(&shared), threads: threads.clone(), address };
         let accepting = threads.clone();
         match threads.spawn("sql-accept".to_owned(), 1, move || accept(&socket, &shared, &accepting)) {

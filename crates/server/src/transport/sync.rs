@@ -37,6 +37,8 @@ pub(crate) enum SpawnError {
 #[derive(Clone, Default)]
 pub(crate) struct ThreadGroup {
     live: Arc<Live>,
+    /// The stack of each thread, if not the usual one.
+    stack_bytes: Option<usize>,
 }
 
 #[derive(Default)]
@@ -56,6 +58,11 @@ impl Drop for Member {
 }
 
 impl ThreadGroup {
+    /// A group of threads with stacks of this size.
+    pub(crate) fn with_stacks(bytes: usize) -> ThreadGroup {
+        ThreadGroup { stack_bytes: Some(bytes), ..ThreadGroup::default() }
+    }
+
     /// Starts a thread unless `live_max` are running. The name is cut at 15 characters by Linux.
     pub(crate) fn spawn<T: Send + 'static>(
         &self,
@@ -72,7 +79,11 @@ impl ThreadGroup {
             Member(Arc::clone(&self.live))
         };
         // If the thread cannot be started, the closure is dropped, and `member` with it.
-        Ok(Builder::new().name(name).spawn(move || {
+        let mut builder = Builder::new().name(name);
+        if let Some(bytes) = self.stack_bytes {
+            builder = builder.stack_size(bytes);
+        }
+        Ok(builder.spawn(move || {
             let _member = member;
             run()
         })?)

@@ -124,9 +124,12 @@ impl Binder<'_> {
 
     /// The number of the relation whose name, with its schema or without, is a text.
     pub(super) fn relation_number(&mut self, name: Bound) -> Result<Bound, SqlError> {
+        let own = self.catalog.iter().filter_map(|(schema, relation, definition)| {
+            Some((schema, relation, definition.object().filter(|_| !relation.is_empty())?))
+        });
+        let system = system::table_objects().map(|(relation, object)| ("pg_catalog", relation, object));
         let mut branches = Vec::new();
-        for (schema, relation, definition) in self.catalog.iter() {
-            let Some(object) = definition.object().filter(|_| !relation.is_empty()) else { continue };
+        for (schema, relation, object) in own.chain(system) {
             for shown in [quoted(relation), format!("{}.{}", quoted(schema), quoted(relation))] {
                 let is_it = self.operate(BinaryOperator::Equal, name.clone(), text_constant(&shown))?;
                 let number = Expression::Constant(Datum::Int(i64::from(object)));
@@ -191,6 +194,8 @@ fn same_for_all(name: &str) -> Option<Bound> {
         | "pg_tablespace_location"
         | "inet_server_addr"
         | "inet_client_addr" => constant(Datum::Null, SqlType::TEXT),
+        // There are none.
+        "pg_advisory_unlock_all" => constant(Datum::Text(String::new()), SqlType::TEXT),
         "inet_server_port" | "inet_client_port" => constant(Datum::Null, SqlType::INT4),
         "pg_my_temp_schema" => constant(Datum::Int(0), SqlType::OID),
         "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "pg_database_size" => {

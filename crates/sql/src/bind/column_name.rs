@@ -28,7 +28,13 @@ impl Binder<'_> {
                 },
                 _ => "?column?".to_owned(),
             },
-            Expr::CompoundFieldAccess { root, .. } => Self::column_name(root),
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                let last = access_chain.iter().rev().find_map(|access| match access {
+                    ast::AccessExpr::Dot(Expr::Identifier(name)) => Some(name_of(name)),
+                    _ => None,
+                });
+                last.unwrap_or_else(|| Self::column_name(root))
+            }
             Expr::Case { .. } => "case".to_owned(),
             Expr::Exists { .. } => "exists".to_owned(),
             Expr::Array(_) => "array".to_owned(),

@@ -10,6 +10,7 @@ use super::coerce::common_type;
 use super::names::{last_name, name_of};
 use super::scope::Bound;
 use super::types::sql_type;
+use crate::catalog::{Definition, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, SubqueryKind};
 use crate::types::cast::CastContext;
@@ -204,8 +205,17 @@ impl Binder<'_> {
         match operator {
             ast::BinaryOperator::And | ast::BinaryOperator::Or => {
                 let is_and = *operator == ast::BinaryOperator::And;
-                let mut operands = Vec::new();
-                for written in [left, right] {
+                // One level, however many there are.
+                let (mut written, mut rest) = (vec![right], left);
+                while let Expr::BinaryOp { left, op, right } = rest
+                    && op == operator
+                {
+                    written.push(right);
+                    rest = left;
+                }
+                written.push(rest);
+                let mut operands = Vec::with_capacity(written.len());
+                for written in written.into_iter().rev() {
                     let bound = self.condition(written, if is_and { "AND" } else { "OR" })?;
                     match bound {
                         Expression::And(more) if is_and => operands.extend(more),
@@ -345,13 +355,22 @@ impl Binder<'_> {
         self.explicit(operand, to)
     }
 
-    /// `'name'::regclass`: the number of an object.
+    /// `'name'::regclass`: the number of an object. A text may be the number, too.
     fn object_number(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
         let bound = self.expression(operand)?;
         match &bound.expression {
             Expression::Constant(Datum::Text(name)) => {
-                let number = self.find_object(name)?;
+                let number = name.parse().or_else(|_| self.find_object(name))?;
                 Ok(constant(Datum::Int(i64::from(number)), SqlType::OID))
+            }
+            Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
+                let text = self.implicit(bound, SqlType::TEXT)?;
+                let otherwise = self.explicit(text.clone(), SqlType::OID)?.expression;
+                let mut number = self.relation_number(text)?;
+                if let Expression::Case { otherwise: unknown, .. } = &mut number.expression {
+                    *unknown = Some(Box::new(otherwise));
+                }
+                Ok(number)
             }
             _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.relation_name(bound),
             _ if bound.data_type.is_text() => self.relation_number(bound),
@@ -396,7 +415,21 @@ impl Binder<'_> {
     }
 
     fn element(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Bound, SqlError> {
-        let mut value = self.expression(root)?;
+        // The column before the first bracket may be written with its table.
+        let dotted = |access: &AccessExpr| match access {
+            AccessExpr::Dot(Expr::Identifier(name)) => Some(name.clone()),
+            _ => None,
+        };
+        let mut chain = chain;
+        let mut value = match root {
+            Expr::Identifier(first) if chain.first().and_then(dotted).is_some() => {
+                let names: Vec<Ident> =
+                    std::iter::once(first.clone()).chain(chain.iter().map_while(dotted)).collect();
+                chain = &chain[names.len() - 1..];
+                self.expression(&Expr::CompoundIdentifier(names))?
+            }
+            _ => self.expression(root)?,
+        };
         for access in chain {
             value = self.accessed(value, access)?;
         }
@@ -479,10 +512,15 @@ impl Binder<'_> {
         let name = name.trim_matches('"');
         let (schema, last) =
             name.rsplit_once('.').map_or((None, name), |(schema, last)| (Some(schema), last));
-        let system = schema.is_none_or(|schema| schema == "pg_catalog");
+        let is_system = schema.is_none_or(|schema| schema == "pg_catalog");
         match self.find(schema, last) {
+            Some((schema, Definition::Index(table))) => {
+                let indexes = system::index_numbers(self.catalog.get(&schema, table));
+                let found = indexes.into_iter().find(|(name, _)| name == last);
+                found.map(|(_, object)| object).ok_or_else(|| super::undefined_table(Some(&schema), last))
+            }
             Some((_, definition)) => Ok(definition.object().unwrap_or_default()),
-            None if system && let Some(object) = crate::catalog::system::table_object(last) => Ok(object),
+            None if is_system && let Some(object) = system::table_object(last) => Ok(object),
             None => Err(super::undefined_table(schema, last)),
         }
     }

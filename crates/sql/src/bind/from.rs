@@ -11,13 +11,17 @@ use super::names::{last_name, name_of, qualified};
 use super::path::conjuncts;
 use super::scope::{Bound, Field, Level, Merged, Relation};
 use super::{Binder, walk};
+use crate::catalog::system::{self, DescribedView};
 use crate::catalog::{Definition, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, JoinKind, Node, Path};
 use crate::types::operators::BinaryOperator;
 use crate::types::{Datum, SqlType, functions};
 
-impl Binder<'_> {
+/// Most relations of one `FROM`: the joins of them are a tree as deep.
+const RELATIONS_MAX: usize = 200;
+
+impl<'c> Binder<'c> {
     /// Binds `FROM` into the current level.
     pub(super) fn from(&mut self, tables: &[TableWithJoins]) -> Result<Vec<Item>, SqlError> {
         let mut items = Vec::new();
@@ -190,6 +194,10 @@ impl Binder<'_> {
     fn item(&mut self, items: &mut Vec<Item>, factor: &TableFactor, kind: JoinKind) -> Result<(), SqlError> {
         let (node, mut inner, lateral) = self.factor(factor)?;
         let (offset, place) = (self.level().width(), self.level().relations.len());
+        if place >= RELATIONS_MAX {
+            let message = format!("more than {RELATIONS_MAX} relations in FROM");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
         let mut width = 0;
         for relation in &mut inner.relations {
             relation.offset += offset;
@@ -266,8 +274,9 @@ impl Binder<'_> {
             let (node, fields) = self.with_query(place)?;
             return Ok((node, aliased(last, fields, alias)?));
         }
+        let views = if system::describes_views(&last) { self.described_views() } else { Vec::new() };
         if let Some((rows, fields)) =
-            crate::catalog::system::table(self.catalog, self.surroundings, schema.as_deref(), &last)
+            system::table(self.catalog, &views, self.surroundings, schema.as_deref(), &last)
         {
             let constant = |row: Vec<Datum>| row.into_iter().map(Expression::Constant).collect();
             let node = Node::Values(rows.into_iter().map(constant).collect());
@@ -304,6 +313,23 @@ impl Binder<'_> {
             Some(_) => Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{last}\" is not a table"))),
             None => Err(super::undefined_table(schema.as_deref(), &last)),
         }
+    }
+
+    /// All views with their columns. One that reads system tables itself sees them without this.
+    fn described_views(&self) -> Vec<DescribedView<'c>> {
+        if self.describes {
+            return Vec::new();
+        }
+        let views = self.catalog.iter().filter_map(|(schema, name, definition)| {
+            let Definition::View { object, columns, query } = definition else { return None };
+            let query = crate::syntax::parse_query(query).ok()?;
+            let binder = &mut Binder { describes: true, ..Binder::new(self.catalog, self.surroundings) };
+            let (_, fields) = binder.query(&query).ok()?;
+            let types = fields.into_iter().map(|field| field.data_type);
+            let columns = columns.iter().map(String::as_str).zip(types).collect();
+            Some(DescribedView { schema, name, object: *object, columns })
+        });
+        views.collect()
     }
 
     /// Notes that the statement names a relation, unless a view in it does.

@@ -161,6 +161,8 @@ pub(crate) struct Binder<'c> {
     relations: Vec<Named>,
     /// How many views lie around.
     views: usize,
+    /// Whether a view is bound only to describe it, which needs no description of others.
+    describes: bool,
 }
 
 /// Deepest nesting of queries and expressions.
@@ -186,6 +188,7 @@ impl<'c> Binder<'c> {
             questions: Vec::new(),
             relations: Vec::new(),
             views: 0,
+            describes: false,
         }
     }
 

@@ -9,7 +9,9 @@ use crate::bind::Surroundings;
 use crate::types::{Datum, SqlType};
 
 pub(crate) use constraints::constraint_definitions;
-pub(crate) use relations::{index_columns, index_definitions, relation_names, view_definitions};
+pub(crate) use relations::{
+    index_columns, index_definitions, index_numbers, relation_names, view_definitions,
+};
 
 /// A column of a system table.
 type Column = (&'static str, SqlType);
@@ -52,14 +54,33 @@ const TABLES: [(&str, u32); 22] = [
     ("pg_type", 1247),
 ];
 
+/// The names and numbers of system tables.
+pub(crate) fn table_objects() -> impl Iterator<Item = (&'static str, u32)> {
+    TABLES.into_iter()
+}
+
 /// The number of the system table with a name.
 pub(crate) fn table_object(name: &str) -> Option<u32> {
-    TABLES.iter().find(|(known, _)| *known == name).map(|(_, object)| *object)
+    table_objects().find(|(known, _)| *known == name).map(|(_, object)| object)
+}
+
+/// A view, with what its query gives: the catalog has only its text.
+pub(crate) struct DescribedView<'c> {
+    pub schema: &'c str,
+    pub name: &'c str,
+    pub object: u32,
+    pub columns: Vec<(&'c str, SqlType)>,
+}
+
+/// Whether a system table of this name tells of the columns of views.
+pub(crate) fn describes_views(name: &str) -> bool {
+    matches!(name, "pg_attribute" | "columns")
 }
 
 /// The system table with a name. Those of `pg_catalog` need not be qualified.
 pub(crate) fn table(
     catalog: &Catalog,
+    views: &[DescribedView<'_>],
     surroundings: &Surroundings,
     schema: Option<&str>,
     name: &str,
@@ -69,9 +90,9 @@ pub(crate) fn table(
             if schema.is_none() && !name.starts_with("pg_") {
                 return None;
             }
-            relations::table(catalog, name).or_else(|| tables::table(catalog, surroundings, name))
+            relations::table(catalog, views, name).or_else(|| tables::table(catalog, surroundings, name))
         }
-        Some("information_schema") => tables::information(catalog, surroundings, name),
+        Some("information_schema") => tables::information(catalog, views, surroundings, name),
         Some(_) => None,
     }
 }

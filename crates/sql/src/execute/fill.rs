@@ -64,7 +64,8 @@ impl<'a> Run<'a, '_> {
                 shape.columns.get(usize::from(index.columns[place])).ok_or_else(|| malformed("column"))?;
             let message =
                 format!("column \"{}\" of relation \"{}\" contains null values", column.name, shape.name);
-            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).into());
+            let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+            return Err(error.of_column(&shape.name, &column.name).into());
         }
         let (entry, content) = self.entry_of(shape, index, &stored.key, &stored.values)?;
         let there = self

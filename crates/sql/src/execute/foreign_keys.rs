@@ -291,6 +291,7 @@ impl<'a, 't> Run<'a, 't> {
         );
         let shown = key_shown(other, &foreign_key.referenced_columns, key);
         Ok(SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+            .of_constraint(&shape.name, &foreign_key.name)
             .with_detail(format!("Key {shown} is still referenced from table \"{}\".", shape.name)))
     }
 }
@@ -307,6 +308,7 @@ pub fn refers_to_nothing(
         format!("insert or update on table \"{}\" violates foreign key constraint \"{name}\"", shape.name);
     let shown = key_shown(shape, columns, values);
     SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message)
+        .of_constraint(&shape.name, name)
         .with_detail(format!("Key {shown} is not present in table \"{other}\"."))
 }
 

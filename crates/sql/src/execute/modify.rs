@@ -205,7 +205,8 @@ impl Run<'_, '_> {
                     "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
                     column.name, shape.name
                 );
-                let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+                let error =
+                    SqlError::new(SqlState::NOT_NULL_VIOLATION, message).of_column(&shape.name, &column.name);
                 return Err(error.with_detail(failing(shape, values)).into());
             }
         }
@@ -216,7 +217,8 @@ impl Run<'_, '_> {
                     "new row for relation \"{}\" violates check constraint \"{}\"",
                     shape.name, check.name
                 );
-                let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+                let error =
+                    SqlError::new(SqlState::CHECK_VIOLATION, message).of_constraint(&shape.name, &check.name);
                 return Err(error.with_detail(failing(shape, values)).into());
             }
         }
@@ -392,6 +394,7 @@ pub(super) fn duplicate(shape: &TableShape, target: ConflictTarget, values: &[Da
     };
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
     SqlError::new(SqlState::UNIQUE_VIOLATION, message)
+        .of_constraint(&shape.name, name)
         .with_detail(format!("Key {} already exists.", key_shown(shape, columns, &pick(values, columns))))
 }
 

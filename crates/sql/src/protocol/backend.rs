@@ -262,13 +262,19 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// `ErrorResponse` with the fields S, V, C, M, and D, H, P where they are known.
+    /// `ErrorResponse` with the fields S, V, C, M, and D, H, P, t, c, n where they are known.
     pub fn error(&mut self, error: &SqlError, severity: Severity) {
         self.small(b'E', |out| {
             let (detail, hint) = (error.detail.as_deref(), error.hint.as_deref());
             put_report(out, severity.name(), error.state, &error.message, detail, hint);
             if let Some(position) = error.position {
                 put_field(out, b'P', &position.to_string());
+            }
+            if let Some(subject) = &error.subject {
+                let fields = [(b't', &subject.table), (b'c', &subject.column), (b'n', &subject.constraint)];
+                for (kind, name) in fields.into_iter().filter(|(_, name)| !name.is_empty()) {
+                    put_field(out, kind, name);
+                }
             }
             out.push(0);
         });
@@ -615,6 +621,9 @@ mod tests {
         error.position = Some(12);
         let bytes = written(|out| out.error(&error, Severity::Error));
         assert_eq!(bytes, b"E\0\0\0\x28SERROR\0VERROR\0C42601\0Mno\0Dd\0Hh\0P12\0\0");
+        let error = SqlError::new(SqlState::UNIQUE_VIOLATION, "no").of_constraint("a", "a_pkey");
+        let bytes = written(|out| out.error(&error, Severity::Error));
+        assert_eq!(bytes, b"E\0\0\0\x29SERROR\0VERROR\0C23505\0Mno\0ta\0na_pkey\0\0");
         let error = SqlError::new(SqlState::SYNTAX_ERROR, "no");
         let bytes = written(|out| out.error(&error, Severity::Fatal));
         assert_eq!(bytes, b"E\0\0\0\x1eSFATAL\0VFATAL\0C42601\0Mno\0\0");

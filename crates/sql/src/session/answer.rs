@@ -132,7 +132,7 @@ pub(super) fn describe(fields: &[Field], formats: &[Format], out: &mut Vec<u8>) 
             column,
             type_oid: shown.oid(),
             type_size: shown.size(),
-            type_modifier: shown.modifier,
+            type_modifier: shown.modifier.max(-1),
             format: format_of(formats, place),
         });
     }

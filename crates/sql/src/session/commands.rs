@@ -363,6 +363,8 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
         Statement::Analyze(_) => "ANALYZE",
         Statement::Comment { .. } => "COMMENT",
         Statement::Lock(_) => "LOCK TABLE",
+        // Nobody listens.
+        Statement::UNLISTEN { .. } => "UNLISTEN",
         Statement::CreateExtension(_) => {
             return Err(SqlError::unsupported("an extension"));
         }

@@ -12,6 +12,9 @@ struct Facts {
     name: &'static str,
 }
 
+/// The modifier of a type that is [a vector](SqlType::vector_of).
+const VECTOR: i32 = -2;
+
 const fn facts(base: BaseType, oid: u32, array_oid: u32, size: i16, name: &'static str) -> Facts {
     Facts { base, oid, array_oid, size, name }
 }
@@ -94,9 +97,19 @@ impl SqlType {
         SqlType { array: true, ..self }
     }
 
+    /// PostgreSQL's `int2vector` or `oidvector`, of system tables: an array that clients see as numbers with spaces between them.
+    pub const fn vector_of(self) -> SqlType {
+        SqlType { array: true, modifier: VECTOR, ..self }
+    }
+
+    /// Whether it is [one](Self::vector_of).
+    pub const fn is_vector(self) -> bool {
+        self.array && self.modifier == VECTOR
+    }
+
     /// The type of its elements; itself if it is no array.
     pub const fn element(self) -> SqlType {
-        SqlType { array: false, ..self }
+        if self.is_vector() { self.plain().element() } else { SqlType { array: false, ..self } }
     }
 
     /// The same type without its modifier.
@@ -112,7 +125,12 @@ impl SqlType {
     /// PostgreSQL's object identifier.
     pub fn oid(self) -> u32 {
         let facts = facts_of(self.base);
-        if self.array { facts.array_oid } else { facts.oid }
+        match self.base {
+            Int2 if self.is_vector() => 22,
+            Oid if self.is_vector() => 30,
+            _ if self.array => facts.array_oid,
+            _ => facts.oid,
+        }
     }
 
     /// The type with PostgreSQL's object identifier; none for one that Ordain has not.

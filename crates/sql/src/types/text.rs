@@ -72,6 +72,14 @@ pub fn format(datum: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             interval::format(*months, *days, *microseconds, out);
         }
         Datum::Uuid(value) => format_uuid(*value, out),
+        Datum::Array(values) if ty.is_vector() => {
+            for (place, value) in values.iter().enumerate() {
+                if place > 0 {
+                    out.push(b' ');
+                }
+                format(value, ty.element(), out);
+            }
+        }
         Datum::Array(values) => array::format(values, ty.element(), out),
     }
 }

@@ -242,7 +242,7 @@ impl Draft<'_> {
                 let is_null =
                     Expression::IsNull { operand: Box::new(Expression::Column(number)), negated: false };
                 let message = format!("column \"{column}\" of relation \"{name}\" contains null values");
-                let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+                let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).of_column(name, column);
                 self.verify(schema, name, is_null, error)?;
                 table.columns[usize::from(number)].not_null = true;
                 Ok(())
@@ -264,7 +264,8 @@ impl Draft<'_> {
         let fails = Expression::IsBoolean { operand: Box::new(condition), value: false, negated: false };
         let message =
             format!("check constraint \"{}\" of relation \"{name}\" is violated by some row", check.name);
-        self.verify(schema, name, fails, SqlError::new(SqlState::CHECK_VIOLATION, message))
+        let error = SqlError::new(SqlState::CHECK_VIOLATION, message).of_constraint(name, &check.name);
+        self.verify(schema, name, fails, error)
     }
 
     /// Asks that no row of a table as it was fulfils a condition.

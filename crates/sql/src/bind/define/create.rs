@@ -1,5 +1,7 @@
 //! `CREATE`.
 
+use std::collections::BTreeSet;
+
 use sqlparser::ast::{
     ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateTableOptions, CreateView, Expr,
     FunctionArguments, GeneratedAs, Ident, IndexColumn, OnCommit, OrderBySort, SchemaName, SequenceOptions,
@@ -11,11 +13,13 @@ use super::super::functions::arguments_of;
 use super::super::names::{last_name, name_of, qualified};
 use super::super::path::is_fixed;
 use super::super::types::{serial_type, sql_type};
+use super::super::walk::walk;
 use super::foreign_keys::{NewForeignKey, numbers_of};
 use super::sequences::apply_options;
 use super::{Draft, NewIndex};
 use crate::catalog::{Check, Column, ColumnOrder, Definition, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
+use crate::plan::Expression;
 use crate::types::{Datum, SqlType};
 
 /// Most columns of a table.
@@ -112,7 +116,10 @@ impl Draft<'_> {
             self.unique(schema, name, table, index_name, columns, is_empty)?;
         }
         for (check_name, condition) in parts.checks {
-            let check_name = check_name.unwrap_or_else(|| free_check(name, table));
+            let check_name = match check_name {
+                Some(given) => given,
+                None => self.free_check(name, table, &condition)?,
+            };
             is_free_constraint(name, table, &check_name)?;
             table.checks.push(Check { name: check_name, condition });
         }
@@ -120,6 +127,27 @@ impl Draft<'_> {
             self.add_foreign_key(schema, name, table, foreign_key, is_empty)?;
         }
         Ok(())
+    }
+
+    /// A name for a check that the table does not have yet: with the column, if the check is about one.
+    fn free_check(&self, name: &str, table: &Table, condition: &str) -> Result<String, SqlError> {
+        let mut binder = Binder::new(&self.catalog, self.surroundings);
+        let mut condition = binder.check_condition(name, table, condition)?;
+        let mut columns = BTreeSet::new();
+        walk(&mut condition, 0, &mut |expression, _| {
+            if let Expression::Column(number) = expression {
+                columns.insert(*number);
+            }
+        });
+        let stem = match columns.first() {
+            Some(column) if columns.len() == 1 => {
+                format!("{name}_{}_check", table.columns[usize::from(*column)].name)
+            }
+            _ => format!("{name}_check"),
+        };
+        let is_free = |candidate: &String| is_free_constraint(name, table, candidate).is_ok();
+        let numbered = (1..).map(|number| format!("{stem}{number}"));
+        Ok(std::iter::once(stem.clone()).chain(numbered).find(is_free).unwrap_or_default())
     }
 
     /// Adds a unique constraint.
@@ -191,8 +219,7 @@ impl Draft<'_> {
                 ColumnOption::Unique(_) => parts.unique.push((named, vec![number])),
                 ColumnOption::Check(check) => {
                     let named = named.or_else(|| check.name.as_ref().map(name_of));
-                    let named = named.unwrap_or_else(|| format!("{table_name}_{name}_check"));
-                    parts.checks.push((Some(named), check.expr.to_string()));
+                    parts.checks.push((named, check.expr.to_string()));
                 }
                 ColumnOption::Generated { generated_as, generation_expr: None, sequence_options, .. } => {
                     column.identity = Some(matches!(generated_as, GeneratedAs::Always));
@@ -519,13 +546,6 @@ pub(super) fn is_free_constraint(name: &str, table: &Table, constraint: &str) ->
         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
     }
     Ok(())
-}
-
-/// A name for a check that the table does not have yet.
-fn free_check(name: &str, table: &Table) -> String {
-    let is_free = |candidate: &String| is_free_constraint(name, table, candidate).is_ok();
-    let first = std::iter::once(format!("{name}_check"));
-    first.chain((1..).map(|number| format!("{name}_check{number}"))).find(is_free).unwrap_or_default()
 }
 
 /// The numbers of the columns of a constraint.

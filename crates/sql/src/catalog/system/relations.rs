@@ -1,7 +1,9 @@
 //! Tables of relations: `pg_class`, `pg_attribute`, `pg_index` and their like.
 
-use super::super::{Catalog, ColumnOrder, Definition, PUBLIC, Table};
-use super::{INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC_OBJECT, System, number, text, truth};
+use super::super::{Catalog, Column, ColumnOrder, Definition, PUBLIC, Table};
+use super::{
+    DescribedView, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC_OBJECT, System, number, text, truth,
+};
 use crate::bind::TEMPORARY;
 use crate::types::{Datum, SqlType};
 
@@ -87,11 +89,20 @@ pub(super) fn indexes(table: Option<&Table>) -> Vec<Indexed> {
     key.chain(others).collect()
 }
 
+/// The names and numbers of a table's indexes.
+pub(crate) fn index_numbers(definition: Option<&Definition>) -> Vec<(String, u32)> {
+    let table = match definition {
+        Some(Definition::Table(table)) => Some(table),
+        _ => None,
+    };
+    indexes(table).into_iter().map(|index| (index.name, index.object)).collect()
+}
+
 /// The system table with a name.
-pub(super) fn table(catalog: &Catalog, name: &str) -> Option<System> {
+pub(super) fn table(catalog: &Catalog, views: &[DescribedView<'_>], name: &str) -> Option<System> {
     match name {
         "pg_class" => Some(classes(catalog)),
-        "pg_attribute" => Some(attributes(catalog)),
+        "pg_attribute" => Some(pg_attribute(catalog, views)),
         "pg_index" => Some(pg_index(catalog)),
         "pg_constraint" => Some(super::constraints::pg_constraint(catalog)),
         "pg_attrdef" => Some(defaults(catalog)),
@@ -170,7 +181,42 @@ fn classes(catalog: &Catalog) -> System {
     (relations(catalog).into_iter().map(row).collect(), columns)
 }
 
-fn attributes(catalog: &Catalog) -> System {
+/// A column of a table, a view or an index.
+struct Attribute<'c> {
+    relation: u32,
+    name: &'c str,
+    place: i64,
+    data_type: SqlType,
+    /// The column, if it is one of a table.
+    column: Option<&'c Column>,
+}
+
+fn attributes<'c>(catalog: &'c Catalog, views: &[DescribedView<'c>]) -> Vec<Attribute<'c>> {
+    let mut attributes = Vec::new();
+    for relation in relations(catalog) {
+        let Some(table) = relation.table else { continue };
+        for (place, column) in (1..).zip(&table.columns) {
+            let (name, data_type, column) = (column.name.as_str(), column.data_type, Some(column));
+            attributes.push(Attribute { relation: relation.object, name, place, data_type, column });
+        }
+        for index in indexes(Some(table)) {
+            let columns = index.columns.iter().filter_map(|number| table.columns.get(usize::from(*number)));
+            for (place, column) in (1..).zip(columns) {
+                let (name, data_type) = (column.name.as_str(), column.data_type);
+                attributes.push(Attribute { relation: index.object, name, place, data_type, column: None });
+            }
+        }
+    }
+    for view in views {
+        for (place, (name, data_type)) in (1..).zip(&view.columns) {
+            let (name, data_type) = (*name, *data_type);
+            attributes.push(Attribute { relation: view.object, name, place, data_type, column: None });
+        }
+    }
+    attributes
+}
+
+fn pg_attribute(catalog: &Catalog, views: &[DescribedView<'_>]) -> System {
     let columns = vec![
         ("attrelid", SqlType::OID),
         ("attname", SqlType::NAME),
@@ -192,44 +238,40 @@ fn attributes(catalog: &Catalog) -> System {
         ("attstorage", SqlType::TEXT),
         ("attcompression", SqlType::TEXT),
     ];
-    let mut rows = Vec::new();
-    for relation in relations(catalog) {
-        let Some(table) = relation.table else { continue };
-        for (place, column) in (1_i64..).zip(&table.columns) {
-            let identity = match column.identity {
-                None => "",
-                Some(true) => "a",
-                Some(false) => "d",
-            };
-            let name = if column.dropped {
-                format!("........pg.dropped.{place}........")
-            } else {
-                column.name.clone()
-            };
-            rows.push(vec![
-                number(relation.object),
-                text(name),
-                number(if column.dropped { 0 } else { column.data_type.oid() }),
-                number(column.data_type.size()),
-                number(place),
-                number(column.data_type.modifier),
-                truth(column.not_null),
-                truth(column.default.is_some() && column.identity.is_none()),
-                text(identity),
-                text(""),
-                truth(column.dropped),
-                truth(true),
-                number(0),
-                number(i64::from(column.data_type.array)),
-                Datum::Null,
-                Datum::Null,
-                number(-1),
-                text("p"),
-                text(""),
-            ]);
-        }
-    }
-    (rows, columns)
+    let row = |attribute: Attribute<'_>| {
+        let Attribute { relation, place, data_type, column, .. } = attribute;
+        let dropped = column.is_some_and(|column| column.dropped);
+        let identity = match column.and_then(|column| column.identity) {
+            None => "",
+            Some(true) => "a",
+            Some(false) => "d",
+        };
+        let name =
+            if dropped { format!("........pg.dropped.{place}........") } else { attribute.name.to_owned() };
+        let has_default = |column: &Column| column.default.is_some() && column.identity.is_none();
+        vec![
+            number(relation),
+            text(name),
+            number(if dropped { 0 } else { data_type.oid() }),
+            number(data_type.size()),
+            number(place),
+            number(data_type.modifier),
+            truth(column.is_some_and(|column| column.not_null)),
+            truth(column.is_some_and(has_default)),
+            text(identity),
+            text(""),
+            truth(dropped),
+            truth(true),
+            number(0),
+            number(i64::from(data_type.array)),
+            Datum::Null,
+            Datum::Null,
+            number(-1),
+            text("p"),
+            text(""),
+        ]
+    };
+    (attributes(catalog, views).into_iter().map(row).collect(), columns)
 }
 
 fn pg_index(catalog: &Catalog) -> System {
@@ -247,10 +289,10 @@ fn pg_index(catalog: &Catalog) -> System {
         ("indisready", SqlType::BOOL),
         ("indislive", SqlType::BOOL),
         ("indisreplident", SqlType::BOOL),
-        ("indkey", SqlType::INT2.array_of()),
-        ("indoption", SqlType::INT2.array_of()),
-        ("indclass", SqlType::OID.array_of()),
-        ("indcollation", SqlType::OID.array_of()),
+        ("indkey", SqlType::INT2.vector_of()),
+        ("indoption", SqlType::INT2.vector_of()),
+        ("indclass", SqlType::OID.vector_of()),
+        ("indcollation", SqlType::OID.vector_of()),
         ("indnullsnotdistinct", SqlType::BOOL),
         ("indexprs", SqlType::TEXT),
         ("indpred", SqlType::TEXT),

@@ -1,7 +1,7 @@
 //! The other system tables: types, databases, users, settings, and the standard's views.
 
-use super::super::{Catalog, Definition};
-use super::{OWNER, PG_CATALOG, System, number, text, truth};
+use super::super::{Catalog, Column, Definition};
+use super::{DescribedView, OWNER, PG_CATALOG, System, number, text, truth};
 use crate::bind::Surroundings;
 use crate::types::{BaseType, Datum, SqlType};
 
@@ -148,7 +148,18 @@ const EMPTY: &[(&str, &[(&str, SqlType)])] = &[
             ("opcdefault", SqlType::BOOL),
         ],
     ),
-    ("pg_range", &[("rngtypid", SqlType::OID), ("rngsubtype", SqlType::OID)]),
+    (
+        "pg_range",
+        &[
+            ("rngtypid", SqlType::OID),
+            ("rngsubtype", SqlType::OID),
+            ("rngmultitypid", SqlType::OID),
+            ("rngcollation", SqlType::OID),
+            ("rngsubopc", SqlType::OID),
+            ("rngcanonical", SqlType::OID),
+            ("rngsubdiff", SqlType::OID),
+        ],
+    ),
     ("pg_rewrite", &[("oid", SqlType::OID), ("rulename", SqlType::NAME), ("ev_class", SqlType::OID)]),
     (
         "pg_statistic_ext",
@@ -183,6 +194,7 @@ pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) 
     }
     match name {
         "pg_type" => Some(types()),
+        "pg_settings" => Some(settings()),
         "pg_sequence" => Some(sequences(catalog)),
         "pg_am" => Some(access_methods()),
         "pg_database" => Some(databases(surroundings)),
@@ -242,6 +254,18 @@ fn types() -> System {
         }
     }
     (rows, columns)
+}
+
+/// Parameters that are the same for all sessions. `SHOW` knows the others.
+fn settings() -> System {
+    let columns = vec![("name", SqlType::NAME), ("setting", SqlType::TEXT)];
+    let known = [
+        ("max_identifier_length", "63"),
+        ("max_index_keys", "32"),
+        ("server_encoding", "UTF8"),
+        ("server_version_num", crate::bind::VERSION_NUMBER),
+    ];
+    (known.map(|(name, setting)| vec![text(name), text(setting)]).to_vec(), columns)
 }
 
 fn sequences(catalog: &Catalog) -> System {
@@ -397,14 +421,19 @@ fn pg_indexes(catalog: &Catalog) -> System {
 }
 
 /// A view of the standard's `information_schema`.
-pub(super) fn information(catalog: &Catalog, surroundings: &Surroundings, name: &str) -> Option<System> {
+pub(super) fn information(
+    catalog: &Catalog,
+    views: &[DescribedView<'_>],
+    surroundings: &Surroundings,
+    name: &str,
+) -> Option<System> {
     let database = surroundings.database.as_str();
     match name {
         "tables" => Some(information_tables(catalog, database)),
-        "columns" => Some(information_columns(catalog, database)),
+        "columns" => Some(information_columns(catalog, views, database)),
         "schemata" => {
             let columns = vec![("catalog_name", SqlType::NAME), ("schema_name", SqlType::NAME)];
-            let (rows, _) = super::relations::table(catalog, "pg_namespace")?;
+            let (rows, _) = super::relations::table(catalog, views, "pg_namespace")?;
             let row = |row: Vec<Datum>| vec![text(database), row.into_iter().nth(1).unwrap_or(Datum::Null)];
             Some((rows.into_iter().map(row).collect(), columns))
         }
@@ -430,7 +459,7 @@ fn information_tables(catalog: &Catalog, database: &str) -> System {
     (catalog.iter().filter_map(row).collect(), columns)
 }
 
-fn information_columns(catalog: &Catalog, database: &str) -> System {
+fn information_columns(catalog: &Catalog, views: &[DescribedView<'_>], database: &str) -> System {
     let columns = vec![
         ("table_catalog", SqlType::NAME),
         ("table_schema", SqlType::NAME),
@@ -446,29 +475,40 @@ fn information_columns(catalog: &Catalog, database: &str) -> System {
         ("udt_name", SqlType::NAME),
         ("is_identity", SqlType::TEXT),
     ];
+    let yes = |value: bool| text(if value { "YES" } else { "NO" });
+    let row = |(schema, relation, place): (&str, &str, i64),
+               name: &str,
+               data_type: SqlType,
+               column: Option<&Column>| {
+        let plain = data_type.plain();
+        let udt = TYPES.iter().find(|(_, known)| known.is_same(plain)).map_or("", |(name, _)| name);
+        let size = data_type.precision_and_scale();
+        vec![
+            text(database),
+            text(schema),
+            text(relation),
+            text(name),
+            number(place),
+            column.and_then(|column| column.default.as_ref()).map_or(Datum::Null, text),
+            yes(!column.is_some_and(|column| column.not_null)),
+            text(plain.name()),
+            data_type.length().map_or(Datum::Null, |length| number(length as i64)),
+            size.map_or(Datum::Null, |(precision, _)| number(precision)),
+            size.map_or(Datum::Null, |(_, scale)| number(scale)),
+            text(udt),
+            yes(column.is_some_and(|column| column.identity.is_some())),
+        ]
+    };
     let mut rows = Vec::new();
     for (schema, name, definition) in catalog.iter() {
         let Definition::Table(table) = definition else { continue };
-        for (place, column) in (1_i64..).zip(&table.columns).filter(|(_, column)| !column.dropped) {
-            let plain = column.data_type.plain();
-            let udt = TYPES.iter().find(|(_, known)| known.is_same(plain)).map_or("", |(name, _)| name);
-            let size = column.data_type.precision_and_scale();
-            let yes = |value: bool| text(if value { "YES" } else { "NO" });
-            rows.push(vec![
-                text(database),
-                text(schema),
-                text(name),
-                text(&column.name),
-                number(place),
-                column.default.as_ref().map_or(Datum::Null, text),
-                yes(!column.not_null),
-                text(plain.name()),
-                column.data_type.length().map_or(Datum::Null, |length| number(length as i64)),
-                size.map_or(Datum::Null, |(precision, _)| number(precision)),
-                size.map_or(Datum::Null, |(_, scale)| number(scale)),
-                text(udt),
-                yes(column.identity.is_some()),
-            ]);
+        for (place, column) in (1..).zip(&table.columns).filter(|(_, column)| !column.dropped) {
+            rows.push(row((schema, name, place), &column.name, column.data_type, Some(column)));
+        }
+    }
+    for view in views {
+        for (place, (name, data_type)) in (1..).zip(&view.columns) {
+            rows.push(row((view.schema, view.name, place), name, *data_type, None));
         }
     }
     (rows, columns)
