@@ -244,7 +244,12 @@ impl Binder<'_> {
     }
 
     /// An operator between two expressions.
-    fn compared(&mut self, operator: BinaryOperator, left: &Expr, right: &Expr) -> Result<Bound, SqlError> {
+    pub(super) fn compared(
+        &mut self,
+        operator: BinaryOperator,
+        left: &Expr,
+        right: &Expr,
+    ) -> Result<Bound, SqlError> {
         let (left, right) = (self.expression(left)?, self.expression(right)?);
         self.operate(operator, left, right)
     }
@@ -262,45 +267,6 @@ impl Binder<'_> {
         let right = Box::new(self.coerced(right, resolved.right, CastContext::Explicit)?.expression);
         let data_type = resolved.result;
         Ok(Bound { expression: Expression::Binary { operator, resolved, left, right }, data_type })
-    }
-
-    pub(super) fn compare_tuples(
-        &mut self,
-        lefts: &[Expr],
-        operator: &ast::BinaryOperator,
-        rights: &[Expr],
-    ) -> Result<Bound, SqlError> {
-        if lefts.len() != rights.len() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "unequal number of entries in row expressions",
-            ));
-        }
-        let mut pairs = Vec::with_capacity(lefts.len());
-        for (left, right) in lefts.iter().zip(rights) {
-            pairs.push(self.compared(BinaryOperator::Equal, left, right)?.expression);
-        }
-        match operator {
-            ast::BinaryOperator::Eq => Ok(boolean(Expression::And(pairs))),
-            ast::BinaryOperator::NotEq => Ok(boolean(Expression::Not(Box::new(Expression::And(pairs))))),
-            other => {
-                let (strict, last) = match other {
-                    ast::BinaryOperator::Lt => (BinaryOperator::Less, BinaryOperator::Less),
-                    ast::BinaryOperator::LtEq => (BinaryOperator::Less, BinaryOperator::LessOrEqual),
-                    ast::BinaryOperator::Gt => (BinaryOperator::Greater, BinaryOperator::Greater),
-                    ast::BinaryOperator::GtEq => (BinaryOperator::Greater, BinaryOperator::GreaterOrEqual),
-                    other => return Err(SqlError::unsupported(format!("{other} between rows"))),
-                };
-                let mut any = Vec::new();
-                for place in 0..lefts.len() {
-                    let operator = if place + 1 == lefts.len() { last } else { strict };
-                    let mut all = pairs[..place].to_vec();
-                    all.push(self.compared(operator, &lefts[place], &rights[place])?.expression);
-                    any.push(Expression::And(all));
-                }
-                Ok(boolean(Expression::Or(any)))
-            }
-        }
     }
 
     fn unary(&mut self, operator: WrittenUnary, operand: &Expr) -> Result<Bound, SqlError> {

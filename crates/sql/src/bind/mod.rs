@@ -27,6 +27,7 @@ mod scope;
 mod sets;
 mod spelled;
 mod subquery;
+mod tuples;
 mod types;
 mod walk;
 mod windows;
@@ -146,6 +147,8 @@ pub(crate) struct Binder<'c> {
     /// How many expressions with queries within lie around.
     subqueries: usize,
     /// How many queries lie around.
+    /// How many times queries of `WITH` were put where they are named.
+    expansions: usize,
     nesting: usize,
     /// Whether an insertion may give values to columns that are generated always.
     overrides: bool,
@@ -177,6 +180,7 @@ impl<'c> Binder<'c> {
             named: Vec::new(),
             recursions: 0,
             subqueries: 0,
+            expansions: 0,
             nesting: 0,
             overrides: false,
             keeps_open: false,

@@ -43,6 +43,9 @@ struct Itself {
     uses: usize,
 }
 
+/// Most places where the queries of `WITH` of a statement are put, those within them included: each that names another twice doubles them.
+const EXPANSIONS_MAX: usize = 1000;
+
 impl Binder<'_> {
     /// Makes the queries of `WITH` known; how many were known before.
     pub(super) fn name_queries(&mut self, query: &Query) -> Result<usize, SqlError> {
@@ -66,6 +69,12 @@ impl Binder<'_> {
     pub(super) fn with_query(&mut self, place: usize) -> Result<(Node, Vec<Field>), SqlError> {
         if let Source::Itself(_) = self.named[place].source {
             return self.itself(place);
+        }
+        self.expansions += 1;
+        if self.expansions > EXPANSIONS_MAX {
+            let message = format!("queries of WITH come to more than {EXPANSIONS_MAX} in their places");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+                .with_hint("Each is put wherever it is named. Name each once."));
         }
         // It sees those before it.
         let later = self.named.split_off(place);
