@@ -35,7 +35,7 @@ impl Folder {
     }
 }
 
-const SHORT: &str = "--seconds 0.05 --rounds 2 --milliseconds 3";
+const SHORT: &str = "--seconds 0.4 --rounds 2 --milliseconds 3";
 
 /// The engine that a report recommends.
 fn recommended(report: &str) -> &str {
