@@ -33,7 +33,7 @@ const fn compare(command: &'static str, input: &'static str, expected: &'static 
 }
 
 /// All clients, the quickest first.
-pub(super) const CLIENTS: [Client; 6] = [
+pub(super) const CLIENTS: [Client; 7] = [
     Client {
         name: "psql",
         tools: &["psql"],
@@ -99,6 +99,13 @@ pub(super) const CLIENTS: [Client; 6] = [
         packages: &["go.mod", "go.sum"],
         install: &["go mod download"],
         steps: &[run("go run .")],
+    },
+    Client {
+        name: "history",
+        tools: &["go"],
+        packages: &["go.mod", "go.sum"],
+        install: &["go mod download"],
+        steps: &[run("go run . -connections 8 -transactions 4000")],
     },
 ];
 
