@@ -187,7 +187,7 @@ pub fn too_much() -> SqlError {
         SqlState::PROGRAM_LIMIT_EXCEEDED,
         format!("the statements of the transaction are more than {limit} MiB"),
     )
-    .with_hint("Split it. COPY into a table that the same block has created or truncated has no such limit.")
+    .with_hint("Split it. COPY into a table without rows has no such limit.")
 }
 
 fn stop(failure: Failure) -> Stop {

@@ -41,7 +41,7 @@ use crate::routines::Routines;
 use crate::types::SqlType;
 
 pub use define::{
-    Build, Defined, Timing, Validation, Verification, complete, define, fill, forget, is_definition,
+    Build, Defined, Timing, Validation, Verification, complete, define, fill, forget, is_definition, renew,
     take_back, validated, validation,
 };
 pub use foreign_keys::RowCheck;

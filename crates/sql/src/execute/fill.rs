@@ -83,6 +83,7 @@ impl<'a> Run<'a, '_> {
     pub(super) fn load(&mut self, shape: &TableShape, rows: &[Vec<u8>]) -> Result<Output, Failure> {
         for bytes in rows {
             let values = decode(shape, bytes)?;
+            self.check_row(shape, &values)?;
             let key = self.key_of(shape, &values)?;
             if !shape.key.is_empty() && self.transaction.get(&key)?.is_some() {
                 return Err(duplicate(shape, ConflictTarget::Key, &values).into());

@@ -243,6 +243,7 @@ impl Session {
         Encoder::new(out).ready_for_query(self.status());
     }
 
+    /// Begins a block that ends with the message.
     fn begin_implicitly(&mut self) -> Result<(), SqlError> {
         if self.block.is_none() {
             let mut block = self.new_block()?;
