@@ -543,6 +543,45 @@ fn procedures_of_the_program_are_called_with_sql() {
 }
 
 #[test]
+fn the_past_is_read_with_the_definitions_of_then() {
+    let history = Some(Duration::from_secs(3600));
+    let served = Served::start_with(ListenerOptions { history, ..ListenerOptions::default() });
+    let mut client = served.connect();
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, n int)").unwrap();
+    client.batch_execute("INSERT INTO t SELECT id, 0 FROM generate_series(1, 100) id").unwrap();
+    // A state is kept every second.
+    let newest = "SELECT sum(n), count(*) FROM t AS OF SYSTEM TIME '-0 seconds'";
+    let shows = |client: &mut Client, wanted: &dyn Fn(Result<Vec<(i64, i64)>, SqlState>) -> bool| {
+        let begun = Instant::now();
+        loop {
+            let rows = client.query(newest, &[]);
+            let rows = rows.map(|rows| rows.iter().map(|row| (row.get(0), row.get(1))).collect());
+            if wanted(rows.map_err(|error| error.code().unwrap().clone())) {
+                return;
+            }
+            assert!(begun.elapsed() < SOON, "no state is kept");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    shows(&mut client, &|rows| rows == Ok(vec![(0, 100)]));
+    let then: String = client.query_one("SELECT now()::text", &[]).unwrap().get(0);
+    client.batch_execute("UPDATE t SET n = 1; DELETE FROM t WHERE id > 50").unwrap();
+    shows(&mut client, &|rows| rows == Ok(vec![(50, 50)]));
+    client.batch_execute("DROP TABLE t").unwrap();
+    shows(&mut client, &|rows| rows == Err(SqlState::UNDEFINED_TABLE));
+    let past = format!("SELECT count(*), sum(n) FROM t AS OF SYSTEM TIME '{then}'");
+    let row = client.query_one(&past, &[]).unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (100, 0));
+    let mut transaction = client.transaction().unwrap();
+    transaction.batch_execute(&format!("SET LOCAL as_of = '{then}'")).unwrap();
+    let row = transaction.query_one("SELECT n FROM t WHERE id = $1", &[&99]).unwrap();
+    assert_eq!(row.get::<_, i32>(0), 0);
+    transaction.commit().unwrap();
+    let error = client.query(&past.replace(&then, "2020-01-01"), &[]).unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::SNAPSHOT_TOO_OLD));
+}
+
+#[test]
 fn procedures_of_a_workload_are_called_beside_tables_of_sql() {
     let mut started = Started::start_with("--with-sql bank --accounts 10 --balance 100");
     let mut client = started.connect();

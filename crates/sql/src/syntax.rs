@@ -1,6 +1,7 @@
 //! From text to statements, by `sqlparser`.
 
 mod fetches;
+mod past;
 
 use sqlparser::ast::{Expr, ObjectName, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -10,6 +11,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{SqlError, SqlState};
 
+pub use past::time_of;
+
 /// Deepest nesting of a statement.
 const DEPTH_MAX: usize = 100;
 
@@ -17,6 +20,15 @@ const DEPTH_MAX: usize = 100;
 const CHAIN_MAX: usize = 2000;
 
 fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
+    let (parser, times) = parser_and_times(text)?;
+    if times.iter().any(Option::is_some) {
+        return Err(SqlError::unsupported("AS OF within a part of a statement"));
+    }
+    Ok(parser)
+}
+
+/// A parser, and the times as of which the statements are asked.
+fn parser_and_times(text: &str) -> Result<(Parser<'static>, Vec<Option<String>>), SqlError> {
     let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
         .tokenize_with_location()
         .map_err(|error| failed(ParserError::TokenizerError(error.to_string())))?;
@@ -26,9 +38,11 @@ fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
     keep_like_options(&mut tokens);
     drop_deferrable(&mut tokens);
     fetches::spell_out(&mut tokens)?;
+    let times = past::take(&mut tokens)?;
     refuse_exclusion(&tokens)?;
     refuse_chains(&tokens)?;
-    Ok(Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens))
+    let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX);
+    Ok((parser.with_tokens_with_locations(tokens), times))
 }
 
 /// Refuses operators in a row that are too many: the parser makes a tree of them that is as deep, and so are the ways through it.
@@ -86,7 +100,10 @@ fn spell_out_switches(tokens: &mut [TokenWithSpan]) {
 /// # Errors
 /// When one of them is none.
 pub fn parse(text: &str) -> Result<Vec<Statement>, SqlError> {
-    parser(text)?.parse_statements().map_err(failed)
+    let (mut parser, times) = parser_and_times(text)?;
+    let mut statements = parser.parse_statements().map_err(failed)?;
+    past::attach(&mut statements, times)?;
+    Ok(statements)
 }
 
 /// A query.

@@ -1,5 +1,5 @@
 //! Scripts of sessions: each line `name: > statement` is sent by the session with that name, `> data ...` is a row for `COPY`, and
-//! `> numbers 1 5000` are so many: a number and a text of some length.
+//! `> numbers 1 5000` are so many: a number and a text of some length. `keep` keeps the state for reads of the past.
 
 mod support;
 
@@ -21,6 +21,9 @@ impl goldenscript::Runner for Runner {
         command: &goldenscript::Command,
         context: &goldenscript::Context,
     ) -> Result<String, Box<dyn Error>> {
+        if command.name == "keep" {
+            return Ok(format!("kept {} s\n", self.world.keep()));
+        }
         let session = context.prefix.clone().unwrap_or_else(|| "a".to_owned());
         let numbers = command.name.strip_prefix("numbers ").and_then(|numbers| numbers.split_once(' '));
         let sent = match (command.name.strip_prefix("data "), numbers) {
@@ -83,4 +86,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json order paths prepared queries recursion reflection rewrites sequences session_state statistics subqueries temporary windows }
+scripts! { aggregates basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json order past paths prepared queries recursion reflection rewrites sequences session_state statistics subqueries temporary windows }

@@ -17,12 +17,14 @@ use ordain_db::position::PartitionId;
 use ordain_db::procedure::{self, ProcedureId};
 use ordain_sql::catalog::user_definition;
 use ordain_sql::catalog::{Catalog, Definition};
+use ordain_sql::error::SqlError;
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::handshake::User;
-use ordain_sql::session::{Database, View};
+use ordain_sql::session::{Database, Past, View};
 
+use super::history::{self, History};
 use super::merge::{self, Pages};
 use super::{janitor, lock};
 use crate::connection::{Connection, Snapshot};
@@ -66,6 +68,8 @@ pub(super) struct Shared {
     loading: Mutex<()>,
     /// Wakes the [`janitor`]; it ends when this is gone.
     garbage: Sender<()>,
+    /// What is kept for reads of the past.
+    pub(super) history: History,
     /// Makes numbers that are like no other, should the operating system have none.
     number: Mutex<u128>,
 }
@@ -105,11 +109,21 @@ impl SqlDatabase {
             definitions: Mutex::default(),
             loading: Mutex::default(),
             garbage,
+            history: History::default(),
             number,
         });
         janitor::start(Arc::downgrade(&shared), told)
             .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}")))?;
         Ok(Some(SqlDatabase(shared)))
+    }
+
+    /// Keeps states of the past so long, for reads `AS OF` a time.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn keep_history(&self, retention: Duration) -> Result<(), Error> {
+        history::start(Arc::downgrade(&self.0), retention)
+            .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}")))
     }
 
     /// The tables of the database.
@@ -169,7 +183,7 @@ impl SessionDatabase {
         self.connection.as_ref().ok_or_else(|| Error::Unavailable("the session has ended".to_owned()))
     }
 
-    fn open_snapshot(&self) -> Result<Snapshot, Error> {
+    pub(super) fn open_snapshot(&self) -> Result<Snapshot, Error> {
         let connection = self.connection()?;
         patiently(|| connection.snapshot())
     }
@@ -181,7 +195,18 @@ impl SessionDatabase {
 
     /// Reads all definitions; with a digest of what was read.
     fn load(&self) -> Result<(Catalog, u128), Error> {
-        let snapshot = self.open_snapshot()?;
+        self.read_definitions(&self.open_snapshot()?)
+    }
+
+    /// The definitions that a snapshot sees; those that are known, if they are the same.
+    pub(super) fn definitions_of(&self, snapshot: &Snapshot) -> Result<Arc<Catalog>, Error> {
+        let (catalog, digest) = self.read_definitions(snapshot)?;
+        let known = lock(&self.shared.definitions);
+        let same = known.as_ref().filter(|known| known.digest == digest);
+        Ok(same.map_or_else(|| Arc::new(catalog), |known| Arc::clone(&known.catalog)))
+    }
+
+    fn read_definitions(&self, snapshot: &Snapshot) -> Result<(Catalog, u128), Error> {
         let table = &self.shared.storages.definitions;
         let mut catalog = Catalog::new();
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
@@ -248,7 +273,12 @@ impl Database for SessionDatabase {
     }
 
     fn snapshot(&self) -> Result<Box<dyn View>, Error> {
-        Ok(Box::new(Seen(self.open_snapshot()?)))
+        Ok(Box::new(Seen(Arc::new(self.open_snapshot()?))))
+    }
+
+    fn past(&self, at: i64) -> Result<Past, SqlError> {
+        let (snapshot, catalog) = self.shared.history.past(at)?;
+        Ok(Past { view: Box::new(Seen(snapshot)), catalog })
     }
 
     fn catalog(&self, outdated: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Error> {
@@ -313,7 +343,7 @@ impl Database for SessionDatabase {
 }
 
 /// A snapshot as a session sees it.
-struct Seen(Snapshot);
+struct Seen(Arc<Snapshot>);
 
 impl View for Seen {
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {

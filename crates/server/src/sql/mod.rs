@@ -6,6 +6,7 @@
 pub mod cancel;
 pub mod connection;
 pub mod database;
+pub mod history;
 mod janitor;
 pub mod listener;
 mod merge;

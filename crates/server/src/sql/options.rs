@@ -2,11 +2,13 @@
 
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use ordain_db::data::Schema;
 use ordain_sql::keys::Storages;
 
+use super::history::RETENTION_MAX;
 use super::listener::{CONNECTIONS_DEFAULT, Listener, ListenerOptions};
 use super::tls;
 
@@ -25,6 +27,9 @@ pub struct SqlOptions {
     /// How many clients of PostgreSQL may be connected at a time. Default: 200.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub sql_connections: Option<u16>,
+    /// How many seconds of the past can be read with `AS OF`. Default: 0, none.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=RETENTION_MAX.as_secs()))]
+    pub sql_history_seconds: Option<u64>,
     /// The certificate for TLS with clients of PostgreSQL, and those that lead to one that they trust: a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
@@ -68,7 +73,8 @@ impl SqlOptions {
             _ => None,
         };
         let connections = self.sql_connections.map_or(CONNECTIONS_DEFAULT, usize::from);
-        let options = ListenerOptions { connections, tls, ..ListenerOptions::default() };
+        let history = self.sql_history_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        let options = ListenerOptions { connections, history, tls, ..ListenerOptions::default() };
         Ok(SqlSockets { sql: Some((bind("--sql-listen", address)?, options)), http })
     }
 }

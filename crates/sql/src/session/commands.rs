@@ -1,13 +1,14 @@
 //! Statements that are for the session: transactions, settings, prepared statements, and what is accepted without effect.
 
 use sqlparser::ast::{
-    AnalyzeFormatKind, Expr, Ident, ObjectName, Reset, Set, Statement, TransactionAccessMode,
-    TransactionMode, UtilityOption, Value,
+    AnalyzeFormatKind, ContextModifier, Expr, Ident, ObjectName, Reset, Set, Statement,
+    TransactionAccessMode, TransactionMode, UtilityOption, Value,
 };
 
 use super::Session;
 use super::answer::{Answer, Rows};
 use super::block::Block;
+use super::past::PARAMETER;
 use super::settings;
 use crate::bind;
 use crate::bind::names::{name_of, parts_of};
@@ -37,6 +38,15 @@ pub(super) fn stands_alone(statement: &Statement) -> bool {
             | Statement::Copy { .. }
             | Statement::Call(_)
     )
+}
+
+/// Whether a statement reads or writes rows or definitions.
+pub(super) fn touches_rows(statement: &Statement) -> bool {
+    let others = matches!(
+        statement,
+        Statement::Copy { .. } | Statement::Explain { .. } | Statement::Execute { .. } | Statement::Call(_)
+    );
+    others || is_planned(statement) || bind::is_definition(statement)
 }
 
 /// The columns of what a statement for the session gives.
@@ -165,7 +175,7 @@ impl Session {
         if let Some(block) = &mut self.block {
             for mode in modes {
                 if let TransactionMode::AccessMode(mode) = mode {
-                    block.read_only = *mode == TransactionAccessMode::ReadOnly;
+                    block.read_only = block.past || *mode == TransactionAccessMode::ReadOnly;
                 }
             }
         }
@@ -198,9 +208,16 @@ impl Session {
 
     fn set(&mut self, set: &Set) -> Result<Answer, SqlError> {
         match set {
-            Set::SingleAssignment { variable, values, .. } => {
+            Set::SingleAssignment { scope, variable, values, .. } => {
                 let name = parts_of(variable)?.join(".");
                 let values: Vec<String> = values.iter().map(setting_text).collect();
+                if name.eq_ignore_ascii_case(PARAMETER) && values.iter().all(|value| !value.is_empty()) {
+                    self.time_before(&values.join(", "))?;
+                    self.set_past(&values.join(", "))?;
+                    if *scope == Some(ContextModifier::Local) {
+                        return Ok(tag("SET"));
+                    }
+                }
                 if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
                     self.reset_setting(Some(&name));
                 } else if name.eq_ignore_ascii_case("transaction_read_only") {
@@ -236,7 +253,7 @@ impl Session {
     /// Says whether the block only reads.
     fn set_read_only(&mut self, read_only: bool) -> Result<(), SqlError> {
         let Some(block) = &mut self.block else { return Ok(()) };
-        if block.read_only && !read_only && block.steps() > 0 {
+        if block.read_only && !read_only && (block.past || block.steps() > 0) {
             let message = "transaction read-write mode must be set before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }

@@ -9,10 +9,12 @@ use ordain_db::data::{Key, KeyRange};
 use ordain_db::error::Error;
 use ordain_db::procedure::ProcedureId;
 
+use super::past::Past;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::procedure::decode_error;
 use crate::routines::Routines;
+use crate::types::{Datum, SqlType, text};
 
 /// A database with the [procedure](crate::procedure) `sql`, seen from a session.
 pub trait Database: Send + Sync {
@@ -49,6 +51,12 @@ pub trait Database: Send + Sync {
     /// # Errors
     /// As the database says.
     fn catalog(&self, outdated: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Error>;
+
+    /// The newest state that was kept from not after a time, in microseconds since 2000-01-01 UTC.
+    ///
+    /// # Errors
+    /// When there is none, or no longer.
+    fn past(&self, at: i64) -> Result<Past, SqlError>;
 
     /// The time: microseconds since 2000-01-01 UTC.
     fn now(&self) -> i64;
@@ -101,6 +109,19 @@ impl View for NoRows {
     ) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// The error of a time from before anything was kept; `oldest` is when the oldest state that there is was complete.
+pub fn not_kept(oldest: Option<i64>) -> SqlError {
+    let Some(oldest) = oldest else {
+        let message = "no history is kept: AS OF has nothing to read";
+        return SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            .with_hint("Start the server with --sql-history-seconds.");
+    };
+    let mut written = Vec::new();
+    text::format(&Datum::Timestamp(oldest), SqlType::TIMESTAMPTZ, &mut written);
+    let message = format!("the past is kept from {} on", String::from_utf8_lossy(&written));
+    SqlError::new(SqlState::SNAPSHOT_TOO_OLD, message)
 }
 
 /// What an error of the database is to a client.

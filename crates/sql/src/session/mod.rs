@@ -16,6 +16,7 @@ mod database;
 mod definitions;
 mod extended;
 pub mod handshake;
+mod past;
 mod questions;
 mod settings;
 mod temporary;
@@ -42,7 +43,8 @@ use cursors::Cursors;
 use extended::{Portals, Statements};
 use settings::Settings;
 
-pub use database::{Database, View};
+pub use database::{Database, View, not_kept};
+pub use past::Past;
 
 /// Who a session is for.
 #[derive(Clone, Debug, Default)]
@@ -220,6 +222,9 @@ impl Session {
         for statement in statements {
             if statements.len() > 1 {
                 self.begin_implicitly()?;
+            }
+            if commands::touches_rows(statement) {
+                self.begin_in_past(statement)?;
             }
             let answer = self.perform(statement)?;
             let is_copy = matches!(answer, Answer::CopyIn(_));

@@ -33,6 +33,7 @@ const fn setting(name: &'static str, value: &'static str, reported: bool, rule: 
 /// The parameters, by their names in lower case. What a planner is told by them changes nothing here.
 const SETTINGS: &[Setting] = &[
     setting("application_name", "", true, Rule::Free),
+    setting("as_of", "", false, Rule::Free),
     setting("bytea_output", "hex", false, Rule::Fixed),
     setting("check_function_bodies", "on", false, Rule::Fixed),
     setting("client_encoding", "UTF8", true, Rule::Fixed),
