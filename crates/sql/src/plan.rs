@@ -395,6 +395,16 @@ pub enum Node {
     },
     /// The rows of a recursive query that came last, in its own step.
     Working(u16),
+    /// The rows of a query that depends on nothing around it, for what runs many times: kept when there is more to them than a few, and then
+    /// found by values that equal theirs.
+    Kept {
+        /// These rows.
+        input: Box<Node>,
+        /// Values of its rows, and what they must equal: values of the rows around.
+        keys: Vec<(Expression, Expression)>,
+        /// How the table of a scan is read while few of its rows were. What is around tests all that these must fulfil.
+        direct: Option<Path>,
+    },
     /// In order.
     Sort {
         /// These rows.

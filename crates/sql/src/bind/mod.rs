@@ -15,6 +15,7 @@ mod implied;
 mod join;
 mod join_order;
 mod json;
+mod kept;
 mod modify;
 pub(crate) mod names;
 mod numbering;

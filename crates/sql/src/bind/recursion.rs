@@ -174,6 +174,7 @@ impl Binder<'_> {
         }
         refuse_clauses(query)?;
         has_working(&step, &named.name, number)?;
+        let step = super::kept::kept(self, step);
         let step = Box::new(self.same_columns(named, step, &fields, &others)?);
         let all = *set_quantifier == SetQuantifier::All;
         Ok((Node::Recursive { number, first: Box::new(first), step, all }, fields))
@@ -252,6 +253,7 @@ fn has_working(node: &Node, name: &str, number: u16) -> Result<bool, SqlError> {
         | Node::Project { input, .. }
         | Node::Sort { input, .. }
         | Node::Distinct { input, .. }
+        | Node::Kept { input, .. }
         | Node::Limit { input, .. } => has(input),
         Node::Aggregate { input, .. } | Node::Window { input, .. } if has(input)? => {
             let kind = if matches!(node, Node::Window { .. }) { "window" } else { "aggregate" };

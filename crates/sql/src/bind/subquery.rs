@@ -4,6 +4,7 @@ use sqlparser::ast::{self, Expr, InTarget, Query};
 
 use super::coerce::common_type;
 use super::expression::{binary_operator, boolean, unnested};
+use super::kept::kept;
 use super::scope::Bound;
 use super::{Binder, walk};
 use crate::error::{SqlError, SqlState};
@@ -142,6 +143,7 @@ impl Binder<'_> {
             _ => query,
         };
         let correlated = walk::is_correlated(&query);
+        let query = if correlated { kept(self, query) } else { query };
         Expression::Subquery { kind, query: Box::new(query), correlated }
     }
 }

@@ -99,6 +99,14 @@ pub(super) fn walk_node(node: &mut Node, depth: u16, visit: &mut dyn FnMut(&mut 
             }
         }
         Node::Working(_) => {}
+        Node::Kept { input, keys, direct } => {
+            walk_node(input, depth, visit);
+            for (own, around) in keys {
+                walk(own, depth, visit);
+                walk(around, depth, visit);
+            }
+            direct.iter_mut().for_each(|path| walk_path(path, depth, visit));
+        }
         Node::Recursive { first, step, .. } => {
             walk_node(first, depth, visit);
             walk_node(step, depth, visit);

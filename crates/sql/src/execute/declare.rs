@@ -140,6 +140,8 @@ impl<'a> Known<'a, '_> {
                 self.query(right)
             }
             Node::Working(_) => Some(()),
+            // How much of it is read depends on the rows around.
+            Node::Kept { .. } => None,
             Node::Recursive { first, step, .. } => {
                 self.query(first)?;
                 self.query(step)

@@ -24,7 +24,7 @@ const RECURSIVE_ROWS_MAX: usize = 10_000_000;
 const SORTED_SLACK: usize = 1024;
 
 /// Bytes that a key in a map takes besides its own.
-const HELD_PER_KEY: usize = 64;
+pub(super) const HELD_PER_KEY: usize = 64;
 
 impl Run<'_, '_> {
     /// All rows of a query, which are held from then on.
@@ -125,6 +125,7 @@ impl Run<'_, '_> {
                 let rows = self.working.get(number).cloned().ok_or_else(|| super::malformed("step"))?;
                 self.visit_all(rows.iter().cloned(), visit)
             }
+            Node::Kept { .. } => self.kept(node, visit),
             Node::Sort { input, keys } => {
                 let gathered = self.holding(|run| run.sort(input, keys, most))?;
                 self.visit_gathered(gathered, visit)
