@@ -244,6 +244,7 @@ fn text_of(plan: &Plan, node: &Node) -> String {
             format!("Window: {functions} functions, by {columns} columns, in order of {keys} keys")
         }
         Node::Recursive { .. } => "Recursion".to_owned(),
+        Node::Once { number, .. } => format!("Query {} of WITH, run once", u32::from(*number) + 1),
         Node::Working(_) => "Rows of the step before".to_owned(),
         Node::Kept { keys, direct, .. } => {
             let found = match keys.len() {
@@ -263,6 +264,7 @@ fn text_of(plan: &Plan, node: &Node) -> String {
         }
         Node::Sort { keys, .. } => format!("Sort by {} keys", keys.len()),
         Node::Distinct { .. } => "Distinct".to_owned(),
+        Node::Limit { ties, .. } if !ties.is_empty() => "Limit with ties".to_owned(),
         Node::Limit { .. } => "Limit".to_owned(),
         Node::Combine { operation, .. } => format!("{operation:?}"),
     }

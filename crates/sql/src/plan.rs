@@ -405,6 +405,13 @@ pub enum Node {
         /// How the table of a scan is read while few of its rows were. What is around tests all that these must fulfil.
         direct: Option<Path>,
     },
+    /// The rows of a query of `WITH`, which runs once, wherever it is named: each place has a copy of it, and the first that is asked runs.
+    Once {
+        /// Which, by its number in the statement.
+        number: u16,
+        /// The query.
+        query: Box<Node>,
+    },
     /// In order.
     Sort {
         /// These rows.
@@ -427,6 +434,8 @@ pub enum Node {
         limit: Option<Expression>,
         /// After how many.
         offset: Option<Expression>,
+        /// Values of which those of the last row may come again: such rows come, too.
+        ties: Vec<Expression>,
     },
     /// The rows of two queries.
     Combine {

@@ -28,7 +28,9 @@ pub(super) fn kept(binder: &Binder<'_>, node: Node) -> Node {
         }
         Node::Sort { input, keys } => Node::Sort { input: part(binder, input), keys },
         Node::Distinct { input, on } => Node::Distinct { input: part(binder, input), on },
-        Node::Limit { input, limit, offset } => Node::Limit { input: part(binder, input), limit, offset },
+        Node::Limit { input, limit, offset, ties } => {
+            Node::Limit { input: part(binder, input), limit, offset, ties }
+        }
         Node::Combine { operation, all, left, right } => {
             let (left, right) = (part(binder, left), part(binder, right));
             Node::Combine { operation, all, left, right }
@@ -152,7 +154,7 @@ fn columns_of(shape: &TableShape, index: Option<u16>) -> &[u16] {
 
 /// The values of a query's rows that must equal values around it, if rows that do not have them need not be tested.
 fn keys_of(condition: &Expression) -> Vec<(Expression, Expression)> {
-    if changes_each_time(condition) {
+    if is_other_each_time(condition) {
         return Vec::new();
     }
     let (mut conditions, mut keys) = (Vec::new(), Vec::new());
@@ -174,9 +176,19 @@ fn keys_of(condition: &Expression) -> Vec<(Expression, Expression)> {
 
 /// Whether a query gives the same rows whenever it runs in a statement.
 pub(super) fn is_steady(node: &Node) -> bool {
-    let mut steady = !walk::is_correlated(node) && !is_within_recursion(node, &mut Vec::new());
-    walk::walk_node(&mut node.clone(), 0, &mut |expression, _| steady &= !is_volatile(expression));
-    steady
+    !depends(node) && !changes_each_time(node)
+}
+
+/// Whether the rows of a query depend on what is around it.
+pub(super) fn depends(node: &Node) -> bool {
+    walk::is_correlated(node) || is_within_recursion(node, &mut Vec::new())
+}
+
+/// Whether a query has values that are others each time.
+pub(super) fn changes_each_time(node: &Node) -> bool {
+    let mut changes = false;
+    walk::walk_node(&mut node.clone(), 0, &mut |expression, _| changes |= is_volatile(expression));
+    changes
 }
 
 /// Whether a query reads the rows of a recursion around it.
@@ -218,7 +230,7 @@ fn is_simple(expression: &Expression) -> bool {
     simple
 }
 
-fn changes_each_time(expression: &Expression) -> bool {
+fn is_other_each_time(expression: &Expression) -> bool {
     let mut changes = false;
     walk::walk(&mut expression.clone(), 0, &mut |expression, _| changes |= is_volatile(expression));
     changes

@@ -138,7 +138,7 @@ impl Binder<'_> {
             // One row is enough.
             SubqueryKind::Exists => {
                 let limit = Some(Expression::Constant(Datum::Int(1)));
-                Node::Limit { input: Box::new(query), limit, offset: None }
+                Node::Limit { input: Box::new(query), limit, offset: None, ties: Vec::new() }
             }
             _ => query,
         };

@@ -99,6 +99,7 @@ pub(super) fn walk_node(node: &mut Node, depth: u16, visit: &mut dyn FnMut(&mut 
             }
         }
         Node::Working(_) => {}
+        Node::Once { query, .. } => walk_node(query, depth, visit),
         Node::Kept { input, keys, direct } => {
             walk_node(input, depth, visit);
             for (own, around) in keys {
@@ -134,10 +135,11 @@ pub(super) fn walk_node(node: &mut Node, depth: u16, visit: &mut dyn FnMut(&mut 
             walk_node(input, depth, visit);
             walk_all(on, depth, visit);
         }
-        Node::Limit { input, limit, offset } => {
+        Node::Limit { input, limit, offset, ties } => {
             walk_node(input, depth, visit);
             limit.iter_mut().for_each(|limit| walk(limit, depth, visit));
             offset.iter_mut().for_each(|offset| walk(offset, depth, visit));
+            walk_all(ties, depth, visit);
         }
         Node::Combine { left, right, .. } => {
             walk_node(left, depth, visit);

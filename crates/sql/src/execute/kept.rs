@@ -191,6 +191,19 @@ impl Run<'_, '_> {
         Ok((!values.contains(&Datum::Null)).then(|| hashed(&values)))
     }
 
+    /// The rows of a query of `WITH`, which runs if it has not run.
+    pub(super) fn once(&mut self, number: u16, query: &Node) -> Result<Rc<Vec<Row>>, Failure> {
+        if let Some(rows) = self.once.get(&number) {
+            return Ok(Rc::clone(rows));
+        }
+        let (rows, held) = self.holding(|run| run.query(query))?;
+        self.let_go(held);
+        self.keep(held)?;
+        let rows = Rc::new(rows);
+        self.once.insert(number, Rc::clone(&rows));
+        Ok(rows)
+    }
+
     /// The values of a subquery that depends on nothing, whose rows these are.
     pub(super) fn members_of(&mut self, query: &Node, rows: &[Row]) -> Result<Rc<Members>, Failure> {
         let place = std::ptr::from_ref(query).addr();

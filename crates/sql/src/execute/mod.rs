@@ -156,6 +156,8 @@ pub struct Run<'a, 't> {
     noted: Output,
     /// Rows of subqueries that depend on nothing, by where their plan is in memory.
     kept: BTreeMap<usize, Rc<Vec<Row>>>,
+    /// The rows of queries of `WITH`, by their numbers.
+    once: BTreeMap<u16, Rc<Vec<Row>>>,
     /// What other rows are kept, by where their plan is in memory.
     kept_rows: BTreeMap<usize, kept::Kept>,
     /// The values of subqueries after `IN` that depend on nothing, by where their plan is in memory.
@@ -198,6 +200,7 @@ impl<'a, 't> Run<'a, 't> {
             randoms: 0,
             noted: Output::default(),
             kept: BTreeMap::new(),
+            once: BTreeMap::new(),
             kept_rows: BTreeMap::new(),
             members: BTreeMap::new(),
             kept_bytes: 0,

@@ -20,6 +20,29 @@ impl Node {
             | Node::Sort { input, .. }
             | Node::Distinct { input, .. }
             | Node::Limit { input, .. } => vec![input],
+            Node::Once { query, .. } => vec![query],
+            Node::Join { left, right, .. } | Node::Combine { left, right, .. } => vec![left, right],
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn inputs_mut(&mut self) -> Vec<&mut Node> {
+        match self {
+            Node::Values(_)
+            | Node::Scan { .. }
+            | Node::Series { .. }
+            | Node::Unnest { .. }
+            | Node::Working(_) => Vec::new(),
+            Node::Recursive { first, step, .. } => vec![first, step],
+            Node::Filter { input, .. }
+            | Node::Project { input, .. }
+            | Node::Aggregate { input, .. }
+            | Node::Window { input, .. }
+            | Node::Kept { input, .. }
+            | Node::Sort { input, .. }
+            | Node::Distinct { input, .. }
+            | Node::Limit { input, .. } => vec![input],
+            Node::Once { query, .. } => vec![query],
             Node::Join { left, right, .. } | Node::Combine { left, right, .. } => vec![left, right],
         }
     }
@@ -46,8 +69,10 @@ impl Node {
             Node::Kept { keys, .. } => keys.iter().flat_map(|(own, around)| [own, around]).collect(),
             Node::Sort { keys, .. } => sorted_by(keys).collect(),
             Node::Distinct { on, .. } => on.iter().collect(),
-            Node::Limit { limit, offset, .. } => limit.iter().chain(offset).collect(),
-            Node::Working(_) | Node::Recursive { .. } | Node::Combine { .. } => Vec::new(),
+            Node::Limit { limit, offset, ties, .. } => limit.iter().chain(offset).chain(ties).collect(),
+            Node::Working(_) | Node::Recursive { .. } | Node::Once { .. } | Node::Combine { .. } => {
+                Vec::new()
+            }
         }
     }
 
@@ -143,6 +168,17 @@ const SHORT_KEYS_MAX: usize = 16;
 impl Action {
     /// The query whose rows it gives or writes, if it is of that kind.
     pub fn source(&self) -> Option<&Node> {
+        match self {
+            Action::Query(source)
+            | Action::Insert { source, .. }
+            | Action::Update { source, .. }
+            | Action::Delete { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn source_mut(&mut self) -> Option<&mut Node> {
         match self {
             Action::Query(source)
             | Action::Insert { source, .. }
