@@ -95,3 +95,19 @@ fn kept_rows_are_those_that_would_be_read_again() {
         assert!(kept > 50, "only {kept} queries keep rows");
     }
 }
+
+#[test]
+fn as_many_queries_are_combined_as_may_be() {
+    let mut world = World::new(EngineKind::Serial, 1);
+    let mut ask = |query: String| told(&world.send("a", Frontend::Query(query)));
+    let combined = |count: usize, operator: &str| {
+        let queries: Vec<String> = (0..count).map(|number| format!("SELECT {number} AS n")).collect();
+        format!("SELECT count(*), sum(n) FROM ({}) q", queries.join(operator))
+    };
+    for operator in [" UNION ALL ", " UNION ", " EXCEPT "] {
+        let answer = ask(combined(1000, operator));
+        let rows = if operator == " EXCEPT " { "1 | 0" } else { "1000 | 499500" };
+        assert!(answer.contains(rows), "{answer}");
+    }
+    assert!(ask(combined(1001, " UNION ALL ")).contains("more than 1000 queries are combined"));
+}

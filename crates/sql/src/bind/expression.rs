@@ -313,12 +313,6 @@ impl Binder<'_> {
         Ok(Bound { expression: Expression::Unary { operator, resolved, operand }, data_type })
     }
 
-    /// A function that is written as an operator before its argument.
-    fn prefix_function(&mut self, name: &str, operand: &Expr) -> Result<Bound, SqlError> {
-        let operand = self.expression(operand)?;
-        self.call(name, vec![operand])
-    }
-
     fn cast(&mut self, kind: &CastKind, operand: &Expr, to: &DataType) -> Result<Bound, SqlError> {
         if !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
             return Err(SqlError::unsupported("this form of a cast"));

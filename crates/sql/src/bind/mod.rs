@@ -152,9 +152,9 @@ pub(crate) struct Binder<'c> {
     recursions: u16,
     /// How many expressions with queries within lie around.
     subqueries: usize,
-    /// How many queries lie around.
     /// How many times queries of `WITH` were put where they are named.
     expansions: usize,
+    /// How many queries lie around.
     nesting: usize,
     /// Whether an insertion may give values to columns that are generated always.
     overrides: bool,

@@ -3,6 +3,18 @@
 
 use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
 
+use super::Binder;
+use super::scope::Bound;
+use crate::error::SqlError;
+
+impl Binder<'_> {
+    /// A function that is written as an operator before its argument.
+    pub(super) fn prefix_function(&mut self, name: &str, operand: &Expr) -> Result<Bound, SqlError> {
+        let operand = self.expression(operand)?;
+        self.call(name, vec![operand])
+    }
+}
+
 /// The expression with a sign before the first operand of the powers that the parser has put it before.
 pub(super) fn bound_tightly(sign: UnaryOperator, operand: &Expr) -> Option<Expr> {
     if let Expr::UnaryOp { op: inner @ (UnaryOperator::Plus | UnaryOperator::Minus), expr } = operand {

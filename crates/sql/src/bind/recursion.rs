@@ -68,7 +68,7 @@ impl Binder<'_> {
                 let columns = one.alias.columns.iter().map(|column| name_of(&column.name)).collect();
                 let source = Source::Query(one.query.clone(), with.recursive);
                 let (depth, number, materialized) =
-                    (self.levels.len(), self.mentions.len() as u16, one.materialized.clone());
+                    (self.levels.len(), self.mentions.len() as u16, one.materialized);
                 self.mentions.push(0);
                 self.named.push(NamedQuery { name, columns, depth, source, number, materialized });
             }
