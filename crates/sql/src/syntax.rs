@@ -19,6 +19,9 @@ const DEPTH_MAX: usize = 100;
 /// Most operators and keywords in a row, without a comma or brackets around them.
 const CHAIN_MAX: usize = 2000;
 
+/// Most queries that `UNION`, `INTERSECT` and `EXCEPT` combine, without brackets around some of them.
+const COMBINED_MAX: usize = 1000;
+
 fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
     let (parser, times) = parser_and_times(text)?;
     if times.iter().any(Option::is_some) {
@@ -48,16 +51,25 @@ fn parser_and_times(text: &str) -> Result<(Parser<'static>, Vec<Option<String>>)
 /// Refuses operators in a row that are too many: the parser makes a tree of them that is as deep, and so are the ways through it.
 fn refuse_chains(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
     // Of each pair of brackets that is open, how many since the last comma.
-    let (mut chain, mut around) = (0, Vec::new());
+    let (mut chain, mut combined, mut around) = (0, 0, Vec::new());
     for token in tokens {
         match &token.token {
             Token::LParen | Token::LBracket => {
                 // An index and a call are operators, too.
-                around.push(chain + 1);
+                around.push((chain + 1, combined));
+                (chain, combined) = (0, 0);
+            }
+            Token::RParen | Token::RBracket => {
+                (chain, combined) = around.pop().unwrap_or((chain, combined));
+            }
+            Token::Comma => chain = 0,
+            Token::SemiColon => (chain, combined) = (0, 0),
+            Token::Word(word)
+                if matches!(word.keyword, Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT) =>
+            {
+                combined += 1;
                 chain = 0;
             }
-            Token::RParen | Token::RBracket => chain = around.pop().unwrap_or(chain),
-            Token::Comma | Token::SemiColon => chain = 0,
             Token::Word(word) if word.keyword == Keyword::NoKeyword || word.quote_style.is_some() => {}
             Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) => {}
             _ => chain += 1,
@@ -66,6 +78,11 @@ fn refuse_chains(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
             let message = format!("more than {CHAIN_MAX} operators and keywords in a row");
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
                 .with_hint("Use IN with a list, or = ANY with an array."));
+        }
+        if combined >= COMBINED_MAX {
+            let message = format!("more than {COMBINED_MAX} queries are combined");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+                .with_hint("Use VALUES, or put some of them in brackets."));
         }
     }
     Ok(())

@@ -280,5 +280,5 @@ fn violation(foreign_key: &ForeignKeyShape, tables: &[TableShape]) -> Action {
     let expressions = foreign_key.columns.iter().map(|column| Expression::Column(*column)).collect();
     let values = Node::Project { input: Box::new(lonely), expressions };
     let limit = Some(Expression::Constant(Datum::Int(1)));
-    Action::Query(Node::Limit { input: Box::new(values), limit, offset: None })
+    Action::Query(Node::Limit { input: Box::new(values), limit, offset: None, ties: Vec::new() })
 }

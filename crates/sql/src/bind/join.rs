@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::implied::implied;
 use super::join_order::reorder;
+use super::kept::{kept, kept_scan};
 use super::path::{all_of, choose};
 use super::{Binder, walk};
 use crate::plan::{Expression, JoinKind, Node, Path};
@@ -104,7 +105,7 @@ fn place(binder: &Binder<'_>, item: Item, all: &mut Vec<Expression>) -> Node {
         // It was bound to see a row before it: one without columns.
         Node::Join {
             left: Box::new(Node::Values(vec![Vec::new()])),
-            right: Box::new(item.node),
+            right: Box::new(kept(binder, item.node)),
             widths: (0, item.width),
             kind: JoinKind::Inner,
             equal: Vec::new(),
@@ -136,7 +137,7 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
     let widths = (before, item.width);
     let left = Box::new(left);
     if item.lateral && walk::is_correlated(&item.node) {
-        let (right, kind) = (Box::new(item.node), item.kind);
+        let (right, kind) = (Box::new(kept(binder, item.node)), item.kind);
         let condition = all_of(conditions);
         return Node::Join { left, right, widths, kind, equal: Vec::new(), condition, dependent: true };
     }
@@ -154,7 +155,11 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
         };
         let depends = path_sees_left(&path);
         if is_better && depends && !matches!(choose(binder.shape_of(*table), &alone), Path::Keys(_)) {
-            let right = Box::new(Node::Scan { table: *table, path, filter: all_of(within) });
+            let right = match all_of(within) {
+                Some(filter) => kept_scan(binder, *table, path, filter),
+                None => Node::Scan { table: *table, path, filter: None },
+            };
+            let right = Box::new(right);
             let kind = item.kind;
             return Node::Join {
                 left,

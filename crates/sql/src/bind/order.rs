@@ -48,7 +48,7 @@ pub(super) fn read_least(binder: &Binder<'_>, node: &mut Node) {
         // Nulls come last, so that the first is one only if all are.
         let limit = Some(Expression::Constant(Datum::Int(1)));
         let rows = std::mem::replace(&mut **input, Node::Values(Vec::new()));
-        **input = Node::Limit { input: Box::new(rows), limit, offset: None };
+        **input = Node::Limit { input: Box::new(rows), limit, offset: None, ties: Vec::new() };
     }
 }
 

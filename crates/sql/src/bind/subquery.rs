@@ -4,6 +4,7 @@ use sqlparser::ast::{self, Expr, InTarget, Query};
 
 use super::coerce::common_type;
 use super::expression::{binary_operator, boolean, unnested};
+use super::kept::kept;
 use super::scope::Bound;
 use super::{Binder, walk};
 use crate::error::{SqlError, SqlState};
@@ -137,11 +138,12 @@ impl Binder<'_> {
             // One row is enough.
             SubqueryKind::Exists => {
                 let limit = Some(Expression::Constant(Datum::Int(1)));
-                Node::Limit { input: Box::new(query), limit, offset: None }
+                Node::Limit { input: Box::new(query), limit, offset: None, ties: Vec::new() }
             }
             _ => query,
         };
         let correlated = walk::is_correlated(&query);
+        let query = if correlated { kept(self, query) } else { query };
         Expression::Subquery { kind, query: Box::new(query), correlated }
     }
 }

@@ -140,6 +140,9 @@ impl<'a> Known<'a, '_> {
                 self.query(right)
             }
             Node::Working(_) => Some(()),
+            Node::Once { query, .. } => self.query(query),
+            // How much of it is read depends on the rows around.
+            Node::Kept { .. } => None,
             Node::Recursive { first, step, .. } => {
                 self.query(first)?;
                 self.query(step)
@@ -163,9 +166,9 @@ impl<'a> Known<'a, '_> {
                 is_plain_list(on).then_some(())?;
                 self.query(input)
             }
-            Node::Limit { input, limit, offset } => {
+            Node::Limit { input, limit, offset, ties } => {
                 let plain = |count: &Option<Expression>| count.as_ref().is_none_or(is_plain);
-                (plain(limit) && plain(offset)).then_some(())?;
+                (plain(limit) && plain(offset) && is_plain_list(ties)).then_some(())?;
                 self.query(input)
             }
             Node::Combine { left, right, .. } => {

@@ -149,7 +149,7 @@ impl Block {
         let limit = (!are_all).then_some(Expression::Constant(Datum::Int(rows.len() as i64)));
         if self.limited.insert(place) {
             let query = std::mem::replace(node, Node::Values(Vec::new()));
-            *node = Node::Limit { input: Box::new(query), limit, offset: None };
+            *node = Node::Limit { input: Box::new(query), limit, offset: None, ties: Vec::new() };
         } else if let Node::Limit { limit: known, .. } = node {
             *known = limit;
         }

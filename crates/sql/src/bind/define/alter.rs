@@ -282,7 +282,8 @@ impl Draft<'_> {
         let scan = Node::Scan { table, path: Path::All, filter: Some(condition) };
         let one = crate::types::Datum::Int(1);
         let limit = Some(Expression::Constant(one));
-        let query = Action::Query(Node::Limit { input: Box::new(scan), limit, offset: None });
+        let query =
+            Action::Query(Node::Limit { input: Box::new(scan), limit, offset: None, ties: Vec::new() });
         self.verifications.push(Verification { plan: binder.finish(query, None).plan, error });
         Ok(())
     }
