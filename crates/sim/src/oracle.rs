@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::engine::Engine;
 use ordain_db::engine::serial::Serial;
 use ordain_db::execution::{Call, Context, Effects, Executed};
@@ -89,7 +89,7 @@ impl<'a> Oracle<'a> {
     /// Visits all rows in ascending order of keys, as they are after what was run so far.
     pub fn visit_rows(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         let everything = KeyRange { start: Key::from_bytes(&[]), end: Key::from_bytes(&[0xFF; 2]) };
-        self.storage.scan(&everything, Position::LATEST, &mut |key, row| {
+        self.storage.scan(&everything, Direction::Ascending, Position::LATEST, &mut |key, row| {
             visit(key, row);
             ControlFlow::Continue(())
         });

@@ -1,6 +1,6 @@
 //! `EXPLAIN`: how a statement will run, and with `ANALYZE` what it did.
 
-use ordain_db::data::Schema;
+use ordain_db::data::{Direction, Schema};
 use ordain_db::procedure::{Declaration, Footprint};
 
 use crate::execute::{Inputs, Observed};
@@ -212,9 +212,10 @@ fn step(plan: &Plan, node: &Node, observations: &mut Observations<'_>) -> Step {
 fn text_of(plan: &Plan, node: &Node) -> String {
     match node {
         Node::Values(rows) => format!("Values: {} rows", rows.len()),
-        Node::Scan { table, path, filter } => {
+        Node::Scan { table, path, direction, filter } => {
+            let backward = if *direction == Direction::Descending { ", backward" } else { "" };
             let filtered = if filter.is_some() { ", filtered" } else { "" };
-            format!("{}{filtered}", scan(plan, *table, path))
+            format!("{}{backward}{filtered}", scan(plan, *table, path))
         }
         Node::Series { .. } => "Series".to_owned(),
         Node::Unnest { .. } => "Elements of an array".to_owned(),

@@ -10,6 +10,7 @@ mod path;
 mod shared;
 mod tree;
 
+use ordain_db::data::Direction;
 use serde::{Deserialize, Serialize};
 
 use crate::types::functions::FunctionId;
@@ -314,6 +315,8 @@ pub enum Node {
         table: u16,
         /// How.
         path: Path,
+        /// From which end of the path on.
+        direction: Direction,
         /// Which rows.
         filter: Option<Expression>,
     },

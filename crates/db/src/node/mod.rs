@@ -508,8 +508,9 @@ impl<E: Engine> Node<E> {
                         forwards.push((home, request));
                     }
                 }
-                ClientRequest::Scan { request, at, range, rows } => {
-                    let outcome = self.scan_page(at, &range, rows as usize).map(|page| encode_body(&page));
+                ClientRequest::Scan { request, at, range, direction, rows } => {
+                    let page = self.scan_page(at, &range, direction, rows as usize);
+                    let outcome = page.map(|page| encode_body(&page));
                     outbox.replies.push(Reply { request, outcome });
                 }
                 ClientRequest::Read { request, at, procedure, arguments } => {

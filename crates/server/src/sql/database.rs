@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use ordain_db::data::key::KeyValue;
-use ordain_db::data::{Key, KeyRange, Schema};
+use ordain_db::data::{Direction, Key, KeyRange, Schema};
 use ordain_db::error::Error;
 use ordain_db::limits::ARGUMENTS_BYTES_MAX;
 use ordain_db::message::Page;
@@ -353,16 +353,22 @@ impl View for Seen {
     fn scan(
         &self,
         range: &KeyRange,
+        direction: Direction,
         limit: usize,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        merge::scan(self, self.0.owners(range)?, range, limit, visit)
+        merge::scan(self, self.0.owners(range)?, (range, direction), limit, visit)
     }
 }
 
 impl Pages for Seen {
-    fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error> {
-        self.0.pages(ranges, rows)
+    fn pages(
+        &self,
+        ranges: &[(PartitionId, KeyRange)],
+        direction: Direction,
+        rows: u32,
+    ) -> Result<Vec<Page>, Error> {
+        self.0.pages(ranges, direction, rows)
     }
 }
 

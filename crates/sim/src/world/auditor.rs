@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use ordain_db::data::{KeyRange, Partitioning, Schema};
+use ordain_db::data::{Direction, KeyRange, Partitioning, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{ClientId, ClientRequest, Operation, Page, Reply, Request, RequestId};
 use ordain_db::position::{NodeId, PartitionId, Position, ReplicaId};
@@ -271,6 +271,6 @@ impl Reading {
     fn ask(&self, replica: ReplicaId) -> Sent {
         let (request, at, range) = (self.scan, self.position, self.rest.clone());
         let node = NodeId { partition: PartitionId(self.partition), replica };
-        (node, ClientRequest::Scan { request, at, range, rows: PAGE_ROWS })
+        (node, ClientRequest::Scan { request, at, range, direction: Direction::Ascending, rows: PAGE_ROWS })
     }
 }

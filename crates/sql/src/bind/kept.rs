@@ -5,6 +5,8 @@
 
 use super::join::seen_from_right;
 use super::path::{all_of, column_of, conjuncts};
+use ordain_db::data::Direction;
+
 use super::{Binder, walk};
 use crate::plan::{Expression, JoinKind, Node, Path, TableShape};
 use crate::types::operators::BinaryOperator;
@@ -12,7 +14,9 @@ use crate::types::operators::BinaryOperator;
 /// Has the parts of a query that runs many times kept. Its rows stay the same, in the same order.
 pub(super) fn kept(binder: &Binder<'_>, node: Node) -> Node {
     match node {
-        Node::Scan { table, path, filter: Some(filter) } => kept_scan(binder, table, path, filter),
+        Node::Scan { table, path, direction, filter: Some(filter) } => {
+            kept_scan(binder, table, path, direction, filter)
+        }
         Node::Filter { input, condition } if is_steady(&input) && !is_cheap(&input) => {
             let keys = keys_of(&condition);
             let input = Node::Kept { input, keys, direct: None };
@@ -49,10 +53,10 @@ fn part(binder: &Binder<'_>, node: Box<Node>) -> Box<Node> {
         return node;
     }
     Box::new(match *node {
-        Node::Scan { table, path, filter } if filter.as_ref().is_none_or(is_simple) => {
+        Node::Scan { table, path, direction, filter } if filter.as_ref().is_none_or(is_simple) => {
             let direct = Some(path.clone());
             let condition = filter.clone();
-            let input = Box::new(Node::Scan { table, path, filter });
+            let input = Box::new(Node::Scan { table, path, direction, filter });
             let input = Node::Kept { input, keys: Vec::new(), direct };
             match condition {
                 Some(condition) => Node::Filter { input: Box::new(input), condition },
@@ -82,21 +86,27 @@ fn kept_join(binder: &Binder<'_>, node: Node) -> Node {
 }
 
 /// A scan whose rows depend on those around, unless a key or an index knows them by all that they are to equal.
-pub(super) fn kept_scan(binder: &Binder<'_>, table: u16, path: Path, filter: Expression) -> Node {
+pub(super) fn kept_scan(
+    binder: &Binder<'_>,
+    table: u16,
+    path: Path,
+    direction: Direction,
+    filter: Expression,
+) -> Node {
     let (shape, keys) = (binder.shape_of(table), keys_of(&filter));
     let Some(input_path) = steady_path(&path).filter(|_| !keys.is_empty()) else {
-        return Node::Scan { table, path, filter: Some(filter) };
+        return Node::Scan { table, path, direction, filter: Some(filter) };
     };
     let known = known_columns(shape, &path);
     let is_known =
         |(own, _): &(Expression, Expression)| column_of(own).is_some_and(|column| known.contains(&column));
     if keys.iter().all(is_known) || names_one_row(shape, &path) {
-        return Node::Scan { table, path, filter: Some(filter) };
+        return Node::Scan { table, path, direction, filter: Some(filter) };
     }
     let mut conditions = Vec::new();
     conjuncts(filter.clone(), &mut conditions);
     conditions.retain(|condition| is_simple(condition) && !sees_around(condition));
-    let input = Node::Scan { table, path: input_path, filter: all_of(conditions) };
+    let input = Node::Scan { table, path: input_path, direction, filter: all_of(conditions) };
     let input = Node::Kept { input: Box::new(input), keys, direct: Some(path) };
     Node::Filter { input: Box::new(input), condition: filter }
 }
@@ -106,17 +116,19 @@ fn steady_path(path: &Path) -> Option<Path> {
     let steady = |value: &&Expression| is_simple(value) && !sees_around(value);
     match path {
         Path::All => Some(Path::All),
-        Path::Range { index, equal, lower, upper } => {
+        Path::Range { index, equal, lower, upper, not_null } => {
             let known: Vec<Expression> = equal.iter().take_while(steady).cloned().collect();
             let is_whole = known.len() == equal.len();
             let bound = |bound: &Option<(Expression, bool)>| {
                 bound.clone().filter(|(value, _)| is_whole && steady(&value))
             };
             let (lower, upper) = (bound(lower), bound(upper));
+            // Rows without a value in the column that follows are left out, which with fewer columns would be another one.
+            let not_null = *not_null && is_whole;
             if index.is_none() && known.is_empty() && lower.is_none() && upper.is_none() {
                 return Some(Path::All);
             }
-            Some(Path::Range { index: *index, equal: known, lower, upper })
+            Some(Path::Range { index: *index, equal: known, lower, upper, not_null })
         }
         Path::Ranges { prefixes, array, .. } => {
             prefixes.iter().flatten().chain(array).all(|value| steady(&value)).then(|| path.clone())

@@ -232,7 +232,7 @@ impl Binder<'_> {
         let width = numbering.questions + questions.len() as u16;
         let sets = grouping.sets.map(|sets| GroupingSets { sets, questions });
         let mut node = Node::Aggregate { input: Box::new(node), groups, sets, aggregates };
-        super::order::read_least(self, &mut node);
+        super::order::read_extremes(self, &mut node);
         if let Some(mut condition) = having {
             numbering.settle(&mut condition);
             node = Node::Filter { input: Box::new(node), condition };

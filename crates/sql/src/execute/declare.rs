@@ -178,9 +178,9 @@ impl<'a> Known<'a, '_> {
         }
     }
 
-    /// Declares the rows of a scan.
+    /// Declares the rows of a scan: all of its path, in whatever direction it goes and wherever a limit ends it.
     fn scan(&mut self, node: &Node, access: Access) -> Option<()> {
-        let Node::Scan { table, path, filter } = node else { return None };
+        let Node::Scan { table, path, filter, .. } = node else { return None };
         filter.as_ref().is_none_or(is_plain).then_some(())?;
         let shape = self.table(*table)?;
         match path {
@@ -211,7 +211,7 @@ impl<'a> Known<'a, '_> {
                     self.storages.ranges(shape.replicated, shape.storage, shape.placing, &prefixes).ok()?;
                 ranges.iter().try_for_each(|range| self.range(range, access))
             }
-            Path::Range { index: None, equal, lower, upper } => {
+            Path::Range { index: None, equal, lower, upper, not_null } => {
                 let equal = self.values(equal)?;
                 let lower = self.bound(lower.as_ref())?;
                 let upper = self.bound(upper.as_ref())?;
@@ -223,7 +223,7 @@ impl<'a> Known<'a, '_> {
                 if equal.contains(&Datum::Null) || is_null(lower) || is_null(upper) {
                     return Some(());
                 }
-                let bounds = Bounds { equal: &equal, lower, upper };
+                let bounds = Bounds { equal: &equal, lower, upper, not_null: *not_null };
                 let range =
                     self.storages.range(shape.replicated, shape.storage, shape.placing, &bounds).ok()?;
                 self.range(&range, access)

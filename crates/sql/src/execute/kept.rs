@@ -134,13 +134,13 @@ impl Run<'_, '_> {
             Some(key) if key == wanted => visit(run, row),
             _ => Ok(true),
         };
-        let (Some(path), Node::Scan { table, .. }) = (direct, input) else {
+        let (Some(path), Node::Scan { table, direction, .. }) = (direct, input) else {
             return self.each(input, usize::MAX, &mut give);
         };
         let shape = self.table(*table)?;
         let (mut wants, mut read) = (true, 0);
         self.observe_run(input);
-        self.scan(shape, path, usize::MAX, &mut |run, stored| {
+        self.scan(shape, (path, *direction), usize::MAX, &mut |run, stored| {
             read += 1;
             run.observe_row(input);
             wants = give(run, stored.values)?;

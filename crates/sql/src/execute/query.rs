@@ -314,12 +314,12 @@ impl Run<'_, '_> {
         most: usize,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let Node::Scan { table, path, filter } = node else {
+        let Node::Scan { table, path, direction, filter } = node else {
             return Err(super::malformed("scan").into());
         };
         let shape = self.table(*table)?;
         self.observe_run(node);
-        self.scan(shape, path, most, &mut |run, stored| {
+        self.scan(shape, (path, *direction), most, &mut |run, stored| {
             if !run.passes(filter.as_ref(), &stored.values)? {
                 return Ok(true);
             }

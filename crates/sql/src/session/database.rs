@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::error::Error;
 use ordain_db::procedure::ProcedureId;
 
@@ -80,7 +80,8 @@ pub trait View: Send {
     /// As the database says.
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Error>;
 
-    /// Visits the first rows of a range, at most `limit`, in ascending order of keys, over all partitions, until the visitor breaks.
+    /// Visits the rows of a range that come first in a direction, at most `limit`, over all partitions, in the order of their keys, until
+    /// the visitor breaks.
     ///
     /// # Errors
     /// As the database says.
@@ -88,6 +89,7 @@ pub trait View: Send {
     fn scan(
         &self,
         range: &KeyRange,
+        direction: Direction,
         limit: usize,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error>;
@@ -104,6 +106,7 @@ impl View for NoRows {
     fn scan(
         &self,
         _: &KeyRange,
+        _: Direction,
         _: usize,
         _: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use ordain_db::cluster::Cluster;
-use ordain_db::data::{Key, KeyRange, Schema, SchemaBuilder};
+use ordain_db::data::{Direction, Key, KeyRange, Schema, SchemaBuilder};
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::message::{ClientId, ClientRequest, Operation};
@@ -68,7 +68,7 @@ impl Shared {
     fn definitions(&self, view: &dyn View) -> Result<Catalog, Error> {
         let mut catalog = Catalog::new();
         let table = &self.storages.definitions;
-        view.scan(&table.all(), usize::MAX, &mut |key, row| {
+        view.scan(&table.all(), Direction::Ascending, usize::MAX, &mut |key, row| {
             let names: Vec<String> = table
                 .key_values(key)
                 .unwrap()
@@ -206,7 +206,7 @@ impl Database for Shared {
 impl View for Snapshot {
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
         let mut found = None;
-        self.scan(&KeyRange::one(key.bytes()), 1, &mut |_, row| {
+        self.scan(&KeyRange::one(key.bytes()), Direction::Ascending, 1, &mut |_, row| {
             found = Some(Bytes::copy_from_slice(row));
             ControlFlow::Break(())
         })?;
@@ -216,11 +216,12 @@ impl View for Snapshot {
     fn scan(
         &self,
         range: &KeyRange,
+        direction: Direction,
         limit: usize,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        let mut rows = self.shared.state().cluster.scan(CLIENT, self.at, range)?;
-        rows.sort();
+        let mut rows = self.shared.state().cluster.scan_directed(CLIENT, self.at, range, direction)?;
+        rows.sort_by(|left, right| direction.compare(left, right));
         // Every partition has a copy of what is replicated.
         rows.dedup_by(|left, right| left.0 == right.0);
         for (key, row) in rows.iter().take(limit) {
