@@ -8,7 +8,6 @@ pub mod connection;
 pub mod database;
 mod janitor;
 pub mod listener;
-mod merge;
 pub mod metrics;
 pub mod options;
 pub mod tls;
