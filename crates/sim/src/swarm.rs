@@ -101,11 +101,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     plan.limits.throttles = throttles(seed);
     plan.limits.restarts_before_help = help(seed);
     plan.clients.early = early(seed).filter(|_| plan.engine.is_ordered());
-    if matches!(plan.workload, WorkloadPlan::Sql(_)) {
-        // Each is several requests, and sessions make much of each.
-        plan.clients.transactions = fixed.transactions.unwrap_or(1 + transactions / 10);
-        plan.clients.early = None;
-    }
+    fit_to_sessions(&mut plan, fixed);
     if let Some(disk) = &plan.disk {
         // A record of the log has a whole batch, and must fit into a segment.
         plan.limits.batch_bytes = plan.limits.batch_bytes.min(disk.segment_bytes as usize / 4);
@@ -125,6 +121,14 @@ fn transactions(random: &mut Random) -> u64 {
         0 => 1 + random.below(50),
         1 | 2 => 50 + random.below(450),
         _ => 500 + random.below(500),
+    }
+}
+
+/// Each transaction of a session is several requests, and sessions make much of each.
+fn fit_to_sessions(plan: &mut Plan, fixed: &Fixed) {
+    if matches!(plan.workload, WorkloadPlan::Sql(_)) {
+        plan.clients.transactions = fixed.transactions.unwrap_or(1 + plan.clients.transactions / 10);
+        plan.clients.early = None;
     }
 }
 

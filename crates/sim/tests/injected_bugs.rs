@@ -70,9 +70,9 @@ injected! {
     open_snapshot_early: Bug::Database(Failpoint::OpenSnapshotEarly), 100, ANY, ["equals oracle"];
     skip_guard: Bug::Database(Failpoint::SkipGuard), 100, ANY, ["replicas agree", "equals oracle"];
     answer_before_ordered: Bug::Database(Failpoint::AnswerBeforeOrdered), 100, ANY, ["early answers", "strict serializability"];
-    read_behind: Bug::Database(Failpoint::ReadBehind), 60, (Some(1), Some(3)), ["reads"];
+    read_behind: Bug::Database(Failpoint::ReadBehind), 80, (Some(1), Some(3)), ["reads"];
     skip_certification: Bug::Database(Failpoint::SkipCertification), 60, ANY, ["equals oracle"];
-    forget_building_index: Bug::Database(Failpoint::ForgetBuildingIndex), 100, ANY, ["equals oracle"];
+    forget_building_index: Bug::Database(Failpoint::ForgetBuildingIndex), 200, ANY, ["equals oracle"];
     reply_before_durable: Bug::ReplyBeforeDurable, 100, (None, Some(1)), ["durability", "replicas agree"];
     skip_directory_sync: Bug::SkipDirectorySync, 20, ANY, ["nodes go on"];
     found_again: Bug::FoundAgain, 80, (None, Some(3)), ["nodes go on"];
