@@ -17,11 +17,13 @@ use bytes::Bytes;
 use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::engine::Engine;
 use ordain_db::engine::serial::Serial;
+use ordain_db::error::Outcome;
+use ordain_db::execution::snapshot_reads::SnapshotReads;
 use ordain_db::execution::{Call, Context, Effects, Executed};
 use ordain_db::hash::{Digest, key_hash};
 use ordain_db::message::{Delivered, Ordered};
 use ordain_db::position::{Epoch, PartitionId, Position};
-use ordain_db::procedure::Catalog;
+use ordain_db::procedure::{Catalog, ProcedureId};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_workload::{Part, Workload};
@@ -84,6 +86,21 @@ impl<'a> Oracle<'a> {
         let executed = self.effects.executed.as_mut().and_then(Vec::pop);
         let executed = executed.ok_or_else(|| format!("{position} waits, though one partition is alone"))?;
         Ok(Some(Executed { position, ..executed }))
+    }
+
+    /// What a procedure that only reads gives on the state after what was run so far.
+    ///
+    /// # Errors
+    /// As the procedure says.
+    pub fn read(&mut self, procedure: ProcedureId, arguments: &[u8]) -> Outcome {
+        let reads = SnapshotReads {
+            me: PartitionId(0),
+            partitions: 1,
+            schema: &self.catalog.schema,
+            storage: &mut self.storage,
+            at: Position::LATEST,
+        };
+        reads.run(self.catalog, procedure, arguments)
     }
 
     /// Visits all rows in ascending order of keys, as they are after what was run so far.

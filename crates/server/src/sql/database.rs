@@ -22,10 +22,10 @@ use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::handshake::User;
+use ordain_sql::session::merge::{self, Pages};
 use ordain_sql::session::{Database, Past, View};
 
 use super::history::{self, History};
-use super::merge::{self, Pages};
 use super::{janitor, lock};
 use crate::connection::{Connection, Snapshot};
 use crate::port::Port;

@@ -9,7 +9,6 @@ pub mod database;
 pub mod history;
 mod janitor;
 pub mod listener;
-mod merge;
 pub mod metrics;
 pub mod options;
 pub mod tls;

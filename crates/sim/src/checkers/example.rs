@@ -169,6 +169,8 @@ fn empty(engine: EngineKind, partitions: u16) -> History {
         log: BTreeMap::new(),
         executed: BTreeMap::new(),
         snapshots: Vec::new(),
+        pages: Vec::new(),
+        sessions: None,
         rows: vec![BTreeMap::new(); usize::from(partitions)],
         statuses: Vec::new(),
         disagreements: Vec::new(),

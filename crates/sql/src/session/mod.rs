@@ -16,6 +16,7 @@ mod database;
 mod definitions;
 mod extended;
 pub mod handshake;
+pub mod merge;
 mod past;
 mod questions;
 mod settings;

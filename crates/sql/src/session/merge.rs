@@ -1,4 +1,4 @@
-//! The rows of a range that lie on several partitions, in one order.
+//! The rows of a range that lie on several partitions, in one order: for whoever shows snapshots to sessions.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -16,11 +16,14 @@ const PAGE_ROWS_MAX: usize = 4096;
 const PAGE_ROWS_MIN: usize = 64;
 
 /// What is shown keys and rows.
-pub(super) type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 
 /// Gives pages of ranges: at most so many rows of each.
-pub(super) trait Pages {
+pub trait Pages {
     /// The rows of each range that come first in a direction.
+    ///
+    /// # Errors
+    /// As the database says.
     fn pages(
         &self,
         ranges: &[(PartitionId, KeyRange)],
@@ -54,7 +57,10 @@ impl Cursor {
 
 /// Visits the rows of a range that come first in a direction, at most `limit`, over these partitions. Of each at most one page is
 /// held.
-pub(super) fn scan(
+///
+/// # Errors
+/// When a page cannot be had.
+pub fn scan(
     pages: &dyn Pages,
     owners: impl Iterator<Item = PartitionId>,
     (range, direction): (&KeyRange, Direction),
