@@ -50,7 +50,6 @@ use serde::{Deserialize, Serialize};
 use crate::engine::Engine;
 use crate::error::{Error, Fatal};
 use crate::execution::{Call, Context, Effects, Trace};
-use crate::failpoint::{Failpoint, Failpoints as _};
 use crate::gateway::{CheckpointTurn, Gateway, GatewayContext, not_leading};
 use crate::hash::{Digest, FastMap};
 use crate::limits::{Limits, STEP_GARBAGE_MAX, STREAM_BYTES_MAX};
@@ -499,10 +498,7 @@ impl<E: Engine> Node<E> {
                     }
                 }
                 ClientRequest::Ordered(request) => {
-                    if E::Failpoints::on(Failpoint::ReadBehind)
-                        && matches!(request.operation, Operation::Read { .. })
-                        && let Some(outcome) = self.answer_at_once(&request)
-                    {
+                    if let Some(outcome) = self.answer_behind(&request) {
                         outbox.replies.push(Reply { request: request.id, outcome });
                         continue;
                     }

@@ -51,6 +51,13 @@ impl<E: Engine> Node<E> {
         }
     }
 
+    /// The answer of a node that does not ask whether others know more: a mistake that the simulator switches on.
+    pub(super) fn answer_behind(&mut self, request: &Request) -> Option<Outcome> {
+        let is_wrong =
+            E::Failpoints::on(Failpoint::ReadBehind) && matches!(request.operation, Operation::Read { .. });
+        if is_wrong { self.answer_at_once(request) } else { None }
+    }
+
     fn open_unordered(&mut self, request: RequestId) -> Result<Position, Error> {
         // A client that has not got the answer asks again.
         if let Some((_, at)) = self.unordered.iter().find(|(opened, _)| *opened == request) {

@@ -229,6 +229,7 @@ impl<'c> Binder<'c> {
             {
                 Ok(of(no_ancestors(*with_ordinality, alias.as_ref())?))
             }
+            TableFactor::Table { sample: Some(_), .. } => Err(SqlError::unsupported("TABLESAMPLE")),
             TableFactor::Table { name, alias, args: None, .. } => {
                 let (node, relation) = self.named(name, alias.as_ref())?;
                 Ok(of((node, relation, false)))
