@@ -29,6 +29,7 @@ impl goldenscript::Runner for Runner {
                 }
                 sent
             }
+            None if command.name == "signals" => return Ok(self.world.signals()),
             None => self.world.send(&session, Frontend::Query(command.name.clone())),
         };
         Ok(told(&sent))
@@ -69,4 +70,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json order paths prepared queries recursion reflection rewrites sequences session_state statistics subqueries temporary windows }
+scripts! { aggregates basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json order paths prepared queries recursion reflection rewrites sequences session_state state statistics subqueries temporary windows }

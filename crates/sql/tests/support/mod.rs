@@ -24,6 +24,8 @@ use ordain_sql::procedure::SqlProcedure;
 use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::{Database, Options, Session, View};
+use ordain_sql::state::{Signal, StateView};
+use ordain_sql::types::{Datum, SqlType};
 
 const CLIENT: ClientId = ClientId { home: PartitionId(0), number: 1 };
 
@@ -32,6 +34,8 @@ struct State {
     routines: Routines,
     random: u128,
     now: i64,
+    /// What sessions have done to others, as far as nobody has asked.
+    signals: Vec<(i32, Signal)>,
 }
 
 /// A database in memory.
@@ -62,6 +66,13 @@ impl Shared {
 }
 
 impl World {
+    /// What sessions have done to others since this was asked last.
+    #[allow(dead_code, reason = "only scripts ask")]
+    pub fn signals(&mut self) -> String {
+        let signals = std::mem::take(&mut self.state.lock().unwrap().signals);
+        signals.iter().map(|(process, signal)| format!("{signal:?} {process}\n")).collect()
+    }
+
     /// A cluster with one engine and no tables.
     pub fn new(engine: EngineKind, partitions: u16) -> World {
         let mut builder = SchemaBuilder::new();
@@ -73,7 +84,7 @@ impl World {
         let routines = Routines::of(&procedures);
         let catalog = procedure::Catalog { schema: schema.clone(), procedures };
         let cluster = Cluster::build(engine, partitions, &catalog, 7, |_| Box::new(MemoryStorage::new()));
-        let state = State { cluster, routines, random: 1, now: 0 };
+        let state = State { cluster, routines, random: 1, now: 0, signals: Vec::new() };
         World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
     }
 
@@ -94,6 +105,31 @@ impl World {
 }
 
 impl Database for Shared {
+    /// As many for all clusters, so that one script is right for each.
+    fn partitions(&self) -> u16 {
+        4
+    }
+
+    /// One row, of what each column's type is.
+    fn state(&self, view: StateView) -> Result<Vec<Vec<Datum>>, Error> {
+        let value = |(name, data_type): &(&str, SqlType)| match (*name, *data_type) {
+            (_, data_type) if data_type.array => Datum::Null,
+            ("pid", _) => Datum::Int(7),
+            (_, SqlType::INT4 | SqlType::INT8 | SqlType::OID) => Datum::Int(1),
+            (name, SqlType::TEXT | SqlType::NAME) => Datum::Text(name.to_owned()),
+            _ => Datum::Null,
+        };
+        Ok(vec![view.columns().iter().map(value).collect()])
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        vec![0, 7]
+    }
+
+    fn signal(&self, process: i32, signal: Signal) {
+        self.state().signals.push((process, signal));
+    }
+
     fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let mut state = self.state();
         let request = state.cluster.call(PartitionId(0), CLIENT, ProcedureId(0), arguments);
