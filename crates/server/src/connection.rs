@@ -9,7 +9,7 @@ use ordain_db::data::{Direction, Key, KeyRange, Owner, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::hash::Digest;
 use ordain_db::message::{ClientRequest, Operation, Page};
-use ordain_db::node::Status;
+use ordain_db::node::{Details, Status};
 use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::procedure::{Catalog, Footprint, Procedure, ProcedureId, decode_output, encode_arguments};
 use serde::de::DeserializeOwned;
@@ -253,15 +253,17 @@ impl Connection {
         asked.map(|pending| decode(&within(&pending, limit.saturating_sub(begun.elapsed()))?)).collect()
     }
 
-    /// What the nodes of some partitions tell, each for itself, within `limit`.
-    pub(crate) fn statuses_of(
+    /// What the nodes of some partitions tell, with what waits in them, each for itself, within `limit`.
+    pub(crate) fn details_of(
         &self,
         partitions: &[PartitionId],
         limit: Duration,
-    ) -> Vec<Result<Status, Error>> {
+    ) -> Vec<Result<Details, Error>> {
         let begun = Instant::now();
-        let asked: Vec<Pending> =
-            partitions.iter().map(|partition| self.ask_status(*partition, false)).collect();
+        let ask = |partition: &PartitionId| {
+            self.caller.send(*partition, |request, _| ClientRequest::Details { request })
+        };
+        let asked: Vec<Pending> = partitions.iter().map(ask).collect();
         let left = || limit.saturating_sub(begun.elapsed());
         asked.iter().map(|pending| decode(&within(pending, left())?)).collect()
     }

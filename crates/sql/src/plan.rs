@@ -13,6 +13,7 @@ mod tree;
 use ordain_db::data::Direction;
 use serde::{Deserialize, Serialize};
 
+use crate::state::Signal;
 use crate::types::functions::FunctionId;
 use crate::types::operators::{BinaryOperator, Resolved, ResolvedUnary, UnaryOperator};
 use crate::types::{Datum, SqlType};
@@ -262,6 +263,15 @@ pub enum Expression {
     Random(RandomKind),
     /// What the session has answered to one of the statement's questions; see [`Inputs::answers`](crate::execute::Inputs::answers).
     Answer(u16),
+    /// Does something to a session of the process; whether there is one. The statement's own session does it, when the statement has run.
+    Signal {
+        /// Its number.
+        process: Box<Expression>,
+        /// The numbers of all sessions, as an array.
+        processes: Box<Expression>,
+        /// What.
+        signal: Signal,
+    },
 }
 
 /// What a random value is.

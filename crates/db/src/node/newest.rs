@@ -66,7 +66,7 @@ impl<E: Engine> Node<E> {
         self.gateway.check_snapshots(self.unordered.len())?;
         let at = Position::end_of(self.merger.delivered());
         self.storage.open_snapshot(at);
-        self.open.push(at);
+        self.open.push((at, self.now));
         self.unordered.push((request, at));
         Ok(at)
     }

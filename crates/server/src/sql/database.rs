@@ -20,15 +20,21 @@ use ordain_sql::catalog::{Catalog, Definition};
 use ordain_sql::error::SqlError;
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
+use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::handshake::User;
 use ordain_sql::session::merge::{self, Pages};
-use ordain_sql::session::{Database, Past, View};
+use ordain_sql::session::{Database, Options, Past, Session, View};
+use ordain_sql::state::{Signal, StateView};
+use ordain_sql::types::Datum;
 
+use super::activity::{Record, Wait};
 use super::history::{self, History};
+use super::state::Nodes;
 use super::{janitor, lock};
 use crate::connection::{Connection, Snapshot};
 use crate::port::Port;
+use crate::process::Process;
 
 /// From the epoch of Unix to that of PostgreSQL, 2000-01-01 UTC, in microseconds.
 const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
@@ -56,6 +62,8 @@ pub struct SqlDatabase(Arc<Shared>);
 /// What the sessions share.
 pub(super) struct Shared {
     port: Arc<dyn Port>,
+    /// The nodes of this process.
+    nodes: Nodes,
     catalog: procedure::Catalog,
     procedure: ProcedureId,
     routines: Routines,
@@ -83,11 +91,16 @@ struct Known {
 }
 
 impl SqlDatabase {
-    /// The database behind `port`, if its schema has the tables of SQL. Starts the thread that deletes rows which belong to nothing.
+    /// The database behind `port`, of which this process runs some nodes, if its schema has the tables of SQL. Starts the thread that deletes rows which belong to nothing.
     ///
     /// # Errors
     /// When there is no randomness or no thread to be had.
-    pub fn open(port: Arc<dyn Port>, catalog: procedure::Catalog) -> Result<Option<SqlDatabase>, Error> {
+    pub fn open(
+        port: Arc<dyn Port>,
+        process: &Arc<Process>,
+        catalog: procedure::Catalog,
+    ) -> Result<Option<SqlDatabase>, Error> {
+        let nodes = Nodes::of(process, &catalog)?;
         let (Some(storages), Some(procedure)) =
             (Storages::find(&catalog.schema), catalog.procedures.find(NAME))
         else {
@@ -101,6 +114,7 @@ impl SqlDatabase {
         );
         let shared = Arc::new(Shared {
             port,
+            nodes,
             catalog,
             procedure,
             routines,
@@ -162,11 +176,42 @@ impl SqlDatabase {
     }
 }
 
+impl SqlDatabase {
+    /// Gives a user a password.
+    ///
+    /// # Errors
+    /// When the database cannot be asked, or refuses.
+    pub fn set_password(&self, user: &str, password: &str) -> Result<(), Error> {
+        let (user, password) = (user.replace('"', "\"\""), password.replace('\'', "''"));
+        let statement = format!("ALTER USER \"{user}\" PASSWORD '{password}'");
+        let options = Options { user, ..Options::default() };
+        let wrong = |error: SqlError| Error::Unavailable(format!("the password cannot be set: {error}"));
+        let (schema, storages) = (self.schema().clone(), self.storages().clone());
+        let mut session =
+            Session::new(Arc::new(self.session()?), schema, storages, options).map_err(wrong)?;
+        let mut out = Vec::new();
+        session.handle(Frontend::Query(statement), &mut out);
+        // The first message tells that it is done, or what is wrong.
+        match out.first() {
+            Some(b'C') => Ok(()),
+            _ => Err(Error::Unavailable("the password cannot be set now".to_owned())),
+        }
+    }
+}
+
 /// The database as one session sees it.
 pub struct SessionDatabase {
     shared: Arc<Shared>,
     /// `None` once it has been given back.
     connection: Option<Connection>,
+    /// Where the session is seen, and sees others: those of its listener. `None` for what the server does itself.
+    watched: Option<Watched>,
+}
+
+/// See [`SessionDatabase::watch`].
+pub(super) struct Watched {
+    pub(super) listener: Arc<super::listener::Shared>,
+    record: Arc<Record>,
 }
 
 impl SessionDatabase {
@@ -176,7 +221,20 @@ impl SessionDatabase {
             Some(connection) => connection,
             None => Connection::new(Arc::clone(&shared.port), shared.catalog.clone())?,
         };
-        Ok(SessionDatabase { shared: Arc::clone(shared), connection: Some(connection) })
+        Ok(SessionDatabase { shared: Arc::clone(shared), connection: Some(connection), watched: None })
+    }
+
+    /// Lets others see the session of a client, and the session others.
+    pub(super) fn watch(&mut self, listener: &Arc<super::listener::Shared>, record: &Arc<Record>) {
+        self.watched = Some(Watched { listener: Arc::clone(listener), record: Arc::clone(record) });
+    }
+
+    /// Lets others see for what the session waits.
+    fn waiting<T>(&self, wait: Wait, act: impl FnOnce() -> T) -> T {
+        match &self.watched {
+            Some(watched) => watched.record.waiting(wait, act),
+            None => act(),
+        }
     }
 
     fn connection(&self) -> Result<&Connection, Error> {
@@ -185,7 +243,7 @@ impl SessionDatabase {
 
     pub(super) fn open_snapshot(&self) -> Result<Snapshot, Error> {
         let connection = self.connection()?;
-        patiently(|| connection.snapshot())
+        self.waiting(Wait::Snapshot, || patiently(|| connection.snapshot()))
     }
 
     /// All definitions, as of now.
@@ -253,7 +311,9 @@ impl Database for SessionDatabase {
         }
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        patiently(|| connection.submit(self.shared.procedure, arguments.clone())?.wait())
+        self.waiting(Wait::Order, || {
+            patiently(|| connection.submit(self.shared.procedure, arguments.clone())?.wait())
+        })
     }
 
     fn routines(&self) -> Routines {
@@ -263,13 +323,15 @@ impl Database for SessionDatabase {
     fn call_routine(&self, procedure: ProcedureId, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        patiently(|| connection.submit(procedure, arguments.clone())?.wait())
+        self.waiting(Wait::Order, || patiently(|| connection.submit(procedure, arguments.clone())?.wait()))
     }
 
     fn read(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        patiently(|| connection.submit_read(self.shared.procedure, arguments.clone())?.wait())
+        self.waiting(Wait::Read, || {
+            patiently(|| connection.submit_read(self.shared.procedure, arguments.clone())?.wait())
+        })
     }
 
     fn snapshot(&self) -> Result<Box<dyn View>, Error> {
@@ -313,8 +375,34 @@ impl Database for SessionDatabase {
     }
 
     fn now(&self) -> i64 {
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        unix.map_or(0, |unix| i64::try_from(unix.as_micros()).unwrap_or(i64::MAX)) - EPOCH_MICROSECONDS
+        now()
+    }
+
+    fn partitions(&self) -> u16 {
+        self.shared.port.partitions()
+    }
+
+    fn state(&self, view: StateView) -> Result<Vec<Vec<Datum>>, Error> {
+        match (view, &self.watched) {
+            (StateView::Activity, Some(watched)) => Ok(watched.listener.activity.rows()),
+            (StateView::Activity, None) => Ok(Vec::new()),
+            (view, _) => {
+                let catalog = self.catalog(None)?;
+                self.shared.nodes.rows(view, &catalog, &self.shared.storages)
+            }
+        }
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        self.watched.as_ref().map_or_else(Vec::new, |watched| watched.listener.activity.processes())
+    }
+
+    fn signal(&self, process: i32, signal: Signal) {
+        let Some(watched) = &self.watched else { return };
+        if signal == Signal::Terminate {
+            watched.listener.activity.terminate(process);
+        }
+        watched.listener.cancellations.interrupt(process);
     }
 
     fn random(&self) -> u128 {
@@ -326,14 +414,7 @@ impl Database for SessionDatabase {
     }
 
     fn pause(&self, microseconds: u64, interrupt: &AtomicBool) {
-        let end = Instant::now() + Duration::from_micros(microseconds);
-        while !interrupt.load(Ordering::Relaxed) {
-            let rest = end.saturating_duration_since(Instant::now());
-            if rest.is_zero() {
-                break;
-            }
-            thread::sleep(rest.min(PAUSE_STEP));
-        }
+        self.waiting(Wait::Pause, || pause(microseconds, interrupt));
     }
 
     fn sweep(&self) {
@@ -384,6 +465,23 @@ fn patiently<T>(mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
             }
             outcome => return outcome,
         }
+    }
+}
+
+/// The time: microseconds since 2000-01-01 UTC.
+pub(super) fn now() -> i64 {
+    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    unix.map_or(0, |unix| i64::try_from(unix.as_micros()).unwrap_or(i64::MAX)) - EPOCH_MICROSECONDS
+}
+
+fn pause(microseconds: u64, interrupt: &AtomicBool) {
+    let end = Instant::now() + Duration::from_micros(microseconds);
+    while !interrupt.load(Ordering::Relaxed) {
+        let rest = end.saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            break;
+        }
+        thread::sleep(rest.min(PAUSE_STEP));
     }
 }
 

@@ -26,6 +26,8 @@ use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::merge::{self, Pages};
 use ordain_sql::session::{Database, Options, Past, Session, View, not_kept};
+use ordain_sql::state::{Signal, StateView};
+use ordain_sql::types::Datum;
 
 use super::told::Told;
 
@@ -348,6 +350,21 @@ impl Database for Replayed {
             _ => self.load(),
         }
     }
+
+    fn partitions(&self) -> u16 {
+        self.0.scene.partitions
+    }
+
+    fn state(&self, _: StateView) -> Result<Vec<Vec<Datum>>, Error> {
+        Err(Error::Invalid("simulated clients do not ask what a process knows of itself".to_owned()))
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        Vec::new()
+    }
+
+    /// There are no [`processes`](Database::processes) to send one to.
+    fn signal(&self, _: i32, _: Signal) {}
 
     fn past(&self, _: i64) -> Result<Past, SqlError> {
         Err(not_kept(None))

@@ -266,7 +266,10 @@ pub(in crate::bind) fn is_fixed(value: &Expression) -> bool {
     walk::walk(&mut value.clone(), 0, &mut |expression, _| {
         fixed &= !matches!(
             expression,
-            Expression::NextValue(_) | Expression::SetValue { .. } | Expression::Random(_)
+            Expression::NextValue(_)
+                | Expression::SetValue { .. }
+                | Expression::Random(_)
+                | Expression::Signal { .. }
         );
     });
     fixed

@@ -54,6 +54,10 @@ pub(super) fn walk(expression: &mut Expression, depth: u16, visit: &mut dyn FnMu
             walk(value, depth, visit);
             walk(called, depth, visit);
         }
+        Expression::Signal { process, processes, .. } => {
+            walk(process, depth, visit);
+            walk(processes, depth, visit);
+        }
         Expression::Subquery { kind, query, .. } => {
             if let SubqueryKind::In { operand, .. } = kind {
                 walk(operand, depth, visit);

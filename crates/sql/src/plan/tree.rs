@@ -148,7 +148,8 @@ impl Expression {
             Expression::Binary { left, right, .. }
             | Expression::Quantified { left, array: right, .. }
             | Expression::Element { array: left, index: right }
-            | Expression::SetValue { value: left, called: right, .. } => vec![left, right],
+            | Expression::SetValue { value: left, called: right, .. }
+            | Expression::Signal { process: left, processes: right, .. } => vec![left, right],
             Expression::Subquery { kind: SubqueryKind::In { operand, .. }, .. } => vec![operand],
             Expression::Subquery { .. } => Vec::new(),
         }

@@ -14,6 +14,7 @@ use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::procedure::decode_error;
 use crate::routines::Routines;
+use crate::state::{Signal, StateView};
 use crate::types::{Datum, SqlType, text};
 
 /// A database with the [procedure](crate::procedure) `sql`, seen from a session.
@@ -66,6 +67,21 @@ pub trait Database: Send + Sync {
 
     /// Waits for some microseconds, or until the flag is set.
     fn pause(&self, microseconds: u64, interrupt: &AtomicBool);
+
+    /// Number of partitions.
+    fn partitions(&self) -> u16;
+
+    /// The rows of a view of the state of the process, as of now, each with a value for each of its columns; bounded in number.
+    ///
+    /// # Errors
+    /// When nodes of the process cannot be asked.
+    fn state(&self, view: StateView) -> Result<Vec<Vec<Datum>>, Error>;
+
+    /// The numbers of all sessions of the process.
+    fn processes(&self) -> Vec<i32>;
+
+    /// Does something to the session with a number, if it is still there.
+    fn signal(&self, process: i32, signal: Signal);
 
     /// Says that rows have become garbage, which is to be deleted by and by: see
     /// [`Definition::Garbage`](crate::catalog::Definition::Garbage).

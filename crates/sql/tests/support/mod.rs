@@ -25,6 +25,8 @@ use ordain_sql::procedure::SqlProcedure;
 use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::{Database, Options, Past, Session, View, not_kept};
+use ordain_sql::state::{Signal, StateView};
+use ordain_sql::types::{Datum, SqlType};
 
 const CLIENT: ClientId = ClientId { home: PartitionId(0), number: 1 };
 
@@ -35,6 +37,8 @@ struct State {
     now: i64,
     /// States that are kept, and when each was complete.
     kept: Vec<(i64, Position)>,
+    /// What sessions have done to others, as far as nobody has asked.
+    signals: Vec<(i32, Signal)>,
 }
 
 /// A database in memory.
@@ -87,6 +91,13 @@ impl Shared {
 }
 
 impl World {
+    /// What sessions have done to others since this was asked last.
+    #[allow(dead_code, reason = "only scripts ask")]
+    pub fn signals(&mut self) -> String {
+        let signals = std::mem::take(&mut self.state.lock().unwrap().signals);
+        signals.iter().map(|(process, signal)| format!("{signal:?} {process}\n")).collect()
+    }
+
     /// A cluster with one engine and no tables.
     pub fn new(engine: EngineKind, partitions: u16) -> World {
         let mut builder = SchemaBuilder::new();
@@ -98,7 +109,7 @@ impl World {
         let routines = Routines::of(&procedures);
         let catalog = procedure::Catalog { schema: schema.clone(), procedures };
         let cluster = Cluster::build(engine, partitions, &catalog, 7, |_| Box::new(MemoryStorage::new()));
-        let state = State { cluster, routines, random: 1, now: 0, kept: Vec::new() };
+        let state = State { cluster, routines, random: 1, now: 0, kept: Vec::new(), signals: Vec::new() };
         World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
     }
 
@@ -130,6 +141,31 @@ impl World {
 }
 
 impl Database for Shared {
+    /// As many for all clusters, so that one script is right for each.
+    fn partitions(&self) -> u16 {
+        4
+    }
+
+    /// One row, of what each column's type is.
+    fn state(&self, view: StateView) -> Result<Vec<Vec<Datum>>, Error> {
+        let value = |(name, data_type): &(&str, SqlType)| match (*name, *data_type) {
+            (_, data_type) if data_type.array => Datum::Null,
+            ("pid", _) => Datum::Int(7),
+            (_, SqlType::INT4 | SqlType::INT8 | SqlType::OID) => Datum::Int(1),
+            (name, SqlType::TEXT | SqlType::NAME) => Datum::Text(name.to_owned()),
+            _ => Datum::Null,
+        };
+        Ok(vec![view.columns().iter().map(value).collect()])
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        vec![0, 7]
+    }
+
+    fn signal(&self, process: i32, signal: Signal) {
+        self.state().signals.push((process, signal));
+    }
+
     fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let mut state = self.state();
         let request = state.cluster.call(PartitionId(0), CLIENT, ProcedureId(0), arguments);
@@ -289,7 +325,7 @@ fn names(body: &[u8]) -> Vec<String> {
         let name = text(rest);
         let oid = u32::from_be_bytes(rest[name.len() + 7..][..4].try_into().unwrap());
         rest = &rest[name.len() + 1 + 18..];
-        names.push(match ordain_sql::types::SqlType::from_oid(oid, -1) {
+        names.push(match SqlType::from_oid(oid, -1) {
             Some(data_type) => format!("{name} {}", data_type.name()),
             None => format!("{name} {oid}"),
         });
