@@ -160,7 +160,7 @@ mod tests {
 
     #[derive(Subcommand)]
     enum OneCommand {
-        Start(StartOptions),
+        Start(Box<StartOptions>),
         Other(Nothing),
     }
 

@@ -551,24 +551,25 @@ fn the_past_is_read_with_the_definitions_of_then() {
     client.batch_execute("INSERT INTO t SELECT id, 0 FROM generate_series(1, 100) id").unwrap();
     // A state is kept every second.
     let newest = "SELECT sum(n), count(*) FROM t AS OF SYSTEM TIME '-0 seconds'";
-    let shows = |client: &mut Client, wanted: &dyn Fn(Result<Vec<(i64, i64)>, SqlState>) -> bool| {
+    type Shown = Result<Vec<(i64, i64)>, SqlState>;
+    let shows = |client: &mut Client, wanted: &Shown| {
         let begun = Instant::now();
         loop {
             let rows = client.query(newest, &[]);
             let rows = rows.map(|rows| rows.iter().map(|row| (row.get(0), row.get(1))).collect());
-            if wanted(rows.map_err(|error| error.code().unwrap().clone())) {
+            if *wanted == rows.map_err(|error| error.code().unwrap().clone()) {
                 return;
             }
             assert!(begun.elapsed() < SOON, "no state is kept");
             std::thread::sleep(Duration::from_millis(50));
         }
     };
-    shows(&mut client, &|rows| rows == Ok(vec![(0, 100)]));
+    shows(&mut client, &Ok(vec![(0, 100)]));
     let then: String = client.query_one("SELECT now()::text", &[]).unwrap().get(0);
     client.batch_execute("UPDATE t SET n = 1; DELETE FROM t WHERE id > 50").unwrap();
-    shows(&mut client, &|rows| rows == Ok(vec![(50, 50)]));
+    shows(&mut client, &Ok(vec![(50, 50)]));
     client.batch_execute("DROP TABLE t").unwrap();
-    shows(&mut client, &|rows| rows == Err(SqlState::UNDEFINED_TABLE));
+    shows(&mut client, &Err(SqlState::UNDEFINED_TABLE));
     let past = format!("SELECT count(*), sum(n) FROM t AS OF SYSTEM TIME '{then}'");
     let row = client.query_one(&past, &[]).unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (100, 0));

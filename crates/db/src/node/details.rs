@@ -145,7 +145,7 @@ fn contended_keys(waiting: &[Waiting<'_>], schema: &Schema, me: PartitionId) -> 
     }
     let mut contended: Vec<(&[u8], Need)> =
         needs.into_iter().filter(|(_, need)| need.is_contended()).collect();
-    contended.sort_by(|(left, _), (right, _)| left.cmp(right));
+    contended.sort_by_key(|(key, _)| *key);
     let told = |(key, need): (&[u8], Need)| ContendedKey {
         key: Key::from_bytes(key),
         end: None,

@@ -507,9 +507,8 @@ impl<E: Engine> Node<E> {
                     let home = request.id.client.home;
                     if home.0 >= self.partitions {
                         let problem = format!("client home {home} is outside of the cluster");
-                        outbox
-                            .replies
-                            .push(Reply { request: request.id, outcome: Err(Error::Invalid(problem)) });
+                        let outcome = Err(Error::Invalid(problem));
+                        outbox.replies.push(Reply { request: request.id, outcome });
                     } else {
                         forwards.push((home, request));
                     }
@@ -529,12 +528,10 @@ impl<E: Engine> Node<E> {
                     outbox.replies.push(Reply { request, outcome });
                 }
                 ClientRequest::Status { request, digest } => {
-                    let outcome = Ok(encode_body(&self.status(digest)));
-                    outbox.replies.push(Reply { request, outcome });
+                    outbox.replies.push(Reply { request, outcome: Ok(encode_body(&self.status(digest))) });
                 }
                 ClientRequest::Details { request } => {
-                    let outcome = Ok(encode_body(&self.details()));
-                    outbox.replies.push(Reply { request, outcome });
+                    outbox.replies.push(Reply { request, outcome: Ok(encode_body(&self.details())) });
                 }
             }
         }

@@ -388,7 +388,7 @@ impl Database for SessionDatabase {
             (StateView::Activity, None) => Ok(Vec::new()),
             (view, _) => {
                 let catalog = self.catalog(None)?;
-                self.shared.nodes.rows(view, &catalog, &self.shared.storages)
+                Ok(self.shared.nodes.rows(view, &catalog, &self.shared.storages))
             }
         }
     }

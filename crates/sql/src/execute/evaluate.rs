@@ -164,16 +164,7 @@ trait Environment {
                 }
                 Ok(Datum::Null)
             }
-            Expression::InList { operand, list, resolved } => {
-                let operand = self.value(operand, row)?;
-                let mut found = Membership::new(operand, resolved);
-                for other in list {
-                    if found.try_next(&self.value(other, row)?)? {
-                        break;
-                    }
-                }
-                Ok(found.result())
-            }
+            Expression::InList { operand, list, resolved } => self.in_list(operand, list, resolved, row),
             Expression::Quantified { operator, resolved, left, array, all } => {
                 let left = self.value(left, row)?;
                 let array = self.value(array, row)?;
@@ -203,6 +194,22 @@ trait Environment {
             }
             _ => Err(malformed("expression").into()),
         }
+    }
+
+    fn in_list(
+        &mut self,
+        operand: &Expression,
+        list: &[Expression],
+        resolved: &Resolved,
+        row: &[Datum],
+    ) -> Result<Datum, Failure> {
+        let mut found = Membership::new(self.value(operand, row)?, resolved);
+        for other in list {
+            if found.try_next(&self.value(other, row)?)? {
+                break;
+            }
+        }
+        Ok(found.result())
     }
 
     fn values(&mut self, expressions: &[Expression], row: &[Datum]) -> Result<Vec<Datum>, Failure> {
