@@ -222,8 +222,13 @@ impl Session {
                     self.reset_setting(Some(&name));
                 } else if name.eq_ignore_ascii_case("transaction_read_only") {
                     self.set_read_only(settings::truth(&values.join(", ")).unwrap_or(true))?;
-                } else if self.change_setting(&name, &values.join(", "))? {
-                    self.reported.push(name);
+                } else {
+                    if self.change_setting(&name, &values.join(", "))? {
+                        self.reported.push(name.clone());
+                    }
+                    if settings::is_limit_without_effect(&name) && values.iter().any(|value| value != "0") {
+                        self.warn(&format!("{name} has no effect: no statement or session is ended by it"));
+                    }
                 }
             }
             Set::SetTransaction { modes, session, .. } => {
@@ -243,8 +248,10 @@ impl Session {
             Set::SetNames { charset_name, .. } => {
                 self.change_setting("client_encoding", &charset_name.value).map(drop)?;
             }
-            // Times are shown in UTC, whatever is asked for.
-            Set::SetTimeZone { .. } | Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
+            Set::SetTimeZone { value, .. } => {
+                self.change_setting("timezone", &setting_text(value)).map(drop)?;
+            }
+            Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
         }
         Ok(tag("SET"))

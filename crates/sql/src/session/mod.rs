@@ -159,7 +159,10 @@ impl Session {
             observes: false,
         };
         for (name, value) in &options.parameters {
-            if !matches!(name.as_str(), "user" | "database" | "replication" | "options") {
+            // Drivers say in which zone they are, unasked, and are told in answer that times are in UTC.
+            let is_left_out = matches!(name.as_str(), "user" | "database" | "replication" | "options")
+                || name.eq_ignore_ascii_case("timezone");
+            if !is_left_out {
                 // A parameter that is unknown here does no harm; PostgreSQL refuses it.
                 session.change_setting(name, value).map(drop)?;
             }

@@ -177,6 +177,11 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         "bytea_output" => lower == "hex",
         "datestyle" => !["sql", "postgres", "german"].iter().any(|style| lower.contains(style)),
         "intervalstyle" => lower == "postgres",
+        "timezone" if !is_utc(&lower) => {
+            let message = format!("the time zone \"{value}\"");
+            return Err(SqlError::unsupported(message)
+                .with_hint("Times are in UTC: convert them in the client, or add an interval."));
+        }
         "standard_conforming_strings" => truth(&lower) == Some(true),
         "default_transaction_read_only" => {
             let invalid = || {
@@ -191,6 +196,20 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         return Ok(Cow::Borrowed(value));
     }
     Err(SqlError::unsupported(format!("the value \"{value}\" of parameter \"{name}\"")))
+}
+
+/// Whether the name of a zone, in lower case, is one of UTC's.
+fn is_utc(name: &str) -> bool {
+    let name = name.strip_prefix("etc/").unwrap_or(name);
+    matches!(name, "utc" | "gmt" | "uct" | "z" | "zulu" | "universal" | "greenwich" | "local" | "default")
+        || name.trim_start_matches(['+', '-']).trim_end_matches(":00").chars().all(|digit| digit == '0')
+            && name.contains('0')
+}
+
+/// Whether a parameter is a time after which something is to end that does not end.
+pub(super) fn is_limit_without_effect(name: &str) -> bool {
+    const LIMITS: [&str; 3] = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"];
+    LIMITS.iter().any(|limit| name.eq_ignore_ascii_case(limit))
 }
 
 /// What a parameter that is on or off is set to.
