@@ -354,13 +354,7 @@ impl Snapshot {
     /// # Errors
     /// When the range is of no table.
     pub fn owners(&self, range: &KeyRange) -> Result<impl Iterator<Item = PartitionId> + use<>, Error> {
-        let partitions = self.caller.partitions();
-        let owners = match self.schema.table_of(&range.start)?.range_owner(range, partitions) {
-            Owner::Partition(partition) => partition.0..partition.0 + 1,
-            Owner::Replicated => 0..1,
-            Owner::Split => 0..partitions,
-        };
-        Ok(owners.map(PartitionId))
+        Ok(self.schema.holders(range, self.caller.partitions())?)
     }
 
     /// For each partition the rows of a range that come first in a direction, at most so many, and whether there are more. All are

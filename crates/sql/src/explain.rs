@@ -243,7 +243,7 @@ fn partitions_of(plan: &Plan, storages: &Storages, schema: &Schema, count: u16) 
         format!("all of {count}")
     } else if !some.is_empty() {
         let numbers: Vec<String> = some.iter().map(u16::to_string).collect();
-        format!("{} of {count}", numbers.join(", "))
+        format!("{} (of {count})", numbers.join(", "))
     } else if reads_copy {
         "any, each has a copy".to_owned()
     } else {
@@ -306,20 +306,16 @@ fn text_of(plan: &Plan, node: &Node) -> String {
         Node::Recursive { .. } => "Recursion".to_owned(),
         Node::Once { number, .. } => format!("Query {} of WITH, run once", u32::from(*number) + 1),
         Node::Working(_) => "Rows of the step before".to_owned(),
-        Node::Kept { keys, direct, .. } => {
+        Node::Kept { input, keys, direct } => {
             let found = match keys.len() {
                 0 => String::new(),
                 count => format!(", found by {count} values"),
             };
-            match direct {
-                Some(path) => {
-                    let table = node.inputs().first().map_or(0, |input| match input {
-                        Node::Scan { table, .. } => *table,
-                        _ => 0,
-                    });
-                    format!("Kept once it pays{found}; before that: {}", scan(plan, table, path))
+            match (direct, &**input) {
+                (Some(path), Node::Scan { table, .. }) => {
+                    format!("Kept once it pays{found}; before that: {}", scan(plan, *table, path))
                 }
-                None => format!("Kept{found}"),
+                _ => format!("Kept{found}"),
             }
         }
         Node::Sort { keys, .. } => format!("Sort by {} keys", keys.len()),

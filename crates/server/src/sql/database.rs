@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use ordain_db::data::key::KeyValue;
 use ordain_db::data::{Direction, Key, KeyRange, Schema};
 use ordain_db::error::Error;
 use ordain_db::limits::ARGUMENTS_BYTES_MAX;
@@ -24,7 +23,7 @@ use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::handshake::User;
 use ordain_sql::session::merge::{self, Pages};
-use ordain_sql::session::{Database, Options, Past, Session, View};
+use ordain_sql::session::{Database, Options, Past, Session, View, take_definition};
 use ordain_sql::state::{Signal, StateView};
 use ordain_sql::types::Datum;
 
@@ -269,16 +268,11 @@ impl SessionDatabase {
         let mut catalog = Catalog::new();
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
         snapshot.scan(&table.all(), |key, row| {
-            let definition = table.read(row).byte_string(DEFINITION_COLUMN)?;
-            for part in [key, definition] {
+            for part in [key, row] {
                 hash.update(&(part.len() as u64).to_le_bytes());
                 hash.update(part);
             }
-            if let [KeyValue::Text(schema), KeyValue::Text(name)] = table.key_values(key)?.as_slice() {
-                let inserted = catalog.insert(schema, name, definition);
-                inserted.map_err(|error| Error::Unavailable(error.to_string()))?;
-            }
-            Ok(())
+            take_definition(&mut catalog, &self.shared.storages, key, row)
         })?;
         Ok((catalog, hash.digest128()))
     }

@@ -212,7 +212,6 @@ impl Session {
                 let name = parts_of(variable)?.join(".");
                 let values: Vec<String> = values.iter().map(setting_text).collect();
                 if name.eq_ignore_ascii_case(PARAMETER) && values.iter().all(|value| !value.is_empty()) {
-                    self.time_before(&values.join(", "))?;
                     self.set_past(&values.join(", "))?;
                     if *scope == Some(ContextModifier::Local) {
                         return Ok(tag("SET"));
@@ -222,13 +221,8 @@ impl Session {
                     self.reset_setting(Some(&name));
                 } else if name.eq_ignore_ascii_case("transaction_read_only") {
                     self.set_read_only(settings::truth(&values.join(", ")).unwrap_or(true))?;
-                } else {
-                    if self.change_setting(&name, &values.join(", "))? {
-                        self.reported.push(name.clone());
-                    }
-                    if settings::is_limit_without_effect(&name) && values.iter().any(|value| value != "0") {
-                        self.warn(&format!("{name} has no effect: no statement or session is ended by it"));
-                    }
+                } else if self.change_setting(&name, &values.join(", "))? {
+                    self.reported.push(name);
                 }
             }
             Set::SetTransaction { modes, session, .. } => {

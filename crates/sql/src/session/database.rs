@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
+use ordain_db::data::key::KeyValue;
 use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::error::Error;
 use ordain_db::procedure::ProcedureId;
@@ -12,6 +13,7 @@ use ordain_db::procedure::ProcedureId;
 use super::past::Past;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
+use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::procedure::decode_error;
 use crate::routines::Routines;
 use crate::state::{Signal, StateView};
@@ -94,7 +96,14 @@ pub trait View: Send {
     ///
     /// # Errors
     /// As the database says.
-    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error>;
+    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        let mut found = None;
+        self.scan(&KeyRange::one(key.bytes()), Direction::Ascending, 1, &mut |_, row| {
+            found = Some(Bytes::copy_from_slice(row));
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
 
     /// Visits the rows of a range that come first in a direction, at most `limit`, over all partitions, in the order of their keys, until
     /// the visitor breaks.
@@ -111,14 +120,42 @@ pub trait View: Send {
     ) -> Result<(), Error>;
 }
 
+/// All definitions that a snapshot sees.
+///
+/// # Errors
+/// As the database says, or when a row is no definition.
+pub fn definitions(view: &dyn View, storages: &Storages) -> Result<Catalog, Error> {
+    let (mut catalog, mut taken) = (Catalog::new(), Ok(()));
+    view.scan(&storages.definitions.all(), Direction::Ascending, usize::MAX, &mut |key, row| {
+        taken = take_definition(&mut catalog, storages, key, row);
+        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    taken.map(|()| catalog)
+}
+
+/// Takes a row of the table of definitions.
+///
+/// # Errors
+/// When it is none.
+pub fn take_definition(
+    catalog: &mut Catalog,
+    storages: &Storages,
+    key: &[u8],
+    row: &[u8],
+) -> Result<(), Error> {
+    let table = &storages.definitions;
+    let definition = table.read(row).byte_string(DEFINITION_COLUMN)?;
+    if let [KeyValue::Text(schema), KeyValue::Text(name)] = table.key_values(key)?.as_slice() {
+        let inserted = catalog.insert(schema, name, definition);
+        inserted.map_err(|error| Error::Unavailable(error.to_string()))?;
+    }
+    Ok(())
+}
+
 /// What a statement without tables sees.
 pub(super) struct NoRows;
 
 impl View for NoRows {
-    fn get(&self, _: &Key) -> Result<Option<Bytes>, Error> {
-        Ok(None)
-    }
-
     fn scan(
         &self,
         _: &KeyRange,

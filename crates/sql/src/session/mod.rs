@@ -44,7 +44,7 @@ use cursors::Cursors;
 use extended::{Portals, Statements};
 use settings::Settings;
 
-pub use database::{Database, View, not_kept};
+pub use database::{Database, View, definitions, not_kept, take_definition};
 pub use past::Past;
 
 /// Who a session is for.
@@ -341,7 +341,13 @@ impl Session {
 
     /// Sets a parameter; the client is to be told if it is one of those that it knows.
     fn change_setting(&mut self, name: &str, value: &str) -> Result<bool, SqlError> {
+        if name.eq_ignore_ascii_case(past::PARAMETER) && !value.is_empty() {
+            self.time_before(value)?;
+        }
         let reported = self.settings.set(name, value)?;
+        if settings::is_without_effect(name, value) {
+            self.notices.push(format!("{name} has no effect: no statement or session is ended by it"));
+        }
         self.follow_path();
         Ok(reported)
     }

@@ -22,6 +22,8 @@ enum Rule {
     Free,
     /// Stays as it is: other values are accepted and mean nothing.
     Fixed,
+    /// The same, of a limit of time that ends nothing: the client is told so.
+    WithoutEffect,
     /// Cannot be set.
     Constant,
 }
@@ -56,13 +58,13 @@ const SETTINGS: &[Setting] = &[
     setting("enable_sort", "on", false, Rule::Free),
     setting("escape_string_warning", "on", false, Rule::Fixed),
     setting("extra_float_digits", "1", false, Rule::Free),
-    setting("idle_in_transaction_session_timeout", "0", false, Rule::Fixed),
+    setting("idle_in_transaction_session_timeout", "0", false, Rule::WithoutEffect),
     setting("in_hot_standby", "off", true, Rule::Constant),
     setting("integer_datetimes", "on", true, Rule::Constant),
     setting("intervalstyle", "postgres", true, Rule::Fixed),
     setting("is_superuser", "on", true, Rule::Constant),
     setting("jit", "off", false, Rule::Fixed),
-    setting("lock_timeout", "0", false, Rule::Fixed),
+    setting("lock_timeout", "0", false, Rule::WithoutEffect),
     setting("maintenance_work_mem", "64MB", false, Rule::Free),
     setting("max_identifier_length", "63", false, Rule::Constant),
     setting("max_parallel_workers_per_gather", "0", false, Rule::Free),
@@ -79,7 +81,7 @@ const SETTINGS: &[Setting] = &[
     setting("server_version_num", VERSION_NUMBER, false, Rule::Constant),
     setting("session_authorization", "ordain", true, Rule::Fixed),
     setting("standard_conforming_strings", "on", true, Rule::Fixed),
-    setting("statement_timeout", "0", false, Rule::Fixed),
+    setting("statement_timeout", "0", false, Rule::WithoutEffect),
     setting("synchronize_seqscans", "on", false, Rule::Fixed),
     setting("timezone", "UTC", true, Rule::Fixed),
     setting("transaction_deferrable", "off", false, Rule::Fixed),
@@ -125,7 +127,7 @@ impl Settings {
         let known = SETTINGS.iter().find(|setting| setting.name == name);
         let value = &*accepted(&name, value)?;
         match known.map(|setting| setting.rule) {
-            Some(Rule::Fixed) => return Ok(false),
+            Some(Rule::Fixed | Rule::WithoutEffect) => return Ok(false),
             Some(Rule::Constant) => {
                 let message = format!("parameter \"{name}\" cannot be changed");
                 return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
@@ -198,18 +200,19 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
     Err(SqlError::unsupported(format!("the value \"{value}\" of parameter \"{name}\"")))
 }
 
+/// Whether a value of a parameter asks for something that is not done.
+pub(super) fn is_without_effect(name: &str, value: &str) -> bool {
+    let name = canonical(name);
+    let of = |setting: &Setting| setting.name == name && setting.rule == Rule::WithoutEffect;
+    value != "0" && SETTINGS.iter().any(of)
+}
+
 /// Whether the name of a zone, in lower case, is one of UTC's.
 fn is_utc(name: &str) -> bool {
     let name = name.strip_prefix("etc/").unwrap_or(name);
     matches!(name, "utc" | "gmt" | "uct" | "z" | "zulu" | "universal" | "greenwich" | "local" | "default")
         || name.trim_start_matches(['+', '-']).trim_end_matches(":00").chars().all(|digit| digit == '0')
             && name.contains('0')
-}
-
-/// Whether a parameter is a time after which something is to end that does not end.
-pub(super) fn is_limit_without_effect(name: &str) -> bool {
-    const LIMITS: [&str; 3] = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"];
-    LIMITS.iter().any(|limit| name.eq_ignore_ascii_case(limit))
 }
 
 /// What a parameter that is on or off is set to.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use ordain_db::cluster::Cluster;
-use ordain_db::data::{Direction, Key, KeyRange, Schema, SchemaBuilder};
+use ordain_db::data::{Direction, KeyRange, Schema, SchemaBuilder};
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::message::{ClientId, ClientRequest, Operation};
@@ -20,11 +20,11 @@ use ordain_db::procedure::{self, ProcedureId, Procedures};
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
-use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
+use ordain_sql::keys::Storages;
 use ordain_sql::procedure::SqlProcedure;
 use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
-use ordain_sql::session::{Database, Options, Past, Session, View, not_kept};
+use ordain_sql::session::{Database, Options, Past, Session, View, definitions, not_kept};
 use ordain_sql::state::{Signal, StateView};
 use ordain_sql::types::{Datum, SqlType};
 
@@ -67,26 +67,6 @@ struct Snapshot {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
-    }
-
-    fn definitions(&self, view: &dyn View) -> Result<Catalog, Error> {
-        let mut catalog = Catalog::new();
-        let table = &self.storages.definitions;
-        view.scan(&table.all(), Direction::Ascending, usize::MAX, &mut |key, row| {
-            let names: Vec<String> = table
-                .key_values(key)
-                .unwrap()
-                .into_iter()
-                .map(|value| match value {
-                    ordain_db::data::key::KeyValue::Text(text) => text.to_string(),
-                    other => panic!("{other:?}"),
-                })
-                .collect();
-            let definition = table.read(row).byte_string(DEFINITION_COLUMN).unwrap().to_vec();
-            catalog.insert(&names[0], &names[1], &definition).unwrap();
-            ControlFlow::Continue(())
-        })?;
-        Ok(catalog)
     }
 }
 
@@ -204,7 +184,7 @@ impl Database for Shared {
         {
             return Ok(Arc::clone(known));
         }
-        let catalog = Arc::new(self.definitions(&*self.snapshot()?)?);
+        let catalog = Arc::new(definitions(&*self.snapshot()?, &self.storages)?);
         *self.catalog.lock().unwrap() = Some(Arc::clone(&catalog));
         Ok(catalog)
     }
@@ -216,7 +196,7 @@ impl Database for Shared {
         };
         let view = Snapshot { shared: self.clone(), at: *at, is_kept: true };
         drop(state);
-        let catalog = Arc::new(self.definitions(&view).unwrap());
+        let catalog = Arc::new(definitions(&view, &self.storages).unwrap());
         Ok(Past { view: Box::new(view), catalog })
     }
 
@@ -240,15 +220,6 @@ impl Database for Shared {
 }
 
 impl View for Snapshot {
-    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
-        let mut found = None;
-        self.scan(&KeyRange::one(key.bytes()), Direction::Ascending, 1, &mut |_, row| {
-            found = Some(Bytes::copy_from_slice(row));
-            ControlFlow::Break(())
-        })?;
-        Ok(found)
-    }
-
     fn scan(
         &self,
         range: &KeyRange,
