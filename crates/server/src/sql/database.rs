@@ -1,7 +1,6 @@
 //! The database as sessions of SQL see it.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
@@ -10,22 +9,25 @@ use std::time::{Duration, Instant, SystemTime};
 use bytes::Bytes;
 use ordain_db::data::key::KeyValue;
 use ordain_db::data::{Key, KeyRange, Schema};
-use ordain_db::error::Error;
+use ordain_db::error::{Error, Outcome};
 use ordain_db::limits::ARGUMENTS_BYTES_MAX;
 use ordain_db::message::Page;
 use ordain_db::position::PartitionId;
 use ordain_db::procedure::{self, ProcedureId};
 use ordain_sql::catalog::user_definition;
 use ordain_sql::catalog::{Catalog, Definition};
+use ordain_sql::execute::Interrupt;
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::handshake::User;
 use ordain_sql::session::{Database, View};
 
+use super::alarms::{Alarms, Due};
 use super::merge::{self, Pages};
 use super::{janitor, lock};
-use crate::connection::{Connection, Snapshot};
+use crate::caller::Pending;
+use crate::connection::{Connection, Opening, Snapshot};
 use crate::port::Port;
 
 /// From the epoch of Unix to that of PostgreSQL, 2000-01-01 UTC, in microseconds.
@@ -44,7 +46,10 @@ const BUSY_PAUSE: Duration = Duration::from_millis(1);
 /// The longest such pause.
 const BUSY_PAUSE_MAX: Duration = Duration::from_millis(64);
 
-/// How long a session that pauses goes without looking whether it is to end.
+/// How many snapshots may be on their way to sessions that do not wait for them any more.
+const GIVEN_UP_MAX: usize = 1024;
+
+/// How long a session that pauses or waits goes without looking whether it is to end.
 const PAUSE_STEP: Duration = Duration::from_millis(50);
 
 /// A database with the tables and the procedure of SQL, for as many sessions as there are.
@@ -61,6 +66,9 @@ pub(super) struct Shared {
     /// Connections that no session uses. A connection is a client of the database, whose answers are kept until it has the earlier ones;
     /// so sessions, some of which wait long, do not share any, and there are never more than there were sessions at a time.
     idle: Mutex<Vec<Connection>>,
+    /// Snapshots that were asked for and not waited for: whoever opens one next closes those that have come.
+    given_up: Mutex<Vec<Opening>>,
+    alarms: Arc<Alarms>,
     definitions: Mutex<Option<Known>>,
     /// Held by whoever loads them.
     loading: Mutex<()>,
@@ -95,6 +103,8 @@ impl SqlDatabase {
             random_number()
                 .ok_or_else(|| Error::Unavailable("the operating system gives no randomness".to_owned()))?,
         );
+        let no_thread = |error: std::io::Error| Error::Unavailable(format!("cannot start a thread: {error}"));
+        let alarms = Alarms::start().map_err(no_thread)?;
         let shared = Arc::new(Shared {
             port,
             catalog,
@@ -102,13 +112,14 @@ impl SqlDatabase {
             routines,
             storages,
             idle: Mutex::default(),
+            given_up: Mutex::default(),
+            alarms,
             definitions: Mutex::default(),
             loading: Mutex::default(),
             garbage,
             number,
         });
-        janitor::start(Arc::downgrade(&shared), told)
-            .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}")))?;
+        janitor::start(Arc::downgrade(&shared), told).map_err(no_thread)?;
         Ok(Some(SqlDatabase(shared)))
     }
 
@@ -153,6 +164,9 @@ pub struct SessionDatabase {
     shared: Arc<Shared>,
     /// `None` once it has been given back.
     connection: Option<Connection>,
+    interrupt: Arc<Interrupt>,
+    /// The alarm that is set.
+    due: Mutex<Option<Due>>,
 }
 
 impl SessionDatabase {
@@ -162,7 +176,8 @@ impl SessionDatabase {
             Some(connection) => connection,
             None => Connection::new(Arc::clone(&shared.port), shared.catalog.clone())?,
         };
-        Ok(SessionDatabase { shared: Arc::clone(shared), connection: Some(connection) })
+        let (shared, connection) = (Arc::clone(shared), Some(connection));
+        Ok(SessionDatabase { shared, connection, interrupt: Arc::default(), due: Mutex::default() })
     }
 
     fn connection(&self) -> Result<&Connection, Error> {
@@ -171,7 +186,51 @@ impl SessionDatabase {
 
     fn open_snapshot(&self) -> Result<Snapshot, Error> {
         let connection = self.connection()?;
-        patiently(|| connection.snapshot())
+        let mut given_up = lock(&self.shared.given_up);
+        given_up.retain(|opening| opening.wait_for(Duration::ZERO).is_none());
+        if given_up.len() >= GIVEN_UP_MAX {
+            return Err(Error::Busy("too many snapshots are being opened".to_owned()));
+        }
+        drop(given_up);
+        self.patiently(|| {
+            let opening = connection.begin_snapshot();
+            loop {
+                if let Some(outcome) = opening.wait_for(PAUSE_STEP) {
+                    return outcome;
+                }
+                if self.interrupt.is_set() {
+                    lock(&self.shared.given_up).push(opening);
+                    return Err(Error::Unavailable("the statement waits no longer".to_owned()));
+                }
+            }
+        })
+    }
+
+    /// Waits for an answer, but not much longer than `until_told` says.
+    fn wait(&self, pending: Pending, until_told: impl Fn(&Interrupt) -> bool) -> Outcome {
+        loop {
+            if let Some(outcome) = pending.wait_for(PAUSE_STEP) {
+                return outcome;
+            }
+            if until_told(&self.interrupt) {
+                return Err(Error::Unavailable("the statement waits no longer".to_owned()));
+            }
+        }
+    }
+
+    /// Does something again as long as the database is busy, for a while, unless the statement is to end.
+    fn patiently<T>(&self, mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        let begun = Instant::now();
+        let mut pause = BUSY_PAUSE;
+        loop {
+            match act() {
+                Err(Error::Busy(_)) if begun.elapsed() < BUSY_PATIENCE && !self.interrupt.is_set() => {
+                    thread::sleep(pause);
+                    pause = (2 * pause).min(BUSY_PAUSE_MAX);
+                }
+                outcome => return outcome,
+            }
+        }
     }
 
     /// All definitions, as of now.
@@ -212,8 +271,15 @@ impl SessionDatabase {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.alarms.close();
+    }
+}
+
 impl Drop for SessionDatabase {
     fn drop(&mut self) {
+        self.alarm(None);
         lock(&self.shared.idle).extend(self.connection.take());
     }
 }
@@ -228,7 +294,10 @@ impl Database for SessionDatabase {
         }
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        patiently(|| connection.submit(self.shared.procedure, arguments.clone())?.wait())
+        self.patiently(|| {
+            let pending = connection.submit(self.shared.procedure, arguments.clone())?;
+            self.wait(pending, Interrupt::is_timed_out)
+        })
     }
 
     fn routines(&self) -> Routines {
@@ -238,13 +307,19 @@ impl Database for SessionDatabase {
     fn call_routine(&self, procedure: ProcedureId, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        patiently(|| connection.submit(procedure, arguments.clone())?.wait())
+        self.patiently(|| {
+            let pending = connection.submit(procedure, arguments.clone())?;
+            self.wait(pending, Interrupt::is_timed_out)
+        })
     }
 
     fn read(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        patiently(|| connection.submit_read(self.shared.procedure, arguments.clone())?.wait())
+        self.patiently(|| {
+            let pending = connection.submit_read(self.shared.procedure, arguments.clone())?;
+            self.wait(pending, Interrupt::is_set)
+        })
     }
 
     fn snapshot(&self) -> Result<Box<dyn View>, Error> {
@@ -295,9 +370,22 @@ impl Database for SessionDatabase {
         })
     }
 
-    fn pause(&self, microseconds: u64, interrupt: &AtomicBool) {
+    fn interrupt(&self) -> Arc<Interrupt> {
+        Arc::clone(&self.interrupt)
+    }
+
+    fn alarm(&self, microseconds: Option<u64>) {
+        let mut due = lock(&self.due);
+        if let Some(due) = due.take() {
+            self.shared.alarms.take_back(due);
+        }
+        let set = |time| self.shared.alarms.set(Duration::from_micros(time), Arc::clone(&self.interrupt));
+        *due = microseconds.map(set);
+    }
+
+    fn pause(&self, microseconds: u64) {
         let end = Instant::now() + Duration::from_micros(microseconds);
-        while !interrupt.load(Ordering::Relaxed) {
+        while !self.interrupt.is_set() {
             let rest = end.saturating_duration_since(Instant::now());
             if rest.is_zero() {
                 break;
@@ -333,21 +421,6 @@ impl View for Seen {
 impl Pages for Seen {
     fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error> {
         self.0.pages(ranges, rows)
-    }
-}
-
-/// Does something again as long as the database is busy, for a while.
-fn patiently<T>(mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    let begun = Instant::now();
-    let mut pause = BUSY_PAUSE;
-    loop {
-        match act() {
-            Err(Error::Busy(_)) if begun.elapsed() < BUSY_PATIENCE => {
-                thread::sleep(pause);
-                pause = (2 * pause).min(BUSY_PAUSE_MAX);
-            }
-            outcome => return outcome,
-        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A [`Listener`] takes connections, each with a thread that reads, lets its session work and writes. Sessions see the database through
 //! a [`SqlDatabase`], in this process or over the network. `docs/sql/server.md` is for those who run it.
 
+mod alarms;
 pub mod cancel;
 pub mod connection;
 pub mod database;

@@ -2,6 +2,7 @@
 
 use std::net::TcpListener;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use ordain_db::data::Schema;
@@ -25,6 +26,9 @@ pub struct SqlOptions {
     /// How many clients of PostgreSQL may be connected at a time. Default: 200.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub sql_connections: Option<u16>,
+    /// After how many seconds the connection of a client of PostgreSQL ends that says nothing. Default: never.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub sql_idle_seconds: Option<u32>,
     /// The certificate for TLS with clients of PostgreSQL, and those that lead to one that they trust: a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
@@ -68,7 +72,8 @@ impl SqlOptions {
             _ => None,
         };
         let connections = self.sql_connections.map_or(CONNECTIONS_DEFAULT, usize::from);
-        let options = ListenerOptions { connections, tls, ..ListenerOptions::default() };
+        let idle_time = self.sql_idle_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+        let options = ListenerOptions { connections, idle_time, tls, ..ListenerOptions::default() };
         Ok(SqlSockets { sql: Some((bind("--sql-listen", address)?, options)), http })
     }
 }

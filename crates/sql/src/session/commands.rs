@@ -1,8 +1,8 @@
 //! Statements that are for the session: transactions, settings, prepared statements, and what is accepted without effect.
 
 use sqlparser::ast::{
-    AnalyzeFormatKind, Expr, Ident, ObjectName, Reset, Set, Statement, TransactionAccessMode,
-    TransactionMode, UtilityOption, Value,
+    AnalyzeFormatKind, ContextModifier, Expr, Ident, ObjectName, Reset, Set, Statement,
+    TransactionAccessMode, TransactionMode, UtilityOption, Value,
 };
 
 use super::Session;
@@ -96,14 +96,16 @@ impl Session {
                 Ok(tag("ROLLBACK"))
             }
             Statement::Rollback { savepoint: Some(name), .. } => {
-                self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(&name_of(name))?;
+                let settings = self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(&name_of(name))?;
+                self.take_back_settings(&settings);
                 if let Some(block) = &mut self.block {
                     self.cursors.go_back(block);
                 }
                 Ok(tag("ROLLBACK"))
             }
             Statement::Savepoint { name } => {
-                self.open_block("SAVEPOINT")?.save(name_of(name));
+                let settings = self.settings.changes();
+                self.open_block("SAVEPOINT")?.save(name_of(name), settings);
                 Ok(tag("SAVEPOINT"))
             }
             Statement::ReleaseSavepoint { name } => {
@@ -198,15 +200,20 @@ impl Session {
 
     fn set(&mut self, set: &Set) -> Result<Answer, SqlError> {
         match set {
-            Set::SingleAssignment { variable, values, .. } => {
+            Set::SingleAssignment { scope, variable, values, .. } => {
                 let name = parts_of(variable)?.join(".");
+                let local = *scope == Some(ContextModifier::Local);
+                if local && self.block.is_none() {
+                    self.warn("SET LOCAL can only be used in transaction blocks");
+                    return Ok(tag("SET"));
+                }
                 let values: Vec<String> = values.iter().map(setting_text).collect();
                 if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
                     self.reset_setting(Some(&name));
                 } else if name.eq_ignore_ascii_case("transaction_read_only") {
                     self.set_read_only(settings::truth(&values.join(", ")).unwrap_or(true))?;
-                } else if self.change_setting(&name, &values.join(", "))? {
-                    self.reported.push(name);
+                } else {
+                    self.change_setting(&name, &values.join(", "), local)?;
                 }
             }
             Set::SetTransaction { modes, session, .. } => {
@@ -218,13 +225,11 @@ impl Session {
                         continue;
                     }
                     let name = "default_transaction_read_only";
-                    if self.change_setting(name, if read_only { "on" } else { "off" })? {
-                        self.reported.push(name.to_owned());
-                    }
+                    self.change_setting(name, if read_only { "on" } else { "off" }, false)?;
                 }
             }
             Set::SetNames { charset_name, .. } => {
-                self.change_setting("client_encoding", &charset_name.value).map(drop)?;
+                self.change_setting("client_encoding", &charset_name.value, false)?;
             }
             // Times are shown in UTC, whatever is asked for.
             Set::SetTimeZone { .. } | Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
