@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::hash::key_hash;
 use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::storage::memory::MemoryStorage;
@@ -300,10 +300,15 @@ fn range(start: u64, end: u64) -> KeyRange {
 
 fn scan<S: Storage + ?Sized>(storage: &mut S, start: u64, rows: usize) {
     let mut sum = 0;
-    storage.scan(&range(start, start + rows as u64), Position::LATEST, &mut |_, row| {
-        sum += column(row);
-        ControlFlow::Continue(())
-    });
+    storage.scan(
+        &range(start, start + rows as u64),
+        Direction::Ascending,
+        Position::LATEST,
+        &mut |_, row| {
+            sum += column(row);
+            ControlFlow::Continue(())
+        },
+    );
     black_box(sum);
 }
 

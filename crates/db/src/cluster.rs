@@ -263,6 +263,17 @@ impl Cluster {
         at: Position,
         range: &crate::data::KeyRange,
     ) -> Result<Vec<(bytes::Bytes, bytes::Bytes)>, Error> {
+        self.scan_directed(client, at, range, crate::data::Direction::Ascending)
+    }
+
+    /// The same, those of each partition in the order of a direction.
+    pub fn scan_directed(
+        &mut self,
+        client: ClientId,
+        at: Position,
+        range: &crate::data::KeyRange,
+        direction: crate::data::Direction,
+    ) -> Result<Vec<(bytes::Bytes, bytes::Bytes)>, Error> {
         let mut rows = Vec::new();
         for partition in (0..self.nodes.len()).map(|index| PartitionId(index as u16)) {
             let mut rest = range.clone();
@@ -270,7 +281,8 @@ impl Cluster {
                 let sequence = self.sequences.entry(client).or_insert(0);
                 let request = RequestId { client, sequence: *sequence };
                 *sequence += 1;
-                self.send(partition, ClientRequest::Scan { request, at, range: rest.clone(), rows: 1000 });
+                let scan = ClientRequest::Scan { request, at, range: rest.clone(), direction, rows: 1000 };
+                self.send(partition, scan);
                 while self.replies(request).is_empty() && self.step() {}
                 let bytes = self.reply(request).clone()?;
                 let page: Page =
@@ -278,7 +290,7 @@ impl Cluster {
                 let last = page.rows.last().map(|(key, _)| key.clone());
                 rows.extend(page.rows);
                 match last {
-                    Some(last) if page.more => rest = rest.after(&last),
+                    Some(last) if page.more => rest = rest.unseen(direction, &last),
                     _ => break,
                 }
             }

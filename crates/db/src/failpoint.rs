@@ -35,11 +35,17 @@ pub enum Failpoint {
     SkipGuard,
     /// An early call is acknowledged when it comes, with the position that it may get.
     AnswerBeforeOrdered,
+    /// A read that needs no place in the order is answered by a replica that may be behind.
+    ReadBehind,
+    /// A block of SQL commits though its client was shown something else than it would be now.
+    SkipCertification,
+    /// Statements of SQL do not keep an index up that is being built.
+    ForgetBuildingIndex,
 }
 
 impl Failpoint {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Failpoint; 14] = [
+    pub const ALL: [Failpoint; 17] = [
         Failpoint::GrantOutOfOrder,
         Failpoint::SkipEmptyBatch,
         Failpoint::InterleaveByTransaction,
@@ -54,6 +60,9 @@ impl Failpoint {
         Failpoint::OpenSnapshotEarly,
         Failpoint::SkipGuard,
         Failpoint::AnswerBeforeOrdered,
+        Failpoint::ReadBehind,
+        Failpoint::SkipCertification,
+        Failpoint::ForgetBuildingIndex,
     ];
 }
 

@@ -27,7 +27,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Key, KeyRange};
+use crate::data::{Direction, Key, KeyRange};
 use crate::engine::two_phase::message::{SnapshotMessage, TwoPhaseMessage};
 use crate::error::{Error, Outcome};
 use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
@@ -68,6 +68,8 @@ pub enum ClientRequest {
         at: Position,
         /// The keys.
         range: KeyRange,
+        /// From which end on.
+        direction: Direction,
         /// Most rows wanted.
         rows: u32,
     },
@@ -193,7 +195,7 @@ pub struct Reply {
 /// A page of rows of one partition.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Page {
-    /// Encoded keys and rows in ascending order of keys.
+    /// Encoded keys and rows in the order of keys that was asked for.
     pub rows: Vec<(Bytes, Bytes)>,
     /// Whether the range has more rows on this partition.
     pub more: bool,
@@ -295,6 +297,8 @@ pub enum Want {
     Range {
         /// The keys.
         range: KeyRange,
+        /// From which end on.
+        direction: Direction,
         /// Most rows wanted.
         limit: u64,
     },

@@ -9,7 +9,7 @@ use ordain_db::checkpoint::{
     Checkpoint, CheckpointError, CheckpointHeader, CheckpointIdentity, CheckpointReader, CheckpointSummary,
     CheckpointWriter, HEADER_BYTES, PAGE_BYTES_WRITTEN_MAX, SECTION_NAME_BYTES_MAX, SECTIONS_MAX,
 };
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::hash::Digest;
 use ordain_db::limits::{KEY_BYTES_MAX, ROW_BYTES_MAX};
 use ordain_db::position::{Epoch, PartitionId, Position};
@@ -67,7 +67,7 @@ fn refused(bytes: &[u8]) -> CheckpointError {
 fn rows_of(storage: &mut (dyn Storage + Send), at: Position) -> Rows {
     let mut rows = Rows::new();
     let everything = KeyRange { start: Key::from_bytes(&[]), end: Key::from_bytes(&[0xFF; 4]) };
-    storage.scan(&everything, at, &mut |key, row| {
+    storage.scan(&everything, Direction::Ascending, at, &mut |key, row| {
         rows.insert(key.to_vec(), row.to_vec());
         ControlFlow::Continue(())
     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use ordain_db::data::{Key, KeyRange, Owner, Schema};
+use ordain_db::data::{Direction, Key, KeyRange, Owner, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::hash::Digest;
 use ordain_db::message::{ClientRequest, Operation, Page};
@@ -337,7 +337,7 @@ impl Snapshot {
             Owner::Partition(partition) => partition,
             Owner::Replicated | Owner::Split => PartitionId(0),
         };
-        let page = self.page(owner, &KeyRange::one(key), 1)?;
+        let page = self.page(owner, &KeyRange::one(key), Direction::Ascending, 1)?;
         Ok(page.rows.into_iter().next().map(|(_, row)| row))
     }
 
@@ -352,7 +352,7 @@ impl Snapshot {
         for partition in self.owners(range)? {
             let mut rest = range.clone();
             loop {
-                let page = self.page(partition, &rest, PAGE_ROWS)?;
+                let page = self.page(partition, &rest, Direction::Ascending, PAGE_ROWS)?;
                 for (key, row) in &page.rows {
                     visit(key, row)?;
                 }
@@ -379,13 +379,20 @@ impl Snapshot {
         Ok(owners.map(PartitionId))
     }
 
-    /// For each partition the first rows of a range, at most so many, and whether there are more. All are asked at the same time.
+    /// For each partition the rows of a range that come first in a direction, at most so many, and whether there are more. All are
+    /// asked at the same time.
     ///
     /// # Errors
     /// When a node cannot be asked.
-    pub fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error> {
-        let asked: Vec<Pending> =
-            ranges.iter().map(|(partition, range)| self.ask_page(*partition, range, rows)).collect();
+    pub fn pages(
+        &self,
+        ranges: &[(PartitionId, KeyRange)],
+        direction: Direction,
+        rows: u32,
+    ) -> Result<Vec<Page>, Error> {
+        let ask =
+            |(partition, range): &(PartitionId, KeyRange)| self.ask_page(*partition, range, direction, rows);
+        let asked: Vec<Pending> = ranges.iter().map(ask).collect();
         asked.into_iter().map(|pending| decode(&pending.wait()?)).collect()
     }
 
@@ -396,13 +403,19 @@ impl Snapshot {
         self.caller.send(partition, |request, _| ClientRequest::Read { request, at, procedure, arguments })
     }
 
-    fn page(&self, partition: PartitionId, range: &KeyRange, rows: u32) -> Result<Page, Error> {
-        decode(&self.ask_page(partition, range, rows).wait()?)
+    fn page(
+        &self,
+        partition: PartitionId,
+        range: &KeyRange,
+        direction: Direction,
+        rows: u32,
+    ) -> Result<Page, Error> {
+        decode(&self.ask_page(partition, range, direction, rows).wait()?)
     }
 
-    fn ask_page(&self, partition: PartitionId, range: &KeyRange, rows: u32) -> Pending {
+    fn ask_page(&self, partition: PartitionId, range: &KeyRange, direction: Direction, rows: u32) -> Pending {
         let (at, range) = (self.at, range.clone());
-        self.caller.send(partition, |request, _| ClientRequest::Scan { request, at, range, rows })
+        self.caller.send(partition, |request, _| ClientRequest::Scan { request, at, range, direction, rows })
     }
 }
 

@@ -241,6 +241,47 @@ fn who_says_nothing_in_the_beginning_is_cut_off() {
 }
 
 #[test]
+fn a_statement_ends_when_its_time_is_over() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("SET statement_timeout = '50ms'").unwrap();
+    let long = "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 1000) b";
+    assert_eq!(code(&client.batch_execute(long).unwrap_err()), SqlState::QUERY_CANCELED);
+    assert_eq!(code(&client.batch_execute("SELECT pg_sleep(600)").unwrap_err()), SqlState::QUERY_CANCELED);
+    client.batch_execute("SET statement_timeout = 0; SELECT pg_sleep(0.1)").unwrap();
+}
+
+/// What is said of the end of a session that says nothing after some statements.
+fn end_of_idle(served: &Served, statements: &str) -> String {
+    let mut stream = TcpStream::connect(served.address()).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let parameters = b"\0\x03\0\0user\0ordain\0database\0ordain\0TimeZone\0Europe/Vienna\0\0";
+    stream.write_all(&u32::try_from(parameters.len() + 4).unwrap().to_be_bytes()).unwrap();
+    stream.write_all(parameters).unwrap();
+    stream.write_all(b"Q").unwrap();
+    stream.write_all(&u32::try_from(statements.len() + 5).unwrap().to_be_bytes()).unwrap();
+    stream.write_all(format!("{statements}\0").as_bytes()).unwrap();
+    let mut told = Vec::new();
+    stream.read_to_end(&mut told).unwrap();
+    let told = String::from_utf8_lossy(&told).into_owned();
+    assert!(told.contains("TimeZone\0UTC\0"), "the zone that counts is told: {told}");
+    told
+}
+
+#[test]
+fn sessions_that_say_nothing_for_too_long_are_ended() {
+    let served = Served::start();
+    let told = end_of_idle(&served, "SET idle_session_timeout = '20ms'");
+    assert!(told.contains("FATAL") && told.contains("57P05"), "{told}");
+    let told = end_of_idle(&served, "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '20ms'");
+    assert!(told.contains("FATAL") && told.contains("25P03"), "{told}");
+    let idle_time = Some(Duration::from_millis(20));
+    let served = Served::start_with(ListenerOptions { idle_time, ..ListenerOptions::default() });
+    let told = end_of_idle(&served, "SELECT 1");
+    assert!(told.contains("FATAL") && told.contains("57P05"), "{told}");
+}
+
+#[test]
 fn whoever_speaks_another_protocol_is_told_so() {
     let served = Served::start();
     let mut stranger = TcpStream::connect(served.address()).unwrap();
@@ -540,6 +581,45 @@ fn procedures_of_the_program_are_called_with_sql() {
     let mut block = client.transaction().unwrap();
     let refused = block.execute("CALL add('a', 1)", &[]).unwrap_err();
     assert_eq!(refused.code(), Some(&SqlState::ACTIVE_SQL_TRANSACTION));
+}
+
+#[test]
+fn the_past_is_read_with_the_definitions_of_then() {
+    let history = Some(Duration::from_secs(3600));
+    let served = Served::start_with(ListenerOptions { history, ..ListenerOptions::default() });
+    let mut client = served.connect();
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, n int)").unwrap();
+    client.batch_execute("INSERT INTO t SELECT id, 0 FROM generate_series(1, 100) id").unwrap();
+    // A state is kept every second.
+    let newest = "SELECT sum(n), count(*) FROM t AS OF SYSTEM TIME '-0 seconds'";
+    let shows = |client: &mut Client, wanted: &dyn Fn(Result<Vec<(i64, i64)>, SqlState>) -> bool| {
+        let begun = Instant::now();
+        loop {
+            let rows = client.query(newest, &[]);
+            let rows = rows.map(|rows| rows.iter().map(|row| (row.get(0), row.get(1))).collect());
+            if wanted(rows.map_err(|error| error.code().unwrap().clone())) {
+                return;
+            }
+            assert!(begun.elapsed() < SOON, "no state is kept");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    shows(&mut client, &|rows| rows == Ok(vec![(0, 100)]));
+    let then: String = client.query_one("SELECT now()::text", &[]).unwrap().get(0);
+    client.batch_execute("UPDATE t SET n = 1; DELETE FROM t WHERE id > 50").unwrap();
+    shows(&mut client, &|rows| rows == Ok(vec![(50, 50)]));
+    client.batch_execute("DROP TABLE t").unwrap();
+    shows(&mut client, &|rows| rows == Err(SqlState::UNDEFINED_TABLE));
+    let past = format!("SELECT count(*), sum(n) FROM t AS OF SYSTEM TIME '{then}'");
+    let row = client.query_one(&past, &[]).unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (100, 0));
+    let mut transaction = client.transaction().unwrap();
+    transaction.batch_execute(&format!("SET LOCAL as_of = '{then}'")).unwrap();
+    let row = transaction.query_one("SELECT n FROM t WHERE id = $1", &[&99]).unwrap();
+    assert_eq!(row.get::<_, i32>(0), 0);
+    transaction.commit().unwrap();
+    let error = client.query(&past.replace(&then, "2020-01-01"), &[]).unwrap_err();
+    assert_eq!(error.code(), Some(&SqlState::SNAPSHOT_TOO_OLD));
 }
 
 #[test]

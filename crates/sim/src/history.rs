@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use ordain_db::data::{Direction, KeyRange};
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Outcome;
 use ordain_db::execution::Executed;
-use ordain_db::message::{Operation, Ordered, RequestId};
+use ordain_db::message::{Operation, Ordered, Page, RequestId};
 use ordain_db::node::Status;
 use ordain_db::position::{PartitionId, Position};
 use ordain_workload::CheckLine;
@@ -34,6 +35,10 @@ pub struct History {
     pub executed: BTreeMap<Position, Vec<(PartitionId, Executed)>>,
     /// Snapshots that clients read.
     pub snapshots: Vec<SnapshotRead>,
+    /// Pages of snapshots that sessions of clients read. Empty where what was seen may be lost.
+    pub pages: Vec<PageRead>,
+    /// What clients with sessions of SQL learnt; `None` where there are none.
+    pub sessions: Option<Sessions>,
     /// The rows of each partition at the end.
     pub rows: Vec<BTreeMap<Bytes, Bytes>>,
     /// What one node of each partition says of itself at the end, with its digest.
@@ -99,6 +104,89 @@ pub struct SnapshotRead {
     pub position: Position,
     /// All rows of all partitions. Rows of replicated tables once, from partition 0.
     pub rows: BTreeMap<Bytes, Bytes>,
+}
+
+/// A page of a snapshot that a session of a client was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PageRead {
+    /// The place of the snapshot in the order.
+    pub at: Position,
+    /// The partition that was asked.
+    pub partition: PartitionId,
+    /// The keys.
+    pub range: KeyRange,
+    /// From which of their ends.
+    pub direction: Direction,
+    /// Most rows that were wanted.
+    pub rows: u32,
+    /// What came.
+    pub page: Page,
+}
+
+/// What clients learnt by the statements that their sessions ran, and the state in which everything ended.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Sessions {
+    /// Each transaction of each client.
+    pub observed: Vec<Observed>,
+    /// The lists at the end; `None` if nobody knows that.
+    pub lists: Option<BTreeMap<u32, Vec<u64>>>,
+    /// What everybody must see of all accounts together.
+    pub total: String,
+}
+
+/// What became of a transaction of a session, as its client knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Conclusion {
+    /// It took place.
+    Committed,
+    /// It had no effect.
+    Failed,
+    /// Either may be.
+    Unknown,
+}
+
+/// Something that a client learnt, or did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fact {
+    /// It appended a number to a list.
+    Appended {
+        /// The list.
+        list: u32,
+        /// The number, which nobody else appends.
+        number: u64,
+        /// Whether that stays if the transaction commits.
+        stays: bool,
+    },
+    /// It was shown a list.
+    List {
+        /// The list.
+        list: u32,
+        /// Its numbers, what the transaction has appended itself among them.
+        numbers: Vec<u64>,
+    },
+    /// It was shown all accounts together.
+    Total(String),
+    /// It drew a number of a sequence.
+    Ticket(i64),
+}
+
+/// One transaction of a session, as its client knows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Observed {
+    /// The client.
+    pub client: u64,
+    /// When it was begun.
+    pub began: Nanoseconds,
+    /// When the client was told its end.
+    pub ended: Nanoseconds,
+    /// What became of it.
+    pub conclusion: Conclusion,
+    /// In the order in which the client learnt it.
+    pub facts: Vec<Fact>,
+    /// Errors by which the database contradicts itself.
+    pub contradictions: Vec<String>,
+    /// All that the client was told, for people.
+    pub told: String,
 }
 
 /// The highest value that a queue had.

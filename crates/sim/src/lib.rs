@@ -11,6 +11,7 @@ pub mod plan;
 pub mod run;
 pub mod scale;
 pub mod shrink;
+pub mod sql;
 pub mod swarm;
 pub mod time;
 pub mod world;

@@ -14,14 +14,16 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::engine::Engine;
 use ordain_db::engine::serial::Serial;
+use ordain_db::error::Outcome;
+use ordain_db::execution::snapshot_reads::SnapshotReads;
 use ordain_db::execution::{Call, Context, Effects, Executed};
 use ordain_db::hash::{Digest, key_hash};
 use ordain_db::message::{Delivered, Ordered};
 use ordain_db::position::{Epoch, PartitionId, Position};
-use ordain_db::procedure::Catalog;
+use ordain_db::procedure::{Catalog, ProcedureId};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_workload::{Part, Workload};
@@ -86,10 +88,25 @@ impl<'a> Oracle<'a> {
         Ok(Some(Executed { position, ..executed }))
     }
 
+    /// What a procedure that only reads gives on the state after what was run so far.
+    ///
+    /// # Errors
+    /// As the procedure says.
+    pub fn read(&mut self, procedure: ProcedureId, arguments: &[u8]) -> Outcome {
+        let reads = SnapshotReads {
+            me: PartitionId(0),
+            partitions: 1,
+            schema: &self.catalog.schema,
+            storage: &mut self.storage,
+            at: Position::LATEST,
+        };
+        reads.run(self.catalog, procedure, arguments)
+    }
+
     /// Visits all rows in ascending order of keys, as they are after what was run so far.
     pub fn visit_rows(&mut self, visit: &mut dyn FnMut(&[u8], &[u8])) {
         let everything = KeyRange { start: Key::from_bytes(&[]), end: Key::from_bytes(&[0xFF; 2]) };
-        self.storage.scan(&everything, Position::LATEST, &mut |key, row| {
+        self.storage.scan(&everything, Direction::Ascending, Position::LATEST, &mut |key, row| {
             visit(key, row);
             ControlFlow::Continue(())
         });

@@ -20,6 +20,7 @@ use crate::machine::cost::CostTable;
 use crate::machine::disk::DiskOptions;
 use crate::network::NetworkOptions;
 use crate::network::link::LinkOptions;
+use crate::sql;
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds};
 
 /// Most messages that a link keeps for a peer that is out of reach.
@@ -307,6 +308,8 @@ pub enum WorkloadPlan {
     Micro(micro::Options),
     /// See [`tpcc`].
     Tpcc(tpcc::Options),
+    /// See [`sql`].
+    Sql(sql::Options),
     /// See [`ycsb`].
     Ycsb(ycsb::Options),
     /// One that is given to the world beside the plan, by its name. Such a plan alone is not enough to run it again.
@@ -336,6 +339,7 @@ impl WorkloadPlan {
                 return Err(Error::Invalid(problem.to_owned()));
             }
             WorkloadPlan::Tpcc(options) => Box::new(tpcc::Tpcc::new(options.clone())?),
+            WorkloadPlan::Sql(options) => Box::new(sql::Sql::new(options.clone())?),
             WorkloadPlan::Ycsb(options) => Box::new(ycsb::Ycsb::new(options.clone())?),
             WorkloadPlan::Given(name) => {
                 let problem = format!("the plan has no options of the workload {name}: give the workload");
@@ -356,17 +360,20 @@ pub enum WorkloadKind {
     Micro,
     /// See [`tpcc`].
     Tpcc,
+    /// See [`sql`].
+    Sql,
     /// See [`ycsb`]. The swarm runs it only when it is asked for.
     Ycsb,
 }
 
 impl WorkloadKind {
     /// All of them.
-    pub const ALL: [WorkloadKind; 5] = [
+    pub const ALL: [WorkloadKind; 6] = [
         WorkloadKind::Append,
         WorkloadKind::Bank,
         WorkloadKind::Micro,
         WorkloadKind::Tpcc,
+        WorkloadKind::Sql,
         WorkloadKind::Ycsb,
     ];
 
@@ -377,6 +384,7 @@ impl WorkloadKind {
             WorkloadKind::Bank => "bank",
             WorkloadKind::Micro => "micro",
             WorkloadKind::Tpcc => "tpcc",
+            WorkloadKind::Sql => "sql",
             WorkloadKind::Ycsb => "ycsb",
         }
     }

@@ -18,7 +18,9 @@ use crate::machine::disk::{DiskOptions, Loss};
 use crate::network::latency::Latency;
 use crate::network::topology::{Region, Topology};
 use crate::network::{InFlight, NetworkOptions};
-use crate::plan::{ClientPlace, ClientPlan, Fault, Plan, PlannedFault, Replication, WorkloadKind};
+use crate::plan::{
+    ClientPlace, ClientPlan, Fault, Plan, PlannedFault, Replication, WorkloadKind, WorkloadPlan,
+};
 use crate::time::{MICROSECOND, MILLISECOND, Nanoseconds, SECOND};
 
 /// Most nodes of a cluster with several replicas.
@@ -99,6 +101,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     plan.limits.throttles = throttles(seed);
     plan.limits.restarts_before_help = help(seed);
     plan.clients.early = early(seed).filter(|_| plan.engine.is_ordered());
+    fit_to_sessions(&mut plan, fixed);
     if let Some(disk) = &plan.disk {
         // A record of the log has a whole batch, and must fit into a segment.
         plan.limits.batch_bytes = plan.limits.batch_bytes.min(disk.segment_bytes as usize / 4);
@@ -118,6 +121,14 @@ fn transactions(random: &mut Random) -> u64 {
         0 => 1 + random.below(50),
         1 | 2 => 50 + random.below(450),
         _ => 500 + random.below(500),
+    }
+}
+
+/// Each transaction of a session is several requests, and sessions make much of each.
+fn fit_to_sessions(plan: &mut Plan, fixed: &Fixed) {
+    if matches!(plan.workload, WorkloadPlan::Sql(_)) {
+        plan.clients.transactions = fixed.transactions.unwrap_or(1 + plan.clients.transactions / 10);
+        plan.clients.early = None;
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::Once;
 
 use ordain_db::engine::EngineKind;
 use ordain_db::failpoint::Failpoint;
-use ordain_sim::plan::{Bug, Plan};
+use ordain_sim::plan::{Bug, Plan, WorkloadKind};
 use ordain_sim::run::run;
 use ordain_sim::shrink::{Reductions, shrink};
 use ordain_sim::swarm::{Fixed, draw};
@@ -70,12 +70,22 @@ injected! {
     open_snapshot_early: Bug::Database(Failpoint::OpenSnapshotEarly), 100, ANY, ["equals oracle"];
     skip_guard: Bug::Database(Failpoint::SkipGuard), 100, ANY, ["replicas agree", "equals oracle"];
     answer_before_ordered: Bug::Database(Failpoint::AnswerBeforeOrdered), 100, ANY, ["early answers", "strict serializability"];
+    read_behind: Bug::Database(Failpoint::ReadBehind), 80, (Some(1), Some(3)), ["reads"];
+    skip_certification: Bug::Database(Failpoint::SkipCertification), 60, ANY, ["equals oracle"];
+    forget_building_index: Bug::Database(Failpoint::ForgetBuildingIndex), 200, ANY, ["equals oracle"];
     reply_before_durable: Bug::ReplyBeforeDurable, 100, (None, Some(1)), ["durability", "replicas agree"];
     skip_directory_sync: Bug::SkipDirectorySync, 20, ANY, ["nodes go on"];
     found_again: Bug::FoundAgain, 80, (None, Some(3)), ["nodes go on"];
     cut_damaged_log: Bug::CutDamagedLog, 300, (None, Some(1)), ["durability", "replicas agree"];
     stale_checkpoint: Bug::StaleCheckpoint, 100, ANY, ["nodes go on"];
 }
+
+/// Mistakes that only statements of SQL show.
+const OF_SQL: [Bug; 3] = [
+    Bug::Database(Failpoint::ReadBehind),
+    Bug::Database(Failpoint::SkipCertification),
+    Bug::Database(Failpoint::ForgetBuildingIndex),
+];
 
 /// What takes more luck than seeds have, and a scenario that shows it.
 const BY_HAND: [(Bug, &str); 1] = [(Bug::ForgetVote, include_str!("scenarios/forgotten_vote"))];
@@ -90,7 +100,8 @@ struct Found {
 fn find(injected: &Injected) -> Option<Found> {
     (0..injected.seeds).find_map(|seed| {
         let (partitions, replicas) = injected.fixed;
-        let fixed = Fixed { partitions, replicas, ..Fixed::default() };
+        let workload = OF_SQL.contains(&injected.bug).then_some(WorkloadKind::Sql);
+        let fixed = Fixed { partitions, replicas, workload, ..Fixed::default() };
         let mut plan = draw(seed, &fixed);
         plan.bug = Some(injected.bug);
         let properties = violated(&plan);

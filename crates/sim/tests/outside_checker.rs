@@ -268,6 +268,8 @@ fn record<F: Failpoints>(append: &Append, engine: EngineKind, partitions: u16, s
     run.serve(&mut (0..CLIENTS).map(client).collect::<Vec<Client>>());
     run.read_all();
     History {
+        pages: Vec::new(),
+        sessions: Default::default(),
         engine,
         partitions,
         may_lose: false,

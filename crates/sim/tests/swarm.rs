@@ -159,6 +159,7 @@ fn the_sample_is_wide() {
         "an epoch manager and nothing without authorisation",
         "workload append",
         "workload bank",
+        "workload sql",
         "workload micro",
         "workload tpcc",
         "workload tpcc with all transactions",
@@ -271,6 +272,7 @@ fn note_workload(workload: &WorkloadPlan, note: &mut impl FnMut(&'static str, bo
             tpcc::Mix::NewOrderPayment(_) => note("workload tpcc", true),
             tpcc::Mix::Full { .. } => note("workload tpcc with all transactions", true),
         },
+        WorkloadPlan::Sql(_) => note("workload sql", true),
         WorkloadPlan::Ycsb(_) => note("workload ycsb", true),
         WorkloadPlan::Given(name) => panic!("the swarm cannot draw {name}"),
     }

@@ -1,6 +1,6 @@
 //! `EXPLAIN`: how a statement will run, and with `ANALYZE` what it did.
 
-use ordain_db::data::Schema;
+use ordain_db::data::{Direction, Schema};
 use ordain_db::procedure::{Declaration, Footprint};
 
 use crate::execute::{Inputs, Observed};
@@ -195,19 +195,27 @@ fn way(plan: &Plan, storages: &Storages, schema: &Schema, in_block: bool) -> Str
 fn step(plan: &Plan, node: &Node, observations: &mut Observations<'_>) -> Step {
     let observed = observations.next();
     // What only makes columns is not told of.
-    if let Node::Project { input, .. } = node {
-        return step(plan, input, observations);
+    let mut told = if let Node::Project { input, .. } = node {
+        step(plan, input, observations)
+    } else {
+        let inputs = node.inputs().into_iter().map(|input| step(plan, input, observations)).collect();
+        Step { text: text_of(plan, node), observed, inputs }
+    };
+    for (query, correlated) in node.subqueries() {
+        let way = if correlated { "Subquery, for each row" } else { "Subquery, once" };
+        let query = step(plan, query, observations);
+        told.inputs.push(Step { text: way.to_owned(), observed: None, inputs: vec![query] });
     }
-    let inputs = node.inputs().into_iter().map(|input| step(plan, input, observations)).collect();
-    Step { text: text_of(plan, node), observed, inputs }
+    told
 }
 
 fn text_of(plan: &Plan, node: &Node) -> String {
     match node {
         Node::Values(rows) => format!("Values: {} rows", rows.len()),
-        Node::Scan { table, path, filter } => {
+        Node::Scan { table, path, direction, filter } => {
+            let backward = if *direction == Direction::Descending { ", backward" } else { "" };
             let filtered = if filter.is_some() { ", filtered" } else { "" };
-            format!("{}{filtered}", scan(plan, *table, path))
+            format!("{}{backward}{filtered}", scan(plan, *table, path))
         }
         Node::Series { .. } => "Series".to_owned(),
         Node::Unnest { .. } => "Elements of an array".to_owned(),
@@ -237,9 +245,27 @@ fn text_of(plan: &Plan, node: &Node) -> String {
             format!("Window: {functions} functions, by {columns} columns, in order of {keys} keys")
         }
         Node::Recursive { .. } => "Recursion".to_owned(),
+        Node::Once { number, .. } => format!("Query {} of WITH, run once", u32::from(*number) + 1),
         Node::Working(_) => "Rows of the step before".to_owned(),
+        Node::Kept { keys, direct, .. } => {
+            let found = match keys.len() {
+                0 => String::new(),
+                count => format!(", found by {count} values"),
+            };
+            match direct {
+                Some(path) => {
+                    let table = node.inputs().first().map_or(0, |input| match input {
+                        Node::Scan { table, .. } => *table,
+                        _ => 0,
+                    });
+                    format!("Kept once it pays{found}; before that: {}", scan(plan, table, path))
+                }
+                None => format!("Kept{found}"),
+            }
+        }
         Node::Sort { keys, .. } => format!("Sort by {} keys", keys.len()),
         Node::Distinct { .. } => "Distinct".to_owned(),
+        Node::Limit { ties, .. } if !ties.is_empty() => "Limit with ties".to_owned(),
         Node::Limit { .. } => "Limit".to_owned(),
         Node::Combine { operation, .. } => format!("{operation:?}"),
     }

@@ -203,9 +203,7 @@ impl Storages {
         placing: u8,
         prefixes: &[Vec<Datum>],
     ) -> Result<Vec<KeyRange>, SqlError> {
-        let of = |equal: &Vec<Datum>| {
-            self.range(replicated, storage, placing, &Bounds { equal, lower: None, upper: None })
-        };
+        let of = |equal: &Vec<Datum>| self.range(replicated, storage, placing, &Bounds::of_prefix(equal));
         let mut ranges = prefixes.iter().map(of).collect::<Result<Vec<KeyRange>, SqlError>>()?;
         ranges.sort_unstable();
         ranges.dedup();
@@ -243,6 +241,15 @@ pub struct Bounds<'a> {
     pub lower: Option<(&'a Datum, bool)>,
     /// The greatest one, and whether it is included.
     pub upper: Option<(&'a Datum, bool)>,
+    /// Whether the next column has a value, where no bound says so.
+    pub not_null: bool,
+}
+
+impl<'a> Bounds<'a> {
+    /// All keys with some values of the leading columns.
+    pub fn of_prefix(equal: &'a [Datum]) -> Bounds<'a> {
+        Bounds { equal, lower: None, upper: None, not_null: false }
+    }
 }
 
 impl Bounds<'_> {
@@ -261,7 +268,7 @@ impl Bounds<'_> {
         let high = match self.upper {
             Some((value, included)) => bound(value, included),
             // A comparison is never true of a null, which comes last.
-            None if self.lower.is_some() => bound(&Datum::Null, false),
+            None if self.lower.is_some() || self.not_null => bound(&Datum::Null, false),
             None => successor(prefix.clone()),
         };
         (low, high)

@@ -10,6 +10,7 @@ mod path;
 mod shared;
 mod tree;
 
+use ordain_db::data::Direction;
 use serde::{Deserialize, Serialize};
 
 use crate::types::functions::FunctionId;
@@ -314,6 +315,8 @@ pub enum Node {
         table: u16,
         /// How.
         path: Path,
+        /// From which end of the path on.
+        direction: Direction,
         /// Which rows.
         filter: Option<Expression>,
     },
@@ -395,6 +398,23 @@ pub enum Node {
     },
     /// The rows of a recursive query that came last, in its own step.
     Working(u16),
+    /// The rows of a query that depends on nothing around it, for what runs many times: kept when there is more to them than a few, and then
+    /// found by values that equal theirs.
+    Kept {
+        /// These rows.
+        input: Box<Node>,
+        /// Values of its rows, and what they must equal: values of the rows around.
+        keys: Vec<(Expression, Expression)>,
+        /// How the table of a scan is read while few of its rows were. What is around tests all that these must fulfil.
+        direct: Option<Path>,
+    },
+    /// The rows of a query of `WITH`, which runs once, wherever it is named: each place has a copy of it, and the first that is asked runs.
+    Once {
+        /// Which, by its number in the statement.
+        number: u16,
+        /// The query.
+        query: Box<Node>,
+    },
     /// In order.
     Sort {
         /// These rows.
@@ -417,6 +437,8 @@ pub enum Node {
         limit: Option<Expression>,
         /// After how many.
         offset: Option<Expression>,
+        /// Values of which those of the last row may come again: such rows come, too.
+        ties: Vec<Expression>,
     },
     /// The rows of two queries.
     Combine {

@@ -7,7 +7,10 @@
 //! number of rows only, and never conflicts with another one of the same row. What a client was shown before it went back to a savepoint, an
 //! error included, it knows as well: such statements run again, too, and what they write is taken back.
 
+use std::marker::PhantomData;
+
 use ordain_db::data::DataError;
+use ordain_db::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use ordain_db::procedure::overlay::Written;
 use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
 use serde::{Deserialize, Serialize};
@@ -16,7 +19,7 @@ use crate::error::{SqlError, SqlState, Subject};
 use crate::execute::declare::declare;
 use crate::execute::{Failure, Inputs, Output, Patience, Pending, Run};
 use crate::keys::Storages;
-use crate::plan::SharedPlan;
+use crate::plan::{Action, IndexState, Plan, SharedPlan};
 
 /// The name under which the procedure is registered.
 pub const NAME: &str = "sql";
@@ -95,18 +98,26 @@ pub fn depends_on_rows(error: &SqlError) -> bool {
 }
 
 /// See the [module](self).
-pub struct SqlProcedure {
+pub struct SqlProcedure<F = NoFailpoints> {
     storages: Storages,
+    mistakes: PhantomData<fn() -> F>,
 }
 
 impl SqlProcedure {
     /// The procedure over the tables of a schema.
     pub fn new(storages: Storages) -> SqlProcedure {
-        SqlProcedure { storages }
+        SqlProcedure::with(storages)
     }
 }
 
-impl Procedure for SqlProcedure {
+impl<F: Failpoints> SqlProcedure<F> {
+    /// The same with mistakes: for the simulator.
+    pub fn with(storages: Storages) -> SqlProcedure<F> {
+        SqlProcedure { storages, mistakes: PhantomData }
+    }
+}
+
+impl<F: Failpoints> Procedure for SqlProcedure<F> {
     type Arguments = Steps;
     type Output = Output;
 
@@ -150,10 +161,12 @@ impl Procedure for SqlProcedure {
     }
 }
 
-impl SqlProcedure {
+impl<F: Failpoints> SqlProcedure<F> {
     /// Runs a statement, which must show what it has shown.
     fn step(&self, step: &Step, transaction: &mut Transaction<'_>) -> Result<(Output, Vec<Pending>), Stop> {
         let Step { plan, inputs, shown } = step;
+        let forgetful = F::on(Failpoint::ForgetBuildingIndex).then(|| without_building(plan));
+        let plan = forgetful.as_ref().unwrap_or(plan);
         let outcome = Run::run(transaction, &self.storages, plan, inputs, None, Patience::Limited);
         let Some(shown) = *shown else { return outcome.map_err(stop) };
         let now = match &outcome {
@@ -161,8 +174,26 @@ impl SqlProcedure {
             Err(Failure::Sql(error)) if depends_on_rows(error) => Shown::Error(error_digest(error)),
             Err(_) => return outcome.map_err(stop),
         };
-        if now == shown { Ok(outcome.unwrap_or_default()) } else { Err(stop(Failure::Sql(changed()))) }
+        let skips = F::on(Failpoint::SkipCertification) && outcome.is_ok();
+        if now == shown || skips {
+            Ok(outcome.unwrap_or_default())
+        } else {
+            Err(stop(Failure::Sql(changed())))
+        }
     }
+}
+
+/// A plan that overlooks indexes which are being built.
+fn without_building(plan: &SharedPlan) -> SharedPlan {
+    if !matches!(plan.action, Action::Insert { .. } | Action::Update { .. } | Action::Delete { .. }) {
+        return plan.clone();
+    }
+    let mut plan = Plan::clone(plan);
+    for table in &mut plan.tables {
+        // Plans name indexes by their numbers, so that only the last ones can be left out.
+        while table.indexes.pop_if(|index| index.state == IndexState::Building).is_some() {}
+    }
+    plan.into()
 }
 
 /// The arguments of a call.
@@ -187,7 +218,7 @@ pub fn too_much() -> SqlError {
         SqlState::PROGRAM_LIMIT_EXCEEDED,
         format!("the statements of the transaction are more than {limit} MiB"),
     )
-    .with_hint("Split it. COPY into a table that the same block has created or truncated has no such limit.")
+    .with_hint("Split it. COPY into a table without rows has no such limit.")
 }
 
 fn stop(failure: Failure) -> Stop {

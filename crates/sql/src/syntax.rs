@@ -1,6 +1,7 @@
 //! From text to statements, by `sqlparser`.
 
 mod fetches;
+mod past;
 
 use sqlparser::ast::{Expr, ObjectName, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -10,13 +11,27 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{SqlError, SqlState};
 
+pub use past::time_of;
+
 /// Deepest nesting of a statement.
 const DEPTH_MAX: usize = 100;
 
 /// Most operators and keywords in a row, without a comma or brackets around them.
 const CHAIN_MAX: usize = 2000;
 
+/// Most queries that `UNION`, `INTERSECT` and `EXCEPT` combine, without brackets around some of them.
+const COMBINED_MAX: usize = 1000;
+
 fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
+    let (parser, times) = parser_and_times(text)?;
+    if times.iter().any(Option::is_some) {
+        return Err(SqlError::unsupported("AS OF within a part of a statement"));
+    }
+    Ok(parser)
+}
+
+/// A parser, and the times as of which the statements are asked.
+fn parser_and_times(text: &str) -> Result<(Parser<'static>, Vec<Option<String>>), SqlError> {
     let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
         .tokenize_with_location()
         .map_err(|error| failed(ParserError::TokenizerError(error.to_string())))?;
@@ -26,24 +41,35 @@ fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
     keep_like_options(&mut tokens);
     drop_deferrable(&mut tokens);
     fetches::spell_out(&mut tokens)?;
+    let times = past::take(&mut tokens)?;
     refuse_exclusion(&tokens)?;
     refuse_chains(&tokens)?;
-    Ok(Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX).with_tokens_with_locations(tokens))
+    let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX);
+    Ok((parser.with_tokens_with_locations(tokens), times))
 }
 
 /// Refuses operators in a row that are too many: the parser makes a tree of them that is as deep, and so are the ways through it.
 fn refuse_chains(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
     // Of each pair of brackets that is open, how many since the last comma.
-    let (mut chain, mut around) = (0, Vec::new());
+    let (mut chain, mut combined, mut around) = (0, 0, Vec::new());
     for token in tokens {
         match &token.token {
             Token::LParen | Token::LBracket => {
                 // An index and a call are operators, too.
-                around.push(chain + 1);
+                around.push((chain + 1, combined));
+                (chain, combined) = (0, 0);
+            }
+            Token::RParen | Token::RBracket => {
+                (chain, combined) = around.pop().unwrap_or((chain, combined));
+            }
+            Token::Comma => chain = 0,
+            Token::SemiColon => (chain, combined) = (0, 0),
+            Token::Word(word)
+                if matches!(word.keyword, Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT) =>
+            {
+                combined += 1;
                 chain = 0;
             }
-            Token::RParen | Token::RBracket => chain = around.pop().unwrap_or(chain),
-            Token::Comma | Token::SemiColon => chain = 0,
             Token::Word(word) if word.keyword == Keyword::NoKeyword || word.quote_style.is_some() => {}
             Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) => {}
             _ => chain += 1,
@@ -52,6 +78,11 @@ fn refuse_chains(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
             let message = format!("more than {CHAIN_MAX} operators and keywords in a row");
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
                 .with_hint("Use IN with a list, or = ANY with an array."));
+        }
+        if combined >= COMBINED_MAX {
+            let message = format!("more than {COMBINED_MAX} queries are combined");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+                .with_hint("Use VALUES, or put some of them in brackets."));
         }
     }
     Ok(())
@@ -86,7 +117,10 @@ fn spell_out_switches(tokens: &mut [TokenWithSpan]) {
 /// # Errors
 /// When one of them is none.
 pub fn parse(text: &str) -> Result<Vec<Statement>, SqlError> {
-    parser(text)?.parse_statements().map_err(failed)
+    let (mut parser, times) = parser_and_times(text)?;
+    let mut statements = parser.parse_statements().map_err(failed)?;
+    past::attach(&mut statements, times)?;
+    Ok(statements)
 }
 
 /// A query.

@@ -1,4 +1,5 @@
-//! Scripts of sessions: each line `name: > statement` is sent by the session with that name.
+//! Scripts of sessions: each line `name: > statement` is sent by the session with that name, `> data ...` is a row for `COPY`, and
+//! `> numbers 1 5000` are so many: a number and a text of some length. `keep` keeps the state for reads of the past.
 
 mod support;
 
@@ -20,16 +21,32 @@ impl goldenscript::Runner for Runner {
         command: &goldenscript::Command,
         context: &goldenscript::Context,
     ) -> Result<String, Box<dyn Error>> {
+        if command.name == "keep" {
+            return Ok(format!("kept {} s\n", self.world.keep()));
+        }
         let session = context.prefix.clone().unwrap_or_else(|| "a".to_owned());
-        let sent = match command.name.strip_prefix("data ") {
-            Some(data) => {
+        let numbers = command.name.strip_prefix("numbers ").and_then(|numbers| numbers.split_once(' '));
+        let sent = match (command.name.strip_prefix("data "), numbers) {
+            (None, Some((first, last))) => {
+                let rows: Vec<u64> = (first.parse()?..=last.parse()?).collect();
+                let mut sent = Vec::new();
+                for rows in rows.chunks(1000) {
+                    let data: String = rows
+                        .iter()
+                        .map(|row| format!("{row}\tnumber {row}{}\n", " and so on".repeat(4)))
+                        .collect();
+                    sent.extend(self.world.send(&session, Frontend::CopyData(data.into())));
+                }
+                sent
+            }
+            (Some(data), _) => {
                 let mut sent = self.world.send(&session, Frontend::CopyData((data.to_owned() + "\n").into()));
                 if data == "\\." {
                     sent.extend(self.world.send(&session, Frontend::CopyDone));
                 }
                 sent
             }
-            None => self.world.send(&session, Frontend::Query(command.name.clone())),
+            (None, None) => self.world.send(&session, Frontend::Query(command.name.clone())),
         };
         Ok(told(&sent))
     }
@@ -69,4 +86,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json order paths prepared queries recursion reflection rewrites sequences session_state statistics subqueries temporary windows }
+scripts! { aggregates backward basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept order past paths prepared queries recursion reflection rewrites sequences session_state statistics subqueries temporary timeouts windows }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::procedure::Stop;
 use ordain_db::procedure::transaction::Access;
 use ordain_db::procedure::translation::{Compared, State, check_functors};
@@ -19,8 +19,8 @@ impl State for Rows<'_> {
         self.0.get(key).unwrap().map(<[u8]>::to_vec)
     }
 
-    fn rows(&mut self, range: &KeyRange, limit: usize) -> Vec<(Key, Vec<u8>)> {
-        let found = Access::scan(self.0, range, limit).unwrap();
+    fn rows(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<(Key, Vec<u8>)> {
+        let found = Access::scan(self.0, range, direction, limit).unwrap();
         found.into_iter().map(|found| (found.key, found.row)).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{CheckpointError, CheckpointHeader, CheckpointReader, CheckpointSummary, HEADER_BYTES};
-use crate::data::KeyRange;
+use crate::data::{Direction, KeyRange};
 use crate::hash::Digest;
 use crate::position::{Epoch, Position};
 use crate::storage::{RecordCursor, RecordId, Statistics, Storage, Visit, VisitRecord};
@@ -107,7 +107,7 @@ impl Storage for Forgotten {
         unreachable!("{ONLY_LOADED}")
     }
 
-    fn scan(&mut self, _range: &KeyRange, _at: Position, _visit: &mut Visit<'_>) {
+    fn scan(&mut self, _range: &KeyRange, _direction: Direction, _at: Position, _visit: &mut Visit<'_>) {
         unreachable!("{ONLY_LOADED}")
     }
 

@@ -286,6 +286,54 @@ pub fn table_of(key: &[u8]) -> Option<TableId> {
     key.first_chunk().map(|prefix| TableId(u16::from_be_bytes(*prefix)))
 }
 
+/// Which end of a range a scan begins at.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
+pub enum Direction {
+    /// At its start: keys ascend.
+    #[default]
+    Ascending,
+    /// At its end: keys descend.
+    Descending,
+}
+
+impl Direction {
+    /// Which of two keys comes first.
+    pub fn compare<K: Ord + ?Sized>(self, left: &K, right: &K) -> Ordering {
+        match self {
+            Direction::Ascending => left.cmp(right),
+            Direction::Descending => right.cmp(left),
+        }
+    }
+
+    /// What comes in ascending order, in this one.
+    pub fn of_ascending<I: DoubleEndedIterator>(self, ascending: I) -> Directed<I> {
+        Directed { ascending, direction: self }
+    }
+}
+
+/// See [`Direction::of_ascending`].
+#[derive(Clone, Debug)]
+pub struct Directed<I> {
+    ascending: I,
+    direction: Direction,
+}
+
+impl<I: DoubleEndedIterator> Iterator for Directed<I> {
+    type Item = I::Item;
+
+    #[inline]
+    fn next(&mut self) -> Option<I::Item> {
+        match self.direction {
+            Direction::Ascending => self.ascending.next(),
+            Direction::Descending => self.ascending.next_back(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.ascending.size_hint()
+    }
+}
+
 /// A half-open range of encoded keys, `start <= key < end`.
 #[derive(
     Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, serde::Serialize, serde::Deserialize,
@@ -334,6 +382,24 @@ impl KeyRange {
     #[must_use]
     pub fn after(&self, last: &[u8]) -> KeyRange {
         KeyRange { start: Key::successor(last), end: self.end.clone() }
+    }
+
+    /// The part of this range that a scan has seen when it has come to `last`, and that included.
+    #[must_use]
+    pub fn seen(&self, direction: Direction, last: &[u8]) -> KeyRange {
+        match direction {
+            Direction::Ascending => self.up_to(last),
+            Direction::Descending => KeyRange { start: Key::from_bytes(last), end: self.end.clone() },
+        }
+    }
+
+    /// The part of this range that a scan has not seen when it has come to `last`.
+    #[must_use]
+    pub fn unseen(&self, direction: Direction, last: &[u8]) -> KeyRange {
+        match direction {
+            Direction::Ascending => self.after(last),
+            Direction::Descending => KeyRange { start: self.start.clone(), end: Key::from_bytes(last) },
+        }
     }
 }
 

@@ -12,7 +12,7 @@ pub mod row;
 pub mod schema;
 pub mod value;
 
-pub use key::{Key, KeyRange};
+pub use key::{Direction, Key, KeyRange};
 pub use placement::{Owner, Partitioning};
 pub use row::Row;
 pub use schema::{Schema, SchemaBuilder, Table, TableBuilder, TableId};

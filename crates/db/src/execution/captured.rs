@@ -70,7 +70,7 @@ impl Captured {
     }
 
     /// The rows of a range, each with its key, in order.
-    pub(crate) fn range(&self, entry: usize) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub(crate) fn range(&self, entry: usize) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
         self.ranges[entry].iter().map(|(key, row)| (&self.bytes[key.clone()], &self.bytes[row.clone()]))
     }
 

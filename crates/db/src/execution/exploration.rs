@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::run::{Executor, Reads, Run};
 use super::{Call, Context, Received};
-use crate::data::{Key, KeyRange, Owner};
+use crate::data::{Direction, Key, KeyRange, Owner};
 use crate::failpoint::Failpoints;
 use crate::position::Position;
 use crate::procedure::footprint::Access as Touch;
@@ -56,7 +56,7 @@ impl Executor {
 
 impl Run<'_> {
     /// Notes that a range is missing: as much of it as has the rows that are wanted, where that is known here.
-    pub(super) fn note_missing_range(&mut self, range: &KeyRange, limit: usize) {
+    pub(super) fn note_missing_range(&mut self, range: &KeyRange, direction: Direction, limit: usize) {
         if self.missing.is_none() {
             return;
         }
@@ -65,12 +65,12 @@ impl Run<'_> {
         let mut last = None;
         if owner.is_ok_and(|owner| owner == Owner::Partition(self.me) || owner == Owner::Replicated) {
             let mut left = limit.saturating_add(self.writes.operations().len());
-            self.storage.scan(range, Position::LATEST, &mut |key, _| {
+            self.storage.scan(range, direction, Position::LATEST, &mut |key, _| {
                 left -= 1;
                 if left > 0 {
                     return ControlFlow::Continue(());
                 }
-                last = Some(range.up_to(key));
+                last = Some(range.seen(direction, key));
                 ControlFlow::Break(())
             });
         }

@@ -10,7 +10,7 @@ use super::trace::{Scope, Version};
 use super::write_buffer::Target;
 use super::{Call, Context, Executed};
 use crate::data::row::FixedValue;
-use crate::data::{Key, KeyRange, Schema, Table};
+use crate::data::{Direction, Key, KeyRange, Schema, Table};
 use crate::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use crate::hash::key_hash;
 use crate::message::Verdict;
@@ -52,7 +52,7 @@ impl Access for Guarding<'_, '_> {
         Err(self.refused(key))
     }
 
-    fn scan(&mut self, range: &KeyRange, _: usize) -> Result<Vec<Found>, Stop> {
+    fn scan(&mut self, range: &KeyRange, _: Direction, _: usize) -> Result<Vec<Found>, Stop> {
         Err(self.refused(range.start.bytes()))
     }
 }

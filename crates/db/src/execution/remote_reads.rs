@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use super::captured::Captured;
 use super::{Call, Context, Participation};
-use crate::data::{KeyRange, Owner};
+use crate::data::{Direction, KeyRange, Owner};
 use crate::error::Fatal;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
@@ -77,7 +77,7 @@ impl Rows for Newest<'_> {
     }
 
     fn visit(&mut self, _: usize, range: &KeyRange, visit: &mut Visit<'_>) {
-        self.0.scan(range, Position::LATEST, visit);
+        self.0.scan(range, Direction::Ascending, Position::LATEST, visit);
     }
 }
 

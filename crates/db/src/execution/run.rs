@@ -11,7 +11,7 @@ use super::remote_reads::{Received, RemoteRangeRow, RemoteRow, Selection, Unusab
 use super::write_buffer::{Target, WriteBuffer};
 use super::{Call, Context, Missing};
 use crate::data::row::FixedValue;
-use crate::data::{DataError, Key, KeyRange, Owner, Table};
+use crate::data::{DataError, Direction, Key, KeyRange, Owner, Table};
 use crate::error::Error;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::limits::READ_RESULTS_BYTES_MAX;
@@ -404,14 +404,21 @@ impl Run<'_> {
     }
 
     /// The rows of a range before the transaction's own writes, in order, at most `limit`.
-    pub(super) fn scan_base(&mut self, entry: usize, range: &KeyRange, limit: usize) -> Vec<Found> {
+    pub(super) fn scan_base(
+        &mut self,
+        entry: usize,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Vec<Found> {
         let owner = self.footprint.ranges()[entry].owner;
         let mut found = Vec::new();
         if let Some(captured) = self.captured {
-            let rows = captured.range(entry).filter(|(key, _)| range.contains(key)).take(limit);
+            let rows = captured.range(entry).filter(|(key, _)| range.contains(key));
+            let rows = direction.of_ascending(rows).take(limit);
             found.extend(rows.map(|(key, row)| Found { key: Key::from_bytes(key), row: row.to_vec() }));
         } else if owner.includes(self.me) {
-            self.storage.scan(range, Position::LATEST, &mut |key, row| {
+            self.storage.scan(range, direction, Position::LATEST, &mut |key, row| {
                 if found.len() >= limit {
                     return ControlFlow::Break(());
                 }
@@ -426,7 +433,7 @@ impl Run<'_> {
                 found.push(Found { key: Key::from_bytes(key), row });
             }
         }
-        found.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        found.sort_unstable_by(|left, right| direction.compare(&left.key, &right.key));
         found.truncate(limit);
         found
     }
@@ -475,30 +482,45 @@ impl Access for Run<'_> {
         Ok(())
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         if range.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
         // The entry that reaches furthest. A reconnoitred one ends at the last row that was seen, so it may end before the
         // range that the procedure asks for.
-        let starts = self.footprint.ranges().iter().enumerate();
-        let covering = starts
-            .filter(|(_, entry)| entry.access.read && entry.range.contains(&range.start))
-            .max_by(|(_, left), (_, right)| left.range.end.cmp(&right.range.end));
+        let readable = self.footprint.ranges().iter().enumerate().filter(|(_, entry)| entry.access.read);
+        let covering = match direction {
+            Direction::Ascending => readable
+                .filter(|(_, entry)| entry.range.contains(&range.start))
+                .max_by(|(_, left), (_, right)| left.range.end.cmp(&right.range.end)),
+            Direction::Descending => readable
+                .filter(|(_, entry)| entry.range.start < range.end && range.end <= entry.range.end)
+                .min_by(|(_, left), (_, right)| left.range.start.cmp(&right.range.start)),
+        };
+        let (from, how, how_beyond) = match direction {
+            Direction::Ascending => (&range.start, "scan from", "scan beyond"),
+            Direction::Descending => (&range.end, "scan down from", "scan down beyond"),
+        };
         let Some((entry, declared)) = covering else {
-            self.note_missing_range(range, limit);
-            return Err(self.outside(&range.start, "scan from"));
+            self.note_missing_range(range, direction, limit);
+            return Err(self.outside(from, how));
         };
-        let covered = declared.range.end >= range.end;
-        let visible = if covered {
-            range.clone()
-        } else {
-            KeyRange { start: range.start.clone(), end: declared.range.end.clone() }
+        let declared = &declared.range;
+        let (covered, visible) = match direction {
+            Direction::Ascending => (
+                declared.end >= range.end,
+                KeyRange { start: range.start.clone(), end: range.end.clone().min(declared.end.clone()) },
+            ),
+            Direction::Descending => (
+                declared.start <= range.start,
+                KeyRange { start: range.start.clone().max(declared.start.clone()), end: range.end.clone() },
+            ),
         };
-        let found = self.scan_visible(entry, &visible, limit)?;
+        let found = self.scan_visible(entry, &visible, direction, limit)?;
         if !covered && found.len() < limit {
-            self.note_missing_range(range, limit);
-            return Err(self.outside(&visible.end, "scan beyond"));
+            self.note_missing_range(range, direction, limit);
+            let beyond = if direction == Direction::Ascending { &visible.end } else { &visible.start };
+            return Err(self.outside(beyond, how_beyond));
         }
         Ok(found)
     }
@@ -529,20 +551,26 @@ impl Access for Run<'_> {
 
 impl Run<'_> {
     /// The rows of a part of a declared range, own writes included.
-    fn scan_visible(&mut self, entry: usize, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+    fn scan_visible(
+        &mut self,
+        entry: usize,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Vec<Found>, Stop> {
         let written =
             if self.writes.is_empty() { Vec::new() } else { self.writes.keys_in(range, self.footprint) };
         if written.is_empty() {
-            return Ok(self.scan_base(entry, range, limit));
+            return Ok(self.scan_base(entry, range, direction, limit));
         }
         // Each written key may hide one row of the base, so that many more are wanted.
-        let base = self.scan_base(entry, range, limit.saturating_add(written.len()));
+        let base = self.scan_base(entry, range, direction, limit.saturating_add(written.len()));
         let full = base.len() == limit.saturating_add(written.len());
         let last = base.last().map(|found| found.key.clone());
         let mut rows: BTreeMap<Key, Vec<u8>> = base.into_iter().map(|found| (found.key, found.row)).collect();
         for key in written {
             let key = Key::from_bytes(&key);
-            if full && last.as_ref().is_some_and(|last| key > *last) {
+            if full && last.as_ref().is_some_and(|last| direction.compare(&key, last).is_gt()) {
                 continue;
             }
             let base = rows.remove(&key);
@@ -551,6 +579,7 @@ impl Run<'_> {
                 rows.insert(key, row.to_vec());
             }
         }
-        Ok(rows.into_iter().take(limit).map(|(key, row)| Found { key, row }).collect())
+        let rows = direction.of_ascending(rows.into_iter()).take(limit);
+        Ok(rows.map(|(key, row)| Found { key, row }).collect())
     }
 }

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use crate::data::row::FixedValue;
-use crate::data::{Key, KeyRange, Owner, Schema, Table};
+use crate::data::{Direction, Key, KeyRange, Owner, Schema, Table};
 use crate::error::Error;
 use crate::hash::key_hash;
 use crate::position::{PartitionId, Position};
@@ -90,14 +90,14 @@ impl Access for SnapshotReads<'_> {
         Err(writes())
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         if range.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
         let table = self.schema.table_of(&range.start)?;
         self.check_held(table.range_owner(range, self.partitions), table)?;
         let mut found = Vec::new();
-        self.storage.scan(range, self.at, &mut |key, row| {
+        self.storage.scan(range, direction, self.at, &mut |key, row| {
             found.push(Found { key: Key::from_bytes(key), row: row.to_vec() });
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });

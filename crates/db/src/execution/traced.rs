@@ -6,6 +6,7 @@ use super::remote_reads::Received;
 use super::run::{Executor, Reads, verdict_of};
 use super::trace::{Scope, Version};
 use super::{Call, Context, Executed};
+use crate::data::Direction;
 use crate::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use crate::message::Verdict;
 
@@ -53,7 +54,7 @@ impl Executor {
             }
             for (index, entry) in footprint.ranges().iter().enumerate().filter(|(_, entry)| entry.access.read)
             {
-                let found = run.scan_base(index, &entry.range, usize::MAX).into_iter();
+                let found = run.scan_base(index, &entry.range, Direction::Ascending, usize::MAX).into_iter();
                 rows.extend(
                     found.map(|found| {
                         (Bytes::copy_from_slice(found.key.bytes()), Some(Bytes::from(found.row)))

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use bytes::Bytes;
 
 use crate::data::row::FixedValue;
-use crate::data::{DataError, Key, KeyRange, Owner, Schema, Table};
+use crate::data::{DataError, Direction, Key, KeyRange, Owner, Schema, Table};
 use crate::error::Error;
 use crate::hash::{FastMap, key_hash};
 use crate::limits::{FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX};
@@ -46,8 +46,8 @@ pub enum Scouted {
     Failed(Error),
 }
 
-/// A range, the limit that it was asked with, and who sent which rows of it.
-type RangePart = (KeyRange, u64, PartitionId, Vec<(Key, Bytes)>);
+/// A range, the direction and the limit that it was asked with, and who sent which rows of it.
+type RangePart = (KeyRange, Direction, u64, PartitionId, Vec<(Key, Bytes)>);
 
 /// A reconnaissance under way.
 #[derive(Debug)]
@@ -85,7 +85,9 @@ impl Reconnaissance {
                 let row = found.rows.into_iter().next().map(|(_, row)| row);
                 self.keys.insert(key, row);
             }
-            Want::Range { range, limit } => self.ranges.push((range, limit, found.from, found.rows)),
+            Want::Range { range, direction, limit } => {
+                self.ranges.push((range, direction, limit, found.from, found.rows));
+            }
         }
         self.awaited = self.awaited.saturating_sub(1);
         self.awaited == 0
@@ -225,11 +227,11 @@ impl Trial<'_> {
     }
 
     /// The rows of a range before the run's own writes, at most `limit`, in order.
-    fn scan_base(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Row>, Stop> {
+    fn scan_base(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Row>, Stop> {
         let owner = self.schema.table_of(&range.start)?.range_owner(range, self.known.partitions);
         let mut rows = Vec::new();
         if owner.includes(self.known.me) {
-            self.storage.scan(range, Position::LATEST, &mut |key, row| {
+            self.storage.scan(range, direction, Position::LATEST, &mut |key, row| {
                 if rows.len() >= limit {
                     return ControlFlow::Break(());
                 }
@@ -243,15 +245,16 @@ impl Trial<'_> {
             Owner::Split => (0..self.known.partitions).map(PartitionId).collect(),
         };
         for partition in others.into_iter().filter(|partition| *partition != self.known.me) {
-            let known = self.known.ranges.iter().find(|(known, known_limit, from, _)| {
-                known == range && *known_limit >= limit as u64 && *from == partition
+            let known = self.known.ranges.iter().find(|(known, known_direction, known_limit, from, _)| {
+                let asked = known == range && *known_direction == direction;
+                asked && *known_limit >= limit as u64 && *from == partition
             });
             match known {
-                Some((_, _, _, found)) => {
+                Some((_, _, _, _, found)) => {
                     rows.extend(found.iter().map(|(key, row)| Row { key: key.clone(), row: row.to_vec() }));
                 }
                 None => {
-                    let want = Want::Range { range: range.clone(), limit: limit as u64 };
+                    let want = Want::Range { range: range.clone(), direction, limit: limit as u64 };
                     self.wants.push((partition, want));
                 }
             }
@@ -259,7 +262,7 @@ impl Trial<'_> {
         if !self.wants.is_empty() {
             return Err(Stop::ReadPending);
         }
-        rows.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        rows.sort_unstable_by(|left, right| direction.compare(&left.key, &right.key));
         rows.truncate(limit);
         Ok(rows)
     }
@@ -298,18 +301,18 @@ impl Access for Trial<'_> {
         Ok(())
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Row>, Stop> {
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Row>, Stop> {
         if range.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
         let hidden = self.own.keys().filter(|key| range.contains(key)).count();
         let wanted = limit.saturating_add(hidden);
-        let base = self.scan_base(range, wanted)?;
+        let base = self.scan_base(range, direction, wanted)?;
         let cut = (base.len() == wanted).then(|| base.last().map(|row| row.key.clone())).flatten();
         let mut rows: BTreeMap<Key, Vec<u8>> = base.into_iter().map(|row| (row.key, row.row)).collect();
         for (key, own) in self.own.iter().filter(|(key, _)| range.contains(key)) {
             match own {
-                Some(row) if cut.as_ref().is_none_or(|cut| key <= cut) => {
+                Some(row) if cut.as_ref().is_none_or(|cut| direction.compare(key, cut).is_le()) => {
                     rows.insert(key.clone(), row.clone());
                 }
                 Some(_) => {}
@@ -318,10 +321,11 @@ impl Access for Trial<'_> {
                 }
             }
         }
-        let found: Vec<Row> = rows.into_iter().take(limit).map(|(key, row)| Row { key, row }).collect();
+        let rows = direction.of_ascending(rows.into_iter()).take(limit);
+        let found: Vec<Row> = rows.map(|(key, row)| Row { key, row }).collect();
         // Only what was seen is protected: up to the last row when the limit ended the scan.
         let seen = match found.last() {
-            Some(last) if found.len() == limit => range.up_to(&last.key),
+            Some(last) if found.len() == limit => range.seen(direction, &last.key),
             _ => range.clone(),
         };
         self.ranges.push((seen, Touch::READ));
@@ -367,10 +371,10 @@ pub fn serve(want: &Want, storage: &mut dyn Storage) -> Vec<(Key, Bytes)> {
             let row = record.map(|record| Bytes::copy_from_slice(storage.row(record)));
             row.map(|row| (key.clone(), row)).into_iter().collect()
         }
-        Want::Range { range, limit } => {
+        Want::Range { range, direction, limit } => {
             let mut rows: Vec<(Key, Bytes)> = Vec::new();
             let mut bytes = 0;
-            storage.scan(range, Position::LATEST, &mut |key, row| {
+            storage.scan(range, *direction, Position::LATEST, &mut |key, row| {
                 if rows.len() as u64 >= *limit || bytes > READ_RESULTS_BYTES_MAX {
                     return ControlFlow::Break(());
                 }

@@ -498,6 +498,10 @@ impl<E: Engine> Node<E> {
                     }
                 }
                 ClientRequest::Ordered(request) => {
+                    if let Some(outcome) = self.answer_behind(&request) {
+                        outbox.replies.push(Reply { request: request.id, outcome });
+                        continue;
+                    }
                     let home = request.id.client.home;
                     if home.0 >= self.partitions {
                         let problem = format!("client home {home} is outside of the cluster");
@@ -508,8 +512,9 @@ impl<E: Engine> Node<E> {
                         forwards.push((home, request));
                     }
                 }
-                ClientRequest::Scan { request, at, range, rows } => {
-                    let outcome = self.scan_page(at, &range, rows as usize).map(|page| encode_body(&page));
+                ClientRequest::Scan { request, at, range, direction, rows } => {
+                    let page = self.scan_page(at, &range, direction, rows as usize);
+                    let outcome = page.map(|page| encode_body(&page));
                     outbox.replies.push(Reply { request, outcome });
                 }
                 ClientRequest::Read { request, at, procedure, arguments } => {

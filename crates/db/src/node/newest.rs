@@ -7,6 +7,7 @@ use super::{Node, encode_body};
 use crate::engine::Engine;
 use crate::error::{Error, Outcome};
 use crate::execution::snapshot_reads::SnapshotReads;
+use crate::failpoint::{Failpoint, Failpoints as _};
 use crate::message::{Operation, Request, RequestId};
 use crate::position::Position;
 
@@ -17,11 +18,13 @@ pub(super) type Unordered = Vec<(RequestId, Position)>;
 impl<E: Engine> Node<E> {
     /// Whether the rows here are the newest state of the whole database, of which nothing that anybody was told is missing.
     fn holds_newest(&self) -> bool {
-        let is_alone = self.partitions == 1 && self.replicas == 1 && self.gateway.leads();
-        let ordered_alone = self.log.replicated.as_deref().is_none_or(|log| {
-            let membership = log.membership();
-            membership.voters == [self.id.replica] && membership.outgoing.is_empty()
-        });
+        let behind = E::Failpoints::on(Failpoint::ReadBehind);
+        let is_alone = self.partitions == 1 && (behind || self.replicas == 1 && self.gateway.leads());
+        let ordered_alone = behind
+            || self.log.replicated.as_deref().is_none_or(|log| {
+                let membership = log.membership();
+                membership.voters == [self.id.replica] && membership.outgoing.is_empty()
+            });
         let executed = self.ready.is_empty()
             && self.engine.live() == 0
             && self.log.committed.is_empty()
@@ -46,6 +49,13 @@ impl<E: Engine> Node<E> {
             }
             _ => Some(self.open_unordered(request.id).map(|at| encode_body(&at))),
         }
+    }
+
+    /// The answer of a node that does not ask whether others know more: a mistake that the simulator switches on.
+    pub(super) fn answer_behind(&mut self, request: &Request) -> Option<Outcome> {
+        let is_wrong =
+            E::Failpoints::on(Failpoint::ReadBehind) && matches!(request.operation, Operation::Read { .. });
+        if is_wrong { self.answer_at_once(request) } else { None }
     }
 
     fn open_unordered(&mut self, request: RequestId) -> Result<Position, Error> {

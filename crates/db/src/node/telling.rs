@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::{GroupStatus, Node};
-use crate::data::{Key, KeyRange, Partitioning, Schema};
+use crate::data::{Direction, Key, KeyRange, Partitioning, Schema};
 use crate::engine::Engine;
 use crate::engine::two_phase::TwoPhaseCounters;
 use crate::error::Error;
@@ -64,11 +64,17 @@ pub struct Status {
 }
 
 /// A page of a range as of a snapshot that is open.
-pub(super) fn page_of(storage: &mut dyn Storage, range: &KeyRange, at: Position, rows: usize) -> Page {
+pub(super) fn page_of(
+    storage: &mut dyn Storage,
+    range: &KeyRange,
+    direction: Direction,
+    at: Position,
+    rows: usize,
+) -> Page {
     let mut page = Page::default();
     let mut bytes = 0;
     let rows_max = rows.clamp(1, SCAN_PAGE_ROWS_MAX);
-    storage.scan(range, at, &mut |key, row| {
+    storage.scan(range, direction, at, &mut |key, row| {
         if page.rows.len() >= rows_max || bytes >= SCAN_PAGE_BYTES_MAX {
             page.more = true;
             return ControlFlow::Break(());
@@ -117,9 +123,15 @@ impl<E: Engine> Node<E> {
     }
 
     /// A page of a range as of an open snapshot.
-    pub(super) fn scan_page(&mut self, at: Position, range: &KeyRange, rows: usize) -> Result<Page, Error> {
+    pub(super) fn scan_page(
+        &mut self,
+        at: Position,
+        range: &KeyRange,
+        direction: Direction,
+        rows: usize,
+    ) -> Result<Page, Error> {
         self.check_open(at)?;
-        Ok(page_of(&mut *self.storage, range, at, rows))
+        Ok(page_of(&mut *self.storage, range, direction, at, rows))
     }
 
     /// What the node tells about itself.

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use super::transaction::{Access, Found};
 use super::{Footprint, Stop};
 use crate::data::row::FixedValue;
-use crate::data::{DataError, Key, KeyRange, Table};
+use crate::data::{DataError, Direction, Key, KeyRange, Table};
 
 /// Rows that were written; `None` where one was deleted.
 pub type Written = BTreeMap<Key, Option<Vec<u8>>>;
@@ -50,20 +50,20 @@ impl Access for Overlay<'_> {
         Ok(())
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         if range.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
         let bounds = (Bound::Included(&range.start), Bound::Excluded(&range.end));
         let own = || self.written.range::<Key, _>(bounds);
         let deleted = own().filter(|(_, row)| row.is_none()).count();
-        let mut found = self.below.scan(range, limit.saturating_add(deleted))?;
+        let mut found = self.below.scan(range, direction, limit.saturating_add(deleted))?;
         if own().next().is_none() {
             return Ok(found);
         }
         found.retain(|found| !self.written.contains_key(&found.key));
         found.extend(own().filter_map(|(key, row)| Some(Found { key: key.clone(), row: row.clone()? })));
-        found.sort_unstable_by(|left, right| left.key.cmp(&right.key));
+        found.sort_unstable_by(|left, right| direction.compare(&left.key, &right.key));
         found.truncate(limit);
         Ok(found)
     }
@@ -109,9 +109,9 @@ mod tests {
             panic!("what is below is written")
         }
 
-        fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
-            let rows = self.0.range(range.start.clone()..range.end.clone()).take(limit);
-            Ok(rows.map(|(key, row)| Found { key: key.clone(), row: row.clone() }).collect())
+        fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
+            let rows = direction.of_ascending(self.0.range(range.start.clone()..range.end.clone()));
+            Ok(rows.take(limit).map(|(key, row)| Found { key: key.clone(), row: row.clone() }).collect())
         }
     }
 
@@ -135,10 +135,13 @@ mod tests {
         assert_eq!(overlay.get(&key(3)).unwrap(), Some(&[3][..]));
         let range = KeyRange { start: key(1), end: key(10) };
         for limit in 0..6 {
-            let found = overlay.scan(&range, limit).unwrap();
-            let rows: Vec<u8> = found.iter().map(|found| found.row[0]).collect();
-            let all = [20, 3, 6, 90];
-            assert_eq!(rows, all[..limit.min(all.len())]);
+            for (direction, all) in
+                [(Direction::Ascending, [20, 3, 6, 90]), (Direction::Descending, [90, 6, 3, 20])]
+            {
+                let found = overlay.scan(&range, direction, limit).unwrap();
+                let rows: Vec<u8> = found.iter().map(|found| found.row[0]).collect();
+                assert_eq!(rows, all[..limit.min(all.len())]);
+            }
         }
     }
 }

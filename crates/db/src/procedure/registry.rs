@@ -161,7 +161,7 @@ pub(crate) fn check_arguments(arguments: &[u8]) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::data::row::FixedValue;
-    use crate::data::{ColumnType, DataError, Key, KeyRange, SchemaBuilder, Table};
+    use crate::data::{ColumnType, DataError, Direction, Key, KeyRange, SchemaBuilder, Table};
     use crate::procedure::transaction::{Access, Found};
     use crate::procedure::{Declaration as Touches, decode_output, encode_arguments};
 
@@ -211,7 +211,7 @@ mod tests {
             Ok(())
         }
 
-        fn scan(&mut self, _: &KeyRange, _: usize) -> Result<Vec<Found>, Stop> {
+        fn scan(&mut self, _: &KeyRange, _: Direction, _: usize) -> Result<Vec<Found>, Stop> {
             Ok(Vec::new())
         }
     }

@@ -5,7 +5,7 @@ use super::overlay::{Overlay, Written};
 use super::{Arithmetic, Declaration, Footprint, OwnRow, Stop};
 use crate::data::row::FixedValue;
 use crate::data::schema::ColumnSelector;
-use crate::data::{DataError, Key, KeyRange, Row, Schema, Table, Value, Values};
+use crate::data::{DataError, Direction, Key, KeyRange, Row, Schema, Table, Value, Values};
 
 /// A row found by a scan, with its key.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,8 +33,8 @@ pub trait Access {
     /// Deletes a row if there is one.
     fn delete(&mut self, key: &Key) -> Result<(), Stop>;
 
-    /// The first rows of a range in ascending order of keys, at most `limit`; own writes included.
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop>;
+    /// The first rows of a range in the order of keys, or in descending order the last ones, at most `limit`; own writes included.
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop>;
 
     /// Whether this run only looks for the footprint, and so is to be told of accesses ahead: then the number of partitions.
     fn looks_ahead(&self) -> Option<u16> {
@@ -175,7 +175,17 @@ impl<'a> Transaction<'a> {
     ///
     /// For a reconnoitred transaction the range is recorded, and protected from phantoms, only as far as it was scanned.
     pub fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
-        self.access.scan(range, limit)
+        self.access.scan(range, Direction::Ascending, limit)
+    }
+
+    /// The rows of a range that come first in a direction, at most `limit`, in its order: [`scan`](Transaction::scan) for either end.
+    pub fn scan_directed(
+        &mut self,
+        range: &KeyRange,
+        direction: Direction,
+        limit: usize,
+    ) -> Result<Vec<Found>, Stop> {
+        self.access.scan(range, direction, limit)
     }
 
     /// Declares what the run is about to touch. Nothing changes by that, but that whoever looks for the footprint asks for all of it
@@ -270,8 +280,9 @@ mod tests {
             Ok(())
         }
 
-        fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
-            let inside = self.rows.iter().filter(|(key, _)| range.contains(key)).take(limit);
+        fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
+            let inside = self.rows.iter().filter(|(key, _)| range.contains(key));
+            let inside = direction.of_ascending(inside).take(limit);
             Ok(inside.map(|(key, row)| Found { key: key.clone(), row: row.clone() }).collect())
         }
     }

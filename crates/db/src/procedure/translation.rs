@@ -12,15 +12,15 @@ use super::registry::Decoded;
 use super::transaction::{Access, Found};
 use super::{Catalog, Footprint, Functor, ProcedureId, Stop, Transaction};
 use crate::data::row::FixedValue;
-use crate::data::{Key, KeyRange, Row, Table};
+use crate::data::{Direction, Key, KeyRange, Row, Table};
 
 /// The rows that a call finds.
 pub trait State {
     /// The encoded row of a key, if there is one.
     fn row(&mut self, key: &Key) -> Option<Vec<u8>>;
 
-    /// The first rows of a range in ascending order of keys, at most `limit`.
-    fn rows(&mut self, range: &KeyRange, limit: usize) -> Vec<(Key, Vec<u8>)>;
+    /// The rows of a range that come first in a direction, at most `limit`, in its order.
+    fn rows(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<(Key, Vec<u8>)>;
 }
 
 impl State for BTreeMap<Key, Vec<u8>> {
@@ -28,8 +28,8 @@ impl State for BTreeMap<Key, Vec<u8>> {
         self.get(key).cloned()
     }
 
-    fn rows(&mut self, range: &KeyRange, limit: usize) -> Vec<(Key, Vec<u8>)> {
-        let inside = self.iter().filter(|(key, _)| range.contains(key));
+    fn rows(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<(Key, Vec<u8>)> {
+        let inside = direction.of_ascending(self.iter().filter(|(key, _)| range.contains(key)));
         inside.take(limit).map(|(key, row)| (key.clone(), row.clone())).collect()
     }
 }
@@ -243,18 +243,19 @@ impl Access for Trial<'_> {
         Ok(())
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         self.check(&range.start, self.guards.is_some())?;
         if range.is_empty() {
             return Ok(Vec::new());
         }
         // Each key that was written may hide a row.
         let written = self.written.range(range.start.clone()..range.end.clone());
-        let rows = self.rows.rows(range, limit.saturating_add(written.clone().count()));
+        let rows = self.rows.rows(range, direction, limit.saturating_add(written.clone().count()));
         let mut rows: BTreeMap<Key, Option<Vec<u8>>> =
             rows.into_iter().map(|(key, row)| (key, Some(row))).collect();
         rows.extend(written.map(|(key, row)| (key.clone(), row.clone())));
-        let found = rows.into_iter().filter_map(|(key, row)| Some(Found { key, row: row? }));
+        let found = direction.of_ascending(rows.into_iter());
+        let found = found.filter_map(|(key, row)| Some(Found { key, row: row? }));
         Ok(found.take(limit).collect())
     }
 }

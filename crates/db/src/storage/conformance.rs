@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use super::{RecordCursor, RecordId, Storage};
-use crate::data::{Key, KeyRange};
+use crate::data::{Direction, Key, KeyRange};
 use crate::hash::key_hash;
 use crate::position::{Epoch, PartitionId, Position};
 
@@ -115,13 +115,18 @@ fn expect<S: Storage>(storage: &mut S, key: &[u8], position: Position, row: Opti
     assert_eq!(rows, expected, "scan of only {key:?} at {position}");
 }
 
-/// Key and row of everything that a scan visits.
+/// Key and row of everything that a scan visits: the same in both directions.
 fn rows<S: Storage>(storage: &mut S, range: &KeyRange, position: Position) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut rows = Vec::new();
-    storage.scan(range, position, &mut |key, row| {
-        rows.push((key.to_vec(), row.to_vec()));
-        ControlFlow::Continue(())
-    });
+    let mut in_direction = |direction| {
+        let mut rows = Vec::new();
+        storage.scan(range, direction, position, &mut |key, row| {
+            rows.push((key.to_vec(), row.to_vec()));
+            ControlFlow::Continue(())
+        });
+        rows
+    };
+    let (rows, descending) = (in_direction(Direction::Ascending), in_direction(Direction::Descending));
+    assert!(rows.iter().eq(descending.iter().rev()), "down from the end of {range:?} at {position}");
     rows
 }
 

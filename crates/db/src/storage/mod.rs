@@ -14,7 +14,7 @@ pub mod write_digests;
 
 use std::ops::ControlFlow;
 
-use crate::data::KeyRange;
+use crate::data::{Direction, KeyRange};
 use crate::hash::Digest;
 use crate::position::{Epoch, Position};
 
@@ -77,10 +77,11 @@ pub trait Storage {
     /// Deletes a row if there is one.
     fn delete(&mut self, key: &[u8], hash: u64, position: Position);
 
-    /// Visits the rows of a range in ascending order of keys as of a position, until the visitor breaks.
+    /// Visits the rows of a range in the order of keys as of a position, from the end of the range that the direction begins at,
+    /// until the visitor breaks. In both directions it takes as long as the rows that were visited.
     ///
     /// Takes `&mut self` since a storage may build its order on demand.
-    fn scan(&mut self, range: &KeyRange, at: Position, visit: &mut Visit<'_>);
+    fn scan(&mut self, range: &KeyRange, direction: Direction, at: Position, visit: &mut Visit<'_>);
 
     /// From now on keeps what can be read at `at`, until the snapshot is closed. Versions overwritten before the call by
     /// writes after `at` are lost: open a snapshot before any later position is written.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
+use ordain_db::data::Direction;
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::execution::Trace;
@@ -410,7 +411,8 @@ impl World {
         let mut rows = Vec::new();
         for table in [&tables.account, &tables.word, &tables.line, &tables.item] {
             let request = RequestId { client: ClientId { home: PartitionId(0), number: 99 }, sequence: 0 };
-            let scan = ClientRequest::Scan { request, at, range: table.all(), rows: 10_000 };
+            let (range, direction) = (table.all(), Direction::Ascending);
+            let scan = ClientRequest::Scan { request, at, range, direction, rows: 10_000 };
             let (mut events, mut outbox) = (vec![Event::Requests(vec![scan])], Outbox::default());
             let now = self.now;
             let node = self.machine(id).node.as_mut().expect("it is up");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::str::FromStr;
 
-use ordain_db::data::Key;
+use ordain_db::data::{Direction, Key};
 use ordain_db::engine::EngineKind;
 use ordain_db::limits::Limits;
 use ordain_db::message::{ClientId, ClientRequest, Message, Operation, Page, Request, RequestId};
@@ -274,8 +274,8 @@ impl Runner {
         let client = ClientId { home: entry, number: 999 };
         let request = RequestId { client, sequence: 0 };
         let range = span.range(&self.database.tables);
-        let done =
-            self.network.request(entry, vec![ClientRequest::Scan { request, at, range, rows: 100 }])?;
+        let scan = ClientRequest::Scan { request, at, range, direction: Direction::Ascending, rows: 100 };
+        let done = self.network.request(entry, vec![scan])?;
         let page: Page = postcard::from_bytes(done.replies[0].1.outcome.as_ref().map_err(Clone::clone)?)?;
         let rows = page.rows.iter().map(|(key, row)| {
             let value = content(&self.database.tables.item.read(row)).unwrap();

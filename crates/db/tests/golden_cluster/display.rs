@@ -1,5 +1,6 @@
 //! How messages and answers are printed.
 
+use ordain_db::data::Direction;
 use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{ClientId, Message, Operation, Ordered, Report, RequestId, Verdict, Want, Work};
 use ordain_db::position::{Epoch, PartitionId, Position};
@@ -79,8 +80,10 @@ fn read_positions(mut bytes: &[u8]) -> Vec<String> {
 fn want(tables: &Tables, want: &Want) -> String {
     match want {
         Want::Key(key) => Name::of_key(tables, key).to_string(),
-        Want::Range { range, limit } if *limit > 1 << 30 => format!("{range:?}"),
-        Want::Range { range, limit } => format!("{limit} of {range:?}"),
+        Want::Range { range, direction, limit } => {
+            let last = if *direction == Direction::Descending { "last " } else { "" };
+            if *limit > 1 << 30 { format!("{range:?}") } else { format!("{last}{limit} of {range:?}") }
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use ordain_db::data::row::FixedValue;
-use ordain_db::data::{Key, KeyRange, Table};
+use ordain_db::data::{Direction, Key, KeyRange, Table};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::hash::Digest;
 use ordain_db::procedure::transaction::{Access, Found};
@@ -67,8 +67,8 @@ impl Access for Model {
         Ok(())
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
-        let inside = self.rows.iter().filter(|(key, _)| range.contains(key));
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
+        let inside = direction.of_ascending(self.rows.iter().filter(|(key, _)| range.contains(key)));
         Ok(inside.take(limit).map(|(key, row)| Found { key: key.clone(), row: row.clone() }).collect())
     }
 }

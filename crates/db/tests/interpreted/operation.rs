@@ -92,6 +92,8 @@ pub(crate) enum Operation {
     Outsized(Span, u32),
     /// Reads so many keys of the span, one by one: `account/9/0` and so on.
     GetMany(Span, u32),
+    /// The last rows of the span, so many at most, in descending order.
+    ScanDown(Span, u32),
 }
 
 impl Operation {
@@ -108,7 +110,10 @@ impl Operation {
             | Operation::AbortIfMissing(target)
             | Operation::AbortIfPresent(target)
             | Operation::AbortIfBelow(target, _) => Some(target),
-            Operation::Scan(..) | Operation::Outsized(..) | Operation::GetMany(..) => None,
+            Operation::Scan(..)
+            | Operation::ScanDown(..)
+            | Operation::Outsized(..)
+            | Operation::GetMany(..) => None,
         }
     }
 }
@@ -136,7 +141,10 @@ impl Operation {
     }
 
     fn is_write(&self) -> bool {
-        let reads = matches!(self, Operation::Get(_) | Operation::Scan(..) | Operation::GetMany(..));
+        let reads = matches!(
+            self,
+            Operation::Get(_) | Operation::Scan(..) | Operation::ScanDown(..) | Operation::GetMany(..)
+        );
         !reads && !self.is_condition()
     }
 
@@ -211,6 +219,7 @@ impl fmt::Display for Operation {
             Operation::AbortIfBelow(target, least) => write!(f, "abort-if-below {target} {least}"),
             Operation::Outsized(span, rows) => write!(f, "outsized {span} {rows}"),
             Operation::GetMany(span, keys) => write!(f, "get-many {span} {keys}"),
+            Operation::ScanDown(span, limit) => write!(f, "scan-down {span} {limit}"),
         }
     }
 }
@@ -276,6 +285,7 @@ impl FromStr for Operation {
             ["delete", target] => Operation::Delete(target.parse()?),
             ["scan", span] => Operation::Scan(span.parse()?, u32::MAX),
             ["scan", span, limit] => Operation::Scan(span.parse()?, limit.parse().map_err(wrong)?),
+            ["scan-down", span, limit] => Operation::ScanDown(span.parse()?, limit.parse().map_err(wrong)?),
             ["abort-if-missing", target] => Operation::AbortIfMissing(target.parse()?),
             ["abort-if-present", target] => Operation::AbortIfPresent(target.parse()?),
             ["abort-if-below", target, least] => {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ordain_db::data::{DataError, Key, Row, Table, Value};
+use ordain_db::data::{DataError, Direction, Key, Row, Table, Value};
 use ordain_db::hash::key_hash;
 use ordain_db::procedure::footprint::Access;
 use ordain_db::procedure::{Arithmetic, Declaration, Functor, OwnRow, Procedure, Stop, Transaction};
@@ -80,7 +80,7 @@ impl Interpreter {
             Operation::Set(..) | Operation::Add(..) | Operation::Rank(..) | Operation::Note(..) => {
                 Access::UPDATE
             }
-            Operation::Scan(span, _) | Operation::GetMany(span, _) => {
+            Operation::Scan(span, _) | Operation::ScanDown(span, _) | Operation::GetMany(span, _) => {
                 return footprint.read_range(&span.range(&self.tables));
             }
             Operation::Outsized(span, _) => return footprint.write_range(&span.range(&self.tables)),
@@ -176,10 +176,10 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    fn scan(&mut self, span: &Span, limit: u32) -> Result<(), Stop> {
+    fn scan(&mut self, span: &Span, direction: Direction, limit: u32) -> Result<(), Stop> {
         let range = span.range(&self.interpreter.tables);
         let mut rows = Vec::new();
-        for found in self.transaction.scan(&range, limit as usize)? {
+        for found in self.transaction.scan_directed(&range, direction, limit as usize)? {
             let name = Name::of_key(&self.interpreter.tables, &found.key);
             let row = content(&self.interpreter.table(&name).read(&found.row))?;
             self.mix(format!("{name} {row:?}").as_bytes());
@@ -219,7 +219,8 @@ impl Run<'_, '_> {
                 self.change(name, "note", note.as_deref().map_or(Value::Null, Value::Text))?;
             }
             Operation::Delete(_) => self.transaction.delete(&name.key(&self.interpreter.tables))?,
-            Operation::Scan(span, limit) => self.scan(span, *limit)?,
+            Operation::Scan(span, limit) => self.scan(span, Direction::Ascending, *limit)?,
+            Operation::ScanDown(span, limit) => self.scan(span, Direction::Descending, *limit)?,
             Operation::AbortIfMissing(_) if self.read(&name)?.is_none() => {
                 return Err(Stop::abort(format!("{name} is missing")));
             }

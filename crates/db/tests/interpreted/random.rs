@@ -51,8 +51,11 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (target(), proptest::option::of(0..9_i32)).prop_map(|(target, rank)| Operation::Rank(target, rank)),
         1 => (target(), note).prop_map(|(target, note)| Operation::Note(target, note)),
         2 => target().prop_map(Operation::Delete),
-        3 => (span(), prop_oneof![1..4_u32, Just(u32::MAX), Just(0)])
-            .prop_map(|(span, limit)| Operation::Scan(span, limit)),
+        3 => (span(), prop_oneof![1..4_u32, Just(u32::MAX), Just(0)], proptest::bool::ANY)
+            .prop_map(|(span, limit, down)| match down {
+                true => Operation::ScanDown(span, limit),
+                false => Operation::Scan(span, limit),
+            }),
         1 => target().prop_map(Operation::AbortIfMissing),
         1 => target().prop_map(Operation::AbortIfPresent),
         1 => (target(), 0..300_i64).prop_map(|(target, least)| Operation::AbortIfBelow(target, least)),
@@ -85,7 +88,9 @@ fn loosely(operations: &[Operation], choice: &mut dyn FnMut(usize) -> usize) -> 
         };
         let touches = [(reads, Touch::Read), (writes, Touch::Write)].into_iter().filter(|(does, _)| *does);
         match (operation, operation.target()) {
-            (Operation::Scan(span, _), _) => all.push(Declared::Range(Touch::Read, span.clone())),
+            (Operation::Scan(span, _) | Operation::ScanDown(span, _), _) => {
+                all.push(Declared::Range(Touch::Read, span.clone()))
+            }
             (_, Some(Target::Named(name))) => {
                 for (_, touch) in touches {
                     let is_wide = choice(4) == 0;

@@ -49,7 +49,7 @@ pub struct SeedOptions {
     /// Run this engine only
     #[arg(long, value_name = "NAME")]
     engine: Option<EngineKind>,
-    /// Run this workload only: append, bank, micro, tpcc or ycsb
+    /// Run this workload only: append, bank, micro, sql, tpcc or ycsb
     #[arg(long, value_name = "NAME")]
     workload: Option<WorkloadKind>,
     /// Let epochs be made so, where the engine has epochs: adaptive, managed or managed-strictly

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use ordain_db::data::key::KeyValue;
-use ordain_db::data::{Key, KeyRange, Schema};
+use ordain_db::data::{Direction, Key, KeyRange, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::limits::ARGUMENTS_BYTES_MAX;
 use ordain_db::message::Page;
@@ -16,15 +16,17 @@ use ordain_db::position::PartitionId;
 use ordain_db::procedure::{self, ProcedureId};
 use ordain_sql::catalog::user_definition;
 use ordain_sql::catalog::{Catalog, Definition};
+use ordain_sql::error::SqlError;
 use ordain_sql::execute::Interrupt;
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::handshake::User;
-use ordain_sql::session::{Database, View};
+use ordain_sql::session::merge::{self, Pages};
+use ordain_sql::session::{Database, Past, View};
 
 use super::alarms::{Alarms, Due};
-use super::merge::{self, Pages};
+use super::history::{self, History};
 use super::{janitor, lock};
 use crate::caller::Pending;
 use crate::connection::{Connection, Opening, Snapshot};
@@ -74,6 +76,8 @@ pub(super) struct Shared {
     loading: Mutex<()>,
     /// Wakes the [`janitor`]; it ends when this is gone.
     garbage: Sender<()>,
+    /// What is kept for reads of the past.
+    pub(super) history: History,
     /// Makes numbers that are like no other, should the operating system have none.
     number: Mutex<u128>,
 }
@@ -117,10 +121,20 @@ impl SqlDatabase {
             definitions: Mutex::default(),
             loading: Mutex::default(),
             garbage,
+            history: History::default(),
             number,
         });
         janitor::start(Arc::downgrade(&shared), told).map_err(no_thread)?;
         Ok(Some(SqlDatabase(shared)))
+    }
+
+    /// Keeps states of the past so long, for reads `AS OF` a time.
+    ///
+    /// # Errors
+    /// When the operating system gives no thread.
+    pub fn keep_history(&self, retention: Duration) -> Result<(), Error> {
+        history::start(Arc::downgrade(&self.0), retention)
+            .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}")))
     }
 
     /// The tables of the database.
@@ -184,7 +198,7 @@ impl SessionDatabase {
         self.connection.as_ref().ok_or_else(|| Error::Unavailable("the session has ended".to_owned()))
     }
 
-    fn open_snapshot(&self) -> Result<Snapshot, Error> {
+    pub(super) fn open_snapshot(&self) -> Result<Snapshot, Error> {
         let connection = self.connection()?;
         let mut given_up = lock(&self.shared.given_up);
         given_up.retain(|opening| opening.wait_for(Duration::ZERO).is_none());
@@ -240,7 +254,18 @@ impl SessionDatabase {
 
     /// Reads all definitions; with a digest of what was read.
     fn load(&self) -> Result<(Catalog, u128), Error> {
-        let snapshot = self.open_snapshot()?;
+        self.read_definitions(&self.open_snapshot()?)
+    }
+
+    /// The definitions that a snapshot sees; those that are known, if they are the same.
+    pub(super) fn definitions_of(&self, snapshot: &Snapshot) -> Result<Arc<Catalog>, Error> {
+        let (catalog, digest) = self.read_definitions(snapshot)?;
+        let known = lock(&self.shared.definitions);
+        let same = known.as_ref().filter(|known| known.digest == digest);
+        Ok(same.map_or_else(|| Arc::new(catalog), |known| Arc::clone(&known.catalog)))
+    }
+
+    fn read_definitions(&self, snapshot: &Snapshot) -> Result<(Catalog, u128), Error> {
         let table = &self.shared.storages.definitions;
         let mut catalog = Catalog::new();
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
@@ -323,7 +348,12 @@ impl Database for SessionDatabase {
     }
 
     fn snapshot(&self) -> Result<Box<dyn View>, Error> {
-        Ok(Box::new(Seen(self.open_snapshot()?)))
+        Ok(Box::new(Seen(Arc::new(self.open_snapshot()?))))
+    }
+
+    fn past(&self, at: i64) -> Result<Past, SqlError> {
+        let (snapshot, catalog) = self.shared.history.past(at)?;
+        Ok(Past { view: Box::new(Seen(snapshot)), catalog })
     }
 
     fn catalog(&self, outdated: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Error> {
@@ -401,7 +431,7 @@ impl Database for SessionDatabase {
 }
 
 /// A snapshot as a session sees it.
-struct Seen(Snapshot);
+struct Seen(Arc<Snapshot>);
 
 impl View for Seen {
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
@@ -411,16 +441,22 @@ impl View for Seen {
     fn scan(
         &self,
         range: &KeyRange,
+        direction: Direction,
         limit: usize,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        merge::scan(self, self.0.owners(range)?, range, limit, visit)
+        merge::scan(self, self.0.owners(range)?, (range, direction), limit, visit)
     }
 }
 
 impl Pages for Seen {
-    fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error> {
-        self.0.pages(ranges, rows)
+    fn pages(
+        &self,
+        ranges: &[(PartitionId, KeyRange)],
+        direction: Direction,
+        rows: u32,
+    ) -> Result<Vec<Page>, Error> {
+        self.0.pages(ranges, direction, rows)
     }
 }
 

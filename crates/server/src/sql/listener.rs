@@ -46,6 +46,8 @@ pub struct ListenerOptions {
     pub startup_time: Duration,
     /// How long a session may say nothing; `None` for ever.
     pub idle_time: Option<Duration>,
+    /// How long states of the past are kept, for reads `AS OF` a time; `None` for not at all.
+    pub history: Option<Duration>,
     /// How long a client may take nothing of what is sent to it.
     pub write_time: Duration,
     /// The certificate and key; `None` without TLS.
@@ -58,6 +60,7 @@ impl Default for ListenerOptions {
             connections: CONNECTIONS_DEFAULT,
             startup_time: Duration::from_secs(10),
             idle_time: None,
+            history: None,
             write_time: Duration::from_secs(60),
             tls: None,
         }
@@ -192,7 +195,12 @@ impl Door {
     /// Lets clients in from now on, to this database. Opening again does nothing.
     pub fn open(&self, database: SqlDatabase) {
         // Whoever came first stays.
-        let _ = self.0.database.set(database);
+        if self.0.database.set(database.clone()).is_ok()
+            && let Some(retention) = self.0.options.history
+            && let Err(error) = database.keep_history(retention)
+        {
+            tracing::error!(%error, "nothing is kept for AS OF");
+        }
     }
 
     /// Whether clients are let in.

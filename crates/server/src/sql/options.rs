@@ -8,6 +8,7 @@ use clap::Args;
 use ordain_db::data::Schema;
 use ordain_sql::keys::Storages;
 
+use super::history::RETENTION_MAX;
 use super::listener::{CONNECTIONS_DEFAULT, Listener, ListenerOptions};
 use super::tls;
 
@@ -29,6 +30,9 @@ pub struct SqlOptions {
     /// After how many seconds the connection of a client of PostgreSQL ends that says nothing. Default: never.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub sql_idle_seconds: Option<u32>,
+    /// How many seconds of the past can be read with `AS OF`. Default: 0, none.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=RETENTION_MAX.as_secs()))]
+    pub sql_history_seconds: Option<u64>,
     /// The certificate for TLS with clients of PostgreSQL, and those that lead to one that they trust: a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub tls_certificate: Option<PathBuf>,
@@ -73,7 +77,8 @@ impl SqlOptions {
         };
         let connections = self.sql_connections.map_or(CONNECTIONS_DEFAULT, usize::from);
         let idle_time = self.sql_idle_seconds.map(|seconds| Duration::from_secs(seconds.into()));
-        let options = ListenerOptions { connections, idle_time, tls, ..ListenerOptions::default() };
+        let history = self.sql_history_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+        let options = ListenerOptions { connections, idle_time, history, tls, ..ListenerOptions::default() };
         Ok(SqlSockets { sql: Some((bind("--sql-listen", address)?, options)), http })
     }
 }

@@ -1,7 +1,7 @@
 //! The encoding of payloads: what is written is read the same, and what is not written is never more than an error.
 
 use bytes::Bytes;
-use ordain::db::data::{Key, KeyRange};
+use ordain::db::data::{Direction, Key, KeyRange};
 use ordain::db::error::{Error, Outcome};
 use ordain::db::execution::remote_reads;
 use ordain::db::message::*;
@@ -93,6 +93,7 @@ impl Any {
                 request: self.id(),
                 at: self.position(),
                 range: self.range(),
+                direction: self.direction(),
                 rows: self.number() as u32,
             },
             2 => ClientRequest::CloseSnapshot(self.position()),
@@ -144,10 +145,14 @@ impl Any {
         Basis { epoch: Epoch(self.number()), lineage: self.number() }
     }
 
+    fn direction(&mut self) -> Direction {
+        if self.0.below(2) == 0 { Direction::Ascending } else { Direction::Descending }
+    }
+
     fn want(&mut self) -> Want {
         match self.0.below(2) {
             0 => Want::Key(self.key()),
-            _ => Want::Range { range: self.range(), limit: self.number() },
+            _ => Want::Range { range: self.range(), direction: self.direction(), limit: self.number() },
         }
     }
 

@@ -8,7 +8,7 @@
 //! In a run that did not finish, nodes may not have executed again what they have in their logs: then the log must have
 //! the request, but its execution may be missing.
 //!
-//! What early answers tell is the matter of [`early_answers`](super::early_answers).
+//! A read that needs no place in the order changes nothing, so that nothing of it must be kept. What early answers tell is the matter of [`early_answers`](super::early_answers).
 
 use ordain_db::error::Error;
 use ordain_db::message::Operation;
@@ -27,7 +27,10 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
         let Some((at, outcome)) = invocation.decision() else { continue };
         let is_early = invocation.is_acknowledged_early()
             || matches!(invocation.operation, Operation::AskOutcome { .. });
-        if is_early || !matches!(outcome, Ok(_) | Err(Error::Aborted(_))) {
+        if is_early
+            || evidence.may_be_unordered(invocation)
+            || !matches!(outcome, Ok(_) | Err(Error::Aborted(_)))
+        {
             continue;
         }
         let logged = || evidence.attempts(*request).iter().filter(|attempt| attempt.in_log);

@@ -5,7 +5,7 @@
 //!
 //! - the transaction at place n has the verdict, the reads and the writes that it has on `S(n-1)`, at every participant that
 //!   ran it, each with the writes to the keys that it holds (CAL-06: equivalent to exactly the sequencers' order);
-//! - a snapshot at place n has the rows of `S(n-1)` (CAL-98: results equal those at one position of the log);
+//! - a snapshot at place n, and each page of it, has the rows of `S(n-1)` (CAL-98: results equal those at one position of the log);
 //! - when the run has finished, each partition has the rows of the last state that it is to hold, and the digests of the
 //!   partitions add up to that of the last state (CAL-04: the state is a function of the log alone).
 //!
@@ -23,10 +23,10 @@ use ordain_db::message::Work;
 use ordain_db::position::{PartitionId, Position};
 
 use super::Findings;
-use super::evidence::{Evidence, Seen, first_difference};
+use super::evidence::{Evidence, Seen as Row, first_difference};
 use super::replicas_agree::{agree, reads_difference, told_of};
 use super::wording;
-use crate::history::{Invocation, SnapshotRead};
+use crate::history::{Invocation, PageRead, SnapshotRead};
 use crate::oracle::Oracle;
 
 /// Checks the property.
@@ -36,17 +36,19 @@ use crate::oracle::Oracle;
 pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     let mut oracle = Oracle::new(evidence.workload)?;
     let mut checker = Checker { evidence, findings: Findings::default() };
-    let mut snapshots: BTreeMap<Position, Vec<&SnapshotRead>> = BTreeMap::new();
+    let mut snapshots: BTreeMap<Position, Seen<'_>> = BTreeMap::new();
     for snapshot in &evidence.history.snapshots {
-        snapshots.entry(snapshot.position).or_default().push(snapshot);
+        snapshots.entry(snapshot.position).or_default().whole.push(snapshot);
+    }
+    for page in &evidence.history.pages {
+        snapshots.entry(page.at).or_default().pages.push(page);
     }
     // Snapshots without a place in the order, ascending.
     let ends = |at: &Position| *at == Position::end_of(at.epoch);
     let mut unordered = snapshots.iter().filter(|(at, _)| ends(at)).peekable();
     for (position, ordered) in &evidence.history.log {
         while let Some((_, reads)) = unordered.next_if(|(at, _)| *at < position) {
-            let rows = oracle.rows();
-            reads.iter().for_each(|snapshot| checker.compare_snapshot(snapshot, &rows));
+            checker.compare_seen(reads, &oracle.rows());
         }
         let expected = match oracle.run(*position, ordered) {
             Ok(expected) => expected,
@@ -63,12 +65,11 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
         if ordered.work == Work::OpenSnapshot
             && let Some(reads) = snapshots.get(position)
         {
-            let rows = oracle.rows();
-            reads.iter().for_each(|snapshot| checker.compare_snapshot(snapshot, &rows));
+            checker.compare_seen(reads, &oracle.rows());
         }
     }
     let rows = oracle.rows();
-    unordered.for_each(|(_, reads)| reads.iter().for_each(|read| checker.compare_snapshot(read, &rows)));
+    unordered.for_each(|(_, reads)| checker.compare_seen(reads, &rows));
     for snapshot in &evidence.history.snapshots {
         checker.check_place(snapshot);
     }
@@ -77,6 +78,13 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
         checker.compare_digests(oracle.digest());
     }
     checker.findings.finish()
+}
+
+/// What was read of one snapshot.
+#[derive(Default)]
+struct Seen<'h> {
+    whole: Vec<&'h SnapshotRead>,
+    pages: Vec<&'h PageRead>,
 }
 
 struct Checker<'e, 'a> {
@@ -114,6 +122,37 @@ impl Checker<'_, '_> {
                 None => format!("{position}: {partition} {done} the right rows, but in another order"),
             });
         }
+    }
+
+    fn compare_seen(&mut self, seen: &Seen<'_>, rows: &BTreeMap<Bytes, Bytes>) {
+        seen.whole.iter().for_each(|snapshot| self.compare_snapshot(snapshot, rows));
+        seen.pages.iter().for_each(|page| self.compare_page(page, rows));
+    }
+
+    /// A page has the first rows of its range that the partition holds; it may be shorter than it was asked to be.
+    fn compare_page(&mut self, read: &PageRead, rows: &BTreeMap<Bytes, Bytes>) {
+        let (schema, partitions) = (self.evidence.schema(), self.evidence.history.partitions);
+        let held =
+            |key: &[u8]| schema.owner(key, partitions).is_ok_and(|owner| owner.includes(read.partition));
+        let mut right: Vec<(&Bytes, &Bytes)> = rows
+            .range(Bytes::copy_from_slice(read.range.start.bytes())..)
+            .take_while(|(key, _)| read.range.contains(key))
+            .filter(|(key, _)| held(key))
+            .collect();
+        right.sort_by(|left, right| read.direction.compare(left.0, right.0));
+        let found: Vec<(&Bytes, &Bytes)> = read.page.rows.iter().map(|(key, row)| (key, row)).collect();
+        let is_right = right.starts_with(&found) && read.page.more == (found.len() < right.len());
+        self.findings.require(is_right, || {
+            let place = right.iter().zip(&found).position(|(right, found)| right != found);
+            format!(
+                "a page of {} rows of the snapshot at {} from {} is not that of the serial run, which has {} rows in the \
+                 range; the first difference is at {place:?}",
+                found.len(),
+                read.at,
+                read.partition,
+                right.len()
+            )
+        });
     }
 
     fn compare_snapshot(&mut self, snapshot: &SnapshotRead, rows: &BTreeMap<Bytes, Bytes>) {
@@ -159,7 +198,7 @@ impl Checker<'_, '_> {
                 format!("the rows of {} partitions are known at the end, not of {partitions}", found.len())
             });
         }
-        let mut held: Vec<Vec<Seen<'_>>> = vec![Vec::new(); found.len()];
+        let mut held: Vec<Vec<Row<'_>>> = vec![Vec::new(); found.len()];
         for (key, row) in rows {
             match schema.owner(key, partitions) {
                 Ok(Owner::Partition(partition)) => {
@@ -204,7 +243,7 @@ impl Checker<'_, '_> {
     }
 }
 
-fn versions(rows: &BTreeMap<Bytes, Bytes>) -> impl Iterator<Item = Seen<'_>> {
+fn versions(rows: &BTreeMap<Bytes, Bytes>) -> impl Iterator<Item = Row<'_>> {
     rows.iter().map(|(key, row)| (&key[..], Some(&row[..])))
 }
 

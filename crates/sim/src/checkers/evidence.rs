@@ -14,7 +14,7 @@ use ordain_db::execution::Executed;
 use ordain_db::execution::trace::Version;
 use ordain_db::hash::FastMap;
 use ordain_db::limits::PARTITIONS_MAX;
-use ordain_db::message::{RequestId, Verdict, Work};
+use ordain_db::message::{Operation, RequestId, Verdict, Work};
 use ordain_db::position::{PartitionId, Position};
 use ordain_workload::{Part, Workload};
 
@@ -188,6 +188,16 @@ impl<'a> Evidence<'a> {
     /// All requests that were given places in the order, with these.
     pub(crate) fn ordered_requests(&self) -> impl Iterator<Item = (RequestId, &[Attempt<'a>])> {
         self.attempts.iter().map(|(request, attempts)| (*request, attempts.as_slice()))
+    }
+
+    /// Whether it is a read, or opened a snapshot, that may have been answered without a place in the order: each time that it was sent
+    /// again anew.
+    pub(crate) fn may_be_unordered(&self, invocation: &Invocation) -> bool {
+        if invocation.unordered_snapshot().is_some() {
+            return true;
+        }
+        let is_read = matches!(invocation.operation, Operation::Read { .. });
+        is_read && self.history.partitions == 1 && self.history.engine.is_ordered()
     }
 
     /// Whether the run came to an end, so that nothing may be missing.

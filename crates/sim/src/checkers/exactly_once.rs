@@ -10,6 +10,8 @@
 //!
 //! With asynchronous replication only the first holds: what was answered may be lost, and the request take effect again.
 //!
+//! What needs no place in the order, a read or a snapshot, may be answered differently each time: see [`reads`](super::reads).
+//!
 //! In a run that did not finish, the place may not have been executed yet; and a copy of the request, made by the network,
 //! may have been taken in after the first was refused, and its answer still be under way.
 //!
@@ -17,6 +19,7 @@
 
 use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{Operation, RequestId};
+use ordain_db::position::Position;
 
 use super::Findings;
 use super::evidence::{Attempt, Evidence, decides};
@@ -30,8 +33,10 @@ use crate::history::Invocation;
 pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     let mut findings = Findings::default();
     for (request, attempts) in evidence.ordered_requests() {
-        let decided: Vec<String> =
-            attempts.iter().filter(|attempt| attempt.decided()).map(Attempt::describe).collect();
+        // A snapshot without a place in the order has no effect.
+        let is_placed = |attempt: &&Attempt<'_>| attempt.position != Position::end_of(attempt.position.epoch);
+        let decided = attempts.iter().filter(|attempt| attempt.decided()).filter(is_placed);
+        let decided: Vec<String> = decided.map(Attempt::describe).collect();
         findings.require(decided.len() <= 1, || {
             format!(
                 "{} was carried out several times: it {}",
@@ -62,6 +67,10 @@ fn problem_of(request: RequestId, invocation: &Invocation, evidence: &Evidence<'
         let attempt = attempts.first().filter(|_| only_refused)?;
         return Some(format!("was refused and not sent again, but {}", attempt.describe()));
     };
+    // It may see more each time that it is asked: its client takes the first answer.
+    if evidence.may_be_unordered(invocation) {
+        return None;
+    }
     let answers = invocation.replies.iter().map(|(_, outcome)| outcome).filter(|outcome| decides(outcome));
     if let Some(other) = answers.into_iter().find(|outcome| *outcome != answer) {
         let (answer, other) = (wording::outcome(answer), wording::outcome(other));

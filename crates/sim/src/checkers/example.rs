@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use ordain_db::data::{Key, KeyRange, Owner};
+use ordain_db::data::{Direction, Key, KeyRange, Owner};
 use ordain_db::engine::EngineKind;
 use ordain_db::error::{Error, Outcome};
 use ordain_db::execution::trace::Version;
@@ -169,6 +169,8 @@ fn empty(engine: EngineKind, partitions: u16) -> History {
         log: BTreeMap::new(),
         executed: BTreeMap::new(),
         snapshots: Vec::new(),
+        pages: Vec::new(),
+        sessions: None,
         rows: vec![BTreeMap::new(); usize::from(partitions)],
         statuses: Vec::new(),
         disagreements: Vec::new(),
@@ -354,6 +356,7 @@ impl Run {
                 request: scan,
                 at,
                 range: range.clone(),
+                direction: Direction::Ascending,
                 rows: 1_000,
             });
             self.until(|run| run.pages.contains_key(&scan));

@@ -10,6 +10,8 @@
 //! | [`exactly_once`] | a request has one effect and one answer |
 //! | [`early_answers`] | a call that was acknowledged before it was computed stands where its client was told, and ends as it was told later |
 //! | [`nothing_invented`] | every row that was seen was loaded or committed, and every transaction was asked for |
+//! | [`reads`] | a read without a place in the order saw a state of the order, between what was answered before it and what was asked after it |
+//! | [`sessions`] | what clients learnt by SQL fits one order of their transactions that respects real time |
 //! | [`conditions`] | the workload's conditions hold |
 //! | [`bounded`] | no queue was longer than its limit |
 //! | [`liveness`] | the run came to an end |
@@ -27,8 +29,10 @@ pub mod exactly_once;
 pub mod graph;
 pub mod liveness;
 pub mod nothing_invented;
+pub mod reads;
 pub mod replicas_agree;
 pub mod serializability;
+pub mod sessions;
 pub mod strict_serializability;
 pub mod wording;
 
@@ -61,7 +65,7 @@ impl fmt::Display for Violation {
 type Checker = fn(&Evidence<'_>) -> Result<(), String>;
 
 /// The properties that are about transactions, in the order in which they are checked.
-const OF_TRANSACTIONS: [(&str, Checker); 8] = [
+const OF_TRANSACTIONS: [(&str, Checker); 10] = [
     ("serializability", serializability::check),
     ("strict serializability", strict_serializability::check),
     ("replicas agree", replicas_agree::check),
@@ -70,10 +74,13 @@ const OF_TRANSACTIONS: [(&str, Checker); 8] = [
     ("exactly once", exactly_once::check),
     ("early answers", early_answers::check),
     ("nothing invented", nothing_invented::check),
+    ("reads", reads::check),
+    ("sessions", sessions::check),
 ];
 
 /// The properties that do not hold where what was answered may be lost (see [`History::may_lose`]).
-const OF_WHAT_LASTS: [&str; 3] = ["strict serializability", "durability", "early answers"];
+const OF_WHAT_LASTS: [&str; 5] =
+    ["strict serializability", "durability", "early answers", "reads", "sessions"];
 
 /// Checks all properties and returns those that do not hold, [`liveness`] last.
 pub fn check(history: &History, workload: &dyn Workload) -> Vec<Violation> {

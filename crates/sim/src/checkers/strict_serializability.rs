@@ -10,6 +10,8 @@
 //! was placed in the order at all. What was answered and what was sent at the same nanosecond count in that order: a message
 //! takes time, so that whatever is answered now was placed in the order before.
 //!
+//! Reads that need no place in the order are the matter of [`reads`](super::reads).
+//!
 //! An engine without an order in advance ([`EngineKind::is_ordered`](ordain_db::engine::EngineKind::is_ordered)) gives positions
 //! that agree with what transactions read and wrote, and not with real time. There, the dependencies and real time together must
 //! have no cycle: then an order exists that agrees with both.
@@ -23,6 +25,7 @@ use super::Findings;
 use super::evidence::{Attempt, Evidence};
 use super::graph::{Dependency, Edge};
 use super::{serializability, wording};
+use crate::history::Invocation;
 use crate::time::Nanoseconds;
 
 /// A request with its place in the order.
@@ -43,7 +46,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     }
     let mut placed: Vec<Placed> = Vec::new();
     for (request, invocation) in &evidence.history.requests {
-        let Some(position) = effective(evidence.attempts(*request)) else { continue };
+        let Some(position) = place(evidence, *request, invocation) else { continue };
         let answered_at = invocation.decision().map(|(at, _)| *at);
         placed.push(Placed { request: *request, position, invoked_at: invocation.invoked_at, answered_at });
     }
@@ -124,6 +127,20 @@ fn check_dependencies(evidence: &Evidence<'_>) -> Result<(), String> {
         .map(|edge| format!("{} -{}-> {}", name(edge.from), edge.dependency.name(), name(edge.to)))
         .collect();
     Err(format!("no order agrees with real time: {}", edges.join(", ")))
+}
+
+/// The place in the order that a request has, or that the snapshot has which it opened. Of reads that need none nobody knows what they have
+/// seen, though the order may have them, too: they may have been answered before they came once more.
+pub(super) fn place(
+    evidence: &Evidence<'_>,
+    request: RequestId,
+    invocation: &Invocation,
+) -> Option<Position> {
+    match invocation.unordered_snapshot() {
+        None if evidence.may_be_unordered(invocation) => None,
+        None => effective(evidence.attempts(request)),
+        snapshot => snapshot,
+    }
 }
 
 /// The place of the attempt that decided, or of the last one.

@@ -52,6 +52,8 @@ impl Requests {
             log: BTreeMap::new(),
             executed: BTreeMap::new(),
             snapshots: Vec::new(),
+            pages: Vec::new(),
+            sessions: None,
             rows: Vec::new(),
             statuses: Vec::new(),
             disagreements: Vec::new(),

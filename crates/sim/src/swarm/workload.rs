@@ -3,8 +3,12 @@
 use ordain_workload::random::Random;
 use ordain_workload::{append, bank, micro, tpcc, ycsb};
 
-use super::rarely;
+use super::{one_in, rarely};
 use crate::plan::{WorkloadKind, WorkloadPlan};
+use crate::sql;
+
+/// SQL is what the clients of one in so many seeds do. Drawn from a stream of its own: the others draw what they drew without it.
+const SQL_ONE_IN: u64 = 8;
 
 /// Draws a workload for a cluster of so many partitions, of the kind that is fixed, if one is.
 pub(super) fn draw(
@@ -22,7 +26,10 @@ pub(super) fn draw(
         3 => WorkloadKind::Tpcc,
         _ => WorkloadKind::Append,
     };
+    let drawn =
+        if one_in(&mut Random::new(seed, "swarm sql", &[]), SQL_ONE_IN) { WorkloadKind::Sql } else { drawn };
     match fixed.unwrap_or(drawn) {
+        WorkloadKind::Sql => WorkloadPlan::Sql(sql_options(seed)),
         WorkloadKind::Bank => WorkloadPlan::Bank(bank::Options {
             sites,
             accounts: u64::from(sites) * (2 + random.below(20)),
@@ -83,6 +90,20 @@ fn tpcc_mix(seed: u64, new_order_percent: f64) -> tpcc::Mix {
     match Random::new(seed, "swarm tpcc mix", &[]).below(2) {
         0 => tpcc::Mix::NewOrderPayment(new_order_percent),
         _ => tpcc::Mix::FULL,
+    }
+}
+
+/// Mostly so few rows that clients meet. Now and then an index takes several steps to be built.
+fn sql_options(seed: u64) -> sql::Options {
+    let random = &mut Random::new(seed, "swarm sql options", &[]);
+    let few = 2 + random.below(20) as u32;
+    sql::Options {
+        accounts: rarely(random, 12, few, 520),
+        lists: 1 + random.below(4) as u32,
+        persons: 1 + random.below(8) as u32,
+        definitions_percent: [0, 10, 40][random.below(3) as usize],
+        blocks_percent: [0, 30, 60][random.below(3) as usize],
+        replicated: one_in(random, 5),
     }
 }
 

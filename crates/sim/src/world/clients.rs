@@ -8,8 +8,9 @@ use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_workload::random::{Chance, Random};
 use ordain_workload::{Call, Generator, Part, Workload};
 
-use crate::history::Invocation;
-use crate::plan::{ClientPlan, Plan};
+use crate::history::{Invocation, Observed, PageRead};
+use crate::plan::{ClientPlan, Plan, WorkloadPlan};
+use crate::sql::{FIRST_SCAN, SqlClient};
 use crate::time::{Nanoseconds, SECOND};
 
 /// How often a client doubles its patience with a request.
@@ -39,6 +40,18 @@ pub(crate) struct Wishes {
     pub(crate) acknowledged: Option<Nanoseconds>,
     /// Requests that were sent because of an answer.
     pub(crate) invoked: Vec<(RequestId, Invocation)>,
+    /// The page of a snapshot that came for a session.
+    pub(crate) page: Option<PageRead>,
+    /// What the client learnt by a transaction of its session that is over.
+    pub(crate) observed: Option<Observed>,
+}
+
+/// Where the calls of a client come from.
+pub(super) enum Source {
+    /// From a generator of the workload.
+    Generator(Box<dyn Generator>),
+    /// From a session of SQL.
+    Session(Box<SqlClient>),
 }
 
 struct Outstanding {
@@ -53,8 +66,8 @@ struct Outstanding {
 pub(crate) struct Client {
     pub(crate) id: ClientId,
     /// The replica to which it turns first.
-    replica: ReplicaId,
-    generator: Box<dyn Generator>,
+    pub(super) replica: ReplicaId,
+    pub(super) source: Source,
     random: Random,
     outstanding: BTreeMap<u64, Outstanding>,
     /// Those of them that are early calls which were acknowledged, or ask what became of one: they let the client go on.
@@ -85,8 +98,15 @@ impl Client {
         let mut clients = Vec::new();
         for number in 0..count {
             let part = Part::of(PartitionId(number % plan.partitions), plan.partitions);
-            let generator = workload.generator(plan.seed, u32::from(number), part)?;
-            clients.push(Client { left: share(number), ..Client::new(number, generator, plan) });
+            let source = match &plan.workload {
+                WorkloadPlan::Sql(options) => {
+                    let (catalog, partitions) = (workload.catalog(), plan.partitions);
+                    let client = SqlClient::new(options, catalog, partitions, plan.seed, u64::from(number))?;
+                    Source::Session(Box::new(client))
+                }
+                _ => Source::Generator(workload.generator(plan.seed, u32::from(number), part)?),
+            };
+            clients.push(Client { left: share(number), ..Client::new(number, source, plan) });
         }
         for number in count..plan.callers() {
             let home = PartitionId((number - count) % plan.partitions);
@@ -94,7 +114,7 @@ impl Client {
             let Some(background) = workload.background(plan.seed, u32::from(number), part)? else {
                 return Err(Error::Invalid("the workload makes no background calls".to_owned()));
             };
-            let client = Client::new(number, background.generator, plan);
+            let client = Client::new(number, Source::Generator(background.generator), plan);
             clients.push(Client {
                 id: ClientId { home, ..client.id },
                 left: u64::MAX,
@@ -110,12 +130,12 @@ impl Client {
     }
 
     /// A client with a number that may make no calls yet.
-    fn new(number: u16, generator: Box<dyn Generator>, plan: &Plan) -> Client {
+    fn new(number: u16, source: Source, plan: &Plan) -> Client {
         let home = PartitionId(number % plan.partitions);
         Client {
             id: ClientId { home, number: u64::from(number) },
             replica: ReplicaId(number / plan.partitions % plan.replicas),
-            generator,
+            source,
             random: Random::new(plan.seed, "client", &[u64::from(number)]),
             outstanding: BTreeMap::new(),
             asking: 0,
@@ -154,7 +174,12 @@ impl Client {
 
     /// Whether all its calls were made and answered.
     pub(crate) fn is_done(&self) -> bool {
-        self.left == 0 && self.outstanding.is_empty()
+        self.left == 0 && self.outstanding.is_empty() && !self.is_in_session()
+    }
+
+    /// Whether a transaction of its session is under way.
+    fn is_in_session(&self) -> bool {
+        matches!(&self.source, Source::Session(session) if !session.is_resting())
     }
 
     /// Its requests that were not answered.
@@ -178,7 +203,15 @@ impl Client {
         self.waking = false;
         let mut wishes = Wishes::default();
         while self.has_room() {
-            let Call { procedure, arguments, .. } = self.generator.next();
+            let Call { procedure, arguments, .. } = match &mut self.source {
+                Source::Generator(generator) => generator.next(),
+                Source::Session(session) => {
+                    self.left -= 1;
+                    session.begin(now);
+                    self.go_on_in_session(now, plan, &mut wishes);
+                    break;
+                }
+            };
             let early = self.early.as_mut().is_some_and(|(chance, random)| random.happens(*chance));
             let operation = match early {
                 true => Operation::CallEarly { procedure, arguments },
@@ -192,6 +225,7 @@ impl Client {
             }
         }
         self.plan_wake(now, &mut wishes);
+        invoked.append(&mut wishes.invoked);
         wishes
     }
 
@@ -210,7 +244,7 @@ impl Client {
     }
 
     /// Gives a call its number, from which on it is outstanding.
-    fn invoke(
+    pub(super) fn invoke(
         &mut self,
         now: Nanoseconds,
         operation: Operation,
@@ -230,10 +264,11 @@ impl Client {
 
     /// Whether it may make a call.
     fn has_room(&self) -> bool {
-        self.left > 0 && self.outstanding.len() as u64 - self.asking < self.window
+        let window = self.outstanding.len() as u64 - self.asking < self.window;
+        self.left > 0 && window && !self.is_in_session()
     }
 
-    fn plan_wake(&mut self, now: Nanoseconds, wishes: &mut Wishes) {
+    pub(super) fn plan_wake(&mut self, now: Nanoseconds, wishes: &mut Wishes) {
         if self.has_room() && !self.waking {
             self.waking = true;
             wishes.wake_at = Some(now + self.random.below(self.think + 1));
@@ -241,7 +276,7 @@ impl Client {
     }
 
     /// Sends a request that waits for its answer, the first time or again.
-    fn send(&mut self, now: Nanoseconds, sequence: u64, plan: &Plan, wishes: &mut Wishes) {
+    pub(super) fn send(&mut self, now: Nanoseconds, sequence: u64, plan: &Plan, wishes: &mut Wishes) {
         let acknowledged = self.outstanding.keys().next().copied().unwrap_or(self.next_sequence);
         let partition = match plan.clients.wanders {
             true => PartitionId(self.random.below(u64::from(plan.partitions)) as u16),
@@ -271,7 +306,10 @@ impl Client {
     /// Sends a request again whose time is over, unless it was answered.
     pub(crate) fn retry(&mut self, now: Nanoseconds, sequence: u64, plan: &Plan) -> Wishes {
         let mut wishes = Wishes::default();
-        self.send(now, sequence, plan, &mut wishes);
+        match sequence {
+            FIRST_SCAN.. => self.send_scan(now, sequence, plan, &mut wishes),
+            _ => self.send(now, sequence, plan, &mut wishes),
+        }
         wishes
     }
 
@@ -284,6 +322,10 @@ impl Client {
         plan: &Plan,
     ) -> Wishes {
         let mut wishes = Wishes::default();
+        if sequence >= FIRST_SCAN {
+            self.page(now, sequence, outcome, plan, &mut wishes);
+            return wishes;
+        }
         if matches!(outcome, Err(Error::Busy(_))) {
             if plan.clients.timeout == 0 && self.outstanding.contains_key(&sequence) {
                 wishes.retries.push((now + plan.clients.pause, sequence));
@@ -304,6 +346,10 @@ impl Client {
             self.answered += 1;
             let operation = (!self.is_background).then_some(ended.request.operation);
             wishes.ended = Some((now - ended.invoked_at, operation));
+            if let Source::Session(session) = &mut self.source {
+                session.answer(outcome.clone());
+                self.go_on_in_session(now, plan, &mut wishes);
+            }
             self.plan_wake(now, &mut wishes);
         }
         wishes

@@ -15,6 +15,7 @@ mod operator;
 mod process;
 mod recorder;
 mod report;
+mod sessions;
 pub mod stages;
 mod stopwatch;
 
@@ -415,9 +416,10 @@ impl<'a> World<'a> {
             Happening::ClientWakes(client) => {
                 self.end_background(client);
                 let mut invoked = Vec::new();
-                let wishes = self.clients[client].wake(self.heap.now(), self.plan, &mut invoked);
+                let mut wishes = self.clients[client].wake(self.heap.now(), self.plan, &mut invoked);
                 if self.plan.trace {
                     self.recorder.requests.extend(invoked);
+                    self.recorder.observed.extend(wishes.observed.take());
                 }
                 self.grant(client, wishes);
             }
@@ -510,6 +512,8 @@ impl<'a> World<'a> {
             let wishes = self.clients[client].reply(now, reply.request.sequence, &reply.outcome, self.plan);
             if self.plan.trace {
                 self.recorder.requests.extend(wishes.invoked);
+                self.recorder.pages.extend(wishes.page);
+                self.recorder.observed.extend(wishes.observed);
             }
             all.sends.extend(wishes.sends);
             all.retries.extend(wishes.retries);

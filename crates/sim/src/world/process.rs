@@ -14,6 +14,7 @@ use ordain_db::hash::key_hash;
 use ordain_db::message::{ClientRequest, Message, Reply};
 use ordain_db::node::{AnyNode, DiskWrite, Event, NodeConfiguration, Outbox, node_with};
 use ordain_db::position::{Epoch, NodeId, Position, ReplicaId};
+use ordain_db::procedure::Catalog;
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_workload::{Part, Workload};
@@ -21,7 +22,8 @@ use ordain_workload::{Part, Workload};
 use crate::machine::cost::StepWork;
 use crate::machine::disk::{Disk, SharedFiles, Syncing};
 use crate::network::link::{Link, LinkOptions};
-use crate::plan::{Bug, Plan, Replication};
+use crate::plan::{Bug, Plan, Replication, WorkloadPlan};
+use crate::sql::catalog as sql_catalog;
 use crate::time::Nanoseconds;
 
 /// One failpoint, by its number in [`Failpoint::ALL`], is on.
@@ -53,6 +55,9 @@ macro_rules! with_failpoint {
                 11 => $make::<Only<11>>,
                 12 => $make::<Only<12>>,
                 13 => $make::<Only<13>>,
+                14 => $make::<Only<14>>,
+                15 => $make::<Only<15>>,
+                16 => $make::<Only<16>>,
                 other => unreachable!("there is no failpoint number {other}"),
             },
             _ => $make::<NoFailpoints>,
@@ -60,7 +65,7 @@ macro_rules! with_failpoint {
     };
 }
 
-const _: () = assert!(Failpoint::ALL.len() == 14, "each failpoint has its instance");
+const _: () = assert!(Failpoint::ALL.len() == 17, "each failpoint has its instance");
 
 /// [`recover`] over the simulated files.
 fn recover_on<P: Failpoints>(
@@ -334,6 +339,14 @@ fn configuration(plan: &Plan, me: NodeId) -> NodeConfiguration {
     }
 }
 
+/// The tables and procedures of a node, with the mistake in them that the plan has on.
+fn catalog(plan: &Plan, workload: &dyn Workload) -> Result<Catalog, Error> {
+    match plan.workload {
+        WorkloadPlan::Sql(_) => with_failpoint!(plan, sql_catalog)(),
+        _ => Ok(workload.catalog().clone()),
+    }
+}
+
 fn load(plan: &Plan, workload: &dyn Workload, me: NodeId, storage: &mut dyn Storage) -> Result<(), Error> {
     workload.load(Part::of(me.partition, plan.partitions), &mut |key, row| {
         storage.put(key, key.hash(), row, Position::LOADED);
@@ -345,7 +358,7 @@ fn volatile_node(plan: &Plan, workload: &dyn Workload, me: NodeId) -> Result<Box
     let mut storage: Box<dyn Storage + Send> = Box::new(MemoryStorage::new());
     load(plan, workload, me, &mut *storage)?;
     let make = with_failpoint!(plan, node_with);
-    Ok(make(plan.engine, &configuration(plan, me), workload.catalog().clone(), storage, None))
+    Ok(make(plan.engine, &configuration(plan, me), catalog(plan, workload)?, storage, None))
 }
 
 /// Makes a node from what its disk has; and the epoch of the checkpoint from which it goes on. `joins`: whether a group that
@@ -375,7 +388,7 @@ pub(crate) fn recovered_node(
         join: joins,
         engine: plan.engine,
         configuration: &configuration(plan, me),
-        catalog: workload.catalog().clone(),
+        catalog: catalog(plan, workload).map_err(|error| error.to_string())?,
         replication,
         storage: &|| Box::new(MemoryStorage::new()),
         load: &mut |storage| load(plan, workload, me, storage),

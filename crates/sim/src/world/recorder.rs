@@ -14,7 +14,7 @@ use ordain_db::execution::{Executed, Trace};
 use ordain_db::message::{Ordered, Reply, RequestId};
 use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
 
-use crate::history::{Gauge, Invocation, SnapshotRead};
+use crate::history::{Gauge, Invocation, Observed, PageRead, SnapshotRead};
 use crate::plan::Plan;
 use crate::time::Nanoseconds;
 
@@ -62,6 +62,8 @@ pub(crate) struct Recorder {
     disagreements: Vec<String>,
     pub(crate) requests: BTreeMap<RequestId, Invocation>,
     pub(crate) snapshots: Vec<SnapshotRead>,
+    pub(crate) pages: Vec<PageRead>,
+    pub(crate) observed: Vec<Observed>,
     gauges: BTreeMap<(&'static str, usize), (u64, u64)>,
 }
 
@@ -75,6 +77,8 @@ impl Recorder {
             disagreements: Vec::new(),
             requests: BTreeMap::new(),
             snapshots: Vec::new(),
+            pages: Vec::new(),
+            observed: Vec::new(),
             gauges: BTreeMap::new(),
         }
     }

@@ -11,8 +11,10 @@ use ordain_workload::{CheckLine, Totals};
 use super::stages::Stages;
 use super::stopwatch::Stopwatch;
 use super::{Measured, World};
-use crate::history::{History, SnapshotRead, outcomes_of_early_calls};
+use crate::history::{History, Sessions, SnapshotRead, outcomes_of_early_calls};
+use crate::plan::WorkloadPlan;
 use crate::run::Collected;
+use crate::sql;
 use crate::time::{MICROSECOND, Nanoseconds};
 
 impl Measured {
@@ -178,6 +180,8 @@ impl World<'_> {
             log: self.recorder.log(self.plan, &alive, finished),
             executed: self.recorder.executed(),
             snapshots: self.snapshots(),
+            pages: if self.plan.may_lose() { Vec::new() } else { self.recorder.pages.clone() },
+            sessions: self.sessions(unfinished.is_none()),
             rows: last,
             statuses,
             disagreements: self.recorder.disagreements(),
@@ -192,6 +196,14 @@ impl World<'_> {
         let all = &self.recorder.snapshots;
         let first = if self.plan.may_lose() { all.len().saturating_sub(1) } else { 0 };
         all[first..].to_vec()
+    }
+
+    /// What clients with sessions learnt.
+    fn sessions(&self, finished: bool) -> Option<Sessions> {
+        let WorkloadPlan::Sql(options) = &self.plan.workload else { return None };
+        let last = self.recorder.snapshots.last().filter(|_| finished);
+        let lists = last.and_then(|last| sql::lists(self.workload.catalog(), &last.rows).ok());
+        Some(Sessions { observed: self.recorder.observed.clone(), lists, total: sql::total(options) })
     }
 
     /// What one node of each partition says of itself; notes those that have other rows, once all have come equally far.

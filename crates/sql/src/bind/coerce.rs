@@ -61,6 +61,9 @@ impl Binder<'_> {
             return self.known(value, to);
         }
         match cast::allowed(from, to) {
+            Some(weakest) if weakest <= context && super::nulls::is_null(&value.expression) => {
+                Ok(Bound { expression: value.expression, data_type: to })
+            }
             Some(weakest) if weakest <= context => {
                 let from = Box::new((value.expression, from));
                 let (operand, from) = (Box::new(from.0), from.1);

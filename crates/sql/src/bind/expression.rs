@@ -4,12 +4,12 @@ use sqlparser::ast::{
     self, AccessExpr, CastKind, DataType, Expr, Ident, Subscript, UnaryOperator as WrittenUnary, Value,
 };
 
-use super::Binder;
 use super::catalog_functions::type_number;
 use super::coerce::common_type;
 use super::names::{last_name, name_of};
 use super::scope::Bound;
 use super::types::sql_type;
+use super::{Binder, nulls, precedence};
 use crate::catalog::{Definition, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, SubqueryKind};
@@ -225,6 +225,11 @@ impl Binder<'_> {
                 }
                 Ok(boolean(if is_and { Expression::And(operands) } else { Expression::Or(operands) }))
             }
+            ast::BinaryOperator::Plus | ast::BinaryOperator::Minus
+                if let Some(prefixed) = precedence::spread_prefix(left, operator, right) =>
+            {
+                self.expression(&prefixed)
+            }
             other => match self.operator_function(left, other, right)? {
                 Some(bound) => Ok(bound),
                 None => self.compared(binary_operator(other)?, left, right),
@@ -266,6 +271,9 @@ impl Binder<'_> {
         let left = Box::new(self.coerced(left, resolved.left, CastContext::Explicit)?.expression);
         let right = Box::new(self.coerced(right, resolved.right, CastContext::Explicit)?.expression);
         let data_type = resolved.result;
+        if nulls::decides(operator, data_type, &left, &right) {
+            return Ok(constant(Datum::Null, data_type));
+        }
         Ok(Bound { expression: Expression::Binary { operator, resolved, left, right }, data_type })
     }
 
@@ -274,6 +282,14 @@ impl Binder<'_> {
             WrittenUnary::Not => {
                 return Ok(boolean(Expression::Not(Box::new(self.condition(operand, "NOT")?))));
             }
+            WrittenUnary::Minus | WrittenUnary::Plus
+                if let Some(tighter) = precedence::bound_tightly(operator, operand) =>
+            {
+                return self.expression(&tighter);
+            }
+            WrittenUnary::PGAbs => return self.prefix_function("abs", operand),
+            WrittenUnary::PGSquareRoot => return self.prefix_function("sqrt", operand),
+            WrittenUnary::PGCubeRoot => return self.prefix_function("cbrt", operand),
             WrittenUnary::Minus => {
                 // The least integer has no positive counterpart.
                 if let Expr::Value(value) = operand
@@ -291,6 +307,9 @@ impl Binder<'_> {
         let resolved = operators::resolve_unary(operator, operand.data_type)?;
         let data_type = resolved.result;
         let operand = Box::new(self.implicit(operand, resolved.operand)?.expression);
+        if nulls::is_null(&operand) {
+            return Ok(constant(Datum::Null, data_type));
+        }
         Ok(Bound { expression: Expression::Unary { operator, resolved, operand }, data_type })
     }
 

@@ -1,6 +1,8 @@
 //! Which foreign keys a statement must look at: those of the rows that it writes, and those that refer to rows that it takes away or
 //! changes, and so on where these make others change.
 
+use ordain_db::data::Direction;
+
 use super::Binder;
 use crate::catalog::{ForeignKey, Named, Table};
 use crate::error::{SqlError, SqlState};
@@ -249,7 +251,9 @@ impl RowCheck {
 fn violation(foreign_key: &ForeignKeyShape, tables: &[TableShape]) -> Action {
     let shape = |table: u16| &tables[usize::from(table)];
     let (own, other) = (shape(foreign_key.table), shape(foreign_key.referenced));
-    let scan = |table, filter| Box::new(Node::Scan { table, path: Path::All, filter });
+    let scan = |table, filter| {
+        Box::new(Node::Scan { table, path: Path::All, direction: Direction::Ascending, filter })
+    };
     let is_null =
         |column, negated| Expression::IsNull { operand: Box::new(Expression::Column(column)), negated };
     let refers = foreign_key.columns.iter().map(|column| is_null(*column, true)).collect();
@@ -280,5 +284,5 @@ fn violation(foreign_key: &ForeignKeyShape, tables: &[TableShape]) -> Action {
     let expressions = foreign_key.columns.iter().map(|column| Expression::Column(*column)).collect();
     let values = Node::Project { input: Box::new(lonely), expressions };
     let limit = Some(Expression::Constant(Datum::Int(1)));
-    Action::Query(Node::Limit { input: Box::new(values), limit, offset: None })
+    Action::Query(Node::Limit { input: Box::new(values), limit, offset: None, ties: Vec::new() })
 }

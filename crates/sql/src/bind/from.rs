@@ -1,5 +1,6 @@
 //! `FROM`: relations, and how they are joined.
 
+use ordain_db::data::Direction;
 use sqlparser::ast::{
     Expr, FunctionArg, Ident, Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor,
     TableWithJoins,
@@ -228,6 +229,7 @@ impl<'c> Binder<'c> {
             {
                 Ok(of(no_ancestors(*with_ordinality, alias.as_ref())?))
             }
+            TableFactor::Table { sample: Some(_), .. } => Err(SqlError::unsupported("TABLESAMPLE")),
             TableFactor::Table { name, alias, args: None, .. } => {
                 let (node, relation) = self.named(name, alias.as_ref())?;
                 Ok(of((node, relation, false)))
@@ -292,7 +294,8 @@ impl<'c> Binder<'c> {
             Some((schema, Definition::Table(table))) => {
                 self.name_relation(&schema, &last);
                 let number = self.use_table(&schema, &last, table)?;
-                let node = Node::Scan { table: number, path: Path::All, filter: None };
+                let (path, direction) = (Path::All, Direction::Ascending);
+                let node = Node::Scan { table: number, path, direction, filter: None };
                 let mut relation = aliased(last, fields_of(table), alias)?;
                 relation.key = table.primary_key.as_ref().map_or_else(Vec::new, |key| key.columns.clone());
                 Ok((node, relation))

@@ -110,6 +110,10 @@ impl Binder<'_> {
                 values.push(Expression::Constant(Datum::Int(i64::from(wanted.oid()))));
             }
         }
+        if functions::is_strict(function.id) && super::nulls::decide(&values) {
+            let expression = Expression::Constant(Datum::Null);
+            return Ok(Bound { expression, data_type: function.result });
+        }
         Ok(Bound {
             expression: Expression::Call { function: function.id, arguments: values },
             data_type: function.result,

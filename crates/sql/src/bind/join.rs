@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::implied::implied;
 use super::join_order::reorder;
+use super::kept::{kept, kept_scan};
 use super::path::{all_of, choose};
 use super::{Binder, walk};
 use crate::plan::{Expression, JoinKind, Node, Path};
@@ -104,7 +105,7 @@ fn place(binder: &Binder<'_>, item: Item, all: &mut Vec<Expression>) -> Node {
         // It was bound to see a row before it: one without columns.
         Node::Join {
             left: Box::new(Node::Values(vec![Vec::new()])),
-            right: Box::new(item.node),
+            right: Box::new(kept(binder, item.node)),
             widths: (0, item.width),
             kind: JoinKind::Inner,
             equal: Vec::new(),
@@ -120,9 +121,9 @@ fn place(binder: &Binder<'_>, item: Item, all: &mut Vec<Expression>) -> Node {
 /// The rows of a relation that fulfil conditions over its own columns.
 pub(super) fn filtered(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
     match node {
-        Node::Scan { table, path: Path::All, filter: None } => {
+        Node::Scan { table, path: Path::All, direction, filter: None } => {
             let path = choose(binder.shape_of(table), &conditions);
-            Node::Scan { table, path, filter: all_of(conditions) }
+            Node::Scan { table, path, direction, filter: all_of(conditions) }
         }
         other => match all_of(conditions) {
             Some(condition) => Node::Filter { input: Box::new(other), condition },
@@ -136,11 +137,11 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
     let widths = (before, item.width);
     let left = Box::new(left);
     if item.lateral && walk::is_correlated(&item.node) {
-        let (right, kind) = (Box::new(item.node), item.kind);
+        let (right, kind) = (Box::new(kept(binder, item.node)), item.kind);
         let condition = all_of(conditions);
         return Node::Join { left, right, widths, kind, equal: Vec::new(), condition, dependent: true };
     }
-    if let Node::Scan { table, path: Path::All, filter: None } = &item.node {
+    if let Node::Scan { table, path: Path::All, direction, filter: None } = &item.node {
         let own = item.offset..item.offset + item.width;
         let within: Vec<Expression> =
             conditions.iter().map(|condition| seen_from_right(condition.clone(), own.clone())).collect();
@@ -154,7 +155,11 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
         };
         let depends = path_sees_left(&path);
         if is_better && depends && !matches!(choose(binder.shape_of(*table), &alone), Path::Keys(_)) {
-            let right = Box::new(Node::Scan { table: *table, path, filter: all_of(within) });
+            let right = match all_of(within) {
+                Some(filter) => kept_scan(binder, *table, path, *direction, filter),
+                None => Node::Scan { table: *table, path, direction: *direction, filter: None },
+            };
+            let right = Box::new(right);
             let kind = item.kind;
             return Node::Join {
                 left,

@@ -117,7 +117,7 @@ fn rank(binder: &Binder<'_>, item: &Item, placed: &[&Item], conditions: &[Reads<
         });
         within.push(seen_from_right((*condition).clone(), item.offset..item.offset + item.width));
     }
-    if let Node::Scan { table, path: Path::All, filter: None } = &item.node {
+    if let Node::Scan { table, path: Path::All, filter: None, .. } = &item.node {
         match choose(binder.shape_of(*table), &within) {
             Path::Keys(_) => best = Rank::Keys,
             // Rows of a range that nothing connects would be paired with all of those before.

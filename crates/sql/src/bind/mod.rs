@@ -5,6 +5,7 @@ mod call;
 mod catalog_functions;
 mod coerce;
 mod column_name;
+mod combination;
 mod define;
 mod expression;
 mod foreign_keys;
@@ -15,11 +16,14 @@ mod implied;
 mod join;
 mod join_order;
 mod json;
+mod kept;
 mod modify;
 pub(crate) mod names;
+mod nulls;
 mod numbering;
 mod order;
 mod path;
+mod precedence;
 mod query;
 mod questions;
 mod recursion;
@@ -41,7 +45,7 @@ use crate::routines::Routines;
 use crate::types::SqlType;
 
 pub use define::{
-    Build, Defined, Timing, Validation, Verification, complete, define, fill, forget, is_definition,
+    Build, Defined, Timing, Validation, Verification, complete, define, fill, forget, is_definition, renew,
     take_back, validated, validation,
 };
 pub use foreign_keys::RowCheck;
@@ -142,18 +146,22 @@ pub(crate) struct Binder<'c> {
     levels: Vec<Level>,
     /// Queries of `WITH` that can be named, the innermost last.
     named: Vec<NamedQuery>,
+    /// How often each query of `WITH` was named where it is to run once; twice for one that must.
+    mentions: Vec<u32>,
     /// Recursive queries that were numbered.
     recursions: u16,
     /// How many expressions with queries within lie around.
     subqueries: usize,
-    /// How many queries lie around.
     /// How many times queries of `WITH` were put where they are named.
     expansions: usize,
+    /// How many queries lie around.
     nesting: usize,
     /// Whether an insertion may give values to columns that are generated always.
     overrides: bool,
     /// Whether literals in the list of the next query keep their type open, for what the query is part of to decide.
     keeps_open: bool,
+    /// Whether the next query sorts its rows even if they come in order.
+    keeps_sort: bool,
     parameters: Vec<Option<SqlType>>,
     tables: Vec<TableShape>,
     sequences: Vec<SequenceShape>,
@@ -178,12 +186,14 @@ impl<'c> Binder<'c> {
             surroundings,
             levels: Vec::new(),
             named: Vec::new(),
+            mentions: Vec::new(),
             recursions: 0,
             subqueries: 0,
             expansions: 0,
             nesting: 0,
             overrides: false,
             keeps_open: false,
+            keeps_sort: false,
             parameters: Vec::new(),
             tables: Vec::new(),
             sequences: Vec::new(),
@@ -196,7 +206,10 @@ impl<'c> Binder<'c> {
         }
     }
 
-    fn finish(self, action: Action, fields: Option<Vec<Field>>) -> Prepared {
+    fn finish(self, mut action: Action, fields: Option<Vec<Field>>) -> Prepared {
+        if let Some(source) = action.source_mut() {
+            self.put_single(source);
+        }
         let parameters = self.parameters.into_iter().map(|known| known.unwrap_or(SqlType::TEXT)).collect();
         let Binder { reliances, tables, sequences, foreign_keys, questions, .. } = self;
         let plan = Plan { reliances, tables, sequences, foreign_keys, action };

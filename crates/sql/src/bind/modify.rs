@@ -1,5 +1,6 @@
 //! `INSERT`, `UPDATE`, `DELETE`.
 
+use ordain_db::data::Direction;
 use sqlparser::ast::{
     self, Assignment, AssignmentTarget, Delete, Expr, FromTable, Insert, ObjectName, OnConflictAction,
     OnInsert, SelectItem, SetExpr, TableFactor, TableObject, TableWithJoins, Update, UpdateTableFromKind,
@@ -403,7 +404,12 @@ impl<'c> Binder<'c> {
             offset: 0,
             key: Vec::new(),
         };
-        let scan = Node::Scan { table: target.number, path: Path::All, filter: None };
+        let scan = Node::Scan {
+            table: target.number,
+            path: Path::All,
+            direction: Direction::Ascending,
+            filter: None,
+        };
         let mut items = vec![Item::first(scan, relation.fields.len() as u16)];
         self.level().relations.push(relation);
         items.extend(self.from(others)?);

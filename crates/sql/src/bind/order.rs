@@ -1,31 +1,66 @@
-//! Which rows come in order by themselves: those of a table in that of its key, those of an index in that of its columns.
+//! Which rows come in order by themselves: those of a table in that of its key, those of an index in that of its columns; read backward,
+//! in the opposite one.
+
+use ordain_db::data::Direction;
 
 use super::Binder;
 use super::path::column_of;
-use crate::plan::{Expression, IndexState, Node, Path, SortKey, TableShape};
+use crate::plan::{AggregateCall, Expression, IndexState, JoinKind, Node, Path, SortKey, TableShape};
 use crate::types::Datum;
 use crate::types::aggregate::AggregateId;
 
+/// A column of a scan by which rows are to be sorted.
+#[derive(Clone, Copy)]
+struct Wanted {
+    column: u16,
+    descending: bool,
+    nulls_first: bool,
+}
+
+/// The scan that decides the order of a query's rows.
+struct Leaf<'n> {
+    scan: &'n mut Node,
+    /// By what the query's rows are to be sorted, over its columns.
+    wanted: Vec<Wanted>,
+    /// Whether the query's rows are the same in whatever order its own come.
+    is_free: bool,
+    /// Whether rows that are null in the first column that is wanted do not count.
+    skips_nulls: bool,
+}
+
+/// The order in which a path gives rows.
+struct Order<'s> {
+    shape: &'s TableShape,
+    /// They ascend by these columns, with nulls last.
+    columns: Vec<u16>,
+    /// So many of these are the same for all.
+    fixed: usize,
+    /// Whether no row is null in the column after those.
+    next_is_present: bool,
+    /// Whether no two rows are equal in all columns.
+    is_unique: bool,
+}
+
 /// The rows in order: they are sorted unless they come so.
 pub(super) fn sorted(binder: &Binder<'_>, mut node: Node, keys: Vec<SortKey>) -> Node {
-    if let Some((scan, columns)) = ascending(&mut node, &keys)
-        && let Node::Scan { table, path, .. } = scan
-        && comes_in_order(binder.shape_of(*table), path, &columns)
+    if let Some(mut leaf) = leaf_of(&mut node, &keys)
+        && comes_in_order(binder, &mut leaf)
     {
         return node;
     }
     Node::Sort { input: Box::new(node), keys }
 }
 
-/// The rows of which only the first are wanted: if they are all rows of a table sorted by the columns of an index, it is read instead.
+/// The rows of which only the first are wanted: if they are all rows of a table sorted by the columns of an index, or those that equal
+/// some values in its first columns sorted by the next, it is read instead.
 pub(super) fn sorted_by_index(binder: &Binder<'_>, node: Node) -> Node {
     match node {
         Node::Project { input, expressions } if matches!(*input, Node::Sort { .. }) => {
             Node::Project { input: Box::new(sorted_by_index(binder, *input)), expressions }
         }
         Node::Sort { mut input, keys } => {
-            let found = ascending(&mut input, &keys);
-            if found.is_some_and(|(scan, columns)| read_by_index(binder, scan, &columns)) {
+            let leaf = leaf_of(&mut input, &keys);
+            if leaf.is_some_and(|leaf| read_by_index(binder, leaf)) {
                 return *input;
             }
             Node::Sort { input, keys }
@@ -34,99 +69,211 @@ pub(super) fn sorted_by_index(binder: &Binder<'_>, node: Node) -> Node {
     }
 }
 
-/// Has the least value of a column read where it comes first.
-pub(super) fn read_least(binder: &Binder<'_>, node: &mut Node) {
+/// Has the least or greatest value of a column read where it comes first; of several such values each, if these are all that is wanted.
+pub(super) fn read_extremes(binder: &Binder<'_>, node: &mut Node) {
     let Node::Aggregate { input, groups, sets: None, aggregates } = node else { return };
-    let [call] = aggregates.as_slice() else { return };
-    if !groups.is_empty() || call.aggregate.id != AggregateId::Least || call.filter.is_some() {
+    if !groups.is_empty() {
         return;
     }
-    let Some(column) = call.arguments.first().and_then(column_of) else { return };
-    let Some((scan, columns)) = leaf(input, vec![column]) else { return };
-    let Node::Scan { table, path, .. } = &*scan else { return };
-    if comes_in_order(binder.shape_of(*table), path, &columns) || read_by_index(binder, scan, &columns) {
-        // Nulls come last, so that the first is one only if all are.
-        let limit = Some(Expression::Constant(Datum::Int(1)));
-        let rows = std::mem::replace(&mut **input, Node::Values(Vec::new()));
-        **input = Node::Limit { input: Box::new(rows), limit, offset: None };
+    if let [call] = aggregates.as_slice() {
+        read_extreme(binder, input, call);
+        return;
     }
-}
-
-/// The scan that decides the order of a query's rows, and the columns of it that they are to be sorted by.
-fn ascending<'n>(node: &'n mut Node, keys: &[SortKey]) -> Option<(&'n mut Node, Vec<u16>)> {
-    let mut columns = Vec::with_capacity(keys.len());
-    for key in keys {
-        if key.descending || key.nulls_first {
-            return None;
+    // A filter might give something else each time.
+    if !matches!(**input, Node::Scan { filter: None, .. }) {
+        return;
+    }
+    let mut joined: Option<(Node, u16)> = None;
+    for call in aggregates {
+        let mut input = input.clone();
+        if !read_extreme(binder, &mut input, call) {
+            return;
         }
-        columns.push(column_of(&key.expression)?);
+        let (groups, aggregates) = (Vec::new(), vec![call.clone()]);
+        let alone = Node::Aggregate { input, groups, sets: None, aggregates };
+        joined = Some(match joined {
+            None => (alone, 1),
+            Some((left, width)) => (each_with_each(left, alone, (width, 1)), width + 1),
+        });
     }
-    leaf(node, columns)
+    if let Some((joined, _)) = joined {
+        *node = joined;
+    }
 }
 
-/// The scan that decides the order of a query's rows, and what some columns of these are there.
-fn leaf(node: &mut Node, columns: Vec<u16>) -> Option<(&mut Node, Vec<u16>)> {
+fn each_with_each(left: Node, right: Node, widths: (u16, u16)) -> Node {
+    Node::Join {
+        left: Box::new(left),
+        right: Box::new(right),
+        widths,
+        kind: JoinKind::Inner,
+        equal: Vec::new(),
+        condition: None,
+        dependent: false,
+    }
+}
+
+/// Has an aggregate see only the first row, if it is the least or greatest value of a column by which rows can be read; whether it is.
+fn read_extreme(binder: &Binder<'_>, input: &mut Node, call: &AggregateCall) -> bool {
+    let descending = match call.aggregate.id {
+        AggregateId::Least => false,
+        AggregateId::Greatest => true,
+        _ => return false,
+    };
+    if call.filter.is_some() {
+        return false;
+    }
+    let Some(column) = call.arguments.first().and_then(column_of) else { return false };
+    // Nulls do not count. Where they come last, the first row is without a value only if all are.
+    let wanted = vec![Wanted { column, descending, nulls_first: false }];
+    let Some(mut leaf) = leaf(input, wanted, true) else { return false };
+    leaf.skips_nulls = descending;
+    if !comes_in_order(binder, &mut leaf) && !read_by_index(binder, leaf) {
+        return false;
+    }
+    let limit = Some(Expression::Constant(Datum::Int(1)));
+    let rows = std::mem::replace(input, Node::Values(Vec::new()));
+    *input = Node::Limit { input: Box::new(rows), limit, offset: None, ties: Vec::new() };
+    true
+}
+
+/// The scan that decides the order of a query's rows, which are to be sorted by keys that are columns.
+fn leaf_of<'n>(node: &'n mut Node, keys: &[SortKey]) -> Option<Leaf<'n>> {
+    let wanted = keys.iter().map(|SortKey { expression, descending, nulls_first }| {
+        let column = column_of(expression)?;
+        Some(Wanted { column, descending: *descending, nulls_first: *nulls_first })
+    });
+    leaf(node, wanted.collect::<Option<_>>()?, true)
+}
+
+/// The scan that decides the order of a query's rows.
+fn leaf(node: &mut Node, mut wanted: Vec<Wanted>, is_free: bool) -> Option<Leaf<'_>> {
     match node {
-        Node::Scan { .. } => Some((node, columns)),
-        Node::Filter { input, .. } | Node::Distinct { input, .. } => leaf(input, columns),
+        Node::Scan { .. } => Some(Leaf { scan: node, wanted, is_free, skips_nulls: false }),
+        Node::Filter { input, .. } => leaf(input, wanted, is_free),
+        // Of rows that are equal in some columns only, the first stays.
+        Node::Distinct { input, on } => leaf(input, wanted, is_free && on.is_empty()),
         Node::Project { input, expressions } => {
-            let below = columns.iter().map(|column| column_of(expressions.get(usize::from(*column))?));
-            let below = below.collect::<Option<Vec<u16>>>()?;
-            leaf(input, below)
+            for wanted in &mut wanted {
+                wanted.column = column_of(expressions.get(usize::from(wanted.column))?)?;
+            }
+            leaf(input, wanted, is_free)
         }
         // Each row of the left is followed by its matches, in its place.
-        Node::Join { left, widths, kind, .. } if *kind != crate::plan::JoinKind::Full => {
-            columns.iter().all(|column| *column < widths.0).then_some(())?;
-            leaf(left, columns)
+        Node::Join { left, widths, kind, .. } if *kind != JoinKind::Full => {
+            wanted.iter().all(|wanted| wanted.column < widths.0).then_some(())?;
+            leaf(left, wanted, is_free)
         }
         _ => None,
     }
 }
 
-/// Whether rows that are read by a path come sorted by some columns.
-fn comes_in_order(shape: &TableShape, path: &Path, columns: &[u16]) -> bool {
-    match path {
-        Path::All | Path::Keys(_) | Path::Ranges { index: None, .. } => {
-            is_order(&shape.key, 0, true, columns)
+/// Whether rows come sorted as they are wanted, if need be after their scan was turned round.
+fn comes_in_order(binder: &Binder<'_>, leaf: &mut Leaf<'_>) -> bool {
+    let Node::Scan { table, path, direction, .. } = &mut *leaf.scan else { return false };
+    let Some(mut order) = Order::of(binder.shape_of(*table), path) else { return false };
+    let next = order.columns.get(order.fixed);
+    if let Path::Range { not_null, .. } = path
+        && leaf.skips_nulls
+        && leaf.wanted.first().is_some_and(|first| next == Some(&first.column))
+    {
+        (*not_null, order.next_is_present) = (true, true);
+    }
+    match order.direction(&leaf.wanted) {
+        Some(found) if found == *direction || leaf.is_free => {
+            *direction = found;
+            true
         }
-        Path::Range { index: None, equal, .. } => is_order(&shape.key, equal.len(), true, columns),
-        Path::Range { index: Some(index), equal, .. } => {
-            let Some(index) = shape.indexes.get(usize::from(*index)) else { return false };
-            is_order(&index.columns, equal.len(), false, columns)
-        }
-        Path::Ranges { index: Some(index), .. } => {
-            let Some(index) = shape.indexes.get(usize::from(*index)) else { return false };
-            is_order(&index.columns, 0, false, columns)
-        }
+        _ => false,
     }
 }
 
-/// Whether rows that come sorted by `order`, of which the first `fixed` columns are the same for all, are sorted by `columns`. If
-/// `is_unique`, no two of them are equal in `order`.
-fn is_order(order: &[u16], fixed: usize, is_unique: bool, columns: &[u16]) -> bool {
-    let (fixed, mut rest) = order.split_at(fixed.min(order.len()));
-    for column in columns {
-        if fixed.contains(column) {
+impl<'s> Order<'s> {
+    fn of(shape: &'s TableShape, path: &Path) -> Option<Order<'s>> {
+        let (index, fixed, next_is_present) = match path {
+            Path::All | Path::Keys(_) => (None, 0, false),
+            Path::Ranges { index, .. } => (*index, 0, false),
+            Path::Range { index, equal, lower, upper, not_null } => {
+                (*index, equal.len(), *not_null || lower.is_some() || upper.is_some())
+            }
+        };
+        let mut columns = match index {
+            None => Vec::new(),
+            Some(index) => shape.indexes.get(usize::from(index))?.columns.clone(),
+        };
+        // The entries of an index that are equal in its columns are in the order of the rows' keys.
+        columns.extend_from_slice(&shape.key);
+        let fixed = fixed.min(columns.len());
+        (!columns.is_empty()).then_some(())?;
+        Some(Order { shape, columns, fixed, next_is_present, is_unique: !shape.key.is_empty() })
+    }
+
+    /// The direction in which the rows come as they are wanted, if there is one.
+    fn direction(&self, wanted: &[Wanted]) -> Option<Direction> {
+        let (mut known, mut direction) = (self.fixed, None);
+        for Wanted { column, descending, nulls_first } in wanted {
+            if self.columns[..known].contains(column) {
+                continue;
+            }
+            let Some(next) = self.columns.get(known) else {
+                self.is_unique.then_some(())?;
+                break;
+            };
+            let own = if *descending { Direction::Descending } else { Direction::Ascending };
+            let is_present = self.is_present(*next) || (known == self.fixed && self.next_is_present);
+            let fits = next == column
+                && direction.is_none_or(|direction| direction == own)
+                && (is_present || nulls_first == descending);
+            fits.then_some(())?;
+            direction = Some(own);
+            known += 1;
+        }
+        Some(direction.unwrap_or_default())
+    }
+
+    /// Whether no row is null in a column.
+    fn is_present(&self, column: u16) -> bool {
+        let shape = self.shape.columns.get(usize::from(column));
+        self.shape.key.contains(&column) || shape.is_some_and(|column| column.not_null)
+    }
+}
+
+/// Has rows read by an index that gives them in the order in which they are wanted; whether there is one.
+fn read_by_index(binder: &Binder<'_>, leaf: Leaf<'_>) -> bool {
+    let Node::Scan { table, path, direction, filter } = leaf.scan else { return false };
+    if !leaf.is_free {
+        return false;
+    }
+    let shape = binder.shape_of(*table);
+    // What a filter leaves out must not be looked up row by row, unless it is by now.
+    let known: Vec<(u16, Expression)> = match path {
+        Path::All if filter.is_none() => Vec::new(),
+        Path::Range { index: Some(index), equal, lower: None, upper: None, .. } => {
+            let columns = shape.indexes.get(usize::from(*index)).map(|index| index.columns.as_slice());
+            columns.unwrap_or_default().iter().copied().zip(equal.iter().cloned()).collect()
+        }
+        _ => return false,
+    };
+    for (number, index) in (0..).zip(&shape.indexes) {
+        if index.state != IndexState::Ready || index.covering {
             continue;
         }
-        match rest.split_first() {
-            Some((next, later)) if next == column => rest = later,
-            Some(_) => return false,
-            None => return is_unique && !order.is_empty(),
+        let value_of = |column: &u16| known.iter().find(|(known, _)| known == column);
+        let leading = index.columns.iter().take(known.len()).map(value_of);
+        let Some(leading) = leading.collect::<Option<Vec<_>>>() else { continue };
+        if leading.len() < known.len() {
+            continue;
+        }
+        let equal: Vec<Expression> = leading.into_iter().map(|(_, value)| value.clone()).collect();
+        let next = index.columns.get(equal.len());
+        let is_first = leaf.wanted.first().is_some_and(|first| next == Some(&first.column));
+        let not_null = leaf.skips_nulls && is_first;
+        let by_index = Path::Range { index: Some(number), equal, lower: None, upper: None, not_null };
+        let found = Order::of(shape, &by_index).and_then(|order| order.direction(&leaf.wanted));
+        if let Some(found) = found {
+            (*path, *direction) = (by_index, found);
+            return true;
         }
     }
-    !order.is_empty()
-}
-
-/// Has all rows of a table read by an index that has them sorted by some columns; whether there is one.
-fn read_by_index(binder: &Binder<'_>, scan: &mut Node, columns: &[u16]) -> bool {
-    let Node::Scan { table, path: path @ Path::All, filter: None } = scan else { return false };
-    let shape = binder.shape_of(*table);
-    let place = shape.indexes.iter().position(|index| {
-        let is_read = index.state == IndexState::Ready && !index.covering;
-        is_read && is_order(&index.columns, 0, false, columns)
-    });
-    let Some(place) = place else { return false };
-    *path = Path::Range { index: Some(place as u16), equal: Vec::new(), lower: None, upper: None };
-    true
+    false
 }

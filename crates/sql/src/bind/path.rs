@@ -23,6 +23,8 @@ struct Knowledge<'e> {
     alternatives: Vec<Vec<Vec<Sight<'e>>>>,
     /// Columns that equal an element of an array which is known when the statement runs.
     arrays: Vec<(u16, &'e Expression)>,
+    /// Columns that are not null.
+    present: Vec<u16>,
 }
 
 /// The leading values of a range.
@@ -61,11 +63,21 @@ pub(super) fn choose(shape: &TableShape, conditions: &[Expression]) -> Path {
 
 impl<'e> Knowledge<'e> {
     fn of(conditions: &'e [Expression]) -> Knowledge<'e> {
-        let mut knowledge = Knowledge { sights: Vec::new(), alternatives: Vec::new(), arrays: Vec::new() };
+        let mut knowledge = Knowledge {
+            sights: Vec::new(),
+            alternatives: Vec::new(),
+            arrays: Vec::new(),
+            present: Vec::new(),
+        };
         for condition in conditions {
             see(condition, &mut knowledge.sights);
             knowledge.alternatives.extend(alternatives_of(condition));
             knowledge.arrays.extend(array_of(condition));
+            knowledge.present.extend(present_of(condition));
+        }
+        // A bound of its own says more than one that follows from several conditions.
+        for condition in conditions {
+            see_common_bounds(condition, &mut knowledge.sights);
         }
         knowledge
     }
@@ -106,7 +118,8 @@ impl<'e> Knowledge<'e> {
         } else if prefixes.len() > 1 {
             Path::Ranges { index, prefixes, array: None }
         } else {
-            Path::Range { index, equal: prefixes.pop()?, lower, upper }
+            let not_null = next.is_some_and(|next| self.present.contains(next));
+            Path::Range { index, equal: prefixes.pop()?, lower, upper, not_null }
         };
         (worth > 0).then_some(Candidate { path, worth })
     }
@@ -170,6 +183,53 @@ fn array_of(condition: &Expression) -> Option<(u16, &Expression)> {
             is_fixed(array).then(|| column_of(left).map(|column| (column, &**array)))?
         }
         _ => None,
+    }
+}
+
+/// The column that a condition says not to be null.
+fn present_of(condition: &Expression) -> Option<u16> {
+    match condition {
+        Expression::IsNull { operand, negated: true } => column_of(operand),
+        _ => None,
+    }
+}
+
+/// Sees the bounds that hold whichever of several conditions does: `(a, b) < ($1, $2)`, which is `a < $1 OR a = $1 AND b < $2`, tells
+/// that `a` is not above `$1`.
+fn see_common_bounds<'e>(condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
+    let Expression::Or(branches) = condition else { return };
+    let mut seen = branches.iter().map(|branch| {
+        let mut seen = Vec::new();
+        see_all(branch, &mut seen);
+        seen
+    });
+    let Some(first) = seen.next() else { return };
+    let others: Vec<Vec<Sight<'e>>> = seen.collect();
+    for (strict, weak) in [
+        (BinaryOperator::Less, BinaryOperator::LessOrEqual),
+        (BinaryOperator::Greater, BinaryOperator::GreaterOrEqual),
+    ] {
+        let bounds = [BinaryOperator::Equal, strict, weak];
+        let is_common = |sight: &&Sight<'_>| {
+            let is_same = |other: &Sight<'_>| {
+                other.column == sight.column && other.value == sight.value && bounds.contains(&other.operator)
+            };
+            is_same(sight) && others.iter().all(|other| other.iter().any(is_same))
+        };
+        let common = first.iter().filter(is_common);
+        sights.extend(common.map(|Sight { column, value, .. }| Sight {
+            column: *column,
+            operator: weak,
+            value,
+        }));
+    }
+}
+
+/// Sees all of what must hold together.
+fn see_all<'e>(condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
+    match condition {
+        Expression::And(all) => all.iter().for_each(|one| see_all(one, sights)),
+        one => see(one, sights),
     }
 }
 

@@ -2,10 +2,9 @@
 
 use sqlparser::ast::{
     self, Distinct, Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, SetOperator, SetQuantifier, Value,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Value,
 };
 
-use super::coerce::common_type;
 use super::join::assemble;
 use super::names::{last_name, name_of};
 use super::numbering::Numbering;
@@ -14,7 +13,7 @@ use super::scope::{Bound, Field, Level};
 use super::windows::windowed;
 use super::{Binder, walk};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Action, Expression, GroupingSets, Node, SetOperation, SortKey};
+use crate::plan::{Action, Expression, GroupingSets, Node, SortKey};
 use crate::types::SqlType;
 
 /// Columns of a result, as values over the rows that they are made from.
@@ -53,7 +52,9 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("this clause of a query"));
         }
         let known = self.name_queries(query)?;
+        self.keeps_sort = with_ties(query);
         let bound = self.body_and_order(query);
+        self.keeps_sort = false;
         self.named.truncate(known);
         let (node, fields) = bound?;
         Ok((self.limited(node, query)?, fields))
@@ -79,21 +80,7 @@ impl Binder<'_> {
                 let rows: Vec<&[Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
                 self.rows(&rows)
             }
-            SetExpr::SetOperation { left, op, set_quantifier, right } => {
-                let operation = match op {
-                    SetOperator::Union => SetOperation::Union,
-                    SetOperator::Intersect => SetOperation::Intersect,
-                    SetOperator::Except | SetOperator::Minus => SetOperation::Except,
-                };
-                let all = match set_quantifier {
-                    SetQuantifier::All => true,
-                    SetQuantifier::Distinct | SetQuantifier::None => false,
-                    other => return Err(SqlError::unsupported(format!("{op} {other}"))),
-                };
-                let left = self.open(|binder| binder.set(left))?;
-                let right = self.open(|binder| binder.set(right))?;
-                self.combine(operation, all, left, right)
-            }
+            SetExpr::SetOperation { .. } => self.combination(body),
             other => Err(SqlError::unsupported(super::first_words(&other.to_string()))),
         }
     }
@@ -107,34 +94,6 @@ impl Binder<'_> {
         let bound = self.deeper(act);
         self.keeps_open = false;
         bound
-    }
-
-    fn combine(
-        &mut self,
-        operation: SetOperation,
-        all: bool,
-        left: (Node, Vec<Field>),
-        right: (Node, Vec<Field>),
-    ) -> Result<(Node, Vec<Field>), SqlError> {
-        if left.1.len() != right.1.len() {
-            let name = match operation {
-                SetOperation::Union => "UNION",
-                SetOperation::Intersect => "INTERSECT",
-                SetOperation::Except => "EXCEPT",
-            };
-            let message = format!("each {name} query must have the same number of columns");
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
-        let mut fields = left.1.clone();
-        for (field, other) in fields.iter_mut().zip(&right.1) {
-            let common = common_type(field.data_type, other.data_type, "UNION")?;
-            field.data_type = if common == SqlType::UNKNOWN { SqlType::TEXT } else { common };
-            field.origin = None;
-        }
-        let types: Vec<SqlType> = fields.iter().map(|field| field.data_type).collect();
-        let left = Box::new(self.cast_columns(left.0, &left.1, &types)?);
-        let right = Box::new(self.cast_columns(right.0, &right.1, &types)?);
-        Ok((Node::Combine { operation, all, left, right }, fields))
     }
 
     /// The rows with their columns made of other types.
@@ -195,8 +154,9 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("this clause of SELECT"));
         }
         let open = std::mem::take(&mut self.keeps_open);
+        let keeps_sort = std::mem::take(&mut self.keeps_sort);
         self.levels.push(Level::default());
-        let bound = self.select_within(select, order, open);
+        let bound = self.select_within(select, order, open, keeps_sort);
         self.levels.pop();
         bound
     }
@@ -206,6 +166,7 @@ impl Binder<'_> {
         select: &Select,
         order: &[OrderByExpr],
         open: bool,
+        keeps_sort: bool,
     ) -> Result<(Node, Vec<Field>), SqlError> {
         let mut items = self.from(&select.from)?;
         let spread = self.spread(select, order, &mut items)?;
@@ -238,7 +199,7 @@ impl Binder<'_> {
         }
         let listed = outputs.iter_mut().map(|(_, output)| output);
         listed.chain(&mut hidden).chain(&mut on).for_each(|expression| numbering.settle(expression));
-        self.project(node, outputs, keys, hidden, select.distinct.as_ref(), on)
+        self.project(node, outputs, (keys, keeps_sort), hidden, select.distinct.as_ref(), on)
     }
 
     fn distinct_on(
@@ -271,7 +232,7 @@ impl Binder<'_> {
         let width = numbering.questions + questions.len() as u16;
         let sets = grouping.sets.map(|sets| GroupingSets { sets, questions });
         let mut node = Node::Aggregate { input: Box::new(node), groups, sets, aggregates };
-        super::order::read_least(self, &mut node);
+        super::order::read_extremes(self, &mut node);
         if let Some(mut condition) = having {
             numbering.settle(&mut condition);
             node = Node::Filter { input: Box::new(node), condition };
@@ -284,7 +245,7 @@ impl Binder<'_> {
         &mut self,
         node: Node,
         outputs: Outputs,
-        keys: Vec<SortKey>,
+        (keys, keeps_sort): (Vec<SortKey>, bool),
         hidden: Vec<Expression>,
         distinct: Option<&Distinct>,
         on: Vec<Expression>,
@@ -311,7 +272,10 @@ impl Binder<'_> {
             node = Node::Distinct { input: Box::new(node), on: Vec::new() };
         }
         if !keys.is_empty() {
-            node = super::order::sorted(self, node, keys);
+            node = match keeps_sort {
+                true => Node::Sort { input: Box::new(node), keys },
+                false => super::order::sorted(self, node, keys),
+            };
         }
         if is_distinct && sorts_first {
             node = Node::Distinct { input: Box::new(node), on };
@@ -485,16 +449,23 @@ impl Binder<'_> {
     }
 
     fn limited(&mut self, node: Node, query: &Query) -> Result<Node, SqlError> {
-        let (limit, offset) = match (&query.limit_clause, &query.fetch) {
+        // Without a number it is one row.
+        let fetched = query.fetch.as_ref().map(|fetch| {
+            let one = || Expr::Value(Value::Number("1".to_owned(), false).into());
+            fetch.quantity.clone().unwrap_or_else(one)
+        });
+        if query.fetch.as_ref().is_some_and(|fetch| fetch.percent) {
+            return Err(SqlError::unsupported("FETCH of a percentage of the rows"));
+        }
+        let (limit, offset) = match (&query.limit_clause, fetched) {
             (None, None) => return Ok(node),
-            (Some(LimitClause::LimitOffset { limit, offset, .. }), fetch) => {
-                let fetched = fetch.as_ref().and_then(|fetch| fetch.quantity.clone());
+            (Some(LimitClause::LimitOffset { limit, offset, .. }), fetched) => {
                 (limit.clone().or(fetched), offset.as_ref().map(|offset| offset.value.clone()))
             }
             (Some(LimitClause::OffsetCommaLimit { offset, limit }), _) => {
                 (Some(limit.clone()), Some(offset.clone()))
             }
-            (None, Some(fetch)) => (fetch.quantity.clone(), None),
+            (None, fetched) => (fetched, None),
         };
         let mut count = |written: Option<Expr>| -> Result<Option<Expression>, SqlError> {
             let Some(written) = written else { return Ok(None) };
@@ -507,9 +478,45 @@ impl Binder<'_> {
             Ok(Some(bound.expression))
         };
         let (limit, offset) = (count(limit)?, count(offset)?);
+        if with_ties(query) {
+            return limited_with_ties(node, limit, offset);
+        }
         let node = if limit.is_some() { super::order::sorted_by_index(self, node) } else { node };
-        Ok(Node::Limit { input: Box::new(node), limit, offset })
+        Ok(Node::Limit { input: Box::new(node), limit, offset, ties: Vec::new() })
     }
+}
+
+fn with_ties(query: &Query) -> bool {
+    query.fetch.as_ref().is_some_and(|fetch| fetch.with_ties)
+}
+
+/// Some of the rows of a sorted query, and those that are sorted like the last of them.
+fn limited_with_ties(
+    node: Node,
+    limit: Option<Expression>,
+    offset: Option<Expression>,
+) -> Result<Node, SqlError> {
+    let keys = match &node {
+        Node::Distinct { input, .. } => sort_keys_of(input),
+        other => sort_keys_of(other),
+    };
+    match (keys, node) {
+        (Some(ties), node) => Ok(Node::Limit { input: Box::new(node), limit, offset, ties }),
+        // What it is sorted by is not among its columns.
+        (None, Node::Project { input, expressions }) => {
+            let input = Box::new(limited_with_ties(*input, limit, offset)?);
+            Ok(Node::Project { input, expressions })
+        }
+        (None, _) => {
+            let message = "WITH TIES cannot be specified without ORDER BY clause";
+            Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
+        }
+    }
+}
+
+fn sort_keys_of(node: &Node) -> Option<Vec<Expression>> {
+    let Node::Sort { keys, .. } = node else { return None };
+    Some(keys.iter().map(|key| key.expression.clone()).collect())
 }
 
 /// The rows that `DISTINCT ON` keeps are the first of those that `ORDER BY` must bring together.

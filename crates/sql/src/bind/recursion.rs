@@ -1,11 +1,11 @@
 //! `WITH`: queries that can be named, also by themselves.
 
-use sqlparser::ast::{LimitClause, Query, SetExpr, SetOperator, SetQuantifier};
+use sqlparser::ast::{CteAsMaterialized, LimitClause, Query, SetExpr, SetOperator, SetQuantifier};
 
 use super::coerce::common_type;
 use super::names::name_of;
 use super::scope::Field;
-use super::{Binder, walk};
+use super::{Binder, kept, walk};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, JoinKind, Node, SetOperation};
 use crate::types::SqlType;
@@ -19,6 +19,9 @@ pub(super) struct NamedQuery {
     /// How many queries lie around its own: it sees their rows.
     depth: usize,
     source: Source,
+    /// What [`Node::Once`] names it by.
+    number: u16,
+    materialized: Option<CteAsMaterialized>,
 }
 
 /// Where the rows of a query of `WITH` come from.
@@ -57,9 +60,17 @@ impl Binder<'_> {
                     let message = format!("WITH query name \"{name}\" specified more than once");
                     return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
                 }
+                if self.mentions.len() > usize::from(u16::MAX) {
+                    let message = "too many queries of WITH";
+                    return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+                        .with_hint("Split the statement."));
+                }
                 let columns = one.alias.columns.iter().map(|column| name_of(&column.name)).collect();
                 let source = Source::Query(one.query.clone(), with.recursive);
-                self.named.push(NamedQuery { name, columns, depth: self.levels.len(), source });
+                let (depth, number, materialized) =
+                    (self.levels.len(), self.mentions.len() as u16, one.materialized);
+                self.mentions.push(0);
+                self.named.push(NamedQuery { name, columns, depth, source, number, materialized });
             }
         }
         Ok(known)
@@ -97,7 +108,39 @@ impl Binder<'_> {
                 *outwards += further;
             }
         });
-        Ok((node, renamed(&named, fields)?))
+        Ok((self.once(&named, node), renamed(&named, fields)?))
+    }
+
+    /// A query of `WITH` where it is named: it runs once, unless it depends on what is around, or may be put there as it is.
+    fn once(&mut self, named: &NamedQuery, node: Node) -> Node {
+        let changes = kept::changes_each_time(&node);
+        let is_put = named.materialized == Some(CteAsMaterialized::NotMaterialized) && !changes;
+        if is_put || kept::depends(&node) {
+            return node;
+        }
+        let mentions = &mut self.mentions[usize::from(named.number)];
+        let decided = changes || named.materialized == Some(CteAsMaterialized::Materialized);
+        *mentions += if decided { 2 } else { 1 };
+        Node::Once { number: named.number, query: Box::new(node) }
+    }
+
+    /// Puts queries of `WITH` that are named once where they are named.
+    pub(super) fn put_single(&self, node: &mut Node) {
+        self.put_single_inputs(node);
+        walk::walk_node(node, 0, &mut |expression, _| {
+            if let Expression::Subquery { query, .. } = expression {
+                self.put_single_inputs(query);
+            }
+        });
+    }
+
+    fn put_single_inputs(&self, node: &mut Node) {
+        while let Node::Once { number, query } = node
+            && self.mentions.get(usize::from(*number)) == Some(&1)
+        {
+            *node = std::mem::replace(&mut **query, Node::Values(Vec::new()));
+        }
+        node.inputs_mut().into_iter().for_each(|input| self.put_single_inputs(input));
     }
 
     /// A query in its own text.
@@ -174,6 +217,7 @@ impl Binder<'_> {
         }
         refuse_clauses(query)?;
         has_working(&step, &named.name, number)?;
+        let step = kept::kept(self, step);
         let step = Box::new(self.same_columns(named, step, &fields, &others)?);
         let all = *set_quantifier == SetQuantifier::All;
         Ok((Node::Recursive { number, first: Box::new(first), step, all }, fields))
@@ -252,6 +296,8 @@ fn has_working(node: &Node, name: &str, number: u16) -> Result<bool, SqlError> {
         | Node::Project { input, .. }
         | Node::Sort { input, .. }
         | Node::Distinct { input, .. }
+        | Node::Kept { input, .. }
+        | Node::Once { query: input, .. }
         | Node::Limit { input, .. } => has(input),
         Node::Aggregate { input, .. } | Node::Window { input, .. } if has(input)? => {
             let kind = if matches!(node, Node::Window { .. }) { "window" } else { "aggregate" };

@@ -4,7 +4,8 @@ use sqlparser::ast::{self, Expr, InTarget, Query};
 
 use super::coerce::common_type;
 use super::expression::{binary_operator, boolean, unnested};
-use super::scope::Bound;
+use super::kept::kept;
+use super::scope::{Bound, Level};
 use super::{Binder, walk};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, SubqueryKind};
@@ -33,6 +34,10 @@ impl Binder<'_> {
                 operand => self.in_list(operand, list)?,
             },
             InTarget::Subquery(query) => {
+                if let Expr::Tuple(operands) = unnested(operand) {
+                    let found = self.row_in_query(operands, query)?;
+                    return Ok(boolean(if negated { Expression::Not(Box::new(found)) } else { found }));
+                }
                 let operand = self.expression(operand)?;
                 let (query, data_type) = self.value_query(query)?;
                 let resolved =
@@ -44,6 +49,43 @@ impl Binder<'_> {
             other => return Err(SqlError::unsupported(format!("IN {other}"))),
         };
         Ok(boolean(if negated { Expression::Not(Box::new(found)) } else { found }))
+    }
+
+    /// Whether a row is among those of a query: unknown if it is not, but for one of which that cannot be said.
+    fn row_in_query(&mut self, operands: &[Expr], query: &Query) -> Result<Expression, SqlError> {
+        let (node, types) = self.subquery(query)?;
+        if types.len() != operands.len() {
+            let which = if types.len() < operands.len() { "few" } else { "many" };
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("subquery has too {which} columns")));
+        }
+        // Seen from the query's rows, what the operands name is around.
+        self.levels.push(Level::default());
+        let equal = self.equal_columns(operands, &types);
+        self.levels.pop();
+        let equal = Expression::And(equal?);
+        let is_unknown = Expression::IsNull { operand: Box::new(equal.clone()), negated: false };
+        let exists = |condition| {
+            let rows = Node::Filter { input: Box::new(node.clone()), condition };
+            self.of_query(SubqueryKind::Exists, rows)
+        };
+        let constant = |value| Expression::Constant(value);
+        Ok(Expression::Case {
+            branches: vec![
+                (exists(equal), constant(Datum::Bool(true))),
+                (exists(is_unknown), constant(Datum::Null)),
+            ],
+            otherwise: Some(Box::new(constant(Datum::Bool(false)))),
+        })
+    }
+
+    fn equal_columns(&mut self, operands: &[Expr], types: &[SqlType]) -> Result<Vec<Expression>, SqlError> {
+        let mut equal = Vec::with_capacity(operands.len());
+        for ((operand, data_type), column) in operands.iter().zip(types).zip(0..) {
+            let operand = self.expression(operand)?;
+            let column = Bound { expression: Expression::Column(column), data_type: *data_type };
+            equal.push(self.operate(BinaryOperator::Equal, column, operand)?.expression);
+        }
+        Ok(equal)
     }
 
     fn in_list(&mut self, operand: &Expr, list: &[Expr]) -> Result<Expression, SqlError> {
@@ -137,11 +179,12 @@ impl Binder<'_> {
             // One row is enough.
             SubqueryKind::Exists => {
                 let limit = Some(Expression::Constant(Datum::Int(1)));
-                Node::Limit { input: Box::new(query), limit, offset: None }
+                Node::Limit { input: Box::new(query), limit, offset: None, ties: Vec::new() }
             }
             _ => query,
         };
         let correlated = walk::is_correlated(&query);
+        let query = if correlated { kept(self, query) } else { query };
         Expression::Subquery { kind, query: Box::new(query), correlated }
     }
 }

@@ -1,6 +1,6 @@
 //! Going through expressions, with those inside of subqueries.
 
-use crate::plan::{Expression, FrameBound, Node, SubqueryKind, WindowCall};
+use crate::plan::{AggregateCall, Expression, FrameBound, Node, SubqueryKind, WindowCall};
 
 /// Visits an expression and all within. The visitor gets how many rows lie between the expression's row and the one at the top: a
 /// column of that is [`Expression::Column`] at depth 0, and [`Expression::Outer`] of the same depth below.
@@ -90,15 +90,18 @@ pub(super) fn walk_node(node: &mut Node, depth: u16, visit: &mut dyn FnMut(&mut 
         Node::Join { left, right, equal, condition, dependent, .. } => {
             walk_node(left, depth, visit);
             walk_node(right, depth + u16::from(*dependent), visit);
-            for (left, right) in equal {
-                walk(left, depth, visit);
-                walk(right, depth, visit);
-            }
+            walk_pairs(equal, depth, visit);
             if let Some(condition) = condition {
                 walk(condition, depth, visit);
             }
         }
         Node::Working(_) => {}
+        Node::Once { query, .. } => walk_node(query, depth, visit),
+        Node::Kept { input, keys, direct } => {
+            walk_node(input, depth, visit);
+            walk_pairs(keys, depth, visit);
+            direct.iter_mut().for_each(|path| walk_path(path, depth, visit));
+        }
         Node::Recursive { first, step, .. } => {
             walk_node(first, depth, visit);
             walk_node(step, depth, visit);
@@ -112,11 +115,7 @@ pub(super) fn walk_node(node: &mut Node, depth: u16, visit: &mut dyn FnMut(&mut 
         Node::Aggregate { input, groups, aggregates, .. } => {
             walk_node(input, depth, visit);
             walk_all(groups, depth, visit);
-            for call in aggregates {
-                walk_all(&mut call.arguments, depth, visit);
-                call.filter.iter_mut().for_each(|filter| walk(filter, depth, visit));
-                call.order.iter_mut().for_each(|key| walk(&mut key.expression, depth, visit));
-            }
+            aggregates.iter_mut().for_each(|call| walk_aggregate(call, depth, visit));
         }
         Node::Sort { input, keys } => {
             walk_node(input, depth, visit);
@@ -126,16 +125,34 @@ pub(super) fn walk_node(node: &mut Node, depth: u16, visit: &mut dyn FnMut(&mut 
             walk_node(input, depth, visit);
             walk_all(on, depth, visit);
         }
-        Node::Limit { input, limit, offset } => {
+        Node::Limit { input, limit, offset, ties } => {
             walk_node(input, depth, visit);
             limit.iter_mut().for_each(|limit| walk(limit, depth, visit));
             offset.iter_mut().for_each(|offset| walk(offset, depth, visit));
+            walk_all(ties, depth, visit);
         }
         Node::Combine { left, right, .. } => {
             walk_node(left, depth, visit);
             walk_node(right, depth, visit);
         }
     }
+}
+
+fn walk_pairs(
+    pairs: &mut [(Expression, Expression)],
+    depth: u16,
+    visit: &mut dyn FnMut(&mut Expression, u16),
+) {
+    for (left, right) in pairs {
+        walk(left, depth, visit);
+        walk(right, depth, visit);
+    }
+}
+
+fn walk_aggregate(call: &mut AggregateCall, depth: u16, visit: &mut dyn FnMut(&mut Expression, u16)) {
+    walk_all(&mut call.arguments, depth, visit);
+    call.filter.iter_mut().for_each(|filter| walk(filter, depth, visit));
+    call.order.iter_mut().for_each(|key| walk(&mut key.expression, depth, visit));
 }
 
 /// Visits all expressions of a call of a window function.

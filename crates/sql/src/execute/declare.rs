@@ -140,6 +140,9 @@ impl<'a> Known<'a, '_> {
                 self.query(right)
             }
             Node::Working(_) => Some(()),
+            Node::Once { query, .. } => self.query(query),
+            // How much of it is read depends on the rows around.
+            Node::Kept { .. } => None,
             Node::Recursive { first, step, .. } => {
                 self.query(first)?;
                 self.query(step)
@@ -163,9 +166,9 @@ impl<'a> Known<'a, '_> {
                 is_plain_list(on).then_some(())?;
                 self.query(input)
             }
-            Node::Limit { input, limit, offset } => {
+            Node::Limit { input, limit, offset, ties } => {
                 let plain = |count: &Option<Expression>| count.as_ref().is_none_or(is_plain);
-                (plain(limit) && plain(offset)).then_some(())?;
+                (plain(limit) && plain(offset) && is_plain_list(ties)).then_some(())?;
                 self.query(input)
             }
             Node::Combine { left, right, .. } => {
@@ -175,9 +178,9 @@ impl<'a> Known<'a, '_> {
         }
     }
 
-    /// Declares the rows of a scan.
+    /// Declares the rows of a scan: all of its path, in whatever direction it goes and wherever a limit ends it.
     fn scan(&mut self, node: &Node, access: Access) -> Option<()> {
-        let Node::Scan { table, path, filter } = node else { return None };
+        let Node::Scan { table, path, filter, .. } = node else { return None };
         filter.as_ref().is_none_or(is_plain).then_some(())?;
         let shape = self.table(*table)?;
         match path {
@@ -208,7 +211,7 @@ impl<'a> Known<'a, '_> {
                     self.storages.ranges(shape.replicated, shape.storage, shape.placing, &prefixes).ok()?;
                 ranges.iter().try_for_each(|range| self.range(range, access))
             }
-            Path::Range { index: None, equal, lower, upper } => {
+            Path::Range { index: None, equal, lower, upper, not_null } => {
                 let equal = self.values(equal)?;
                 let lower = self.bound(lower.as_ref())?;
                 let upper = self.bound(upper.as_ref())?;
@@ -220,7 +223,7 @@ impl<'a> Known<'a, '_> {
                 if equal.contains(&Datum::Null) || is_null(lower) || is_null(upper) {
                     return Some(());
                 }
-                let bounds = Bounds { equal: &equal, lower, upper };
+                let bounds = Bounds { equal: &equal, lower, upper, not_null: *not_null };
                 let range =
                     self.storages.range(shape.replicated, shape.storage, shape.placing, &bounds).ok()?;
                 self.range(&range, access)

@@ -11,6 +11,9 @@ use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
 use crate::types::operators::{self, BinaryOperator, Resolved};
 use crate::types::{Datum, cast, functions};
 
+/// Most values that are compared one by one, where they could be looked up.
+const COMPARED_MAX: usize = 8;
+
 /// Whether a condition holds: null is no.
 pub(super) fn holds(value: &Datum) -> bool {
     matches!(value, Datum::Bool(true))
@@ -49,6 +52,14 @@ trait Environment {
     fn inputs(&self) -> &super::Inputs;
     fn outer(&self, depth: u16, column: u16) -> Result<Datum, Failure>;
     fn subquery(&mut self, query: &Node, correlated: bool, row: &[Datum]) -> Result<Rc<Vec<Row>>, Failure>;
+    /// Whether a value is among those of a subquery that depends on nothing, whose rows these are.
+    fn is_member(
+        &mut self,
+        value: Datum,
+        resolved: &Resolved,
+        query: &Node,
+        rows: &[Row],
+    ) -> Result<Datum, Failure>;
     fn next_value(&mut self, sequence: u16) -> Result<i64, Failure>;
     fn set_value(&mut self, sequence: u16, value: i64, called: bool) -> Result<(), Failure>;
     /// How many random values were taken before this one, which is counted.
@@ -157,7 +168,13 @@ trait Environment {
             }
             Expression::Subquery { kind, query, correlated } => {
                 let rows = self.subquery(query, *correlated, row)?;
-                self.of_rows(kind, &rows, row)
+                match kind {
+                    SubqueryKind::In { operand, resolved } if !correlated => {
+                        let operand = self.value(operand, row)?;
+                        self.is_member(operand, resolved, query, &rows)
+                    }
+                    kind => self.of_rows(kind, &rows, row),
+                }
             }
             _ => Err(malformed("expression").into()),
         }
@@ -198,16 +215,22 @@ trait Environment {
             .into()),
             SubqueryKind::Scalar => Ok(rows.first().map_or(Datum::Null, first)),
             SubqueryKind::In { operand, resolved } => {
-                let mut found = Membership::new(self.value(operand, row)?, resolved);
-                for other in rows {
-                    if found.try_next(&first(other))? {
-                        break;
-                    }
-                }
-                Ok(found.result())
+                let operand = self.value(operand, row)?;
+                is_among(operand, resolved, rows)
             }
         }
     }
+}
+
+/// Whether a value is among those of rows, one after the other.
+pub(super) fn is_among(operand: Datum, resolved: &Resolved, rows: &[Row]) -> Result<Datum, Failure> {
+    let mut found = Membership::new(operand, resolved);
+    for other in rows {
+        if found.try_next(other.first().unwrap_or(&Datum::Null))? {
+            break;
+        }
+    }
+    Ok(found.result())
 }
 
 /// Whether a value is among others: null if it is not, and one of them or itself is null.
@@ -312,6 +335,10 @@ impl Environment for Scalar<'_, '_> {
         Err(malformed("rows").into())
     }
 
+    fn is_member(&mut self, _: Datum, _: &Resolved, _: &Node, _: &[Row]) -> Result<Datum, Failure> {
+        Err(malformed("rows").into())
+    }
+
     fn next_value(&mut self, sequence: u16) -> Result<i64, Failure> {
         match &mut self.draw {
             Some(draw) => Ok(draw(sequence)?),
@@ -342,19 +369,32 @@ impl Environment for Run<'_, '_> {
 
     fn subquery(&mut self, query: &Node, correlated: bool, row: &[Datum]) -> Result<Rc<Vec<Row>>, Failure> {
         let place = std::ptr::from_ref(query).addr();
-        if !correlated && let Some((_, rows)) = self.kept.iter().find(|(kept, _)| *kept == place) {
+        if !correlated && let Some(rows) = self.kept.get(&place) {
             return Ok(Rc::clone(rows));
         }
         self.outer.push(row.to_vec());
         let (rows, held) = self.holding(|run| run.query(query))?;
         self.outer.pop();
         let rows = Rc::new(rows);
-        if correlated {
-            self.let_go(held);
-        } else {
-            self.kept.push((place, Rc::clone(&rows)));
+        self.let_go(held);
+        if !correlated {
+            self.keep(held)?;
+            self.kept.insert(place, Rc::clone(&rows));
         }
         Ok(rows)
+    }
+
+    fn is_member(
+        &mut self,
+        value: Datum,
+        resolved: &Resolved,
+        query: &Node,
+        rows: &[Row],
+    ) -> Result<Datum, Failure> {
+        if rows.len() <= COMPARED_MAX {
+            return is_among(value, resolved, rows);
+        }
+        Ok(self.members_of(query, rows)?.has(&value))
     }
 
     fn next_value(&mut self, sequence: u16) -> Result<i64, Failure> {

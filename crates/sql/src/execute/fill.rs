@@ -1,6 +1,6 @@
 //! Filling indexes and tables, sequences, and clearing what nothing refers to any more.
 
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 
 use super::modify::duplicate;
 use super::rows::{Place, Stored, decode, index_of, pick};
@@ -13,7 +13,7 @@ impl<'a> Run<'a, '_> {
     /// Fills an index from all rows of a table.
     pub(super) fn fill_all(&mut self, shape: &TableShape, number: u16) -> Result<(), Failure> {
         let mut rows = Vec::new();
-        self.scan(shape, &Path::All, usize::MAX, &mut |_, stored| {
+        self.scan(shape, (&Path::All, Direction::Ascending), usize::MAX, &mut |_, stored| {
             rows.push(stored);
             Ok(true)
         })?;
@@ -47,7 +47,7 @@ impl<'a> Run<'a, '_> {
         most: usize,
         rows: &mut Vec<Stored>,
     ) -> Result<(), Failure> {
-        self.scan_range(shape, Place::Rows, range, most, &mut |_, stored| {
+        self.scan_range(shape, Place::Rows, (range, Direction::Ascending), most, &mut |_, stored| {
             rows.push(stored);
             Ok(rows.len() < most)
         })
@@ -83,6 +83,7 @@ impl<'a> Run<'a, '_> {
     pub(super) fn load(&mut self, shape: &TableShape, rows: &[Vec<u8>]) -> Result<Output, Failure> {
         for bytes in rows {
             let values = decode(shape, bytes)?;
+            self.check_row(shape, &values)?;
             let key = self.key_of(shape, &values)?;
             if !shape.key.is_empty() && self.transaction.get(&key)?.is_some() {
                 return Err(duplicate(shape, ConflictTarget::Key, &values).into());

@@ -4,7 +4,7 @@
 //! away go too, or change, in waves: all rows that one foreign key is about are found before any of them is changed, since rows
 //! may take each other's keys. In the end all rows that refer to something must find it.
 
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::procedure::Transaction;
 
 use super::modify::{Change, key_shown};
@@ -274,7 +274,7 @@ impl<'a, 't> Run<'a, 't> {
         }
         let mut found = Vec::new();
         let asked = if is_exact { most } else { usize::MAX };
-        self.scan_range(shape, place, &range, asked, &mut |_, stored| {
+        self.scan_range(shape, place, (&range, Direction::Ascending), asked, &mut |_, stored| {
             if refers(foreign_key, &types, &stored.values, key)? {
                 found.push(stored);
             }
@@ -363,7 +363,7 @@ pub(super) fn referring_range(
     for place in places {
         values.push(key.get(usize::from(*place)).cloned().ok_or_else(|| malformed("column"))?);
     }
-    let bounds = Bounds { equal: &values, lower: None, upper: None };
+    let bounds = Bounds::of_prefix(&values);
     let is_exact = places.len() == key.len();
     match index {
         None => {

@@ -9,6 +9,7 @@ mod evaluate;
 mod fill;
 mod foreign_keys;
 mod interrupt;
+mod kept;
 mod modify;
 mod query;
 mod rows;
@@ -155,7 +156,15 @@ pub struct Run<'a, 't> {
     /// What is told of the numbers that were drawn.
     noted: Output,
     /// Rows of subqueries that depend on nothing, by where their plan is in memory.
-    kept: Vec<(usize, Rc<Vec<Row>>)>,
+    kept: BTreeMap<usize, Rc<Vec<Row>>>,
+    /// The rows of queries of `WITH`, by their numbers.
+    once: BTreeMap<u16, Rc<Vec<Row>>>,
+    /// What other rows are kept, by where their plan is in memory.
+    kept_rows: BTreeMap<usize, kept::Kept>,
+    /// The values of subqueries after `IN` that depend on nothing, by where their plan is in memory.
+    members: BTreeMap<usize, Rc<kept::Members>>,
+    /// Bytes of all of these.
+    kept_bytes: usize,
     /// The rows that came last of the recursive queries that run, by their numbers.
     working: BTreeMap<u16, Rc<Vec<Row>>>,
     held: usize,
@@ -191,7 +200,11 @@ impl<'a, 't> Run<'a, 't> {
             drawn: 0,
             randoms: 0,
             noted: Output::default(),
-            kept: Vec::new(),
+            kept: BTreeMap::new(),
+            once: BTreeMap::new(),
+            kept_rows: BTreeMap::new(),
+            members: BTreeMap::new(),
+            kept_bytes: 0,
             working: BTreeMap::new(),
             held: 0,
             patience,
@@ -242,7 +255,8 @@ impl<'a, 't> Run<'a, 't> {
     fn observed_of(&self, node: &Node) -> Vec<Observed> {
         let own = self.observed.get(&std::ptr::from_ref(node).addr());
         let mut all = vec![own.copied().unwrap_or_default()];
-        node.inputs().into_iter().for_each(|input| all.extend(self.observed_of(input)));
+        let below = node.inputs().into_iter().chain(node.subqueries().into_iter().map(|(query, _)| query));
+        below.for_each(|node| all.extend(self.observed_of(node)));
         all
     }
 
@@ -326,7 +340,17 @@ impl<'a, 't> Run<'a, 't> {
     /// Counts bytes that the run holds until it [lets them go](Run::let_go).
     fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
         self.held += bytes;
-        if self.held <= HELD_BYTES_MAX {
+        self.check_held()
+    }
+
+    /// Counts bytes that the run holds to its end.
+    fn keep(&mut self, bytes: usize) -> Result<(), SqlError> {
+        self.kept_bytes += bytes;
+        self.check_held()
+    }
+
+    fn check_held(&self) -> Result<(), SqlError> {
+        if self.held + self.kept_bytes <= HELD_BYTES_MAX {
             return Ok(());
         }
         Err(SqlError::new(

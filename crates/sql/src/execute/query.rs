@@ -24,7 +24,7 @@ const RECURSIVE_ROWS_MAX: usize = 10_000_000;
 const SORTED_SLACK: usize = 1024;
 
 /// Bytes that a key in a map takes besides its own.
-const HELD_PER_KEY: usize = 64;
+pub(super) const HELD_PER_KEY: usize = 64;
 
 impl Run<'_, '_> {
     /// All rows of a query, which are held from then on.
@@ -99,9 +99,7 @@ impl Run<'_, '_> {
                 self.let_go(seen.bytes);
                 Ok(wants)
             }
-            Node::Limit { input, limit, offset } => {
-                self.limit(input, (limit.as_ref(), offset.as_ref()), most, visit)
-            }
+            Node::Limit { .. } => self.limit(node, most, visit),
             other => self.each_gathered(other, most, visit),
         }
     }
@@ -123,6 +121,11 @@ impl Run<'_, '_> {
             }
             Node::Working(number) => {
                 let rows = self.working.get(number).cloned().ok_or_else(|| super::malformed("step"))?;
+                self.visit_all(rows.iter().cloned(), visit)
+            }
+            Node::Kept { .. } => self.kept(node, visit),
+            Node::Once { number, query } => {
+                let rows = self.once(*number, query)?;
                 self.visit_all(rows.iter().cloned(), visit)
             }
             Node::Sort { input, keys } => {
@@ -167,15 +170,26 @@ impl Run<'_, '_> {
 
     fn limit(
         &mut self,
-        input: &Node,
-        (limit, offset): (Option<&Expression>, Option<&Expression>),
+        node: &Node,
         most: usize,
         visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let offset = self.count(offset, "OFFSET", SqlState::INVALID_ROW_COUNT_IN_OFFSET)?.unwrap_or(0);
-        let limit = self.count(limit, "LIMIT", SqlState::INVALID_ROW_COUNT_IN_LIMIT)?.unwrap_or(usize::MAX);
+        let Node::Limit { input, limit, offset, ties } = node else {
+            return Err(super::malformed("limit").into());
+        };
+        let state = SqlState::INVALID_ROW_COUNT_IN_OFFSET;
+        let offset = self.count(offset.as_ref(), "OFFSET", state)?.unwrap_or(0);
+        let limit = self.count(limit.as_ref(), "LIMIT", SqlState::INVALID_ROW_COUNT_IN_LIMIT)?;
+        if limit.is_none() && !ties.is_empty() {
+            let message = "row count cannot be null in FETCH FIRST ... WITH TIES clause";
+            return Err(SqlError::new(SqlState::INVALID_ROW_COUNT_IN_LIMIT, message).into());
+        }
+        let limit = limit.unwrap_or(usize::MAX);
         if limit == 0 {
             return Ok(true);
+        }
+        if !ties.is_empty() {
+            return self.limit_with_ties(input, (offset, limit.saturating_add(offset)), ties, visit);
         }
         let (mut seen, mut wants) = (0, true);
         self.each(input, limit.min(most).saturating_add(offset), &mut |run, row| {
@@ -184,6 +198,33 @@ impl Run<'_, '_> {
                 wants = visit(run, row)?;
             }
             Ok(wants && seen < limit.saturating_add(offset))
+        })?;
+        Ok(wants)
+    }
+
+    /// Visits the rows after some and up to others, and those that are equal to the last of them.
+    fn limit_with_ties(
+        &mut self,
+        input: &Node,
+        (first, end): (usize, usize),
+        ties: &[Expression],
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let (mut seen, mut wants, mut last) = (0, true, Vec::new());
+        self.each(input, usize::MAX, &mut |run, row| {
+            seen += 1;
+            if seen >= end {
+                let own = hashed(&run.values(ties, &row)?);
+                if seen == end {
+                    last = own;
+                } else if own != last {
+                    return Ok(false);
+                }
+            }
+            if seen > first {
+                wants = visit(run, row)?;
+            }
+            Ok(wants)
         })?;
         Ok(wants)
     }
@@ -273,12 +314,12 @@ impl Run<'_, '_> {
         most: usize,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let Node::Scan { table, path, filter } = node else {
+        let Node::Scan { table, path, direction, filter } = node else {
             return Err(super::malformed("scan").into());
         };
         let shape = self.table(*table)?;
         self.observe_run(node);
-        self.scan(shape, path, most, &mut |run, stored| {
+        self.scan(shape, (path, *direction), most, &mut |run, stored| {
             if !run.passes(filter.as_ref(), &stored.values)? {
                 return Ok(true);
             }

@@ -1,6 +1,6 @@
 //! Rows of tables, as runs read and write them.
 
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::procedure::transaction::Found;
 
 use super::{Failure, Row, Run, encode_row, malformed};
@@ -38,34 +38,35 @@ impl Run<'_, '_> {
         Ok(Some(values))
     }
 
-    /// Visits the rows of a table by a path, until the visitor says that it has enough; it is known to want no more than `most`.
+    /// Visits the rows of a table by a path, in a direction, until the visitor says that it has enough; it is known to want no more than
+    /// `most`.
     pub(super) fn scan(
         &mut self,
         shape: &TableShape,
-        path: &Path,
+        (path, direction): (&Path, Direction),
         most: usize,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         match path {
             Path::All => {
                 let range = self.storages.all(shape.replicated, shape.storage)?;
-                self.scan_range(shape, Place::Rows, &range, most, visit)
+                self.scan_range(shape, Place::Rows, (&range, direction), most, visit)
             }
-            Path::Keys(keys) => self.scan_keys(shape, keys, visit),
-            Path::Range { index, equal, lower, upper } => {
+            Path::Keys(keys) => self.scan_keys(shape, keys, direction, visit),
+            Path::Range { index, equal, lower, upper, not_null } => {
                 let Some(bounds) = self.bounds(equal, lower.as_ref(), upper.as_ref())? else { return Ok(()) };
-                let bounds = bounds.borrowed();
+                let bounds = bounds.borrowed(*not_null);
                 let storages = self.storages;
                 let Some(index) = index else {
                     let range = storages.range(shape.replicated, shape.storage, shape.placing, &bounds)?;
-                    return self.scan_range(shape, Place::Rows, &range, most, visit);
+                    return self.scan_range(shape, Place::Rows, (&range, direction), most, visit);
                 };
                 let index = index_of(shape, *index)?;
                 let range = storages.range(shape.replicated, index.storage, 1, &bounds)?;
-                self.scan_range(shape, Place::Entries, &range, most, visit)
+                self.scan_range(shape, Place::Entries, (&range, direction), most, visit)
             }
             Path::Ranges { index, prefixes, array } => {
-                self.scan_ranges(shape, *index, (prefixes, array.as_ref()), most, visit)
+                self.scan_ranges(shape, (*index, direction), (prefixes, array.as_ref()), most, visit)
             }
         }
     }
@@ -74,7 +75,7 @@ impl Run<'_, '_> {
     fn scan_ranges(
         &mut self,
         shape: &TableShape,
-        index: Option<u16>,
+        (index, direction): (Option<u16>, Direction),
         (prefixes, array): (&[Vec<Expression>], Option<&Expression>),
         most: usize,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
@@ -89,8 +90,9 @@ impl Run<'_, '_> {
             Some(index) => (index_of(shape, index)?.storage, 1, Place::Entries),
         };
         let mut wants = true;
-        for range in self.storages.ranges(shape.replicated, storage, placing, &spread(values, array))? {
-            self.scan_range(shape, place, &range, most, &mut |run, stored| {
+        let ranges = self.storages.ranges(shape.replicated, storage, placing, &spread(values, array))?;
+        for range in direction.of_ascending(ranges.iter()) {
+            self.scan_range(shape, place, (range, direction), most, &mut |run, stored| {
                 wants = visit(run, stored)?;
                 Ok(wants)
             })?;
@@ -105,6 +107,7 @@ impl Run<'_, '_> {
         &mut self,
         shape: &TableShape,
         keys: &[Vec<Expression>],
+        direction: Direction,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let mut sorted = Vec::with_capacity(keys.len());
@@ -117,7 +120,7 @@ impl Run<'_, '_> {
         }
         sorted.sort_unstable();
         sorted.dedup();
-        for key in sorted {
+        for key in direction.of_ascending(sorted.into_iter()) {
             if let Some(values) = self.read(shape, &key)?
                 && !visit(self, Stored { key, values })?
             {
@@ -132,19 +135,19 @@ impl Run<'_, '_> {
         &mut self,
         shape: &TableShape,
         place: Place,
-        range: &KeyRange,
+        (range, direction): (&KeyRange, Direction),
         most: usize,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let mut rest = range.clone();
         let mut size = most.clamp(1, SCAN_ROWS);
         loop {
-            let page = self.transaction.scan(&rest, size)?;
+            let page = self.transaction.scan_directed(&rest, direction, size)?;
             let is_last = page.len() < size;
             // What the filter leaves out is read over: more at a time, the more there is.
             size = (2 * size).min(SCAN_ROWS);
             if let Some(last) = page.last() {
-                rest = rest.after(last.key.bytes());
+                rest = rest.unseen(direction, last.key.bytes());
             }
             for found in page {
                 let stored = match place {
@@ -241,11 +244,11 @@ struct BoundValues {
 }
 
 impl BoundValues {
-    fn borrowed(&self) -> Bounds<'_> {
+    fn borrowed(&self, not_null: bool) -> Bounds<'_> {
         fn bound(bound: &Option<(Datum, bool)>) -> Option<(&Datum, bool)> {
             bound.as_ref().map(|(value, included)| (value, *included))
         }
-        Bounds { equal: &self.equal, lower: bound(&self.lower), upper: bound(&self.upper) }
+        Bounds { equal: &self.equal, lower: bound(&self.lower), upper: bound(&self.upper), not_null }
     }
 }
 

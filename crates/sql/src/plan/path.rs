@@ -21,6 +21,8 @@ pub enum Path {
         lower: Option<(Expression, bool)>,
         /// The greatest one, and whether it is included.
         upper: Option<(Expression, bool)>,
+        /// Whether rows without a value of that column are left out, where no bound does it.
+        not_null: bool,
     },
     /// Several ranges of the key, or of an index, which do not overlap.
     Ranges {

@@ -1,6 +1,6 @@
 //! What can be said of a plan's nodes without running them.
 
-use super::{Action, Node, Path};
+use super::{Action, AggregateCall, Expression, FrameBound, Node, Path, SortKey, SubqueryKind, WindowCall};
 
 impl Node {
     /// The queries whose rows it takes, in order; not those within expressions.
@@ -16,11 +16,71 @@ impl Node {
             | Node::Project { input, .. }
             | Node::Aggregate { input, .. }
             | Node::Window { input, .. }
+            | Node::Kept { input, .. }
             | Node::Sort { input, .. }
             | Node::Distinct { input, .. }
             | Node::Limit { input, .. } => vec![input],
+            Node::Once { query, .. } => vec![query],
             Node::Join { left, right, .. } | Node::Combine { left, right, .. } => vec![left, right],
         }
+    }
+
+    /// The same, to be changed.
+    pub fn inputs_mut(&mut self) -> Vec<&mut Node> {
+        match self {
+            Node::Values(_)
+            | Node::Scan { .. }
+            | Node::Series { .. }
+            | Node::Unnest { .. }
+            | Node::Working(_) => Vec::new(),
+            Node::Recursive { first, step, .. } => vec![first, step],
+            Node::Filter { input, .. }
+            | Node::Project { input, .. }
+            | Node::Aggregate { input, .. }
+            | Node::Window { input, .. }
+            | Node::Kept { input, .. }
+            | Node::Sort { input, .. }
+            | Node::Distinct { input, .. }
+            | Node::Limit { input, .. } => vec![input],
+            Node::Once { query, .. } => vec![query],
+            Node::Join { left, right, .. } | Node::Combine { left, right, .. } => vec![left, right],
+        }
+    }
+
+    /// Its own expressions, but those that only tell a scan where rows are.
+    fn expressions(&self) -> Vec<&Expression> {
+        match self {
+            Node::Values(rows) => rows.iter().flatten().collect(),
+            Node::Scan { filter, .. } => filter.iter().collect(),
+            Node::Series { bounds } => bounds.iter().collect(),
+            Node::Unnest { lists, .. } => lists.iter().map(|list| &list.array).collect(),
+            Node::Filter { condition, .. } => vec![condition],
+            Node::Project { expressions, .. } => expressions.iter().collect(),
+            Node::Join { equal, condition, .. } => {
+                equal.iter().flat_map(|(left, right)| [left, right]).chain(condition).collect()
+            }
+            Node::Aggregate { groups, aggregates, .. } => {
+                groups.iter().chain(aggregates.iter().flat_map(AggregateCall::expressions)).collect()
+            }
+            Node::Window { partition, order, calls, .. } => {
+                let calls = calls.iter().flat_map(WindowCall::expressions);
+                partition.iter().chain(sorted_by(order)).chain(calls).collect()
+            }
+            Node::Kept { keys, .. } => keys.iter().flat_map(|(own, around)| [own, around]).collect(),
+            Node::Sort { keys, .. } => sorted_by(keys).collect(),
+            Node::Distinct { on, .. } => on.iter().collect(),
+            Node::Limit { limit, offset, ties, .. } => limit.iter().chain(offset).chain(ties).collect(),
+            Node::Working(_) | Node::Recursive { .. } | Node::Once { .. } | Node::Combine { .. } => {
+                Vec::new()
+            }
+        }
+    }
+
+    /// The queries within its own expressions, and whether each depends on the row.
+    pub fn subqueries(&self) -> Vec<(&Node, bool)> {
+        let mut found = Vec::new();
+        self.expressions().into_iter().for_each(|expression| expression.find_subqueries(&mut found));
+        found
     }
 
     /// Whether the query reads a few rows by their keys, so that it is no dearer as an ordered transaction than over a snapshot.
@@ -36,12 +96,89 @@ impl Node {
     }
 }
 
+impl AggregateCall {
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        self.arguments.iter().chain(&self.filter).chain(sorted_by(&self.order))
+    }
+}
+
+impl WindowCall {
+    fn expressions(&self) -> impl Iterator<Item = &Expression> {
+        let bounds = [&self.frame.start, &self.frame.end].into_iter().filter_map(|bound| match bound {
+            FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
+            _ => None,
+        });
+        self.arguments.iter().chain(&self.filter).chain(bounds)
+    }
+}
+
+fn sorted_by(keys: &[SortKey]) -> impl Iterator<Item = &Expression> {
+    keys.iter().map(|key| &key.expression)
+}
+
+impl Expression {
+    /// The expressions that it is made of; not those of queries within.
+    fn parts(&self) -> Vec<&Expression> {
+        match self {
+            Expression::Constant(_)
+            | Expression::Parameter(_)
+            | Expression::Column(_)
+            | Expression::Outer { .. }
+            | Expression::NextValue(_)
+            | Expression::Random(_)
+            | Expression::Answer(_) => Vec::new(),
+            Expression::Unary { operand, .. }
+            | Expression::Not(operand)
+            | Expression::Cast { operand, .. }
+            | Expression::Coerce { operand, .. }
+            | Expression::IsNull { operand, .. }
+            | Expression::IsBoolean { operand, .. } => vec![operand],
+            Expression::And(list)
+            | Expression::Or(list)
+            | Expression::Coalesce(list)
+            | Expression::Array(list)
+            | Expression::Call { arguments: list, .. } => list.iter().collect(),
+            Expression::Case { branches, otherwise } => {
+                let branches = branches.iter().flat_map(|(condition, result)| [condition, result]);
+                branches.chain(otherwise.as_deref()).collect()
+            }
+            Expression::InList { operand, list, .. } => {
+                std::iter::once(operand.as_ref()).chain(list).collect()
+            }
+            Expression::Binary { left, right, .. }
+            | Expression::Quantified { left, array: right, .. }
+            | Expression::Element { array: left, index: right }
+            | Expression::SetValue { value: left, called: right, .. } => vec![left, right],
+            Expression::Subquery { kind: SubqueryKind::In { operand, .. }, .. } => vec![operand],
+            Expression::Subquery { .. } => Vec::new(),
+        }
+    }
+
+    fn find_subqueries<'e>(&'e self, found: &mut Vec<(&'e Node, bool)>) {
+        if let Expression::Subquery { query, correlated, .. } = self {
+            found.push((query, *correlated));
+        }
+        self.parts().into_iter().for_each(|part| part.find_subqueries(found));
+    }
+}
+
 /// See [`Node::is_short`].
 const SHORT_KEYS_MAX: usize = 16;
 
 impl Action {
     /// The query whose rows it gives or writes, if it is of that kind.
     pub fn source(&self) -> Option<&Node> {
+        match self {
+            Action::Query(source)
+            | Action::Insert { source, .. }
+            | Action::Update { source, .. }
+            | Action::Delete { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn source_mut(&mut self) -> Option<&mut Node> {
         match self {
             Action::Query(source)
             | Action::Insert { source, .. }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ordain_db::procedure::overlay::Written;
 
 use super::View;
+use super::past::Past;
 use super::settings::Changes;
 use super::transaction::reads_only;
 use crate::catalog::Catalog;
@@ -42,6 +43,8 @@ pub(super) struct Block {
     /// A statement has failed: nothing but the end is accepted.
     pub failed: bool,
     pub read_only: bool,
+    /// It reads as of a time in the past, and nothing else.
+    pub past: bool,
     /// Begun by the session, for statements that came together.
     pub implicit: bool,
     /// When it began.
@@ -82,12 +85,19 @@ impl Block {
             limited: BTreeSet::new(),
             failed: false,
             read_only: false,
+            past: false,
             implicit: false,
             now,
             garbage: false,
             settings,
             at_end: Vec::new(),
         }
+    }
+
+    /// Has it see a state that was kept, which nothing can be written to.
+    pub(super) fn enter(&mut self, past: Past) {
+        (self.view, self.catalog) = (Some(past.view), past.catalog);
+        (self.past, self.read_only) = (true, true);
     }
 
     pub(super) fn save(&mut self, name: String, settings: Changes) {
@@ -145,7 +155,7 @@ impl Block {
         let limit = (!are_all).then_some(Expression::Constant(Datum::Int(rows.len() as i64)));
         if self.limited.insert(place) {
             let query = std::mem::replace(node, Node::Values(Vec::new()));
-            *node = Node::Limit { input: Box::new(query), limit, offset: None };
+            *node = Node::Limit { input: Box::new(query), limit, offset: None, ties: Vec::new() };
         } else if let Node::Limit { limit: known, .. } = node {
             *known = limit;
         }

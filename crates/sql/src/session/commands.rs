@@ -8,6 +8,7 @@ use sqlparser::ast::{
 use super::Session;
 use super::answer::{Answer, Rows};
 use super::block::Block;
+use super::past::PARAMETER;
 use super::settings;
 use crate::bind;
 use crate::bind::names::{name_of, parts_of};
@@ -37,6 +38,15 @@ pub(super) fn stands_alone(statement: &Statement) -> bool {
             | Statement::Copy { .. }
             | Statement::Call(_)
     )
+}
+
+/// Whether a statement reads or writes rows or definitions.
+pub(super) fn touches_rows(statement: &Statement) -> bool {
+    let others = matches!(
+        statement,
+        Statement::Copy { .. } | Statement::Explain { .. } | Statement::Execute { .. } | Statement::Call(_)
+    );
+    others || is_planned(statement) || bind::is_definition(statement)
 }
 
 /// The columns of what a statement for the session gives.
@@ -167,7 +177,7 @@ impl Session {
         if let Some(block) = &mut self.block {
             for mode in modes {
                 if let TransactionMode::AccessMode(mode) = mode {
-                    block.read_only = *mode == TransactionAccessMode::ReadOnly;
+                    block.read_only = block.past || *mode == TransactionAccessMode::ReadOnly;
                 }
             }
         }
@@ -208,6 +218,10 @@ impl Session {
                     return Ok(tag("SET"));
                 }
                 let values: Vec<String> = values.iter().map(setting_text).collect();
+                if name.eq_ignore_ascii_case(PARAMETER) && values.iter().all(|value| !value.is_empty()) {
+                    self.time_before(&values.join(", "))?;
+                    self.set_past(&values.join(", "))?;
+                }
                 if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
                     self.reset_setting(Some(&name));
                 } else if name.eq_ignore_ascii_case("transaction_read_only") {
@@ -231,8 +245,13 @@ impl Session {
             Set::SetNames { charset_name, .. } => {
                 self.change_setting("client_encoding", &charset_name.value, false)?;
             }
-            // Times are shown in UTC, whatever is asked for.
-            Set::SetTimeZone { .. } | Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
+            Set::SetTimeZone { local, value } => {
+                let zone = setting_text(value);
+                if !["default", "local"].iter().any(|first| zone.eq_ignore_ascii_case(first)) {
+                    self.change_setting("timezone", &zone, *local)?;
+                }
+            }
+            Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
         }
         Ok(tag("SET"))
@@ -241,7 +260,7 @@ impl Session {
     /// Says whether the block only reads.
     fn set_read_only(&mut self, read_only: bool) -> Result<(), SqlError> {
         let Some(block) = &mut self.block else { return Ok(()) };
-        if block.read_only && !read_only && block.steps() > 0 {
+        if block.read_only && !read_only && (block.past || block.steps() > 0) {
             let message = "transaction read-write mode must be set before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
@@ -402,6 +421,7 @@ fn setting_text(written: &Expr) -> String {
             other => other.to_string(),
         },
         Expr::Identifier(name) => name.value.clone(),
+        Expr::Interval(interval) => setting_text(&interval.value),
         other => other.to_string(),
     }
 }

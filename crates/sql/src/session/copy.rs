@@ -31,6 +31,9 @@ const DRAWN_AT_ONCE: usize = 256;
 
 /// Rows that come from a client.
 pub(super) struct CopyIn {
+    table: ObjectName,
+    /// Those that the statement names.
+    named: Vec<Ident>,
     decoder: RowDecoder,
     format: Format,
     /// Inserts rows whose columns are the statement's parameters.
@@ -40,6 +43,8 @@ pub(super) struct CopyIn {
     /// The storages of the table and its indexes, and whether they are copied to every partition, if only this block knows them: then
     /// rows are loaded at once.
     loads: Option<Vec<(u32, bool)>>,
+    /// Whether the table is known to have rows already: then what comes must go into one transaction.
+    has_others: bool,
     /// Rows that have come and are not written yet: full rows, encoded.
     rows: Vec<Vec<u8>>,
     bytes: usize,
@@ -102,25 +107,19 @@ impl Session {
         // The plan is kept until all rows have come: it is not made from old definitions.
         let catalog = self.catalog()?;
         self.renew(&catalog)?;
-        let (prepared, columns) = self.insertion(table_name, columns)?;
-        let shape = prepared.plan.tables.first();
-        let own = self.block.as_ref().map_or(&[][..], |block| block.own.as_slice());
-        let loads =
-            shape.filter(|shape| own.contains(&shape.storage) && shape.checks.is_empty()).map(|shape| {
-                let indexes = shape.indexes.iter().map(|index| index.storage);
-                std::iter::once(shape.storage)
-                    .chain(indexes)
-                    .map(|storage| (storage, shape.replicated))
-                    .collect()
-            });
+        let (prepared, names) = self.insertion(table_name, columns)?;
+        let loads = self.own_storages(&prepared);
         let format = if options.format == CopyFormat::Binary { Format::Binary } else { Format::Text };
         let decoder = RowDecoder::new(options)?;
         let copy = CopyIn {
+            table: table_name.clone(),
+            named: columns.clone(),
             decoder,
             format,
             prepared,
-            columns,
+            columns: names,
             loads,
+            has_others: false,
             rows: Vec::new(),
             bytes: 0,
             written: 0,
@@ -128,6 +127,43 @@ impl Session {
             failed: None,
         };
         Ok(Answer::CopyIn(Box::new(copy)))
+    }
+
+    /// The storages into which an insertion goes, if only the block knows them.
+    fn own_storages(&self, insertion: &Prepared) -> Option<Vec<(u32, bool)>> {
+        let shape = insertion.plan.tables.first()?;
+        let own = self.block.as_ref()?.own.contains(&shape.storage);
+        let indexes = shape.indexes.iter().map(|index| index.storage);
+        let all = std::iter::once(shape.storage).chain(indexes);
+        own.then(|| all.map(|storage| (storage, shape.replicated)).collect())
+    }
+
+    /// More has come than goes into one transaction as rows. A table that is empty gets new storages, into which they can be loaded; that it
+    /// was empty is certified when the block ends, which is one of the statement's own if there is none.
+    fn load_from_here(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
+        let begins = self.block.is_none();
+        self.begin_implicitly()?;
+        if begins {
+            let catalog = self.catalog()?;
+            self.renew(&catalog)?;
+        }
+        let query = crate::syntax::parse(&format!("SELECT FROM {} LIMIT 1", copy.table))?;
+        let (_, prepared) = self.prepare(&query[0], &[])?;
+        let (_, output) = self.execute(&query[0], &prepared, &[], false)?;
+        copy.has_others = !output.rows.is_empty();
+        if copy.has_others {
+            if begins {
+                self.roll_back();
+            }
+            return Ok(());
+        }
+        let table = copy.table.clone();
+        self.define_so(|catalog, surroundings, timing, random| {
+            crate::bind::renew(&table, catalog, surroundings, timing, random)
+        })?;
+        copy.prepared = self.insertion(&copy.table, &copy.named)?.0;
+        copy.loads = self.own_storages(&copy.prepared);
+        Ok(())
     }
 
     /// The plan that inserts a row of parameters.
@@ -197,8 +233,11 @@ impl Session {
             let encoded = self.full_row(copy, &inputs)?;
             copy.bytes += encoded.len() + 8;
             copy.rows.push(encoded);
-            let keys = copy.loads.as_ref().map_or(0, |storages| storages.len() * copy.rows.len());
-            if copy.loads.is_some() && (copy.bytes >= LOAD_BYTES || keys >= LOAD_KEYS) {
+            if copy.loads.is_none() && !copy.has_others && copy.bytes >= LOAD_BYTES {
+                self.load_from_here(copy)?;
+            }
+            let is_enough = copy.bytes >= LOAD_BYTES || copy.rows.len() >= copy.load_rows();
+            if copy.loads.is_some() && is_enough {
                 self.write_rows(copy)?;
             }
             if copy.loads.is_none() && copy.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
@@ -244,6 +283,10 @@ impl Session {
                 self.check_in_block(&check)?;
             }
         }
+        if self.block.as_ref().is_some_and(|block| block.implicit) {
+            // Before the client is told that all is well.
+            self.commit().map_err(overtaken)?;
+        }
         Ok(copy.written)
     }
 
@@ -255,17 +298,18 @@ impl Session {
             return Ok(());
         }
         if let Some(storages) = &copy.loads {
-            let plan = &copy.prepared.plan;
-            let action = Action::Load { table: 0, rows };
-            // The tables are this block's own: nobody else can know of them, so nothing is relied on.
-            let plan = Plan {
-                reliances: Vec::new(),
-                tables: plan.tables.clone(),
-                sequences: Vec::new(),
-                foreign_keys: Vec::new(),
-                action,
-            };
-            copy.written += self.load(plan, storages)?;
+            for rows in rows.chunks(copy.load_rows()) {
+                let action = Action::Load { table: 0, rows: rows.to_vec() };
+                // The tables are this block's own: nobody else can know of them, so nothing is relied on.
+                let plan = Plan {
+                    reliances: Vec::new(),
+                    tables: copy.prepared.plan.tables.clone(),
+                    sequences: Vec::new(),
+                    foreign_keys: Vec::new(),
+                    action,
+                };
+                copy.written += self.load(plan, storages)?;
+            }
             return Ok(());
         }
         let mut values = Vec::with_capacity(rows.len());
@@ -294,6 +338,11 @@ impl Session {
 impl CopyIn {
     pub(super) fn announce(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
         Encoder::new(out).copy_in_response(self.format, self.prepared.parameters.len())
+    }
+
+    /// Rows that one transaction loads at most.
+    fn load_rows(&self) -> usize {
+        LOAD_KEYS / self.loads.as_ref().map_or(1, Vec::len).max(1)
     }
 
     /// The values of a row as they came.
@@ -361,6 +410,15 @@ impl CopyOut {
         Encoder::new(out).command_complete(&format!("COPY {}", self.rows.len()));
         Ok(())
     }
+}
+
+/// The error of rows that were loaded into a table while others changed it.
+fn overtaken(error: SqlError) -> SqlError {
+    if error.state != SqlState::SERIALIZATION_FAILURE {
+        return error;
+    }
+    let message = "could not serialize access: the table was changed while many rows were copied into it";
+    SqlError::new(error.state, message).with_hint("Run COPY again when nobody else writes to the table.")
 }
 
 fn list(columns: &[Ident]) -> String {

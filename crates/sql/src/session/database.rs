@@ -4,15 +4,17 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::error::Error;
 use ordain_db::procedure::ProcedureId;
 
+use super::past::Past;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::execute::Interrupt;
 use crate::procedure::decode_error;
 use crate::routines::Routines;
+use crate::types::{Datum, SqlType, text};
 
 /// A database with the [procedure](crate::procedure) `sql`, seen from a session.
 pub trait Database: Send + Sync {
@@ -51,6 +53,12 @@ pub trait Database: Send + Sync {
     /// As the database says.
     fn catalog(&self, outdated: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Error>;
 
+    /// The newest state that was kept from not after a time, in microseconds since 2000-01-01 UTC.
+    ///
+    /// # Errors
+    /// When there is none, or no longer.
+    fn past(&self, at: i64) -> Result<Past, SqlError>;
+
     /// The time: microseconds since 2000-01-01 UTC.
     fn now(&self) -> i64;
 
@@ -80,7 +88,8 @@ pub trait View: Send {
     /// As the database says.
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Error>;
 
-    /// Visits the first rows of a range, at most `limit`, in ascending order of keys, over all partitions, until the visitor breaks.
+    /// Visits the rows of a range that come first in a direction, at most `limit`, over all partitions, in the order of their keys, until
+    /// the visitor breaks.
     ///
     /// # Errors
     /// As the database says.
@@ -88,6 +97,7 @@ pub trait View: Send {
     fn scan(
         &self,
         range: &KeyRange,
+        direction: Direction,
         limit: usize,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error>;
@@ -104,11 +114,25 @@ impl View for NoRows {
     fn scan(
         &self,
         _: &KeyRange,
+        _: Direction,
         _: usize,
         _: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         Ok(())
     }
+}
+
+/// The error of a time from before anything was kept; `oldest` is when the oldest state that there is was complete.
+pub fn not_kept(oldest: Option<i64>) -> SqlError {
+    let Some(oldest) = oldest else {
+        let message = "no history is kept: AS OF has nothing to read";
+        return SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+            .with_hint("Start the server with --sql-history-seconds.");
+    };
+    let mut written = Vec::new();
+    text::format(&Datum::Timestamp(oldest), SqlType::TIMESTAMPTZ, &mut written);
+    let message = format!("the past is kept from {} on", String::from_utf8_lossy(&written));
+    SqlError::new(SqlState::SNAPSHOT_TOO_OLD, message)
 }
 
 /// What an error of the database is to a client.

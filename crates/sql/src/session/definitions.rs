@@ -6,7 +6,7 @@ use sqlparser::ast::{AlterTableOperation, Statement};
 
 use super::Session;
 use super::transaction::PLANNINGS_MAX;
-use crate::bind::{self, Build, Defined, RowCheck, Timing, Validation};
+use crate::bind::{self, Build, Defined, RowCheck, Surroundings, Timing, Validation};
 use crate::catalog::{Catalog, storage_numbers};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Output, is_stale};
@@ -114,10 +114,20 @@ impl Session {
             let catalog = self.catalog()?;
             self.renew(&catalog)?;
         }
+        self.define_so(|catalog, surroundings, timing, random| {
+            bind::define(statement, catalog, surroundings, timing, random)
+        })
+    }
+
+    /// Carries out in the block what is planned so.
+    pub(super) fn define_so(
+        &mut self,
+        plan: impl Fn(&Catalog, &Surroundings, Timing, u128) -> Result<Defined, SqlError>,
+    ) -> Result<(Defined, u64), SqlError> {
         let catalog = self.catalog()?;
         let plan = |session: &Session, storages: Vec<u32>| {
             let random = session.database.random();
-            bind::define(statement, &catalog, &session.surroundings, Timing::AtOnce(storages), random)
+            plan(&catalog, &session.surroundings, Timing::AtOnce(storages), random)
         };
         let mut defined = plan(self, Vec::new())?;
         if !defined.fresh.is_empty() {

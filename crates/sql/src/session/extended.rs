@@ -298,6 +298,9 @@ impl Session {
                 return Ok(());
             };
             self.refuse_if_failed(Some(&statement))?;
+            if super::commands::touches_rows(&statement) {
+                self.begin_in_past(&statement)?;
+            }
             let answer = match self.plan(&mut named)? {
                 Some(prepared) => self.run_planned(&statement, &prepared, &parameters, true)?,
                 None => self.perform(&statement)?,

@@ -16,6 +16,8 @@ mod database;
 mod definitions;
 mod extended;
 pub mod handshake;
+pub mod merge;
+mod past;
 mod questions;
 mod settings;
 mod temporary;
@@ -42,7 +44,8 @@ use cursors::Cursors;
 use extended::{Portals, Statements};
 use settings::{Changes, Settings};
 
-pub use database::{Database, View};
+pub use database::{Database, View, not_kept};
+pub use past::Past;
 
 /// Who a session is for.
 #[derive(Clone, Debug, Default)]
@@ -146,12 +149,12 @@ impl Session {
         let parameters = &options.parameters;
         for (_, written) in parameters.iter().filter(|(name, _)| name == "options") {
             for (name, value) in settings::options_of(written)? {
-                session.change_setting(&name, &value, false)?;
+                session.begin_setting(&name, &value)?;
             }
         }
         for (name, value) in parameters {
             if !matches!(name.as_str(), "user" | "database" | "replication" | "options") {
-                session.change_setting(name, value, false)?;
+                session.begin_setting(name, value)?;
             }
         }
         session.settings.begin();
@@ -277,6 +280,9 @@ impl Session {
             if statements.len() > 1 {
                 self.begin_implicitly()?;
             }
+            if commands::touches_rows(statement) {
+                self.begin_in_past(statement)?;
+            }
             let answer = self.perform(statement)?;
             let is_copy = matches!(answer, Answer::CopyIn(_));
             self.answer(answer, &[], out)?;
@@ -303,11 +309,16 @@ impl Session {
     /// The client can go on.
     fn ready(&mut self, out: &mut Vec<u8>) {
         self.end_timing();
+        if self.block.is_none() && self.settings.has_local() {
+            // A statement by itself was the transaction.
+            self.changing(Settings::end_local);
+        }
         self.tell(out);
         Encoder::new(out).ready_for_query(self.status());
         self.is_ready = true;
     }
 
+    /// Begins a block that ends with the message.
     fn begin_implicitly(&mut self) -> Result<(), SqlError> {
         if self.block.is_none() {
             let mut block = self.new_block()?;
@@ -356,6 +367,11 @@ impl Session {
         for name in self.reported.drain(..) {
             encoder.parameter_status(&name, self.settings.get(&name).unwrap_or_default());
         }
+    }
+
+    /// Sets a parameter when the client connects. It is told of the time zone that counts, whichever it names.
+    fn begin_setting(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        if settings::is_time_zone(name) { Ok(()) } else { self.change_setting(name, value, false) }
     }
 
     /// Sets a parameter, `local`ly until the end of the transaction.

@@ -35,6 +35,7 @@ const fn setting(name: &'static str, value: &'static str, reported: bool, rule: 
 /// The parameters, by their names in lower case. What a planner is told by them changes nothing here.
 const SETTINGS: &[Setting] = &[
     setting("application_name", "", true, Rule::Free),
+    setting("as_of", "", false, Rule::Free),
     setting("bytea_output", "hex", false, Rule::Fixed),
     setting("check_function_bodies", "on", false, Rule::Fixed),
     setting("client_encoding", "UTF8", true, Rule::Fixed),
@@ -185,6 +186,11 @@ impl Settings {
         self.now = before;
     }
 
+    /// Whether something was set for the transaction.
+    pub(super) fn has_local(&self) -> bool {
+        !self.now.local.is_empty()
+    }
+
     /// Ends what was set for the transaction.
     pub(super) fn end_local(&mut self) {
         self.now.local.clear();
@@ -233,6 +239,11 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
             return milliseconds(name, value).map(|time| Cow::Owned(shown_time(time)));
         }
         "standard_conforming_strings" => truth(&lower) == Some(true),
+        "timezone" if !is_utc(&lower) => {
+            let message = "time zones but UTC are not supported";
+            let hint = "Convert times in the client; an offset can be added to one AT TIME ZONE 'UTC' as an interval.";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_hint(hint));
+        }
         "default_transaction_read_only" => {
             let invalid = || {
                 let message = format!("parameter \"{name}\" requires a Boolean value");
@@ -246,6 +257,13 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         return Ok(Cow::Borrowed(value));
     }
     Err(SqlError::unsupported(format!("the value \"{value}\" of parameter \"{name}\"")))
+}
+
+/// Whether a time zone, in lower case, is UTC by one of its names or by an offset of nothing.
+fn is_utc(zone: &str) -> bool {
+    const NAMES: [&str; 8] = ["utc", "gmt", "uct", "z", "zulu", "universal", "etc/utc", "etc/gmt"];
+    let offset = zone.trim_start_matches(['+', '-']);
+    NAMES.contains(&zone) || !offset.is_empty() && offset.chars().all(|c| matches!(c, '0' | ':'))
 }
 
 /// The units of times and how many milliseconds each has, the longest first. A microsecond is less than one.
@@ -272,10 +290,8 @@ fn milliseconds(name: &str, value: &str) -> Result<i64, SqlError> {
     };
     let time = (number * factor).round_ties_even();
     if !(0.0..=f64::from(i32::MAX)).contains(&time) {
-        let message = format!(
-            "{time} ms is outside the valid range for parameter \"{name}\" (0 ms .. {} ms)",
-            i32::MAX
-        );
+        let message =
+            format!("{time} ms is outside the valid range for parameter \"{name}\" (0 .. {})", i32::MAX);
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     }
     Ok(time as i64)
@@ -334,6 +350,11 @@ pub(super) fn truth(value: &str) -> Option<bool> {
 
 /// Most parameters of one session that have been set.
 const SETTINGS_MAX: usize = 256;
+
+/// Whether this is the parameter of the time zone. Drivers send that of their machine when they connect, whether or not anybody asked.
+pub(super) fn is_time_zone(name: &str) -> bool {
+    canonical(name) == "timezone"
+}
 
 fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();

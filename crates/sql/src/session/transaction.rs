@@ -13,6 +13,7 @@ use sqlparser::ast::Statement;
 use super::answer::same_columns;
 use super::block::Block;
 use super::database::{NoRows, of_call, of_database, of_read};
+use super::past::PARAMETER;
 use super::settings::Settings;
 use super::views::Views;
 use super::{Session, View};
@@ -54,6 +55,10 @@ impl Session {
     pub(super) fn new_block(&mut self) -> Result<Block, SqlError> {
         let mut block = Block::new(self.catalog()?, self.database.now(), self.settings.changes());
         block.read_only = self.only_reads();
+        let as_of = self.settings.get(PARAMETER)?;
+        if !as_of.is_empty() {
+            block.enter(self.look_back(as_of)?);
+        }
         Ok(block)
     }
 
@@ -92,6 +97,10 @@ impl Session {
         statement: &Statement,
         types: &[Option<SqlType>],
     ) -> Result<(Arc<Catalog>, Prepared), SqlError> {
+        if let Some(catalog) = self.past_catalog(statement)? {
+            let prepared = bind::prepare(statement, &catalog, &self.surroundings, types)?;
+            return Ok((catalog, prepared));
+        }
         let catalog = self.catalog()?;
         match bind::prepare(statement, &catalog, &self.surroundings, types) {
             Ok(prepared) => Ok((catalog, prepared)),
@@ -110,6 +119,10 @@ impl Session {
     pub(super) fn renew(&mut self, outdated: &Arc<Catalog>) -> Result<bool, SqlError> {
         if self.block.as_ref().is_some_and(|block| block.garbage) {
             return Ok(false);
+        }
+        if self.block.as_ref().is_some_and(|block| block.past) {
+            // Its definitions are those of then, with which a statement is planned that was planned before with others.
+            return Ok(true);
         }
         self.refresh(outdated)?;
         let newer = self.database.catalog(None).map_err(|error| of_read(error, &self.interrupt))?;
@@ -145,7 +158,8 @@ impl Session {
             };
             match outcome {
                 Err(error) if is_stale(&error) => {
-                    let has_begun = self.block.as_ref().is_some_and(|block| !block.steps.is_empty());
+                    let has_begun =
+                        self.block.as_ref().is_some_and(|block| !block.past && !block.steps.is_empty());
                     let catalog = self.catalog()?;
                     if !self.renew(&catalog)? || has_begun {
                         return Err(error);

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use ordain_db::data::row::FixedValue;
-use ordain_db::data::{Key, KeyRange, Table};
+use ordain_db::data::{Direction, Key, KeyRange, Table};
 use ordain_db::error::Error;
 use ordain_db::procedure::Stop;
 use ordain_db::procedure::transaction::{Access, Found};
@@ -84,10 +84,10 @@ impl Access for Views<'_> {
         Err(read_only())
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         self.look()?;
         let mut found = Vec::new();
-        let asked = self.view_of(&range.start).scan(range, limit, &mut |key, row| {
+        let asked = self.view_of(&range.start).scan(range, direction, limit, &mut |key, row| {
             found.push(Found { key: Key::from_bytes(key), row: row.to_vec() });
             ControlFlow::Continue(())
         });

@@ -246,6 +246,11 @@ fn common(kinds: &[Kind], arguments: &[SqlType]) -> Option<SqlType> {
     common_type(&types, "").ok()
 }
 
+/// Whether a function gives null for an argument of null, whatever the others are.
+pub fn is_strict(id: FunctionId) -> bool {
+    entry_of(id).is_some_and(|entry| entry.strict)
+}
+
 /// Calls a function with values of the types that it was resolved with. Errors as PostgreSQL has them.
 pub fn call(id: FunctionId, arguments: &[Datum], context: &CallContext) -> Result<Datum, SqlError> {
     let entry = entry_of(id).ok_or_else(|| {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use ordain_db::cluster::Cluster;
-use ordain_db::data::{Key, KeyRange, Schema, SchemaBuilder};
+use ordain_db::data::{Direction, Key, KeyRange, Schema, SchemaBuilder};
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::message::{ClientId, ClientRequest, Operation};
@@ -18,12 +18,13 @@ use ordain_db::position::{PartitionId, Position};
 use ordain_db::procedure::{self, ProcedureId, Procedures};
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_sql::catalog::Catalog;
+use ordain_sql::error::SqlError;
 use ordain_sql::execute::Interrupt;
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::SqlProcedure;
 use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
-use ordain_sql::session::{Database, Options, Session, View};
+use ordain_sql::session::{Database, Options, Past, Session, View, not_kept};
 
 const CLIENT: ClientId = ClientId { home: PartitionId(0), number: 1 };
 
@@ -32,6 +33,8 @@ struct State {
     routines: Routines,
     random: u128,
     now: i64,
+    /// States that are kept, and when each was complete.
+    kept: Vec<(i64, Position)>,
 }
 
 /// A database in memory.
@@ -56,11 +59,33 @@ struct Shared {
 struct Snapshot {
     shared: Shared,
     at: Position,
+    /// Whether it goes on when nobody reads it.
+    is_kept: bool,
 }
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
+    }
+
+    fn definitions(&self, view: &dyn View) -> Result<Catalog, Error> {
+        let mut catalog = Catalog::new();
+        let table = &self.storages.definitions;
+        view.scan(&table.all(), Direction::Ascending, usize::MAX, &mut |key, row| {
+            let names: Vec<String> = table
+                .key_values(key)
+                .unwrap()
+                .into_iter()
+                .map(|value| match value {
+                    ordain_db::data::key::KeyValue::Text(text) => text.to_string(),
+                    other => panic!("{other:?}"),
+                })
+                .collect();
+            let definition = table.read(row).byte_string(DEFINITION_COLUMN).unwrap().to_vec();
+            catalog.insert(&names[0], &names[1], &definition).unwrap();
+            ControlFlow::Continue(())
+        })?;
+        Ok(catalog)
     }
 }
 
@@ -76,8 +101,19 @@ impl World {
         let routines = Routines::of(&procedures);
         let catalog = procedure::Catalog { schema: schema.clone(), procedures };
         let cluster = Cluster::build(engine, partitions, &catalog, 7, |_| Box::new(MemoryStorage::new()));
-        let state = State { cluster, routines, random: 1, now: 0 };
+        let state = State { cluster, routines, random: 1, now: 0, kept: Vec::new() };
         World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
+    }
+
+    #[allow(dead_code, reason = "most tests do not look back")]
+    /// Keeps the state of now for reads of the past; how many seconds after the beginning that was.
+    pub fn keep(&mut self) -> i64 {
+        let mut state = self.state.lock().unwrap();
+        let at = state.cluster.open_snapshot(CLIENT).unwrap();
+        state.now += 1_000_000;
+        let now = state.now;
+        state.kept.push((now, at));
+        now / 1_000_000
     }
 
     /// Gives a message to a session, which is begun if it is not there; the bytes that it sends.
@@ -126,7 +162,7 @@ impl Database for Shared {
 
     fn snapshot(&self) -> Result<Box<dyn View>, Error> {
         let at = self.state().cluster.open_snapshot(CLIENT)?;
-        Ok(Box::new(Snapshot { shared: self.clone(), at }))
+        Ok(Box::new(Snapshot { shared: self.clone(), at, is_kept: false }))
     }
 
     fn catalog(&self, outdated: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Error> {
@@ -136,26 +172,20 @@ impl Database for Shared {
         {
             return Ok(Arc::clone(known));
         }
-        let view = self.snapshot()?;
-        let mut catalog = Catalog::new();
-        let table = &self.storages.definitions;
-        view.scan(&table.all(), usize::MAX, &mut |key, row| {
-            let names: Vec<String> = table
-                .key_values(key)
-                .unwrap()
-                .into_iter()
-                .map(|value| match value {
-                    ordain_db::data::key::KeyValue::Text(text) => text.to_string(),
-                    other => panic!("{other:?}"),
-                })
-                .collect();
-            let definition = table.read(row).byte_string(DEFINITION_COLUMN).unwrap().to_vec();
-            catalog.insert(&names[0], &names[1], &definition).unwrap();
-            ControlFlow::Continue(())
-        })?;
-        let catalog = Arc::new(catalog);
+        let catalog = Arc::new(self.definitions(&*self.snapshot()?)?);
         *self.catalog.lock().unwrap() = Some(Arc::clone(&catalog));
         Ok(catalog)
+    }
+
+    fn past(&self, at: i64) -> Result<Past, SqlError> {
+        let state = self.state();
+        let Some((_, at)) = state.kept.iter().rfind(|(ready, _)| *ready <= at) else {
+            return Err(not_kept(state.kept.first().map(|(ready, _)| *ready)));
+        };
+        let view = Snapshot { shared: self.clone(), at: *at, is_kept: true };
+        drop(state);
+        let catalog = Arc::new(self.definitions(&view).unwrap());
+        Ok(Past { view: Box::new(view), catalog })
     }
 
     fn now(&self) -> i64 {
@@ -196,7 +226,7 @@ impl Database for Shared {
 impl View for Snapshot {
     fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
         let mut found = None;
-        self.scan(&KeyRange::one(key.bytes()), 1, &mut |_, row| {
+        self.scan(&KeyRange::one(key.bytes()), Direction::Ascending, 1, &mut |_, row| {
             found = Some(Bytes::copy_from_slice(row));
             ControlFlow::Break(())
         })?;
@@ -206,11 +236,12 @@ impl View for Snapshot {
     fn scan(
         &self,
         range: &KeyRange,
+        direction: Direction,
         limit: usize,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
-        let mut rows = self.shared.state().cluster.scan(CLIENT, self.at, range)?;
-        rows.sort();
+        let mut rows = self.shared.state().cluster.scan_directed(CLIENT, self.at, range, direction)?;
+        rows.sort_by(|left, right| direction.compare(left, right));
         // Every partition has a copy of what is replicated.
         rows.dedup_by(|left, right| left.0 == right.0);
         for (key, row) in rows.iter().take(limit) {
@@ -224,7 +255,9 @@ impl View for Snapshot {
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.shared.state().cluster.send(PartitionId(0), ClientRequest::CloseSnapshot(self.at));
+        if !self.is_kept {
+            self.shared.state().cluster.send(PartitionId(0), ClientRequest::CloseSnapshot(self.at));
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use std::hint::black_box;
 use std::ops::Bound;
 
 use ordain_db::data::row::FixedValue;
-use ordain_db::data::{Key, KeyRange, Table};
+use ordain_db::data::{Direction, Key, KeyRange, Table};
 use ordain_db::error::Error;
 use ordain_db::hash::key_hash;
 use ordain_db::procedure::transaction::{Access, Found};
@@ -207,15 +207,16 @@ impl PlainStore {
         })
     }
 
-    /// The first records of a range, ascending, at most `limit`. The range lies in one table.
-    fn records_in(&mut self, range: &KeyRange, limit: usize) -> Vec<RecordNumber> {
+    /// The records of a range that come first in a direction, at most `limit`. The range lies in one table.
+    fn records_in(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<RecordNumber> {
         if range.is_empty() {
             return Vec::new();
         }
         self.index_pending();
         let order = self.order(table_number(&range.start));
         let bounds = (Bound::Included(range.start.bytes()), Bound::Excluded(range.end.bytes()));
-        order.range::<[u8], _>(bounds).map(|(_, record)| *record).take(limit).collect()
+        let records = order.range::<[u8], _>(bounds).map(|(_, record)| *record);
+        direction.of_ascending(records).take(limit).collect()
     }
 }
 
@@ -247,8 +248,8 @@ impl Access for PlainStore {
         Ok(())
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
-        let records = self.records_in(range, limit);
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
+        let records = self.records_in(range, direction, limit);
         let found = |record: &RecordNumber| Found {
             key: Key::from_bytes(self.records.key(*record)),
             row: self.records.row(*record).to_vec(),
@@ -318,9 +319,11 @@ mod tests {
     fn assert_scans_agree(store: &mut PlainStore, model: &BTreeMap<Vec<u8>, Vec<u8>>, range: &KeyRange) {
         let in_range = model.iter().filter(|(key, _)| range.contains(key));
         let expected: Vec<_> = in_range.map(|(key, row)| (key.clone(), row.clone())).collect();
-        let found = Access::scan(store, range, usize::MAX).unwrap();
-        let found: Vec<_> = found.into_iter().map(|found| (found.key.to_vec(), found.row)).collect();
-        assert_eq!(found, expected);
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let found = Access::scan(store, range, direction, usize::MAX).unwrap();
+            let found = found.into_iter().map(|found| (found.key.to_vec(), found.row));
+            assert!(found.eq(direction.of_ascending(expected.iter().cloned())), "{range:?} {direction:?}");
+        }
         let mut visited = Vec::new();
         let mut visit = |key: &[u8], row: &[u8]| visited.push((key.to_vec(), row.to_vec()));
         SnapshotReader::scan(store, range, &mut visit).unwrap();

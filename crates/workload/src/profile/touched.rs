@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ordain_db::data::row::FixedValue;
-use ordain_db::data::{Key, KeyRange, Owner, Schema, Table};
+use ordain_db::data::{Direction, Key, KeyRange, Owner, Schema, Table};
 use ordain_db::position::PartitionId;
 use ordain_db::procedure::transaction::{Access, Found};
 use ordain_db::procedure::{Catalog, Footprint, Stop, Transaction};
@@ -94,9 +94,9 @@ impl Access for Recorder<'_> {
         self.store.delete(key)
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         let owner = self.schema.table_of(&range.start)?.range_owner(range, self.partitions);
         self.touched.ranges.push((range.clone(), owner, false));
-        Access::scan(self.store, range, limit)
+        Access::scan(self.store, range, direction, limit)
     }
 }

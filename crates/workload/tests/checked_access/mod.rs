@@ -1,7 +1,7 @@
 //! Runs workloads on the plain store, with every access held against the declared footprint.
 
 use ordain_db::data::row::FixedValue;
-use ordain_db::data::{Key, KeyRange, Schema, Table};
+use ordain_db::data::{Direction, Key, KeyRange, Schema, Table};
 use ordain_db::hash::Digest;
 use ordain_db::position::PartitionId;
 use ordain_db::procedure::footprint::{self, Footprint};
@@ -50,12 +50,12 @@ impl Access for Checked<'_> {
         self.store.delete(key)
     }
 
-    fn scan(&mut self, range: &KeyRange, limit: usize) -> Result<Vec<Found>, Stop> {
+    fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         let declared = |entry: &footprint::RangeEntry| entry.access.read && entry.range.covers(range);
         if !self.footprint.ranges().iter().any(declared) {
             return Err(Stop::OutsideFootprint(format!("{range:?}")));
         }
-        Access::scan(self.store, range, limit)
+        Access::scan(self.store, range, direction, limit)
     }
 }
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use super::roles::Roles;
 use super::versions::{Final, Found, OwnedEffect};
 use super::{Aloha, Guard, Live, Read, Waiter};
-use crate::data::Owner;
+use crate::data::{Direction, Owner};
 use crate::engine::live_table::Slot;
 use crate::execution::captured::Captured;
 use crate::execution::effects::Place;
@@ -110,7 +110,7 @@ impl<F: Failpoints> Aloha<F> {
                     None => {}
                 }
                 let captured = &mut live.captured;
-                context.storage.scan(range, Position::LATEST, &mut |key, row| {
+                context.storage.scan(range, Direction::Ascending, Position::LATEST, &mut |key, row| {
                     captured.range_row(place as usize, key, row);
                     std::ops::ControlFlow::Continue(())
                 });

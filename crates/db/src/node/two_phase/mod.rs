@@ -166,10 +166,10 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                         forwards.push((home, request));
                     }
                 }
-                ClientRequest::Scan { request, at, range, rows } => {
-                    let outcome = self
-                        .check_open(at)
-                        .map(|()| encode_body(&page_of(&mut *self.storage, &range, at, rows as usize)));
+                ClientRequest::Scan { request, at, range, direction, rows } => {
+                    let outcome = self.check_open(at).map(|()| {
+                        encode_body(&page_of(&mut *self.storage, &range, direction, at, rows as usize))
+                    });
                     outbox.replies.push(Reply { request, outcome });
                 }
                 ClientRequest::Read { request, at, procedure, arguments } => {

@@ -30,13 +30,18 @@ pub(super) fn scans_end_when_the_visitor_breaks<S: Storage>(mut storage: S) {
         put(&mut storage, &key(&format!("{number:02}")), "", at(1));
         put(&mut storage, &key_in(2, &format!("{number:02}")), "", at(1));
     }
-    for limit in [1, 2, 99, 100, 101] {
-        let mut visited = 0;
-        storage.scan(&range(&[0, 1], &[0, 3]), Position::LATEST, &mut |_, _| {
-            visited += 1;
-            if visited == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    let all = rows(&mut storage, &range(&[0, 1], &[0, 3]), Position::LATEST);
+    for (limit, direction) in [1, 2, 99, 100, 101]
+        .into_iter()
+        .flat_map(|limit| [(limit, Direction::Ascending), (limit, Direction::Descending)])
+    {
+        let mut visited = Vec::new();
+        storage.scan(&range(&[0, 1], &[0, 3]), direction, Position::LATEST, &mut |key, _| {
+            visited.push(key.to_vec());
+            if visited.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        assert_eq!(visited, limit, "the visitor is not called again after it breaks");
+        let first = direction.of_ascending(all.iter().map(|(key, _)| key)).take(limit);
+        assert!(visited.iter().eq(first), "the visitor is not called again after it breaks");
     }
 }
 
@@ -103,7 +108,7 @@ pub(super) fn a_queue_that_is_scanned_does_not_grow<S: Storage>(mut storage: S) 
         }
         if number.is_multiple_of(50) {
             let mut first = None;
-            storage.scan(&table_range(1), Position::LATEST, &mut |key, _| {
+            storage.scan(&table_range(1), Direction::Ascending, Position::LATEST, &mut |key, _| {
                 first = Some(key.to_vec());
                 ControlFlow::Break(())
             });

@@ -32,7 +32,7 @@ use self::snapshots::{Pinned, Snapshots};
 use self::stamp::Stamp;
 use super::write_digests::{Change, WriteDigests};
 use super::{RecordCursor, RecordId, Statistics, Storage, Visit, VisitRecord};
-use crate::data::KeyRange;
+use crate::data::{Direction, KeyRange};
 use crate::hash::{Digest, key_hash};
 use crate::position::{Epoch, Position};
 
@@ -388,19 +388,19 @@ impl Storage for MemoryStorage {
         self.arena.set_stamp(newest, to, DELETED);
     }
 
-    fn scan(&mut self, range: &KeyRange, at: Position, visit: &mut Visit<'_>) {
+    fn scan(&mut self, range: &KeyRange, direction: Direction, at: Position, visit: &mut Visit<'_>) {
         if range.is_empty() || self.orders.is_empty() {
             return;
         }
         let at = Stamp::new(at);
         let (first, last) = (table_of(&range.start), table_of(&range.end));
-        for table in first..=last.min(self.orders.len() - 1) {
+        for table in direction.of_ascending(first..=last.min(self.orders.len() - 1)) {
             let open_ended = (table > first, table < last);
             let mut visit_record = |record: u32, arena: &Arena| match version_at(arena, record, at) {
                 Some(version) => visit(arena.key(record), arena.row(version)).is_continue(),
                 None => true,
             };
-            if !self.orders[table].scan(range, open_ended, &mut self.arena, &mut visit_record) {
+            if !self.orders[table].scan(range, direction, open_ended, &mut self.arena, &mut visit_record) {
                 return;
             }
         }

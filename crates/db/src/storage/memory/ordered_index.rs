@@ -21,7 +21,7 @@ use std::ops::Bound;
 use smallvec::SmallVec;
 
 use super::arena::Arena;
-use crate::data::KeyRange;
+use crate::data::{Direction, KeyRange};
 
 /// Most records of one block.
 const BLOCK_RECORDS_MAX: usize = 64;
@@ -299,11 +299,12 @@ impl OrderedIndex {
         }
     }
 
-    /// Visits the records whose key is in the range, in ascending order of keys, until the visitor returns false; returns
-    /// whether it never did. `from_start` and `to_end` say that the range begins before the table or ends after it.
+    /// Visits the records whose key is in the range, in the order of keys, until the visitor returns false; returns whether it
+    /// never did. `from_start` and `to_end` say that the range begins before the table or ends after it.
     pub(super) fn scan(
         &mut self,
         range: &KeyRange,
+        direction: Direction,
         (from_start, to_end): (bool, bool),
         arena: &mut Arena,
         visit: &mut impl FnMut(u32, &Arena) -> bool,
@@ -311,30 +312,49 @@ impl OrderedIndex {
         self.settle(arena);
         let (first, limit): (&[u8], &[u8]) = (if from_start { &[] } else { &range.start }, &range.end);
         let found = self.blocks.range::<[u8], _>((Bound::Unbounded, Bound::Included(first))).next_back();
-        let Some((fence, block)) = found else { return true };
-        let mut start = if from_start { 0 } else { block.lower_bound(first, block.records.len(), arena) };
-        for (fence, block) in self.blocks.range::<Fence, _>(fence..) {
-            // Keys of the block share a prefix. If the limit has it too, it may be among them; else it is before all
-            // of them or after.
-            let prefix = fence.get(..block.skip).unwrap_or_default();
-            let whole = to_end || (limit > &fence[..] && !limit.starts_with(prefix));
-            let end = match whole {
-                true => block.records.len(),
-                false if limit <= &fence[..] => 0,
-                false => block.lower_bound(limit, block.records.len(), arena),
+        let Some((first_fence, _)) = found else { return true };
+        // Blocks whose fence is the limit or above have no key below it.
+        let last = if to_end { Bound::Unbounded } else { Bound::Excluded(limit) };
+        let blocks = self.blocks.range::<[u8], _>((Bound::Included(&first_fence[..]), last));
+        let arena = &*arena;
+        direction.of_ascending(blocks).all(|(fence, block)| {
+            let whole = block.records.len();
+            let start = match from_start || fence != first_fence {
+                true => 0,
+                false => block.lower_bound(first, whole, arena),
             };
-            for records in block.records.get(start..end).unwrap_or_default().chunks(RECORDS_FETCHED) {
-                black_box(records.iter().fold(0, |sum, record| sum ^ arena.touch(*record)));
-                if !records.iter().all(|record| visit(*record, arena)) {
-                    return false;
-                }
-            }
-            if end < block.records.len() {
-                return true;
-            }
-            start = 0;
-        }
-        true
+            // Keys of the block share a prefix. If the limit has it too, it may be among them; else it is after all of them.
+            let prefix = fence.get(..block.skip).unwrap_or_default();
+            let end = match to_end || !limit.starts_with(prefix) {
+                true => whole,
+                false => block.lower_bound(limit, whole, arena),
+            };
+            visit_records(block.records.get(start..end).unwrap_or_default(), direction, arena, visit)
+        })
+    }
+}
+
+/// Visits records of a block, some of which are fetched from memory together, until the visitor returns false; returns whether it
+/// never did.
+#[inline]
+fn visit_records(
+    records: &[u32],
+    direction: Direction,
+    arena: &Arena,
+    visit: &mut impl FnMut(u32, &Arena) -> bool,
+) -> bool {
+    let fetch = |records: &[u32]| {
+        black_box(records.iter().fold(0, |sum, record| sum ^ arena.touch(*record)));
+    };
+    match direction {
+        Direction::Ascending => records.chunks(RECORDS_FETCHED).all(|records| {
+            fetch(records);
+            records.iter().all(|record| visit(*record, arena))
+        }),
+        Direction::Descending => records.rchunks(RECORDS_FETCHED).all(|records| {
+            fetch(records);
+            records.iter().rev().all(|record| visit(*record, arena))
+        }),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `ALTER TABLE`.
 
+use ordain_db::data::Direction;
 use sqlparser::ast::{
     AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, ObjectName, RenameTableNameKind,
 };
@@ -279,10 +280,12 @@ impl Draft<'_> {
         let mut binder = Binder::new(self.before, self.surroundings);
         let (schema, table) = binder.find_table(Some(schema), name)?;
         let table = binder.use_table(&schema, name, table)?;
-        let scan = Node::Scan { table, path: Path::All, filter: Some(condition) };
+        let scan =
+            Node::Scan { table, path: Path::All, direction: Direction::Ascending, filter: Some(condition) };
         let one = crate::types::Datum::Int(1);
         let limit = Some(Expression::Constant(one));
-        let query = Action::Query(Node::Limit { input: Box::new(scan), limit, offset: None });
+        let query =
+            Action::Query(Node::Limit { input: Box::new(scan), limit, offset: None, ties: Vec::new() });
         self.verifications.push(Verification { plan: binder.finish(query, None).plan, error });
         Ok(())
     }

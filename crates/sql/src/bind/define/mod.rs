@@ -15,7 +15,7 @@ mod rewrite;
 mod sequences;
 mod users;
 
-use sqlparser::ast::{ObjectType, Statement};
+use sqlparser::ast::{ObjectName, ObjectType, Statement};
 
 pub use foreign_keys::{Validation, validated, validation};
 
@@ -103,11 +103,7 @@ pub fn define(
     timing: Timing,
     random: u128,
 ) -> Result<Defined, SqlError> {
-    let mut draft = Draft::new(catalog, surroundings, matches!(timing, Timing::AtOnce(_)));
-    if let Timing::AtOnce(storages) = timing {
-        draft.storages = storages;
-    }
-    draft.random = random;
+    let mut draft = Draft::timed(catalog, surroundings, timing, random);
     let tag = match statement {
         Statement::CreateTable(create) => draft.create_table(create)?,
         Statement::CreateIndex(create) => draft.create_index(create)?,
@@ -131,6 +127,22 @@ pub fn define(
         other => return Err(SqlError::unsupported(super::first_words(&other.to_string()))),
     };
     Ok(draft.finish(tag))
+}
+
+/// Plans that a table which is empty gets other storages, into which rows can be loaded before others see them.
+///
+/// # Errors
+/// When there is no such table.
+pub fn renew(
+    table: &ObjectName,
+    catalog: &Catalog,
+    surroundings: &Surroundings,
+    timing: Timing,
+    random: u128,
+) -> Result<Defined, SqlError> {
+    let mut draft = Draft::timed(catalog, surroundings, timing, random);
+    draft.renew(table)?;
+    Ok(draft.finish(""))
 }
 
 /// The change that makes an index ready once it has been filled: it is used from then on, or becomes the table.
@@ -251,6 +263,20 @@ impl<'c> Draft<'c> {
             builds: Vec::new(),
             validations: Vec::new(),
         }
+    }
+
+    fn timed(
+        catalog: &'c Catalog,
+        surroundings: &'c Surroundings,
+        timing: Timing,
+        random: u128,
+    ) -> Draft<'c> {
+        let mut draft = Draft::new(catalog, surroundings, matches!(timing, Timing::AtOnce(_)));
+        if let Timing::AtOnce(storages) = timing {
+            draft.storages = storages;
+        }
+        draft.random = random;
+        draft
     }
 
     /// A number that nothing has.

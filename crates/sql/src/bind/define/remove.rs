@@ -214,24 +214,37 @@ impl Draft<'_> {
 
     /// Gives tables new, empty storages.
     pub(super) fn truncate(&mut self, truncate: &Truncate) -> Result<&'static str, SqlError> {
-        let mut targets = Vec::new();
-        for target in &truncate.table_names {
-            let (schema, name) = qualified(&target.name)?;
-            let Some((schema, Definition::Table(_))) = self.locate(schema.as_deref(), &name) else {
-                return Err(super::super::undefined_table(schema.as_deref(), &name));
-            };
-            targets.push((schema, name));
-        }
+        let named = truncate.table_names.iter().map(|target| self.located(&target.name));
+        let mut targets = named.collect::<Result<Vec<Named>, SqlError>>()?;
         self.add_referring(&mut targets, truncate.cascade == Some(CascadeOption::Cascade))?;
         for (schema, name) in targets {
-            let mut table = self.table(&schema, &name)?;
-            self.renew_storages(&mut table);
             if truncate.identity == Some(TruncateIdentityOption::Restart) {
                 self.restart_sequences(&schema, &name);
             }
-            self.set(&schema, &name, Some(Definition::Table(table)));
+            self.empty(&schema, &name)?;
         }
         Ok("TRUNCATE TABLE")
+    }
+
+    /// Gives a table new, empty storages, whatever refers to it.
+    pub(super) fn renew(&mut self, table: &ObjectName) -> Result<(), SqlError> {
+        let (schema, name) = self.located(table)?;
+        self.empty(&schema, &name)
+    }
+
+    fn located(&self, table: &ObjectName) -> Result<Named, SqlError> {
+        let (schema, name) = qualified(table)?;
+        match self.locate(schema.as_deref(), &name) {
+            Some((schema, Definition::Table(_))) => Ok((schema, name)),
+            _ => Err(super::super::undefined_table(schema.as_deref(), &name)),
+        }
+    }
+
+    fn empty(&mut self, schema: &str, name: &str) -> Result<(), SqlError> {
+        let mut table = self.table(schema, name)?;
+        self.renew_storages(&mut table);
+        self.set(schema, name, Some(Definition::Table(table)));
+        Ok(())
     }
 
     /// Adds the tables that refer to tables that are emptied, if that is asked for; else they are an error.

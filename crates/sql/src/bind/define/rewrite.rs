@@ -1,6 +1,7 @@
 //! Definitions that write rows: `ALTER COLUMN … TYPE` and `CREATE TABLE … AS`. Their rows are written in the same transaction, so
 //! there may be no more of them than one transaction can take.
 
+use ordain_db::data::Direction;
 use sqlparser::ast::{AlterColumnOperation, CreateTable, DataType, Expr};
 
 use super::super::from::fields_of;
@@ -148,7 +149,8 @@ impl Draft<'_> {
                 None => Expression::Constant(column.missing.clone()),
             });
         }
-        let scan = Node::Scan { table: source, path: Path::All, filter: None };
+        let (path, direction) = (Path::All, Direction::Ascending);
+        let scan = Node::Scan { table: source, path, direction, filter: None };
         let mut shape = table.shape(name);
         shape.checks = binder.checks(name, table)?;
         binder.tables.push(shape);

@@ -11,7 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ordain-db", &["ordain-consensus"]),
     ("ordain-consensus", &[]),
     ("ordain-workload", &["ordain-db"]),
-    ("ordain-sim", &["ordain-db", "ordain-workload", "ordain-consensus"]),
+    ("ordain-sim", &["ordain-db", "ordain-sql", "ordain-workload", "ordain-consensus"]),
     ("ordain-sql", &["ordain-db"]),
     ("ordain", &["ordain-db", "ordain-sql", "ordain-workload", "ordain-consensus", "ordain-sim"]),
     ("xtask", &[]),

@@ -1,10 +1,10 @@
-//! The rows of a range that lie on several partitions, in one ascending order.
+//! The rows of a range that lie on several partitions, in one order: for whoever shows snapshots to sessions.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-use ordain_db::data::KeyRange;
+use ordain_db::data::{Direction, KeyRange};
 use ordain_db::error::Error;
 use ordain_db::message::Page;
 use ordain_db::position::PartitionId;
@@ -16,12 +16,20 @@ const PAGE_ROWS_MAX: usize = 4096;
 const PAGE_ROWS_MIN: usize = 64;
 
 /// What is shown keys and rows.
-pub(super) type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> ControlFlow<()> + 'a;
 
 /// Gives pages of ranges: at most so many rows of each.
-pub(super) trait Pages {
-    /// The first rows of each range.
-    fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error>;
+pub trait Pages {
+    /// The rows of each range that come first in a direction.
+    ///
+    /// # Errors
+    /// As the database says.
+    fn pages(
+        &self,
+        ranges: &[(PartitionId, KeyRange)],
+        direction: Direction,
+        rows: u32,
+    ) -> Result<Vec<Page>, Error>;
 }
 
 /// What has come of a partition and was not visited.
@@ -33,9 +41,9 @@ struct Cursor {
 }
 
 impl Cursor {
-    fn take(&mut self, page: Page) {
+    fn take(&mut self, page: Page, direction: Direction) {
         self.rest = match (page.rows.last(), self.rest.take()) {
-            (Some((last, _)), Some(rest)) if page.more => Some(rest.after(last)),
+            (Some((last, _)), Some(rest)) if page.more => Some(rest.unseen(direction, last)),
             _ => None,
         };
         self.rows = page.rows.into();
@@ -47,11 +55,15 @@ impl Cursor {
     }
 }
 
-/// Visits the first rows of a range, at most `limit`, over these partitions. Of each at most one page is held.
-pub(super) fn scan(
+/// Visits the rows of a range that come first in a direction, at most `limit`, over these partitions. Of each at most one page is
+/// held.
+///
+/// # Errors
+/// When a page cannot be had.
+pub fn scan(
     pages: &dyn Pages,
     owners: impl Iterator<Item = PartitionId>,
-    range: &KeyRange,
+    (range, direction): (&KeyRange, Direction),
     limit: usize,
     visit: &mut Visit<'_>,
 ) -> Result<(), Error> {
@@ -60,15 +72,14 @@ pub(super) fn scan(
     let rows_max = (PAGE_ROWS_MAX / cursors.len().max(1)).max(PAGE_ROWS_MIN);
     let mut left = limit;
     while left > 0 {
-        fetch(pages, &mut cursors, rows_max.min(left) as u32)?;
+        fetch(pages, &mut cursors, direction, rows_max.min(left) as u32)?;
         cursors.retain(|cursor| !cursor.rows.is_empty());
-        // Until a cursor has no rows, the least of the first ones is the least of all.
+        // Until a cursor has no rows, that which comes first of the first ones comes first of all.
         while left > 0 && !cursors.iter().any(Cursor::is_behind) {
-            let first = |cursor: &&mut Cursor| cursor.rows.front().map(|(key, _)| key.clone());
-            let Some(next) = cursors.iter_mut().filter(|cursor| !cursor.rows.is_empty()).min_by_key(first)
-            else {
-                return Ok(());
-            };
+            let first = |cursor: &Cursor| cursor.rows.front().map(|(key, _)| key.clone());
+            let with_rows = cursors.iter_mut().filter(|cursor| !cursor.rows.is_empty());
+            let next = with_rows.min_by(|left, right| direction.compare(&first(left), &first(right)));
+            let Some(next) = next else { return Ok(()) };
             let Some((key, row)) = next.rows.pop_front() else { return Ok(()) };
             left -= 1;
             if visit(&key, &row).is_break() {
@@ -80,7 +91,7 @@ pub(super) fn scan(
 }
 
 /// Gets the next page of each partition of which one is needed.
-fn fetch(pages: &dyn Pages, cursors: &mut [Cursor], rows: u32) -> Result<(), Error> {
+fn fetch(pages: &dyn Pages, cursors: &mut [Cursor], direction: Direction, rows: u32) -> Result<(), Error> {
     let wanted = |cursor: &Cursor| {
         let rest = cursor.rest.clone().filter(|_| cursor.rows.is_empty())?;
         Some((cursor.partition, rest))
@@ -90,27 +101,35 @@ fn fetch(pages: &dyn Pages, cursors: &mut [Cursor], rows: u32) -> Result<(), Err
         return Ok(());
     }
     let behind = cursors.iter_mut().filter(|cursor| cursor.is_behind());
-    for (cursor, page) in behind.zip(pages.pages(&ranges, rows)?) {
-        cursor.take(page);
+    for (cursor, page) in behind.zip(pages.pages(&ranges, direction, rows)?) {
+        cursor.take(page, direction);
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use ordain_db::data::Key;
 
     use super::*;
 
-    /// For each partition its keys, ascending.
-    struct Kept(Vec<Vec<u8>>);
+    /// For each partition its keys, ascending; and for how many rows it was asked.
+    struct Kept(Vec<Vec<u8>>, Cell<usize>);
 
     impl Pages for Kept {
-        fn pages(&self, ranges: &[(PartitionId, KeyRange)], rows: u32) -> Result<Vec<Page>, Error> {
+        fn pages(
+            &self,
+            ranges: &[(PartitionId, KeyRange)],
+            direction: Direction,
+            rows: u32,
+        ) -> Result<Vec<Page>, Error> {
+            self.1.set(self.1.get() + ranges.len() * rows as usize);
             let page = |(partition, range): &(PartitionId, KeyRange)| {
                 let keys = self.0[partition.index()].iter().map(|last| vec![0, 0, *last]);
-                let found: Vec<_> =
-                    keys.filter(|key| range.contains(key)).map(|key| (key.into(), Bytes::new())).collect();
+                let keys = direction.of_ascending(keys.filter(|key| range.contains(key)));
+                let found: Vec<_> = keys.map(|key| (key.into(), Bytes::new())).collect();
                 // A page may be shorter than it was asked to be.
                 let length = found.len().min(rows as usize).min(3);
                 Page { more: found.len() > length, rows: found[..length].to_vec() }
@@ -119,17 +138,38 @@ mod tests {
         }
     }
 
-    fn scanned(partitions: &[&[u8]], limit: usize, stop: u8) -> Vec<u8> {
-        let kept = Kept(partitions.iter().map(|keys| keys.to_vec()).collect());
+    fn directed(partitions: &[&[u8]], direction: Direction, limit: usize, stop: u8) -> (Vec<u8>, usize) {
+        let kept = Kept(partitions.iter().map(|keys| keys.to_vec()).collect(), Cell::new(0));
         let range = KeyRange { start: Key::from_bytes(&[0, 0]), end: Key::from_bytes(&[0, 1]) };
         let owners = (0..partitions.len() as u16).map(PartitionId);
         let mut seen = Vec::new();
-        scan(&kept, owners, &range, limit, &mut |key, _| {
+        scan(&kept, owners, (&range, direction), limit, &mut |key, _| {
             seen.push(key[2]);
             if key[2] == stop { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })
         .unwrap();
-        seen
+        (seen, kept.1.get())
+    }
+
+    fn scanned(partitions: &[&[u8]], limit: usize, stop: u8) -> Vec<u8> {
+        directed(partitions, Direction::Ascending, limit, stop).0
+    }
+
+    #[test]
+    fn rows_come_down_from_the_end() {
+        let (low, high): (Vec<u8>, Vec<u8>) = ((0..20).collect(), (20..30).collect());
+        let odd: Vec<u8> = (0..30).filter(|key| key % 2 == 1).collect();
+        let even: Vec<u8> = (0..30).filter(|key| key % 2 == 0).collect();
+        let descending: Vec<u8> = (0..30).rev().collect();
+        for partitions in [[&low[..], &high[..]], [&odd[..], &even[..]]] {
+            for limit in 0..35 {
+                let (seen, _) = directed(&partitions, Direction::Descending, limit, 255);
+                assert_eq!(seen, descending[..limit.min(30)]);
+            }
+            assert_eq!(directed(&partitions, Direction::Descending, 100, 7).0, descending[..23]);
+            let (last, asked) = directed(&partitions, Direction::Descending, 1, 255);
+            assert_eq!((last, asked), (vec![29], 2), "of each partition one row is asked for");
+        }
     }
 
     #[test]

@@ -1,0 +1,228 @@
+//! Rows that are kept for what runs many times: those of correlated subqueries by the values that they are asked for by, and the values
+//! after `IN`.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use ordain_db::hash::FastMap;
+
+use super::query::{HELD_PER_KEY, hashed};
+use super::{Failure, HELD_BYTES_MAX, Row, Run, malformed, size_of_row};
+use crate::error::{SqlError, SqlState};
+use crate::plan::{Expression, Node, Path};
+use crate::types::Datum;
+
+/// Rows of a table that are read by the direct way before all that could be asked for are kept: where there are few, no more is read than
+/// is needed.
+const DIRECT_ROWS: u64 = 1024;
+
+/// Rows of a run of the direct way that are few: if no more come each time, it is as good as the rows would be.
+const DIRECT_ROWS_EACH: u64 = 16;
+
+/// Most bytes that may be kept: if there are more, rows are read again each time. The rest is for what is held for a while.
+const KEPT_BYTES_MAX: usize = HELD_BYTES_MAX / 2;
+
+/// How far rows are kept.
+#[derive(Default)]
+pub(super) struct Kept {
+    state: State,
+    /// Runs of the direct way, and the rows that these read.
+    direct: (u64, u64),
+}
+
+impl Kept {
+    /// Whether the direct way has read so much that the rows should be kept.
+    fn pays(&self) -> bool {
+        let (runs, read) = self.direct;
+        read >= DIRECT_ROWS && read / runs.max(1) > DIRECT_ROWS_EACH
+    }
+}
+
+#[derive(Default, Clone)]
+enum State {
+    #[default]
+    NotYet,
+    Done(Rc<Table>),
+    /// They are too many, or one of them cannot be computed: perhaps it is never asked for.
+    Impossible,
+}
+
+/// Rows, and their places by the bytes of the values that they are found by.
+#[derive(Default)]
+struct Table {
+    rows: Vec<Row>,
+    places: FastMap<Vec<u8>, Vec<usize>>,
+}
+
+/// The values of a subquery after `IN`.
+pub(super) struct Members {
+    values: BTreeSet<Vec<u8>>,
+    has_null: bool,
+}
+
+impl Members {
+    /// Whether a value is among them: null if that is not known. There are some.
+    pub(super) fn has(&self, value: &Datum) -> Datum {
+        if *value == Datum::Null {
+            return Datum::Null;
+        }
+        match self.values.contains(&hashed(std::slice::from_ref(value))) {
+            false if self.has_null => Datum::Null,
+            found => Datum::Bool(found),
+        }
+    }
+}
+
+type Keys = [(Expression, Expression)];
+
+impl Run<'_, '_> {
+    /// Visits the rows of [`Node::Kept`].
+    pub(super) fn kept(
+        &mut self,
+        node: &Node,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let Node::Kept { input, keys, direct } = node else { return Err(malformed("kept rows").into()) };
+        let mut wanted = Vec::with_capacity(keys.len());
+        for (_, around) in keys {
+            wanted.push(self.value(around, &[])?);
+        }
+        // Nothing equals null.
+        if wanted.contains(&Datum::Null) {
+            return Ok(true);
+        }
+        let wanted = hashed(&wanted);
+        let place = std::ptr::from_ref(node).addr();
+        let kept = self.kept_rows.entry(place).or_default();
+        let (mut state, pays) = (kept.state.clone(), direct.is_none() || kept.pays());
+        if matches!(state, State::NotYet) && pays {
+            state = self.try_keep(input, keys)?;
+            self.kept_rows.entry(place).or_default().state = state.clone();
+        }
+        let State::Done(table) = state else {
+            return self.unkept((input, direct.as_ref()), (keys, &wanted), place, visit);
+        };
+        let mut give = |run: &mut Self, row: &Row| {
+            run.go_on()?;
+            visit(run, row.clone())
+        };
+        if keys.is_empty() {
+            for row in &table.rows {
+                if !give(self, row)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        for place in table.places.get(&wanted).into_iter().flatten() {
+            if !give(self, &table.rows[*place])? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Visits the same rows without keeping any.
+    fn unkept(
+        &mut self,
+        (input, direct): (&Node, Option<&Path>),
+        (keys, wanted): (&Keys, &[u8]),
+        place: usize,
+        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let mut give = |run: &mut Self, row: Row| match run.key_of_row(keys, &row)? {
+            Some(key) if key == wanted => visit(run, row),
+            _ => Ok(true),
+        };
+        let (Some(path), Node::Scan { table, direction, .. }) = (direct, input) else {
+            return self.each(input, usize::MAX, &mut give);
+        };
+        let shape = self.table(*table)?;
+        let (mut wants, mut read) = (true, 0);
+        self.observe_run(input);
+        self.scan(shape, (path, *direction), usize::MAX, &mut |run, stored| {
+            read += 1;
+            run.observe_row(input);
+            wants = give(run, stored.values)?;
+            Ok(wants)
+        })?;
+        let kept = self.kept_rows.entry(place).or_default();
+        kept.direct = (kept.direct.0 + 1, kept.direct.1 + read);
+        Ok(wants)
+    }
+
+    /// Keeps the rows of a query. What a failure means is for the run without them to find out, which may never come to it.
+    fn try_keep(&mut self, input: &Node, keys: &Keys) -> Result<State, Failure> {
+        let (held, kept, around) = (self.held, self.kept_bytes, self.outer.len());
+        match self.table_of(input, keys) {
+            Ok(table) => Ok(State::Done(Rc::new(table))),
+            Err(Failure::Sql(_)) => {
+                (self.held, self.kept_bytes) = (held, kept);
+                self.outer.truncate(around);
+                Ok(State::Impossible)
+            }
+            Err(stop) => Err(stop),
+        }
+    }
+
+    fn table_of(&mut self, input: &Node, keys: &Keys) -> Result<Table, Failure> {
+        let mut table = Table::default();
+        self.each(input, usize::MAX, &mut |run, row| {
+            let Some(key) = run.key_of_row(keys, &row)? else { return Ok(true) };
+            run.keep(size_of_row(&row) + key.len() + HELD_PER_KEY)?;
+            if run.kept_bytes > KEPT_BYTES_MAX {
+                return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "too much to keep").into());
+            }
+            if !keys.is_empty() {
+                table.places.entry(key).or_default().push(table.rows.len());
+            }
+            table.rows.push(row);
+            Ok(true)
+        })?;
+        Ok(table)
+    }
+
+    /// The bytes of the values that a row is found by, unless one is null.
+    fn key_of_row(&mut self, keys: &Keys, row: &[Datum]) -> Result<Option<Vec<u8>>, Failure> {
+        let mut values = Vec::with_capacity(keys.len());
+        for (own, _) in keys {
+            values.push(self.value(own, row)?);
+        }
+        Ok((!values.contains(&Datum::Null)).then(|| hashed(&values)))
+    }
+
+    /// The rows of a query of `WITH`, which runs if it has not run.
+    pub(super) fn once(&mut self, number: u16, query: &Node) -> Result<Rc<Vec<Row>>, Failure> {
+        if let Some(rows) = self.once.get(&number) {
+            return Ok(Rc::clone(rows));
+        }
+        let (rows, held) = self.holding(|run| run.query(query))?;
+        self.let_go(held);
+        self.keep(held)?;
+        let rows = Rc::new(rows);
+        self.once.insert(number, Rc::clone(&rows));
+        Ok(rows)
+    }
+
+    /// The values of a subquery that depends on nothing, whose rows these are.
+    pub(super) fn members_of(&mut self, query: &Node, rows: &[Row]) -> Result<Rc<Members>, Failure> {
+        let place = std::ptr::from_ref(query).addr();
+        if let Some(members) = self.members.get(&place) {
+            return Ok(Rc::clone(members));
+        }
+        let mut members = Members { values: BTreeSet::new(), has_null: false };
+        for row in rows {
+            match row.first() {
+                None | Some(Datum::Null) => members.has_null = true,
+                Some(_) => {
+                    let key = hashed(&row[..1]);
+                    self.keep(key.len() + HELD_PER_KEY)?;
+                    members.values.insert(key);
+                }
+            }
+        }
+        let members = Rc::new(members);
+        self.members.insert(place, Rc::clone(&members));
+        Ok(members)
+    }
+}

@@ -1,0 +1,113 @@
+//! Queries from seeds, each written in two ways that mean the same: with conditions by which rows are kept and found, and with such as only
+//! tell of each row whether it is wanted. Both must give the same rows.
+
+#[expect(dead_code, reason = "its messages are for the tests of the protocol")]
+mod random;
+mod support;
+
+use ordain_db::engine::EngineKind;
+use ordain_sql::protocol::frontend::Frontend;
+use random::Generator;
+use support::{World, told};
+
+const TABLES: [&str; 6] = [
+    "CREATE TABLE o (id int PRIMARY KEY, a int, b int)",
+    "CREATE TABLE t (w int, id int, a int, b bigint, g numeric, x int, PRIMARY KEY (w, id))",
+    "CREATE INDEX t_a ON t (a, x)",
+    "INSERT INTO o SELECT n, n % 7, CASE WHEN n % 5 <> 0 THEN n % 11 END FROM generate_series(1, 40) n",
+    "INSERT INTO t SELECT n % 4, n, n % 9, CASE WHEN n % 6 <> 0 THEN n % 13 END, n % 5 + 0.0, CASE WHEN n % 3 <> 0 THEN n % 8 END \
+     FROM generate_series(1, 150) n",
+    "CREATE VIEW v AS SELECT a, b, count(*) AS n, min(id) AS id, max(x) AS x, max(w) AS w, max(g) AS g FROM t GROUP BY a, b",
+];
+
+/// Sides of equations between a row of the query within and one around it.
+const EQUAL: [(&str, &str); 7] = [
+    ("t.a", "o.a"),
+    ("t.b", "o.b"),
+    ("t.g", "o.b"),
+    ("o.a", "t.w"),
+    ("t.id", "o.id"),
+    ("t.x + 1", "o.a"),
+    ("t.b", "o.a + o.b"),
+];
+
+const OTHERS: [&str; 6] =
+    ["t.w = 1", "t.x > o.a", "t.x IS NULL", "t.a = 3", "t.w IN (1, 2)", "t.id < 90 - o.id"];
+
+/// A condition, and the same in the other way.
+fn condition(generator: &mut Generator) -> [String; 2] {
+    let mut both = [Vec::new(), Vec::new()];
+    for _ in 0..1 + generator.below(3) {
+        let (left, right) = EQUAL[generator.below(EQUAL.len())];
+        both[0].push(format!("{left} = {right}"));
+        both[1].push(format!("({left} = {right}) IS TRUE"));
+    }
+    for _ in 0..generator.below(3) {
+        let other = generator.pick(&OTHERS);
+        both.iter_mut().for_each(|conditions| conditions.push(other.to_owned()));
+    }
+    both.map(|conditions| conditions.join(" AND "))
+}
+
+fn query(generator: &mut Generator) -> [String; 2] {
+    let from = generator.pick(&[
+        "t",
+        "t",
+        "v AS t",
+        "t JOIN (SELECT id AS k, a AS c FROM t WHERE w = 2) z ON z.c = t.a",
+        "t LEFT JOIN v ON v.b = t.b AND v.n > 1",
+    ]);
+    let form = generator.pick(&[
+        "SELECT id, (SELECT count(*) FROM {} WHERE [1]) FROM o ORDER BY id",
+        "SELECT id, (SELECT sum(t.x + o.id) FROM {} WHERE [1]) FROM o ORDER BY id",
+        "SELECT id, ARRAY(SELECT t.id FROM {} WHERE [1] ORDER BY t.id) FROM o ORDER BY id",
+        "SELECT id FROM o WHERE EXISTS (SELECT 1 FROM {} WHERE [1]) ORDER BY id",
+        "SELECT id FROM o WHERE NOT EXISTS (SELECT 1 FROM {} WHERE [1]) ORDER BY id",
+        "SELECT id FROM o WHERE a IN (SELECT t.x FROM {} WHERE [1]) ORDER BY id",
+        "SELECT id FROM o WHERE b NOT IN (SELECT t.x FROM {} WHERE [1]) ORDER BY id",
+        "SELECT o.id, l.id FROM o LEFT JOIN LATERAL (SELECT t.id FROM {} WHERE [1] ORDER BY t.id LIMIT 2) l ON true ORDER BY 1, 2",
+        "SELECT id FROM o WHERE EXISTS (SELECT 1 FROM {} WHERE [1] AND EXISTS (SELECT 1 FROM v AS t WHERE [2])) ORDER BY id",
+        "SELECT o.id, t.id FROM o JOIN t ON [1] ORDER BY 1, 2",
+        "SELECT o.id, t.id FROM o LEFT JOIN t ON [1] ORDER BY 1, 2",
+    ]);
+    let (one, other) = (condition(generator), condition(generator));
+    [0, 1].map(|way| form.replace("{}", from).replace("[1]", &one[way]).replace("[2]", &other[way]))
+}
+
+#[test]
+fn kept_rows_are_those_that_would_be_read_again() {
+    for (engine, partitions) in [(EngineKind::Calvin, 1), (EngineKind::Aloha, 2)] {
+        let mut world = World::new(engine, partitions);
+        let mut ask = |query: &str| told(&world.send("a", Frontend::Query(query.to_owned())));
+        for statement in TABLES {
+            let answer = ask(statement);
+            assert!(!answer.contains("ERROR"), "{statement}: {answer}");
+        }
+        let mut generator = Generator(u64::from(partitions));
+        let mut kept = 0;
+        for _ in 0..150 {
+            let [found, tested] = query(&mut generator);
+            let (rows, others) = (ask(&found), ask(&tested));
+            assert!(!rows.contains("ERROR"), "{found}: {rows}");
+            assert_eq!(rows, others, "{found}");
+            kept += usize::from(ask(&format!("EXPLAIN {found}")).contains("Kept"));
+        }
+        assert!(kept > 50, "only {kept} queries keep rows");
+    }
+}
+
+#[test]
+fn as_many_queries_are_combined_as_may_be() {
+    let mut world = World::new(EngineKind::Serial, 1);
+    let mut ask = |query: String| told(&world.send("a", Frontend::Query(query)));
+    let combined = |count: usize, operator: &str| {
+        let queries: Vec<String> = (0..count).map(|number| format!("SELECT {number} AS n")).collect();
+        format!("SELECT count(*), sum(n) FROM ({}) q", queries.join(operator))
+    };
+    for operator in [" UNION ALL ", " UNION ", " EXCEPT "] {
+        let answer = ask(combined(1000, operator));
+        let rows = if operator == " EXCEPT " { "1 | 0" } else { "1000 | 499500" };
+        assert!(answer.contains(rows), "{answer}");
+    }
+    assert!(ask(combined(1001, " UNION ALL ")).contains("more than 1000 queries are combined"));
+}
