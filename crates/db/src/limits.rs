@@ -54,6 +54,12 @@ pub const EPOCHS_IN_FLIGHT_MAX: u64 = 64;
 /// Most delivered transactions of one partition that have not finished. Delivery pauses above it.
 pub const TRANSACTIONS_LIVE_MAX: usize = 16 * 1024;
 
+/// Most waiting transactions that a node tells of at a time: those that have waited longest.
+pub const DETAILS_TRANSACTIONS_MAX: usize = 256;
+
+/// Most keys of these transactions that are looked at to find those which several need: well below a millisecond.
+pub const DETAILS_KEYS_MAX: usize = 4096;
+
 /// Most live transactions that one contention analysis passes: about ten microseconds with short transactions. Those nearest to
 /// the front of the queue are the ones that have most likely become free (VLL §2.6).
 pub const ANALYSED_TRANSACTIONS_MAX: usize = 1024;

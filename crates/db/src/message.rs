@@ -104,6 +104,11 @@ pub enum ClientRequest {
         /// Its encoded arguments.
         arguments: Bytes,
     },
+    /// Asks for the encoded [`crate::node::Details`] of this node.
+    Details {
+        /// Who asks, and the number that comes back in the reply.
+        request: RequestId,
+    },
 }
 
 impl RequestId {
@@ -126,6 +131,7 @@ impl ClientRequest {
             ClientRequest::Scan { request, .. }
             | ClientRequest::Read { request, .. }
             | ClientRequest::Status { request, .. }
+            | ClientRequest::Details { request }
             | ClientRequest::ChangeMembership { request, .. } => Some(*request),
             ClientRequest::CloseSnapshot(_) => None,
         }
@@ -516,7 +522,10 @@ impl ClientRequest {
             ClientRequest::Ordered(request) => request.payload_bytes(),
             ClientRequest::Read { arguments, .. } => arguments.len(),
             ClientRequest::ChangeMembership { voters, learners, .. } => 2 * (voters.len() + learners.len()),
-            ClientRequest::Scan { .. } | ClientRequest::CloseSnapshot(_) | ClientRequest::Status { .. } => 0,
+            ClientRequest::Scan { .. }
+            | ClientRequest::CloseSnapshot(_)
+            | ClientRequest::Status { .. }
+            | ClientRequest::Details { .. } => 0,
         }
     }
 }

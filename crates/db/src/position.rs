@@ -86,7 +86,17 @@ impl Position {
 
     /// After every transaction of an epoch, and before those of the next: a boundary that is the same on all partitions.
     pub fn end_of(epoch: Epoch) -> Position {
-        Position { epoch, origin: PartitionId(u16::MAX), index: u32::MAX }
+        Position::beyond(epoch, u32::MAX)
+    }
+
+    /// One of the places after every transaction of an epoch, and before those of the next. What is seen from them is the same.
+    pub fn beyond(epoch: Epoch, index: u32) -> Position {
+        Position { epoch, origin: PartitionId(u16::MAX), index }
+    }
+
+    /// Whether no transaction can have it: it is [beyond](Position::beyond) those of its epoch.
+    pub fn is_beyond(self) -> bool {
+        self.origin == PartitionId(u16::MAX)
     }
 
     /// After every transaction: reading here reads the newest version.

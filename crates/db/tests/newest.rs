@@ -111,7 +111,7 @@ fn a_snapshot_of_the_newest_state_stays_as_it_is_until_it_is_closed() {
     let before = delivered(&cluster);
     let at = cluster.open_snapshot(CLIENT).unwrap();
     let again = cluster.open_snapshot(CLIENT).unwrap();
-    assert_eq!((at, again), (Position::end_of(at.epoch), at), "two snapshots of one state");
+    assert!(at.epoch == again.epoch && at != again, "two snapshots of one state: {at}, {again}");
     assert_eq!(delivered(&cluster), before);
     for _ in 0..3 {
         count(&mut cluster);
@@ -120,9 +120,12 @@ fn a_snapshot_of_the_newest_state_stays_as_it_is_until_it_is_closed() {
         let rows = cluster.scan(CLIENT, at, &table.all())?;
         Ok::<i64, Error>(rows.iter().map(|(_, row)| table.read(row).int64("count").unwrap()).sum())
     };
-    cluster.send(PartitionId(0), ClientRequest::CloseSnapshot(at));
-    cluster.run_until_quiet();
-    assert_eq!(seen(&mut cluster), Ok(1), "the other holder reads on");
+    for _ in 0..2 {
+        // A network may repeat what it carries.
+        cluster.send(PartitionId(0), ClientRequest::CloseSnapshot(again));
+        cluster.run_until_quiet();
+        assert_eq!(seen(&mut cluster), Ok(1), "the other holder reads on");
+    }
     cluster.send(PartitionId(0), ClientRequest::CloseSnapshot(at));
     cluster.run_until_quiet();
     let Err(Error::Invalid(problem)) = seen(&mut cluster) else { panic!("it is still open") };

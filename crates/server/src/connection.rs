@@ -9,7 +9,7 @@ use ordain_db::data::{Direction, Key, KeyRange, Owner, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::hash::Digest;
 use ordain_db::message::{ClientRequest, Operation, Page};
-use ordain_db::node::Status;
+use ordain_db::node::{Details, Status};
 use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::procedure::{Catalog, Footprint, Procedure, ProcedureId, decode_output, encode_arguments};
 use serde::de::DeserializeOwned;
@@ -254,15 +254,17 @@ impl Connection {
         asked.map(|pending| decode(&within(&pending, limit.saturating_sub(begun.elapsed()))?)).collect()
     }
 
-    /// What the nodes of some partitions tell, each for itself, within `limit`.
-    pub(crate) fn statuses_of(
+    /// What the nodes of some partitions tell, with what waits in them, each for itself, within `limit`.
+    pub(crate) fn details_of(
         &self,
         partitions: &[PartitionId],
         limit: Duration,
-    ) -> Vec<Result<Status, Error>> {
+    ) -> Vec<Result<Details, Error>> {
         let begun = Instant::now();
-        let asked: Vec<Pending> =
-            partitions.iter().map(|partition| self.ask_status(*partition, false)).collect();
+        let ask = |partition: &PartitionId| {
+            self.caller.send(*partition, |request, _| ClientRequest::Details { request })
+        };
+        let asked: Vec<Pending> = partitions.iter().map(ask).collect();
         let left = || limit.saturating_sub(begun.elapsed());
         asked.iter().map(|pending| decode(&within(pending, left())?)).collect()
     }
@@ -370,13 +372,7 @@ impl Snapshot {
     /// # Errors
     /// When the range is of no table.
     pub fn owners(&self, range: &KeyRange) -> Result<impl Iterator<Item = PartitionId> + use<>, Error> {
-        let partitions = self.caller.partitions();
-        let owners = match self.schema.table_of(&range.start)?.range_owner(range, partitions) {
-            Owner::Partition(partition) => partition.0..partition.0 + 1,
-            Owner::Replicated => 0..1,
-            Owner::Split => 0..partitions,
-        };
-        Ok(owners.map(PartitionId))
+        Ok(self.schema.holders(range, self.caller.partitions())?)
     }
 
     /// For each partition the rows of a range that come first in a direction, at most so many, and whether there are more. All are

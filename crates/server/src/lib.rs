@@ -22,6 +22,7 @@ pub mod disk_thread;
 pub mod durable;
 pub mod early;
 pub mod files;
+pub mod given;
 pub mod http;
 pub mod inbox;
 mod load;

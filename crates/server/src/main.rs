@@ -6,19 +6,20 @@ use std::env::VarError;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use ordain::advise::{self, options::AdviseOptions};
 use ordain::backup::options::{self as backup, BackupOptions, InspectOptions, RestoreOptions};
 use ordain::bench::compare::options::Benchmark;
 use ordain::bench::experiment::{self, ExperimentOptions};
 use ordain::bench::options::RunOptions;
 use ordain::bench::{self, compare};
+use ordain::given;
 use ordain::operate::checkpoint::{self, CheckpointOptions};
 use ordain::operate::replica::{self, ReplicaOptions};
 use ordain::operate::status::{self, StatusOptions};
 use ordain::sim;
 use ordain::sim::options::SimOptions;
-use ordain::start::{self, StartOptions};
+use ordain::start::{self, LogFormat, StartOptions};
 use tracing_subscriber::EnvFilter;
 
 use self::kill_test::options::KillTestOptions;
@@ -67,11 +68,21 @@ enum Command {
 /// The run did not finish.
 const FAILED: u8 = 1;
 
+/// The command line is wrong.
+const WRONG: u8 = 2;
+
 /// The run finished, and its data is not consistent or a property does not hold. (2 is a wrong command line.)
 const INCONSISTENT: u8 = 3;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match read_arguments() {
+        Ok(arguments) => arguments,
+        Err(problem) => {
+            // Nothing logs yet, and without a place to write to nobody misses it.
+            let _ = writeln!(std::io::stderr(), "ordain: {problem}");
+            return ExitCode::from(WRONG);
+        }
+    };
     let usual = match arguments.command {
         Command::KillTest(_) => kill_test::LOG,
         _ => "info",
@@ -81,11 +92,14 @@ fn main() -> ExitCode {
         Err(problem) => return fail(&problem),
     };
     // A log that nobody reads any more must not end a server.
-    tracing_subscriber::fmt()
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    match &arguments.command {
+        Command::Start(StartOptions { log_format: Some(LogFormat::Json), .. }) => log.json().init(),
+        _ => log.init(),
+    }
     let result = match arguments.command {
         Command::Advise(options) => advise::run(&options).map(|()| true),
         Command::Backup(options) => backup::backup(&options).map(|()| true),
@@ -109,6 +123,20 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::from(INCONSISTENT),
         Err(problem) => fail(&problem),
     }
+}
+
+/// The command line, with what the environment and a file add to it. One that is wrong ends the process, as clap does.
+fn read_arguments() -> Result<Arguments, String> {
+    let written = std::env::args_os().collect();
+    let completed = given::complete(&Arguments::command(), written, &|name| std::env::var_os(name))?;
+    Arguments::try_parse_from(completed.arguments).map_err(|error| {
+        if completed.from_elsewhere.is_empty() || !error.use_stderr() {
+            error.exit();
+        }
+        let from =
+            completed.from_elsewhere.iter().map(|(option, origin)| format!("{option} is from {origin}"));
+        format!("{error}\n{}", from.collect::<Vec<_>>().join("\n"))
+    })
 }
 
 /// What is logged.

@@ -43,7 +43,17 @@ const SINGLE: &str = "ordain";
 
 /// What `ordain start` is told.
 #[derive(Args, Clone, Debug, Default)]
+#[command(
+    after_help = "Each option may also come from the environment (ORDAIN_DATA_DIR for --data-dir, and so on), or from the file of --config."
+)]
 pub struct StartOptions {
+    /// A TOML file with options: `data_dir = "..."` for --data-dir, and so on. Those of the command line and of the environment count
+    /// first.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// How the log is written: text, or json, an object in each line. Default: text.
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
     /// The cluster file, the same for all processes; see docs/cluster-file.md. Without one, this process is a database of
     /// its own, and durable.
     #[arg(long, value_name = "FILE", requires = "process", conflicts_with_all = SINGLE_OPTIONS)]
@@ -82,6 +92,16 @@ pub struct StartOptions {
     /// The tables, first rows and procedures of new data. Default: sql.
     #[command(subcommand)]
     pub workload: Option<WorkloadOptions>,
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For machines: an object in each line.
+    Json,
 }
 
 /// What a cluster file says for itself.

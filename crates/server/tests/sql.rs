@@ -592,24 +592,25 @@ fn the_past_is_read_with_the_definitions_of_then() {
     client.batch_execute("INSERT INTO t SELECT id, 0 FROM generate_series(1, 100) id").unwrap();
     // A state is kept every second.
     let newest = "SELECT sum(n), count(*) FROM t AS OF SYSTEM TIME '-0 seconds'";
-    let shows = |client: &mut Client, wanted: &dyn Fn(Result<Vec<(i64, i64)>, SqlState>) -> bool| {
+    type Shown = Result<Vec<(i64, i64)>, SqlState>;
+    let shows = |client: &mut Client, wanted: &Shown| {
         let begun = Instant::now();
         loop {
             let rows = client.query(newest, &[]);
             let rows = rows.map(|rows| rows.iter().map(|row| (row.get(0), row.get(1))).collect());
-            if wanted(rows.map_err(|error| error.code().unwrap().clone())) {
+            if *wanted == rows.map_err(|error| error.code().unwrap().clone()) {
                 return;
             }
             assert!(begun.elapsed() < SOON, "no state is kept");
             std::thread::sleep(Duration::from_millis(50));
         }
     };
-    shows(&mut client, &|rows| rows == Ok(vec![(0, 100)]));
+    shows(&mut client, &Ok(vec![(0, 100)]));
     let then: String = client.query_one("SELECT now()::text", &[]).unwrap().get(0);
     client.batch_execute("UPDATE t SET n = 1; DELETE FROM t WHERE id > 50").unwrap();
-    shows(&mut client, &|rows| rows == Ok(vec![(50, 50)]));
+    shows(&mut client, &Ok(vec![(50, 50)]));
     client.batch_execute("DROP TABLE t").unwrap();
-    shows(&mut client, &|rows| rows == Err(SqlState::UNDEFINED_TABLE));
+    shows(&mut client, &Err(SqlState::UNDEFINED_TABLE));
     let past = format!("SELECT count(*), sum(n) FROM t AS OF SYSTEM TIME '{then}'");
     let row = client.query_one(&past, &[]).unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (100, 0));
@@ -636,4 +637,82 @@ fn procedures_of_a_workload_are_called_beside_tables_of_sql() {
     let mut client = started.connect();
     assert_eq!(balances(&client.query_one(transfer, &[]).unwrap()), (40, 160));
     assert_eq!(count(&mut client, "accounts"), 1);
+}
+
+/// Asks until an answer is there: what others do is seen when they do it.
+fn soon<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + SOON;
+    loop {
+        if let Some(answer) = ask() {
+            return answer;
+        }
+        assert!(Instant::now() < deadline, "it did not come");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn sessions_see_and_end_each_other() {
+    let served = Served::start();
+    let (mut watcher, mut other) = (served.connect(), served.connect());
+    other.batch_execute("SET application_name = 'the other'; BEGIN; SELECT 1 AS one").unwrap();
+    let other_pid: i32 = other.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    let ask = "SELECT state, query, usename, wait_event, xact_start <= now() AS began FROM pg_stat_activity \
+               WHERE application_name = 'the other' AND pid = $1";
+    let row = watcher.query_one(ask, &[&other_pid]).unwrap();
+    assert_eq!(row.get::<_, &str>(0), "idle in transaction");
+    assert_eq!(row.get::<_, &str>(1), "SELECT pg_backend_pid()");
+    assert_eq!(row.get::<_, &str>(2), "ordain");
+    assert_eq!(row.get::<_, &str>(3), "ClientRead");
+    assert!(row.get::<_, bool>(4));
+    let own =
+        watcher.query_one("SELECT state, query FROM pg_stat_activity WHERE pid = pg_backend_pid()", &[]);
+    let own = own.unwrap();
+    assert_eq!(own.get::<_, &str>(0), "active");
+    assert!(own.get::<_, &str>(1).starts_with("SELECT state, query"));
+    other.batch_execute("ROLLBACK").unwrap();
+    // One that sleeps is interrupted, and goes on.
+    let sleeper = std::thread::spawn(move || {
+        let error = other.batch_execute("SELECT pg_sleep(600)").unwrap_err();
+        (code(&error), other)
+    });
+    let ask = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND pid = $1";
+    assert!(soon(|| watcher.query_opt(ask, &[&other_pid]).unwrap()).get::<_, bool>(0));
+    let (why, mut other) = sleeper.join().unwrap();
+    assert_eq!(why, SqlState::QUERY_CANCELED);
+    assert_eq!(count(&mut other, "pg_stat_activity"), 2);
+    // One that is ended is gone.
+    let ask = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()";
+    assert!(watcher.query_one(ask, &[]).unwrap().get::<_, bool>(0));
+    assert!(other.batch_execute("SELECT 1").is_err());
+    soon(|| (count(&mut watcher, "pg_stat_activity") == 1).then_some(()));
+    assert!(!watcher.query_one("SELECT pg_cancel_backend($1)", &[&other_pid]).unwrap().get::<_, bool>(0));
+}
+
+#[test]
+fn nodes_are_seen_as_tables() {
+    let served = Served::start();
+    let (mut watcher, mut other) = (served.connect(), served.connect());
+    watcher.batch_execute("CREATE TABLE t (k int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)").unwrap();
+    let ask = "SELECT count(*), bool_and(here AND alive), sum(rows)::int8, min(role), max(lag_epochs) < 1000 \
+               FROM ordain.partitions";
+    let row = watcher.query_one(ask, &[]).unwrap();
+    assert_eq!((row.get::<_, i64>(0), row.get::<_, bool>(1)), (2, true));
+    assert!(row.get::<_, i64>(2) >= 3);
+    assert_eq!(row.get::<_, &str>(3), "in memory");
+    assert!(row.get::<_, bool>(4));
+    let replicas =
+        watcher.query_one("SELECT replica, here, partitions, alive FROM ordain.replicas", &[]).unwrap();
+    assert_eq!((replicas.get::<_, i32>(0), replicas.get::<_, bool>(1)), (0, true));
+    assert_eq!((replicas.get::<_, i32>(2), replicas.get::<_, i32>(3)), (2, 2));
+    assert_eq!(count(&mut watcher, "ordain.transactions"), 0);
+    assert_eq!(count(&mut watcher, "ordain.locks"), 0);
+    // A block that has read keeps a snapshot, on both partitions.
+    let before = count(&mut watcher, "ordain.snapshots");
+    other.batch_execute("BEGIN; SELECT count(*) FROM t").unwrap();
+    assert_eq!(count(&mut watcher, "ordain.snapshots"), before + 2);
+    let ask = "SELECT min(age) >= interval '0' FROM ordain.snapshots";
+    assert!(watcher.query_one(ask, &[]).unwrap().get::<_, bool>(0));
+    other.batch_execute("COMMIT").unwrap();
+    soon(|| (count(&mut watcher, "ordain.snapshots") == before).then_some(()));
 }

@@ -72,10 +72,10 @@ impl Invocation {
         matches!(self.operation, Operation::CallEarly { .. }) && matches!(self.end(), Some((_, Ok(_))))
     }
 
-    /// The position of a snapshot that has no place in the order: the end of an epoch.
+    /// The position of a snapshot that has no place in the order.
     pub(crate) fn unordered_snapshot(&self) -> Option<Position> {
         let (Operation::OpenSnapshot, Some((_, Ok(at)))) = (&self.operation, self.end()) else { return None };
-        postcard::from_bytes(at).ok().filter(|at: &Position| *at == Position::end_of(at.epoch))
+        postcard::from_bytes(at).ok().filter(|at: &Position| at.is_beyond())
     }
 
     /// The first answer that ended the request: [`Busy`](ordain_db::error::Error::Busy) asks to send it again.

@@ -150,6 +150,8 @@ states! {
     DUPLICATE_CURSOR = b"42P03";
     /// A schema that is there already.
     DUPLICATE_SCHEMA = b"42P06";
+    /// A name that only the server gives.
+    RESERVED_NAME = b"42939";
     /// A table that is there already.
     DUPLICATE_TABLE = b"42P07";
     /// A foreign key that cannot be.

@@ -1,6 +1,8 @@
 //! `EXPLAIN`: how a statement will run, and with `ANALYZE` what it did.
 
-use ordain_db::data::{Direction, Schema};
+use std::collections::BTreeSet;
+
+use ordain_db::data::{Direction, Owner, Schema};
 use ordain_db::procedure::{Declaration, Footprint};
 
 use crate::execute::{Inputs, Observed};
@@ -15,6 +17,8 @@ pub(crate) struct Told {
     root: Option<Step>,
     /// What foreign keys have it look for.
     foreign_keys: Vec<String>,
+    /// Which partitions have what it touches.
+    partitions: Option<String>,
     /// How long it took, in microseconds.
     duration: Option<i64>,
 }
@@ -26,12 +30,19 @@ struct Step {
     inputs: Vec<Step>,
 }
 
-/// What is told of a plan before it runs.
-pub(crate) fn tell(plan: &Plan, storages: &Storages, schema: &Schema, in_block: bool) -> Told {
+/// What is told of a plan before it runs, for so many partitions.
+pub(crate) fn tell(
+    plan: &Plan,
+    storages: &Storages,
+    schema: &Schema,
+    in_block: bool,
+    partitions: u16,
+) -> Told {
     let root = root(plan, &mut Observations { left: &[] });
     let foreign_keys = plan.foreign_keys.iter().filter_map(|foreign_key| foreign_key_line(plan, foreign_key));
     let (way, foreign_keys) = (way(plan, storages, schema, in_block), foreign_keys.collect());
-    Told { way, root, foreign_keys, duration: None }
+    let partitions = partitions_of(plan, storages, schema, partitions);
+    Told { way, root, foreign_keys, partitions, duration: None }
 }
 
 impl Told {
@@ -47,6 +58,7 @@ impl Told {
             root.lines(1, &mut lines);
         }
         lines.extend(self.foreign_keys.iter().map(|line| format!("  {line}")));
+        lines.extend(self.partitions.iter().map(|partitions| format!("Partitions: {partitions}")));
         if let Some(duration) = self.duration {
             lines.push(format!("Execution Time: {} ms", milliseconds(duration)));
         }
@@ -62,6 +74,9 @@ impl Told {
         if !self.foreign_keys.is_empty() {
             let lines: Vec<String> = self.foreign_keys.iter().map(|line| json::quote(line)).collect();
             fields.push(format!("    \"Foreign Keys\": [{}]", lines.join(", ")));
+        }
+        if let Some(partitions) = &self.partitions {
+            fields.push(format!("    \"Partitions\": {}", json::quote(partitions)));
         }
         if let Some(duration) = self.duration {
             fields.push(format!("    \"Execution Time\": {}", milliseconds(duration)));
@@ -192,6 +207,50 @@ fn way(plan: &Plan, storages: &Storages, schema: &Schema, in_block: bool) -> Str
     }
 }
 
+/// Which partitions have what the statement touches; `None` if it touches nothing, or its procedure decides.
+fn partitions_of(plan: &Plan, storages: &Storages, schema: &Schema, count: u16) -> Option<String> {
+    let touches = !plan.tables.is_empty() || !plan.sequences.is_empty();
+    if !touches || matches!(plan.action, Action::Call { .. }) {
+        return None;
+    }
+    let declared = |seed| {
+        let inputs = Inputs { seed, ..Inputs::default() };
+        let mut footprint = Footprint::default();
+        let mut declaration = Declaration::new(schema, count, &mut footprint);
+        crate::execute::declare::declare(plan, &inputs, storages, &mut declaration)?;
+        Some(footprint)
+    };
+    // Keys that are drawn at random differ with the seed, and are not known before.
+    let known = declared(1).zip(declared(2)).filter(|(one, other)| one.encode() == other.encode());
+    let Some((footprint, _)) = known else { return Some("found when it runs".to_owned()) };
+    let keys = footprint.keys().iter().map(|entry| (entry.owner, entry.access));
+    let ranges = footprint.ranges().iter().map(|entry| (entry.owner, entry.access));
+    let (mut some, mut reads_copy, mut all, mut writes_copies) = (BTreeSet::new(), false, false, false);
+    // The definitions that a plan relies on are read from whichever copy is at hand.
+    for (owner, access) in keys.skip(plan.reliances.len()).chain(ranges) {
+        match owner {
+            Owner::Partition(partition) => drop(some.insert(partition.0)),
+            Owner::Split => all = true,
+            Owner::Replicated => {
+                reads_copy = true;
+                writes_copies |= access.write;
+            }
+        }
+    }
+    Some(if writes_copies {
+        format!("all of {count}, each with a copy")
+    } else if all {
+        format!("all of {count}")
+    } else if !some.is_empty() {
+        let numbers: Vec<String> = some.iter().map(u16::to_string).collect();
+        format!("{} (of {count})", numbers.join(", "))
+    } else if reads_copy {
+        "any, each has a copy".to_owned()
+    } else {
+        "none".to_owned()
+    })
+}
+
 fn step(plan: &Plan, node: &Node, observations: &mut Observations<'_>) -> Step {
     let observed = observations.next();
     // What only makes columns is not told of.
@@ -247,20 +306,16 @@ fn text_of(plan: &Plan, node: &Node) -> String {
         Node::Recursive { .. } => "Recursion".to_owned(),
         Node::Once { number, .. } => format!("Query {} of WITH, run once", u32::from(*number) + 1),
         Node::Working(_) => "Rows of the step before".to_owned(),
-        Node::Kept { keys, direct, .. } => {
+        Node::Kept { input, keys, direct } => {
             let found = match keys.len() {
                 0 => String::new(),
                 count => format!(", found by {count} values"),
             };
-            match direct {
-                Some(path) => {
-                    let table = node.inputs().first().map_or(0, |input| match input {
-                        Node::Scan { table, .. } => *table,
-                        _ => 0,
-                    });
-                    format!("Kept once it pays{found}; before that: {}", scan(plan, table, path))
+            match (direct, &**input) {
+                (Some(path), Node::Scan { table, .. }) => {
+                    format!("Kept once it pays{found}; before that: {}", scan(plan, *table, path))
                 }
-                None => format!("Kept{found}"),
+                _ => format!("Kept{found}"),
             }
         }
         Node::Sort { keys, .. } => format!("Sort by {} keys", keys.len()),

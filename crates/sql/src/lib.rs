@@ -14,5 +14,6 @@ pub mod procedure;
 pub mod protocol;
 pub mod routines;
 pub mod session;
+pub mod state;
 pub mod syntax;
 pub mod types;

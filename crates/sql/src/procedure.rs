@@ -144,10 +144,10 @@ impl<F: Failpoints> Procedure for SqlProcedure<F> {
             before.extend(begin.map(|_| written.clone()));
             if before.is_empty() {
                 let pending;
-                (last, pending) = self.step(step, transaction)?;
+                (last, pending) = self.step(number, step, transaction)?;
                 deferred.push((step, pending));
             } else {
-                transaction.over(&mut written, |transaction| self.step(step, transaction))?;
+                transaction.over(&mut written, |transaction| self.step(number, step, transaction))?;
             }
             for _ in undone.iter().filter(|part| part.end == number + 1 && part.first < part.end) {
                 written = before.pop().ok_or_else(|| Stop::Invalid("parts are undone across".to_owned()))?;
@@ -163,7 +163,12 @@ impl<F: Failpoints> Procedure for SqlProcedure<F> {
 
 impl<F: Failpoints> SqlProcedure<F> {
     /// Runs a statement, which must show what it has shown.
-    fn step(&self, step: &Step, transaction: &mut Transaction<'_>) -> Result<(Output, Vec<Pending>), Stop> {
+    fn step(
+        &self,
+        number: u32,
+        step: &Step,
+        transaction: &mut Transaction<'_>,
+    ) -> Result<(Output, Vec<Pending>), Stop> {
         let Step { plan, inputs, shown } = step;
         let forgetful = F::on(Failpoint::ForgetBuildingIndex).then(|| without_building(plan));
         let plan = forgetful.as_ref().unwrap_or(plan);
@@ -176,11 +181,44 @@ impl<F: Failpoints> SqlProcedure<F> {
         };
         let skips = F::on(Failpoint::SkipCertification) && outcome.is_ok();
         if now == shown || skips {
-            Ok(outcome.unwrap_or_default())
-        } else {
-            Err(stop(Failure::Sql(changed())))
+            return Ok(outcome.unwrap_or_default());
         }
+        let error = changed().with_detail(difference(number, step, &outcome));
+        Err(stop(Failure::Sql(error)))
     }
+}
+
+/// Most tables that are named in an error.
+const NAMED_TABLES_MAX: usize = 4;
+
+/// Longest part of another error that is told, in bytes.
+const TOLD_ERROR_BYTES: usize = 200;
+
+/// What a statement shows at its place in the order, where it shows something else than before. Of that only a digest is there.
+fn difference(number: u32, step: &Step, outcome: &Result<(Output, Vec<Pending>), Failure>) -> String {
+    let tables: Vec<&str> = step.plan.tables.iter().map(|shape| shape.name.as_str()).collect();
+    let more = if tables.len() > NAMED_TABLES_MAX { ", …" } else { "" };
+    let named = tables[..tables.len().min(NAMED_TABLES_MAX)].join(", ");
+    let of = if named.is_empty() { String::new() } else { format!(", which is about {named}{more},") };
+    let before = if matches!(step.shown, Some(Shown::Error(_))) { "an error" } else { "something else" };
+    let now = match outcome {
+        Ok((output, _)) if matches!(step.plan.action, Action::Query(_)) => match output.rows.len() {
+            1 => "gives 1 row".to_owned(),
+            rows => format!("gives {rows} rows"),
+        },
+        Ok((output, _)) => match output.written {
+            1 => "writes 1 row".to_owned(),
+            rows => format!("writes {rows} rows"),
+        },
+        Err(Failure::Sql(error)) => {
+            format!("fails: {}", &error.message[..error.message.floor_char_boundary(TOLD_ERROR_BYTES)])
+        }
+        Err(Failure::Stop(_)) => "is stopped".to_owned(),
+    };
+    let number = number + 1;
+    format!(
+        "Statement {number} of the transaction{of} showed {before} before; at its place in the order it {now}."
+    )
 }
 
 /// A plan that overlooks indexes which are being built.

@@ -46,6 +46,7 @@ impl goldenscript::Runner for Runner {
                 }
                 sent
             }
+            (None, None) if command.name == "signals" => return Ok(self.world.signals()),
             (None, None) => self.world.send(&session, Frontend::Query(command.name.clone())),
         };
         Ok(told(&sent))
@@ -86,4 +87,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates backward basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept order past paths prepared queries recursion reflection rewrites sequences session_state statistics subqueries temporary timeouts windows }
+scripts! { aggregates backward basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept order past paths prepared queries recursion reflection rewrites sequences session_state state statistics subqueries temporary timeouts windows }

@@ -7,6 +7,7 @@ use super::placement::{Owner, Partitioning};
 use super::row::{Row, RowLayout};
 use super::value::{ColumnType, DataError, Values};
 use crate::limits::{COLUMNS_MAX, TABLES_MAX};
+use crate::position::PartitionId;
 
 /// Number of a table in its schema; the prefix of its keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -469,6 +470,20 @@ impl Schema {
     #[inline]
     pub fn owner(&self, key: &[u8], partitions: u16) -> Result<Owner, DataError> {
         Ok(self.table_of(key)?.owner(key, partitions))
+    }
+
+    /// The partitions to ask for the rows of a range, in a cluster of `partitions`; of rows that all have, one.
+    pub fn holders(
+        &self,
+        range: &KeyRange,
+        partitions: u16,
+    ) -> Result<impl Iterator<Item = PartitionId> + use<>, DataError> {
+        let holders = match self.table_of(range.start.bytes())?.range_owner(range, partitions) {
+            Owner::Partition(partition) => partition.0..partition.0 + 1,
+            Owner::Replicated => 0..1,
+            Owner::Split => 0..partitions,
+        };
+        Ok(holders.map(PartitionId))
     }
 }
 

@@ -93,9 +93,9 @@ impl<T> LiveTable<T> {
         self.order.front().copied()
     }
 
-    /// What is noted of all, in no order that means anything.
+    /// What is noted of all, in the order of their positions.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.slots.iter().flatten()
+        self.order.iter().filter_map(|position| self.slots[self.find(*position)?.index()].as_ref())
     }
 }
 

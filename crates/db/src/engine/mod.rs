@@ -18,7 +18,7 @@ pub mod two_phase;
 use bytes::Bytes;
 
 use crate::error::Fatal;
-use crate::execution::{Call, Context};
+use crate::execution::{Call, Context, Waiting};
 use crate::failpoint::Failpoints;
 use crate::position::{PartitionId, Position};
 
@@ -50,8 +50,16 @@ pub trait Engine {
     /// The position of the first delivered transaction that has not finished here. All before it have.
     fn oldest_live(&mut self) -> Option<Position>;
 
+    /// The delivered transactions that wait here, the oldest first, at most so many.
+    fn waiting(&self, most: usize) -> Vec<Waiting<'_>>;
+
     /// The engine's state, for scripts and people: a line per live transaction with its phase.
-    fn describe(&self, out: &mut String);
+    fn describe(&self, out: &mut String) {
+        for waiting in self.waiting(usize::MAX) {
+            out.push_str(&waiting.line());
+            out.push('\n');
+        }
+    }
 }
 
 /// Which engine a cluster runs.

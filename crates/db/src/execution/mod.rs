@@ -17,6 +17,7 @@ pub mod run;
 pub mod snapshot_reads;
 pub mod trace;
 mod traced;
+pub mod waiting;
 pub mod write_buffer;
 
 use bytes::Bytes;
@@ -31,6 +32,7 @@ pub use exploration::{Explored, Missing};
 pub use remote_reads::{Inbox, Received};
 pub use run::Executor;
 pub use trace::{Executed, Scope, Trace};
+pub use waiting::Waiting;
 
 /// A call at its position, with the footprint that it was locked by.
 #[derive(Debug)]

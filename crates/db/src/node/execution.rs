@@ -102,7 +102,7 @@ impl<E: Engine> Node<E> {
                 return;
             }
             self.opening.pop_front();
-            self.open.push(at);
+            self.open.push((at, self.now));
             self.tell_ready(request, at);
         }
     }
@@ -153,7 +153,7 @@ impl<E: Engine> Node<E> {
         {
             self.storage.close_snapshot(at);
             self.tell_ready(request, at);
-        } else if let Some(place) = self.open.iter().position(|open| *open == at) {
+        } else if let Some(place) = self.open.iter().position(|(open, _)| *open == at) {
             self.open.remove(place);
             self.storage.close_snapshot(at);
         }

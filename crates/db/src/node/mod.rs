@@ -23,6 +23,7 @@ pub mod agreement;
 mod any;
 mod branches;
 mod checkpoints;
+mod details;
 mod epochs;
 mod execution;
 mod forwards;
@@ -64,6 +65,7 @@ pub use any::{AnyNode, node, node_with};
 use branches::Branches;
 use checkpoints::Checkpoints;
 pub use checkpoints::{CheckpointMode, CheckpointOptions, NODE_SECTION, Resumed, SavedNode};
+pub use details::{ContendedKey, Details, OpenSnapshot, WaitingTransaction};
 use epochs::Epochs;
 use forwards::Forwards;
 pub use group::{FollowerGroupStatus, GroupStatus};
@@ -250,8 +252,8 @@ pub struct Node<E> {
     effects: Effects,
     /// Snapshots that wait for earlier transactions to finish here, in order.
     opening: VecDeque<(Position, RequestId)>,
-    /// Snapshots that can be read here.
-    open: Vec<Position>,
+    /// Snapshots that can be read here, each with the time since when.
+    open: Vec<(Position, u64)>,
     /// Those of them that have no place in the order.
     unordered: Unordered,
     /// Snapshots ordered here, with the partitions that are not ready.
@@ -505,9 +507,8 @@ impl<E: Engine> Node<E> {
                     let home = request.id.client.home;
                     if home.0 >= self.partitions {
                         let problem = format!("client home {home} is outside of the cluster");
-                        outbox
-                            .replies
-                            .push(Reply { request: request.id, outcome: Err(Error::Invalid(problem)) });
+                        let outcome = Err(Error::Invalid(problem));
+                        outbox.replies.push(Reply { request: request.id, outcome });
                     } else {
                         forwards.push((home, request));
                     }
@@ -527,8 +528,10 @@ impl<E: Engine> Node<E> {
                     outbox.replies.push(Reply { request, outcome });
                 }
                 ClientRequest::Status { request, digest } => {
-                    let outcome = Ok(encode_body(&self.status(digest)));
-                    outbox.replies.push(Reply { request, outcome });
+                    outbox.replies.push(Reply { request, outcome: Ok(encode_body(&self.status(digest))) });
+                }
+                ClientRequest::Details { request } => {
+                    outbox.replies.push(Reply { request, outcome: Ok(encode_body(&self.details())) });
                 }
             }
         }

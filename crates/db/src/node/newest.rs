@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Outcome};
 use crate::execution::snapshot_reads::SnapshotReads;
 use crate::failpoint::{Failpoint, Failpoints as _};
+use crate::hash::key_hash;
 use crate::message::{Operation, Request, RequestId};
 use crate::position::Position;
 
@@ -64,11 +65,27 @@ impl<E: Engine> Node<E> {
             return Ok(*at);
         }
         self.gateway.check_snapshots(self.unordered.len())?;
-        let at = Position::end_of(self.merger.delivered());
+        let at = self.unordered_position(request);
         self.storage.open_snapshot(at);
-        self.open.push(at);
+        self.open.push((at, self.now));
         self.unordered.push((request, at));
         Ok(at)
+    }
+
+    /// A place for a snapshot that has none in the order, which no other one here has: whoever closes a snapshot, be it several times,
+    /// closes no other one. It follows from the request, so that neither does a request from an earlier life of the node.
+    fn unordered_position(&self, request: RequestId) -> Position {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&request.client.number.to_le_bytes());
+        bytes[8..].copy_from_slice(&request.sequence.to_le_bytes());
+        let mut index = key_hash(&bytes) as u32;
+        loop {
+            let at = Position::beyond(self.merger.delivered(), index);
+            if !self.unordered.iter().any(|(_, taken)| *taken == at) {
+                return at;
+            }
+            index = index.wrapping_add(1);
+        }
     }
 
     /// Ends a snapshot, if it was opened without a place in the order.

@@ -10,7 +10,7 @@ use ordain_db::engine::calvin::{Calvin, CalvinVll};
 use ordain_db::engine::serial::Serial;
 use ordain_db::engine::{Engine, EngineKind};
 use ordain_db::error::Fatal;
-use ordain_db::execution::{Call, Context, Effects, Executions};
+use ordain_db::execution::{Call, Context, Effects, Executions, Waiting};
 use ordain_db::message::{RequestId, Verdict, Work};
 use ordain_db::node::{AnyNode, Event, Node, NodeConfiguration, Outbox, Resumed, Status};
 use ordain_db::position::{Epoch, PartitionId, Position};
@@ -73,6 +73,10 @@ impl<E: Engine> Engine for Observed<E> {
 
     fn oldest_live(&mut self) -> Option<Position> {
         self.engine.oldest_live()
+    }
+
+    fn waiting(&self, most: usize) -> Vec<Waiting<'_>> {
+        self.engine.waiting(most)
     }
 
     fn describe(&self, out: &mut String) {

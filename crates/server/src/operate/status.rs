@@ -95,7 +95,7 @@ fn stopped_functors(count: u64, problem: Option<&str>) -> Option<String> {
 }
 
 /// What a node is in its group.
-fn role(status: &Status, own: ReplicaId) -> &'static str {
+pub(crate) fn role(status: &Status, own: ReplicaId) -> &'static str {
     match &status.group {
         None => "in memory",
         Some(_) if status.leads => "leader",

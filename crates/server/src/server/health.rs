@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ordain_db::node::Status;
+use ordain_db::node::Details;
 use ordain_db::procedure::Catalog;
 
 use super::front::Front;
@@ -13,6 +13,7 @@ use crate::connection::Connection;
 use crate::http::{Answer, HttpServer};
 use crate::port::Port;
 use crate::process::Process;
+use crate::sql::activity::{Activity, STATES};
 use crate::sql::{Door, Listener};
 
 /// How long nodes are given to tell how they stand; of those that do not, nothing is told.
@@ -22,7 +23,7 @@ const STATUS_PATIENCE: Duration = Duration::from_secs(1);
 struct Health {
     process: Arc<Process>,
     front: Arc<Front>,
-    sql: Option<(Door, Arc<crate::sql::Metrics>)>,
+    sql: Option<(Door, Arc<crate::sql::Metrics>, Arc<Activity>)>,
     /// To the nodes of this process.
     connection: Connection,
 }
@@ -40,7 +41,8 @@ pub(super) fn start(
 ) -> Result<HttpServer, String> {
     let port: Arc<dyn Port> = Arc::<Process>::clone(process);
     let connection = Connection::new(port, catalog.clone()).map_err(|error| error.to_string())?;
-    let sql = sql.map(|listener| (listener.door(), Arc::clone(listener.metrics())));
+    let sql = sql
+        .map(|listener| (listener.door(), Arc::clone(listener.metrics()), Arc::clone(listener.activity())));
     let health = Health { process: Arc::clone(process), front: Arc::clone(front), sql, connection };
     let wrong = |error| format!("cannot answer over HTTP: {error}");
     let socket = socket.try_clone().map_err(wrong)?;
@@ -66,9 +68,9 @@ impl Health {
             Some("a partition has stopped\n")
         } else if !self.front.is_ready() {
             Some("the log is replayed, or other processes are not reached yet\n")
-        } else if self.sql.as_ref().is_some_and(|(door, _)| door.is_closing()) {
+        } else if self.sql.as_ref().is_some_and(|(door, ..)| door.is_closing()) {
             Some("the process ends\n")
-        } else if self.sql.as_ref().is_some_and(|(door, _)| !door.is_open()) {
+        } else if self.sql.as_ref().is_some_and(|(door, ..)| !door.is_open()) {
             Some("clients of SQL are not let in yet\n")
         } else {
             None
@@ -84,49 +86,108 @@ impl Health {
             "# HELP ordain_build_info The release.\n# TYPE ordain_build_info gauge\nordain_build_info{{version=\"{version}\"}} 1"
         );
         let partitions = self.process.nodes().map(|node| node.partition).collect::<Vec<_>>();
-        let statuses = self.connection.statuses_of(&partitions, STATUS_PATIENCE);
-        let statuses: Vec<(u16, Status)> = (partitions.iter().zip(statuses))
-            .filter_map(|(partition, status)| Some((partition.0, status.ok()?)))
+        let details = self.connection.details_of(&partitions, STATUS_PATIENCE);
+        let details: Vec<(u16, Details)> = (partitions.iter().zip(details))
+            .filter_map(|(partition, details)| Some((partition.0, details.ok()?)))
             .collect();
         for (name, kind, help, value) in gauges() {
             let _ = writeln!(out, "# HELP ordain_{name} {help}\n# TYPE ordain_{name} {kind}");
-            for (partition, status) in &statuses {
-                let _ = writeln!(out, "ordain_{name}{{partition=\"{partition}\"}} {}", value(status));
+            for (partition, details) in &details {
+                let _ = writeln!(out, "ordain_{name}{{partition=\"{partition}\"}} {}", value(details));
             }
         }
-        if let Some((_, metrics)) = &self.sql {
+        self.disk_text(&mut out);
+        if let Some((_, metrics, activity)) = &self.sql {
             out.push_str(&metrics.text());
+            let _ = writeln!(
+                out,
+                "# HELP ordain_sql_sessions Sessions of clients, by what they do.\n# TYPE ordain_sql_sessions gauge"
+            );
+            for (state, count) in STATES.iter().zip(activity.counts()) {
+                let _ = writeln!(out, "ordain_sql_sessions{{state=\"{state}\"}} {count}");
+            }
         }
         out
     }
+
+    /// What the disks of the process have done.
+    fn disk_text(&self, out: &mut String) {
+        let (syncs, appends) = self.process.syncs();
+        for (name, help, value) in [
+            ("disk_syncs_total", "Times that the disks have made writes durable (fdatasync).", syncs),
+            ("disk_appends_total", "Writes to the log that were made durable by these.", appends),
+        ] {
+            let _ = writeln!(
+                out,
+                "# HELP ordain_{name} {help}\n# TYPE ordain_{name} counter\nordain_{name} {value}"
+            );
+        }
+    }
 }
 
-type Gauge = (&'static str, &'static str, &'static str, fn(&Status) -> u64);
+type Gauge = (&'static str, &'static str, &'static str, fn(&Details) -> u64);
+
+/// How many entries the follower that is furthest behind lacks, if the node leads.
+fn lag(details: &Details) -> u64 {
+    let group = details.status.group.as_ref();
+    let lags = group.into_iter().flat_map(|group| {
+        group.followers.iter().map(|follower| group.committed.saturating_sub(follower.matched))
+    });
+    lags.max().unwrap_or_default()
+}
 
 /// What is told of each node.
-fn gauges() -> [Gauge; 8] {
+fn gauges() -> [Gauge; 18] {
     [
-        ("epoch", "counter", "The last epoch that was delivered.", |status| status.delivered.0),
-        ("rows", "gauge", "Rows held.", |status| status.rows),
-        (
-            "old_versions",
-            "gauge",
-            "Versions and deleted rows kept for snapshots or not yet freed.",
-            |status| status.garbage,
-        ),
-        ("transactions_waiting", "gauge", "Transactions that wait for an epoch.", |status| status.waiting),
-        ("transactions_live", "gauge", "Delivered transactions that have not finished.", |status| {
-            status.live
+        ("epoch", "counter", "The last epoch that was delivered.", |node| node.status.delivered.0),
+        ("rows", "gauge", "Rows held.", |node| node.status.rows),
+        ("old_versions", "gauge", "Versions and deleted rows kept for snapshots or not yet freed.", |node| {
+            node.status.garbage
         }),
-        ("leads", "gauge", "Whether the node leads its replication group.", |status| u64::from(status.leads)),
+        ("record_bytes", "gauge", "Bytes set aside for keys and rows.", |node| node.record_bytes),
+        ("index_bytes", "gauge", "Bytes of the indexes of the storage.", |node| node.index_bytes),
+        ("transactions_waiting", "gauge", "Transactions that wait for an epoch.", |node| node.status.waiting),
+        ("transactions_live", "gauge", "Delivered transactions that have not finished.", |node| {
+            node.status.live
+        }),
         (
-            "checkpoint_epoch",
+            "transactions_committed_total",
             "counter",
-            "The newest epoch of which the replica has a checkpoint.",
-            |status| status.stable.0,
+            "Requests of clients at home here that were committed.",
+            |node| node.status.counters.committed,
         ),
-        ("checkpoint_failed", "gauge", "Whether the last checkpoint was not written.", |status| {
-            u64::from(status.checkpoint_problem.is_some())
+        (
+            "keys_contended",
+            "gauge",
+            "Keys and ranges that several of the transactions which have waited longest need.",
+            |node| node.contended.len() as u64,
+        ),
+        ("snapshots_open", "gauge", "Snapshots that can be read.", |node| node.snapshots.len() as u64),
+        ("snapshot_age_seconds", "gauge", "Age of the oldest open snapshot.", |node| {
+            let ages = node.snapshots.iter().map(|snapshot| snapshot.age_microseconds / 1_000_000);
+            ages.max().unwrap_or_default()
+        }),
+        ("messages_total", "counter", "Messages sent to other partitions.", |node| node.status.messages),
+        ("message_bytes_total", "counter", "Payload of messages sent to other partitions.", |node| {
+            node.status.message_bytes
+        }),
+        ("leads", "gauge", "Whether the node leads its replication group.", |node| {
+            u64::from(node.status.leads)
+        }),
+        (
+            "replica_lag_entries",
+            "gauge",
+            "Log entries that the last follower lacks, where the node leads.",
+            lag,
+        ),
+        ("log_uncommitted_entries", "gauge", "Log entries that are not agreed on yet.", |node| {
+            node.status.group.as_ref().map_or(0, |group| group.last.saturating_sub(group.committed))
+        }),
+        ("checkpoint_epoch", "counter", "The newest epoch of which the replica has a checkpoint.", |node| {
+            node.status.stable.0
+        }),
+        ("checkpoint_failed", "gauge", "Whether the last checkpoint was not written.", |node| {
+            u64::from(node.status.checkpoint_problem.is_some())
         }),
     ]
 }

@@ -68,9 +68,14 @@ fn try_open(
     } else {
         Arc::new(RemoteCluster::connect(file, catalog)?)
     };
-    let Some(database) = SqlDatabase::open(port, catalog.clone())? else { return Ok(true) };
+    let Some(database) = SqlDatabase::open(port, process, catalog.clone())? else { return Ok(true) };
     let owner = database.user(OWNER)?;
-    if owner.is_none_or(|owner| owner.verifier.is_none()) {
+    let has_password = owner.is_some_and(|owner| owner.verifier.is_some());
+    if let Some(password) = door.owner_password().filter(|_| !has_password) {
+        // Before anybody is let in, so that there is no time in which the owner is trusted.
+        database.set_password(OWNER, password)?;
+        tracing::info!("the user {OWNER} has got the password that was given");
+    } else if !has_password {
         tracing::warn!(
             "the user {OWNER} has no password: who connects from this machine is trusted until one is set with ALTER USER {OWNER} PASSWORD '...'"
         );

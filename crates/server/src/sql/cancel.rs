@@ -60,6 +60,13 @@ impl Cancellations {
         is_right
     }
 
+    /// Interrupts a session for another one, which need not know its secret.
+    pub fn interrupt(&self, process: i32) {
+        if let Some((_, interrupt)) = lock(&self.0).all.get(&process) {
+            interrupt.cancel();
+        }
+    }
+
     /// Interrupts all sessions.
     pub fn cancel_all(&self) {
         lock(&self.0).all.values().for_each(|(_, interrupt)| interrupt.cancel());

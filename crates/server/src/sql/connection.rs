@@ -13,8 +13,10 @@ use ordain_sql::session::handshake::{Handshake, Known, NONCE_BYTES, Step, Terms,
 use ordain_sql::session::{Flow, Options, Session};
 use rustls::{ServerConnection, StreamOwned};
 
+use super::activity::{Entered, Record};
 use super::cancel::{SECRET_BYTES, SECRET_BYTES_OLD};
 use super::catch_panic;
+use super::database::now;
 use super::listener::{Place, Shared};
 
 /// Bytes of answers after which they are sent, although the client has said more already.
@@ -204,6 +206,8 @@ struct Client<'s> {
     shared: &'s Arc<Shared>,
     decoder: Decoder,
     session: Session,
+    /// What others see of it.
+    entered: Entered,
     /// As long as this is there, the session can be cancelled.
     _registration: super::cancel::Registration,
 }
@@ -226,21 +230,35 @@ impl<'s> Client<'s> {
             vec![0; if known.minor < PROTOCOL_MINOR_NEWEST { SECRET_BYTES_OLD } else { SECRET_BYTES }];
         random(&mut secret)?;
         let Known { user, database: name, parameters, .. } = known;
+        let stream = Arc::clone(&channel.socket().stream);
+        let record = Arc::new(Record::new(&user, &name, peer, stream, now()));
+        let mut own = database.session().map_err(unavailable)?;
+        own.watch(shared, &record);
         let mut session = Session::new(
-            Arc::new(database.session().map_err(unavailable)?),
+            Arc::new(own),
             database.schema().clone(),
             database.storages().clone(),
             Options { user, database: name, parameters },
         )?;
         let registration = shared.cancellations.register(secret.clone(), session.interrupt());
         session.welcome(registration.process, &secret, out);
+        record.end(session.standing(), now());
+        let process = registration.process;
+        let entered = shared.activity.enter(process, Arc::clone(&record));
+        tracing::info!(%peer, process, user = record.user(), "a session of SQL begins");
         channel.set_deadline(None)?;
-        Ok((Client { shared, decoder, session, _registration: registration }, place))
+        Ok((Client { shared, decoder, session, entered, _registration: registration }, place))
     }
 
     /// Serves the session until the client goes or is told to.
     fn run(mut self, channel: &mut Channel, out: &mut Vec<u8>) -> Result<(), End> {
         let ended = self.converse(channel, out);
+        let process = self.entered.process();
+        match &ended {
+            Ok(()) => tracing::info!(process, "a session of SQL ends"),
+            Err(End::Gone) => tracing::info!(process, "a session of SQL ends: the client is gone"),
+            Err(End::Tell(error)) => tracing::info!(process, %error, "a session of SQL was ended"),
+        }
         if ended.is_err() {
             // What the client has begun is taken back as if it had taken its leave; nobody is told.
             self.session.handle(Frontend::Terminate, &mut Vec::new());
@@ -252,13 +270,22 @@ impl<'s> Client<'s> {
         let mut buffer = vec![0; READ_BYTES];
         loop {
             // Between two messages: one that runs is interrupted, and comes to its end.
-            if self.shared.is_closing() {
+            if self.shared.is_closing() || self.entered.record().is_ended() {
                 return Err(shutdown().into());
             }
             if let Some(message) = self.decoder.next()? {
                 let (begun, before) = (Instant::now(), out.len());
+                let record = self.entered.record();
+                record.begin(self.session.statement_of(&message), now());
                 let flow = self.session.handle(message, out);
-                self.shared.metrics.answered(&out[before..], begun.elapsed());
+                let took = begun.elapsed();
+                self.shared.metrics.answered(&out[before..], took);
+                record.end(self.session.standing(), now());
+                if self.shared.options.slow.is_some_and(|slow| took >= slow) {
+                    let milliseconds = took.as_millis() as u64;
+                    let (process, statement) = (self.entered.process(), record.statement());
+                    tracing::warn!(process, milliseconds, statement, "a slow statement of SQL");
+                }
                 if matches!(flow, Flow::End) {
                     return Ok(());
                 }
@@ -269,8 +296,8 @@ impl<'s> Client<'s> {
             }
             channel.send(out)?;
             match self.read(channel, &mut buffer)? {
-                // When the server ends, its own side of the sockets is closed for reading.
-                0 if self.shared.is_closing() => {}
+                // When the server ends, or another session ends this one, its own side of the socket is closed for reading.
+                0 if self.shared.is_closing() || self.entered.record().is_ended() => {}
                 0 => return Err(End::Gone),
                 read => self.decoder.feed(&buffer[..read]),
             }

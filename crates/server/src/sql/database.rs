@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use ordain_db::data::key::KeyValue;
 use ordain_db::data::{Direction, Key, KeyRange, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::limits::ARGUMENTS_BYTES_MAX;
@@ -20,17 +19,23 @@ use ordain_sql::error::SqlError;
 use ordain_sql::execute::Interrupt;
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
+use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::handshake::User;
 use ordain_sql::session::merge::{self, Pages};
-use ordain_sql::session::{Database, Past, View};
+use ordain_sql::session::{Database, Options, Past, Session, View, take_definition};
+use ordain_sql::state::{Signal, StateView};
+use ordain_sql::types::Datum;
 
 use super::alarms::{Alarms, Due};
+use super::activity::{Record, Wait};
 use super::history::{self, History};
+use super::state::Nodes;
 use super::{janitor, lock};
 use crate::caller::Pending;
 use crate::connection::{Connection, Opening, Snapshot};
 use crate::port::Port;
+use crate::process::Process;
 
 /// From the epoch of Unix to that of PostgreSQL, 2000-01-01 UTC, in microseconds.
 const EPOCH_MICROSECONDS: i64 = 946_684_800_000_000;
@@ -61,6 +66,8 @@ pub struct SqlDatabase(Arc<Shared>);
 /// What the sessions share.
 pub(super) struct Shared {
     port: Arc<dyn Port>,
+    /// The nodes of this process.
+    nodes: Nodes,
     catalog: procedure::Catalog,
     procedure: ProcedureId,
     routines: Routines,
@@ -91,11 +98,16 @@ struct Known {
 }
 
 impl SqlDatabase {
-    /// The database behind `port`, if its schema has the tables of SQL. Starts the thread that deletes rows which belong to nothing.
+    /// The database behind `port`, of which this process runs some nodes, if its schema has the tables of SQL. Starts the thread that deletes rows which belong to nothing.
     ///
     /// # Errors
     /// When there is no randomness or no thread to be had.
-    pub fn open(port: Arc<dyn Port>, catalog: procedure::Catalog) -> Result<Option<SqlDatabase>, Error> {
+    pub fn open(
+        port: Arc<dyn Port>,
+        process: &Arc<Process>,
+        catalog: procedure::Catalog,
+    ) -> Result<Option<SqlDatabase>, Error> {
+        let nodes = Nodes::of(process, &catalog)?;
         let (Some(storages), Some(procedure)) =
             (Storages::find(&catalog.schema), catalog.procedures.find(NAME))
         else {
@@ -111,6 +123,7 @@ impl SqlDatabase {
         let alarms = Alarms::start().map_err(no_thread)?;
         let shared = Arc::new(Shared {
             port,
+            nodes,
             catalog,
             procedure,
             routines,
@@ -173,6 +186,29 @@ impl SqlDatabase {
     }
 }
 
+impl SqlDatabase {
+    /// Gives a user a password.
+    ///
+    /// # Errors
+    /// When the database cannot be asked, or refuses.
+    pub fn set_password(&self, user: &str, password: &str) -> Result<(), Error> {
+        let (user, password) = (user.replace('"', "\"\""), password.replace('\'', "''"));
+        let statement = format!("ALTER USER \"{user}\" PASSWORD '{password}'");
+        let options = Options { user, ..Options::default() };
+        let wrong = |error: SqlError| Error::Unavailable(format!("the password cannot be set: {error}"));
+        let (schema, storages) = (self.schema().clone(), self.storages().clone());
+        let mut session =
+            Session::new(Arc::new(self.session()?), schema, storages, options).map_err(wrong)?;
+        let mut out = Vec::new();
+        session.handle(Frontend::Query(statement), &mut out);
+        // The first message tells that it is done, or what is wrong.
+        match out.first() {
+            Some(b'C') => Ok(()),
+            _ => Err(Error::Unavailable("the password cannot be set now".to_owned())),
+        }
+    }
+}
+
 /// The database as one session sees it.
 pub struct SessionDatabase {
     shared: Arc<Shared>,
@@ -181,6 +217,14 @@ pub struct SessionDatabase {
     interrupt: Arc<Interrupt>,
     /// The alarm that is set.
     due: Mutex<Option<Due>>,
+    /// Where the session is seen, and sees others: those of its listener. `None` for what the server does itself.
+    watched: Option<Watched>,
+}
+
+/// See [`SessionDatabase::watch`].
+pub(super) struct Watched {
+    pub(super) listener: Arc<super::listener::Shared>,
+    record: Arc<Record>,
 }
 
 impl SessionDatabase {
@@ -190,8 +234,26 @@ impl SessionDatabase {
             Some(connection) => connection,
             None => Connection::new(Arc::clone(&shared.port), shared.catalog.clone())?,
         };
-        let (shared, connection) = (Arc::clone(shared), Some(connection));
-        Ok(SessionDatabase { shared, connection, interrupt: Arc::default(), due: Mutex::default() })
+        Ok(SessionDatabase {
+            shared: Arc::clone(shared),
+            connection: Some(connection),
+            interrupt: Arc::default(),
+            due: Mutex::default(),
+            watched: None,
+        })
+    }
+
+    /// Lets others see the session of a client, and the session others.
+    pub(super) fn watch(&mut self, listener: &Arc<super::listener::Shared>, record: &Arc<Record>) {
+        self.watched = Some(Watched { listener: Arc::clone(listener), record: Arc::clone(record) });
+    }
+
+    /// Lets others see for what the session waits.
+    fn waiting<T>(&self, wait: Wait, act: impl FnOnce() -> T) -> T {
+        match &self.watched {
+            Some(watched) => watched.record.waiting(wait, act),
+            None => act(),
+        }
     }
 
     fn connection(&self) -> Result<&Connection, Error> {
@@ -206,7 +268,7 @@ impl SessionDatabase {
             return Err(Error::Busy("too many snapshots are being opened".to_owned()));
         }
         drop(given_up);
-        self.patiently(|| {
+        self.patiently(Wait::Snapshot, || {
             let opening = connection.begin_snapshot();
             loop {
                 if let Some(outcome) = opening.wait_for(PAUSE_STEP) {
@@ -232,19 +294,21 @@ impl SessionDatabase {
         }
     }
 
-    /// Does something again as long as the database is busy, for a while, unless the statement is to end.
-    fn patiently<T>(&self, mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+    /// Does what waits, again as long as the database is busy, for a while, unless the statement is to end.
+    fn patiently<T>(&self, wait: Wait, mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         let begun = Instant::now();
         let mut pause = BUSY_PAUSE;
-        loop {
-            match act() {
-                Err(Error::Busy(_)) if begun.elapsed() < BUSY_PATIENCE && !self.interrupt.is_set() => {
-                    thread::sleep(pause);
-                    pause = (2 * pause).min(BUSY_PAUSE_MAX);
+        self.waiting(wait, || {
+            loop {
+                match act() {
+                    Err(Error::Busy(_)) if begun.elapsed() < BUSY_PATIENCE && !self.interrupt.is_set() => {
+                        thread::sleep(pause);
+                        pause = (2 * pause).min(BUSY_PAUSE_MAX);
+                    }
+                    outcome => return outcome,
                 }
-                outcome => return outcome,
             }
-        }
+        })
     }
 
     /// All definitions, as of now.
@@ -270,16 +334,11 @@ impl SessionDatabase {
         let mut catalog = Catalog::new();
         let mut hash = xxhash_rust::xxh3::Xxh3::new();
         snapshot.scan(&table.all(), |key, row| {
-            let definition = table.read(row).byte_string(DEFINITION_COLUMN)?;
-            for part in [key, definition] {
+            for part in [key, row] {
                 hash.update(&(part.len() as u64).to_le_bytes());
                 hash.update(part);
             }
-            if let [KeyValue::Text(schema), KeyValue::Text(name)] = table.key_values(key)?.as_slice() {
-                let inserted = catalog.insert(schema, name, definition);
-                inserted.map_err(|error| Error::Unavailable(error.to_string()))?;
-            }
-            Ok(())
+            take_definition(&mut catalog, &self.shared.storages, key, row)
         })?;
         Ok((catalog, hash.digest128()))
     }
@@ -319,7 +378,7 @@ impl Database for SessionDatabase {
         }
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        self.patiently(|| {
+        self.patiently(Wait::Order, || {
             let pending = connection.submit(self.shared.procedure, arguments.clone())?;
             self.wait(pending, Interrupt::is_timed_out)
         })
@@ -332,7 +391,7 @@ impl Database for SessionDatabase {
     fn call_routine(&self, procedure: ProcedureId, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        self.patiently(|| {
+        self.patiently(Wait::Order, || {
             let pending = connection.submit(procedure, arguments.clone())?;
             self.wait(pending, Interrupt::is_timed_out)
         })
@@ -341,7 +400,7 @@ impl Database for SessionDatabase {
     fn read(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        self.patiently(|| {
+        self.patiently(Wait::Read, || {
             let pending = connection.submit_read(self.shared.procedure, arguments.clone())?;
             self.wait(pending, Interrupt::is_set)
         })
@@ -388,8 +447,34 @@ impl Database for SessionDatabase {
     }
 
     fn now(&self) -> i64 {
-        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        unix.map_or(0, |unix| i64::try_from(unix.as_micros()).unwrap_or(i64::MAX)) - EPOCH_MICROSECONDS
+        now()
+    }
+
+    fn partitions(&self) -> u16 {
+        self.shared.port.partitions()
+    }
+
+    fn state(&self, view: StateView) -> Result<Vec<Vec<Datum>>, Error> {
+        match (view, &self.watched) {
+            (StateView::Activity, Some(watched)) => Ok(watched.listener.activity.rows()),
+            (StateView::Activity, None) => Ok(Vec::new()),
+            (view, _) => {
+                let catalog = self.catalog(None)?;
+                Ok(self.shared.nodes.rows(view, &catalog, &self.shared.storages))
+            }
+        }
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        self.watched.as_ref().map_or_else(Vec::new, |watched| watched.listener.activity.processes())
+    }
+
+    fn signal(&self, process: i32, signal: Signal) {
+        let Some(watched) = &self.watched else { return };
+        if signal == Signal::Terminate {
+            watched.listener.activity.terminate(process);
+        }
+        watched.listener.cancellations.interrupt(process);
     }
 
     fn random(&self) -> u128 {
@@ -415,13 +500,15 @@ impl Database for SessionDatabase {
 
     fn pause(&self, microseconds: u64) {
         let end = Instant::now() + Duration::from_micros(microseconds);
-        while !self.interrupt.is_set() {
-            let rest = end.saturating_duration_since(Instant::now());
-            if rest.is_zero() {
-                break;
+        self.waiting(Wait::Pause, || {
+            while !self.interrupt.is_set() {
+                let rest = end.saturating_duration_since(Instant::now());
+                if rest.is_zero() {
+                    break;
+                }
+                thread::sleep(rest.min(PAUSE_STEP));
             }
-            thread::sleep(rest.min(PAUSE_STEP));
-        }
+        });
     }
 
     fn sweep(&self) {
@@ -458,6 +545,12 @@ impl Pages for Seen {
     ) -> Result<Vec<Page>, Error> {
         self.0.pages(ranges, direction, rows)
     }
+}
+
+/// The time: microseconds since 2000-01-01 UTC.
+pub(super) fn now() -> i64 {
+    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    unix.map_or(0, |unix| i64::try_from(unix.as_micros()).unwrap_or(i64::MAX)) - EPOCH_MICROSECONDS
 }
 
 fn random_number() -> Option<u128> {

@@ -11,6 +11,7 @@ use ordain_sql::error::{SqlError, SqlState};
 use ordain_sql::protocol::backend::{Encoder, Severity};
 use rustls::ServerConfig;
 
+use super::activity::Activity;
 use super::cancel::Cancellations;
 use super::database::SqlDatabase;
 use super::metrics::Metrics;
@@ -52,6 +53,10 @@ pub struct ListenerOptions {
     pub write_time: Duration,
     /// The certificate and key; `None` without TLS.
     pub tls: Option<Arc<ServerConfig>>,
+    /// Statements that take longer are logged; `None` if none are.
+    pub slow: Option<Duration>,
+    /// The password that the owner gets who has none.
+    pub owner_password: Option<String>,
 }
 
 impl Default for ListenerOptions {
@@ -63,6 +68,8 @@ impl Default for ListenerOptions {
             history: None,
             write_time: Duration::from_secs(60),
             tls: None,
+            slow: None,
+            owner_password: None,
         }
     }
 }
@@ -80,6 +87,7 @@ pub struct Listener {
 pub(super) struct Shared {
     pub(super) options: ListenerOptions,
     pub(super) cancellations: Arc<Cancellations>,
+    pub(super) activity: Arc<Activity>,
     pub(super) metrics: Arc<Metrics>,
     /// What the salts of users that do not exist follow from.
     pub(super) secret: Vec<u8>,
@@ -110,6 +118,7 @@ impl Listener {
         let shared = Arc::new(Shared {
             options,
             cancellations: Arc::default(),
+            activity: Arc::default(),
             metrics: Arc::default(),
             secret,
             database: OnceLock::new(),
@@ -141,6 +150,11 @@ impl Listener {
     /// Lets clients in; see [`Door::open`].
     pub fn open(&self, database: SqlDatabase) {
         self.door().open(database);
+    }
+
+    /// The sessions.
+    pub fn activity(&self) -> &Arc<Activity> {
+        &self.shared.activity
     }
 
     /// What has been done so far.
@@ -201,6 +215,11 @@ impl Door {
         {
             tracing::error!(%error, "nothing is kept for AS OF");
         }
+    }
+
+    /// The password that the owner gets who has none.
+    pub fn owner_password(&self) -> Option<&str> {
+        self.0.options.owner_password.as_deref()
     }
 
     /// Whether clients are let in.

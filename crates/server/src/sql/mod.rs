@@ -3,6 +3,7 @@
 //! A [`Listener`] takes connections, each with a thread that reads, lets its session work and writes. Sessions see the database through
 //! a [`SqlDatabase`], in this process or over the network. `docs/sql/server.md` is for those who run it.
 
+pub mod activity;
 mod alarms;
 pub mod cancel;
 pub mod connection;
@@ -12,6 +13,7 @@ mod janitor;
 pub mod listener;
 pub mod metrics;
 pub mod options;
+mod state;
 pub mod tls;
 pub mod workload;
 

@@ -1,5 +1,6 @@
 //! What `ordain start` is told of clients of SQL, and the sockets that follow from it.
 
+use std::env::VarError;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,6 +15,9 @@ use super::tls;
 
 /// Where a database of its own listens for SQL if nothing is said.
 const ADDRESS: &str = "127.0.0.1:5432";
+
+/// The variable with the first password of the owner.
+const PASSWORD: &str = "ORDAIN_PASSWORD";
 
 /// What turns it off.
 const NONE: &str = "none";
@@ -39,6 +43,12 @@ pub struct SqlOptions {
     /// The certificate's private key: a PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     pub tls_key: Option<PathBuf>,
+    /// A file with the password that the user `ordain` gets if it has none yet; ORDAIN_PASSWORD in the environment does the same.
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Log statements of clients of PostgreSQL that take longer than this, without values of parameters. Default: off.
+    #[arg(long, value_name = "MILLISECONDS")]
+    pub sql_slow_milliseconds: Option<u64>,
     /// Where to tell whether the process is well, over HTTP: /health, /ready, and /metrics for Prometheus. Default: nowhere.
     #[arg(long, value_name = "HOST:PORT")]
     pub http_listen: Option<String>,
@@ -78,8 +88,36 @@ impl SqlOptions {
         let connections = self.sql_connections.map_or(CONNECTIONS_DEFAULT, usize::from);
         let idle_time = self.sql_idle_seconds.map(|seconds| Duration::from_secs(seconds.into()));
         let history = self.sql_history_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
-        let options = ListenerOptions { connections, idle_time, history, tls, ..ListenerOptions::default() };
+        let options = ListenerOptions {
+            connections,
+            idle_time,
+            history,
+            tls,
+            slow: self.sql_slow_milliseconds.map(Duration::from_millis),
+            owner_password: self.password()?,
+            ..ListenerOptions::default()
+        };
         Ok(SqlSockets { sql: Some((bind("--sql-listen", address)?, options)), http })
+    }
+}
+
+impl SqlOptions {
+    /// The first password of the owner, if one is given: not on the command line, which others can see.
+    fn password(&self) -> Result<Option<String>, String> {
+        let (text, origin) = match (&self.password_file, std::env::var(PASSWORD)) {
+            (Some(path), _) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|error| format!("--password-file {}: {error}", path.display()))?;
+                (text.trim_end_matches(['\r', '\n']).to_owned(), path.display().to_string())
+            }
+            (None, Ok(text)) => (text, PASSWORD.to_owned()),
+            (None, Err(VarError::NotPresent)) => return Ok(None),
+            (None, Err(error)) => return Err(format!("{PASSWORD}: {error}")),
+        };
+        if text.is_empty() || text.contains(['\0', '\n', '\r']) {
+            return Err(format!("{origin}: give a password of one line"));
+        }
+        Ok(Some(text))
     }
 }
 

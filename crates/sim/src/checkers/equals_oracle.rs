@@ -44,8 +44,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
         snapshots.entry(page.at).or_default().pages.push(page);
     }
     // Snapshots without a place in the order, ascending.
-    let ends = |at: &Position| *at == Position::end_of(at.epoch);
-    let mut unordered = snapshots.iter().filter(|(at, _)| ends(at)).peekable();
+    let mut unordered = snapshots.iter().filter(|(at, _)| at.is_beyond()).peekable();
     for (position, ordered) in &evidence.history.log {
         while let Some((_, reads)) = unordered.next_if(|(at, _)| *at < position) {
             checker.compare_seen(reads, &oracle.rows());

@@ -19,7 +19,6 @@
 
 use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{Operation, RequestId};
-use ordain_db::position::Position;
 
 use super::Findings;
 use super::evidence::{Attempt, Evidence, decides};
@@ -34,7 +33,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
     let mut findings = Findings::default();
     for (request, attempts) in evidence.ordered_requests() {
         // A snapshot without a place in the order has no effect.
-        let is_placed = |attempt: &&Attempt<'_>| attempt.position != Position::end_of(attempt.position.epoch);
+        let is_placed = |attempt: &&Attempt<'_>| !attempt.position.is_beyond();
         let decided = attempts.iter().filter(|attempt| attempt.decided()).filter(is_placed);
         let decided: Vec<String> = decided.map(Attempt::describe).collect();
         findings.require(decided.len() <= 1, || {

@@ -1,6 +1,6 @@
 //! Reads without a place in the order are strictly serializable, too.
 //!
-//! A read that needs no place in the order ([`Operation::Read`]) tells nobody which state it has seen. It is right if there is one of
+//! A read that needs no place in the order ([`Operation::Read`](ordain_db::message::Operation::Read)) tells nobody which state it has seen. It is right if there is one of
 //! which its answer is true: after everything that was answered before it was asked, and before everything that was asked after it
 //! was answered, other reads among that. So for each read the states between those bounds are looked for of which its answer is true,
 //! by running it on the [`oracle`](crate::oracle)'s; then each, in the order in which they were asked, takes the earliest of these that

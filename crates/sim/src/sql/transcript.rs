@@ -12,8 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use ordain_db::data::key::KeyValue;
-use ordain_db::data::{Direction, Key, KeyRange, Owner, Schema};
+use ordain_db::data::{Direction, KeyRange, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::message::{Operation, Page};
 use ordain_db::position::{PartitionId, Position};
@@ -21,12 +20,15 @@ use ordain_db::procedure::{self, ProcedureId};
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
 use ordain_sql::execute::Interrupt;
-use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
+
+use ordain_sql::keys::Storages;
 use ordain_sql::procedure::NAME;
 use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::merge::{self, Pages};
-use ordain_sql::session::{Database, Options, Past, Session, View, not_kept};
+use ordain_sql::session::{Database, Options, Past, Session, View, definitions, not_kept};
+use ordain_sql::state::{Signal, StateView};
+use ordain_sql::types::Datum;
 
 use super::told::Told;
 
@@ -296,28 +298,6 @@ impl Replayed {
     }
 }
 
-/// All definitions as of a snapshot.
-pub(super) fn definitions(view: &dyn View, storages: &Storages) -> Result<Catalog, Error> {
-    let table = &storages.definitions;
-    let (mut catalog, mut problem) = (Catalog::new(), None);
-    let mut take = |key: &[u8], row: &[u8]| -> Result<(), Error> {
-        let definition = table.read(row).byte_string(DEFINITION_COLUMN)?;
-        if let [KeyValue::Text(schema), KeyValue::Text(name)] = table.key_values(key)?.as_slice() {
-            let inserted = catalog.insert(schema, name, definition);
-            inserted.map_err(|error| Error::Unavailable(error.to_string()))?;
-        }
-        Ok(())
-    };
-    view.scan(&table.all(), Direction::Ascending, usize::MAX, &mut |key, row| match take(key, row) {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(error) => {
-            problem = Some(error);
-            ControlFlow::Break(())
-        }
-    })?;
-    problem.map_or(Ok(catalog), Err)
-}
-
 impl Database for Replayed {
     fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let procedure = self.0.scene.procedure;
@@ -349,6 +329,21 @@ impl Database for Replayed {
             _ => self.load(),
         }
     }
+
+    fn partitions(&self) -> u16 {
+        self.0.scene.partitions
+    }
+
+    fn state(&self, _: StateView) -> Result<Vec<Vec<Datum>>, Error> {
+        Err(Error::Invalid("simulated clients do not ask what a process knows of itself".to_owned()))
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        Vec::new()
+    }
+
+    /// There are no [`processes`](Database::processes) to send one to.
+    fn signal(&self, _: i32, _: Signal) {}
 
     fn past(&self, _: i64) -> Result<Past, SqlError> {
         Err(not_kept(None))
@@ -409,15 +404,6 @@ impl Pages for Snapshot {
 }
 
 impl View for Snapshot {
-    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
-        let mut found = None;
-        self.scan(&KeyRange::one(key.bytes()), Direction::Ascending, 1, &mut |_, row| {
-            found = Some(Bytes::copy_from_slice(row));
-            ControlFlow::Break(())
-        })?;
-        Ok(found)
-    }
-
     fn scan(
         &self,
         range: &KeyRange,
@@ -426,11 +412,6 @@ impl View for Snapshot {
         visit: &mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>,
     ) -> Result<(), Error> {
         let Scene { schema, partitions, .. } = &self.replay.scene;
-        let owners = match schema.table_of(&range.start)?.range_owner(range, *partitions) {
-            Owner::Partition(partition) => partition.0..partition.0 + 1,
-            Owner::Replicated => 0..1,
-            Owner::Split => 0..*partitions,
-        };
-        merge::scan(self, owners.map(PartitionId), (range, direction), limit, visit)
+        merge::scan(self, schema.holders(range, *partitions)?, (range, direction), limit, visit)
     }
 }

@@ -61,9 +61,6 @@ pub(crate) struct Auditor {
     next_scan: u64,
     /// What went wrong with a snapshot that was open.
     pub(crate) lost: Option<String>,
-    /// Whether that one had no place in the order. Those are known by the end of an epoch, which several may share: where the network
-    /// repeats what one client says, it ends another's, too.
-    lost_unordered: bool,
     /// The last snapshot that was read, by partition.
     pub(crate) last: Option<(Position, Vec<BTreeMap<Bytes, Bytes>>)>,
 }
@@ -85,7 +82,6 @@ impl Auditor {
             next_open: 0,
             next_scan: FIRST_SCAN,
             lost: None,
-            lost_unordered: false,
             last: None,
         }
     }
@@ -222,7 +218,6 @@ impl Auditor {
             self.phase = Phase::Reading(reading);
             return Vec::new();
         }
-        self.lost_unordered = reading.position == Position::end_of(reading.position.epoch);
         self.lost = Some(format!("the snapshot at {} was lost: {error}", reading.position));
         vec![(self.home(), ClientRequest::CloseSnapshot(reading.position))]
     }
@@ -263,8 +258,7 @@ impl World<'_> {
         }
         self.recorder.snapshots.extend(snapshot);
         if let Some(lost) = self.auditor.lost.take() {
-            let is_excused = self.auditor.lost_unordered && !self.plan.network.is_plain();
-            if !is_excused && self.plan.replicas == 1 && self.happened.crashes + self.happened.failures == 0 {
+            if self.plan.replicas == 1 && self.happened.crashes + self.happened.failures == 0 {
                 self.problems.push(lost);
             }
             // Snapshots need not outlive their nodes: another one is opened.

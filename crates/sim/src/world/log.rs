@@ -137,7 +137,9 @@ impl World<'_> {
             ClientRequest::Scan { at, .. } => format!("{from} reads a page of {to} as of {at}"),
             ClientRequest::Read { at, .. } => format!("{from} runs a read at {to} as of {at}"),
             ClientRequest::CloseSnapshot(at) => format!("{from} closes the snapshot {at}"),
-            ClientRequest::Status { .. } => format!("the operator asks {to} for its status"),
+            ClientRequest::Status { .. } | ClientRequest::Details { .. } => {
+                format!("the operator asks {to} for its status")
+            }
             ClientRequest::ChangeMembership { voters, learners, .. } => {
                 let names =
                     |all: &[ReplicaId]| all.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

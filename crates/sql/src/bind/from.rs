@@ -16,6 +16,7 @@ use crate::catalog::system::{self, DescribedView};
 use crate::catalog::{Definition, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, JoinKind, Node, Path};
+use crate::state::StateView;
 use crate::types::operators::BinaryOperator;
 use crate::types::{Datum, SqlType, functions};
 
@@ -275,6 +276,9 @@ impl<'c> Binder<'c> {
         {
             let (node, fields) = self.with_query(place)?;
             return Ok((node, aliased(last, fields, alias)?));
+        }
+        if let Some(view) = StateView::find(schema.as_deref(), &last) {
+            return self.state_view(view, last, alias);
         }
         let views = if system::describes_views(&last) { self.described_views() } else { Vec::new() };
         if let Some((rows, fields)) =

@@ -229,7 +229,7 @@ pub(super) fn seen_from_right(mut condition: Expression, own: Range<u16>) -> Exp
 /// Whether a condition as the right side sees it depends on the row of the left.
 fn sees_left(condition: &Expression) -> bool {
     let mut sees = false;
-    walk::walk(&mut condition.clone(), 0, &mut |expression, depth| {
+    condition.visit(0, &mut |expression, depth| {
         sees |= matches!(expression, Expression::Outer { depth: outwards, .. } if *outwards == depth + 1);
     });
     sees

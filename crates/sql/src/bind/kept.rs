@@ -3,10 +3,10 @@
 //!
 //! Where a key or an index tells all that is known of a row, it is looked up each time.
 
-use super::join::seen_from_right;
-use super::path::{all_of, column_of, conjuncts};
 use ordain_db::data::Direction;
 
+use super::join::seen_from_right;
+use super::path::{all_of, column_of, conjuncts};
 use super::{Binder, walk};
 use crate::plan::{Expression, JoinKind, Node, Path, TableShape};
 use crate::types::operators::BinaryOperator;
@@ -166,7 +166,7 @@ fn columns_of(shape: &TableShape, index: Option<u16>) -> &[u16] {
 
 /// The values of a query's rows that must equal values around it, if rows that do not have them need not be tested.
 fn keys_of(condition: &Expression) -> Vec<(Expression, Expression)> {
-    if is_other_each_time(condition) {
+    if condition.is_volatile() {
         return Vec::new();
     }
     let (mut conditions, mut keys) = (Vec::new(), Vec::new());
@@ -199,7 +199,7 @@ pub(super) fn depends(node: &Node) -> bool {
 /// Whether a query has values that are others each time.
 pub(super) fn changes_each_time(node: &Node) -> bool {
     let mut changes = false;
-    walk::walk_node(&mut node.clone(), 0, &mut |expression, _| changes |= is_volatile(expression));
+    node.visit(0, &mut |expression, _| changes |= expression.is_volatile_itself());
     changes
 }
 
@@ -236,26 +236,16 @@ fn is_cheap(node: &Node) -> bool {
 /// Whether an expression has no query within, and is the same each time.
 fn is_simple(expression: &Expression) -> bool {
     let mut simple = true;
-    walk::walk(&mut expression.clone(), 0, &mut |expression, _| {
-        simple &= !matches!(expression, Expression::Subquery { .. }) && !is_volatile(expression);
+    expression.visit(0, &mut |expression, _| {
+        simple &= !matches!(expression, Expression::Subquery { .. }) && !expression.is_volatile_itself();
     });
     simple
-}
-
-fn is_other_each_time(expression: &Expression) -> bool {
-    let mut changes = false;
-    walk::walk(&mut expression.clone(), 0, &mut |expression, _| changes |= is_volatile(expression));
-    changes
-}
-
-fn is_volatile(expression: &Expression) -> bool {
-    matches!(expression, Expression::NextValue(_) | Expression::SetValue { .. } | Expression::Random(_))
 }
 
 /// Whether an expression depends on a row around its own.
 fn sees_around(expression: &Expression) -> bool {
     let mut sees = false;
-    walk::walk(&mut expression.clone(), 0, &mut |expression, depth| {
+    expression.visit(0, &mut |expression, depth| {
         sees |= matches!(expression, Expression::Outer { depth: outwards, .. } if *outwards > depth);
     });
     sees

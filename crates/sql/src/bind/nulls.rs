@@ -1,7 +1,6 @@
 //! Calculations that are left out, since one of their operands is the constant null: whatever the rows are that the others read, and
 //! whether these can be calculated at all, the result is null. PostgreSQL does the same.
 
-use super::walk;
 use crate::plan::Expression;
 use crate::types::operators::BinaryOperator;
 use crate::types::{Datum, SqlType};
@@ -45,7 +44,7 @@ pub(super) fn decide(arguments: &[Expression]) -> bool {
 /// if it cannot.
 fn is_left_out(value: &Expression) -> bool {
     let mut is_open = matches!(value, Expression::Constant(_));
-    walk::walk(&mut value.clone(), 0, &mut |expression, _| {
+    value.visit(0, &mut |expression, _| {
         is_open |= matches!(
             expression,
             Expression::Column(_)

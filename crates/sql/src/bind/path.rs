@@ -262,14 +262,7 @@ fn see<'e>(condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
 
 /// Whether a value is the same for all rows of the table, and the same each time it is asked for.
 pub(in crate::bind) fn is_fixed(value: &Expression) -> bool {
-    let mut fixed = !walk::reads_row(value);
-    walk::walk(&mut value.clone(), 0, &mut |expression, _| {
-        fixed &= !matches!(
-            expression,
-            Expression::NextValue(_) | Expression::SetValue { .. } | Expression::Random(_)
-        );
-    });
-    fixed
+    !walk::reads_row(value) && !value.is_volatile()
 }
 
 /// The column that an expression is, but for casts that keep order and encoding.

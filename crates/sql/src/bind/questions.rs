@@ -3,11 +3,15 @@
 //! A plan knows no session. The answers go into its inputs, so that it gives the same wherever it runs, and in a block the same again
 //! at the block's end.
 
+use sqlparser::ast::TableAlias;
+
 use super::Binder;
 use super::expression::{constant, text_constant};
-use super::scope::Bound;
+use super::from::aliased;
+use super::scope::{Bound, Field, Relation};
 use crate::error::{SqlError, SqlState};
-use crate::plan::Expression;
+use crate::plan::{Expression, List, Node};
+use crate::state::{Signal, StateView};
 use crate::types::{Datum, SqlType};
 
 /// A question of a statement. What it names must not depend on rows.
@@ -44,6 +48,10 @@ pub enum Question {
     Time,
     /// Waits for some seconds before the statement runs.
     Pause(Expression),
+    /// The rows of a view of the state of the process: an array of them.
+    State(StateView),
+    /// The numbers of all sessions of the process: an array.
+    Processes,
 }
 
 impl Binder<'_> {
@@ -91,6 +99,15 @@ impl Binder<'_> {
                 taken(1..=1)?;
                 (Question::Pause(self.argument(argument(0), SqlType::FLOAT8)?), SqlType::TEXT)
             }
+            "pg_cancel_backend" => {
+                taken(1..=1)?;
+                return self.signal(argument(0), Signal::Cancel).map(Some);
+            }
+            "pg_terminate_backend" => {
+                // The time for which PostgreSQL would wait for the end.
+                taken(1..=2)?;
+                return self.signal(argument(0), Signal::Terminate).map(Some);
+            }
             "txid_current" | "pg_current_xact_id" => {
                 return Err(SqlError::unsupported(format!("{name}()"))
                     .with_hint("A transaction has no number until it has its place in the order."));
@@ -98,6 +115,34 @@ impl Binder<'_> {
             _ => return Ok(None),
         };
         self.asked(question, data_type).map(Some)
+    }
+
+    /// What a session does to another one, if there is one with the number.
+    fn signal(&mut self, process: Bound, signal: Signal) -> Result<Bound, SqlError> {
+        let process = Box::new(self.argument(process, SqlType::INT4)?);
+        let processes = Box::new(self.asked(Question::Processes, SqlType::INT4.array_of())?.expression);
+        let expression = Expression::Signal { process, processes, signal };
+        Ok(Bound { expression, data_type: SqlType::BOOL })
+    }
+
+    /// A view of the state of the process, as a relation.
+    pub(super) fn state_view(
+        &mut self,
+        view: StateView,
+        name: String,
+        alias: Option<&TableAlias>,
+    ) -> Result<(Node, Relation), SqlError> {
+        // The type stands for rows, which have none of their own.
+        let array = self.asked(Question::State(view), SqlType::TEXT.array_of())?.expression;
+        let columns = view.columns();
+        let fields = columns.iter().map(|(name, data_type)| Field {
+            name: (*name).to_owned(),
+            data_type: *data_type,
+            origin: None,
+            hidden: false,
+        });
+        let lists = vec![List { array, width: columns.len() as u16 }];
+        Ok((Node::Unnest { lists, ordinality: false }, aliased(name, fields.collect(), alias)?))
     }
 
     /// Adds a question to the statement; its answer.

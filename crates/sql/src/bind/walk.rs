@@ -1,4 +1,4 @@
-//! Going through expressions, with those inside of subqueries.
+//! Going through expressions that are to be changed, with those inside of subqueries; [`Expression::visit`] is for those that are read.
 
 use crate::plan::{AggregateCall, Expression, FrameBound, Node, SubqueryKind, WindowCall};
 
@@ -53,6 +53,10 @@ pub(super) fn walk(expression: &mut Expression, depth: u16, visit: &mut dyn FnMu
         Expression::SetValue { value, called, .. } => {
             walk(value, depth, visit);
             walk(called, depth, visit);
+        }
+        Expression::Signal { process, processes, .. } => {
+            walk(process, depth, visit);
+            walk(processes, depth, visit);
         }
         Expression::Subquery { kind, query, .. } => {
             if let SubqueryKind::In { operand, .. } = kind {
@@ -186,8 +190,7 @@ fn walk_path(path: &mut crate::plan::Path, depth: u16, visit: &mut dyn FnMut(&mu
 
 /// Calls `visit` with each column of the expression's own row.
 pub(super) fn columns(expression: &Expression, mut visit: impl FnMut(u16)) {
-    // Visiting for reading alone would need all of the above a second time.
-    walk(&mut expression.clone(), 0, &mut |expression, depth| match expression {
+    expression.visit(0, &mut |expression, depth| match expression {
         Expression::Column(column) if depth == 0 => visit(*column),
         Expression::Outer { depth: outwards, column } if *outwards == depth && depth > 0 => visit(*column),
         _ => {}
@@ -226,7 +229,7 @@ pub(super) fn renumber_one(expression: &mut Expression, depth: u16, number: &dyn
 /// Whether a query reads rows outside of itself.
 pub(super) fn is_correlated(query: &Node) -> bool {
     let mut correlated = false;
-    walk_node(&mut query.clone(), 0, &mut |expression, depth| {
+    query.visit(0, &mut |expression, depth| {
         if let Expression::Outer { depth: outwards, .. } = expression {
             correlated |= *outwards > depth;
         }

@@ -20,6 +20,9 @@ use crate::types::{Datum, SqlType};
 /// The schema of tables whose names have none.
 pub const PUBLIC: &str = "public";
 
+/// The schema of what a process tells of itself; see [`state`](crate::state). It is always there.
+pub const STATE_SCHEMA: &str = "ordain";
+
 /// Numbers of objects below this one are PostgreSQL's own.
 pub const FIRST_OBJECT: u32 = 16_384;
 

@@ -416,7 +416,8 @@ fn is_plain(expression: &Expression) -> bool {
         Expression::Subquery { .. }
         | Expression::NextValue(_)
         | Expression::SetValue { .. }
-        | Expression::Random(_) => false,
+        | Expression::Random(_)
+        | Expression::Signal { .. } => false,
         Expression::Binary { left, right, .. } => is_plain(left) && is_plain(right),
         Expression::Unary { operand, .. }
         | Expression::Not(operand)

@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::{Failure, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
+use crate::state::Signal;
 use crate::types::operators::{self, BinaryOperator, Resolved};
 use crate::types::{Datum, cast, functions};
 
@@ -64,6 +65,8 @@ trait Environment {
     fn set_value(&mut self, sequence: u16, value: i64, called: bool) -> Result<(), Failure>;
     /// How many random values were taken before this one, which is counted.
     fn next_random(&mut self) -> u64;
+    /// Notes what the session is to do to another one.
+    fn signal(&mut self, process: i32, signal: Signal) -> Result<(), Failure>;
 
     fn value(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum, Failure> {
         match expression {
@@ -110,9 +113,31 @@ trait Environment {
         }
     }
 
+    /// Whether a session that is signalled is there.
+    fn signalled(
+        &mut self,
+        process: &Expression,
+        processes: &Expression,
+        signal: Signal,
+        row: &[Datum],
+    ) -> Result<Datum, Failure> {
+        let (process, processes) = (self.value(process, row)?, self.value(processes, row)?);
+        let (Datum::Int(number), Datum::Array(known)) = (&process, &processes) else {
+            return Ok(Datum::Null);
+        };
+        let is_there = known.contains(&process);
+        if let (true, Ok(number)) = (is_there, i32::try_from(*number)) {
+            self.signal(number, signal)?;
+        }
+        Ok(Datum::Bool(is_there))
+    }
+
     /// Expressions that are less usual.
     fn composed(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum, Failure> {
         match expression {
+            Expression::Signal { process, processes, signal } => {
+                self.signalled(process, processes, *signal, row)
+            }
             Expression::Cast { operand, from, to } => Ok(cast::cast(self.value(operand, row)?, *from, *to)?),
             Expression::Coerce { operand, to, explicit } => {
                 Ok(cast::coerce_length(self.value(operand, row)?, *to, *explicit)?)
@@ -139,16 +164,7 @@ trait Environment {
                 }
                 Ok(Datum::Null)
             }
-            Expression::InList { operand, list, resolved } => {
-                let operand = self.value(operand, row)?;
-                let mut found = Membership::new(operand, resolved);
-                for other in list {
-                    if found.try_next(&self.value(other, row)?)? {
-                        break;
-                    }
-                }
-                Ok(found.result())
-            }
+            Expression::InList { operand, list, resolved } => self.in_list(operand, list, resolved, row),
             Expression::Quantified { operator, resolved, left, array, all } => {
                 let left = self.value(left, row)?;
                 let array = self.value(array, row)?;
@@ -178,6 +194,22 @@ trait Environment {
             }
             _ => Err(malformed("expression").into()),
         }
+    }
+
+    fn in_list(
+        &mut self,
+        operand: &Expression,
+        list: &[Expression],
+        resolved: &Resolved,
+        row: &[Datum],
+    ) -> Result<Datum, Failure> {
+        let mut found = Membership::new(self.value(operand, row)?, resolved);
+        for other in list {
+            if found.try_next(&self.value(other, row)?)? {
+                break;
+            }
+        }
+        Ok(found.result())
     }
 
     fn values(&mut self, expressions: &[Expression], row: &[Datum]) -> Result<Vec<Datum>, Failure> {
@@ -354,6 +386,10 @@ impl Environment for Scalar<'_, '_> {
         *self.randoms += 1;
         *self.randoms
     }
+
+    fn signal(&mut self, _: i32, _: Signal) -> Result<(), Failure> {
+        Err(SqlError::unsupported("pg_cancel_backend() and pg_terminate_backend() in such a place").into())
+    }
 }
 
 impl Environment for Run<'_, '_> {
@@ -428,6 +464,15 @@ impl Environment for Run<'_, '_> {
     fn next_random(&mut self) -> u64 {
         self.randoms += 1;
         self.randoms
+    }
+
+    fn signal(&mut self, process: i32, signal: Signal) -> Result<(), Failure> {
+        // There are no more than there are sessions, each of which is noted once.
+        let signal = (process, signal);
+        if !self.noted.signals.contains(&signal) {
+            self.noted.signals.push(signal);
+        }
+        Ok(())
     }
 }
 

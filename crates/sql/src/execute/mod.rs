@@ -25,6 +25,7 @@ use crate::catalog::version;
 use crate::error::{SqlError, SqlState};
 use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::plan::{Action, DefinitionChange, Node, Plan, Reliance, SequenceShape, TableShape};
+use crate::state::Signal;
 use crate::types::{Datum, row};
 
 pub use evaluate::{evaluate, evaluate_next, try_evaluate};
@@ -74,6 +75,8 @@ pub struct Output {
     pub drawn: Vec<(u32, i64)>,
     /// What each node of the plan gave, if that was asked for: each before its inputs.
     pub observed: Vec<Observed>,
+    /// What its session is to do to others, by their numbers: each once.
+    pub signals: Vec<(i32, Signal)>,
 }
 
 /// What a node of a plan gave.
@@ -234,7 +237,7 @@ impl<'a, 't> Run<'a, 't> {
         let output = run.act()?;
         let observed = plan.action.source().filter(|_| inputs.observes);
         let observed = observed.map_or_else(Vec::new, |source| run.observed_of(source));
-        Ok((Output { drawn: run.noted.drawn, observed, ..output }, run.deferred))
+        Ok((Output { drawn: run.noted.drawn, signals: run.noted.signals, observed, ..output }, run.deferred))
     }
 
     /// Notes that a node ran.

@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    /// Its own expressions, but those that only tell a scan where rows are.
+    /// Its own expressions, but those that only tell a scan where rows are: its condition says the same.
     fn expressions(&self) -> Vec<&Expression> {
         match self {
             Node::Values(rows) => rows.iter().flatten().collect(),
@@ -74,6 +74,21 @@ impl Node {
                 Vec::new()
             }
         }
+    }
+
+    /// Visits all expressions of a query. The visitor gets how many rows lie between an expression's row and the one at the top, which is
+    /// `depth` for the query's own.
+    pub fn visit<'e>(&'e self, depth: u16, visit: &mut dyn FnMut(&'e Expression, u16)) {
+        let inner = u16::from(matches!(self, Node::Join { dependent: true, .. }));
+        for (place, input) in self.inputs().into_iter().enumerate() {
+            // The right side of a join may see the row of the left.
+            input.visit(if place == 1 { depth + inner } else { depth }, visit);
+        }
+        let path = match self {
+            Node::Scan { path, .. } | Node::Kept { direct: Some(path), .. } => path.expressions(),
+            _ => Vec::new(),
+        };
+        path.into_iter().chain(self.expressions()).for_each(|expression| expression.visit(depth, visit));
     }
 
     /// The queries within its own expressions, and whether each depends on the row.
@@ -108,7 +123,21 @@ impl WindowCall {
             FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
             _ => None,
         });
-        self.arguments.iter().chain(&self.filter).chain(bounds)
+        let distance = self.frame.distance.iter().map(|distance| &distance.value);
+        self.arguments.iter().chain(&self.filter).chain(distance).chain(bounds)
+    }
+}
+
+impl Path {
+    fn expressions(&self) -> Vec<&Expression> {
+        match self {
+            Path::All => Vec::new(),
+            Path::Keys(keys) => keys.iter().flatten().collect(),
+            Path::Range { equal, lower, upper, .. } => {
+                equal.iter().chain(lower.iter().chain(upper).map(|(bound, _)| bound)).collect()
+            }
+            Path::Ranges { prefixes, array, .. } => prefixes.iter().flatten().chain(array).collect(),
+        }
     }
 }
 
@@ -148,10 +177,38 @@ impl Expression {
             Expression::Binary { left, right, .. }
             | Expression::Quantified { left, array: right, .. }
             | Expression::Element { array: left, index: right }
-            | Expression::SetValue { value: left, called: right, .. } => vec![left, right],
+            | Expression::SetValue { value: left, called: right, .. }
+            | Expression::Signal { process: left, processes: right, .. } => vec![left, right],
             Expression::Subquery { kind: SubqueryKind::In { operand, .. }, .. } => vec![operand],
             Expression::Subquery { .. } => Vec::new(),
         }
+    }
+
+    /// Visits it and all within; see [`Node::visit`].
+    pub fn visit<'e>(&'e self, depth: u16, visit: &mut dyn FnMut(&'e Expression, u16)) {
+        visit(self, depth);
+        self.parts().into_iter().for_each(|part| part.visit(depth, visit));
+        if let Expression::Subquery { query, .. } = self {
+            query.visit(depth + 1, visit);
+        }
+    }
+
+    /// Whether it has a value of its own each time, or does something: neither is to be left out, put off or done once for many.
+    pub fn is_volatile(&self) -> bool {
+        let mut is_volatile = false;
+        self.visit(0, &mut |part, _| is_volatile |= part.is_volatile_itself());
+        is_volatile
+    }
+
+    /// The same, but for what is within.
+    pub fn is_volatile_itself(&self) -> bool {
+        matches!(
+            self,
+            Expression::NextValue(_)
+                | Expression::SetValue { .. }
+                | Expression::Random(_)
+                | Expression::Signal { .. }
+        )
     }
 
     fn find_subqueries<'e>(&'e self, found: &mut Vec<(&'e Node, bool)>) {

@@ -137,7 +137,7 @@ impl Session {
             Statement::Prepare { name, data_types, statement } => {
                 let types = data_types.iter().map(|name| bind::type_named(name).map(Some));
                 let types = types.collect::<Result<_, SqlError>>()?;
-                self.name_statement(name_of(name), Some((**statement).clone()), types)?;
+                self.name_statement(name_of(name), statement, types)?;
                 Ok(tag("PREPARE"))
             }
             Statement::Execute { name: Some(name), parameters, .. } => {
@@ -219,7 +219,6 @@ impl Session {
                 }
                 let values: Vec<String> = values.iter().map(setting_text).collect();
                 if name.eq_ignore_ascii_case(PARAMETER) && values.iter().all(|value| !value.is_empty()) {
-                    self.time_before(&values.join(", "))?;
                     self.set_past(&values.join(", "))?;
                 }
                 if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
@@ -320,7 +319,13 @@ impl Session {
         let asked = Asked::of(analyze, format, options)?;
         let (_, prepared) = self.prepare(statement, &[])?;
         let in_block = self.block.is_some();
-        let mut told = crate::explain::tell(&prepared.plan, &self.storages, &self.schema, in_block);
+        let mut told = crate::explain::tell(
+            &prepared.plan,
+            &self.storages,
+            &self.schema,
+            in_block,
+            self.database.partitions(),
+        );
         if asked.analyze {
             let begun = self.database.now();
             self.observes = true;

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ordain_db::data::key::KeyValue;
 use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::error::Error;
 use ordain_db::procedure::ProcedureId;
@@ -12,8 +13,10 @@ use super::past::Past;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::execute::Interrupt;
+use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::procedure::decode_error;
 use crate::routines::Routines;
+use crate::state::{Signal, StateView};
 use crate::types::{Datum, SqlType, text};
 
 /// A database with the [procedure](crate::procedure) `sql`, seen from a session.
@@ -75,6 +78,21 @@ pub trait Database: Send + Sync {
     /// Waits for some microseconds, or until the statement is told to end.
     fn pause(&self, microseconds: u64);
 
+    /// Number of partitions.
+    fn partitions(&self) -> u16;
+
+    /// The rows of a view of the state of the process, as of now, each with a value for each of its columns; bounded in number.
+    ///
+    /// # Errors
+    /// When nodes of the process cannot be asked.
+    fn state(&self, view: StateView) -> Result<Vec<Vec<Datum>>, Error>;
+
+    /// The numbers of all sessions of the process.
+    fn processes(&self) -> Vec<i32>;
+
+    /// Does something to the session with a number, if it is still there.
+    fn signal(&self, process: i32, signal: Signal);
+
     /// Says that rows have become garbage, which is to be deleted by and by: see
     /// [`Definition::Garbage`](crate::catalog::Definition::Garbage).
     fn sweep(&self);
@@ -86,7 +104,14 @@ pub trait View: Send {
     ///
     /// # Errors
     /// As the database says.
-    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error>;
+    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
+        let mut found = None;
+        self.scan(&KeyRange::one(key.bytes()), Direction::Ascending, 1, &mut |_, row| {
+            found = Some(Bytes::copy_from_slice(row));
+            ControlFlow::Break(())
+        })?;
+        Ok(found)
+    }
 
     /// Visits the rows of a range that come first in a direction, at most `limit`, over all partitions, in the order of their keys, until
     /// the visitor breaks.
@@ -103,14 +128,42 @@ pub trait View: Send {
     ) -> Result<(), Error>;
 }
 
+/// All definitions that a snapshot sees.
+///
+/// # Errors
+/// As the database says, or when a row is no definition.
+pub fn definitions(view: &dyn View, storages: &Storages) -> Result<Catalog, Error> {
+    let (mut catalog, mut taken) = (Catalog::new(), Ok(()));
+    view.scan(&storages.definitions.all(), Direction::Ascending, usize::MAX, &mut |key, row| {
+        taken = take_definition(&mut catalog, storages, key, row);
+        if taken.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    taken.map(|()| catalog)
+}
+
+/// Takes a row of the table of definitions.
+///
+/// # Errors
+/// When it is none.
+pub fn take_definition(
+    catalog: &mut Catalog,
+    storages: &Storages,
+    key: &[u8],
+    row: &[u8],
+) -> Result<(), Error> {
+    let table = &storages.definitions;
+    let definition = table.read(row).byte_string(DEFINITION_COLUMN)?;
+    if let [KeyValue::Text(schema), KeyValue::Text(name)] = table.key_values(key)?.as_slice() {
+        let inserted = catalog.insert(schema, name, definition);
+        inserted.map_err(|error| Error::Unavailable(error.to_string()))?;
+    }
+    Ok(())
+}
+
 /// What a statement without tables sees.
 pub(super) struct NoRows;
 
 impl View for NoRows {
-    fn get(&self, _: &Key) -> Result<Option<Bytes>, Error> {
-        Ok(None)
-    }
-
     fn scan(
         &self,
         _: &KeyRange,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sqlparser::ast::{FetchPosition, Statement};
 
 use super::answer::{Answer, Rows, describe, end_of, format_of, same_columns, send, text_field};
-use super::{Session, SqlError};
+use super::{Session, SqlError, beginning_of};
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared};
 use crate::catalog::Catalog;
@@ -25,6 +25,8 @@ const NAMED_MAX: usize = 4096;
 pub(super) struct Named {
     /// The statement; `None` if the text was empty.
     pub statement: Option<Arc<Statement>>,
+    /// The beginning of its text.
+    text: Arc<str>,
     /// The types of its parameters that the client has named.
     types: Arc<[Option<SqlType>]>,
     /// Its plan, and the definitions from which that was made.
@@ -69,6 +71,11 @@ pub(super) struct Portals(BTreeMap<String, Portal>);
 impl Portals {
     pub(super) fn close_all(&mut self) {
         self.0.clear();
+    }
+
+    /// The beginning of the text of the statement of one.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(|portal| &*portal.named.text)
     }
 
     /// Whether there is one of that name.
@@ -160,13 +167,24 @@ impl Session {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
         let types = types.iter().map(|oid| known_type(*oid)).collect::<Result<_, SqlError>>()?;
-        self.name_statement(name, statements.pop(), types)
+        self.keep_statement(name, query, statements.pop(), types)
     }
 
-    /// Keeps a prepared statement.
+    /// Keeps a statement that SQL's `PREPARE` names.
     pub(super) fn name_statement(
         &mut self,
         name: String,
+        statement: &Statement,
+        types: Vec<Option<SqlType>>,
+    ) -> Result<(), SqlError> {
+        self.keep_statement(name, &statement.to_string(), Some(statement.clone()), types)
+    }
+
+    /// Keeps a prepared statement; its text is for those who watch.
+    fn keep_statement(
+        &mut self,
+        name: String,
+        text: &str,
         statement: Option<Statement>,
         types: Vec<Option<SqlType>>,
     ) -> Result<(), SqlError> {
@@ -180,7 +198,8 @@ impl Session {
         }
         self.refuse_if_failed(statement.as_ref())?;
         let (statement, types) = (statement.map(Arc::new), types.into());
-        let mut named = Named { statement, types, planned: None, stale: false };
+        let text = beginning_of(text).into();
+        let mut named = Named { statement, text, types, planned: None, stale: false };
         // Mistakes are told now, and not when it runs.
         self.plan(&mut named)?;
         self.statements.0.insert(name, named);

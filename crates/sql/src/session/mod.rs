@@ -44,7 +44,7 @@ use cursors::Cursors;
 use extended::{Portals, Statements};
 use settings::{Changes, Settings};
 
-pub use database::{Database, View, not_kept};
+pub use database::{Database, View, definitions, not_kept, take_definition};
 pub use past::Past;
 
 /// Who a session is for.
@@ -65,6 +65,25 @@ pub enum Flow {
     Continue,
     /// The client has ended it.
     End,
+}
+
+/// How a session stands between two messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Standing<'s> {
+    /// Whether it is in a transaction.
+    pub status: TransactionStatus,
+    /// When that began: microseconds since 2000-01-01 UTC.
+    pub transaction_began: Option<i64>,
+    /// What the client calls itself.
+    pub application_name: &'s str,
+}
+
+/// How much of a statement's text is told to those who watch, in bytes.
+pub const TOLD_TEXT_BYTES: usize = 1024;
+
+/// As much of a statement's text as is told.
+fn beginning_of(text: &str) -> &str {
+    &text[..text.floor_char_boundary(TOLD_TEXT_BYTES)]
 }
 
 /// See the [module](self).
@@ -165,6 +184,26 @@ impl Session {
     /// What tells the statement that runs to end.
     pub fn interrupt(&self) -> Arc<Interrupt> {
         Arc::clone(&self.interrupt)
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> Standing<'_> {
+        Standing {
+            status: self.status(),
+            transaction_began: self.block.as_ref().map(|block| block.now),
+            application_name: self.settings.get("application_name").unwrap_or_default(),
+        }
+    }
+
+    /// The beginning of the text of the statement that a message has the session work on, without values of parameters; `None` for a
+    /// message that is about none.
+    pub fn statement_of<'m>(&'m self, message: &'m Frontend) -> Option<&'m str> {
+        match message {
+            Frontend::Query(text) => Some(beginning_of(text)),
+            Frontend::Parse { query, .. } => Some(beginning_of(query)),
+            Frontend::Execute { portal, .. } => self.portals.text(portal),
+            _ => None,
+        }
     }
 
     /// Appends what the server says of itself, the key by which statements are cancelled, and that it is ready.
@@ -376,6 +415,9 @@ impl Session {
 
     /// Sets a parameter, `local`ly until the end of the transaction.
     fn change_setting(&mut self, name: &str, value: &str, local: bool) -> Result<(), SqlError> {
+        if name.eq_ignore_ascii_case(past::PARAMETER) && !value.is_empty() {
+            self.time_before(value)?;
+        }
         self.changing(|settings| settings.set(name, value, local))
     }
 

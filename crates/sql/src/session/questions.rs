@@ -1,10 +1,12 @@
 //! Answers to what statements ask their session; see [`Question`].
 
 use super::Session;
+use super::database::of_database;
 use crate::bind::Question;
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
 use crate::plan::Expression;
+use crate::state::StateView;
 use crate::types::Datum;
 
 /// Longest time that a statement waits by itself, in seconds: as long as any.
@@ -67,6 +69,11 @@ impl Session {
                 }
                 Ok(Datum::Text(self.settings.get(&name)?.to_owned()))
             }
+            Question::State(view) => self.state_rows(*view),
+            Question::Processes => {
+                let processes = self.database.processes().into_iter();
+                Ok(Datum::Array(processes.map(|process| Datum::Int(i64::from(process))).collect()))
+            }
             Question::Process => Ok(Datum::Int(i64::from(self.process))),
             Question::Time => Ok(Datum::Timestamp(self.database.now())),
             Question::Pause(seconds) => {
@@ -78,6 +85,17 @@ impl Session {
                 Ok(Datum::Text(String::new()))
             }
         }
+    }
+
+    /// The rows of a view of the state of the process, as an array.
+    fn state_rows(&self, view: StateView) -> Result<Datum, SqlError> {
+        let rows = self.database.state(view).map_err(of_database)?;
+        let width = view.columns().len();
+        if rows.iter().any(|row| row.len() != width) {
+            let message = "a view of the state has rows of another width";
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
+        }
+        Ok(Datum::Array(rows.into_iter().map(Datum::Array).collect()))
     }
 
     /// Notes the numbers that a statement has drawn from sequences.

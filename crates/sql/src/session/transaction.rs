@@ -172,6 +172,9 @@ impl Session {
                 }
                 Ok(output) => {
                     self.note_drawn(&output.drawn);
+                    for (process, signal) in &output.signals {
+                        self.database.signal(*process, *signal);
+                    }
                     return Ok((prepared, output));
                 }
                 Err(error) => return Err(error),

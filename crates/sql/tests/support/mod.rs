@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use ordain_db::cluster::Cluster;
-use ordain_db::data::{Direction, Key, KeyRange, Schema, SchemaBuilder};
+use ordain_db::data::{Direction, KeyRange, Schema, SchemaBuilder};
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::message::{ClientId, ClientRequest, Operation};
@@ -20,11 +20,14 @@ use ordain_db::storage::memory::MemoryStorage;
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
 use ordain_sql::execute::Interrupt;
-use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
+
+use ordain_sql::keys::Storages;
 use ordain_sql::procedure::SqlProcedure;
 use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
-use ordain_sql::session::{Database, Options, Past, Session, View, not_kept};
+use ordain_sql::session::{Database, Options, Past, Session, View, definitions, not_kept};
+use ordain_sql::state::{Signal, StateView};
+use ordain_sql::types::{Datum, SqlType};
 
 const CLIENT: ClientId = ClientId { home: PartitionId(0), number: 1 };
 
@@ -35,6 +38,8 @@ struct State {
     now: i64,
     /// States that are kept, and when each was complete.
     kept: Vec<(i64, Position)>,
+    /// What sessions have done to others, as far as nobody has asked.
+    signals: Vec<(i32, Signal)>,
 }
 
 /// A database in memory.
@@ -67,29 +72,16 @@ impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }
-
-    fn definitions(&self, view: &dyn View) -> Result<Catalog, Error> {
-        let mut catalog = Catalog::new();
-        let table = &self.storages.definitions;
-        view.scan(&table.all(), Direction::Ascending, usize::MAX, &mut |key, row| {
-            let names: Vec<String> = table
-                .key_values(key)
-                .unwrap()
-                .into_iter()
-                .map(|value| match value {
-                    ordain_db::data::key::KeyValue::Text(text) => text.to_string(),
-                    other => panic!("{other:?}"),
-                })
-                .collect();
-            let definition = table.read(row).byte_string(DEFINITION_COLUMN).unwrap().to_vec();
-            catalog.insert(&names[0], &names[1], &definition).unwrap();
-            ControlFlow::Continue(())
-        })?;
-        Ok(catalog)
-    }
 }
 
 impl World {
+    /// What sessions have done to others since this was asked last.
+    #[allow(dead_code, reason = "only scripts ask")]
+    pub fn signals(&mut self) -> String {
+        let signals = std::mem::take(&mut self.state.lock().unwrap().signals);
+        signals.iter().map(|(process, signal)| format!("{signal:?} {process}\n")).collect()
+    }
+
     /// A cluster with one engine and no tables.
     pub fn new(engine: EngineKind, partitions: u16) -> World {
         let mut builder = SchemaBuilder::new();
@@ -101,7 +93,7 @@ impl World {
         let routines = Routines::of(&procedures);
         let catalog = procedure::Catalog { schema: schema.clone(), procedures };
         let cluster = Cluster::build(engine, partitions, &catalog, 7, |_| Box::new(MemoryStorage::new()));
-        let state = State { cluster, routines, random: 1, now: 0, kept: Vec::new() };
+        let state = State { cluster, routines, random: 1, now: 0, kept: Vec::new(), signals: Vec::new() };
         World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
     }
 
@@ -134,6 +126,31 @@ impl World {
 }
 
 impl Database for Shared {
+    /// As many for all clusters, so that one script is right for each.
+    fn partitions(&self) -> u16 {
+        4
+    }
+
+    /// One row, of what each column's type is.
+    fn state(&self, view: StateView) -> Result<Vec<Vec<Datum>>, Error> {
+        let value = |(name, data_type): &(&str, SqlType)| match (*name, *data_type) {
+            (_, data_type) if data_type.array => Datum::Null,
+            ("pid", _) => Datum::Int(7),
+            (_, SqlType::INT4 | SqlType::INT8 | SqlType::OID) => Datum::Int(1),
+            (name, SqlType::TEXT | SqlType::NAME) => Datum::Text(name.to_owned()),
+            _ => Datum::Null,
+        };
+        Ok(vec![view.columns().iter().map(value).collect()])
+    }
+
+    fn processes(&self) -> Vec<i32> {
+        vec![0, 7]
+    }
+
+    fn signal(&self, process: i32, signal: Signal) {
+        self.state().signals.push((process, signal));
+    }
+
     fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let mut state = self.state();
         let request = state.cluster.call(PartitionId(0), CLIENT, ProcedureId(0), arguments);
@@ -172,7 +189,7 @@ impl Database for Shared {
         {
             return Ok(Arc::clone(known));
         }
-        let catalog = Arc::new(self.definitions(&*self.snapshot()?)?);
+        let catalog = Arc::new(definitions(&*self.snapshot()?, &self.storages)?);
         *self.catalog.lock().unwrap() = Some(Arc::clone(&catalog));
         Ok(catalog)
     }
@@ -184,7 +201,7 @@ impl Database for Shared {
         };
         let view = Snapshot { shared: self.clone(), at: *at, is_kept: true };
         drop(state);
-        let catalog = Arc::new(self.definitions(&view).unwrap());
+        let catalog = Arc::new(definitions(&view, &self.storages).unwrap());
         Ok(Past { view: Box::new(view), catalog })
     }
 
@@ -224,15 +241,6 @@ impl Database for Shared {
 }
 
 impl View for Snapshot {
-    fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
-        let mut found = None;
-        self.scan(&KeyRange::one(key.bytes()), Direction::Ascending, 1, &mut |_, row| {
-            found = Some(Bytes::copy_from_slice(row));
-            ControlFlow::Break(())
-        })?;
-        Ok(found)
-    }
-
     fn scan(
         &self,
         range: &KeyRange,
@@ -309,7 +317,7 @@ fn names(body: &[u8]) -> Vec<String> {
         let name = text(rest);
         let oid = u32::from_be_bytes(rest[name.len() + 7..][..4].try_into().unwrap());
         rest = &rest[name.len() + 1 + 18..];
-        names.push(match ordain_sql::types::SqlType::from_oid(oid, -1) {
+        names.push(match SqlType::from_oid(oid, -1) {
             Some(data_type) => format!("{name} {}", data_type.name()),
             None => format!("{name} {oid}"),
         });

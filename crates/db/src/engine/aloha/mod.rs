@@ -36,7 +36,7 @@ use crate::error::Fatal;
 use crate::execution::captured::Captured;
 use crate::execution::remote_reads::{self, Selection};
 use crate::execution::trace::Version;
-use crate::execution::{Call, Context, Executor, Inbox, Received};
+use crate::execution::{Call, Context, Executor, Inbox, Received, Waiting};
 use crate::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use crate::position::{PartitionId, Position};
 use crate::procedure::Stop;
@@ -288,26 +288,28 @@ impl<F: Failpoints> Engine for Aloha<F> {
         self.table.oldest()
     }
 
-    fn describe(&self, out: &mut String) {
-        let mut live: Vec<&Live> = self.table.iter().collect();
-        live.sort_by_key(|live| live.call.position);
-        for Live { call, roles, missing, guard, functors, .. } in live {
-            out.push_str(&format!("{}", call.position));
+    fn waiting(&self, most: usize) -> Vec<Waiting<'_>> {
+        let told = self.table.iter().take(most).map(|live| {
+            let Live { call, roles, missing, guard, functors, .. } = live;
+            let mut phase = Vec::new();
             if *missing > 0 {
-                out.push_str(&format!(" reads {missing}"));
+                phase.push(format!("reads {missing}"));
             }
             if !functors.is_empty() {
-                out.push_str(&format!(" functors {}", functors.len()));
-                if *guard == Guard::Open {
-                    out.push_str(" guarded");
-                }
+                let guarded = if *guard == Guard::Open { " guarded" } else { "" };
+                phase.push(format!("functors {}{guarded}", functors.len()));
             }
-            let mut awaited = roles.reads_from;
-            awaited.union(&roles.guards_from);
-            let received = self.inbox.received_from(call.position);
-            for partition in awaited.iter().filter(|partition| !received.contains(*partition)) {
-                out.push_str(&format!(" {partition}"));
-            }
+            let mut awaits = roles.reads_from;
+            awaits.union(&roles.guards_from);
+            self.inbox.received_from(call.position).iter().for_each(|partition| awaits.remove(partition));
+            Waiting { name: call.position.to_string(), call, phase: phase.join(" "), awaits }
+        });
+        told.collect()
+    }
+
+    fn describe(&self, out: &mut String) {
+        for waiting in self.waiting(usize::MAX) {
+            out.push_str(&waiting.line());
             out.push('\n');
         }
         self.versions.describe(out);

@@ -26,7 +26,7 @@ use super::Engine;
 use super::live_table::LiveTable;
 use crate::error::Fatal;
 use crate::execution::remote_reads;
-use crate::execution::{Call, Context, Executor, Inbox, Participation, Received};
+use crate::execution::{Call, Context, Executor, Inbox, Participation, Received, Waiting};
 use crate::failpoint::{Failpoints, NoFailpoints};
 use crate::position::{PartitionId, Position};
 
@@ -220,17 +220,19 @@ impl<F: Failpoints, L: LockManager> Engine for Calvin<F, L> {
         self.table.oldest()
     }
 
-    fn describe(&self, out: &mut String) {
-        let mut live: Vec<&Live> = self.table.iter().collect();
-        live.sort_by_key(|live| live.call.position);
-        for Live { call, participation, phase, .. } in live {
-            out.push_str(&format!("{} {phase:?}", call.position));
-            let received = self.inbox.received_from(call.position);
-            let awaited = participation.await_reads_from.iter();
-            for partition in awaited.filter(|partition| !received.contains(*partition)) {
-                out.push_str(&format!(" {partition}"));
-            }
-            out.push('\n');
-        }
+    fn waiting(&self, most: usize) -> Vec<Waiting<'_>> {
+        let waiting = |live: &'_ Live| {
+            let mut awaits = live.participation.await_reads_from;
+            self.inbox
+                .received_from(live.call.position)
+                .iter()
+                .for_each(|partition| awaits.remove(partition));
+            (format!("{:?}", live.phase), awaits)
+        };
+        let told = self.table.iter().take(most).map(|live| {
+            let (phase, awaits) = waiting(live);
+            Waiting { name: live.call.position.to_string(), call: &live.call, phase, awaits }
+        });
+        told.collect()
     }
 }

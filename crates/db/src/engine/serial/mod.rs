@@ -12,9 +12,9 @@ use bytes::Bytes;
 use super::Engine;
 use crate::error::Fatal;
 use crate::execution::remote_reads;
-use crate::execution::{Call, Context, Executor, Inbox, Participation};
+use crate::execution::{Call, Context, Executor, Inbox, Participation, Waiting};
 use crate::failpoint::{Failpoints, NoFailpoints};
-use crate::position::{PartitionId, Position};
+use crate::position::{PartitionId, PartitionSet, Position};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -135,18 +135,19 @@ impl<F: Failpoints> Engine for Serial<F> {
         current.or_else(|| self.waiting.front().map(|call| call.position))
     }
 
-    fn describe(&self, out: &mut String) {
-        if let Some((call, participation)) = &self.current {
-            let missing: Vec<String> = participation
-                .await_reads_from
-                .iter()
-                .filter(|partition| !self.inbox.received_from(call.position).contains(*partition))
-                .map(|partition| partition.to_string())
-                .collect();
-            out.push_str(&format!("{} waits for reads of {}\n", call.position, missing.join(" ")));
-        }
-        for call in &self.waiting {
-            out.push_str(&format!("{} waits for its turn\n", call.position));
-        }
+    fn waiting(&self, most: usize) -> Vec<Waiting<'_>> {
+        let current = self.current.iter().map(|(call, participation)| {
+            let mut awaits = participation.await_reads_from;
+            self.inbox.received_from(call.position).iter().for_each(|partition| awaits.remove(partition));
+            (call, "waits for reads of", awaits)
+        });
+        let behind = self.waiting.iter().map(|call| (call, "waits for its turn", PartitionSet::EMPTY));
+        let told = current.chain(behind).take(most).map(|(call, phase, awaits)| Waiting {
+            name: call.position.to_string(),
+            call,
+            phase: phase.to_owned(),
+            awaits,
+        });
+        told.collect()
     }
 }

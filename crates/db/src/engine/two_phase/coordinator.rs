@@ -48,13 +48,22 @@ impl Coordinated {
         matches!(self.progress, Progress::Locking(_))
     }
 
+    /// The participants that have not answered.
+    pub(super) fn awaits(&self) -> PartitionSet {
+        match self.progress {
+            Progress::Locking(awaited) | Progress::Preparing(awaited) | Progress::Committed(_, awaited) => {
+                awaited
+            }
+        }
+    }
+
     pub(super) fn describe(&self) -> String {
-        let (what, awaited) = match self.progress {
-            Progress::Locking(awaited) => ("locks", awaited),
-            Progress::Preparing(awaited) => ("prepares", awaited),
-            Progress::Committed(_, awaited) => ("is committed", awaited),
+        let what = match self.progress {
+            Progress::Locking(_) => "locks",
+            Progress::Preparing(_) => "prepares",
+            Progress::Committed(..) => "is committed",
         };
-        let names: Vec<String> = awaited.iter().map(|partition| partition.to_string()).collect();
+        let names: Vec<String> = self.awaits().iter().map(|partition| partition.to_string()).collect();
         format!("{what} {}", names.join(" ")).trim_end().to_owned()
     }
 }

@@ -46,7 +46,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Outcome};
-use crate::execution::{Call, Context, Executor, Missing, Received};
+use crate::execution::{Call, Context, Executor, Missing, Received, Waiting};
 use crate::failpoint::{Failpoints, NoFailpoints};
 use crate::hash::FastMap;
 use crate::limits::Limits;
@@ -488,6 +488,20 @@ impl<F: Failpoints> TwoPhase<F> {
     /// Number of transactions that are under way here.
     pub fn live(&self) -> usize {
         self.by_id.len() + self.committed + self.retries.len()
+    }
+
+    /// The transactions that hold or ask for locks here, the oldest first, at most so many.
+    pub(crate) fn waiting(&self, most: usize) -> Vec<Waiting<'_>> {
+        let mut ids: Vec<(&TransactionId, &Slot)> = self.by_id.iter().collect();
+        ids.sort_unstable();
+        let oldest = ids.into_iter().filter_map(|(_, slot)| self.table[slot.index()].as_ref()).take(most);
+        let told = oldest.map(|local| Waiting {
+            name: local.id.to_string(),
+            call: &local.call,
+            phase: format!("{:?}", local.phase),
+            awaits: self.coordinated.get(&local.id).map_or(PartitionSet::EMPTY, Coordinated::awaits),
+        });
+        told.collect()
     }
 
     /// The transactions under way, a line each, for scripts and people.

@@ -22,6 +22,7 @@ use ordain_consensus::{LogEffects, ReplicatedLog};
 use smallvec::SmallVec;
 
 use super::any::AnyNode;
+use super::details::{Details, details_of};
 use super::execution::PREFETCH_CALLS;
 use super::group::group_status;
 use super::outgoing::grouped;
@@ -36,7 +37,7 @@ use crate::execution::{Context, Effects, Executions};
 use crate::failpoint::Failpoints;
 use crate::gateway::{Counters, not_leading};
 use crate::hash::key_hash;
-use crate::limits::{Limits, STEP_GARBAGE_MAX};
+use crate::limits::{DETAILS_TRANSACTIONS_MAX, Limits, STEP_GARBAGE_MAX};
 use crate::message::{ClientRequest, Message, Operation, Ordered, Reply, Request, RequestId, Work};
 use crate::position::{Epoch, NodeId, PartitionId, Position};
 use crate::procedure::Catalog;
@@ -81,6 +82,14 @@ pub struct TwoPhaseNode<F> {
 }
 
 impl<F: Failpoints> TwoPhaseNode<F> {
+    /// What the node tells about itself, with what waits in it.
+    pub fn details(&self) -> Details {
+        let waiting = self.engine.waiting(DETAILS_TRANSACTIONS_MAX);
+        let snapshots = self.snapshots.open_at(self.now);
+        let status = AnyNode::status(self, false);
+        details_of(status, &*self.storage, &self.catalog, self.me, &waiting, snapshots)
+    }
+
     /// A node with the rows that are in `storage` and no history. Without a log it keeps nothing.
     pub fn new(
         protocol: CommitProtocol,
@@ -186,6 +195,10 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                 }
                 ClientRequest::Status { request, digest } => {
                     let outcome = Ok(encode_body(&AnyNode::status(self, digest)));
+                    outbox.replies.push(Reply { request, outcome });
+                }
+                ClientRequest::Details { request } => {
+                    let outcome = Ok(encode_body(&self.details()));
                     outbox.replies.push(Reply { request, outcome });
                 }
             }

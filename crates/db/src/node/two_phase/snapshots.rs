@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::execution::snapshot_reads::SnapshotReads;
 use crate::failpoint::Failpoints;
 use crate::message::{Message, Ordered, RequestId, Work};
-use crate::node::{Outbox, encode_body};
+use crate::node::{OpenSnapshot, Outbox, encode_body};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position};
 use crate::procedure::ProcedureId;
 
@@ -53,8 +53,8 @@ pub(super) struct Snapshots {
     /// What is to be opened here, at the latest when the clock comes to it.
     announced: Vec<Position>,
     opening: Vec<Opening>,
-    /// What can be read here.
-    open: Vec<Position>,
+    /// What can be read here, each with the time since when.
+    open: Vec<(Position, u64)>,
     /// The last number that was announced here.
     last: u64,
 }
@@ -62,6 +62,15 @@ pub(super) struct Snapshots {
 impl Snapshots {
     pub(super) fn is_idle(&self) -> bool {
         self.wanted.is_empty() && self.opening.is_empty()
+    }
+
+    /// Those that can be read here, as of a time.
+    pub(super) fn open_at(&self, now: u64) -> Vec<OpenSnapshot> {
+        let told = |(at, since): &(Position, u64)| OpenSnapshot {
+            at: *at,
+            age_microseconds: now.saturating_sub(*since),
+        };
+        self.open.iter().map(told).collect()
     }
 
     /// The snapshots that are on their way, a line each.
@@ -180,7 +189,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             !opening.undecided.is_empty()
         });
         for at in ready {
-            self.snapshots.open.push(at);
+            self.snapshots.open.push((at, self.now));
             if at.origin == self.me {
                 self.snapshot_ready(self.me, at);
             } else {
@@ -222,14 +231,14 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         let before = (opening.len(), open.len());
         announced.retain(|announced| *announced != at);
         opening.retain(|opening| opening.at != at);
-        open.retain(|open| *open != at);
+        open.retain(|(open, _)| *open != at);
         if before != (opening.len(), open.len()) {
             self.storage.close_snapshot(at);
         }
     }
 
     pub(super) fn check_open(&self, at: Position) -> Result<(), Error> {
-        match self.snapshots.open.contains(&at) {
+        match self.snapshots.open.iter().any(|(open, _)| *open == at) {
             true => Ok(()),
             false => Err(Error::Invalid(format!("there is no snapshot open at {at}: open one"))),
         }

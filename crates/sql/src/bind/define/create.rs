@@ -414,6 +414,11 @@ impl Draft<'_> {
             return Err(SqlError::unsupported("CREATE SCHEMA AUTHORIZATION"));
         };
         let name = last_name(name)?;
+        if name.starts_with("pg_") || name == crate::catalog::STATE_SCHEMA {
+            let message = format!("unacceptable schema name \"{name}\"");
+            let detail = "The prefix \"pg_\" and the name \"ordain\" are reserved for what the server tells of itself.";
+            return Err(SqlError::new(SqlState::RESERVED_NAME, message).with_detail(detail));
+        }
         if self.catalog.get(&name, "").is_some() || name == crate::catalog::PUBLIC {
             let message = format!("schema \"{name}\" already exists");
             if !if_not_exists {

@@ -5,7 +5,7 @@ use sqlparser::ast::{CascadeOption, ObjectName, ObjectType, Truncate, TruncateId
 use super::super::names::{last_name, qualified};
 use super::Draft;
 use super::dependents::{DESIRED_OBJECTS, shown};
-use crate::catalog::{Definition, Named, Table};
+use crate::catalog::{Definition, Named, STATE_SCHEMA, Table};
 use crate::error::{SqlError, SqlState};
 
 impl Draft<'_> {
@@ -177,6 +177,12 @@ impl Draft<'_> {
     }
 
     fn drop_schema(&mut self, name: &str, if_exists: bool, cascade: bool) -> Result<(), SqlError> {
+        if self.catalog.get(name, "").is_none()
+            && matches!(name, "pg_catalog" | "information_schema" | STATE_SCHEMA)
+        {
+            let message = format!("cannot drop schema {name} because it is required by the database system");
+            return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
+        }
         if self.catalog.get(name, "").is_none() {
             let message = format!("schema \"{name}\" does not exist");
             if if_exists {
