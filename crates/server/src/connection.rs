@@ -195,13 +195,14 @@ impl Connection {
     /// # Errors
     /// When too many snapshots are open.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
-        let opened = self.caller.order(PartitionId(0), Operation::OpenSnapshot).wait()?;
-        let snapshot = Snapshot {
-            caller: Arc::clone(&self.caller),
-            schema: self.catalog.schema.clone(),
-            at: decode(&opened)?,
-        };
-        Ok(snapshot)
+        let Opening { pending, caller, schema } = self.begin_snapshot();
+        Ok(Snapshot { at: decode(&pending.wait()?)?, caller, schema })
+    }
+
+    /// The same without waiting.
+    pub(crate) fn begin_snapshot(&self) -> Opening {
+        let pending = self.caller.order(PartitionId(0), Operation::OpenSnapshot);
+        Opening { pending, caller: Arc::clone(&self.caller), schema: self.catalog.schema.clone() }
     }
 
     /// Takes a checkpoint of the whole database, and waits until a replica has it on its disks, but not longer than `limit`; the
@@ -303,6 +304,23 @@ pub struct Snapshot {
     caller: Arc<Caller>,
     schema: Schema,
     at: Position,
+}
+
+/// A snapshot that is being opened. It must be waited for, since one that is open is to be closed.
+#[must_use = "wait for it until it is there"]
+pub(crate) struct Opening {
+    pending: Pending,
+    caller: Arc<Caller>,
+    schema: Schema,
+}
+
+impl Opening {
+    /// Blocks for at most `patience`; it may be waited for again after `None`.
+    pub(crate) fn wait_for(&self, patience: Duration) -> Option<Result<Snapshot, Error>> {
+        let (caller, schema) = (Arc::clone(&self.caller), self.schema.clone());
+        let snapshot = |opened: Bytes| Ok(Snapshot { at: decode(&opened)?, caller, schema });
+        Some(self.pending.wait_for(patience)?.and_then(snapshot))
+    }
 }
 
 impl Snapshot {

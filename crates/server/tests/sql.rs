@@ -241,6 +241,47 @@ fn who_says_nothing_in_the_beginning_is_cut_off() {
 }
 
 #[test]
+fn a_statement_ends_when_its_time_is_over() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("SET statement_timeout = '50ms'").unwrap();
+    let long = "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 1000) b";
+    assert_eq!(code(&client.batch_execute(long).unwrap_err()), SqlState::QUERY_CANCELED);
+    assert_eq!(code(&client.batch_execute("SELECT pg_sleep(600)").unwrap_err()), SqlState::QUERY_CANCELED);
+    client.batch_execute("SET statement_timeout = 0; SELECT pg_sleep(0.1)").unwrap();
+}
+
+/// What is said of the end of a session that says nothing after some statements.
+fn end_of_idle(served: &Served, statements: &str) -> String {
+    let mut stream = TcpStream::connect(served.address()).unwrap();
+    stream.set_read_timeout(Some(SOON)).unwrap();
+    let parameters = b"\0\x03\0\0user\0ordain\0database\0ordain\0TimeZone\0Europe/Vienna\0\0";
+    stream.write_all(&u32::try_from(parameters.len() + 4).unwrap().to_be_bytes()).unwrap();
+    stream.write_all(parameters).unwrap();
+    stream.write_all(b"Q").unwrap();
+    stream.write_all(&u32::try_from(statements.len() + 5).unwrap().to_be_bytes()).unwrap();
+    stream.write_all(format!("{statements}\0").as_bytes()).unwrap();
+    let mut told = Vec::new();
+    stream.read_to_end(&mut told).unwrap();
+    let told = String::from_utf8_lossy(&told).into_owned();
+    assert!(told.contains("TimeZone\0UTC\0"), "the zone that counts is told: {told}");
+    told
+}
+
+#[test]
+fn sessions_that_say_nothing_for_too_long_are_ended() {
+    let served = Served::start();
+    let told = end_of_idle(&served, "SET idle_session_timeout = '20ms'");
+    assert!(told.contains("FATAL") && told.contains("57P05"), "{told}");
+    let told = end_of_idle(&served, "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '20ms'");
+    assert!(told.contains("FATAL") && told.contains("25P03"), "{told}");
+    let idle_time = Some(Duration::from_millis(20));
+    let served = Served::start_with(ListenerOptions { idle_time, ..ListenerOptions::default() });
+    let told = end_of_idle(&served, "SELECT 1");
+    assert!(told.contains("FATAL") && told.contains("57P05"), "{told}");
+}
+
+#[test]
 fn whoever_speaks_another_protocol_is_told_so() {
     let served = Served::start();
     let mut stranger = TcpStream::connect(served.address()).unwrap();

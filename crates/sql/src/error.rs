@@ -84,6 +84,10 @@ states! {
     ACTIVE_SQL_TRANSACTION = b"25001";
     /// A transaction that was begun as read-only was to write.
     READ_ONLY_SQL_TRANSACTION = b"25006";
+    /// A client left its block open and said nothing for longer than it may.
+    IDLE_IN_TRANSACTION_SESSION_TIMEOUT = b"25P03";
+    /// A client said nothing for longer than it may.
+    IDLE_SESSION_TIMEOUT = b"57P05";
     /// The command needs a transaction block.
     NO_ACTIVE_SQL_TRANSACTION = b"25P01";
     /// The block has failed; only its end is accepted.

@@ -1,9 +1,9 @@
 //! Which session a request to cancel means.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use ordain_sql::execute::Interrupt;
 use subtle::ConstantTimeEq;
 
 use super::lock;
@@ -22,7 +22,7 @@ pub struct Cancellations(Mutex<Sessions>);
 struct Sessions {
     /// The number that was given last.
     last: i32,
-    all: BTreeMap<i32, (Vec<u8>, Arc<AtomicBool>)>,
+    all: BTreeMap<i32, (Vec<u8>, Arc<Interrupt>)>,
 }
 
 /// A session as long as it can be cancelled.
@@ -34,7 +34,7 @@ pub struct Registration {
 
 impl Cancellations {
     /// Takes a session in, and gives it a number.
-    pub fn register(self: &Arc<Self>, secret: Vec<u8>, interrupt: Arc<AtomicBool>) -> Registration {
+    pub fn register(self: &Arc<Self>, secret: Vec<u8>, interrupt: Arc<Interrupt>) -> Registration {
         let mut sessions = lock(&self.0);
         // Numbers are positive, as those of PostgreSQL's processes are.
         let mut process = sessions.last;
@@ -55,7 +55,7 @@ impl Cancellations {
         let Some((known, interrupt)) = sessions.all.get(&process) else { return false };
         let is_right = bool::from(known.as_slice().ct_eq(secret));
         if is_right {
-            interrupt.store(true, Ordering::SeqCst);
+            interrupt.cancel();
         }
         is_right
     }
@@ -63,13 +63,13 @@ impl Cancellations {
     /// Interrupts a session for another one, which need not know its secret.
     pub fn interrupt(&self, process: i32) {
         if let Some((_, interrupt)) = lock(&self.0).all.get(&process) {
-            interrupt.store(true, Ordering::SeqCst);
+            interrupt.cancel();
         }
     }
 
     /// Interrupts all sessions.
     pub fn cancel_all(&self) {
-        lock(&self.0).all.values().for_each(|(_, interrupt)| interrupt.store(true, Ordering::SeqCst));
+        lock(&self.0).all.values().for_each(|(_, interrupt)| interrupt.cancel());
     }
 }
 
@@ -86,16 +86,16 @@ mod tests {
     #[test]
     fn only_who_knows_the_secret_cancels() {
         let cancellations = Arc::new(Cancellations::default());
-        let flags = [Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false))];
+        let flags = [Arc::new(Interrupt::default()), Arc::new(Interrupt::default())];
         let first = cancellations.register(vec![1; 32], Arc::clone(&flags[0]));
         let second = cancellations.register(vec![2; 4], Arc::clone(&flags[1]));
         assert_ne!(first.process, second.process);
         assert!(!cancellations.cancel(first.process, &[2; 4]));
         assert!(!cancellations.cancel(first.process, &[1; 31]));
         assert!(!cancellations.cancel(first.process + 10, &[1; 32]));
-        assert!(!flags[0].load(Ordering::SeqCst));
+        assert!(!flags[0].is_set());
         assert!(cancellations.cancel(first.process, &[1; 32]));
-        assert!(flags[0].load(Ordering::SeqCst) && !flags[1].load(Ordering::SeqCst));
+        assert!(flags[0].is_set() && !flags[1].is_set());
         let process = second.process;
         drop(second);
         assert!(!cancellations.cancel(process, &[2; 4]));
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn numbers_begin_anew_and_pass_those_in_use() {
         let cancellations = Arc::new(Cancellations::default());
-        let flag = || Arc::new(AtomicBool::new(false));
+        let flag = || Arc::new(Interrupt::default());
         let first = cancellations.register(Vec::new(), flag());
         lock(&cancellations.0).last = i32::MAX;
         let second = cancellations.register(Vec::new(), flag());

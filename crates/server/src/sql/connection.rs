@@ -34,9 +34,6 @@ const FAREWELL_TIME: Duration = Duration::from_millis(500);
 /// How much is read then.
 const FAREWELL_BYTES: usize = 1 << 20;
 
-/// A client that says nothing for longer than it may.
-const IDLE_SESSION_TIMEOUT: SqlState = SqlState(*b"57P05");
-
 /// Why a connection ends.
 enum End {
     /// It is broken, or the client has gone.
@@ -104,8 +101,8 @@ impl Channel {
     /// Limits reads from now on.
     fn set_deadline(&mut self, deadline: Option<Instant>) -> io::Result<()> {
         let socket = self.socket();
-        socket.deadline = deadline;
-        if deadline.is_none() { socket.stream.set_read_timeout(None) } else { Ok(()) }
+        let had = std::mem::replace(&mut socket.deadline, deadline).is_some();
+        if had && deadline.is_none() { socket.stream.set_read_timeout(None) } else { Ok(()) }
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -309,14 +306,12 @@ impl<'s> Client<'s> {
 
     /// Waits for the client to say something, for as long as it may say nothing.
     fn read(&self, channel: &mut Channel, buffer: &mut [u8]) -> Result<usize, End> {
-        if let Some(idle) = self.shared.options.idle_time {
-            channel.set_deadline(Some(Instant::now() + idle))?;
-        }
-        channel.read(buffer).map_err(|error| match error.kind() {
-            ErrorKind::TimedOut | ErrorKind::WouldBlock => {
-                let problem = "terminating connection due to idle-session timeout";
-                SqlError::new(IDLE_SESSION_TIMEOUT, problem).into()
-            }
+        let asked = self.session.idle_limit().map(|(time, error)| (Duration::from_micros(time), error));
+        let given = self.shared.options.idle_time.map(|time| (time, idle()));
+        let limit = asked.into_iter().chain(given).min_by_key(|(time, _)| *time);
+        channel.set_deadline(limit.as_ref().map(|(time, _)| Instant::now() + *time))?;
+        channel.read(buffer).map_err(|error| match (error.kind(), limit) {
+            (ErrorKind::TimedOut | ErrorKind::WouldBlock, Some((_, error))) => error.into(),
             _ => End::Gone,
         })
     }
@@ -395,6 +390,11 @@ fn random(bytes: &mut [u8]) -> Result<(), SqlError> {
         SqlError::new(SqlState::CANNOT_CONNECT_NOW, format!("no randomness from the system: {error}"))
     };
     getrandom::fill(bytes).map_err(none)
+}
+
+fn idle() -> SqlError {
+    let problem = "terminating connection due to idle-session timeout";
+    SqlError::new(SqlState::IDLE_SESSION_TIMEOUT, problem)
 }
 
 fn shutdown() -> SqlError {

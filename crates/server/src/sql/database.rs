@@ -1,7 +1,6 @@
 //! The database as sessions of SQL see it.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread;
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use ordain_db::data::{Direction, Key, KeyRange, Schema};
-use ordain_db::error::Error;
+use ordain_db::error::{Error, Outcome};
 use ordain_db::limits::ARGUMENTS_BYTES_MAX;
 use ordain_db::message::Page;
 use ordain_db::position::PartitionId;
@@ -17,6 +16,7 @@ use ordain_db::procedure::{self, ProcedureId};
 use ordain_sql::catalog::user_definition;
 use ordain_sql::catalog::{Catalog, Definition};
 use ordain_sql::error::SqlError;
+use ordain_sql::execute::Interrupt;
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
 use ordain_sql::protocol::frontend::Frontend;
@@ -28,10 +28,12 @@ use ordain_sql::state::{Signal, StateView};
 use ordain_sql::types::Datum;
 
 use super::activity::{Record, Wait};
+use super::alarms::{Alarms, Due};
 use super::history::{self, History};
 use super::state::Nodes;
 use super::{janitor, lock};
-use crate::connection::{Connection, Snapshot};
+use crate::caller::Pending;
+use crate::connection::{Connection, Opening, Snapshot};
 use crate::port::Port;
 use crate::process::Process;
 
@@ -51,7 +53,10 @@ const BUSY_PAUSE: Duration = Duration::from_millis(1);
 /// The longest such pause.
 const BUSY_PAUSE_MAX: Duration = Duration::from_millis(64);
 
-/// How long a session that pauses goes without looking whether it is to end.
+/// How many snapshots may be on their way to sessions that do not wait for them any more.
+const GIVEN_UP_MAX: usize = 1024;
+
+/// How long a session that pauses or waits goes without looking whether it is to end.
 const PAUSE_STEP: Duration = Duration::from_millis(50);
 
 /// A database with the tables and the procedure of SQL, for as many sessions as there are.
@@ -70,6 +75,9 @@ pub(super) struct Shared {
     /// Connections that no session uses. A connection is a client of the database, whose answers are kept until it has the earlier ones;
     /// so sessions, some of which wait long, do not share any, and there are never more than there were sessions at a time.
     idle: Mutex<Vec<Connection>>,
+    /// Snapshots that were asked for and not waited for: whoever opens one next closes those that have come.
+    given_up: Mutex<Vec<Opening>>,
+    alarms: Arc<Alarms>,
     definitions: Mutex<Option<Known>>,
     /// Held by whoever loads them.
     loading: Mutex<()>,
@@ -111,6 +119,8 @@ impl SqlDatabase {
             random_number()
                 .ok_or_else(|| Error::Unavailable("the operating system gives no randomness".to_owned()))?,
         );
+        let no_thread = |error: std::io::Error| Error::Unavailable(format!("cannot start a thread: {error}"));
+        let alarms = Alarms::start().map_err(no_thread)?;
         let shared = Arc::new(Shared {
             port,
             nodes,
@@ -119,14 +129,15 @@ impl SqlDatabase {
             routines,
             storages,
             idle: Mutex::default(),
+            given_up: Mutex::default(),
+            alarms,
             definitions: Mutex::default(),
             loading: Mutex::default(),
             garbage,
             history: History::default(),
             number,
         });
-        janitor::start(Arc::downgrade(&shared), told)
-            .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}")))?;
+        janitor::start(Arc::downgrade(&shared), told).map_err(no_thread)?;
         Ok(Some(SqlDatabase(shared)))
     }
 
@@ -203,6 +214,9 @@ pub struct SessionDatabase {
     shared: Arc<Shared>,
     /// `None` once it has been given back.
     connection: Option<Connection>,
+    interrupt: Arc<Interrupt>,
+    /// The alarm that is set.
+    due: Mutex<Option<Due>>,
     /// Where the session is seen, and sees others: those of its listener. `None` for what the server does itself.
     watched: Option<Watched>,
 }
@@ -220,7 +234,13 @@ impl SessionDatabase {
             Some(connection) => connection,
             None => Connection::new(Arc::clone(&shared.port), shared.catalog.clone())?,
         };
-        Ok(SessionDatabase { shared: Arc::clone(shared), connection: Some(connection), watched: None })
+        Ok(SessionDatabase {
+            shared: Arc::clone(shared),
+            connection: Some(connection),
+            interrupt: Arc::default(),
+            due: Mutex::default(),
+            watched: None,
+        })
     }
 
     /// Lets others see the session of a client, and the session others.
@@ -242,7 +262,53 @@ impl SessionDatabase {
 
     pub(super) fn open_snapshot(&self) -> Result<Snapshot, Error> {
         let connection = self.connection()?;
-        self.waiting(Wait::Snapshot, || patiently(|| connection.snapshot()))
+        let mut given_up = lock(&self.shared.given_up);
+        given_up.retain(|opening| opening.wait_for(Duration::ZERO).is_none());
+        if given_up.len() >= GIVEN_UP_MAX {
+            return Err(Error::Busy("too many snapshots are being opened".to_owned()));
+        }
+        drop(given_up);
+        self.patiently(Wait::Snapshot, || {
+            let opening = connection.begin_snapshot();
+            loop {
+                if let Some(outcome) = opening.wait_for(PAUSE_STEP) {
+                    return outcome;
+                }
+                if self.interrupt.is_set() {
+                    lock(&self.shared.given_up).push(opening);
+                    return Err(Error::Unavailable("the statement waits no longer".to_owned()));
+                }
+            }
+        })
+    }
+
+    /// Waits for an answer, but not much longer than `until_told` says.
+    fn wait(&self, pending: Pending, until_told: impl Fn(&Interrupt) -> bool) -> Outcome {
+        loop {
+            if let Some(outcome) = pending.wait_for(PAUSE_STEP) {
+                return outcome;
+            }
+            if until_told(&self.interrupt) {
+                return Err(Error::Unavailable("the statement waits no longer".to_owned()));
+            }
+        }
+    }
+
+    /// Does what waits, again as long as the database is busy, for a while, unless the statement is to end.
+    fn patiently<T>(&self, wait: Wait, mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        let begun = Instant::now();
+        let mut pause = BUSY_PAUSE;
+        self.waiting(wait, || {
+            loop {
+                match act() {
+                    Err(Error::Busy(_)) if begun.elapsed() < BUSY_PATIENCE && !self.interrupt.is_set() => {
+                        thread::sleep(pause);
+                        pause = (2 * pause).min(BUSY_PAUSE_MAX);
+                    }
+                    outcome => return outcome,
+                }
+            }
+        })
     }
 
     /// All definitions, as of now.
@@ -289,8 +355,15 @@ impl SessionDatabase {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.alarms.close();
+    }
+}
+
 impl Drop for SessionDatabase {
     fn drop(&mut self) {
+        self.alarm(None);
         lock(&self.shared.idle).extend(self.connection.take());
     }
 }
@@ -305,8 +378,9 @@ impl Database for SessionDatabase {
         }
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        self.waiting(Wait::Order, || {
-            patiently(|| connection.submit(self.shared.procedure, arguments.clone())?.wait())
+        self.patiently(Wait::Order, || {
+            let pending = connection.submit(self.shared.procedure, arguments.clone())?;
+            self.wait(pending, Interrupt::is_timed_out)
         })
     }
 
@@ -317,14 +391,18 @@ impl Database for SessionDatabase {
     fn call_routine(&self, procedure: ProcedureId, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        self.waiting(Wait::Order, || patiently(|| connection.submit(procedure, arguments.clone())?.wait()))
+        self.patiently(Wait::Order, || {
+            let pending = connection.submit(procedure, arguments.clone())?;
+            self.wait(pending, Interrupt::is_timed_out)
+        })
     }
 
     fn read(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let arguments = Bytes::from(arguments);
         let connection = self.connection()?;
-        self.waiting(Wait::Read, || {
-            patiently(|| connection.submit_read(self.shared.procedure, arguments.clone())?.wait())
+        self.patiently(Wait::Read, || {
+            let pending = connection.submit_read(self.shared.procedure, arguments.clone())?;
+            self.wait(pending, Interrupt::is_set)
         })
     }
 
@@ -407,8 +485,30 @@ impl Database for SessionDatabase {
         })
     }
 
-    fn pause(&self, microseconds: u64, interrupt: &AtomicBool) {
-        self.waiting(Wait::Pause, || pause(microseconds, interrupt));
+    fn interrupt(&self) -> Arc<Interrupt> {
+        Arc::clone(&self.interrupt)
+    }
+
+    fn alarm(&self, microseconds: Option<u64>) {
+        let mut due = lock(&self.due);
+        if let Some(due) = due.take() {
+            self.shared.alarms.take_back(due);
+        }
+        let set = |time| self.shared.alarms.set(Duration::from_micros(time), Arc::clone(&self.interrupt));
+        *due = microseconds.map(set);
+    }
+
+    fn pause(&self, microseconds: u64) {
+        let end = Instant::now() + Duration::from_micros(microseconds);
+        self.waiting(Wait::Pause, || {
+            while !self.interrupt.is_set() {
+                let rest = end.saturating_duration_since(Instant::now());
+                if rest.is_zero() {
+                    break;
+                }
+                thread::sleep(rest.min(PAUSE_STEP));
+            }
+        });
     }
 
     fn sweep(&self) {
@@ -447,36 +547,10 @@ impl Pages for Seen {
     }
 }
 
-/// Does something again as long as the database is busy, for a while.
-fn patiently<T>(mut act: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
-    let begun = Instant::now();
-    let mut pause = BUSY_PAUSE;
-    loop {
-        match act() {
-            Err(Error::Busy(_)) if begun.elapsed() < BUSY_PATIENCE => {
-                thread::sleep(pause);
-                pause = (2 * pause).min(BUSY_PAUSE_MAX);
-            }
-            outcome => return outcome,
-        }
-    }
-}
-
 /// The time: microseconds since 2000-01-01 UTC.
 pub(super) fn now() -> i64 {
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     unix.map_or(0, |unix| i64::try_from(unix.as_micros()).unwrap_or(i64::MAX)) - EPOCH_MICROSECONDS
-}
-
-fn pause(microseconds: u64, interrupt: &AtomicBool) {
-    let end = Instant::now() + Duration::from_micros(microseconds);
-    while !interrupt.load(Ordering::Relaxed) {
-        let rest = end.saturating_duration_since(Instant::now());
-        if rest.is_zero() {
-            break;
-        }
-        thread::sleep(rest.min(PAUSE_STEP));
-    }
 }
 
 fn random_number() -> Option<u128> {

@@ -31,6 +31,9 @@ pub struct SqlOptions {
     /// How many clients of PostgreSQL may be connected at a time. Default: 200.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub sql_connections: Option<u16>,
+    /// After how many seconds the connection of a client of PostgreSQL ends that says nothing. Default: never.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub sql_idle_seconds: Option<u32>,
     /// How many seconds of the past can be read with `AS OF`. Default: 0, none.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=RETENTION_MAX.as_secs()))]
     pub sql_history_seconds: Option<u64>,
@@ -83,9 +86,11 @@ impl SqlOptions {
             _ => None,
         };
         let connections = self.sql_connections.map_or(CONNECTIONS_DEFAULT, usize::from);
+        let idle_time = self.sql_idle_seconds.map(|seconds| Duration::from_secs(seconds.into()));
         let history = self.sql_history_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
         let options = ListenerOptions {
             connections,
+            idle_time,
             history,
             tls,
             slow: self.sql_slow_milliseconds.map(Duration::from_millis),

@@ -8,7 +8,7 @@
 //! session runs, but for cells that are set once.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -19,6 +19,8 @@ use ordain_db::position::{PartitionId, Position};
 use ordain_db::procedure::{self, ProcedureId};
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
+use ordain_sql::execute::Interrupt;
+
 use ordain_sql::keys::Storages;
 use ordain_sql::procedure::NAME;
 use ordain_sql::protocol::frontend::Frontend;
@@ -355,7 +357,14 @@ impl Database for Replayed {
         self.0.seed | u128::from(self.0.numbers.fetch_add(1, Ordering::Relaxed))
     }
 
-    fn pause(&self, _: u64, _: &AtomicBool) {}
+    fn interrupt(&self) -> Arc<Interrupt> {
+        Arc::default()
+    }
+
+    /// The scripts set no limits, and no time passes while a session runs.
+    fn alarm(&self, _: Option<u64>) {}
+
+    fn pause(&self, _: u64) {}
 
     fn sweep(&self) {}
 }

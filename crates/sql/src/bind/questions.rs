@@ -39,6 +39,8 @@ pub enum Question {
         name: Expression,
         /// The value.
         value: Expression,
+        /// Whether it lasts until the end of the transaction.
+        local: Expression,
     },
     /// The number by which statements of the session are cancelled.
     Process,
@@ -90,7 +92,8 @@ impl Binder<'_> {
                 taken(3..=3)?;
                 let name = self.argument(argument(0), SqlType::TEXT)?;
                 let value = self.argument(argument(1), SqlType::TEXT)?;
-                (Question::ChangeSetting { name, value }, SqlType::TEXT)
+                let local = self.argument(argument(2), SqlType::BOOL)?;
+                (Question::ChangeSetting { name, value, local }, SqlType::TEXT)
             }
             "pg_sleep" => {
                 taken(1..=1)?;

@@ -8,6 +8,7 @@ pub mod declare;
 mod evaluate;
 mod fill;
 mod foreign_keys;
+mod interrupt;
 mod kept;
 mod modify;
 mod query;
@@ -16,7 +17,6 @@ mod window;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ordain_db::procedure::{Stop, Transaction};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,7 @@ use crate::types::{Datum, row};
 
 pub use evaluate::{evaluate, evaluate_next, try_evaluate};
 pub use foreign_keys::{Pending, refers_to_nothing};
+pub use interrupt::Interrupt;
 
 /// A row in the course of a run.
 pub type Row = Vec<Datum>;
@@ -137,7 +138,7 @@ pub enum Patience<'a> {
     /// In the order, where all others wait for it: a limited number of rows. The same on every replica.
     Limited,
     /// Over a snapshot: until this is set.
-    UntilTold(&'a AtomicBool),
+    UntilTold(&'a Interrupt),
 }
 
 /// A run of a plan.
@@ -332,10 +333,8 @@ impl<'a, 't> Run<'a, 't> {
                 let hint = "All others wait for it: add a condition or an index, or read what it needs before by a query of its own.";
                 Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint(hint))
             }
-            Patience::UntilTold(told)
-                if self.tested.is_multiple_of(TESTED_BETWEEN_LOOKS) && told.load(Ordering::Relaxed) =>
-            {
-                Err(canceled())
+            Patience::UntilTold(told) if self.tested.is_multiple_of(TESTED_BETWEEN_LOOKS) => {
+                told.error().map_or(Ok(()), Err)
             }
             _ => Ok(()),
         }
@@ -378,11 +377,6 @@ impl<'a, 't> Run<'a, 't> {
         let done = act(self)?;
         Ok((done, self.held - before))
     }
-}
-
-/// The error of a statement that was cancelled.
-pub(crate) fn canceled() -> SqlError {
-    SqlError::new(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }
 
 /// The error of a plan whose definitions have changed. A session makes a new plan and tries again.

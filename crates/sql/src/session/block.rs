@@ -7,6 +7,7 @@ use ordain_db::procedure::overlay::Written;
 
 use super::View;
 use super::past::Past;
+use super::settings::Changes;
 use super::transaction::reads_only;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
@@ -49,6 +50,8 @@ pub(super) struct Block {
     /// When it began.
     pub now: i64,
     pub garbage: bool,
+    /// What parameters of the session had been changed before.
+    pub settings: Changes,
     /// Statements that drop what is to end with it.
     pub at_end: Vec<String>,
 }
@@ -61,10 +64,11 @@ struct Savepoint {
     writes: bool,
     catalog: Arc<Catalog>,
     cursors: usize,
+    settings: Changes,
 }
 
 impl Block {
-    pub(super) fn new(catalog: Arc<Catalog>, now: i64) -> Block {
+    pub(super) fn new(catalog: Arc<Catalog>, now: i64, settings: Changes) -> Block {
         Block {
             view: None,
             own_view: None,
@@ -85,6 +89,7 @@ impl Block {
             implicit: false,
             now,
             garbage: false,
+            settings,
             at_end: Vec::new(),
         }
     }
@@ -95,7 +100,7 @@ impl Block {
         (self.past, self.read_only) = (true, true);
     }
 
-    pub(super) fn save(&mut self, name: String) {
+    pub(super) fn save(&mut self, name: String, settings: Changes) {
         self.savepoints.push(Savepoint {
             name,
             written: self.written.clone(),
@@ -103,6 +108,7 @@ impl Block {
             writes: self.writes,
             catalog: Arc::clone(&self.catalog),
             cursors: self.cursors,
+            settings,
         });
     }
 
@@ -170,7 +176,8 @@ impl Block {
         Ok(())
     }
 
-    pub(super) fn go_back(&mut self, name: &str) -> Result<(), SqlError> {
+    /// Goes back to a savepoint; what parameters of the session had been changed there.
+    pub(super) fn go_back(&mut self, name: &str) -> Result<Changes, SqlError> {
         let place = self.savepoint(name)?;
         self.savepoints.truncate(place + 1);
         let savepoint = &mut self.savepoints[place];
@@ -185,6 +192,6 @@ impl Block {
         self.writes = savepoint.writes;
         self.catalog = Arc::clone(&savepoint.catalog);
         self.failed = false;
-        Ok(())
+        Ok(savepoint.settings.clone())
     }
 }

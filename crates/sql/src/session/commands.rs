@@ -106,14 +106,16 @@ impl Session {
                 Ok(tag("ROLLBACK"))
             }
             Statement::Rollback { savepoint: Some(name), .. } => {
-                self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(&name_of(name))?;
+                let settings = self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(&name_of(name))?;
+                self.take_back_settings(&settings);
                 if let Some(block) = &mut self.block {
                     self.cursors.go_back(block);
                 }
                 Ok(tag("ROLLBACK"))
             }
             Statement::Savepoint { name } => {
-                self.open_block("SAVEPOINT")?.save(name_of(name));
+                let settings = self.settings.changes();
+                self.open_block("SAVEPOINT")?.save(name_of(name), settings);
                 Ok(tag("SAVEPOINT"))
             }
             Statement::ReleaseSavepoint { name } => {
@@ -210,19 +212,21 @@ impl Session {
         match set {
             Set::SingleAssignment { scope, variable, values, .. } => {
                 let name = parts_of(variable)?.join(".");
+                let local = *scope == Some(ContextModifier::Local);
+                if local && self.block.is_none() {
+                    self.warn("SET LOCAL can only be used in transaction blocks");
+                    return Ok(tag("SET"));
+                }
                 let values: Vec<String> = values.iter().map(setting_text).collect();
                 if name.eq_ignore_ascii_case(PARAMETER) && values.iter().all(|value| !value.is_empty()) {
                     self.set_past(&values.join(", "))?;
-                    if *scope == Some(ContextModifier::Local) {
-                        return Ok(tag("SET"));
-                    }
                 }
                 if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
                     self.reset_setting(Some(&name));
                 } else if name.eq_ignore_ascii_case("transaction_read_only") {
                     self.set_read_only(settings::truth(&values.join(", ")).unwrap_or(true))?;
-                } else if self.change_setting(&name, &values.join(", "))? {
-                    self.reported.push(name);
+                } else {
+                    self.change_setting(&name, &values.join(", "), local)?;
                 }
             }
             Set::SetTransaction { modes, session, .. } => {
@@ -234,16 +238,17 @@ impl Session {
                         continue;
                     }
                     let name = "default_transaction_read_only";
-                    if self.change_setting(name, if read_only { "on" } else { "off" })? {
-                        self.reported.push(name.to_owned());
-                    }
+                    self.change_setting(name, if read_only { "on" } else { "off" }, false)?;
                 }
             }
             Set::SetNames { charset_name, .. } => {
-                self.change_setting("client_encoding", &charset_name.value).map(drop)?;
+                self.change_setting("client_encoding", &charset_name.value, false)?;
             }
-            Set::SetTimeZone { value, .. } => {
-                self.change_setting("timezone", &setting_text(value)).map(drop)?;
+            Set::SetTimeZone { local, value } => {
+                let zone = setting_text(value);
+                if !["default", "local"].iter().any(|first| zone.eq_ignore_ascii_case(first)) {
+                    self.change_setting("timezone", &zone, *local)?;
+                }
             }
             Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
@@ -421,6 +426,7 @@ fn setting_text(written: &Expr) -> String {
             other => other.to_string(),
         },
         Expr::Identifier(name) => name.value.clone(),
+        Expr::Interval(interval) => setting_text(&interval.value),
         other => other.to_string(),
     }
 }

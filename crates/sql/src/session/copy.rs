@@ -198,8 +198,7 @@ impl Session {
             Frontend::CopyData(data) => {
                 if copy.failed.is_none() {
                     copy.decoder.feed(&data);
-                    let taken = self.take_rows(&mut copy);
-                    copy.failed = taken.err();
+                    copy.failed = self.interrupt.error().or_else(|| self.take_rows(&mut copy).err());
                 }
                 self.copying = Some(copy);
             }

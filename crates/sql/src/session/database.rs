@@ -2,7 +2,6 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use ordain_db::data::key::KeyValue;
@@ -13,6 +12,7 @@ use ordain_db::procedure::ProcedureId;
 use super::past::Past;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
+use crate::execute::Interrupt;
 use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::procedure::decode_error;
 use crate::routines::Routines;
@@ -21,10 +21,11 @@ use crate::types::{Datum, SqlType, text};
 
 /// A database with the [procedure](crate::procedure) `sql`, seen from a session.
 pub trait Database: Send + Sync {
-    /// Calls the procedure with its encoded arguments, and waits for the encoded result.
+    /// Calls the procedure with its encoded arguments, and waits for the encoded result, but not when the statement's time is over.
     ///
     /// # Errors
-    /// As the database says; [`Error::Aborted`] is for [`decode_error`].
+    /// As the database says; [`Error::Aborted`] is for [`decode_error`]. [`Error::Unavailable`] when it waits no longer: the call may yet
+    /// take effect. After [`Error::Busy`] it has none.
     fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error>;
 
     /// The same for a procedure call that only reads: it sees everything that was committed before, and need not have a place in the
@@ -67,8 +68,15 @@ pub trait Database: Send + Sync {
     /// A number that is like no other.
     fn random(&self) -> u128;
 
-    /// Waits for some microseconds, or until the flag is set.
-    fn pause(&self, microseconds: u64, interrupt: &AtomicBool);
+    /// What tells a statement of the session to end. All that waits here ends soon after its time is over; what only reads and
+    /// [pauses](Database::pause) do also when it is cancelled.
+    fn interrupt(&self) -> Arc<Interrupt>;
+
+    /// Has the statement's time be over after some microseconds; with `None`, takes that back.
+    fn alarm(&self, microseconds: Option<u64>);
+
+    /// Waits for some microseconds, or until the statement is told to end.
+    fn pause(&self, microseconds: u64);
 
     /// Number of partitions.
     fn partitions(&self) -> u16;
@@ -194,5 +202,27 @@ pub(super) fn of_database(error: Error) -> SqlError {
         }
         Error::Acknowledged(_) => SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()),
         Error::Unavailable(reason) => SqlError::new(SqlState::STATEMENT_COMPLETION_UNKNOWN, reason),
+    }
+}
+
+/// What an error of a call is to a client: one that was not taken has no effect, and one that was may have.
+pub(super) fn of_call(error: Error, interrupt: &Interrupt) -> SqlError {
+    match error {
+        Error::Busy(_) if interrupt.is_set() => interrupt.error().unwrap_or_else(|| of_database(error)),
+        Error::Unavailable(_) if interrupt.is_timed_out() => {
+            let message = "statement timeout while waiting for a place in the order";
+            SqlError::new(SqlState::STATEMENT_COMPLETION_UNKNOWN, message)
+                .with_detail("The statement has been sent, is not taken back, and may yet take effect.")
+                .with_hint("Find out whether it has before you run it again.")
+        }
+        error => of_database(error),
+    }
+}
+
+/// What an error of something that only reads is to a client: it has no effect, whenever it ends.
+pub(super) fn of_read(error: Error, interrupt: &Interrupt) -> SqlError {
+    match error {
+        Error::Busy(_) | Error::Unavailable(_) => interrupt.error().unwrap_or_else(|| of_database(error)),
+        error => of_database(error),
     }
 }

@@ -1,7 +1,6 @@
 //! How definitions reach the database, and what is done after them in bounded steps.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use sqlparser::ast::{AlterTableOperation, Statement};
 
@@ -10,7 +9,7 @@ use super::transaction::PLANNINGS_MAX;
 use crate::bind::{self, Build, Defined, RowCheck, Surroundings, Timing, Validation};
 use crate::catalog::{Catalog, storage_numbers};
 use crate::error::{SqlError, SqlState};
-use crate::execute::{Output, canceled, is_stale};
+use crate::execute::{Output, is_stale};
 use crate::plan::{Action, SharedPlan};
 use crate::procedure::{Shown, Step, digest};
 
@@ -20,7 +19,6 @@ const FILL_ROWS: u32 = 500;
 impl Session {
     /// Runs a definition.
     pub(super) fn define(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
-        self.interrupt.store(false, Ordering::Relaxed);
         self.surroundings.now = self.inputs(Vec::new()).now;
         if self.block.is_some() {
             return self.define_in_block(statement);
@@ -214,6 +212,8 @@ impl Session {
                 .retried(|session, catalog| bind::complete(catalog, &session.surroundings, build))
                 .map(drop),
             Err(error) => {
+                // That is not to be ended, too.
+                self.end_timing();
                 self.retried(|session, catalog| bind::take_back(catalog, &session.surroundings, build))?;
                 self.database.sweep();
                 Err(error)
@@ -236,9 +236,7 @@ impl Session {
     fn fill(&mut self, build: &Build) -> Result<(), SqlError> {
         let mut after = None;
         loop {
-            if self.interrupt.load(Ordering::Relaxed) {
-                return Err(canceled());
-            }
+            self.interrupt.error().map_or(Ok(()), Err)?;
             let output = self.retried(|session, catalog| {
                 bind::fill(catalog, &session.surroundings, build, after.clone(), FILL_ROWS)
             })?;

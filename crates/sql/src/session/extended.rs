@@ -86,6 +86,9 @@ impl Portals {
 
 impl Session {
     pub(super) fn extended(&mut self, message: Frontend, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        if !matches!(message, Frontend::Close { .. } | Frontend::Flush) {
+            self.begin_timing();
+        }
         self.go_on(out)?;
         match message {
             Frontend::Parse { name, query, parameter_types } => {
@@ -154,7 +157,7 @@ impl Session {
         if self.block.is_none() {
             self.portals.close_all();
         }
-        Encoder::new(out).ready_for_query(self.status());
+        self.ready(out);
     }
 
     fn parse(&mut self, name: String, query: &str, types: &[u32]) -> Result<(), SqlError> {
@@ -296,6 +299,14 @@ impl Session {
     }
 
     fn run_portal(&mut self, name: &str, max_rows: u32, out: &mut Vec<u8>) -> Result<(), SqlError> {
+        let outcome = self.advance_portal(name, max_rows, out);
+        if self.copying.is_none() {
+            self.end_timing();
+        }
+        outcome
+    }
+
+    fn advance_portal(&mut self, name: &str, max_rows: u32, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let portal = self.portals.0.get_mut(name).ok_or_else(|| unknown_portal(name))?;
         let most = if max_rows == 0 { usize::MAX } else { max_rows as usize };
         let (mut named, formats) = (portal.named.clone(), portal.formats.clone());

@@ -26,13 +26,13 @@ mod views;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use ordain_db::data::Schema;
 use sqlparser::ast::Statement;
 
 use crate::bind::Surroundings;
 use crate::error::{SqlError, SqlState};
+use crate::execute::Interrupt;
 use crate::keys::Storages;
 use crate::protocol::backend::{Encoder, NoticeSeverity, Severity, TransactionStatus};
 use crate::protocol::frontend::Frontend;
@@ -42,7 +42,7 @@ use block::Block;
 use copy::CopyIn;
 use cursors::Cursors;
 use extended::{Portals, Statements};
-use settings::Settings;
+use settings::{Changes, Settings};
 
 pub use database::{Database, View, definitions, not_kept, take_definition};
 pub use past::Past;
@@ -107,7 +107,11 @@ pub struct Session {
     notices: Vec<String>,
     /// Parameters whose new values it is to be told.
     reported: Vec<String>,
-    interrupt: Arc<AtomicBool>,
+    interrupt: Arc<Interrupt>,
+    /// Whether a statement is under way, and its time is counted.
+    is_timed: bool,
+    /// Whether the client was told that it can go on, and has said nothing since.
+    is_ready: bool,
     /// The last numbers that were drawn from sequences, by where these are.
     drawn: BTreeMap<u32, i64>,
     /// The sequence that was drawn from last.
@@ -137,6 +141,7 @@ impl Session {
             routines: database.routines(),
             now: 0,
         };
+        let interrupt = database.interrupt();
         let mut session = Session {
             database,
             schema,
@@ -152,26 +157,32 @@ impl Session {
             waiting: None,
             notices: Vec::new(),
             reported: Vec::new(),
-            interrupt: Arc::new(AtomicBool::new(false)),
+            interrupt,
+            is_timed: false,
+            is_ready: false,
             drawn: BTreeMap::new(),
             last_drawn: None,
             process: 0,
             observes: false,
         };
-        for (name, value) in &options.parameters {
-            // Drivers say in which zone they are, unasked, and are told in answer that times are in UTC.
-            let is_left_out = matches!(name.as_str(), "user" | "database" | "replication" | "options")
-                || name.eq_ignore_ascii_case("timezone");
-            if !is_left_out {
-                // A parameter that is unknown here does no harm; PostgreSQL refuses it.
-                session.change_setting(name, value).map(drop)?;
+        let parameters = &options.parameters;
+        for (_, written) in parameters.iter().filter(|(name, _)| name == "options") {
+            for (name, value) in settings::options_of(written)? {
+                session.begin_setting(&name, &value)?;
             }
         }
+        for (name, value) in parameters {
+            if !matches!(name.as_str(), "user" | "database" | "replication" | "options") {
+                session.begin_setting(name, value)?;
+            }
+        }
+        session.settings.begin();
+        session.reported.clear();
         Ok(session)
     }
 
-    /// A flag that, once set, makes the statement that runs now end with 57014 as soon as it looks.
-    pub fn interrupt(&self) -> Arc<AtomicBool> {
+    /// What tells the statement that runs to end.
+    pub fn interrupt(&self) -> Arc<Interrupt> {
         Arc::clone(&self.interrupt)
     }
 
@@ -207,12 +218,53 @@ impl Session {
         }
         encoder.backend_key_data(process, secret);
         encoder.ready_for_query(TransactionStatus::Idle);
+        self.is_ready = true;
+    }
+
+    /// How long the client may say nothing from now on, in microseconds, and with what its connection ends if it says nothing for longer;
+    /// `None` if it may do so for ever.
+    pub fn idle_limit(&self) -> Option<(u64, SqlError)> {
+        if !self.is_ready {
+            return None;
+        }
+        let limits = self.settings.limits();
+        let (limit, state, kind) = match self.block {
+            None => (limits.idle, SqlState::IDLE_SESSION_TIMEOUT, "idle-session"),
+            Some(_) => {
+                let state = SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT;
+                (limits.idle_in_block, state, "idle-in-transaction")
+            }
+        };
+        let error = || SqlError::new(state, format!("terminating connection due to {kind} timeout"));
+        limit.map(|limit| (limit, error()))
+    }
+
+    /// Counts the time of the statement that begins, unless it has begun already.
+    fn begin_timing(&mut self) {
+        if !self.is_timed {
+            self.is_timed = true;
+            self.interrupt.clear();
+            if let Some(time) = self.settings.limits().statement {
+                self.database.alarm(Some(time));
+            }
+        }
+    }
+
+    /// Counts the time of the statement no longer.
+    fn end_timing(&mut self) {
+        if self.is_timed {
+            self.is_timed = false;
+            self.database.alarm(None);
+            self.interrupt.clear();
+        }
     }
 
     /// Takes a message of the client; what is to be sent is appended.
     pub fn handle(&mut self, message: Frontend, out: &mut Vec<u8>) -> Flow {
+        self.is_ready = false;
         match message {
             Frontend::Terminate => {
+                self.end_timing();
                 self.roll_back();
                 // If the database cannot be reached, they stay.
                 let _stayed = self.drop_temporary();
@@ -263,6 +315,7 @@ impl Session {
             return Ok(());
         }
         for statement in statements {
+            self.begin_timing();
             if statements.len() > 1 {
                 self.begin_implicitly()?;
             }
@@ -280,6 +333,7 @@ impl Session {
                 }
                 return Ok(());
             }
+            self.end_timing();
         }
         Ok(())
     }
@@ -288,7 +342,19 @@ impl Session {
     fn end_simple(&mut self, out: &mut Vec<u8>) {
         self.end_implicit(out);
         self.portals.close_all();
+        self.ready(out);
+    }
+
+    /// The client can go on.
+    fn ready(&mut self, out: &mut Vec<u8>) {
+        self.end_timing();
+        if self.block.is_none() {
+            // A statement by itself was the transaction.
+            self.end_local_settings();
+        }
+        self.tell(out);
         Encoder::new(out).ready_for_query(self.status());
+        self.is_ready = true;
     }
 
     /// Begins a block that ends with the message.
@@ -305,8 +371,11 @@ impl Session {
         if self.block.as_ref().is_some_and(|block| block.implicit) {
             if self.block.as_ref().is_some_and(|block| block.failed) {
                 self.roll_back();
-            } else if let Err(error) = self.commit() {
-                Encoder::new(out).error(&error, Severity::Error);
+            } else {
+                self.begin_timing();
+                if let Err(error) = self.commit() {
+                    Encoder::new(out).error(&error, Severity::Error);
+                }
             }
         }
     }
@@ -339,23 +408,52 @@ impl Session {
         }
     }
 
-    /// Sets a parameter; the client is to be told if it is one of those that it knows.
-    fn change_setting(&mut self, name: &str, value: &str) -> Result<bool, SqlError> {
+    /// Sets a parameter when the client connects. It is told of the time zone that counts, whichever it names.
+    fn begin_setting(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        if settings::is_time_zone(name) { Ok(()) } else { self.change_setting(name, value, false) }
+    }
+
+    /// Sets a parameter, `local`ly until the end of the transaction.
+    fn change_setting(&mut self, name: &str, value: &str, local: bool) -> Result<(), SqlError> {
         if name.eq_ignore_ascii_case(past::PARAMETER) && !value.is_empty() {
             self.time_before(value)?;
         }
-        let reported = self.settings.set(name, value)?;
-        if settings::is_without_effect(name, value) {
-            self.notices.push(format!("{name} has no effect: no statement or session is ended by it"));
-        }
-        self.follow_path();
-        Ok(reported)
+        self.changing(|settings| settings.set(name, value, local))
     }
 
     /// Gives a parameter its first value; all of them without a name.
     fn reset_setting(&mut self, name: Option<&str>) {
-        self.settings.reset(name);
+        self.changing(|settings| settings.reset(name));
+    }
+
+    /// Changes parameters; the client is to be told of those that it knows.
+    fn changing<T>(&mut self, change: impl FnOnce(&mut Settings) -> T) -> T {
+        let shown = |settings: &Settings| -> Vec<(String, String)> {
+            settings.reported().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+        };
+        let before = shown(&self.settings);
+        let changed = change(&mut self.settings);
+        for (name, value) in shown(&self.settings) {
+            if !before.contains(&(name.clone(), value)) && !self.reported.contains(&name) {
+                self.reported.push(name);
+            }
+        }
         self.follow_path();
+        changed
+    }
+
+    /// Ends what was set for the transaction.
+    fn end_local_settings(&mut self) {
+        if self.settings.has_local() {
+            self.changing(Settings::end_local);
+        }
+    }
+
+    /// Goes back to the parameters of before.
+    fn take_back_settings(&mut self, before: &Changes) {
+        if self.settings.changes() != *before {
+            self.changing(|settings| settings.take_back(before.clone()));
+        }
     }
 
     /// Has names looked up where `search_path` says.

@@ -1,12 +1,10 @@
 //! Answers to what statements ask their session; see [`Question`].
 
-use std::sync::atomic::Ordering;
-
 use super::Session;
 use super::database::of_database;
 use crate::bind::Question;
 use crate::error::{SqlError, SqlState};
-use crate::execute::{Inputs, canceled, evaluate};
+use crate::execute::{Inputs, evaluate};
 use crate::plan::Expression;
 use crate::state::StateView;
 use crate::types::Datum;
@@ -26,12 +24,12 @@ impl Session {
     }
 
     fn answer_to(&mut self, question: &Question, inputs: &Inputs) -> Result<Datum, SqlError> {
-        let value = |expression: &Expression| {
+        let value_of = |expression: &Expression| {
             evaluate(expression, inputs).ok_or_else(|| {
                 SqlError::unsupported("a function of the session with an argument that depends on rows")
             })
         };
-        let text = |expression: &Expression| match value(expression)? {
+        let text = |expression: &Expression| match value_of(expression)? {
             Datum::Text(text) => Ok(Some(text)),
             _ => Ok(None),
         };
@@ -55,21 +53,18 @@ impl Session {
                 let Some(name) = text(name)? else { return Ok(Datum::Null) };
                 match self.setting(&name) {
                     Ok(value) => Ok(Datum::Text(value.to_owned())),
-                    Err(_) if value(missing_ok)? == Datum::Bool(true) => Ok(Datum::Null),
+                    Err(_) if value_of(missing_ok)? == Datum::Bool(true) => Ok(Datum::Null),
                     Err(error) => Err(error),
                 }
             }
-            Question::ChangeSetting { name, value } => {
+            Question::ChangeSetting { name, value, local } => {
+                let local = value_of(local)? == Datum::Bool(true);
                 let Some(name) = text(name)? else {
                     let message = "SET requires parameter name";
                     return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
                 };
                 match text(value)? {
-                    Some(value) => {
-                        if self.change_setting(&name, &value)? {
-                            self.reported.push(name.clone());
-                        }
-                    }
+                    Some(value) => self.change_setting(&name, &value, local)?,
                     None => self.reset_setting(Some(&name)),
                 }
                 Ok(Datum::Text(self.settings.get(&name)?.to_owned()))
@@ -82,12 +77,10 @@ impl Session {
             Question::Process => Ok(Datum::Int(i64::from(self.process))),
             Question::Time => Ok(Datum::Timestamp(self.database.now())),
             Question::Pause(seconds) => {
-                let Datum::Float(seconds) = value(seconds)? else { return Ok(Datum::Null) };
+                let Datum::Float(seconds) = value_of(seconds)? else { return Ok(Datum::Null) };
                 let microseconds = seconds.clamp(0.0, PAUSE_SECONDS_MAX) * 1e6;
-                self.database.pause(microseconds as u64, &self.interrupt);
-                if self.interrupt.load(Ordering::Relaxed) {
-                    return Err(canceled());
-                }
+                self.database.pause(microseconds as u64);
+                self.interrupt.error().map_or(Ok(()), Err)?;
                 // PostgreSQL gives a value of the type `void`, which is shown as an empty text.
                 Ok(Datum::Text(String::new()))
             }

@@ -22,10 +22,10 @@ enum Rule {
     Free,
     /// Stays as it is: other values are accepted and mean nothing.
     Fixed,
-    /// The same, of a limit of time that ends nothing: the client is told so.
-    WithoutEffect,
     /// Cannot be set.
     Constant,
+    /// A number of milliseconds, which may have another unit.
+    Time,
 }
 
 const fn setting(name: &'static str, value: &'static str, reported: bool, rule: Rule) -> Setting {
@@ -58,13 +58,14 @@ const SETTINGS: &[Setting] = &[
     setting("enable_sort", "on", false, Rule::Free),
     setting("escape_string_warning", "on", false, Rule::Fixed),
     setting("extra_float_digits", "1", false, Rule::Free),
-    setting("idle_in_transaction_session_timeout", "0", false, Rule::WithoutEffect),
+    setting("idle_in_transaction_session_timeout", "0", false, Rule::Time),
+    setting("idle_session_timeout", "0", false, Rule::Time),
     setting("in_hot_standby", "off", true, Rule::Constant),
     setting("integer_datetimes", "on", true, Rule::Constant),
     setting("intervalstyle", "postgres", true, Rule::Fixed),
     setting("is_superuser", "on", true, Rule::Constant),
     setting("jit", "off", false, Rule::Fixed),
-    setting("lock_timeout", "0", false, Rule::WithoutEffect),
+    setting("lock_timeout", "0", false, Rule::Time),
     setting("maintenance_work_mem", "64MB", false, Rule::Free),
     setting("max_identifier_length", "63", false, Rule::Constant),
     setting("max_parallel_workers_per_gather", "0", false, Rule::Free),
@@ -81,7 +82,7 @@ const SETTINGS: &[Setting] = &[
     setting("server_version_num", VERSION_NUMBER, false, Rule::Constant),
     setting("session_authorization", "ordain", true, Rule::Fixed),
     setting("standard_conforming_strings", "on", true, Rule::Fixed),
-    setting("statement_timeout", "0", false, Rule::WithoutEffect),
+    setting("statement_timeout", "0", false, Rule::Time),
     setting("synchronize_seqscans", "on", false, Rule::Fixed),
     setting("timezone", "UTC", true, Rule::Fixed),
     setting("transaction_deferrable", "off", false, Rule::Fixed),
@@ -102,16 +103,46 @@ fn reported_name(name: &str) -> &str {
 }
 
 /// The parameters of a session.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Settings {
-    changed: Vec<(String, String)>,
+    /// The values that the client gave when it connected, which a reset goes back to.
+    first: Values,
+    now: Changes,
+    limits: TimeLimits,
+}
+
+/// The limits of time that a session sets itself, in microseconds; `None` is for no limit. They are looked at with every message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct TimeLimits {
+    /// Of a statement.
+    pub statement: Option<u64>,
+    /// Of a client that says nothing outside of a block.
+    pub idle: Option<u64>,
+    /// Of a client that says nothing in a block.
+    pub idle_in_block: Option<u64>,
+}
+
+/// Names in lower case and values.
+type Values = Vec<(String, String)>;
+
+/// What has been changed; a transaction that fails takes it back.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Changes {
+    session: Values,
+    /// Until the transaction ends.
+    local: Values,
+}
+
+fn find<'v>(values: &'v Values, name: &str) -> Option<&'v str> {
+    values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
 impl Settings {
     /// The value of a parameter.
     pub(super) fn get(&self, name: &str) -> Result<&str, SqlError> {
         let name = canonical(name);
-        if let Some((_, value)) = self.changed.iter().find(|(known, _)| *known == name) {
+        let changed = [&self.now.local, &self.now.session, &self.first];
+        if let Some(value) = changed.into_iter().find_map(|values| find(values, &name)) {
             return Ok(value);
         }
         SETTINGS
@@ -121,37 +152,89 @@ impl Settings {
             .ok_or_else(|| unknown(&name))
     }
 
-    /// Sets a parameter; whether the client is to be told.
-    pub(super) fn set(&mut self, name: &str, value: &str) -> Result<bool, SqlError> {
+    /// Sets a parameter, `local`ly until the end of the transaction.
+    pub(super) fn set(&mut self, name: &str, value: &str, local: bool) -> Result<(), SqlError> {
         let name = canonical(name);
         let known = SETTINGS.iter().find(|setting| setting.name == name);
         let value = &*accepted(&name, value)?;
         match known.map(|setting| setting.rule) {
-            Some(Rule::Fixed | Rule::WithoutEffect) => return Ok(false),
+            Some(Rule::Fixed) => return Ok(()),
             Some(Rule::Constant) => {
                 let message = format!("parameter \"{name}\" cannot be changed");
                 return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
             }
             // Names with a dot are for whoever uses them.
             None if !name.contains('.') => return Err(unknown(&name)),
-            Some(Rule::Free) | None => {}
+            Some(Rule::Free | Rule::Time) | None => {}
         }
-        let is_full = self.changed.len() >= SETTINGS_MAX;
-        match self.changed.iter_mut().find(|(known, _)| *known == name) {
+        if !local {
+            self.now.local.retain(|(known, _)| *known != name);
+        }
+        let values = if local { &mut self.now.local } else { &mut self.now.session };
+        let is_full = values.len() >= SETTINGS_MAX;
+        match values.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => value.clone_into(known),
-            None if !is_full => self.changed.push((name, value.to_owned())),
+            None if !is_full => values.push((name, value.to_owned())),
             None => {
                 let message = format!("more than {SETTINGS_MAX} parameters of one session");
                 return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
             }
         }
-        Ok(known.is_some_and(|setting| setting.reported))
+        self.read_limits();
+        Ok(())
+    }
+
+    /// Makes what has been set so far the values that a reset goes back to.
+    pub(super) fn begin(&mut self) {
+        self.first = std::mem::take(&mut self.now).session;
+    }
+
+    /// What has been changed, for [`take_back`](Settings::take_back).
+    pub(super) fn changes(&self) -> Changes {
+        self.now.clone()
+    }
+
+    /// Goes back to what had been changed before.
+    pub(super) fn take_back(&mut self, before: Changes) {
+        self.now = before;
+        self.read_limits();
+    }
+
+    /// Whether something was set for the transaction.
+    pub(super) fn has_local(&self) -> bool {
+        !self.now.local.is_empty()
+    }
+
+    /// Ends what was set for the transaction.
+    pub(super) fn end_local(&mut self) {
+        self.now.local.clear();
+        self.read_limits();
+    }
+
+    /// The limits of time that are set now.
+    pub(super) fn limits(&self) -> TimeLimits {
+        self.limits
+    }
+
+    fn read_limits(&mut self) {
+        let microseconds = |name| {
+            let milliseconds = milliseconds(name, self.get(name).ok()?).ok()?;
+            u64::try_from(milliseconds).ok().filter(|time| *time > 0).map(|time| time * 1_000)
+        };
+        self.limits = TimeLimits {
+            statement: microseconds("statement_timeout"),
+            idle: microseconds("idle_session_timeout"),
+            idle_in_block: microseconds("idle_in_transaction_session_timeout"),
+        };
     }
 
     /// Gives a parameter its first value; all of them without a name.
     pub(super) fn reset(&mut self, name: Option<&str>) {
         let name = name.map(canonical);
-        self.changed.retain(|(known, _)| name.as_ref().is_some_and(|name| name != known));
+        for values in [&mut self.now.session, &mut self.now.local] {
+            values.retain(|(known, _)| name.as_ref().is_some_and(|name| name != known));
+        }
+        self.read_limits();
     }
 
     /// The parameters that a client is told of, as it knows them.
@@ -179,12 +262,15 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         "bytea_output" => lower == "hex",
         "datestyle" => !["sql", "postgres", "german"].iter().any(|style| lower.contains(style)),
         "intervalstyle" => lower == "postgres",
-        "timezone" if !is_utc(&lower) => {
-            let message = format!("the time zone \"{value}\"");
-            return Err(SqlError::unsupported(message)
-                .with_hint("Times are in UTC: convert them in the client, or add an interval."));
+        _ if SETTINGS.iter().any(|setting| setting.name == name && setting.rule == Rule::Time) => {
+            return milliseconds(name, value).map(|time| Cow::Owned(shown_time(time)));
         }
         "standard_conforming_strings" => truth(&lower) == Some(true),
+        "timezone" if !is_utc(&lower) => {
+            let message = "time zones but UTC are not supported";
+            let hint = "Convert times in the client; an offset can be added to one AT TIME ZONE 'UTC' as an interval.";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_hint(hint));
+        }
         "default_transaction_read_only" => {
             let invalid = || {
                 let message = format!("parameter \"{name}\" requires a Boolean value");
@@ -200,19 +286,84 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
     Err(SqlError::unsupported(format!("the value \"{value}\" of parameter \"{name}\"")))
 }
 
-/// Whether a value of a parameter asks for something that is not done.
-pub(super) fn is_without_effect(name: &str, value: &str) -> bool {
-    let name = canonical(name);
-    let of = |setting: &Setting| setting.name == name && setting.rule == Rule::WithoutEffect;
-    value != "0" && SETTINGS.iter().any(of)
+/// Whether a time zone, in lower case, is UTC by one of its names or by an offset of nothing.
+fn is_utc(zone: &str) -> bool {
+    const NAMES: [&str; 8] = ["utc", "gmt", "uct", "z", "zulu", "universal", "etc/utc", "etc/gmt"];
+    let offset = zone.trim_start_matches(['+', '-']);
+    NAMES.contains(&zone) || !offset.is_empty() && offset.chars().all(|c| matches!(c, '0' | ':'))
 }
 
-/// Whether the name of a zone, in lower case, is one of UTC's.
-fn is_utc(name: &str) -> bool {
-    let name = name.strip_prefix("etc/").unwrap_or(name);
-    matches!(name, "utc" | "gmt" | "uct" | "z" | "zulu" | "universal" | "greenwich" | "local" | "default")
-        || name.trim_start_matches(['+', '-']).trim_end_matches(":00").chars().all(|digit| digit == '0')
-            && name.contains('0')
+/// The units of times and how many milliseconds each has, the longest first. A microsecond is less than one.
+const UNITS: [(&str, i64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// A time as a whole number of milliseconds: it is given so, or with a unit.
+fn milliseconds(name: &str, value: &str) -> Result<i64, SqlError> {
+    let invalid = || {
+        let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+    };
+    let text = value.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).unwrap_or(text.len());
+    let (number, unit) = (text[..end].parse::<f64>().map_err(|_| invalid())?, text[end..].trim());
+    let factor = match UNITS.iter().find(|(known, _)| *known == unit) {
+        Some((_, factor)) => *factor as f64,
+        None if unit.is_empty() => 1.0,
+        None if unit == "us" => 1e-3,
+        None => {
+            let hint = "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".";
+            return Err(invalid().with_hint(hint));
+        }
+    };
+    let time = (number * factor).round_ties_even();
+    if !(0.0..=f64::from(i32::MAX)).contains(&time) {
+        let message =
+            format!("{time} ms is outside the valid range for parameter \"{name}\" (0 .. {})", i32::MAX);
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    }
+    Ok(time as i64)
+}
+
+/// With the longest unit of which it is a whole number.
+fn shown_time(milliseconds: i64) -> String {
+    match UNITS.iter().find(|(_, factor)| milliseconds > 0 && milliseconds % factor == 0) {
+        Some((unit, factor)) => format!("{}{unit}", milliseconds / factor),
+        None => milliseconds.to_string(),
+    }
+}
+
+/// The parameters that a text of options sets, as clients give them when they connect: `-c name=value`, `-cname=value` or
+/// `--name=value`, with a backslash before a blank that is part of one.
+///
+/// # Errors
+/// When there is another option.
+pub(super) fn options_of(text: &str) -> Result<Values, SqlError> {
+    let mut words = vec![String::new()];
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match (character, words.last_mut()) {
+            ('\\', Some(word)) => word.extend(characters.next()),
+            (blank, _) if blank.is_whitespace() => words.push(String::new()),
+            (other, Some(word)) => word.push(other),
+            (_, None) => {}
+        }
+    }
+    let mut words = words.into_iter().filter(|word| !word.is_empty());
+    let mut values = Values::new();
+    while let Some(word) = words.next() {
+        let assignment = match (word.strip_prefix("--"), word.strip_prefix("-c")) {
+            (Some(rest), _) => Some(rest.to_owned()),
+            (None, Some("")) => words.next(),
+            (None, rest) => rest.map(str::to_owned),
+        };
+        let parts = assignment.as_deref().and_then(|assignment| assignment.split_once('='));
+        let (name, value) = parts.ok_or_else(|| {
+            let message = format!("invalid command-line argument for server process: {word}");
+            SqlError::new(SqlState::SYNTAX_ERROR, message).with_hint("Give options as -c name=value.")
+        })?;
+        values.push((name.replace('-', "_"), value.to_owned()));
+    }
+    Ok(values)
 }
 
 /// What a parameter that is on or off is set to.
@@ -226,6 +377,11 @@ pub(super) fn truth(value: &str) -> Option<bool> {
 
 /// Most parameters of one session that have been set.
 const SETTINGS_MAX: usize = 256;
+
+/// Whether this is the parameter of the time zone. Drivers send that of their machine when they connect, whether or not anybody asked.
+pub(super) fn is_time_zone(name: &str) -> bool {
+    canonical(name) == "timezone"
+}
 
 fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();

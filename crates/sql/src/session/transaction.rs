@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use ordain_db::data::DataError;
@@ -13,14 +12,14 @@ use sqlparser::ast::Statement;
 
 use super::answer::same_columns;
 use super::block::Block;
-use super::database::{NoRows, of_database};
+use super::database::{NoRows, of_call, of_database, of_read};
 use super::past::PARAMETER;
 use super::views::Views;
 use super::{Session, View};
 use crate::bind::{self, Prepared};
 use crate::catalog::{Catalog, Definition, garbage_name};
 use crate::error::{SqlError, SqlState};
-use crate::execute::{Draw, Failure, Inputs, Output, Patience, Run, canceled, is_stale, try_evaluate};
+use crate::execute::{Draw, Failure, Inputs, Interrupt, Output, Patience, Run, is_stale, try_evaluate};
 use crate::plan::{Action, CallForm, DefinitionChange, Expression, Node, Plan, SequenceShape, SharedPlan};
 use crate::procedure::{Step, Undone, encode_steps};
 use crate::types::{Datum, SqlType};
@@ -53,7 +52,7 @@ fn only_reads(command: &str) -> SqlError {
 impl Session {
     /// A block that begins now.
     pub(super) fn new_block(&mut self) -> Result<Block, SqlError> {
-        let mut block = Block::new(self.catalog()?, self.database.now());
+        let mut block = Block::new(self.catalog()?, self.database.now(), self.settings.changes());
         block.read_only = self.only_reads();
         let as_of = self.settings.get(PARAMETER)?;
         if !as_of.is_empty() {
@@ -77,12 +76,13 @@ impl Session {
     pub(super) fn catalog(&mut self) -> Result<Arc<Catalog>, SqlError> {
         match &self.block {
             Some(block) => Ok(Arc::clone(&block.catalog)),
-            None => self.database.catalog(None).map_err(of_database),
+            None => self.database.catalog(None).map_err(|error| of_read(error, &self.interrupt)),
         }
     }
 
     pub(super) fn refresh(&mut self, outdated: &Arc<Catalog>) -> Result<(), SqlError> {
-        self.database.catalog(Some(outdated)).map(drop).map_err(of_database)
+        let newer = self.database.catalog(Some(outdated)).map(drop);
+        newer.map_err(|error| of_read(error, &self.interrupt))
     }
 
     pub(super) fn inputs(&self, parameters: Vec<Datum>) -> Inputs {
@@ -124,7 +124,7 @@ impl Session {
             return Ok(true);
         }
         self.refresh(outdated)?;
-        let newer = self.database.catalog(None).map_err(of_database)?;
+        let newer = self.database.catalog(None).map_err(|error| of_read(error, &self.interrupt))?;
         if let Some(block) = &mut self.block {
             block.catalog = newer;
             if block.steps.is_empty() {
@@ -144,7 +144,6 @@ impl Session {
         parameters: &[Datum],
         described: bool,
     ) -> Result<(Cow<'p, Prepared>, Output), SqlError> {
-        self.interrupt.store(false, Ordering::Relaxed);
         let types: Vec<Option<SqlType>> = prepared.parameters.iter().copied().map(Some).collect();
         let mut prepared = Cow::Borrowed(prepared);
         for _ in 0..PLANNINGS_MAX {
@@ -196,7 +195,7 @@ impl Session {
             self.refuse_change(command(plan))?;
             return self.call(&step);
         }
-        match outcome_of(self.database.read(encode_steps(&step, &[])?)) {
+        match outcome_of(self.database.read(encode_steps(&step, &[])?), &self.interrupt) {
             // A result that is too long for one answer is not for a snapshot.
             Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
                 self.over_snapshot(plan, &step[0].inputs)
@@ -225,7 +224,7 @@ impl Session {
         let answer = self.database.call_routine(routine.procedure, routines.arguments(&routine, &values)?);
         let result = answer.map_err(|error| match error {
             Error::Aborted(reason) => SqlError::new(SqlState::RAISE_EXCEPTION, reason),
-            other => of_database(other),
+            other => of_call(other, &self.interrupt),
         })?;
         routines.output(&routine, &result, form)
     }
@@ -243,7 +242,7 @@ impl Session {
     fn view_for(&self, plan: &Plan) -> Result<Box<dyn View>, SqlError> {
         match plan.tables.is_empty() && plan.reliances.is_empty() {
             true => Ok(Box::new(NoRows)),
-            false => self.database.snapshot().map_err(of_database),
+            false => self.database.snapshot().map_err(|error| of_read(error, &self.interrupt)),
         }
     }
 
@@ -254,15 +253,16 @@ impl Session {
 
     /// The same with some that are undone.
     fn call_all(&self, steps: &[Step], undone: &[Undone]) -> Result<Output, SqlError> {
-        let answer = self.database.call(encode_steps(steps, undone)?);
-        match &answer {
-            Err(Error::Invalid(reason)) if touches_too_much(reason) => {
-                let mut steps = steps.to_vec();
-                steps.iter_mut().for_each(|step| step.inputs.claims_tables = true);
-                outcome_of(self.database.call(encode_steps(&steps, undone)?))
-            }
-            _ => outcome_of(answer),
+        self.interrupt.error().filter(|_| self.interrupt.is_timed_out()).map_or(Ok(()), Err)?;
+        let mut answer = self.database.call(encode_steps(steps, undone)?);
+        if let Err(Error::Invalid(reason)) = &answer
+            && touches_too_much(reason)
+        {
+            let mut steps = steps.to_vec();
+            steps.iter_mut().for_each(|step| step.inputs.claims_tables = true);
+            answer = self.database.call(encode_steps(&steps, undone)?);
         }
+        decoded(answer.map_err(|error| of_call(error, &self.interrupt))?)
     }
 
     /// Runs a plan in the block, over what it sees.
@@ -280,7 +280,7 @@ impl Session {
             return Err(only_reads(command(plan)));
         }
         if block.view.is_none() {
-            block.view = Some(self.database.snapshot().map_err(of_database)?);
+            block.view = Some(self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?);
         }
         let Some(view) = &block.view else { return Err(no_block()) };
         let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
@@ -299,12 +299,17 @@ impl Session {
         }
         let Some(mut block) = self.block.take() else { return Ok(()) };
         if !block.writes {
+            self.end_local_settings();
             self.cursors.end_block(true);
             return Ok(());
         }
         self.cursors.settle(&mut block);
         let outcome = self.call_all(&block.steps, &block.undone);
         self.cursors.end_block(outcome.is_ok());
+        match &outcome {
+            Ok(_) => self.end_local_settings(),
+            Err(_) => self.take_back_settings(&block.settings),
+        }
         if let Err(error) = &outcome {
             self.abandon(&block);
             if is_stale(error) {
@@ -324,15 +329,18 @@ impl Session {
     pub(super) fn roll_back(&mut self) {
         if let Some(block) = self.block.take() {
             self.cursors.end_block(false);
+            self.take_back_settings(&block.settings);
             self.abandon(&block);
         }
     }
 
     /// Deletes what a block has loaded into storages that nobody will know.
-    fn abandon(&self, block: &Block) {
+    fn abandon(&mut self, block: &Block) {
         if block.loaded.is_empty() {
             return;
         }
+        // The statement has ended.
+        self.end_timing();
         let garbage = |(storage, replicated): &(u32, bool)| {
             let garbage = Definition::Garbage { storage: *storage, replicated: *replicated };
             DefinitionChange {
@@ -361,7 +369,7 @@ impl Session {
     pub(super) fn load(&mut self, plan: Plan, storages: &[(u32, bool)]) -> Result<u64, SqlError> {
         let inputs = self.inputs(Vec::new());
         let output = self.call(&[Step { plan: plan.into(), inputs, shown: None }])?;
-        let view = self.database.snapshot().map_err(of_database)?;
+        let view = self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?;
         if let Some(block) = &mut self.block {
             block.own_view = Some(view);
             for storage in storages {
@@ -381,9 +389,13 @@ fn touches_too_much(reason: &str) -> bool {
         .any(|error| reason.contains(&error.to_string()))
 }
 
-/// What the procedure has answered.
-fn outcome_of(answer: Result<Bytes, Error>) -> Result<Output, SqlError> {
-    postcard::from_bytes(&answer.map_err(of_database)?)
+/// What the procedure has answered to a read.
+fn outcome_of(answer: Result<Bytes, Error>, interrupt: &Interrupt) -> Result<Output, SqlError> {
+    decoded(answer.map_err(|error| of_read(error, interrupt))?)
+}
+
+fn decoded(answer: Bytes) -> Result<Output, SqlError> {
+    postcard::from_bytes(&answer)
         .map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, format!("a malformed result: {error}")))
 }
 
@@ -408,11 +420,10 @@ fn run(
     // What is for the end of the transaction is checked there, when it has its place in the order.
     outcome.map(|(output, _)| output).map_err(|failure| match failure {
         Failure::Sql(error) => error,
-        Failure::Stop(_) if session.interrupt.load(Ordering::Relaxed) => canceled(),
-        Failure::Stop(stop) => match views.problem.take() {
+        Failure::Stop(stop) => session.interrupt.error().unwrap_or_else(|| match views.problem.take() {
             Some(error) => of_database(error),
             None => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
-        },
+        }),
     })
 }
 

@@ -1,7 +1,6 @@
 //! What a session sees of the database: a snapshot, and for a block a later one of what only the block knows.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ordain_db::data::row::FixedValue;
 use ordain_db::data::{Direction, Key, KeyRange, Table};
@@ -10,7 +9,7 @@ use ordain_db::procedure::Stop;
 use ordain_db::procedure::transaction::{Access, Found};
 
 use super::View;
-use crate::execute::canceled;
+use crate::execute::Interrupt;
 
 /// See the [module](self). What a block writes is laid over it.
 pub(super) struct Views<'a> {
@@ -19,7 +18,7 @@ pub(super) struct Views<'a> {
     /// A later snapshot, in which storages that only this block knows are read, and these storages.
     own: Option<(&'a dyn View, &'a [u32])>,
     /// Set to end the statement.
-    interrupt: &'a AtomicBool,
+    interrupt: &'a Interrupt,
     row: Vec<u8>,
     /// Why the database could not be asked.
     pub problem: Option<Error>,
@@ -29,7 +28,7 @@ impl<'a> Views<'a> {
     pub(super) fn new(
         view: &'a dyn View,
         own: Option<(&'a dyn View, &'a [u32])>,
-        interrupt: &'a AtomicBool,
+        interrupt: &'a Interrupt,
     ) -> Views<'a> {
         Views { view, own, interrupt, row: Vec::new(), problem: None }
     }
@@ -51,7 +50,7 @@ impl<'a> Views<'a> {
     }
 
     fn look(&self) -> Result<(), Stop> {
-        if self.interrupt.load(Ordering::Relaxed) { Err(Stop::Invalid(canceled().message)) } else { Ok(()) }
+        self.interrupt.error().map_or(Ok(()), |error| Err(Stop::Invalid(error.message)))
     }
 }
 

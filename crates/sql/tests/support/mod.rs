@@ -6,7 +6,6 @@ mod procedures;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use bytes::Bytes;
@@ -20,6 +19,8 @@ use ordain_db::procedure::{self, ProcedureId, Procedures};
 use ordain_db::storage::memory::MemoryStorage;
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
+use ordain_sql::execute::Interrupt;
+
 use ordain_sql::keys::Storages;
 use ordain_sql::procedure::SqlProcedure;
 use ordain_sql::protocol::frontend::Frontend;
@@ -55,6 +56,9 @@ struct Shared {
     storages: Storages,
     /// What a session knows of the definitions, which others may have changed: each is as if on a server of its own.
     catalog: Arc<Mutex<Option<Arc<Catalog>>>>,
+    interrupt: Arc<Interrupt>,
+    /// When the time of its statement is over.
+    alarm: Arc<Mutex<Option<i64>>>,
 }
 
 struct Snapshot {
@@ -107,7 +111,8 @@ impl World {
     /// Gives a message to a session, which is begun if it is not there; the bytes that it sends.
     pub fn send(&mut self, session: &str, message: Frontend) -> Vec<u8> {
         let catalog = Arc::new(Mutex::new(None));
-        let shared = Shared { state: Arc::clone(&self.state), storages: self.storages.clone(), catalog };
+        let (state, storages) = (Arc::clone(&self.state), self.storages.clone());
+        let shared = Shared { state, storages, catalog, interrupt: Arc::default(), alarm: Arc::default() };
         let (schema, storages) = (self.schema.clone(), self.storages.clone());
         let session = self.sessions.entry(session.to_owned()).or_insert_with(|| {
             let options =
@@ -212,8 +217,24 @@ impl Database for Shared {
         state.random
     }
 
-    fn pause(&self, microseconds: u64, _interrupt: &AtomicBool) {
-        self.state().now += microseconds.cast_signed();
+    fn interrupt(&self) -> Arc<Interrupt> {
+        Arc::clone(&self.interrupt)
+    }
+
+    fn alarm(&self, microseconds: Option<u64>) {
+        let now = self.state().now;
+        *self.alarm.lock().unwrap() = microseconds.map(|time| now + time.cast_signed());
+    }
+
+    /// Only here time passes that is long enough to be over.
+    fn pause(&self, microseconds: u64) {
+        let mut state = self.state();
+        let end = state.now + microseconds.cast_signed();
+        let alarm = self.alarm.lock().unwrap().filter(|alarm| *alarm <= end);
+        state.now = alarm.unwrap_or(end);
+        if alarm.is_some() {
+            self.interrupt.time_out();
+        }
     }
 
     fn sweep(&self) {}
