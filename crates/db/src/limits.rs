@@ -91,6 +91,10 @@ pub const RECONNAISSANCE_MAX: usize = 4096;
 /// Most rounds of remote reads of one reconnaissance run.
 pub const RECONNAISSANCE_ROUNDS_MAX: u32 = 4096;
 
+/// Rows that the runs of one reconnaissance may touch together before it begins no further one: a run begins anew for each round, on the
+/// thread that others wait for.
+pub const RECONNAISSANCE_ACCESSES_MAX: u64 = 2 * 1024 * 1024;
+
 /// Most deterministic restarts of one request after a footprint miss (CAL-64).
 pub const RESTARTS_MAX: u32 = 32;
 

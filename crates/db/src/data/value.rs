@@ -1,7 +1,8 @@
 //! Column types, borrowed values, and the errors of the data model.
 
 use crate::limits::{
-    COLUMNS_MAX, FOOTPRINT_ENTRIES_MAX, KEY_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX, ROW_BYTES_MAX, TABLES_MAX,
+    COLUMNS_MAX, FOOTPRINT_ENTRIES_MAX, KEY_BYTES_MAX, READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX,
+    ROW_BYTES_MAX, TABLES_MAX,
 };
 
 /// The type of a column.
@@ -210,9 +211,15 @@ pub enum DataError {
         "a footprint holds at most {FOOTPRINT_ENTRIES_MAX} keys and ranges: declare ranges instead of keys"
     )]
     FootprintTooLarge,
-    /// A footprint whose reconnaissance takes more than [`RECONNAISSANCE_ROUNDS_MAX`].
-    #[error("reconnaissance needs more than {RECONNAISSANCE_ROUNDS_MAX} rounds of remote reads")]
+    /// A footprint whose reconnaissance takes more than [`RECONNAISSANCE_ROUNDS_MAX`], or touches more than
+    /// [`RECONNAISSANCE_ACCESSES_MAX`](crate::limits::RECONNAISSANCE_ACCESSES_MAX) before its last one.
+    #[error(
+        "reconnaissance needs too many rounds of remote reads: more than {RECONNAISSANCE_ROUNDS_MAX}, or for too many rows"
+    )]
     ReconnaissanceTooLong,
+    /// Reads of one partition over [`READ_RESULTS_BYTES_MAX`].
+    #[error("one partition's reads exceed {READ_RESULTS_BYTES_MAX} bytes: read less in one transaction")]
+    ReadsTooLarge,
     /// Bytes that are no key or no row of this table.
     #[error("malformed {0}: the bytes do not come from this schema")]
     Malformed(&'static str),

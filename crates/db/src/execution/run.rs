@@ -14,7 +14,6 @@ use crate::data::row::FixedValue;
 use crate::data::{DataError, Direction, Key, KeyRange, Owner, Table};
 use crate::error::Error;
 use crate::failpoint::{Failpoint, Failpoints};
-use crate::limits::READ_RESULTS_BYTES_MAX;
 use crate::message::Verdict;
 use crate::position::{PartitionId, Position};
 use crate::procedure::footprint::Access as Touch;
@@ -205,9 +204,7 @@ impl Executor {
         self.remote_keys.resize(footprint.keys().len(), None);
         let indexed = received.index(footprint, selection, &mut self.remote_keys, &mut self.remote_ranges);
         indexed.map_err(|unusable| match unusable {
-            Unusable::TooLarge => Stop::Invalid(format!(
-                "one partition's reads exceed {READ_RESULTS_BYTES_MAX} bytes: declare smaller ranges"
-            )),
+            Unusable::TooLarge => DataError::ReadsTooLarge.into(),
             Unusable::Malformed => Stop::Invalid("remote reads do not fit the footprint".to_owned()),
         })
     }

@@ -16,7 +16,9 @@ use crate::data::row::FixedValue;
 use crate::data::{DataError, Direction, Key, KeyRange, Owner, Schema, Table};
 use crate::error::Error;
 use crate::hash::{FastMap, key_hash};
-use crate::limits::{FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX};
+use crate::limits::{
+    FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ACCESSES_MAX, RECONNAISSANCE_ROUNDS_MAX,
+};
 use crate::message::Want;
 use crate::position::{PartitionId, Position};
 use crate::procedure::footprint::Access as Touch;
@@ -59,6 +61,10 @@ pub struct Reconnaissance {
     keys: FastMap<Key, Option<Bytes>>,
     /// Parts of ranges on other partitions.
     ranges: Vec<RangePart>,
+    /// Bytes of what each other partition has sent.
+    fetched: BTreeMap<PartitionId, usize>,
+    /// Rows that its runs have touched.
+    accesses: u64,
     /// Answers that are still to come.
     awaited: usize,
     /// What its runs have computed, in their order, and in how many units of the procedure's own.
@@ -69,8 +75,18 @@ pub struct Reconnaissance {
 impl Reconnaissance {
     /// A run that knows nothing yet.
     pub fn new(me: PartitionId, partitions: u16) -> Reconnaissance {
-        let (keys, ranges, computed) = (FastMap::default(), Vec::new(), Vec::new());
-        Reconnaissance { me, partitions, rounds: 0, keys, ranges, awaited: 0, computed, units: 0 }
+        Reconnaissance {
+            me,
+            partitions,
+            rounds: 0,
+            keys: FastMap::default(),
+            ranges: Vec::new(),
+            fetched: BTreeMap::new(),
+            accesses: 0,
+            awaited: 0,
+            computed: Vec::new(),
+            units: 0,
+        }
     }
 
     /// What its runs have computed so far, in units of the procedure's own.
@@ -80,6 +96,8 @@ impl Reconnaissance {
 
     /// Takes rows; whether all that were wanted are there.
     pub fn found(&mut self, found: Found) -> bool {
+        let bytes: usize = found.rows.iter().map(|(key, row)| key.len() + row.len()).sum();
+        *self.fetched.entry(found.from).or_default() += bytes;
         match found.want {
             Want::Key(key) => {
                 let row = found.rows.into_iter().next().map(|(_, row)| row);
@@ -101,10 +119,14 @@ impl Reconnaissance {
         catalog: &Catalog,
         storage: &mut dyn Storage,
     ) -> Scouted {
-        self.rounds += 1;
-        if self.rounds > RECONNAISSANCE_ROUNDS_MAX {
-            return Scouted::Failed(Error::Invalid(DataError::ReconnaissanceTooLong.to_string()));
+        if self.rounds == RECONNAISSANCE_ROUNDS_MAX || self.accesses > RECONNAISSANCE_ACCESSES_MAX {
+            return Scouted::Failed(DataError::ReconnaissanceTooLong.into());
         }
+        // Whatever else it found, its reads in the order would be refused.
+        if self.fetched.values().any(|bytes| *bytes > READ_RESULTS_BYTES_MAX) {
+            return Scouted::Failed(DataError::ReadsTooLarge.into());
+        }
+        self.rounds += 1;
         let mut trial = Trial {
             schema: &catalog.schema,
             storage,
@@ -115,6 +137,7 @@ impl Reconnaissance {
             own: BTreeMap::new(),
             wants: Vec::new(),
             refused: None,
+            accesses: 0,
             next_computed: 0,
             computed: Vec::new(),
             units: 0,
@@ -122,7 +145,8 @@ impl Reconnaissance {
         let mut scratch = Vec::new();
         let mut transaction = Transaction::new(&catalog.schema, &mut trial, &mut scratch);
         let result = catalog.procedures.run(procedure, arguments, &mut transaction, &mut Vec::new());
-        let Trial { touched, ranges, wants, refused, computed, units, .. } = trial;
+        let Trial { touched, ranges, wants, refused, accesses, computed, units, .. } = trial;
+        self.accesses += accesses;
         self.computed.extend(computed);
         self.units += units;
         if let Some(error) = refused {
@@ -170,6 +194,8 @@ struct Trial<'a> {
     wants: Vec<(PartitionId, Want)>,
     /// Why what it declared is no footprint.
     refused: Option<DataError>,
+    /// Rows that it has touched.
+    accesses: u64,
     /// Which computation comes next, and what was computed now, in so many units.
     next_computed: usize,
     computed: Vec<u64>,
@@ -192,6 +218,7 @@ impl Trial<'_> {
     }
 
     fn touch(&mut self, key: &Key, access: Touch) -> Result<(), Stop> {
+        self.accesses += 1;
         if let Some(index) = self.index.get(key) {
             let known = &mut self.touched[*index].1;
             known.read |= access.read;
@@ -308,6 +335,7 @@ impl Access for Trial<'_> {
         let hidden = self.own.keys().filter(|key| range.contains(key)).count();
         let wanted = limit.saturating_add(hidden);
         let base = self.scan_base(range, direction, wanted)?;
+        self.accesses += base.len() as u64;
         let cut = (base.len() == wanted).then(|| base.last().map(|row| row.key.clone())).flatten();
         let mut rows: BTreeMap<Key, Vec<u8>> = base.into_iter().map(|row| (row.key, row.row)).collect();
         for (key, own) in self.own.iter().filter(|(key, _)| range.contains(key)) {

@@ -70,7 +70,7 @@ impl<'a, 't> Run<'a, 't> {
     ) -> Result<(), Failure> {
         let mut run = Run::new(transaction, storages, plan, inputs, None, Patience::Limited);
         run.notes.cascaded = true;
-        pending.into_iter().try_for_each(|pending| run.check_pending(pending))
+        run.check_all(pending)
     }
 
     /// Notes that a row was written, deleted, or replaced by another, whose key is given.
@@ -119,8 +119,7 @@ impl<'a, 't> Run<'a, 't> {
         let is_deferred = |pending: &Pending| plan.foreign_keys[pending.foreign_key].deferred;
         let (deferred, now) = std::mem::take(&mut self.notes.pending).into_iter().partition(is_deferred);
         self.deferred = deferred;
-        let now: Vec<Pending> = now;
-        now.into_iter().try_for_each(|pending| self.check_pending(pending))
+        self.check_all(now)
     }
 
     /// The rows that must go or change since rows that they refer to by a foreign key did.
@@ -216,6 +215,26 @@ impl<'a, 't> Run<'a, 't> {
             }
         }
         self.replace(foreign_key.table, changes)
+    }
+
+    fn check_all(&mut self, pending: Vec<Pending>) -> Result<(), Failure> {
+        let (plan, cascaded): (&'a Plan, bool) = (self.plan, self.notes.cascaded);
+        self.read_soon(|storages| {
+            let mut keys = Vec::new();
+            for Pending { foreign_key, kind } in &pending {
+                let foreign_key =
+                    plan.foreign_keys.get(*foreign_key).ok_or_else(|| malformed("foreign key"))?;
+                match kind {
+                    PendingKind::Gone(key) => keys.push(target_key(storages, plan, foreign_key, key)?),
+                    PendingKind::Refers(key, values) => {
+                        keys.extend(cascaded.then(|| key.clone()));
+                        keys.push(referenced_key(storages, plan, foreign_key, values)?);
+                    }
+                }
+            }
+            Ok(keys)
+        })?;
+        pending.into_iter().try_for_each(|pending| self.check_pending(pending))
     }
 
     fn check_pending(&mut self, pending: Pending) -> Result<(), Failure> {

@@ -5,6 +5,7 @@ use ordain_db::data::Key;
 use super::rows::{Stored, index_of, pick};
 use super::{Failure, Output, Row, Run, encode_row};
 use crate::error::{SqlError, SqlState};
+use crate::keys::Storages;
 use crate::plan::{ConflictTarget, Expression, IndexShape, Node, OnConflict, TableShape};
 use crate::types::Datum;
 
@@ -35,7 +36,18 @@ impl Run<'_, '_> {
         let shape = self.table(table)?;
         let mut output = Output::default();
         let mut touched = std::collections::BTreeSet::new();
-        for values in self.query(source)? {
+        let rows = self.query(source)?;
+        self.read_soon(|storages| {
+            let mut keys = Vec::new();
+            for values in &rows {
+                if !shape.key.is_empty() {
+                    keys.push(storages.row(shape, &pick(values, &shape.key))?);
+                }
+                keys.extend(unique_entries(storages, shape, values, |_| true)?);
+            }
+            Ok(keys)
+        })?;
+        for values in rows {
             self.check_row(shape, &values)?;
             let key = self.key_of(shape, &values)?;
             let written = match self.conflict(shape, &key, &values)? {
@@ -293,6 +305,17 @@ impl Run<'_, '_> {
         for change in &changes {
             moved.push(self.take_away(shape, change)?);
         }
+        self.read_soon(|storages| {
+            let mut keys = Vec::new();
+            for (change, moved) in changes.iter().zip(&moved) {
+                keys.extend(moved.key.clone());
+                let is_new = |index: &IndexShape| {
+                    pick(&change.old, &index.columns) != pick(&change.new, &index.columns)
+                };
+                keys.extend(unique_entries(storages, shape, &change.new, is_new)?);
+            }
+            Ok(keys)
+        })?;
         for (change, moved) in changes.into_iter().zip(moved) {
             self.put_back(shape, &change, &moved)?;
             let key = moved.key.as_ref().unwrap_or(&change.key);
@@ -342,6 +365,23 @@ impl Run<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// The keys that a row has in some of the unique indexes. Nothing is unique in a row that has null there.
+fn unique_entries(
+    storages: &Storages,
+    shape: &TableShape,
+    values: &[Datum],
+    is_wanted: impl Fn(&IndexShape) -> bool,
+) -> Result<Vec<Key>, SqlError> {
+    let mut keys = Vec::new();
+    for index in shape.indexes.iter().filter(|index| index.unique && is_wanted(index)) {
+        let values = pick(values, &index.columns);
+        if !values.contains(&Datum::Null) {
+            keys.push(storages.unique(shape, Some(index), &values)?);
+        }
+    }
+    Ok(keys)
 }
 
 /// What of a row went elsewhere.

@@ -10,8 +10,11 @@ use crate::keys::{Bounds, ROW_COLUMN, Storages};
 use crate::plan::{Expression, IndexShape, Path, TableShape};
 use crate::types::{Datum, row};
 
-/// Rows that a scan reads at a time.
+/// Rows that a scan reads at first, and twice as many each time that it goes on.
 const SCAN_ROWS: usize = 512;
+
+/// Rows that a scan reads at a time, at most: that many are kept in memory.
+const SCAN_ROWS_MAX: usize = 4096;
 
 /// A row with its key.
 pub(super) struct Stored {
@@ -144,10 +147,19 @@ impl Run<'_, '_> {
         loop {
             let page = self.transaction.scan_directed(&rest, direction, size)?;
             let is_last = page.len() < size;
-            // What the filter leaves out is read over: more at a time, the more there is.
-            size = (2 * size).min(SCAN_ROWS);
+            // What the filter leaves out is read over: more at a time, the more there is. A run that looks for its footprint begins anew
+            // for each time.
+            size = (2 * size).min(SCAN_ROWS_MAX);
             if let Some(last) = page.last() {
                 rest = rest.unseen(direction, last.key.bytes());
+            }
+            if matches!(place, Place::Entries) {
+                self.read_soon(|storages| {
+                    let key = |entry: &Found| {
+                        Ok(row_key(shape, row_bytes(storages, shape.replicated, &entry.row)?, &entry.key))
+                    };
+                    page.iter().map(key).collect()
+                })?;
             }
             for found in page {
                 let stored = match place {
@@ -162,6 +174,20 @@ impl Run<'_, '_> {
                 return Ok(());
             }
         }
+    }
+
+    /// Says which keys are read next: whoever only looks for the footprint asks other partitions for all of them at once. Nothing is
+    /// worked out for anybody else. What cannot be a key fails when it is read.
+    pub(super) fn read_soon(
+        &mut self,
+        keys: impl FnOnce(&Storages) -> Result<Vec<Key>, Failure>,
+    ) -> Result<(), Failure> {
+        let storages = self.storages;
+        let declared = self.transaction.declare_next(|declaration| {
+            let keys = keys(storages).unwrap_or_default();
+            keys.iter().try_for_each(|key| declaration.read(key))
+        });
+        Ok(declared?)
     }
 
     fn stored(&mut self, shape: &TableShape, found: Found) -> Result<Stored, Failure> {

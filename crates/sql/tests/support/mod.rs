@@ -97,6 +97,12 @@ impl World {
         World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
     }
 
+    /// How many times statements were run to find out what they touch.
+    #[allow(dead_code, reason = "most tests do not count")]
+    pub fn reconnaissance(&self) -> u64 {
+        self.state.lock().unwrap().cluster.scouting().iter().map(|node| node.runs).sum()
+    }
+
     #[allow(dead_code, reason = "most tests do not look back")]
     /// Keeps the state of now for reads of the past; how many seconds after the beginning that was.
     pub fn keep(&mut self) -> i64 {
