@@ -30,11 +30,17 @@ pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 /// Most keys and ranges in one footprint.
 pub const FOOTPRINT_ENTRIES_MAX: usize = 16 * 1024;
 
-/// Most bytes that one participant may contribute to the reads of one transaction.
-pub const READ_RESULTS_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Most bytes that one participant may contribute to the reads of one transaction. They are sent in one piece, which networks must take.
+pub const READ_RESULTS_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// The same where the log gets the reads of all participants, in one record: with the engine `two-phase`.
+pub const LOGGED_READS_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Length from which on a message of read results takes no further ones.
+pub const READS_MESSAGE_BYTES: usize = 1024 * 1024;
 
 /// Most bytes of writes that one transaction may buffer.
-pub const WRITE_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub const WRITE_BYTES_MAX: usize = 48 * 1024 * 1024;
 
 /// Longest reason of an abort by logic in bytes; longer reasons are cut at a character border.
 pub const ABORT_REASON_BYTES_MAX: usize = 1024;

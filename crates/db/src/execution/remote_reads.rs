@@ -22,7 +22,7 @@ use crate::data::{Direction, KeyRange, Owner};
 use crate::error::Fatal;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
-use crate::limits::READ_RESULTS_BYTES_MAX;
+use crate::limits::{LOGGED_READS_BYTES_MAX, READ_RESULTS_BYTES_MAX};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::Footprint;
 use crate::procedure::footprint::KeyEntry;
@@ -50,12 +50,12 @@ pub enum Served {
     TooLarge,
 }
 
-/// This partition's read results for one transaction alone, without the header of a message: for [`Received::of_parts`].
+/// This partition's read results for one transaction alone, without the header of a message: for [`Received::of_parts`]. Logs have them.
 pub fn read_local<F: Failpoints>(footprint: &Footprint, me: PartitionId, storage: &mut dyn Storage) -> Bytes {
     let mut message = Vec::new();
     // Where they are too large, that is what they say.
-    let rows = &mut Newest(storage);
-    let _ = encode::<F>(Position::LOADED, footprint, me, Selection::All, rows, &mut message);
+    let (rows, most) = (&mut Newest(storage), LOGGED_READS_BYTES_MAX);
+    let _ = encode::<F>((Position::LOADED, footprint, me), Selection::All, rows, most, &mut message);
     Bytes::from(message).slice(HEADER_BYTES..)
 }
 
@@ -120,30 +120,27 @@ pub(crate) fn push<F: Failpoints>(
     context: &mut Context<'_>,
 ) -> Served {
     let mut served = Served::Complete;
-    let (position, footprint, me) = (call.position, &call.footprint, context.me);
+    let position = call.position;
+    let (of, most) = ((position, &*call.footprint, context.me), READ_RESULTS_BYTES_MAX);
     for partition in to.iter() {
         if F::on(Failpoint::DropRemoteReads) && position.index % 8 == 7 {
             continue;
         }
         let message = context.effects.reads_of(partition, position.epoch);
         served = match captured {
-            Some(captured) => encode::<F>(position, footprint, me, selection, &mut &*captured, message),
-            None => {
-                let rows = &mut Newest(&mut *context.storage);
-                encode::<F>(position, footprint, me, selection, rows, message)
-            }
+            Some(captured) => encode::<F>(of, selection, &mut &*captured, most, message),
+            None => encode::<F>(of, selection, &mut Newest(&mut *context.storage), most, message),
         };
     }
     served
 }
 
-/// Appends this partition's read results for one transaction to a message.
+/// Appends a partition's read results for one transaction to a message, `most` bytes at most.
 fn encode<F: Failpoints>(
-    position: Position,
-    footprint: &Footprint,
-    me: PartitionId,
+    (position, footprint, me): (Position, &Footprint, PartitionId),
     selection: Selection,
     rows: &mut impl Rows,
+    most: usize,
     out: &mut Vec<u8>,
 ) -> Served {
     out.extend_from_slice(&position.epoch.0.to_le_bytes());
@@ -153,11 +150,11 @@ fn encode<F: Failpoints>(
     out.extend_from_slice(&[0; 4]);
     let start = out.len();
     out.push(COMPLETE);
-    encode_keys::<F>(footprint, me, selection, rows, out, start);
+    encode_keys::<F>(footprint, me, selection, rows, out, start + most);
     if selection.has_ranges() {
-        encode_ranges(footprint, me, rows, out, start);
+        encode_ranges(footprint, me, rows, out, start + most);
     }
-    let too_large = out.len() - start > READ_RESULTS_BYTES_MAX;
+    let too_large = out.len() > start + most;
     if too_large {
         out.truncate(start);
         out.push(TOO_LARGE);
@@ -173,10 +170,10 @@ fn encode_keys<F: Failpoints>(
     selection: Selection,
     rows: &impl Rows,
     out: &mut Vec<u8>,
-    start: usize,
+    end: usize,
 ) {
     for (place, entry) in footprint.keys().iter().enumerate() {
-        if out.len() - start > READ_RESULTS_BYTES_MAX {
+        if out.len() > end {
             return;
         }
         if !selection.has(entry) || entry.owner != Owner::Partition(me) {
@@ -199,7 +196,7 @@ fn encode_ranges(
     me: PartitionId,
     rows: &mut impl Rows,
     out: &mut Vec<u8>,
-    start: usize,
+    end: usize,
 ) {
     for (place, entry) in footprint.ranges().iter().enumerate() {
         if !entry.access.read || !serves_range(entry.owner, me) {
@@ -214,11 +211,7 @@ fn encode_ranges(
             out.extend_from_slice(key);
             out.extend_from_slice(&(row.len() as u32).to_le_bytes());
             out.extend_from_slice(row);
-            if out.len() - start > READ_RESULTS_BYTES_MAX {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            if out.len() > end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         out[count_at..count_at + 4].copy_from_slice(&count.to_le_bytes());
     }
