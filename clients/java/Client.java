@@ -315,6 +315,8 @@ class Client {
         equal("types", column(metadata.getColumns(null, null, "entry", "%"), "TYPE_NAME"), List.of("int8", "int8", "numeric"));
         equal("columns of a view", column(metadata.getColumns(null, null, "total", "%"), "TYPE_NAME"), List.of("int8", "numeric"));
         equal("nullable", column(metadata.getColumns(null, null, "entry", "%"), "IS_NULLABLE"), List.of("NO", "YES", "YES"));
+        equal("primary key", column(metadata.getPrimaryKeys(null, "public", "entry"), "COLUMN_NAME"), List.of("id"));
+        equal("indexes", column(metadata.getIndexInfo(null, "public", "entry", false, true), "INDEX_NAME"), List.of("entry_pkey", "entry_account"));
         equal("imported keys", column(metadata.getImportedKeys(null, "public", "entry"), "PKTABLE_NAME"), List.of("account"));
         equal("exported keys", column(metadata.getExportedKeys(null, "public", "account"), "FKCOLUMN_NAME"), List.of("account"));
         equal("schemas", column(metadata.getSchemas(null, "pub%"), "TABLE_SCHEM"), List.of("public"));

@@ -449,6 +449,18 @@ impl Binder<'_> {
                     if index.data_type.is_integer() { "jsonb_array_element" } else { "jsonb_object_field" };
                 self.call(name, vec![array, index])
             }
+            // The fields of what `_pg_expandarray` gives.
+            AccessExpr::Dot(Expr::Identifier(field)) if array.data_type == SqlType::INT4.array_of() => {
+                let place = match name_of(field).as_str() {
+                    "x" => 1,
+                    "n" => 2,
+                    other => return Err(no_field(other, array.data_type)),
+                };
+                let index = Box::new(constant(Datum::Int(place), SqlType::INT4).expression);
+                let array = Box::new(array.expression);
+                Ok(Bound { expression: Expression::Element { array, index }, data_type: SqlType::INT4 })
+            }
+            AccessExpr::Dot(Expr::Identifier(field)) => Err(no_field(&name_of(field), array.data_type)),
             _ => Err(SqlError::unsupported("this access to a part of a value")),
         }
     }
@@ -591,4 +603,12 @@ fn catalog_operator(name: &str) -> Result<BinaryOperator, SqlError> {
         "~*" => BinaryOperator::RegexMatchInsensitive,
         other => return Err(SqlError::unsupported(format!("OPERATOR({other})"))),
     })
+}
+
+fn no_field(field: &str, data_type: SqlType) -> SqlError {
+    let message = format!(
+        "column notation .{field} applied to type {}, which is not a composite type",
+        data_type.name()
+    );
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
 }

@@ -59,6 +59,14 @@ pub(super) const TABLE: &[Entry] = &[
         let length = if int(a, 1)? == 1 { array(a, 0)?.len() } else { 0 };
         Ok(Datum::Array((1..=length as i64).map(Datum::Int).collect()))
     }),
+    // What PostgreSQL gives as records of a value `x` and its place `n` are arrays of the two.
+    strict(set!("_pg_expandarray"), &[Kind::Array], INT4S, |a, _| {
+        let record = |(place, value): (i64, &Datum)| match value {
+            Datum::Int(_) => Ok(Datum::Array(vec![value.clone(), Datum::Int(place)])),
+            _ => Err(SqlError::unsupported("_pg_expandarray of other than integers")),
+        };
+        Ok(Datum::Array((1..).zip(array(a, 0)?).map(record).collect::<Result<_, SqlError>>()?))
+    }),
     strict(set!("generate_series"), &[INT4, INT4, INT4], INT4S, |a, _| {
         series(a, SqlType::INT4, SqlType::INT4)
     }),
@@ -95,6 +103,7 @@ pub fn set_columns(name: &str, result: SqlType) -> Vec<(&'static str, SqlType)> 
         _ if name.contains("_each") => vec![("key", SqlType::TEXT), ("value", result.element())],
         _ if name.contains("_array_elements") => vec![("value", result.element())],
         "regexp_matches" => vec![("", SqlType::TEXT.array_of())],
+        "_pg_expandarray" => vec![("", SqlType::INT4.array_of())],
         _ => vec![("", result.element())],
     }
 }
