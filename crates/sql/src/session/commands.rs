@@ -245,10 +245,17 @@ impl Session {
                 self.change_setting("client_encoding", &charset_name.value, false)?;
             }
             Set::SetTimeZone { local, value } => {
-                let zone = setting_text(value);
-                if !["default", "local"].iter().any(|first| zone.eq_ignore_ascii_case(first)) {
-                    self.change_setting("timezone", &zone, *local)?;
+                if *local && self.block.is_none() {
+                    self.warn("SET LOCAL can only be used in transaction blocks");
+                    return Ok(tag("SET"));
                 }
+                let zone = match value {
+                    Expr::Interval(_) => format!("INTERVAL '{}'", setting_text(value)),
+                    _ => setting_text(value),
+                };
+                let is_first = ["default", "local"].iter().any(|first| zone.eq_ignore_ascii_case(first));
+                let zone = if is_first { self.settings.first("timezone")?.to_owned() } else { zone };
+                self.change_setting("timezone", &zone, *local)?;
             }
             Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
@@ -298,7 +305,8 @@ impl Session {
         let mut values: Vec<Datum> = Vec::with_capacity(written.len());
         for (written, data_type) in written.iter().zip(types) {
             let expression = bind::value_of_type(written, data_type, &catalog, &self.surroundings)?;
-            let inputs = Inputs { now: self.database.now(), ..Inputs::default() };
+            let zone = self.surroundings.zone;
+            let inputs = Inputs { now: self.database.now(), zone, ..Inputs::default() };
             let value = evaluate(&expression, &inputs);
             values.push(value.ok_or_else(|| SqlError::unsupported(format!("EXECUTE with {written}")))?);
         }

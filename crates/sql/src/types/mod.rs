@@ -13,8 +13,11 @@ pub mod operators;
 pub mod row;
 mod sql_type;
 pub mod text;
+mod zone;
 
 pub use numeric::Numeric;
+pub use zone::Zone;
+pub(crate) use zone::Unfit;
 
 use serde::{Deserialize, Serialize};
 
