@@ -142,8 +142,9 @@ fn call(name: &str, operands: &[&str]) -> Outcome {
     let types: Vec<SqlType> = values.iter().map(|(_, ty)| *ty).collect();
     let function = functions::resolve(name, &types)?;
     let arguments = values.into_iter().zip(&function.arguments);
-    let arguments: Vec<Datum> =
-        arguments.map(|((value, from), to)| cast::cast(value, from, *to, Zone::Utc)).collect::<Result<_, _>>()?;
+    let arguments: Vec<Datum> = arguments
+        .map(|((value, from), to)| cast::cast(value, from, *to, Zone::Utc))
+        .collect::<Result<_, _>>()?;
     let arguments =
         if function.typed { functions::typed_arguments(arguments, &function.arguments) } else { arguments };
     Ok((functions::call(function.id, &arguments, &CallContext::default())?, function.result))

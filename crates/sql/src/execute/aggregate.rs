@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::query::{hashed, sort_keyed};
 use super::{Failure, Row, Run, size_of_row};
 use crate::plan::{AggregateCall, GroupingSets, Node};
-use crate::types::{Datum, Zone};
 use crate::types::aggregate::State;
+use crate::types::{Datum, Zone};
 
 /// A group while its rows come.
 struct Group {
@@ -68,11 +68,7 @@ impl Run<'_, '_> {
                 let place = *places.entry((set, hashed(&values))).or_insert(found.len());
                 if place == found.len() {
                     run.hold(2 * size_of_row(&values) + aggregates.len() * size_of::<Gathered>())?;
-                    found.push(Group {
-                        values,
-                        set,
-                        gathered: aggregates.iter().map(begun).collect(),
-                    });
+                    found.push(Group { values, set, gathered: aggregates.iter().map(begun).collect() });
                 }
                 run.gather(aggregates, &counted, &mut found[place].gathered)?;
             }

@@ -138,7 +138,9 @@ trait Environment {
             Expression::Signal { process, processes, signal } => {
                 self.signalled(process, processes, *signal, row)
             }
-            Expression::Cast { operand, from, to } => Ok(cast::cast(self.value(operand, row)?, *from, *to, self.inputs().zone)?),
+            Expression::Cast { operand, from, to } => {
+                Ok(cast::cast(self.value(operand, row)?, *from, *to, self.inputs().zone)?)
+            }
             Expression::Coerce { operand, to, explicit } => {
                 Ok(cast::coerce_length(self.value(operand, row)?, *to, *explicit)?)
             }

@@ -400,7 +400,11 @@ fn refers(
 /// A value of a foreign key's column as one of the type that it refers to. All integers are compared as they are: one that the other
 /// type does not have is just not there.
 fn as_referenced(value: Datum, from: SqlType, to: SqlType) -> Result<Datum, SqlError> {
-    if from.is_integer() && to.is_integer() { Ok(value) } else { cast::cast(value, from, to.plain(), CONSTRAINT_ZONE) }
+    if from.is_integer() && to.is_integer() {
+        Ok(value)
+    } else {
+        cast::cast(value, from, to.plain(), CONSTRAINT_ZONE)
+    }
 }
 
 fn same(left: &[Datum], right: &[Datum]) -> bool {

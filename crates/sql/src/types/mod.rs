@@ -16,8 +16,8 @@ pub mod text;
 mod zone;
 
 pub use numeric::Numeric;
-pub use zone::Zone;
 pub(crate) use zone::Unfit;
+pub use zone::Zone;
 
 use serde::{Deserialize, Serialize};
 

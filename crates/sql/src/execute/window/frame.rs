@@ -7,9 +7,9 @@ use crate::error::{SqlError, SqlState};
 use crate::execute::evaluate::compare_keys;
 use crate::execute::{Failure, Row, Run};
 use crate::plan::{Distance, Frame, FrameBound, FrameUnit, SortKey};
-use crate::types::{Datum, Zone};
 use crate::types::compare::{compare, interval_span};
 use crate::types::operators::{self, BinaryOperator};
+use crate::types::{Datum, Zone};
 
 /// Rows that a window function sees, in order.
 pub(super) struct Partition<'r> {

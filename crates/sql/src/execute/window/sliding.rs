@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::error::SqlError;
 use crate::execute::Row;
-use crate::types::{Datum, Zone};
 use crate::types::aggregate::{Aggregate, State};
+use crate::types::{Datum, Zone};
 
 /// An aggregate over one frame after the other, neither end of which goes back.
 ///
@@ -30,11 +30,7 @@ pub(super) struct Sliding<'c> {
 }
 
 impl<'c> Sliding<'c> {
-    pub(super) fn new(
-        aggregate: &'c Aggregate,
-        arguments: &'c [Option<Row>],
-        zone: Zone,
-    ) -> Sliding<'c> {
+    pub(super) fn new(aggregate: &'c Aggregate, arguments: &'c [Option<Row>], zone: Zone) -> Sliding<'c> {
         let second = State::new(aggregate, zone);
         let first = Vec::new();
         Sliding { aggregate, arguments, first, second, middle: 0, frame: 0..0, known: None, zone }

@@ -55,7 +55,8 @@ fn continuous(values: &[Datum], ty: SqlType, fraction: f64) -> Result<Datum, Sql
     let same = Resolved { left: ty, right: ty, result: ty };
     let difference = operators::binary(BinaryOperator::Subtract, high, low, &same, Zone::Utc)?;
     let by_float = Resolved { left: ty, right: SqlType::FLOAT8, result: ty };
-    let step = operators::binary(BinaryOperator::Multiply, &difference, &Datum::Float(part), &by_float, Zone::Utc)?;
+    let step =
+        operators::binary(BinaryOperator::Multiply, &difference, &Datum::Float(part), &by_float, Zone::Utc)?;
     operators::binary(BinaryOperator::Add, low, &step, &same, Zone::Utc)
 }
 

@@ -76,19 +76,25 @@ pub(super) const TABLE: &[Entry] = &[
     }),
     // Values of any type.
     strict("to_json", &[Kind::Any], JSON, |a, context| Ok(Datum::Text(of_pair(a, context.zone)?))),
-    strict("to_jsonb", &[Kind::Any], JSONB, |a, context| json::normalise(&of_pair(a, context.zone)?).map(Datum::Text)),
+    strict("to_jsonb", &[Kind::Any], JSONB, |a, context| {
+        json::normalise(&of_pair(a, context.zone)?).map(Datum::Text)
+    }),
     strict("row_to_json", &[JSON], JSON, |a, _| Ok(Datum::Text(text(a, 0)?.to_owned()))),
     strict("array_to_json", &[Kind::Any], JSON, |a, context| Ok(Datum::Text(of_pair(a, context.zone)?))),
     // A row, by the names and values of its columns.
     variadic(ROW, &[Kind::Any], JSON, |a, context| Ok(Datum::Text(build_object(a, ":", ",", context.zone)?))),
     lenient("json_build_object", &[], JSON, |_, _| Ok(Datum::Text("{}".to_owned()))),
-    variadic("json_build_object", &[Kind::Any], JSON, |a, context| Ok(Datum::Text(build_object(a, " : ", ", ", context.zone)?))),
+    variadic("json_build_object", &[Kind::Any], JSON, |a, context| {
+        Ok(Datum::Text(build_object(a, " : ", ", ", context.zone)?))
+    }),
     lenient("jsonb_build_object", &[], JSONB, |_, _| Ok(Datum::Text("{}".to_owned()))),
     variadic("jsonb_build_object", &[Kind::Any], JSONB, |a, context| {
         json::normalise(&build_object(a, ":", ",", context.zone)?).map(Datum::Text)
     }),
     lenient("json_build_array", &[], JSON, |_, _| Ok(Datum::Text("[]".to_owned()))),
-    variadic("json_build_array", &[Kind::Any], JSON, |a, context| Ok(Datum::Text(build_array(a, context.zone)?))),
+    variadic("json_build_array", &[Kind::Any], JSON, |a, context| {
+        Ok(Datum::Text(build_array(a, context.zone)?))
+    }),
     lenient("jsonb_build_array", &[], JSONB, |_, _| Ok(Datum::Text("[]".to_owned()))),
     variadic("jsonb_build_array", &[Kind::Any], JSONB, |a, context| {
         json::normalise(&build_array(a, context.zone)?).map(Datum::Text)
@@ -422,7 +428,8 @@ pub(crate) fn of_value(value: &Datum, ty: SqlType, zone: Zone) -> String {
         Datum::Null => "null".to_owned(),
         Datum::Bool(value) => value.to_string(),
         Datum::Array(values) => {
-            let values: Vec<String> = values.iter().map(|value| of_value(value, ty.element(), zone)).collect();
+            let values: Vec<String> =
+                values.iter().map(|value| of_value(value, ty.element(), zone)).collect();
             format!("[{}]", values.join(","))
         }
         Datum::Text(value) if matches!(ty.base, BaseType::Json | BaseType::Jsonb) => value.clone(),

@@ -4,9 +4,9 @@ pub(crate) mod pattern;
 
 use super::{interval::millionths, invalid, put};
 use crate::error::{SqlError, SqlState};
+use crate::types::calendar::{self, Civil, DAY, HOUR, MINUTE, SECOND};
 use crate::types::zone::abbreviation;
 use crate::types::{BaseType, Zone};
-use crate::types::calendar::{self, Civil, DAY, HOUR, MINUTE, SECOND};
 
 const MONTHS: [&str; 12] = [
     "january",

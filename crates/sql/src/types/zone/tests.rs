@@ -83,7 +83,9 @@ fn rules_go_on_for_ever() {
 
 #[test]
 fn every_change_of_a_zone_goes_both_ways() {
-    for name in ["Europe/Vienna", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Casablanca"] {
+    for name in
+        ["Europe/Vienna", "America/St_Johns", "Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Casablanca"]
+    {
         let zone = zone(name);
         let (mut at, end) = (local("1890-01-01"), local("2040-01-01"));
         while at < end {
@@ -109,7 +111,9 @@ fn values_of_the_parameter() {
     assert_eq!(named("168"), Err(Unfit::Range));
     assert_eq!(named("INTERVAL '1 day'"), Err(Unfit::Days));
     assert_eq!(named("INTERVAL '1 month'"), Err(Unfit::Months));
-    for wrong in ["", "nowhere", "PST", "XYZ", "XYZ-3ABC", "XYZ-168", "INTERVAL", "INTERVAL 'x'", "Infinity", "NaN"] {
+    for wrong in
+        ["", "nowhere", "PST", "XYZ", "XYZ-3ABC", "XYZ-168", "INTERVAL", "INTERVAL 'x'", "Infinity", "NaN"]
+    {
         assert_eq!(named(wrong), Err(Unfit::Unknown), "{wrong}");
     }
     // As POSIX has it, what is west is positive.

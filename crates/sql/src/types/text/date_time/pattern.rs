@@ -2,8 +2,8 @@
 
 use super::{DAYS, MONTHS};
 use crate::types::Zone;
-use crate::types::zone::Moment;
 use crate::types::calendar::{self, Civil, DAY, HOUR, MINUTE, SECOND};
+use crate::types::zone::Moment;
 
 /// Longer patterns first where one begins with another.
 const PATTERNS: [&str; 65] = [
