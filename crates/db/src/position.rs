@@ -86,10 +86,11 @@ impl Position {
 
     /// After every transaction of an epoch, and before those of the next: a boundary that is the same on all partitions.
     pub fn end_of(epoch: Epoch) -> Position {
-        Position::beyond(epoch, u32::MAX)
+        Position::beyond(epoch, 0)
     }
 
-    /// One of the places after every transaction of an epoch, and before those of the next. What is seen from them is the same.
+    /// One of the places after every transaction of an epoch, and before those of the next. What is seen from them is the same. The first
+    /// is its [end](Position::end_of), where the rows of a checkpoint are.
     pub fn beyond(epoch: Epoch, index: u32) -> Position {
         Position { epoch, origin: PartitionId(u16::MAX), index }
     }
@@ -97,6 +98,11 @@ impl Position {
     /// Whether no transaction can have it: it is [beyond](Position::beyond) those of its epoch.
     pub fn is_beyond(self) -> bool {
         self.origin == PartitionId(u16::MAX)
+    }
+
+    /// What stands for it where the order is compared: the positions beyond one epoch are one place.
+    pub fn place(self) -> Position {
+        if self.is_beyond() { Position::end_of(self.epoch) } else { self }
     }
 
     /// After every transaction: reading here reads the newest version.

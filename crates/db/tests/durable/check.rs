@@ -104,16 +104,12 @@ fn unordered_snapshots(world: &World) -> Unordered {
             continue;
         };
         let at: Position = postcard::from_bytes(answer).unwrap();
-        if is_unordered(at) {
+        if at.is_beyond() {
             assert_eq!((world.plan.partitions, world.plan.replicas), (1, 1), "{at} is not the newest state");
             unordered.entry(at).or_default().push((*id, answer.clone()));
         }
     }
     unordered
-}
-
-fn is_unordered(at: Position) -> bool {
-    at == Position::end_of(at.epoch)
 }
 
 /// Notes what the oracle has where snapshots were opened.
@@ -161,7 +157,7 @@ fn every_request_happens_once(world: &World, attempts: &Attempts) {
         let (_, earlier) = attempts.split_last().expect("there is an attempt");
         let missed = earlier.iter().all(|(_, outcome)| *outcome == Err(Error::Contended));
         assert!(missed, "{id:?} happened more than once: {attempts:?}");
-        let is_home = |at: Position| is_unordered(at) || at.origin == id.client.home;
+        let is_home = |at: Position| at.is_beyond() || at.origin == id.client.home;
         let homes = attempts.iter().all(|(position, _)| is_home(*position));
         assert!(homes, "{id:?} is in the log of another partition: {attempts:?}");
     }
@@ -189,9 +185,10 @@ fn answers_keep_real_time(world: &World, attempts: &Attempts) {
     for (id, asked) in asked {
         let before = answers.iter().take_while(|(answered_at, _)| *answered_at < asked.asked_at);
         for (_, earlier) in before {
+            let (before, after) = (last(earlier).place(), first(id).place());
             // Two snapshots may show the same state.
-            let are_equal = last(earlier) == first(id) && is_unordered(first(id));
-            assert!(last(earlier) < first(id) || are_equal, "{id:?} overtook {earlier:?}");
+            let are_equal = before == after && first(id).is_beyond();
+            assert!(before < after || are_equal, "{id:?} overtook {earlier:?}");
         }
     }
 }
@@ -243,7 +240,7 @@ fn snapshots_show_their_position(world: &mut World, snapshots: &BTreeMap<Positio
             for partition in (0..world.plan.partitions).map(PartitionId) {
                 let rows = world.rows_at(NodeId { partition, replica }, *at);
                 // A snapshot without a place in the order ends with its node.
-                if rows.is_err() && is_unordered(*at) && world.plan.crashes > 0 {
+                if rows.is_err() && at.is_beyond() && world.plan.crashes > 0 {
                     continue 'snapshots;
                 }
                 let rows = rows.unwrap();

@@ -27,8 +27,8 @@ use ordain_sql::session::{Database, Options, Past, Session, View, take_definitio
 use ordain_sql::state::{Signal, StateView};
 use ordain_sql::types::Datum;
 
-use super::alarms::{Alarms, Due};
 use super::activity::{Record, Wait};
+use super::alarms::{Alarms, Due};
 use super::history::{self, History};
 use super::state::Nodes;
 use super::{janitor, lock};

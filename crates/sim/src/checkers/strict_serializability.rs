@@ -66,7 +66,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
                 last = Some((at, request));
             }
         }
-        // A request that was answered when it was sent is its own matter. Only snapshots without a place in the order share positions.
+        // A request that was answered when it was sent is its own matter. Only snapshots without a place in the order share one.
         let Some((at, earlier)) = last.filter(|(_, earlier)| earlier.request != later.request) else {
             continue;
         };
@@ -139,7 +139,7 @@ pub(super) fn place(
     match invocation.unordered_snapshot() {
         None if evidence.may_be_unordered(invocation) => None,
         None => effective(evidence.attempts(request)),
-        snapshot => snapshot,
+        snapshot => snapshot.map(Position::place),
     }
 }
 

@@ -229,16 +229,16 @@ impl Session {
         if !self.is_ready {
             return None;
         }
-        let (name, state, kind) = match self.block {
-            None => ("idle_session_timeout", SqlState::IDLE_SESSION_TIMEOUT, "idle-session"),
-            Some(_) => (
-                "idle_in_transaction_session_timeout",
-                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-                "idle-in-transaction",
-            ),
+        let limits = self.settings.limits();
+        let (limit, state, kind) = match self.block {
+            None => (limits.idle, SqlState::IDLE_SESSION_TIMEOUT, "idle-session"),
+            Some(_) => {
+                let state = SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT;
+                (limits.idle_in_block, state, "idle-in-transaction")
+            }
         };
-        let message = format!("terminating connection due to {kind} timeout");
-        Some((self.settings.time(name)?, SqlError::new(state, message)))
+        let error = || SqlError::new(state, format!("terminating connection due to {kind} timeout"));
+        limit.map(|limit| (limit, error()))
     }
 
     /// Counts the time of the statement that begins, unless it has begun already.
@@ -246,7 +246,7 @@ impl Session {
         if !self.is_timed {
             self.is_timed = true;
             self.interrupt.clear();
-            if let Some(time) = self.settings.time("statement_timeout") {
+            if let Some(time) = self.settings.limits().statement {
                 self.database.alarm(Some(time));
             }
         }
@@ -350,9 +350,9 @@ impl Session {
     /// The client can go on.
     fn ready(&mut self, out: &mut Vec<u8>) {
         self.end_timing();
-        if self.block.is_none() && self.settings.has_local() {
+        if self.block.is_none() {
             // A statement by itself was the transaction.
-            self.changing(Settings::end_local);
+            self.end_local_settings();
         }
         self.tell(out);
         Encoder::new(out).ready_for_query(self.status());
@@ -438,6 +438,13 @@ impl Session {
         self.surroundings.zone = self.settings.zone();
         self.follow_path();
         changed
+    }
+
+    /// Ends what was set for the transaction.
+    fn end_local_settings(&mut self) {
+        if self.settings.has_local() {
+            self.changing(Settings::end_local);
+        }
     }
 
     /// Goes back to the parameters of before.

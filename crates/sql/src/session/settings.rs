@@ -109,6 +109,18 @@ pub(super) struct Settings {
     /// The values that the client gave when it connected, which a reset goes back to.
     first: Values,
     now: Changes,
+    limits: TimeLimits,
+}
+
+/// The limits of time that a session sets itself, in microseconds; `None` is for no limit. They are looked at with every message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct TimeLimits {
+    /// Of a statement.
+    pub statement: Option<u64>,
+    /// Of a client that says nothing outside of a block.
+    pub idle: Option<u64>,
+    /// Of a client that says nothing in a block.
+    pub idle_in_block: Option<u64>,
 }
 
 /// Names in lower case and values.
@@ -169,6 +181,7 @@ impl Settings {
                 return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
             }
         }
+        self.read_limits();
         Ok(())
     }
 
@@ -185,6 +198,7 @@ impl Settings {
     /// Goes back to what had been changed before.
     pub(super) fn take_back(&mut self, before: Changes) {
         self.now = before;
+        self.read_limits();
     }
 
     /// Whether something was set for the transaction.
@@ -195,12 +209,24 @@ impl Settings {
     /// Ends what was set for the transaction.
     pub(super) fn end_local(&mut self) {
         self.now.local.clear();
+        self.read_limits();
     }
 
-    /// A time of the parameters that are one, in microseconds; `None` for none.
-    pub(super) fn time(&self, name: &str) -> Option<u64> {
-        let value = self.get(name).ok()?;
-        u64::try_from(milliseconds(name, value).ok()?).ok().filter(|time| *time > 0).map(|time| time * 1_000)
+    /// The limits of time that are set now.
+    pub(super) fn limits(&self) -> TimeLimits {
+        self.limits
+    }
+
+    fn read_limits(&mut self) {
+        let microseconds = |name| {
+            let milliseconds = milliseconds(name, self.get(name).ok()?).ok()?;
+            u64::try_from(milliseconds).ok().filter(|time| *time > 0).map(|time| time * 1_000)
+        };
+        self.limits = TimeLimits {
+            statement: microseconds("statement_timeout"),
+            idle: microseconds("idle_session_timeout"),
+            idle_in_block: microseconds("idle_in_transaction_session_timeout"),
+        };
     }
 
     /// The time zone.
@@ -222,6 +248,7 @@ impl Settings {
         for values in [&mut self.now.session, &mut self.now.local] {
             values.retain(|(known, _)| name.as_ref().is_some_and(|name| name != known));
         }
+        self.read_limits();
     }
 
     /// The parameters that a client is told of, as it knows them.

@@ -14,7 +14,6 @@ use super::answer::same_columns;
 use super::block::Block;
 use super::database::{NoRows, of_call, of_database, of_read};
 use super::past::PARAMETER;
-use super::settings::Settings;
 use super::views::Views;
 use super::{Session, View};
 use crate::bind::{self, Prepared};
@@ -314,7 +313,7 @@ impl Session {
         }
         let Some(mut block) = self.block.take() else { return Ok(()) };
         if !block.writes {
-            self.changing(Settings::end_local);
+            self.end_local_settings();
             self.cursors.end_block(true);
             return Ok(());
         }
@@ -322,7 +321,7 @@ impl Session {
         let outcome = self.call_all(&block.steps, &block.undone);
         self.cursors.end_block(outcome.is_ok());
         match &outcome {
-            Ok(_) => self.changing(Settings::end_local),
+            Ok(_) => self.end_local_settings(),
             Err(_) => self.take_back_settings(&block.settings),
         }
         if let Err(error) = &outcome {
