@@ -86,10 +86,10 @@ static ZONES: LazyLock<Vec<Rules>> = LazyLock::new(|| {
 
 impl Named {
     fn find(name: &str) -> Option<Named> {
-        let lower = name.to_ascii_lowercase();
-        let place = ZONES.binary_search_by(|rules| {
-            rules.name.bytes().map(|byte| byte.to_ascii_lowercase()).cmp(lower.bytes())
-        });
+        fn lower(name: &str) -> impl Iterator<Item = u8> {
+            name.bytes().map(|byte| byte.to_ascii_lowercase())
+        }
+        let place = ZONES.binary_search_by(|rules| lower(rules.name).cmp(lower(name)));
         place.ok().and_then(|place| u16::try_from(place).ok()).map(Named)
     }
 

@@ -274,11 +274,8 @@ impl Draft<'_> {
         let written = crate::syntax::parse_expression(default)?;
         let bound = binder.expression(&written)?;
         let value = binder.assigned_to(bound, column.data_type, &column.name)?;
-        let inputs = crate::execute::Inputs {
-            now: self.surroundings.now,
-            zone: self.surroundings.zone,
-            ..Default::default()
-        };
+        let (now, zone) = (self.surroundings.now, self.surroundings.zone);
+        let inputs = crate::execute::Inputs { now, zone, ..Default::default() };
         let known = if is_fixed(&value) { crate::execute::evaluate(&value, &inputs) } else { None };
         known.ok_or_else(|| {
             SqlError::unsupported(format!("a new column whose default is not a constant: {default}"))

@@ -235,13 +235,11 @@ fn read_word<'a>(rest: &'a str, fields: &mut Fields) -> Result<&'a str, Problem>
 /// Where the name of a zone ends that has more than letters, if one can stand here: after a date, and with a sign or a slash after the
 /// letters, or a digit.
 fn end_of_zone(rest: &str, word: usize, fields: &Fields) -> Option<usize> {
-    let has_date = fields.numbers.len() + usize::from(fields.month.is_some()) >= 3
-        || fields.numbers.first().is_some_and(|first| first.len() == 8);
+    let has_date = fields.numbers.len() + usize::from(fields.month.is_some()) >= 3;
     let follows = rest[word..].chars().next()?;
     let may_begin = matches!(follows, '-' | '/' | '+') || follows.is_ascii_digit() && &rest[..word] != "t";
     let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '/' | '_' | '.' | ':');
     let end = rest.find(|c: char| !goes_on(c)).unwrap_or(rest.len());
-    // An abbreviation can have a distance of its own after it, which the name of a zone then begins with.
     (has_date && may_begin).then_some(end)
 }
 

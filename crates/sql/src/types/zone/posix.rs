@@ -16,7 +16,8 @@ pub(super) fn parse(text: &str) -> Option<Fixed> {
             text.split_at(end)
         }
     };
-    if abbreviation.len() > Fixed::ABBREVIATION_BYTES_MAX || abbreviation.contains('\0') {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b':' | b'.');
+    if abbreviation.len() > Fixed::ABBREVIATION_BYTES_MAX || !abbreviation.bytes().all(fits) {
         return None;
     }
     let (west, clock) = match distance.strip_prefix('-') {

@@ -111,9 +111,19 @@ fn values_of_the_parameter() {
     assert_eq!(named("168"), Err(Unfit::Range));
     assert_eq!(named("INTERVAL '1 day'"), Err(Unfit::Days));
     assert_eq!(named("INTERVAL '1 month'"), Err(Unfit::Months));
-    for wrong in
-        ["", "nowhere", "PST", "XYZ", "XYZ-3ABC", "XYZ-168", "INTERVAL", "INTERVAL 'x'", "Infinity", "NaN"]
-    {
+    for wrong in [
+        "",
+        "nowhere",
+        "PST",
+        "XYZ",
+        "XYZ-3ABC",
+        "XYZ-168",
+        "INTERVAL",
+        "INTERVAL 'x'",
+        "a>b-3",
+        "Infinity",
+        "NaN",
+    ] {
         assert_eq!(named(wrong), Err(Unfit::Unknown), "{wrong}");
     }
     // As POSIX has it, what is west is positive.
