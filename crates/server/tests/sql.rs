@@ -264,7 +264,7 @@ fn end_of_idle(served: &Served, statements: &str) -> String {
     let mut told = Vec::new();
     stream.read_to_end(&mut told).unwrap();
     let told = String::from_utf8_lossy(&told).into_owned();
-    assert!(told.contains("TimeZone\0UTC\0"), "the zone that counts is told: {told}");
+    assert!(told.contains("TimeZone\0Europe/Vienna\0"), "the zone that counts is told: {told}");
     told
 }
 

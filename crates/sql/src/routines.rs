@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value as Json};
 use crate::error::{SqlError, SqlState};
 use crate::execute::Output;
 use crate::plan::CallForm;
-use crate::types::{BaseType, Datum, SqlType, row, text};
+use crate::types::{BaseType, Datum, SqlType, Zone, row, text};
 
 /// A procedure that can be called.
 #[derive(Clone, PartialEq, Debug)]
@@ -201,7 +201,7 @@ fn of_json(value: &Value, json: Json) -> Result<Datum, SqlError> {
         Json::Null => Ok(Datum::Null),
         other if value.kind == ValueKind::Json => Ok(Datum::Text(other.to_string())),
         Json::String(text) => Ok(Datum::Text(text)),
-        other => text::parse(&other.to_string(), sql_type(value.kind)),
+        other => text::parse(&other.to_string(), sql_type(value.kind), Zone::Utc),
     }
 }
 

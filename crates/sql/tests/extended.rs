@@ -296,3 +296,65 @@ fn functions_of_the_session_take_parameters() {
     }
     assert_eq!(client.query("SELECT count(DISTINCT u) AS n FROM t"), "(n bigint)\n2\nSELECT 1\n");
 }
+
+/// Whether the server has told that a parameter has a value.
+fn is_told(sent: &[u8], name: &str, value: &str) -> bool {
+    let told = format!("{name}\0{value}\0");
+    sent.windows(told.len()).any(|part| part == told.as_bytes())
+}
+
+#[test]
+fn the_time_zone_is_that_of_the_client_if_it_names_one() {
+    let mut client = Client::new();
+    let noon = "SELECT '2024-07-01 12:00Z'::timestamptz AS at";
+    for (parameters, name, shown) in [
+        ([("TimeZone", "europe/vienna")], "Europe/Vienna", "2024-07-01 14:00:00+02"),
+        ([("options", "-c timezone=Asia/Kathmandu")], "Asia/Kathmandu", "2024-07-01 17:45:00+05:45"),
+        ([("options", "--TimeZone=-3.5")], "<-03:30>+03:30", "2024-07-01 08:30:00-03:30"),
+    ] {
+        let welcome = client.world.connect("a", &parameters).unwrap();
+        assert!(is_told(&welcome, "TimeZone", name), "{name}");
+        assert_eq!(client.run(noon) + &client.sync(), format!("{shown}\nSELECT 1\n"));
+        let sent = client.world.send("a", Frontend::Query("SET TIME ZONE 'asia/tokyo'".to_owned()));
+        assert!(is_told(&sent, "TimeZone", "Asia/Tokyo"));
+        let sent = client.world.send("a", Frontend::Query("RESET timezone".to_owned()));
+        assert!(is_told(&sent, "TimeZone", name), "{name}");
+        assert_eq!(client.query("SET TIME ZONE LOCAL"), "SET\n");
+        assert_eq!(client.run(noon) + &client.sync(), format!("{shown}\nSELECT 1\n"));
+    }
+    for parameters in [("TimeZone", "Nowhere"), ("options", "-c timezone=Nowhere")] {
+        let error = client.world.connect("b", &[parameters]).unwrap_err();
+        assert_eq!(error.state, SqlState::INVALID_PARAMETER_VALUE);
+        assert_eq!(error.message, "invalid value for parameter \"TimeZone\": \"Nowhere\"");
+    }
+}
+
+#[test]
+fn parameters_as_text_are_in_the_zone_of_when_they_are_bound() {
+    let mut client = Client::new();
+    client.query("CREATE TABLE t (at timestamptz PRIMARY KEY, said text)");
+    client.parse("i", "INSERT INTO t VALUES ($1, $2)");
+    client.parse("s", "SELECT said FROM t WHERE at = $1");
+    client.parse("w", "SELECT said FROM t WHERE at = '2024-07-01 12:00'");
+    client.sync();
+    for zone in ["UTC", "Europe/Vienna", "America/New_York"] {
+        client.query(&format!("SET TIME ZONE '{zone}'"));
+        client.bind("", "i", &[Some("2024-07-01 12:00"), Some(zone)]);
+        client.execute("", 0);
+        assert_eq!(client.sync(), "INSERT 0 1\n");
+        client.bind("", "s", &[Some("2024-07-01 12:00")]);
+        client.execute("", 0);
+        assert_eq!(client.sync(), format!("{zone}\nSELECT 1\n"));
+        client.bind("", "s", &[Some("2024-07-01 12:00Z")]);
+        client.execute("", 0);
+        assert_eq!(client.sync(), "UTC\nSELECT 1\n");
+        // A moment in the text of the statement stays what it was when that was prepared, also if it is planned again.
+        client.query("ALTER TABLE t ADD COLUMN more int");
+        client.bind("", "w", &[]);
+        client.execute("", 0);
+        assert_eq!(client.sync(), "UTC\nSELECT 1\n");
+        client.query("ALTER TABLE t DROP COLUMN more");
+    }
+    let shown = "2024-07-01 06:00:00-04\n2024-07-01 08:00:00-04\n2024-07-01 12:00:00-04\nSELECT 3\n";
+    assert_eq!(client.run("SELECT at FROM t ORDER BY at") + &client.sync(), shown);
+}

@@ -3,7 +3,7 @@
 use ordain_sql::types::aggregate::{self, State};
 use ordain_sql::types::functions::{self, CallContext, Function, FunctionId};
 use ordain_sql::types::operators::{self, BinaryOperator, UnaryOperator};
-use ordain_sql::types::{Datum, Numeric, SqlType, cast, text};
+use ordain_sql::types::{Datum, Numeric, SqlType, Zone, cast, text};
 use proptest::prelude::*;
 
 const TYPES: [SqlType; 17] = [
@@ -184,10 +184,10 @@ proptest! {
 
     #[test]
     fn operators((operator, resolved, left, right) in operation()) {
-        let outcome = operators::binary(operator, &left, &right, &resolved);
+        let outcome = operators::binary(operator, &left, &right, &resolved, Zone::Utc);
         prop_assert!(!is_mistake(&outcome), "{outcome:?}");
         if let Ok(result) = outcome {
-            let _ = text::to_string(&result, resolved.result);
+            let _ = text::to_string(&result, resolved.result, Zone::Utc);
         }
     }
 
@@ -208,7 +208,7 @@ proptest! {
         (from, operand) in prop::sample::select(TYPES.to_vec()).prop_flat_map(|ty| (Just(ty), nullable(ty))),
         to in prop::sample::select(TYPES.to_vec()),
     ) {
-        let outcome = cast::cast(operand, from, to);
+        let outcome = cast::cast(operand, from, to, Zone::Utc);
         prop_assert!(!is_mistake(&outcome), "{outcome:?}");
         if cast::allowed(from, to).is_none() && !from.is_same(to) {
             prop_assert!(outcome.is_err() || outcome == Ok(Datum::Null));
@@ -225,10 +225,10 @@ proptest! {
             .prop_flat_map(|ty| (Just(ty), prop::collection::vec(nullable(ty), 0..4))),
     ) {
         if let Ok(aggregate) = aggregate::resolve(name, &[ty]) {
-            let mut state = State::new(&aggregate);
+            let mut state = State::new(&aggregate, Zone::Utc);
             let added: Result<Vec<()>, _> = rows
                 .into_iter()
-                .map(|row| cast::cast(row, ty, aggregate.arguments[0]).and_then(|row| state.add(&[row])))
+                .map(|row| cast::cast(row, ty, aggregate.arguments[0], Zone::Utc).and_then(|row| state.add(&[row])))
                 .collect();
             let outcome = added.and_then(|_| state.finish());
             prop_assert!(!is_mistake(&outcome), "{outcome:?}");
@@ -249,7 +249,7 @@ fn all_functions_take_what_they_say() {
                 true => functions::typed_arguments(arguments, &function.arguments),
                 false => arguments,
             };
-            let outcome = functions::call(function.id, &arguments, &CallContext { now: 7 });
+            let outcome = functions::call(function.id, &arguments, &CallContext { now: 7, zone: Zone::Utc });
             prop_assert!(!is_mistake(&outcome), "{name}: {outcome:?}");
             Ok(())
         });

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use ordain_sql::types::compare::{self, HashKey};
-use ordain_sql::types::{Datum, Numeric, SqlType, binary, key, row, text};
+use ordain_sql::types::{Datum, Numeric, SqlType, Zone, binary, key, row, text};
 use proptest::prelude::*;
 
 const PLAIN: [SqlType; 19] = [
@@ -134,9 +134,9 @@ proptest! {
 
     #[test]
     fn text_reads_what_it_wrote((ty, datum) in typed()) {
-        let written = text::to_string(&datum, ty);
+        let written = text::to_string(&datum, ty, Zone::Utc);
         // The time of an interval may have more hours than are read again.
-        if let Ok(read) = text::parse(&written, ty) {
+        if let Ok(read) = text::parse(&written, ty, Zone::Utc) {
             prop_assert!(identical(&read, &datum), "{written} became {read:?}");
         } else {
             prop_assert!(ty.base == SqlType::INTERVAL.base, "{written} is not read as {}", ty.name());
@@ -169,7 +169,7 @@ proptest! {
     #[test]
     fn keys_have_the_order_of_values((ty, left, right) in pair()) {
         let (a, b) = (encoded(&left), encoded(&right));
-        prop_assert_eq!(a.cmp(&b), compare::compare(&left, &right), "{} and {}", text::to_string(&left, ty), text::to_string(&right, ty));
+        prop_assert_eq!(a.cmp(&b), compare::compare(&left, &right), "{} and {}", text::to_string(&left, ty, Zone::Utc), text::to_string(&right, ty, Zone::Utc));
         // No key of one value is the beginning of another.
         prop_assert!(a == b || !b.starts_with(&a));
     }
@@ -207,11 +207,11 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(ty in any_type(), input in "[-+0-9a-zA-Z:.,/{}\" ]{0,20}|\\PC{0,12}") {
-        if let Ok(datum) = text::parse(&input, ty) {
-            let written = text::to_string(&datum, ty);
-            prop_assert!(ty.base == SqlType::INTERVAL.base || text::parse(&written, ty).is_ok(), "{written}");
+        if let Ok(datum) = text::parse(&input, ty, Zone::Utc) {
+            let written = text::to_string(&datum, ty, Zone::Utc);
+            prop_assert!(ty.base == SqlType::INTERVAL.base || text::parse(&written, ty, Zone::Utc).is_ok(), "{written}");
         }
-        let _ = text::parse(&input, SqlType::JSONB);
+        let _ = text::parse(&input, SqlType::JSONB, Zone::Utc);
     }
 
     #[test]

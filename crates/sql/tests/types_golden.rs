@@ -11,7 +11,7 @@ use ordain_sql::types::aggregate::{self, State};
 use ordain_sql::types::cast;
 use ordain_sql::types::functions::{self, CallContext};
 use ordain_sql::types::operators::{self, BinaryOperator, UnaryOperator};
-use ordain_sql::types::{Datum, SqlType, text};
+use ordain_sql::types::{Datum, SqlType, Zone, text};
 
 type Outcome = Result<(Datum, SqlType), SqlError>;
 
@@ -65,7 +65,7 @@ fn sql_type(name: &str) -> SqlType {
 
 fn value(name: &str, literal: &str) -> Outcome {
     let ty = sql_type(name);
-    Ok((text::parse(literal, ty)?, ty))
+    Ok((text::parse(literal, ty, Zone::Utc)?, ty))
 }
 
 fn binary_operator(symbol: &str) -> BinaryOperator {
@@ -109,9 +109,9 @@ fn binary(left: Outcome, symbol: &str, right: Outcome) -> Outcome {
     let ((left, left_type), (right, right_type)) = (left?, right?);
     let operator = binary_operator(symbol);
     let resolved = operators::resolve_binary(operator, left_type, right_type)?;
-    let left = cast::cast(left, left_type, resolved.left)?;
-    let right = cast::cast(right, right_type, resolved.right)?;
-    Ok((operators::binary(operator, &left, &right, &resolved)?, resolved.result))
+    let left = cast::cast(left, left_type, resolved.left, Zone::Utc)?;
+    let right = cast::cast(right, right_type, resolved.right, Zone::Utc)?;
+    Ok((operators::binary(operator, &left, &right, &resolved, Zone::Utc)?, resolved.result))
 }
 
 fn unary(symbol: &str, operand: Outcome) -> Outcome {
@@ -123,7 +123,7 @@ fn unary(symbol: &str, operand: Outcome) -> Outcome {
         _ => UnaryOperator::Not,
     };
     let resolved = operators::resolve_unary(operator, ty)?;
-    let operand = cast::cast(operand, ty, resolved.operand)?;
+    let operand = cast::cast(operand, ty, resolved.operand, Zone::Utc)?;
     Ok((operators::unary(operator, &operand, &resolved)?, resolved.result))
 }
 
@@ -133,7 +133,7 @@ fn cast_to(operand: Outcome, target: &str) -> Outcome {
     if cast::allowed(from, target).is_none() {
         return Err(cast::cannot_cast(from, target));
     }
-    Ok((cast::cast(operand, from, target)?, target))
+    Ok((cast::cast(operand, from, target, Zone::Utc)?, target))
 }
 
 fn call(name: &str, operands: &[&str]) -> Outcome {
@@ -142,20 +142,21 @@ fn call(name: &str, operands: &[&str]) -> Outcome {
     let types: Vec<SqlType> = values.iter().map(|(_, ty)| *ty).collect();
     let function = functions::resolve(name, &types)?;
     let arguments = values.into_iter().zip(&function.arguments);
-    let arguments: Vec<Datum> =
-        arguments.map(|((value, from), to)| cast::cast(value, from, *to)).collect::<Result<_, _>>()?;
+    let arguments: Vec<Datum> = arguments
+        .map(|((value, from), to)| cast::cast(value, from, *to, Zone::Utc))
+        .collect::<Result<_, _>>()?;
     let arguments =
         if function.typed { functions::typed_arguments(arguments, &function.arguments) } else { arguments };
-    Ok((functions::call(function.id, &arguments, &CallContext { now: 0 })?, function.result))
+    Ok((functions::call(function.id, &arguments, &CallContext::default())?, function.result))
 }
 
 fn aggregate(name: &str, argument: &str, rows: &[&str]) -> Outcome {
     let from = sql_type(argument);
     let aggregate = aggregate::resolve(name, &[from])?;
-    let mut state = State::new(&aggregate);
+    let mut state = State::new(&aggregate, Zone::Utc);
     for row in rows {
-        let row = if *row == "NULL" { Datum::Null } else { text::parse(row, from)? };
-        state.add(&[cast::cast(row, from, aggregate.arguments[0])?])?;
+        let row = if *row == "NULL" { Datum::Null } else { text::parse(row, from, Zone::Utc)? };
+        state.add(&[cast::cast(row, from, aggregate.arguments[0], Zone::Utc)?])?;
     }
     Ok((state.finish()?, aggregate.result))
 }
@@ -164,7 +165,7 @@ fn aggregate(name: &str, argument: &str, rows: &[&str]) -> Outcome {
 fn shown(outcome: Outcome) -> (String, String) {
     match outcome {
         Ok((Datum::Null, ty)) => ("NULL".to_owned(), ty.plain().name()),
-        Ok((datum, ty)) => (text::to_string(&datum, ty), ty.plain().name()),
+        Ok((datum, ty)) => (text::to_string(&datum, ty, Zone::Utc), ty.plain().name()),
         Err(error) => (format!("!{} {}", error.state.as_str(), error.message), "-".to_owned()),
     }
 }

@@ -5,7 +5,7 @@ use super::scope::Bound;
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
 use crate::types::cast::{self, CastContext};
-use crate::types::{Datum, SqlType, text};
+use crate::types::{BaseType, Datum, SqlType, text};
 
 impl Binder<'_> {
     /// Makes a value one of another type, where that happens by itself.
@@ -80,7 +80,7 @@ impl Binder<'_> {
     fn known(&mut self, value: Bound, to: SqlType) -> Result<Bound, SqlError> {
         let expression = match value.expression {
             Expression::Constant(Datum::Text(literal)) => {
-                Expression::Constant(text::parse(&literal, to.plain())?)
+                Expression::Constant(self.value_of_literal(&literal, to.plain())?)
             }
             Expression::Parameter(number) => {
                 let slot = &mut self.parameters[usize::from(number)];
@@ -103,6 +103,17 @@ impl Binder<'_> {
             }
         };
         Ok(Bound { expression, data_type: to })
+    }
+}
+
+impl Binder<'_> {
+    /// The value of a literal, in which a moment without a zone is in that of the session.
+    fn value_of_literal(&mut self, literal: &str, to: SqlType) -> Result<Datum, SqlError> {
+        let value = text::parse(literal, to, self.surroundings.zone)?;
+        if to.base == BaseType::TimestampTz && !self.moments.iter().any(|(known, _)| known == literal) {
+            self.moments.push((literal.to_owned(), to));
+        }
+        Ok(value)
     }
 }
 

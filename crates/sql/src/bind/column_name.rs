@@ -39,6 +39,7 @@ impl Binder<'_> {
             Expr::Exists { .. } => "exists".to_owned(),
             Expr::Array(_) => "array".to_owned(),
             Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => Self::column_name(inner),
+            Expr::AtTimeZone { .. } => "timezone".to_owned(),
             Expr::Extract { .. } => "extract".to_owned(),
             Expr::Substring { .. } => "substring".to_owned(),
             Expr::Overlay { .. } => "overlay".to_owned(),

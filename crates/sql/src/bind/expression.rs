@@ -15,7 +15,7 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, SubqueryKind};
 use crate::types::cast::CastContext;
 use crate::types::operators::{self, BinaryOperator, UnaryOperator};
-use crate::types::{Datum, SqlType, text};
+use crate::types::{Datum, SqlType, Zone, text};
 
 impl Binder<'_> {
     /// Binds an expression; that of a grouped query is over the grouped rows.
@@ -555,7 +555,7 @@ fn number(digits: &str) -> Result<Bound, SqlError> {
     if let Ok(value) = digits.parse::<i64>() {
         return Ok(constant(Datum::Int(value), SqlType::INT8));
     }
-    Ok(constant(text::parse(&digits, SqlType::NUMERIC)?, SqlType::NUMERIC))
+    Ok(constant(text::parse(&digits, SqlType::NUMERIC, Zone::Utc)?, SqlType::NUMERIC))
 }
 
 pub(super) fn binary_operator(operator: &ast::BinaryOperator) -> Result<BinaryOperator, SqlError> {

@@ -11,7 +11,7 @@ use crate::plan::{
     Action, Expression, ForeignKeyShape, IndexState, JoinKind, Node, Path, Plan, ReferentialAction, Search,
     SharedPlan, TableShape,
 };
-use crate::types::{Datum, SqlType, cast};
+use crate::types::{Datum, SqlType, Zone, cast};
 
 /// What happens to rows of a table.
 #[derive(Clone, PartialEq, Debug)]
@@ -234,16 +234,16 @@ impl RowCheck {
         Ok(RowCheck::new(&plan, &plan.foreign_keys[number]))
     }
 
-    /// The error of an encoded row that the query gave.
+    /// The error of an encoded row that the query gave, with moments in a zone.
     ///
     /// # Errors
     /// When it is no row.
-    pub fn error(&self, row: &[u8]) -> Result<SqlError, SqlError> {
+    pub fn error(&self, row: &[u8], zone: Zone) -> Result<SqlError, SqlError> {
         let mut values = Vec::new();
         crate::types::row::decode(row, &mut values)?;
         let ForeignKeyShape { name, table, columns, referenced, .. } = &self.foreign_key;
         let shape = |table: u16| &self.plan.tables[usize::from(table)];
-        Ok(refers_to_nothing(shape(*table), name, columns, &shape(*referenced).name, &values))
+        Ok(refers_to_nothing(shape(*table), name, columns, &shape(*referenced).name, &values, zone))
     }
 }
 

@@ -280,6 +280,10 @@ impl<'c> Binder<'c> {
         if let Some(view) = StateView::find(schema.as_deref(), &last) {
             return self.state_view(view, last, alias);
         }
+        if matches!(schema.as_deref(), None | Some("pg_catalog")) && functions::is_view(&last) {
+            let (node, relation, _) = self.sets(&[(last, Vec::new())], false, alias)?;
+            return Ok((node, relation));
+        }
         let views = if system::describes_views(&last) { self.described_views() } else { Vec::new() };
         if let Some((rows, fields)) =
             system::table(self.catalog, &views, self.surroundings, schema.as_deref(), &last)

@@ -42,7 +42,7 @@ use crate::catalog::{Catalog, Definition, Named, PUBLIC, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, SharedPlan, TableShape};
 use crate::routines::Routines;
-use crate::types::SqlType;
+use crate::types::{SqlType, Zone};
 
 pub use define::{
     Build, Defined, Timing, Validation, Verification, complete, define, fill, forget, is_definition, renew,
@@ -71,6 +71,8 @@ pub struct Surroundings {
     pub temporary: String,
     /// When its transaction began, in microseconds since 2000-01-01 UTC.
     pub now: i64,
+    /// Its time zone.
+    pub zone: Zone,
     /// The procedures that can be called.
     pub routines: Routines,
 }
@@ -86,6 +88,8 @@ pub struct Prepared {
     pub fields: Option<Vec<Field>>,
     /// What it asks its session each time before it runs.
     pub questions: Vec<Question>,
+    /// The time zone in which moments in its text are that have none.
+    pub zone: Zone,
 }
 
 /// Makes the plan of a query or of a statement that changes rows. `parameters` are the types that the client has named.
@@ -170,6 +174,8 @@ pub(crate) struct Binder<'c> {
     questions: Vec<Question>,
     /// The relations that the statement names itself, and not a view in it.
     relations: Vec<Named>,
+    /// Literals that have become moments, and the types that they have got.
+    moments: Vec<(String, SqlType)>,
     /// How many views lie around.
     views: usize,
     /// Whether a view is bound only to describe it, which needs no description of others.
@@ -201,6 +207,7 @@ impl<'c> Binder<'c> {
             reliances: Vec::new(),
             questions: Vec::new(),
             relations: Vec::new(),
+            moments: Vec::new(),
             views: 0,
             describes: false,
         }
@@ -211,9 +218,9 @@ impl<'c> Binder<'c> {
             self.put_single(source);
         }
         let parameters = self.parameters.into_iter().map(|known| known.unwrap_or(SqlType::TEXT)).collect();
-        let Binder { reliances, tables, sequences, foreign_keys, questions, .. } = self;
+        let Binder { reliances, tables, sequences, foreign_keys, questions, surroundings, .. } = self;
         let plan = Plan { reliances, tables, sequences, foreign_keys, action };
-        Prepared { plan: plan.into(), parameters, fields, questions }
+        Prepared { plan: plan.into(), parameters, fields, questions, zone: surroundings.zone }
     }
 
     /// Notes that the plan relies on what a name stands for.

@@ -8,7 +8,7 @@ use super::scope::Bound;
 use crate::error::SqlError;
 use crate::plan::Expression;
 use crate::types::operators::BinaryOperator;
-use crate::types::{Datum, SqlType, text};
+use crate::types::{Datum, SqlType, Zone, text};
 
 impl Binder<'_> {
     /// Such a function or operator; `None` for any other expression.
@@ -105,7 +105,7 @@ impl Binder<'_> {
             Some(field) => format!("{amount} {field}"),
             None => amount.clone(),
         };
-        Ok(constant(text::parse(&amount, SqlType::INTERVAL)?, SqlType::INTERVAL))
+        Ok(constant(text::parse(&amount, SqlType::INTERVAL, Zone::Utc)?, SqlType::INTERVAL))
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::query::{hashed, sort_keyed};
 use super::{Failure, Row, Run, size_of_row};
 use crate::plan::{AggregateCall, GroupingSets, Node};
-use crate::types::Datum;
 use crate::types::aggregate::State;
+use crate::types::{Datum, Zone};
 
 /// A group while its rows come.
 struct Group {
@@ -27,8 +27,8 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn new(call: &AggregateCall) -> Gathered {
-        Gathered { state: State::new(&call.aggregate), seen: BTreeSet::new(), unsorted: Vec::new() }
+    fn new(call: &AggregateCall, zone: Zone) -> Gathered {
+        Gathered { state: State::new(&call.aggregate, zone), seen: BTreeSet::new(), unsorted: Vec::new() }
     }
 
     fn add(&mut self, call: &AggregateCall, arguments: &[Datum]) -> Result<(), Failure> {
@@ -58,6 +58,8 @@ impl Run<'_, '_> {
         let ways: &[Vec<u16>] = sets.as_ref().map_or(&whole, |sets| &sets.sets);
         let mut places: BTreeMap<(usize, Vec<u8>), usize> = BTreeMap::new();
         let mut found: Vec<Group> = Vec::new();
+        let zone = self.inputs.zone;
+        let begun = |call: &AggregateCall| Gathered::new(call, zone);
         self.each(input, usize::MAX, &mut |run, row| {
             let values = run.values(groups, &row)?;
             let counted = run.counted(aggregates, &row)?;
@@ -66,11 +68,7 @@ impl Run<'_, '_> {
                 let place = *places.entry((set, hashed(&values))).or_insert(found.len());
                 if place == found.len() {
                     run.hold(2 * size_of_row(&values) + aggregates.len() * size_of::<Gathered>())?;
-                    found.push(Group {
-                        values,
-                        set,
-                        gathered: aggregates.iter().map(Gathered::new).collect(),
-                    });
+                    found.push(Group { values, set, gathered: aggregates.iter().map(begun).collect() });
                 }
                 run.gather(aggregates, &counted, &mut found[place].gathered)?;
             }
@@ -80,7 +78,7 @@ impl Run<'_, '_> {
         for (set, _) in ways.iter().enumerate().filter(|(_, way)| way.is_empty()) {
             if !found.iter().any(|group| group.set == set) {
                 let values = vec![Datum::Null; groups.len()];
-                found.push(Group { values, set, gathered: aggregates.iter().map(Gathered::new).collect() });
+                found.push(Group { values, set, gathered: aggregates.iter().map(begun).collect() });
             }
         }
         found.into_iter().map(|group| finish(group, aggregates, sets.as_ref())).collect()

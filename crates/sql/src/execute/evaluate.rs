@@ -10,7 +10,7 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
 use crate::state::Signal;
 use crate::types::operators::{self, BinaryOperator, Resolved};
-use crate::types::{Datum, cast, functions};
+use crate::types::{Datum, Zone, cast, functions};
 
 /// Most values that are compared one by one, where they could be looked up.
 const COMPARED_MAX: usize = 8;
@@ -82,7 +82,7 @@ trait Environment {
             Expression::Binary { operator, resolved, left, right } => {
                 let left = self.value(left, row)?;
                 let right = self.value(right, row)?;
-                limited(operators::binary(*operator, &left, &right, resolved)?)
+                limited(operators::binary(*operator, &left, &right, resolved, self.inputs().zone)?)
             }
             Expression::Unary { operator, resolved, operand } => {
                 Ok(operators::unary(*operator, &self.value(operand, row)?, resolved)?)
@@ -138,13 +138,15 @@ trait Environment {
             Expression::Signal { process, processes, signal } => {
                 self.signalled(process, processes, *signal, row)
             }
-            Expression::Cast { operand, from, to } => Ok(cast::cast(self.value(operand, row)?, *from, *to)?),
+            Expression::Cast { operand, from, to } => {
+                Ok(cast::cast(self.value(operand, row)?, *from, *to, self.inputs().zone)?)
+            }
             Expression::Coerce { operand, to, explicit } => {
                 Ok(cast::coerce_length(self.value(operand, row)?, *to, *explicit)?)
             }
             Expression::Call { function, arguments } => {
                 let arguments = self.values(arguments, row)?;
-                let context = functions::CallContext { now: self.inputs().now };
+                let context = functions::CallContext { now: self.inputs().now, zone: self.inputs().zone };
                 limited(functions::call(*function, &arguments, &context)?)
             }
             Expression::Case { branches, otherwise } => {
@@ -279,7 +281,7 @@ impl<'a> Membership<'a> {
 
     /// Looks at one of the others; whether it is equal.
     fn try_next(&mut self, other: &Datum) -> Result<bool, SqlError> {
-        match operators::binary(BinaryOperator::Equal, &self.operand, other, self.resolved)? {
+        match operators::binary(BinaryOperator::Equal, &self.operand, other, self.resolved, Zone::Utc)? {
             Datum::Bool(true) => self.result = Datum::Bool(true),
             Datum::Bool(false) => {}
             _ => self.result = Datum::Null,
@@ -332,7 +334,7 @@ fn quantified(
     let Datum::Array(elements) = array else { return Ok(Datum::Null) };
     let mut null = false;
     for element in elements {
-        match operators::binary(operator, left, element, resolved)? {
+        match operators::binary(operator, left, element, resolved, Zone::Utc)? {
             Datum::Bool(value) if value != all => return Ok(Datum::Bool(value)),
             Datum::Bool(_) => {}
             _ => null = true,

@@ -7,7 +7,7 @@ use super::rows::{Place, Stored, decode, index_of, pick};
 use super::{Failure, Output, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{ConflictTarget, Path, SequenceShape, TableShape};
-use crate::types::Datum;
+use crate::types::{Datum, Zone};
 
 impl<'a> Run<'a, '_> {
     /// Fills an index from all rows of a table.
@@ -74,7 +74,7 @@ impl<'a> Run<'a, '_> {
             .map(|row| row.byte_string(crate::keys::ROW_COLUMN).map(<[u8]>::to_vec));
         match there {
             Some(there) if there.as_deref() == Ok(&content) => Ok(()),
-            Some(_) => Err(could_not_create(shape, number, stored).into()),
+            Some(_) => Err(could_not_create(shape, number, stored, self.inputs.zone).into()),
             None => self.write(shape, &entry, &content),
         }
     }
@@ -86,7 +86,7 @@ impl<'a> Run<'a, '_> {
             self.check_row(shape, &values)?;
             let key = self.key_of(shape, &values)?;
             if !shape.key.is_empty() && self.transaction.get(&key)?.is_some() {
-                return Err(duplicate(shape, ConflictTarget::Key, &values).into());
+                return Err(duplicate(shape, ConflictTarget::Key, &values, self.inputs.zone).into());
             }
             self.add(shape, &key, &values)?;
         }
@@ -174,8 +174,8 @@ fn following(sequence: &SequenceShape, last: i64) -> Result<i64, SqlError> {
 }
 
 /// The error of an index that is to be unique and cannot be.
-fn could_not_create(shape: &TableShape, number: u16, stored: &Stored) -> SqlError {
-    let mut error = duplicate(shape, ConflictTarget::Index(number), &stored.values);
+fn could_not_create(shape: &TableShape, number: u16, stored: &Stored, zone: Zone) -> SqlError {
+    let mut error = duplicate(shape, ConflictTarget::Index(number), &stored.values, zone);
     let name = index_of(shape, number).map_or("", |index| index.name.as_str());
     error.message = format!("could not create unique index \"{name}\"");
     error.detail = error.detail.map(|detail| detail.replace("already exists", "is duplicated"));

@@ -14,10 +14,13 @@ use crate::error::{SqlError, SqlState};
 use crate::keys::{Bounds, Storages};
 use crate::plan::{ForeignKeyShape, Plan, ReferentialAction, Search, TableShape};
 use crate::types::compare::equal;
-use crate::types::{Datum, SqlType, cast};
+use crate::types::{Datum, SqlType, Zone, cast};
 
 /// Most times that changes of referring rows lead to further ones.
 const WAVES_MAX: usize = 10_000;
+
+/// In which a moment refers to a date, or a date to a moment: what a row refers to is the same for all sessions.
+const CONSTRAINT_ZONE: Zone = Zone::Utc;
 
 /// What happened to a row that may be referred to.
 struct Event {
@@ -179,7 +182,7 @@ impl<'a, 't> Run<'a, 't> {
                 (_, Some(key)) => {
                     let (own, other) = self.types(foreign_key, place)?;
                     let value = key.get(place).cloned().ok_or_else(|| malformed("column"))?;
-                    cast::assign(value, other, own)?
+                    cast::assign(value, other, own, CONSTRAINT_ZONE)?
                 }
             };
             *new.get_mut(usize::from(*column)).ok_or_else(|| malformed("column"))? = value;
@@ -264,7 +267,7 @@ impl<'a, 't> Run<'a, 't> {
                 }
                 let (shape, other) = (self.table(foreign_key.table)?, self.table(foreign_key.referenced)?);
                 let ForeignKeyShape { name, columns, .. } = foreign_key;
-                Err(refers_to_nothing(shape, name, columns, &other.name, &values).into())
+                Err(refers_to_nothing(shape, name, columns, &other.name, &values, self.inputs.zone).into())
             }
         }
     }
@@ -308,7 +311,7 @@ impl<'a, 't> Run<'a, 't> {
             "update or delete on table \"{}\" violates foreign key constraint \"{}\" on table \"{}\"",
             other.name, foreign_key.name, shape.name
         );
-        let shown = key_shown(other, &foreign_key.referenced_columns, key);
+        let shown = key_shown(other, &foreign_key.referenced_columns, key, self.inputs.zone);
         Ok(SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message)
             .of_constraint(&shape.name, &foreign_key.name)
             .with_detail(format!("Key {shown} is still referenced from table \"{}\".", shape.name)))
@@ -322,10 +325,11 @@ pub fn refers_to_nothing(
     columns: &[u16],
     other: &str,
     values: &[Datum],
+    zone: Zone,
 ) -> SqlError {
     let message =
         format!("insert or update on table \"{}\" violates foreign key constraint \"{name}\"", shape.name);
-    let shown = key_shown(shape, columns, values);
+    let shown = key_shown(shape, columns, values, zone);
     SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message)
         .of_constraint(&shape.name, name)
         .with_detail(format!("Key {shown} is not present in table \"{other}\"."))
@@ -415,7 +419,11 @@ fn refers(
 /// A value of a foreign key's column as one of the type that it refers to. All integers are compared as they are: one that the other
 /// type does not have is just not there.
 fn as_referenced(value: Datum, from: SqlType, to: SqlType) -> Result<Datum, SqlError> {
-    if from.is_integer() && to.is_integer() { Ok(value) } else { cast::cast(value, from, to.plain()) }
+    if from.is_integer() && to.is_integer() {
+        Ok(value)
+    } else {
+        cast::cast(value, from, to.plain(), CONSTRAINT_ZONE)
+    }
 }
 
 fn same(left: &[Datum], right: &[Datum]) -> bool {

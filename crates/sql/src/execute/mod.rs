@@ -26,7 +26,7 @@ use crate::error::{SqlError, SqlState};
 use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::plan::{Action, DefinitionChange, Node, Plan, Reliance, SequenceShape, TableShape};
 use crate::state::Signal;
-use crate::types::{Datum, row};
+use crate::types::{Datum, Zone, row};
 
 pub use evaluate::{evaluate, evaluate_next, try_evaluate};
 pub use foreign_keys::{Pending, refers_to_nothing};
@@ -51,6 +51,8 @@ pub struct Inputs {
     pub parameters: Vec<Datum>,
     /// The time at which its transaction began, in microseconds since 2000-01-01 UTC.
     pub now: i64,
+    /// The time zone of its session.
+    pub zone: Zone,
     /// A number that no other statement has: hidden keys and random numbers follow from it.
     pub seed: u128,
     /// Numbers that were drawn from sequences before, in the order in which the run takes them. Without, it draws from the sequences

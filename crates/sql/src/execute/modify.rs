@@ -7,7 +7,7 @@ use super::{Failure, Output, Row, Run, encode_row};
 use crate::error::{SqlError, SqlState};
 use crate::keys::Storages;
 use crate::plan::{ConflictTarget, Expression, IndexShape, Node, OnConflict, TableShape};
-use crate::types::Datum;
+use crate::types::{Datum, Zone};
 
 /// Where a new row stands in the way of another.
 struct Conflict {
@@ -100,7 +100,7 @@ impl Run<'_, '_> {
                 )?;
                 Ok(Some(new))
             }
-            _ => Err(duplicate(shape, conflict.target, &values).into()),
+            _ => Err(duplicate(shape, conflict.target, &values, self.inputs.zone).into()),
         }
     }
 
@@ -219,7 +219,7 @@ impl Run<'_, '_> {
                 );
                 let error =
                     SqlError::new(SqlState::NOT_NULL_VIOLATION, message).of_column(&shape.name, &column.name);
-                return Err(error.with_detail(failing(shape, values)).into());
+                return Err(error.with_detail(failing(shape, values, self.inputs.zone)).into());
             }
         }
         for check in &shape.checks {
@@ -231,7 +231,7 @@ impl Run<'_, '_> {
                 );
                 let error =
                     SqlError::new(SqlState::CHECK_VIOLATION, message).of_constraint(&shape.name, &check.name);
-                return Err(error.with_detail(failing(shape, values)).into());
+                return Err(error.with_detail(failing(shape, values, self.inputs.zone)).into());
             }
         }
         Ok(())
@@ -350,7 +350,7 @@ impl Run<'_, '_> {
     fn put_back(&mut self, shape: &TableShape, change: &Change, moved: &Moved) -> Result<(), Failure> {
         let key = moved.key.as_ref().unwrap_or(&change.key);
         if moved.key.is_some() && self.transaction.get(key)?.is_some() {
-            return Err(duplicate(shape, ConflictTarget::Key, &change.new).into());
+            return Err(duplicate(shape, ConflictTarget::Key, &change.new, self.inputs.zone).into());
         }
         self.write(shape, key, &encode_row(&change.new))?;
         for number in &moved.entries {
@@ -358,7 +358,7 @@ impl Run<'_, '_> {
             let same = pick(&change.old, &index.columns) == pick(&change.new, &index.columns);
             if !same && self.unique_conflict(shape, index, key, &change.new)?.is_some() {
                 let target = ConflictTarget::Index(u16::try_from(*number).unwrap_or(u16::MAX));
-                return Err(duplicate(shape, target, &change.new).into());
+                return Err(duplicate(shape, target, &change.new, self.inputs.zone).into());
             }
             let (entry, content) = self.entry_of(shape, index, key, &change.new)?;
             self.write(shape, &entry, &content)?;
@@ -403,7 +403,7 @@ fn second_time() -> SqlError {
 }
 
 /// A row as errors show it: PostgreSQL cuts long values.
-fn failing(shape: &TableShape, values: &[Datum]) -> String {
+fn failing(shape: &TableShape, values: &[Datum], zone: Zone) -> String {
     const SHOWN_MAX: usize = 64;
     let mut shown = Vec::with_capacity(values.len());
     for (column, value) in shape.columns.iter().zip(values) {
@@ -414,7 +414,7 @@ fn failing(shape: &TableShape, values: &[Datum]) -> String {
         let mut bytes = Vec::new();
         match value {
             Datum::Null => bytes.extend_from_slice(b"null"),
-            value => crate::types::text::format(value, column.data_type, &mut bytes),
+            value => crate::types::text::format(value, column.data_type, zone, &mut bytes),
         }
         let text = String::from_utf8_lossy(&bytes);
         let end = text.floor_char_boundary(SHOWN_MAX);
@@ -424,7 +424,12 @@ fn failing(shape: &TableShape, values: &[Datum]) -> String {
 }
 
 /// The error of a row whose key is there.
-pub(super) fn duplicate(shape: &TableShape, target: ConflictTarget, values: &[Datum]) -> SqlError {
+pub(super) fn duplicate(
+    shape: &TableShape,
+    target: ConflictTarget,
+    values: &[Datum],
+    zone: Zone,
+) -> SqlError {
     let (name, columns) = match target {
         ConflictTarget::Index(number) => match index_of(shape, number) {
             Ok(index) => (index.name.as_str(), index.columns.as_slice()),
@@ -432,14 +437,15 @@ pub(super) fn duplicate(shape: &TableShape, target: ConflictTarget, values: &[Da
         },
         ConflictTarget::Key | ConflictTarget::Any => (shape.key_name.as_str(), shape.key.as_slice()),
     };
+    let shown = key_shown(shape, columns, &pick(values, columns), zone);
     let message = format!("duplicate key value violates unique constraint \"{name}\"");
     SqlError::new(SqlState::UNIQUE_VIOLATION, message)
         .of_constraint(&shape.name, name)
-        .with_detail(format!("Key {} already exists.", key_shown(shape, columns, &pick(values, columns))))
+        .with_detail(format!("Key {shown} already exists."))
 }
 
 /// Columns and their values, as errors show them.
-pub(super) fn key_shown(shape: &TableShape, columns: &[u16], values: &[Datum]) -> String {
+pub(super) fn key_shown(shape: &TableShape, columns: &[u16], values: &[Datum], zone: Zone) -> String {
     let mut names = String::new();
     let mut shown = Vec::new();
     for (place, (column, value)) in columns.iter().zip(values).enumerate() {
@@ -449,7 +455,7 @@ pub(super) fn key_shown(shape: &TableShape, columns: &[u16], values: &[Datum]) -
             shown.extend_from_slice(b", ");
         }
         names.push_str(&shape.name);
-        crate::types::text::format(value, shape.data_type, &mut shown);
+        crate::types::text::format(value, shape.data_type, zone, &mut shown);
     }
     format!("({names})=({})", String::from_utf8_lossy(&shown))
 }

@@ -176,7 +176,7 @@ impl Run<'_, '_> {
             let counts = self.passes(call.filter.as_ref(), row)?;
             counted.push(if counts { Some(self.values(&call.arguments, row)?) } else { None });
         }
-        let mut sliding = Sliding::new(aggregate, &counted);
+        let mut sliding = Sliding::new(aggregate, &counted, self.inputs.zone);
         let mut found = Vec::with_capacity(partition.len());
         for frame in self.frames(&call.frame, order, partition)? {
             let value = sliding.value(frame)?;

@@ -8,7 +8,7 @@ use crate::execute::Output;
 use crate::plan::{Action, CallForm, Plan};
 use crate::protocol::Format;
 use crate::protocol::backend::{Encoder, FieldDescription};
-use crate::types::{BaseType, Datum, SqlType, binary, row, text};
+use crate::types::{BaseType, Datum, SqlType, Zone, binary, row, text};
 
 /// What came of a statement.
 pub(super) enum Answer {
@@ -107,14 +107,14 @@ impl Session {
             Answer::Tag(tag) => Encoder::new(out).command_complete(&tag),
             Answer::Rows(mut rows) => {
                 describe(&rows.fields, formats, out)?;
-                send(&mut rows, formats, usize::MAX, out)?;
+                send(&mut rows, formats, self.surroundings.zone, usize::MAX, out)?;
                 Encoder::new(out).command_complete(&rows.tag(rows.sent));
             }
             Answer::CopyIn(copy) => {
                 copy.announce(out)?;
                 self.copying = Some(*copy);
             }
-            Answer::CopyOut(copy) => copy.send(out)?,
+            Answer::CopyOut(copy) => copy.send(self.surroundings.zone, out)?,
         }
         Ok(())
     }
@@ -153,10 +153,11 @@ pub(super) fn format_of(formats: &[Format], place: usize) -> Format {
     }
 }
 
-/// Sends the next rows; whether that were all.
+/// Sends the next rows, with moments in a zone; whether that were all.
 pub(super) fn send(
     rows: &mut Rows,
     formats: &[Format],
+    zone: Zone,
     most: usize,
     out: &mut Vec<u8>,
 ) -> Result<bool, SqlError> {
@@ -177,7 +178,7 @@ pub(super) fn send(
             let shown = shown_type(field.data_type);
             match (value, format_of(formats, place)) {
                 (Datum::Null, _) => sent.null(),
-                (value, Format::Text) => sent.value(|buffer| text::format(value, shown, buffer)),
+                (value, Format::Text) => sent.value(|buffer| text::format(value, shown, zone, buffer)),
                 (value, Format::Binary) => sent.value(|buffer| binary::encode(value, shown, buffer)),
             }
         }

@@ -14,7 +14,7 @@ use crate::bind;
 use crate::bind::names::{name_of, parts_of};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
-use crate::types::Datum;
+use crate::types::{Datum, SqlType, Zone, text};
 
 /// Whether a statement is one that has a plan.
 pub(super) fn is_planned(statement: &Statement) -> bool {
@@ -245,10 +245,14 @@ impl Session {
                 self.change_setting("client_encoding", &charset_name.value, false)?;
             }
             Set::SetTimeZone { local, value } => {
-                let zone = setting_text(value);
-                if !["default", "local"].iter().any(|first| zone.eq_ignore_ascii_case(first)) {
-                    self.change_setting("timezone", &zone, *local)?;
+                if *local && self.block.is_none() {
+                    self.warn("SET LOCAL can only be used in transaction blocks");
+                    return Ok(tag("SET"));
                 }
+                let zone = zone_text(value)?;
+                let is_first = ["default", "local"].iter().any(|first| zone.eq_ignore_ascii_case(first));
+                let zone = if is_first { self.settings.first("timezone")?.to_owned() } else { zone };
+                self.change_setting("timezone", &zone, *local)?;
             }
             Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
@@ -298,7 +302,8 @@ impl Session {
         let mut values: Vec<Datum> = Vec::with_capacity(written.len());
         for (written, data_type) in written.iter().zip(types) {
             let expression = bind::value_of_type(written, data_type, &catalog, &self.surroundings)?;
-            let inputs = Inputs { now: self.database.now(), ..Inputs::default() };
+            let zone = self.surroundings.zone;
+            let inputs = Inputs { now: self.database.now(), zone, ..Inputs::default() };
             let value = evaluate(&expression, &inputs);
             values.push(value.ok_or_else(|| SqlError::unsupported(format!("EXECUTE with {written}")))?);
         }
@@ -416,6 +421,19 @@ fn variable_name(variable: &[Ident]) -> String {
         "time zone" => "timezone".to_owned(),
         _ => words.join("."),
     }
+}
+
+/// The value of the time zone as text.
+fn zone_text(written: &Expr) -> Result<String, SqlError> {
+    let Expr::Interval(interval) = written else { return Ok(setting_text(written)) };
+    let amount = setting_text(&interval.value);
+    let is_number = amount.parse::<f64>().is_ok();
+    let amount = match interval.leading_field.as_ref().filter(|_| is_number) {
+        Some(field) => format!("{amount} {field}"),
+        None => amount,
+    };
+    let value = text::parse(&amount, SqlType::INTERVAL, Zone::Utc)?;
+    Ok(format!("INTERVAL '{}'", text::to_string(&value, SqlType::INTERVAL, Zone::Utc)))
 }
 
 /// The value of a setting as text.

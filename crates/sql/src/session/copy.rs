@@ -18,7 +18,7 @@ use crate::protocol::Format;
 use crate::protocol::backend::Encoder;
 use crate::protocol::copy::{CopyFormat, CopyOptions, Header, RowDecoder, RowEncoder};
 use crate::protocol::frontend::Frontend;
-use crate::types::{Datum, binary, row, text};
+use crate::types::{Datum, Zone, binary, row, text};
 
 /// Bytes of rows that go into one transaction when they are loaded into a table that nobody sees yet.
 const LOAD_BYTES: usize = 512 * 1024;
@@ -224,7 +224,7 @@ impl Session {
         loop {
             let line = copy.decoder.line() + 1;
             let Some(fields) = copy.decoder.next_row()? else { return Ok(()) };
-            let values = copy.values(&fields).map_err(|error| {
+            let values = copy.values(&fields, self.surroundings.zone).map_err(|error| {
                 let detail = format!("In row {line}.");
                 if error.detail.is_none() { error.with_detail(detail) } else { error }
             })?;
@@ -346,7 +346,7 @@ impl CopyIn {
     }
 
     /// The values of a row as they came.
-    fn values(&self, fields: &[Option<bytes::Bytes>]) -> Result<Vec<Datum>, SqlError> {
+    fn values(&self, fields: &[Option<bytes::Bytes>], zone: Zone) -> Result<Vec<Datum>, SqlError> {
         let types = &self.prepared.parameters;
         if fields.len() != types.len() {
             let problem = match self.columns.get(fields.len()) {
@@ -365,7 +365,7 @@ impl CopyIn {
                         let message = "invalid byte sequence for encoding \"UTF8\"";
                         SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
                     })?;
-                    text::parse(written, *data_type)?
+                    text::parse(written, *data_type, zone)?
                 }
             });
         }
@@ -374,7 +374,7 @@ impl CopyIn {
 }
 
 impl CopyOut {
-    pub(super) fn send(&self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    pub(super) fn send(&self, zone: Zone, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let is_binary = self.options.format == CopyFormat::Binary;
         let format = if is_binary { Format::Binary } else { Format::Text };
         let encoder = RowEncoder::new(self.options.clone())?;
@@ -394,7 +394,7 @@ impl CopyOut {
                         continue;
                     }
                     value if is_binary => binary::encode(value, field.data_type, &mut column),
-                    value => text::format(value, field.data_type, &mut column),
+                    value => text::format(value, field.data_type, zone, &mut column),
                 }
                 columns.push(Some(column));
             }

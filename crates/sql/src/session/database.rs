@@ -17,7 +17,7 @@ use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::procedure::decode_error;
 use crate::routines::Routines;
 use crate::state::{Signal, StateView};
-use crate::types::{Datum, SqlType, text};
+use crate::types::{Datum, SqlType, Zone, text};
 
 /// A database with the [procedure](crate::procedure) `sql`, seen from a session.
 pub trait Database: Send + Sync {
@@ -183,7 +183,7 @@ pub fn not_kept(oldest: Option<i64>) -> SqlError {
             .with_hint("Start the server with --sql-history-seconds.");
     };
     let mut written = Vec::new();
-    text::format(&Datum::Timestamp(oldest), SqlType::TIMESTAMPTZ, &mut written);
+    text::format(&Datum::Timestamp(oldest), SqlType::TIMESTAMPTZ, Zone::Utc, &mut written);
     let message = format!("the past is kept from {} on", String::from_utf8_lossy(&written));
     SqlError::new(SqlState::SNAPSHOT_TOO_OLD, message)
 }

@@ -175,6 +175,7 @@ impl Session {
     /// looked at, and a snapshot is enough.
     fn validate(&mut self, validation: &Validation) -> Result<(), SqlError> {
         for _ in 0..PLANNINGS_MAX {
+            let zone = self.surroundings.zone;
             let catalog = self.catalog()?;
             let check = bind::validation(&catalog, &self.surroundings, validation)?;
             let error = match self.over_snapshot(&check.plan, &self.inputs(Vec::new())) {
@@ -183,7 +184,7 @@ impl Session {
                     continue;
                 }
                 Err(error) => Some(error),
-                Ok(output) => output.rows.first().map(|row| check.error(row)).transpose()?,
+                Ok(output) => output.rows.first().map(|row| check.error(row, zone)).transpose()?,
             };
             if error.is_none() || validation.is_new {
                 let holds = error.is_none();
@@ -198,8 +199,9 @@ impl Session {
 
     /// Checks the rows of a table that the block sees, and again when it commits.
     pub(super) fn check_in_block(&mut self, check: &RowCheck) -> Result<(), SqlError> {
+        let zone = self.surroundings.zone;
         match self.in_block(&check.plan, self.inputs(Vec::new()))?.rows.first() {
-            Some(row) => Err(check.error(row)?),
+            Some(row) => Err(check.error(row, zone)?),
             None => Ok(()),
         }
     }

@@ -219,7 +219,10 @@ impl Session {
         {
             return Ok(Some(Arc::clone(prepared)));
         }
-        let (catalog, prepared) = self.prepare(&statement, &named.types)?;
+        let (catalog, prepared) = match &named.planned {
+            Some((_, known)) => self.prepare_in(known.zone, &statement, &named.types)?,
+            None => self.prepare(&statement, &named.types)?,
+        };
         let prepared = Arc::new(prepared);
         if let Some((_, known)) = &named.planned {
             same_columns(known.fields.as_deref(), prepared.fields.as_deref())?;
@@ -257,12 +260,13 @@ impl Session {
             );
             return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         }
+        let zone = self.surroundings.zone;
         let mut parameters = Vec::with_capacity(values.len());
         for (place, (value, data_type)) in values.iter().zip(types).enumerate() {
             parameters.push(match (value, format_of(formats, place)) {
                 (None, _) => Datum::Null,
                 (Some(bytes), Format::Binary) => binary::decode(bytes, *data_type)?,
-                (Some(bytes), Format::Text) => text::parse(as_text(bytes)?, *data_type)?,
+                (Some(bytes), Format::Text) => text::parse(as_text(bytes)?, *data_type, zone)?,
             });
         }
         if !portal.is_empty() && self.portals.0.contains_key(&portal) {
@@ -329,13 +333,14 @@ impl Session {
                 portal.rows = Some(rows);
             }
         }
+        let zone = self.surroundings.zone;
         let Some(portal) = self.portals.0.get_mut(name) else { return Err(unknown_portal(name)) };
         let Some(rows) = &mut portal.rows else {
             Encoder::new(out).command_complete("SELECT 0");
             return Ok(());
         };
         let before = rows.sent;
-        if send(rows, &formats, most, out)? {
+        if send(rows, &formats, zone, most, out)? {
             Encoder::new(out).command_complete(&end_of(rows, rows.sent - before));
             (portal.rows, portal.done) = (None, true);
         } else {

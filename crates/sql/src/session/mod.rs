@@ -37,6 +37,7 @@ use crate::keys::Storages;
 use crate::protocol::backend::{Encoder, NoticeSeverity, Severity, TransactionStatus};
 use crate::protocol::frontend::Frontend;
 use crate::syntax;
+use crate::types::Zone;
 use answer::Answer;
 use block::Block;
 use copy::CopyIn;
@@ -140,6 +141,7 @@ impl Session {
             temporary: String::new(),
             routines: database.routines(),
             now: 0,
+            zone: Zone::Utc,
         };
         let interrupt = database.interrupt();
         let mut session = Session {
@@ -168,12 +170,12 @@ impl Session {
         let parameters = &options.parameters;
         for (_, written) in parameters.iter().filter(|(name, _)| name == "options") {
             for (name, value) in settings::options_of(written)? {
-                session.begin_setting(&name, &value)?;
+                session.change_setting(&name, &value, false)?;
             }
         }
         for (name, value) in parameters {
             if !matches!(name.as_str(), "user" | "database" | "replication" | "options") {
-                session.begin_setting(name, value)?;
+                session.change_setting(name, value, false)?;
             }
         }
         session.settings.begin();
@@ -408,11 +410,6 @@ impl Session {
         }
     }
 
-    /// Sets a parameter when the client connects. It is told of the time zone that counts, whichever it names.
-    fn begin_setting(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
-        if settings::is_time_zone(name) { Ok(()) } else { self.change_setting(name, value, false) }
-    }
-
     /// Sets a parameter, `local`ly until the end of the transaction.
     fn change_setting(&mut self, name: &str, value: &str, local: bool) -> Result<(), SqlError> {
         if name.eq_ignore_ascii_case(past::PARAMETER) && !value.is_empty() {
@@ -438,6 +435,7 @@ impl Session {
                 self.reported.push(name);
             }
         }
+        self.surroundings.zone = self.settings.zone();
         self.follow_path();
         changed
     }

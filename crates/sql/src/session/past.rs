@@ -91,7 +91,9 @@ impl Session {
             SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
                 .with_hint("Write '2026-03-01 12:30:00+00' or '-10 seconds'.")
         };
-        let at = match (text::parse(written, SqlType::INTERVAL), text::parse(written, SqlType::TIMESTAMPTZ)) {
+        let zone = self.surroundings.zone;
+        let interval = text::parse(written, SqlType::INTERVAL, zone);
+        let at = match (interval, text::parse(written, SqlType::TIMESTAMPTZ, zone)) {
             (_, Ok(Datum::Timestamp(at))) => at,
             (Ok(Datum::Interval { months: 0, days, microseconds }), _) => {
                 let length = i64::from(days).checked_mul(86_400_000_000);

@@ -19,7 +19,8 @@ impl Session {
         questions: &[Question],
         parameters: &[Datum],
     ) -> Result<Vec<Datum>, SqlError> {
-        let inputs = Inputs { parameters: parameters.to_vec(), ..Inputs::default() };
+        let zone = self.surroundings.zone;
+        let inputs = Inputs { parameters: parameters.to_vec(), zone, ..Inputs::default() };
         questions.iter().map(|question| self.answer_to(question, &inputs)).collect()
     }
 

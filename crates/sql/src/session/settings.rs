@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::bind::VERSION_NUMBER;
 use crate::error::{SqlError, SqlState};
+use crate::types::{Unfit, Zone};
 
 /// A parameter of the session.
 struct Setting {
@@ -84,7 +85,7 @@ const SETTINGS: &[Setting] = &[
     setting("standard_conforming_strings", "on", true, Rule::Fixed),
     setting("statement_timeout", "0", false, Rule::Time),
     setting("synchronize_seqscans", "on", false, Rule::Fixed),
-    setting("timezone", "UTC", true, Rule::Fixed),
+    setting("timezone", "UTC", true, Rule::Free),
     setting("transaction_deferrable", "off", false, Rule::Fixed),
     setting("transaction_isolation", "serializable", false, Rule::Fixed),
     setting("transaction_read_only", "off", false, Rule::Fixed),
@@ -228,6 +229,19 @@ impl Settings {
         };
     }
 
+    /// The time zone.
+    pub(super) fn zone(&self) -> Zone {
+        // It was found when it was set.
+        self.get("timezone").ok().and_then(Zone::named).unwrap_or_default()
+    }
+
+    /// What a parameter goes back to when it is reset.
+    pub(super) fn first(&self, name: &str) -> Result<&str, SqlError> {
+        let name = canonical(name);
+        let known = SETTINGS.iter().find(|setting| setting.name == name).map(|setting| setting.value);
+        find(&self.first, &name).or(known).ok_or_else(|| unknown(&name))
+    }
+
     /// Gives a parameter its first value; all of them without a name.
     pub(super) fn reset(&mut self, name: Option<&str>) {
         let name = name.map(canonical);
@@ -266,11 +280,7 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
             return milliseconds(name, value).map(|time| Cow::Owned(shown_time(time)));
         }
         "standard_conforming_strings" => truth(&lower) == Some(true),
-        "timezone" if !is_utc(&lower) => {
-            let message = "time zones but UTC are not supported";
-            let hint = "Convert times in the client; an offset can be added to one AT TIME ZONE 'UTC' as an interval.";
-            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message).with_hint(hint));
-        }
+        "timezone" => return zone_name(value).map(Cow::Owned),
         "default_transaction_read_only" => {
             let invalid = || {
                 let message = format!("parameter \"{name}\" requires a Boolean value");
@@ -286,11 +296,23 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
     Err(SqlError::unsupported(format!("the value \"{value}\" of parameter \"{name}\"")))
 }
 
-/// Whether a time zone, in lower case, is UTC by one of its names or by an offset of nothing.
-fn is_utc(zone: &str) -> bool {
-    const NAMES: [&str; 8] = ["utc", "gmt", "uct", "z", "zulu", "universal", "etc/utc", "etc/gmt"];
-    let offset = zone.trim_start_matches(['+', '-']);
-    NAMES.contains(&zone) || !offset.is_empty() && offset.chars().all(|c| matches!(c, '0' | ':'))
+/// The name of the time zone that a value means, as PostgreSQL shows it.
+fn zone_name(value: &str) -> Result<String, SqlError> {
+    let found = Zone::of_setting(value).map(|zone| match zone {
+        // Of one that is written as POSIX has it, the name is what was written.
+        Zone::Fixed(_) if Zone::named(value) == Some(zone) => value.to_ascii_uppercase(),
+        _ => zone.name().into_owned(),
+    });
+    found.map_err(|problem| {
+        let message = format!("invalid value for parameter \"TimeZone\": \"{value}\"");
+        let error = SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+        match problem {
+            Unfit::Unknown => error,
+            Unfit::Range => error.with_detail("UTC timezone offset is out of range."),
+            Unfit::Months => error.with_detail("Cannot specify months in time zone interval."),
+            Unfit::Days => error.with_detail("Cannot specify days in time zone interval."),
+        }
+    })
 }
 
 /// The units of times and how many milliseconds each has, the longest first. A microsecond is less than one.
@@ -377,11 +399,6 @@ pub(super) fn truth(value: &str) -> Option<bool> {
 
 /// Most parameters of one session that have been set.
 const SETTINGS_MAX: usize = 256;
-
-/// Whether this is the parameter of the time zone. Drivers send that of their machine when they connect, whether or not anybody asked.
-pub(super) fn is_time_zone(name: &str) -> bool {
-    canonical(name) == "timezone"
-}
 
 fn canonical(name: &str) -> String {
     let name = name.to_ascii_lowercase();

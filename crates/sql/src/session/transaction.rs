@@ -22,7 +22,7 @@ use crate::error::{SqlError, SqlState};
 use crate::execute::{Draw, Failure, Inputs, Interrupt, Output, Patience, Run, is_stale, try_evaluate};
 use crate::plan::{Action, CallForm, DefinitionChange, Expression, Node, Plan, SequenceShape, SharedPlan};
 use crate::procedure::{Step, Undone, encode_steps};
-use crate::types::{Datum, SqlType};
+use crate::types::{Datum, SqlType, Zone};
 
 /// Most times that a statement is planned anew since definitions have changed meanwhile.
 pub(super) const PLANNINGS_MAX: usize = 10;
@@ -87,7 +87,21 @@ impl Session {
 
     pub(super) fn inputs(&self, parameters: Vec<Datum>) -> Inputs {
         let now = self.block.as_ref().map_or_else(|| self.database.now(), |block| block.now);
-        Inputs { parameters, now, seed: self.database.random(), ..Inputs::default() }
+        let zone = self.surroundings.zone;
+        Inputs { parameters, now, zone, seed: self.database.random(), ..Inputs::default() }
+    }
+
+    /// The same as [`prepare`](Session::prepare) where moments in the text without a zone are in one that the session may have left.
+    pub(super) fn prepare_in(
+        &mut self,
+        zone: Zone,
+        statement: &Statement,
+        types: &[Option<SqlType>],
+    ) -> Result<(Arc<Catalog>, Prepared), SqlError> {
+        let own = std::mem::replace(&mut self.surroundings.zone, zone);
+        let outcome = self.prepare(statement, types);
+        self.surroundings.zone = own;
+        outcome
     }
 
     /// Makes a plan of a statement. What is not there may be there by now: then it is looked up once more.
@@ -163,7 +177,7 @@ impl Session {
                     if !self.renew(&catalog)? || has_begun {
                         return Err(error);
                     }
-                    let (_, newer) = self.prepare(statement, &types)?;
+                    let (_, newer) = self.prepare_in(prepared.zone, statement, &types)?;
                     if described {
                         same_columns(prepared.fields.as_deref(), newer.fields.as_deref())?;
                     }

@@ -6,7 +6,7 @@ mod statistics;
 use serde::{Deserialize, Serialize};
 
 use super::operators::{self, BinaryOperator, Resolved};
-use super::{BaseType, Datum, Numeric, SqlType, compare, functions};
+use super::{BaseType, Datum, Numeric, SqlType, Zone, compare, functions};
 use crate::error::{SqlError, SqlState};
 use BaseType::*;
 
@@ -368,11 +368,13 @@ pub struct State {
     sums: statistics::Sums,
     /// JSON so far, without its last bracket.
     json: String,
+    /// In which JSON shows moments.
+    zone: Zone,
 }
 
 impl State {
-    /// Nothing seen yet.
-    pub fn new(aggregate: &Aggregate) -> State {
+    /// Nothing seen yet. Moments are shown in `zone`.
+    pub fn new(aggregate: &Aggregate, zone: Zone) -> State {
         State {
             id: aggregate.id,
             argument: aggregate.arguments.first().copied().unwrap_or(SqlType::UNKNOWN),
@@ -384,6 +386,7 @@ impl State {
             second: aggregate.arguments.get(1).copied().unwrap_or(SqlType::UNKNOWN),
             sums: statistics::Sums::default(),
             json: String::new(),
+            zone,
         }
     }
 
@@ -457,7 +460,7 @@ impl State {
                 AggregateId::JsonLines if *value != Datum::Null => ", \n ",
                 _ => ", ",
             });
-            self.json.push_str(&functions::json_of(value, self.argument));
+            self.json.push_str(&functions::json_of(value, self.argument, self.zone));
             return Ok(());
         };
         if *value == Datum::Null {
@@ -465,9 +468,9 @@ impl State {
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
         self.json.push_str(if is_first { "{ " } else { ", " });
-        self.json.push_str(&functions::json_key(value, self.argument, 1)?);
+        self.json.push_str(&functions::json_key(value, self.argument, 1, self.zone)?);
         self.json.push_str(" : ");
-        self.json.push_str(&functions::json_of(second, self.second));
+        self.json.push_str(&functions::json_of(second, self.second, self.zone));
         Ok(())
     }
 
@@ -477,7 +480,7 @@ impl State {
         }
         self.json.push_str(if self.second == SqlType::UNKNOWN { "]" } else { " }" });
         if self.result == SqlType::JSONB {
-            super::text::parse(&self.json, SqlType::JSONB)
+            super::text::parse(&self.json, SqlType::JSONB, self.zone)
         } else {
             Ok(Datum::Text(self.json))
         }
@@ -540,7 +543,7 @@ impl State {
             _ => SqlType::NUMERIC,
         };
         let resolved = Resolved { left: ty, right: ty, result: ty };
-        self.value = operators::binary(BinaryOperator::Add, &self.value, &value, &resolved)?;
+        self.value = operators::binary(BinaryOperator::Add, &self.value, &value, &resolved, Zone::Utc)?;
         Ok(())
     }
 

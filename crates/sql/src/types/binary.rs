@@ -1,6 +1,6 @@
 //! Values in PostgreSQL's binary form, which parameters and results may have.
 
-use super::{BaseType, Datum, Numeric, SqlType, calendar, json, text};
+use super::{BaseType, Datum, Numeric, SqlType, Zone, calendar, json, text};
 use crate::error::{SqlError, SqlState};
 
 const NUMERIC_NEGATIVE: u16 = 0x4000;
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
             | BaseType::Char
             | BaseType::Name
             | BaseType::Json
-            | BaseType::Unknown => return text::parse(self.text()?, ty.plain()),
+            | BaseType::Unknown => return text::parse(self.text()?, ty.plain(), Zone::Utc),
         })
     }
 

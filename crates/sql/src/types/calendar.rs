@@ -104,8 +104,12 @@ pub(crate) fn check_timestamp(microseconds: Option<i64>) -> Result<i64, SqlError
 
 /// Midnight of a day; an error if it is outside of what timestamps can say.
 pub(crate) fn timestamp_of_date(days: i32) -> Result<i64, SqlError> {
-    check_timestamp(i64::from(days).checked_mul(DAY))
-        .map_err(|_| SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp"))
+    check_timestamp(i64::from(days).checked_mul(DAY)).map_err(|_| date_out_of_range())
+}
+
+/// The error of a date that timestamps cannot say.
+pub(crate) fn date_out_of_range() -> SqlError {
+    SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")
 }
 
 /// Moved by months; a day that the month does not have becomes its last.

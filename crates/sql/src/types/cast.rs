@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{BaseType, Datum, Numeric, SqlType, calendar, text};
+use super::{BaseType, Datum, Numeric, SqlType, Zone, calendar, text};
 use crate::error::{SqlError, SqlState};
 use BaseType::*;
 
@@ -79,25 +79,25 @@ fn allowed_plain(from: BaseType, to: BaseType) -> Option<CastContext> {
 }
 
 /// The value as the other type, with its modifier applied as where the cast is written: texts that are too long are cut off.
-/// A value is not checked to be of the type `from`. Errors: the cast does not exist (42846), or the value does not fit.
-pub fn cast(datum: Datum, from: SqlType, to: SqlType) -> Result<Datum, SqlError> {
+/// A value is not checked to be of the type `from`. Moments and local times become each other in `zone`. Errors: the cast does not exist (42846), or the value does not fit.
+pub fn cast(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     if datum == Datum::Null {
         return Ok(datum);
     }
-    let datum = convert(datum, from, to)?;
+    let datum = convert(datum, from, to, zone)?;
     coerce_length(datum, to, true)
 }
 
 /// The value as it is stored in a column of the other type: like [`cast`], but texts that are too long are an error (22001).
-pub fn assign(datum: Datum, from: SqlType, to: SqlType) -> Result<Datum, SqlError> {
+pub fn assign(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     if datum == Datum::Null {
         return Ok(datum);
     }
-    let datum = convert(datum, from, to.plain())?;
+    let datum = convert(datum, from, to.plain(), zone)?;
     coerce_length(datum, to, false)
 }
 
-fn convert(datum: Datum, from: SqlType, to: SqlType) -> Result<Datum, SqlError> {
+fn convert(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     if from.is_same(to) {
         return Ok(datum);
     }
@@ -106,30 +106,40 @@ fn convert(datum: Datum, from: SqlType, to: SqlType) -> Result<Datum, SqlError> 
     }
     match (datum, from.array, to.array) {
         (Datum::Array(values), true, true) => {
-            let values = values.into_iter().map(|value| cast(value, from.element(), to.element()));
+            let values = values.into_iter().map(|value| cast(value, from.element(), to.element(), zone));
             Ok(Datum::Array(values.collect::<Result<_, _>>()?))
         }
-        (datum, false, false) => convert_plain(datum, from, to),
-        (datum, ..) => convert_through_text(datum, from, to),
+        (datum, false, false) => convert_plain(datum, from, to, zone),
+        (datum, ..) => convert_through_text(datum, from, to, zone),
     }
 }
 
-fn convert_plain(datum: Datum, from: SqlType, to: SqlType) -> Result<Datum, SqlError> {
+fn convert_plain(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     match (&datum, to.base) {
-        (Datum::Int(value), _) => convert_integer(*value, from, to),
+        (Datum::Int(value), _) => convert_integer(*value, from, to, zone),
         (Datum::Float(value), _) if to.is_numeric() => convert_float(*value, from, to),
         (Datum::Numeric(value), _) if to.is_numeric() => convert_numeric(value, to),
         (Datum::Bool(value), Int4) => Ok(Datum::Int(i64::from(*value))),
         (Datum::Bool(value), _) if to.is_text() => {
             // The cast writes the words out; only the output of a column is a letter.
-            text::parse(if *value { "true" } else { "false" }, to)
+            text::parse(if *value { "true" } else { "false" }, to, zone)
         }
-        (Datum::Date(days), Timestamp | TimestampTz) => {
-            Ok(Datum::Timestamp(calendar::timestamp_of_date(*days)?))
+        (Datum::Date(days), Timestamp) => Ok(Datum::Timestamp(calendar::timestamp_of_date(*days)?)),
+        (Datum::Date(days), TimestampTz) => {
+            let moment = zone.to_moment(calendar::timestamp_of_date(*days)?);
+            calendar::check_timestamp(moment).map(Datum::Timestamp).map_err(|_| calendar::date_out_of_range())
         }
-        (Datum::Timestamp(_), Timestamp | TimestampTz) => Ok(datum),
-        (Datum::Timestamp(at), Date) => Ok(Datum::Date(calendar::check_date(at.div_euclid(calendar::DAY))?)),
-        (Datum::Timestamp(at), Time) => Ok(Datum::Time(at.rem_euclid(calendar::DAY))),
+        (Datum::Timestamp(local), TimestampTz) => {
+            calendar::check_timestamp(zone.to_moment(*local)).map(Datum::Timestamp)
+        }
+        (Datum::Timestamp(at), Timestamp | Date | Time) => {
+            let local = if from.base == TimestampTz { zone.to_local(*at) } else { *at };
+            match to.base {
+                Date => calendar::check_date(local.div_euclid(calendar::DAY)).map(Datum::Date),
+                Time => Ok(Datum::Time(local.rem_euclid(calendar::DAY))),
+                _ => calendar::check_timestamp(Some(local)).map(Datum::Timestamp),
+            }
+        }
         (Datum::Time(time), Interval) => Ok(Datum::Interval { months: 0, days: 0, microseconds: *time }),
         (Datum::Interval { microseconds, .. }, Time) => {
             Ok(Datum::Time(microseconds.rem_euclid(calendar::DAY)))
@@ -137,15 +147,15 @@ fn convert_plain(datum: Datum, from: SqlType, to: SqlType) -> Result<Datum, SqlE
         (Datum::Text(value), _) if from.base == Jsonb && !to.is_text() && to.base != Json => {
             convert_jsonb(value, to)
         }
-        _ => convert_through_text(datum, from, to),
+        _ => convert_through_text(datum, from, to, zone),
     }
 }
 
-fn convert_through_text(datum: Datum, from: SqlType, to: SqlType) -> Result<Datum, SqlError> {
+fn convert_through_text(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     match datum {
         // A cast of char(n) drops its blanks, which are not stored.
-        Datum::Text(value) => text::parse(&value, to),
-        datum => text::parse(&text::to_string(&datum, from), to),
+        Datum::Text(value) => text::parse(&value, to, zone),
+        datum => text::parse(&text::to_string(&datum, from, zone), to, zone),
     }
 }
 
@@ -170,7 +180,7 @@ pub(crate) fn integer_in_range(value: i64, ty: SqlType) -> Result<Datum, SqlErro
     if (least..=greatest).contains(&value) { Ok(Datum::Int(value)) } else { Err(out_of_range(ty)) }
 }
 
-fn convert_integer(value: i64, from: SqlType, to: SqlType) -> Result<Datum, SqlError> {
+fn convert_integer(value: i64, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     match to.base {
         // Four bytes are taken as they are, eight are checked.
         Oid if from.base != Int8 => Ok(Datum::Int(i64::from(value as i32 as u32))),
@@ -180,7 +190,7 @@ fn convert_integer(value: i64, from: SqlType, to: SqlType) -> Result<Datum, SqlE
         Float8 => Ok(Datum::Float(value as f64)),
         Numeric => Ok(Datum::Numeric(Numeric::from(value))),
         Bool => Ok(Datum::Bool(value != 0)),
-        _ => convert_through_text(Datum::Int(value), from, to),
+        _ => convert_through_text(Datum::Int(value), from, to, zone),
     }
 }
 

@@ -17,14 +17,14 @@ mod values;
 pub use json::ROW as ROW_TO_JSON;
 pub(crate) use json::{key_of as json_key, of_value as json_of};
 pub(crate) use number_pattern::ordinal;
-pub use sets::{is_set, resolve_set, set_columns};
+pub use sets::{is_set, is_view, resolve_set, set_columns};
 pub(crate) use strings::check_length;
 
 use serde::{Deserialize, Serialize};
 
 use super::cast::{self, CastContext};
 use super::operators::common_type;
-use super::{Datum, SqlType};
+use super::{Datum, SqlType, Zone};
 use crate::error::{SqlError, SqlState};
 
 /// A function of the table. The numbers stay the same within a version of Ordain only.
@@ -49,6 +49,8 @@ pub struct Function {
 pub struct CallContext {
     /// When the transaction began: microseconds since 2000-01-01 in UTC.
     pub now: i64,
+    /// The time zone of the session.
+    pub zone: Zone,
 }
 
 type Body = fn(&[Datum], &CallContext) -> Result<Datum, SqlError>;
@@ -319,10 +321,10 @@ pub fn typed_arguments(values: Vec<Datum>, types: &[SqlType]) -> Vec<Datum> {
 }
 
 /// Arguments with their types as they are shown; none for those that are null.
-fn shown(arguments: &[Datum]) -> Result<Vec<Option<String>>, SqlError> {
+fn shown(arguments: &[Datum], zone: Zone) -> Result<Vec<Option<String>>, SqlError> {
     let text = |pair: Result<(&Datum, SqlType), SqlError>| {
         let (value, ty) = pair?;
-        Ok((*value != Datum::Null).then(|| super::text::to_string(value, ty)))
+        Ok((*value != Datum::Null).then(|| super::text::to_string(value, ty, zone)))
     };
     pairs(arguments).map(text).collect()
 }

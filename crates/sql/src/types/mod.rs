@@ -13,8 +13,11 @@ pub mod operators;
 pub mod row;
 mod sql_type;
 pub mod text;
+mod zone;
 
 pub use numeric::Numeric;
+pub(crate) use zone::Unfit;
+pub use zone::Zone;
 
 use serde::{Deserialize, Serialize};
 

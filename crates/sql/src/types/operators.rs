@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Datum, SqlType, compare};
+use super::{Datum, SqlType, Zone, compare};
 use crate::error::SqlError;
 pub(crate) use arithmetic::power as float_power;
 pub use matching::like;
@@ -195,11 +195,13 @@ impl UnaryOperator {
 
 /// What the operator gives for two values that have the types of `resolved`. Logic is of three values; other operators give
 /// `Null` if an operand is `Null`. Errors as PostgreSQL has them: overflow, division by zero, a pattern that is none.
+/// Days and months are counted in `zone` where they are added to a `timestamptz`.
 pub fn binary(
     operator: BinaryOperator,
     left: &Datum,
     right: &Datum,
     resolved: &Resolved,
+    zone: Zone,
 ) -> Result<Datum, SqlError> {
     use BinaryOperator::*;
     match operator {
@@ -228,7 +230,7 @@ pub fn binary(
         | RegexMatchInsensitive
         | RegexNotMatchInsensitive => matching::evaluate(operator, left, right),
         _ if date_time::applies(left) || date_time::applies(right) => {
-            date_time::evaluate(operator, left, right, resolved)
+            date_time::evaluate(operator, left, right, resolved, zone)
         }
         _ => arithmetic::evaluate(operator, left, right, resolved.result),
     }

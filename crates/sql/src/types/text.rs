@@ -7,22 +7,23 @@ pub(crate) mod number;
 
 use std::io::Write as _;
 
-use super::{BaseType, Datum, Numeric, SqlType, json};
+use super::{BaseType, Datum, Numeric, SqlType, Zone, json};
 use crate::error::{SqlError, SqlState};
 
-/// The value that a text is in PostgreSQL's input syntax of the type. The modifier is applied as an explicit cast applies it.
+/// The value that a text is in PostgreSQL's input syntax of the type. The modifier is applied as an explicit cast applies it. A
+/// `timestamptz` without a zone of its own is taken to be in `zone`.
 ///
 /// Errors have PostgreSQL's codes and texts. Refused are infinite dates and numbers, and words such as `now` that depend on
 /// the time.
-pub fn parse(text: &str, ty: SqlType) -> Result<Datum, SqlError> {
+pub fn parse(text: &str, ty: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     if ty.array {
-        return array::parse(text, ty.element());
+        return array::parse(text, ty.element(), zone);
     }
-    let datum = parse_plain(text, ty.base)?;
+    let datum = parse_plain(text, ty.base, zone)?;
     super::cast::coerce_length(datum, ty, true)
 }
 
-fn parse_plain(text: &str, base: BaseType) -> Result<Datum, SqlError> {
+fn parse_plain(text: &str, base: BaseType, zone: Zone) -> Result<Datum, SqlError> {
     Ok(match base {
         BaseType::Bool => Datum::Bool(parse_bool(text)?),
         BaseType::Int2 | BaseType::Int4 | BaseType::Int8 | BaseType::Oid => {
@@ -37,7 +38,7 @@ fn parse_plain(text: &str, base: BaseType) -> Result<Datum, SqlError> {
         BaseType::Date => Datum::Date(date_time::parse_date(text)?),
         BaseType::Time => Datum::Time(date_time::parse_time(text)?),
         BaseType::Timestamp | BaseType::TimestampTz => {
-            Datum::Timestamp(date_time::parse_timestamp(text, base)?)
+            Datum::Timestamp(date_time::parse_timestamp(text, base, zone)?)
         }
         BaseType::Interval => interval::parse(text)?,
         BaseType::Uuid => Datum::Uuid(parse_uuid(text)?),
@@ -46,9 +47,9 @@ fn parse_plain(text: &str, base: BaseType) -> Result<Datum, SqlError> {
     })
 }
 
-/// Appends the value in PostgreSQL's output syntax of the type: dates as ISO 8601 has them, `timestamptz` in UTC, `bytea` as
+/// Appends the value in PostgreSQL's output syntax of the type: dates as ISO 8601 has them, `timestamptz` in `zone`, `bytea` as
 /// hexadecimal digits. Nothing for `Null`, which has no text.
-pub fn format(datum: &Datum, ty: SqlType, out: &mut Vec<u8>) {
+pub fn format(datum: &Datum, ty: SqlType, zone: Zone, out: &mut Vec<u8>) {
     match datum {
         Datum::Null => {}
         Datum::Bool(value) => out.push(if *value { b't' } else { b'f' }),
@@ -66,7 +67,7 @@ pub fn format(datum: &Datum, ty: SqlType, out: &mut Vec<u8>) {
         Datum::Date(value) => date_time::format_date(*value, out),
         Datum::Time(value) => date_time::format_time(*value, out),
         Datum::Timestamp(value) => {
-            date_time::format_timestamp(*value, ty.base == BaseType::TimestampTz, out);
+            date_time::format_timestamp(*value, (ty.base == BaseType::TimestampTz).then_some(zone), out);
         }
         Datum::Interval { months, days, microseconds } => {
             interval::format(*months, *days, *microseconds, out);
@@ -77,17 +78,17 @@ pub fn format(datum: &Datum, ty: SqlType, out: &mut Vec<u8>) {
                 if place > 0 {
                     out.push(b' ');
                 }
-                format(value, ty.element(), out);
+                format(value, ty.element(), zone, out);
             }
         }
-        Datum::Array(values) => array::format(values, ty.element(), out),
+        Datum::Array(values) => array::format(values, ty.element(), zone, out),
     }
 }
 
 /// The value as a text of its own; see [`format()`].
-pub fn to_string(datum: &Datum, ty: SqlType) -> String {
+pub fn to_string(datum: &Datum, ty: SqlType, zone: Zone) -> String {
     let mut out = Vec::new();
-    format(datum, ty, &mut out);
+    format(datum, ty, zone, &mut out);
     // Everything that is appended is UTF-8; were it not, a client could still be answered.
     String::from_utf8(out).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

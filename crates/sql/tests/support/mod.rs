@@ -114,17 +114,36 @@ impl World {
         now / 1_000_000
     }
 
-    /// Gives a message to a session, which is begun if it is not there; the bytes that it sends.
-    pub fn send(&mut self, session: &str, message: Frontend) -> Vec<u8> {
+    /// Begins a session that names parameters when it connects; the bytes that it is welcomed with.
+    ///
+    /// # Errors
+    /// When a parameter cannot be what is asked for.
+    #[allow(dead_code, reason = "most tests name none")]
+    pub fn connect(&mut self, session: &str, parameters: &[(&str, &str)]) -> Result<Vec<u8>, SqlError> {
+        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let mut begun = self.begin(parameters.collect())?;
+        let mut out = Vec::new();
+        begun.welcome(1, &[0; 4], &mut out);
+        self.sessions.insert(session.to_owned(), begun);
+        Ok(out)
+    }
+
+    fn begin(&self, parameters: Vec<(String, String)>) -> Result<Session, SqlError> {
         let catalog = Arc::new(Mutex::new(None));
         let (state, storages) = (Arc::clone(&self.state), self.storages.clone());
         let shared = Shared { state, storages, catalog, interrupt: Arc::default(), alarm: Arc::default() };
         let (schema, storages) = (self.schema.clone(), self.storages.clone());
-        let session = self.sessions.entry(session.to_owned()).or_insert_with(|| {
-            let options =
-                Options { user: "ordain".into(), database: "ordain".into(), parameters: Vec::new() };
-            Session::new(Arc::new(shared), schema, storages, options).unwrap()
-        });
+        let options = Options { user: "ordain".into(), database: "ordain".into(), parameters };
+        Session::new(Arc::new(shared), schema, storages, options)
+    }
+
+    /// Gives a message to a session, which is begun if it is not there; the bytes that it sends.
+    pub fn send(&mut self, session: &str, message: Frontend) -> Vec<u8> {
+        if !self.sessions.contains_key(session) {
+            let begun = self.begin(Vec::new()).unwrap();
+            self.sessions.insert(session.to_owned(), begun);
+        }
+        let session = self.sessions.get_mut(session).unwrap();
         let mut out = Vec::new();
         session.handle(message, &mut out);
         out

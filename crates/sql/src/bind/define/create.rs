@@ -274,7 +274,8 @@ impl Draft<'_> {
         let written = crate::syntax::parse_expression(default)?;
         let bound = binder.expression(&written)?;
         let value = binder.assigned_to(bound, column.data_type, &column.name)?;
-        let inputs = crate::execute::Inputs { now: self.surroundings.now, ..Default::default() };
+        let (now, zone) = (self.surroundings.now, self.surroundings.zone);
+        let inputs = crate::execute::Inputs { now, zone, ..Default::default() };
         let known = if is_fixed(&value) { crate::execute::evaluate(&value, &inputs) } else { None };
         known.ok_or_else(|| {
             SqlError::unsupported(format!("a new column whose default is not a constant: {default}"))
@@ -386,7 +387,7 @@ impl Draft<'_> {
         }
         let (schema, name) = qualified(&create.name)?;
         let schema = self.schema_of_new(schema, create.temporary)?;
-        let query = create.query.to_string();
+        let query = self.query_with_moments(create.query.to_string());
         let mut binder = Binder::new(self.before, self.surroundings);
         let (_, fields) = binder.query(&create.query)?;
         let reliances = binder.reliances;

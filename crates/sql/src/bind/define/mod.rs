@@ -10,6 +10,7 @@ mod create;
 mod dependents;
 mod foreign_keys;
 mod like;
+mod moments;
 mod remove;
 mod rewrite;
 mod sequences;
@@ -293,7 +294,10 @@ impl<'c> Draft<'c> {
     }
 
     /// Changes a definition.
-    fn set(&mut self, schema: &str, name: &str, definition: Option<Definition>) {
+    fn set(&mut self, schema: &str, name: &str, mut definition: Option<Definition>) {
+        if let Some(Definition::Table(table)) = &mut definition {
+            self.write_out_moments(name, table);
+        }
         let encoded = definition.as_ref().map(Definition::encode);
         match &encoded {
             // What was encoded just now can be decoded.

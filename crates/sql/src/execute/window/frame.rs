@@ -7,9 +7,9 @@ use crate::error::{SqlError, SqlState};
 use crate::execute::evaluate::compare_keys;
 use crate::execute::{Failure, Row, Run};
 use crate::plan::{Distance, Frame, FrameBound, FrameUnit, SortKey};
-use crate::types::Datum;
 use crate::types::compare::{compare, interval_span};
 use crate::types::operators::{self, BinaryOperator};
+use crate::types::{Datum, Zone};
 
 /// Rows that a window function sees, in order.
 pub(super) struct Partition<'r> {
@@ -90,10 +90,11 @@ impl Run<'_, '_> {
                 ranged.push(self.value(&distance.value, partition.row(place))?);
             }
         }
+        let zone = self.inputs.zone;
         let ends = |edge: &Edge, side: Side| match (&frame.distance, order.first(), edge) {
             (Some(distance), Some(key), Edge::Before(offset) | Edge::After(offset)) => {
                 let is_before = matches!(edge, Edge::Before(_));
-                Measure { values: &ranged, distance, key, offset, is_before, side }.all()
+                Measure { values: &ranged, distance, key, offset, is_before, side, zone }.all()
             }
             _ => (0..partition.len()).map(|row| counted(partition, frame.unit, edge, side, row)).collect(),
         };
@@ -162,6 +163,7 @@ struct Measure<'m> {
     offset: &'m Datum,
     is_before: bool,
     side: Side,
+    zone: Zone,
 }
 
 impl Measure<'_> {
@@ -189,7 +191,7 @@ impl Measure<'_> {
         } else {
             (BinaryOperator::Subtract, &self.distance.subtract)
         };
-        operators::binary(operator, value, self.offset, resolved).ok()
+        operators::binary(operator, value, self.offset, resolved, self.zone).ok()
     }
 
     /// Whether another row lies before the end of the frame of a row with a value. Nulls are near to nulls alone.

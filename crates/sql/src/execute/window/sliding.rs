@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::error::SqlError;
 use crate::execute::Row;
-use crate::types::Datum;
 use crate::types::aggregate::{Aggregate, State};
+use crate::types::{Datum, Zone};
 
 /// An aggregate over one frame after the other, neither end of which goes back.
 ///
@@ -26,18 +26,20 @@ pub(super) struct Sliding<'c> {
     frame: Range<usize>,
     /// The value of `frame`.
     known: Option<Datum>,
+    zone: Zone,
 }
 
 impl<'c> Sliding<'c> {
-    pub(super) fn new(aggregate: &'c Aggregate, arguments: &'c [Option<Row>]) -> Sliding<'c> {
-        let second = State::new(aggregate);
-        Sliding { aggregate, arguments, first: Vec::new(), second, middle: 0, frame: 0..0, known: None }
+    pub(super) fn new(aggregate: &'c Aggregate, arguments: &'c [Option<Row>], zone: Zone) -> Sliding<'c> {
+        let second = State::new(aggregate, zone);
+        let first = Vec::new();
+        Sliding { aggregate, arguments, first, second, middle: 0, frame: 0..0, known: None, zone }
     }
 
     /// The value of the next frame.
     pub(super) fn value(&mut self, frame: Range<usize>) -> Result<Datum, SqlError> {
         if frame.is_empty() {
-            return State::new(self.aggregate).finish();
+            return State::new(self.aggregate, self.zone).finish();
         }
         if self.frame == frame
             && let Some(known) = &self.known
@@ -70,7 +72,7 @@ impl<'c> Sliding<'c> {
         }
         if start >= self.frame.end || !self.aggregate.merges() {
             self.first.clear();
-            (self.second, self.middle) = (State::new(self.aggregate), start);
+            (self.second, self.middle) = (State::new(self.aggregate, self.zone), start);
             self.frame = start..start;
             return Ok(());
         }
@@ -78,7 +80,7 @@ impl<'c> Sliding<'c> {
             self.first.clear();
             let mut later: Option<State> = None;
             for row in (start..self.frame.end).rev() {
-                let mut state = State::new(self.aggregate);
+                let mut state = State::new(self.aggregate, self.zone);
                 if let Some(arguments) = &self.arguments[row] {
                     state.add(arguments)?;
                 }
@@ -88,7 +90,7 @@ impl<'c> Sliding<'c> {
                 self.first.push(state.clone());
                 later = Some(state);
             }
-            (self.second, self.middle) = (State::new(self.aggregate), self.frame.end);
+            (self.second, self.middle) = (State::new(self.aggregate, self.zone), self.frame.end);
         } else {
             self.first.truncate(self.middle - start);
         }

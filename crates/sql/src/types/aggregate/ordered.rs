@@ -1,6 +1,6 @@
 //! Aggregates of values in order: percentiles, and the most frequent value.
 
-use super::super::{Datum, SqlType, compare, operators};
+use super::super::{Datum, SqlType, Zone, compare, operators};
 use super::AggregateId;
 use crate::error::{SqlError, SqlState};
 use operators::{BinaryOperator, Resolved};
@@ -53,10 +53,11 @@ fn continuous(values: &[Datum], ty: SqlType, fraction: f64) -> Result<Datum, Sql
         return Ok(Datum::Float(low + part * (high - low)));
     }
     let same = Resolved { left: ty, right: ty, result: ty };
-    let difference = operators::binary(BinaryOperator::Subtract, high, low, &same)?;
+    let difference = operators::binary(BinaryOperator::Subtract, high, low, &same, Zone::Utc)?;
     let by_float = Resolved { left: ty, right: SqlType::FLOAT8, result: ty };
-    let step = operators::binary(BinaryOperator::Multiply, &difference, &Datum::Float(part), &by_float)?;
-    operators::binary(BinaryOperator::Add, low, &step, &same)
+    let step =
+        operators::binary(BinaryOperator::Multiply, &difference, &Datum::Float(part), &by_float, Zone::Utc)?;
+    operators::binary(BinaryOperator::Add, low, &step, &same, Zone::Utc)
 }
 
 /// The first of the values that are there most often.

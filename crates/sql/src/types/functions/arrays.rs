@@ -82,8 +82,8 @@ pub(super) const TABLE: &[Entry] = &[
     }),
     lenient("string_to_array", &[TEXT, TEXT], TEXTS, |a, _| string_to_array(a)),
     lenient("string_to_array", &[TEXT, TEXT, TEXT], TEXTS, |a, _| string_to_array(a)),
-    lenient("array_to_string", &[Kind::Any, TEXT], TEXT, |a, _| array_to_string(a)),
-    lenient("array_to_string", &[Kind::Any, TEXT, TEXT], TEXT, |a, _| array_to_string(a)),
+    lenient("array_to_string", &[Kind::Any, TEXT], TEXT, |a, context| array_to_string(a, context.zone)),
+    lenient("array_to_string", &[Kind::Any, TEXT, TEXT], TEXT, |a, context| array_to_string(a, context.zone)),
 ];
 
 fn length(arguments: &[Datum]) -> Result<Datum, SqlError> {
@@ -136,7 +136,7 @@ pub(super) fn string_to_array(arguments: &[Datum]) -> Result<Datum, SqlError> {
 }
 
 /// The elements as texts with a separator between them; nulls are left out, or are the third argument.
-fn array_to_string(arguments: &[Datum]) -> Result<Datum, SqlError> {
+fn array_to_string(arguments: &[Datum], zone: Zone) -> Result<Datum, SqlError> {
     let values = pairs(arguments).collect::<Result<Vec<_>, SqlError>>()?;
     let (elements, ty, separator) = match values.as_slice() {
         [(Datum::Array(elements), ty), (Datum::Text(separator), _), ..] => (elements, *ty, separator),
@@ -152,7 +152,7 @@ fn array_to_string(arguments: &[Datum]) -> Result<Datum, SqlError> {
     });
     let shown = elements.iter().filter_map(|element| match element {
         Datum::Null => null.clone(),
-        element => Some(text_form::to_string(element, ty.element())),
+        element => Some(text_form::to_string(element, ty.element(), zone)),
     });
     Ok(Datum::Text(shown.collect::<Vec<_>>().join(separator)))
 }

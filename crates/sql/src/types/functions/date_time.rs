@@ -1,4 +1,4 @@
-//! Functions of dates, times and intervals. The only zone is UTC.
+//! Functions of dates, times and intervals.
 
 use super::*;
 use crate::types::Numeric;
@@ -9,57 +9,97 @@ pub(super) const TABLE: &[Entry] = &[
     lenient("now", &[], TIMESTAMPTZ, |_, context| Ok(Datum::Timestamp(context.now))),
     lenient("current_timestamp", &[], TIMESTAMPTZ, |_, context| Ok(Datum::Timestamp(context.now))),
     lenient("transaction_timestamp", &[], TIMESTAMPTZ, |_, context| Ok(Datum::Timestamp(context.now))),
-    lenient("localtimestamp", &[], TIMESTAMP, |_, context| Ok(Datum::Timestamp(context.now))),
+    lenient("localtimestamp", &[], TIMESTAMP, |_, context| Ok(Datum::Timestamp(local_now(context)))),
     lenient("current_date", &[], DATE, |_, context| {
-        calendar::check_date(context.now.div_euclid(DAY)).map(Datum::Date)
+        calendar::check_date(local_now(context).div_euclid(DAY)).map(Datum::Date)
     }),
-    lenient("current_time", &[], TIME, |_, context| Ok(Datum::Time(context.now.rem_euclid(DAY)))),
-    lenient("localtime", &[], TIME, |_, context| Ok(Datum::Time(context.now.rem_euclid(DAY)))),
-    strict("date_trunc", &[TEXT, TIMESTAMP], TIMESTAMP, |a, _| truncate(a, SqlType::TIMESTAMP)),
-    strict("date_trunc", &[TEXT, TIMESTAMPTZ], TIMESTAMPTZ, |a, _| truncate(a, SqlType::TIMESTAMPTZ)),
-    strict("date_trunc", &[TEXT, INTERVAL], INTERVAL, |a, _| truncate(a, SqlType::INTERVAL)),
-    strict("date_part", &[TEXT, TIMESTAMP], FLOAT8, |a, _| part_float(a, SqlType::TIMESTAMP)),
-    strict("date_part", &[TEXT, TIMESTAMPTZ], FLOAT8, |a, _| part_float(a, SqlType::TIMESTAMPTZ)),
-    strict("date_part", &[TEXT, DATE], FLOAT8, |a, _| part_float(a, SqlType::DATE)),
-    strict("date_part", &[TEXT, TIME], FLOAT8, |a, _| part_float(a, SqlType::TIME)),
-    strict("date_part", &[TEXT, INTERVAL], FLOAT8, |a, _| part_float(a, SqlType::INTERVAL)),
+    lenient("current_time", &[], TIME, |_, context| Ok(Datum::Time(local_now(context).rem_euclid(DAY)))),
+    lenient("localtime", &[], TIME, |_, context| Ok(Datum::Time(local_now(context).rem_euclid(DAY)))),
+    strict("date_trunc", &[TEXT, TIMESTAMP], TIMESTAMP, |a, _| truncate(a, SqlType::TIMESTAMP, Zone::Utc)),
+    strict("date_trunc", &[TEXT, TIMESTAMPTZ], TIMESTAMPTZ, |a, context| {
+        truncate(a, SqlType::TIMESTAMPTZ, context.zone)
+    }),
+    strict("date_trunc", &[TEXT, TIMESTAMPTZ, TEXT], TIMESTAMPTZ, |a, _| {
+        truncate(a, SqlType::TIMESTAMPTZ, zone(text(a, 2)?)?)
+    }),
+    strict("date_trunc", &[TEXT, INTERVAL], INTERVAL, |a, _| truncate(a, SqlType::INTERVAL, Zone::Utc)),
+    strict("date_part", &[TEXT, TIMESTAMP], FLOAT8, |a, c| part_float(a, SqlType::TIMESTAMP, c)),
+    strict("date_part", &[TEXT, TIMESTAMPTZ], FLOAT8, |a, c| part_float(a, SqlType::TIMESTAMPTZ, c)),
+    strict("date_part", &[TEXT, DATE], FLOAT8, |a, c| part_float(a, SqlType::DATE, c)),
+    strict("date_part", &[TEXT, TIME], FLOAT8, |a, c| part_float(a, SqlType::TIME, c)),
+    strict("date_part", &[TEXT, INTERVAL], FLOAT8, |a, c| part_float(a, SqlType::INTERVAL, c)),
     // `EXTRACT(field FROM value)` is `extract('field', value)`.
-    strict("extract", &[TEXT, TIMESTAMP], NUMERIC, |a, _| part_numeric(a, SqlType::TIMESTAMP)),
-    strict("extract", &[TEXT, TIMESTAMPTZ], NUMERIC, |a, _| part_numeric(a, SqlType::TIMESTAMPTZ)),
-    strict("extract", &[TEXT, DATE], NUMERIC, |a, _| part_numeric(a, SqlType::DATE)),
-    strict("extract", &[TEXT, TIME], NUMERIC, |a, _| part_numeric(a, SqlType::TIME)),
-    strict("extract", &[TEXT, INTERVAL], NUMERIC, |a, _| part_numeric(a, SqlType::INTERVAL)),
-    strict("age", &[TIMESTAMP, TIMESTAMP], INTERVAL, |a, _| age(timestamp(a, 0)?, timestamp(a, 1)?)),
-    strict("age", &[TIMESTAMPTZ, TIMESTAMPTZ], INTERVAL, |a, _| age(timestamp(a, 0)?, timestamp(a, 1)?)),
-    strict("age", &[TIMESTAMP], INTERVAL, |a, context| age(midnight(context), timestamp(a, 0)?)),
-    strict("age", &[TIMESTAMPTZ], INTERVAL, |a, context| age(midnight(context), timestamp(a, 0)?)),
+    strict("extract", &[TEXT, TIMESTAMP], NUMERIC, |a, c| part_numeric(a, SqlType::TIMESTAMP, c)),
+    strict("extract", &[TEXT, TIMESTAMPTZ], NUMERIC, |a, c| part_numeric(a, SqlType::TIMESTAMPTZ, c)),
+    strict("extract", &[TEXT, DATE], NUMERIC, |a, c| part_numeric(a, SqlType::DATE, c)),
+    strict("extract", &[TEXT, TIME], NUMERIC, |a, c| part_numeric(a, SqlType::TIME, c)),
+    strict("extract", &[TEXT, INTERVAL], NUMERIC, |a, c| part_numeric(a, SqlType::INTERVAL, c)),
+    strict("age", &[TIMESTAMP, TIMESTAMP], INTERVAL, |a, _| {
+        Ok(age(timestamp(a, 0)?, timestamp(a, 1)?, Zone::Utc))
+    }),
+    strict("age", &[TIMESTAMPTZ, TIMESTAMPTZ], INTERVAL, |a, context| {
+        Ok(age(timestamp(a, 0)?, timestamp(a, 1)?, context.zone))
+    }),
+    strict("age", &[TIMESTAMP], INTERVAL, |a, context| {
+        Ok(age(local_midnight(context), timestamp(a, 0)?, Zone::Utc))
+    }),
+    strict("age", &[TIMESTAMPTZ], INTERVAL, |a, context| {
+        let midnight = calendar::check_timestamp(context.zone.to_moment(local_midnight(context)))?;
+        Ok(age(midnight, timestamp(a, 0)?, context.zone))
+    }),
     strict("make_date", &[INT4, INT4, INT4], DATE, |a, _| make_date(int(a, 0)?, int(a, 1)?, int(a, 2)?)),
     strict("to_timestamp", &[FLOAT8], TIMESTAMPTZ, |a, _| to_timestamp(float(a, 0)?)),
     strict("to_char", &[TIMESTAMP, TEXT], TEXT, |a, _| {
-        Ok(Datum::Text(pattern::format(timestamp(a, 0)?, false, text(a, 1)?)))
+        Ok(Datum::Text(pattern::format(timestamp(a, 0)?, None, text(a, 1)?)))
     }),
-    strict("to_char", &[TIMESTAMPTZ, TEXT], TEXT, |a, _| {
-        Ok(Datum::Text(pattern::format(timestamp(a, 0)?, true, text(a, 1)?)))
+    strict("to_char", &[TIMESTAMPTZ, TEXT], TEXT, |a, context| {
+        Ok(Datum::Text(pattern::format(timestamp(a, 0)?, Some(context.zone), text(a, 1)?)))
     }),
     // `value AT TIME ZONE zone` is `timezone(zone, value)`.
     strict("timezone", &[TEXT, TIMESTAMP], TIMESTAMPTZ, |a, _| {
-        calendar::check_timestamp(timestamp(a, 1)?.checked_sub(zone(text(a, 0)?)?)).map(Datum::Timestamp)
+        let zone = zone(text(a, 0)?)?;
+        calendar::check_timestamp(zone.to_moment(timestamp(a, 1)?)).map(Datum::Timestamp)
     }),
     strict("timezone", &[TEXT, TIMESTAMPTZ], TIMESTAMP, |a, _| {
-        calendar::check_timestamp(timestamp(a, 1)?.checked_add(zone(text(a, 0)?)?)).map(Datum::Timestamp)
+        let zone = zone(text(a, 0)?)?;
+        calendar::check_timestamp(Some(zone.to_local(timestamp(a, 1)?))).map(Datum::Timestamp)
+    }),
+    strict("timezone", &[INTERVAL, TIMESTAMP], TIMESTAMPTZ, |a, _| {
+        calendar::check_timestamp(timestamp(a, 1)?.checked_sub(distance(a)?)).map(Datum::Timestamp)
+    }),
+    strict("timezone", &[INTERVAL, TIMESTAMPTZ], TIMESTAMP, |a, _| {
+        calendar::check_timestamp(timestamp(a, 1)?.checked_add(distance(a)?)).map(Datum::Timestamp)
     }),
 ];
+
+/// The local time when the transaction began.
+fn local_now(context: &CallContext) -> i64 {
+    context.zone.to_local(context.now)
+}
+
+/// The beginning of the local day of the transaction, in local time.
+fn local_midnight(context: &CallContext) -> i64 {
+    local_now(context).div_euclid(DAY) * DAY
+}
+
+/// The distance to UTC that an interval is, in whole seconds.
+fn distance(arguments: &[Datum]) -> Result<i64, SqlError> {
+    match arguments.first() {
+        Some(Datum::Interval { months: 0, days: 0, microseconds }) => Ok(microseconds / SECOND * SECOND),
+        Some(interval) => {
+            let shown = crate::types::text::to_string(interval, SqlType::INTERVAL, Zone::Utc);
+            let message = format!("interval time zone \"{shown}\" must not include months or days");
+            Err(parameter_error(message))
+        }
+        None => Err(unexpected(0)),
+    }
+}
 
 pub(super) fn timestamp(arguments: &[Datum], at: usize) -> Result<i64, SqlError> {
     match arguments.get(at) {
         Some(Datum::Timestamp(value)) => Ok(*value),
         _ => Err(unexpected(at)),
     }
-}
-
-/// The beginning of the day of the transaction.
-fn midnight(context: &CallContext) -> i64 {
-    context.now.div_euclid(DAY) * DAY
 }
 
 /// A part of a date or time. Singular and short names are those that PostgreSQL takes.
@@ -85,6 +125,8 @@ enum Part {
     Julian,
     Epoch,
     Zone,
+    ZoneHour,
+    ZoneMinute,
 }
 
 fn part_of(name: &str, ty: SqlType) -> Result<Part, SqlError> {
@@ -109,6 +151,8 @@ fn part_of(name: &str, ty: SqlType) -> Result<Part, SqlError> {
         "julian" | "jd" | "j" => Part::Julian,
         "epoch" => Part::Epoch,
         "timezone" => Part::Zone,
+        "timezone_hour" | "timezone_h" => Part::ZoneHour,
+        "timezone_minute" | "timezone_m" => Part::ZoneMinute,
         other => {
             return Err(not_recognized(other, ty));
         }
@@ -131,15 +175,16 @@ fn not_supported(name: &str, ty: SqlType) -> SqlError {
 /// A part as an integer and the digits of it that stand after the point.
 type Value = (i128, u16);
 
-fn part_value(arguments: &[Datum], ty: SqlType) -> Result<Value, SqlError> {
+fn part_value(arguments: &[Datum], ty: SqlType, context: &CallContext) -> Result<Value, SqlError> {
     let name = text(arguments, 0)?;
     let part = part_of(name, ty)?;
     let value = match arguments.get(1) {
         Some(Datum::Timestamp(at)) => {
-            let zoned = ty == SqlType::TIMESTAMPTZ;
-            clock_part(part, at.rem_euclid(DAY))
-                .or_else(|| day_part(part, at.div_euclid(DAY)))
-                .or_else(|| instant_part(part, *at, zoned))
+            let offset = (ty == SqlType::TIMESTAMPTZ).then(|| context.zone.offset_at(*at));
+            let local = at + offset.unwrap_or(0);
+            clock_part(part, local.rem_euclid(DAY))
+                .or_else(|| day_part(part, local.div_euclid(DAY)))
+                .or_else(|| instant_part(part, *at, offset))
         }
         Some(Datum::Date(days)) => match part {
             Part::Julian => Some((i128::from(*days) + 2_451_545, 0)),
@@ -158,13 +203,13 @@ fn part_value(arguments: &[Datum], ty: SqlType) -> Result<Value, SqlError> {
     value.ok_or_else(|| not_supported(name, ty))
 }
 
-fn part_numeric(arguments: &[Datum], ty: SqlType) -> Result<Datum, SqlError> {
-    let (value, scale) = part_value(arguments, ty)?;
+fn part_numeric(arguments: &[Datum], ty: SqlType, context: &CallContext) -> Result<Datum, SqlError> {
+    let (value, scale) = part_value(arguments, ty, context)?;
     Ok(Datum::Numeric(Numeric::new(value, scale)))
 }
 
-fn part_float(arguments: &[Datum], ty: SqlType) -> Result<Datum, SqlError> {
-    let (value, scale) = part_value(arguments, ty)?;
+fn part_float(arguments: &[Datum], ty: SqlType, context: &CallContext) -> Result<Datum, SqlError> {
+    let (value, scale) = part_value(arguments, ty, context)?;
     Ok(Datum::Float(Numeric::new(value, scale).to_f64()))
 }
 
@@ -205,13 +250,18 @@ fn day_part(part: Part, days: i64) -> Option<Value> {
     Some((i128::from(value), 0))
 }
 
-fn instant_part(part: Part, at: i64, zoned: bool) -> Option<Value> {
+/// Of a timestamp, and of its distance to UTC if it has one.
+fn instant_part(part: Part, at: i64, offset: Option<i64>) -> Option<Value> {
+    let of_zone = |unit: i64, length: i64| Some((i128::from(offset? / unit % length), 0));
     match part {
         Part::Epoch => Some((i128::from(at) + i128::from(calendar::EPOCH_DAYS * DAY), 6)),
-        Part::Zone if zoned => Some((0, 0)),
+        Part::Zone => of_zone(SECOND, i64::MAX),
+        Part::ZoneHour => of_zone(HOUR, i64::MAX),
+        Part::ZoneMinute => of_zone(MINUTE, 60),
         Part::Julian => {
-            let fraction = Numeric::from(at.rem_euclid(DAY)).divide(&Numeric::from(DAY)).ok()?;
-            let days = fraction.add(&Numeric::from(at.div_euclid(DAY) + 2_451_545)).ok()?;
+            let local = at + offset.unwrap_or(0);
+            let fraction = Numeric::from(local.rem_euclid(DAY)).divide(&Numeric::from(DAY)).ok()?;
+            let days = fraction.add(&Numeric::from(local.div_euclid(DAY) + 2_451_545)).ok()?;
             let (value, scale) = days.parts()?;
             Some((i128::try_from(value).ok()?, scale))
         }
@@ -239,14 +289,18 @@ fn interval_part(part: Part, months: i32, days: i32, microseconds: i64) -> Optio
     Some((i128::from(value), 0))
 }
 
-/// Everything that is finer than the part set to its beginning.
-fn truncate(arguments: &[Datum], ty: SqlType) -> Result<Datum, SqlError> {
+/// Everything that is finer than the part set to its beginning, of a moment in local time.
+fn truncate(arguments: &[Datum], ty: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     let name = text(arguments, 0)?;
     let part = part_of(name, ty)?;
     match arguments.get(1) {
         Some(Datum::Timestamp(at)) => {
-            let truncated = truncate_timestamp(part, *at).ok_or_else(|| not_recognized(name, ty))?;
-            calendar::check_timestamp(Some(truncated)).map(Datum::Timestamp)
+            let offset = zone.offset_at(*at);
+            let local = truncate_timestamp(part, at + offset).ok_or_else(|| not_recognized(name, ty))?;
+            // Within a day it stays at the same distance to UTC, even where the clock is changed.
+            let truncated =
+                if clock_step(part).is_some() { local.checked_sub(offset) } else { zone.to_moment(local) };
+            calendar::check_timestamp(truncated).map(Datum::Timestamp)
         }
         Some(Datum::Interval { months, days, microseconds }) => {
             let truncated = truncate_interval(part, *months, *days, *microseconds);
@@ -307,10 +361,11 @@ fn truncate_interval(part: Part, months: i32, days: i32, microseconds: i64) -> O
     Some(Datum::Interval { months: months / step * step, days: 0, microseconds: 0 })
 }
 
-/// The difference in years, months, days and time, counted from the earlier on.
-fn age(later: i64, earlier: i64) -> Result<Datum, SqlError> {
+/// The difference in years, months, days and time of two local times, counted from the earlier on.
+fn age(later: i64, earlier: i64, zone: Zone) -> Datum {
     let negative = later < earlier;
     let (end, start) = if negative { (earlier, later) } else { (later, earlier) };
+    let (end, start) = (zone.to_local(end), zone.to_local(start));
     let (last, first) = (calendar::civil_of(end.div_euclid(DAY)), calendar::civil_of(start.div_euclid(DAY)));
     let mut months = (last.year - first.year) * 12 + last.month - first.month;
     let mut days = last.day - first.day;
@@ -325,11 +380,7 @@ fn age(later: i64, earlier: i64) -> Result<Datum, SqlError> {
         months -= 1;
     }
     let sign = if negative { -1 } else { 1 };
-    Ok(Datum::Interval {
-        months: (sign * months) as i32,
-        days: (sign * days) as i32,
-        microseconds: sign * time,
-    })
+    Datum::Interval { months: (sign * months) as i32, days: (sign * days) as i32, microseconds: sign * time }
 }
 
 pub(super) fn make_date(year: i64, month: i64, day: i64) -> Result<Datum, SqlError> {
@@ -353,7 +404,7 @@ pub(super) fn make_date(year: i64, month: i64, day: i64) -> Result<Datum, SqlErr
 
 fn to_timestamp(seconds: f64) -> Result<Datum, SqlError> {
     let out_of_range = || {
-        let shown = crate::types::text::to_string(&Datum::Float(seconds), SqlType::FLOAT8);
+        let shown = crate::types::text::to_string(&Datum::Float(seconds), SqlType::FLOAT8, Zone::Utc);
         SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, format!("timestamp out of range: \"{shown}\""))
     };
     // Far beyond all timestamps, and still an integer when counted in microseconds.

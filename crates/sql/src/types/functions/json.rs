@@ -75,23 +75,29 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Datum::Text(out))
     }),
     // Values of any type.
-    strict("to_json", &[Kind::Any], JSON, |a, _| Ok(Datum::Text(of_pair(a)?))),
-    strict("to_jsonb", &[Kind::Any], JSONB, |a, _| json::normalise(&of_pair(a)?).map(Datum::Text)),
+    strict("to_json", &[Kind::Any], JSON, |a, context| Ok(Datum::Text(of_pair(a, context.zone)?))),
+    strict("to_jsonb", &[Kind::Any], JSONB, |a, context| {
+        json::normalise(&of_pair(a, context.zone)?).map(Datum::Text)
+    }),
     strict("row_to_json", &[JSON], JSON, |a, _| Ok(Datum::Text(text(a, 0)?.to_owned()))),
-    strict("array_to_json", &[Kind::Any], JSON, |a, _| Ok(Datum::Text(of_pair(a)?))),
+    strict("array_to_json", &[Kind::Any], JSON, |a, context| Ok(Datum::Text(of_pair(a, context.zone)?))),
     // A row, by the names and values of its columns.
-    variadic(ROW, &[Kind::Any], JSON, |a, _| Ok(Datum::Text(build_object(a, ":", ",")?))),
+    variadic(ROW, &[Kind::Any], JSON, |a, context| Ok(Datum::Text(build_object(a, ":", ",", context.zone)?))),
     lenient("json_build_object", &[], JSON, |_, _| Ok(Datum::Text("{}".to_owned()))),
-    variadic("json_build_object", &[Kind::Any], JSON, |a, _| Ok(Datum::Text(build_object(a, " : ", ", ")?))),
+    variadic("json_build_object", &[Kind::Any], JSON, |a, context| {
+        Ok(Datum::Text(build_object(a, " : ", ", ", context.zone)?))
+    }),
     lenient("jsonb_build_object", &[], JSONB, |_, _| Ok(Datum::Text("{}".to_owned()))),
-    variadic("jsonb_build_object", &[Kind::Any], JSONB, |a, _| {
-        json::normalise(&build_object(a, ":", ",")?).map(Datum::Text)
+    variadic("jsonb_build_object", &[Kind::Any], JSONB, |a, context| {
+        json::normalise(&build_object(a, ":", ",", context.zone)?).map(Datum::Text)
     }),
     lenient("json_build_array", &[], JSON, |_, _| Ok(Datum::Text("[]".to_owned()))),
-    variadic("json_build_array", &[Kind::Any], JSON, |a, _| Ok(Datum::Text(build_array(a)?))),
+    variadic("json_build_array", &[Kind::Any], JSON, |a, context| {
+        Ok(Datum::Text(build_array(a, context.zone)?))
+    }),
     lenient("jsonb_build_array", &[], JSONB, |_, _| Ok(Datum::Text("[]".to_owned()))),
-    variadic("jsonb_build_array", &[Kind::Any], JSONB, |a, _| {
-        json::normalise(&build_array(a)?).map(Datum::Text)
+    variadic("jsonb_build_array", &[Kind::Any], JSONB, |a, context| {
+        json::normalise(&build_array(a, context.zone)?).map(Datum::Text)
     }),
     strict("json_object", &[TEXTS], JSON, |a, _| object_of_texts(a).map(Datum::Text)),
     strict("json_object", &[TEXTS, TEXTS], JSON, |a, _| object_of_texts(a).map(Datum::Text)),
@@ -417,22 +423,19 @@ fn pretty(item: &Item<'_>, level: usize, out: &mut String) {
 }
 
 /// The value of any type as JSON.
-pub(crate) fn of_value(value: &Datum, ty: SqlType) -> String {
+pub(crate) fn of_value(value: &Datum, ty: SqlType, zone: Zone) -> String {
     match value {
         Datum::Null => "null".to_owned(),
         Datum::Bool(value) => value.to_string(),
         Datum::Array(values) => {
-            let values: Vec<String> = values.iter().map(|value| of_value(value, ty.element())).collect();
+            let values: Vec<String> =
+                values.iter().map(|value| of_value(value, ty.element(), zone)).collect();
             format!("[{}]", values.join(","))
         }
         Datum::Text(value) if matches!(ty.base, BaseType::Json | BaseType::Jsonb) => value.clone(),
-        Datum::Timestamp(_) => {
-            let text = text_form::to_string(value, ty);
-            let zone = if ty.base == BaseType::TimestampTz { ":00" } else { "" };
-            quote(&format!("{}{zone}", text.replacen(' ', "T", 1)))
-        }
+        Datum::Timestamp(at) => quote(&iso(*at, ty, zone)),
         _ => {
-            let text = text_form::to_string(value, ty);
+            let text = text_form::to_string(value, ty, zone);
             let is_number = ty.is_numeric() && ty.base != BaseType::Oid;
             let is_finite = text.starts_with(|first: char| first.is_ascii_digit())
                 || text
@@ -443,13 +446,19 @@ pub(crate) fn of_value(value: &Datum, ty: SqlType) -> String {
     }
 }
 
-fn of_pair(arguments: &[Datum]) -> Result<String, SqlError> {
+/// A timestamp as ISO 8601 has it, with the letter that stands between date and time.
+fn iso(at: i64, ty: SqlType, zone: Zone) -> String {
+    let zone = (ty.base == BaseType::TimestampTz).then_some(zone);
+    text_form::date_time::iso_timestamp(at, zone)
+}
+
+fn of_pair(arguments: &[Datum], zone: Zone) -> Result<String, SqlError> {
     let (value, ty) = pairs(arguments).next().ok_or_else(|| unexpected(0))??;
-    Ok(of_value(value, ty))
+    Ok(of_value(value, ty, zone))
 }
 
 /// An object of keys and values that follow each other.
-fn build_object(arguments: &[Datum], colon: &str, comma: &str) -> Result<String, SqlError> {
+fn build_object(arguments: &[Datum], colon: &str, comma: &str, zone: Zone) -> Result<String, SqlError> {
     let values = pairs(arguments).collect::<Result<Vec<_>, SqlError>>()?;
     if values.len() % 2 == 1 {
         return Err(parameter_error("argument list must have even number of elements")
@@ -458,26 +467,28 @@ fn build_object(arguments: &[Datum], colon: &str, comma: &str) -> Result<String,
     let mut fields = Vec::with_capacity(values.len() / 2);
     for (at, pair) in values.chunks(2).enumerate() {
         let [(key, key_type), (value, ty)] = pair else { continue };
-        fields.push(format!("{}{colon}{}", key_of(key, *key_type, 2 * at + 1)?, of_value(value, *ty)));
+        let key = key_of(key, *key_type, 2 * at + 1, zone)?;
+        fields.push(format!("{key}{colon}{}", of_value(value, *ty, zone)));
     }
     Ok(format!("{{{}}}", fields.join(comma)))
 }
 
 /// A key as a string in quotes.
-pub(crate) fn key_of(key: &Datum, ty: SqlType, number: usize) -> Result<String, SqlError> {
+pub(crate) fn key_of(key: &Datum, ty: SqlType, number: usize, zone: Zone) -> Result<String, SqlError> {
     match key {
         Datum::Null => Err(parameter_error(format!("argument {number} cannot be null"))
             .with_hint("Object keys should be text.")),
         Datum::Array(_) => Err(parameter_error("key value must be scalar, not array, composite, or json")),
-        key => Ok(quote(&text_form::to_string(key, ty))),
+        Datum::Timestamp(at) => Ok(quote(&iso(*at, ty, zone))),
+        key => Ok(quote(&text_form::to_string(key, ty, zone))),
     }
 }
 
-fn build_array(arguments: &[Datum]) -> Result<String, SqlError> {
+fn build_array(arguments: &[Datum], zone: Zone) -> Result<String, SqlError> {
     let mut values = Vec::with_capacity(arguments.len() / 2);
     for pair in pairs(arguments) {
         let (value, ty) = pair?;
-        values.push(of_value(value, ty));
+        values.push(of_value(value, ty, zone));
     }
     Ok(format!("[{}]", values.join(", ")))
 }
@@ -497,7 +508,7 @@ fn object_of_texts(arguments: &[Datum]) -> Result<String, SqlError> {
         let Datum::Text(key) = key else {
             return Err(SqlError::new(SqlState(*b"22004"), "null value not allowed for object key"));
         };
-        fields.push(format!("{} : {}", quote(key), of_value(value, SqlType::TEXT)));
+        fields.push(format!("{} : {}", quote(key), of_value(value, SqlType::TEXT, Zone::Utc)));
     }
     Ok(format!("{{{}}}", fields.join(", ")))
 }

@@ -4,13 +4,18 @@ use super::date_time::timestamp;
 use super::*;
 use crate::types::Numeric;
 use crate::types::calendar::{self, DAY, HOUR, MINUTE};
-use crate::types::text::date_time::pattern;
+use crate::types::text::date_time::{pattern, zone_or_distance};
 
 pub(super) const TABLE: &[Entry] = &[
     strict("make_time", &[INT4, INT4, FLOAT8], TIME, |a, _| make_time(a, 0).map(Datum::Time)),
-    strict("make_timestamp", &[INT4, INT4, INT4, INT4, INT4, FLOAT8], TIMESTAMP, |a, _| make_timestamp(a)),
-    strict("make_timestamptz", &[INT4, INT4, INT4, INT4, INT4, FLOAT8], TIMESTAMPTZ, |a, _| {
-        make_timestamp(a)
+    strict("make_timestamp", &[INT4, INT4, INT4, INT4, INT4, FLOAT8], TIMESTAMP, |a, _| {
+        make_timestamp(a, Zone::Utc)
+    }),
+    strict("make_timestamptz", &[INT4, INT4, INT4, INT4, INT4, FLOAT8], TIMESTAMPTZ, |a, context| {
+        make_timestamp(a, context.zone)
+    }),
+    strict("make_timestamptz", &[INT4, INT4, INT4, INT4, INT4, FLOAT8, TEXT], TIMESTAMPTZ, |a, _| {
+        make_timestamp(a, zone_or_distance(text(a, 6)?)?)
     }),
     lenient("make_interval", &[], INTERVAL, |a, _| make_interval(a)),
     strict("make_interval", &[INT4], INTERVAL, |a, _| make_interval(a)),
@@ -33,8 +38,8 @@ pub(super) const TABLE: &[Entry] = &[
     strict("to_date", &[TEXT, TEXT], DATE, |a, _| {
         time_pattern::to_date(text(a, 0)?, text(a, 1)?).map(Datum::Date)
     }),
-    strict("to_timestamp", &[TEXT, TEXT], TIMESTAMPTZ, |a, _| {
-        time_pattern::to_timestamp(text(a, 0)?, text(a, 1)?).map(Datum::Timestamp)
+    strict("to_timestamp", &[TEXT, TEXT], TIMESTAMPTZ, |a, context| {
+        time_pattern::to_timestamp(text(a, 0)?, text(a, 1)?, context.zone).map(Datum::Timestamp)
     }),
     strict("to_char", &[NUMERIC, TEXT], TEXT, |a, _| number_pattern::to_char(number(a, 0)?, text(a, 1)?)),
     strict("to_char", &[INT4, TEXT], TEXT, |a, _| {
@@ -74,12 +79,14 @@ fn make_time(arguments: &[Datum], first: usize) -> Result<i64, SqlError> {
     Ok(hour * HOUR + minute * MINUTE + (second * 1e6).round_ties_even() as i64)
 }
 
-fn make_timestamp(arguments: &[Datum]) -> Result<Datum, SqlError> {
+/// The moment of a local time that is told by its parts.
+fn make_timestamp(arguments: &[Datum], zone: Zone) -> Result<Datum, SqlError> {
     let date = date_time::make_date(int(arguments, 0)?, int(arguments, 1)?, int(arguments, 2)?)?;
     let Datum::Date(days) = date else { return Err(unexpected(0)) };
     let at = i64::from(days).checked_mul(DAY);
     let time = make_time(arguments, 3)?;
-    calendar::check_timestamp(at.and_then(|at| at.checked_add(time))).map(Datum::Timestamp)
+    let local = at.and_then(|at| at.checked_add(time));
+    calendar::check_timestamp(local.and_then(|local| zone.to_moment(local))).map(Datum::Timestamp)
 }
 
 /// Of years, months, weeks, days, hours, minutes and seconds, as many as are given.

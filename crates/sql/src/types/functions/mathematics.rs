@@ -233,7 +233,7 @@ fn places(arguments: &[Datum]) -> Result<i32, SqlError> {
 
 fn modulo(arguments: &[Datum], ty: SqlType) -> Result<Datum, SqlError> {
     let [left, right] = arguments else { return Err(unexpected(1)) };
-    binary(BinaryOperator::Modulo, left, right, &Resolved { left: ty, right: ty, result: ty })
+    binary(BinaryOperator::Modulo, left, right, &Resolved { left: ty, right: ty, result: ty }, Zone::Utc)
 }
 
 fn logarithm(value: f64, of: fn(f64) -> f64) -> Result<Datum, SqlError> {

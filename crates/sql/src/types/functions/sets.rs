@@ -2,7 +2,9 @@
 //! table are behind [`SET`], so that no expression can call them.
 
 use super::*;
+use crate::types::calendar;
 use crate::types::operators::{BinaryOperator, Resolved, binary};
+use crate::types::zone::{ABBREVIATIONS, Moment};
 
 const JSON: Kind = Kind::Of(SqlType::JSON);
 const JSONB: Kind = Kind::Of(SqlType::JSONB);
@@ -17,6 +19,14 @@ const TIMESTAMPTZS: Kind = Kind::Of(SqlType::TIMESTAMPTZ.array_of());
 
 /// What the name of a function that gives rows begins with in the table.
 const SET: &str = "set of ";
+
+const TIME_ZONES: &str = "pg_timezone_names";
+const TIME_ZONE_ABBREVIATIONS: &str = "pg_timezone_abbrevs";
+
+/// The functions without arguments that are views as well.
+pub fn is_view(name: &str) -> bool {
+    matches!(name, TIME_ZONES | TIME_ZONE_ABBREVIATIONS)
+}
 
 /// Most rows that a series has when it is made as a whole.
 const SERIES_MAX: usize = 1 << 22;
@@ -46,6 +56,8 @@ pub(super) const TABLE: &[Entry] = &[
     strict(set!("jsonb_each"), &[JSONB], JSONBS, |a, _| json::fields(a, false).map(Datum::Array)),
     strict(set!("json_each_text"), &[JSON], TEXTS, |a, _| json::fields(a, true).map(Datum::Array)),
     strict(set!("jsonb_each_text"), &[JSONB], TEXTS, |a, _| json::fields(a, true).map(Datum::Array)),
+    lenient(set!("pg_timezone_names"), &[], TEXTS, |_, context| Ok(time_zones(context))),
+    lenient(set!("pg_timezone_abbrevs"), &[], TEXTS, |_, _| Ok(time_zone_abbreviations())),
     // Each match is an array itself.
     strict(set!("regexp_matches"), &[TEXT, TEXT], TEXTS, |a, _| regular::all_matches(a).map(Datum::Array)),
     strict(set!("regexp_matches"), &[TEXT, TEXT, TEXT], TEXTS, |a, _| {
@@ -68,21 +80,48 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Datum::Array((1..).zip(array(a, 0)?).map(record).collect::<Result<_, SqlError>>()?))
     }),
     strict(set!("generate_series"), &[INT4, INT4, INT4], INT4S, |a, _| {
-        series(a, SqlType::INT4, SqlType::INT4)
+        series(a, SqlType::INT4, SqlType::INT4, Zone::Utc)
     }),
     strict(set!("generate_series"), &[INT8, INT8, INT8], INT8S, |a, _| {
-        series(a, SqlType::INT8, SqlType::INT8)
+        series(a, SqlType::INT8, SqlType::INT8, Zone::Utc)
     }),
     strict(set!("generate_series"), &[NUMERIC, NUMERIC, NUMERIC], NUMERICS, |a, _| {
-        series(a, SqlType::NUMERIC, SqlType::NUMERIC)
+        series(a, SqlType::NUMERIC, SqlType::NUMERIC, Zone::Utc)
     }),
     strict(set!("generate_series"), &[TIMESTAMP, TIMESTAMP, INTERVAL], TIMESTAMPS, |a, _| {
-        series(a, SqlType::TIMESTAMP, SqlType::INTERVAL)
+        series(a, SqlType::TIMESTAMP, SqlType::INTERVAL, Zone::Utc)
     }),
-    strict(set!("generate_series"), &[TIMESTAMPTZ, TIMESTAMPTZ, INTERVAL], TIMESTAMPTZS, |a, _| {
-        series(a, SqlType::TIMESTAMPTZ, SqlType::INTERVAL)
+    strict(set!("generate_series"), &[TIMESTAMPTZ, TIMESTAMPTZ, INTERVAL], TIMESTAMPTZS, |a, context| {
+        series(a, SqlType::TIMESTAMPTZ, SqlType::INTERVAL, context.zone)
     }),
 ];
+
+/// The zones that have names, as they are when the transaction begins.
+fn time_zones(context: &CallContext) -> Datum {
+    let zones = Zone::all().map(|(name, zone)| {
+        let Moment { offset, is_summer, abbreviation } = zone.moment(context.now);
+        Datum::Array(vec![
+            Datum::Text(name.to_owned()),
+            Datum::Text(abbreviation),
+            Datum::Interval { months: 0, days: 0, microseconds: offset },
+            Datum::Bool(is_summer),
+        ])
+    });
+    Datum::Array(zones.collect())
+}
+
+/// The abbreviations that can follow a time.
+fn time_zone_abbreviations() -> Datum {
+    let abbreviations = ABBREVIATIONS.iter().map(|(abbreviation, seconds, is_summer)| {
+        let microseconds = i64::from(*seconds) * calendar::SECOND;
+        Datum::Array(vec![
+            Datum::Text(abbreviation.to_ascii_uppercase()),
+            Datum::Interval { months: 0, days: 0, microseconds },
+            Datum::Bool(*is_summer),
+        ])
+    });
+    Datum::Array(abbreviations.collect())
+}
 
 /// Whether a function of that name, in lower case, gives rows.
 pub fn is_set(name: &str) -> bool {
@@ -102,6 +141,15 @@ pub fn set_columns(name: &str, result: SqlType) -> Vec<(&'static str, SqlType)> 
     match name {
         _ if name.contains("_each") => vec![("key", SqlType::TEXT), ("value", result.element())],
         _ if name.contains("_array_elements") => vec![("value", result.element())],
+        TIME_ZONES => vec![
+            ("name", SqlType::TEXT),
+            ("abbrev", SqlType::TEXT),
+            ("utc_offset", SqlType::INTERVAL),
+            ("is_dst", SqlType::BOOL),
+        ],
+        TIME_ZONE_ABBREVIATIONS => {
+            vec![("abbrev", SqlType::TEXT), ("utc_offset", SqlType::INTERVAL), ("is_dst", SqlType::BOOL)]
+        }
         "regexp_matches" => vec![("", SqlType::TEXT.array_of())],
         "_pg_expandarray" => vec![("", SqlType::INT4.array_of())],
         _ => vec![("", result.element())],
@@ -109,7 +157,7 @@ pub fn set_columns(name: &str, result: SqlType) -> Vec<(&'static str, SqlType)> 
 }
 
 /// The values from one to another, by a step.
-fn series(arguments: &[Datum], ty: SqlType, step_type: SqlType) -> Result<Datum, SqlError> {
+fn series(arguments: &[Datum], ty: SqlType, step_type: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     let [first, last, step] = arguments else { return Err(unexpected(2)) };
     let zero = match step {
         Datum::Int(_) => Datum::Int(0),
@@ -129,7 +177,7 @@ fn series(arguments: &[Datum], ty: SqlType, step_type: SqlType) -> Result<Datum,
         }
         values.push(next.clone());
         // Beyond the last value of the type there is none to give.
-        match binary(BinaryOperator::Add, &next, step, &resolved) {
+        match binary(BinaryOperator::Add, &next, step, &resolved, zone) {
             Ok(following) => next = following,
             Err(_) => break,
         }

@@ -66,10 +66,12 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Datum::Text(value.repeat(times)))
     }),
     strict("reverse", &[TEXT], TEXT, |a, _| Ok(Datum::Text(text(a, 0)?.chars().rev().collect()))),
-    variadic("concat", &[Kind::Any], TEXT, |a, _| Ok(join(&shown(a)?, ""))),
-    variadic("concat_ws", &[TEXT, Kind::Any], TEXT, |a, _| match shown(a)?.split_first() {
-        Some((Some(separator), values)) => Ok(join(values, separator)),
-        _ => Ok(Datum::Null),
+    variadic("concat", &[Kind::Any], TEXT, |a, context| Ok(join(&shown(a, context.zone)?, ""))),
+    variadic("concat_ws", &[TEXT, Kind::Any], TEXT, |a, context| {
+        match shown(a, context.zone)?.split_first() {
+            Some((Some(separator), values)) => Ok(join(values, separator)),
+            _ => Ok(Datum::Null),
+        }
     }),
     strict("split_part", &[TEXT, TEXT, INT4], TEXT, |a, _| split_part(a)),
     strict("starts_with", &[TEXT, TEXT], BOOL, |a, _| Ok(Datum::Bool(text(a, 0)?.starts_with(text(a, 1)?)))),

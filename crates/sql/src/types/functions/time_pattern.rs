@@ -46,19 +46,22 @@ struct Read {
     fraction: i64,
     /// Microseconds since midnight.
     of_day: Option<i64>,
-    /// Microseconds east of UTC.
-    zone: i64,
+    /// Microseconds east of UTC, if that is told.
+    offset: Option<i64>,
 }
 
-/// The microseconds since 2000-01-01 UTC that a text shows after a pattern.
-pub(super) fn to_timestamp(value: &str, pattern: &str) -> Result<i64, SqlError> {
+/// The microseconds since 2000-01-01 UTC that a text shows after a pattern; without a distance to UTC it is in the zone.
+pub(super) fn to_timestamp(value: &str, pattern: &str, zone: Zone) -> Result<i64, SqlError> {
     let read = read(value, pattern)?;
     let time = match read.of_day {
         Some(time) => time,
         None => hour(&read)? * HOUR + read.minute * MINUTE + read.second * SECOND + read.fraction,
     };
-    let at = days(&read, value)?.checked_mul(DAY).and_then(|at| at.checked_add(time - read.zone));
-    calendar::check_timestamp(at)
+    let local = days(&read, value)?.checked_mul(DAY).and_then(|at| at.checked_add(time));
+    calendar::check_timestamp(local.and_then(|local| match read.offset {
+        Some(offset) => local.checked_sub(offset),
+        None => zone.to_moment(local),
+    }))
 }
 
 /// The day that a text shows after a pattern.
@@ -222,10 +225,11 @@ fn field(name: &str, open: bool, reader: &mut Reader<'_>, read: &mut Read) -> Re
         }
         "AM" | "PM" => read.afternoon = Some(reader.name(name, &["am", "pm"])? == 1),
         "A.M." | "P.M." => read.afternoon = Some(reader.name(name, &["a.m.", "p.m."])? == 1),
-        "TZH" => read.zone = reader.number(name, 2)?.0 * HOUR,
+        "TZH" => read.offset = Some(reader.number(name, 2)?.0 * HOUR),
         "TZM" => {
             let minutes = reader.number(name, 2)?.0 * MINUTE;
-            read.zone += if read.zone < 0 { -minutes } else { minutes };
+            let hours = read.offset.unwrap_or(0);
+            read.offset = Some(hours + if hours < 0 { -minutes } else { minutes });
         }
         _ => {}
     }

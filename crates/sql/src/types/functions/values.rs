@@ -12,14 +12,14 @@ pub(super) const TABLE: &[Entry] = &[
         Some(Datum::Text(pattern)) => format::format(pattern, &[]),
         _ => Ok(Datum::Null),
     }),
-    variadic("format", &[TEXT, Kind::Any], TEXT, |a, _| match shown(a)?.split_first() {
+    variadic("format", &[TEXT, Kind::Any], TEXT, |a, context| match shown(a, context.zone)?.split_first() {
         Some((Some(pattern), arguments)) => format::format(pattern, arguments),
         _ => Ok(Datum::Null),
     }),
-    strict("quote_literal", &[Kind::Any], TEXT, |a, _| quoted(a)),
-    lenient("quote_nullable", &[Kind::Any], TEXT, |a, _| match a.first() {
+    strict("quote_literal", &[Kind::Any], TEXT, |a, context| quoted(a, context.zone)),
+    lenient("quote_nullable", &[Kind::Any], TEXT, |a, context| match a.first() {
         Some(Datum::Null) => Ok(Datum::Text("NULL".to_owned())),
-        _ => quoted(a),
+        _ => quoted(a, context.zone),
     }),
 ];
 
@@ -28,9 +28,9 @@ fn count(arguments: &[Datum], test: fn(&Datum) -> bool) -> Result<Datum, SqlErro
     Ok(Datum::Int(values.iter().filter(|(value, _)| test(value)).count() as i64))
 }
 
-fn quoted(arguments: &[Datum]) -> Result<Datum, SqlError> {
+fn quoted(arguments: &[Datum], zone: Zone) -> Result<Datum, SqlError> {
     let (value, ty) = pairs(arguments).next().ok_or_else(|| unexpected(0))??;
-    Ok(Datum::Text(strings::quote_literal(&crate::types::text::to_string(value, ty))))
+    Ok(Datum::Text(strings::quote_literal(&crate::types::text::to_string(value, ty, zone))))
 }
 
 /// The greatest or least value that is not `Null`; of equal ones the first.

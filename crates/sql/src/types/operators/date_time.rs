@@ -4,7 +4,7 @@ use super::arithmetic::unexpected;
 use super::{BinaryOperator, Resolved};
 use crate::error::{SqlError, SqlState};
 use crate::types::calendar::{self, DAY};
-use crate::types::{BaseType, Datum};
+use crate::types::{BaseType, Datum, Zone};
 
 /// Whether it is a value of these types.
 pub(super) fn applies(datum: &Datum) -> bool {
@@ -21,8 +21,11 @@ pub(super) fn evaluate(
     left: &Datum,
     right: &Datum,
     resolved: &Resolved,
+    zone: Zone,
 ) -> Result<Datum, SqlError> {
     use BinaryOperator::*;
+    // All others count in days that have 24 hours.
+    let zone = if resolved.result.base == BaseType::TimestampTz { zone } else { Zone::Utc };
     match (operator, left, right) {
         (Add, Datum::Date(days), Datum::Int(count)) | (Add, Datum::Int(count), Datum::Date(days)) => {
             add_days(*days, *count)
@@ -47,10 +50,10 @@ pub(super) fn evaluate(
         (Subtract, Datum::Interval { .. }, Datum::Interval { .. }) => combine(left, right, -1),
         (Add | Subtract, at, Datum::Interval { months, days, microseconds }) => {
             let sign = if operator == Add { 1 } else { -1 };
-            move_by(at, sign, (*months, *days, *microseconds))
+            move_by(at, sign, (*months, *days, *microseconds), zone)
         }
         (Add, Datum::Interval { months, days, microseconds }, at) => {
-            move_by(at, 1, (*months, *days, *microseconds))
+            move_by(at, 1, (*months, *days, *microseconds), zone)
         }
         (Multiply, interval @ Datum::Interval { .. }, Datum::Float(factor))
         | (Multiply, Datum::Float(factor), interval @ Datum::Interval { .. }) => {
@@ -73,15 +76,23 @@ fn add_days(days: i32, count: i64) -> Result<Datum, SqlError> {
     calendar::check_date(i64::from(days) + count).map(Datum::Date)
 }
 
-/// Months first, then days, then time.
-fn move_by(at: &Datum, sign: i64, (months, days, microseconds): (i32, i32, i64)) -> Result<Datum, SqlError> {
+/// Months first, then days, then time. Months and days keep the local time, as far as the day that they lead to has it.
+fn move_by(
+    at: &Datum,
+    sign: i64,
+    (months, days, microseconds): (i32, i32, i64),
+    zone: Zone,
+) -> Result<Datum, SqlError> {
     match at {
         Datum::Timestamp(at) => {
-            let day = calendar::add_months(at.div_euclid(DAY), sign * i64::from(months));
-            let day = day + sign * i64::from(days);
-            let moved = i128::from(day) * i128::from(DAY)
-                + i128::from(at.rem_euclid(DAY))
-                + i128::from(sign) * i128::from(microseconds);
+            let mut at = *at;
+            if months != 0 {
+                at = move_days(at, zone, |day| calendar::add_months(day, sign * i64::from(months)))?;
+            }
+            if days != 0 {
+                at = move_days(at, zone, |day| day + sign * i64::from(days))?;
+            }
+            let moved = i128::from(at) + i128::from(sign) * i128::from(microseconds);
             calendar::check_timestamp(i64::try_from(moved).ok()).map(Datum::Timestamp)
         }
         Datum::Time(time) => {
@@ -90,6 +101,14 @@ fn move_by(at: &Datum, sign: i64, (months, days, microseconds): (i32, i32, i64))
         }
         _ => Err(unexpected("+")),
     }
+}
+
+/// At the same local time of another day.
+fn move_days(at: i64, zone: Zone, moved: impl FnOnce(i64) -> i64) -> Result<i64, SqlError> {
+    let local = zone.to_local(at);
+    let day = moved(local.div_euclid(DAY)).checked_mul(DAY);
+    let local = day.and_then(|day| day.checked_add(local.rem_euclid(DAY)));
+    calendar::check_timestamp(local.and_then(|local| zone.to_moment(local)))
 }
 
 /// The sum of two intervals, part by part, or the difference.

@@ -2,7 +2,7 @@
 
 use super::{parse as parse_value, to_string};
 use crate::error::{SqlError, SqlState};
-use crate::types::{Datum, SqlType};
+use crate::types::{Datum, SqlType, Zone};
 
 fn malformed(text: &str, detail: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, format!("malformed array literal: \"{text}\""))
@@ -10,7 +10,7 @@ fn malformed(text: &str, detail: &str) -> SqlError {
 }
 
 /// The array of elements of that type.
-pub(super) fn parse(text: &str, element: SqlType) -> Result<Datum, SqlError> {
+pub(super) fn parse(text: &str, element: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     let inner = text.trim_ascii();
     if inner.starts_with('[') {
         return Err(SqlError::unsupported("an array with bounds"));
@@ -24,7 +24,7 @@ pub(super) fn parse(text: &str, element: SqlType) -> Result<Datum, SqlError> {
     if !reader.accept('}') {
         loop {
             values.push(match reader.element()? {
-                Some(value) => parse_value(&value, element)?,
+                Some(value) => parse_value(&value, element, zone)?,
                 None => Datum::Null,
             });
             if reader.accept('}') {
@@ -118,7 +118,7 @@ impl Reader<'_> {
 }
 
 /// Appends the array of elements of that type.
-pub(super) fn format(values: &[Datum], element: SqlType, out: &mut Vec<u8>) {
+pub(super) fn format(values: &[Datum], element: SqlType, zone: Zone, out: &mut Vec<u8>) {
     out.push(b'{');
     for (at, value) in values.iter().enumerate() {
         if at > 0 {
@@ -127,7 +127,7 @@ pub(super) fn format(values: &[Datum], element: SqlType, out: &mut Vec<u8>) {
         if *value == Datum::Null {
             out.extend_from_slice(b"NULL");
         } else {
-            format_element(&to_string(value, element), out);
+            format_element(&to_string(value, element, zone), out);
         }
     }
     out.push(b'}');

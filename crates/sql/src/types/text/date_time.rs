@@ -4,8 +4,9 @@ pub(crate) mod pattern;
 
 use super::{interval::millionths, invalid, put};
 use crate::error::{SqlError, SqlState};
-use crate::types::BaseType;
 use crate::types::calendar::{self, Civil, DAY, HOUR, MINUTE, SECOND};
+use crate::types::zone::abbreviation;
+use crate::types::{BaseType, Zone};
 
 const MONTHS: [&str; 12] = [
     "january",
@@ -23,34 +24,36 @@ const MONTHS: [&str; 12] = [
 ];
 const DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
-/// Names of zones that keep one distance to UTC, in minutes east of it.
-const ZONES: [(&str, i64); 16] = [
-    ("utc", 0),
-    ("z", 0),
-    ("zulu", 0),
-    ("gmt", 0),
-    ("ut", 0),
-    ("uct", 0),
-    ("est", -300),
-    ("edt", -240),
-    ("cst", -360),
-    ("cdt", -300),
-    ("mst", -420),
-    ("mdt", -360),
-    ("pst", -480),
-    ("pdt", -420),
-    ("cet", 60),
-    ("cest", 120),
-];
+/// The zone that a text names where one is converted to: an abbreviation, a name of the database, or one as POSIX has it.
+pub(crate) fn zone(name: &str) -> Result<Zone, SqlError> {
+    if let Some(offset) = abbreviation(&name.to_ascii_lowercase()) {
+        return Ok(Zone::fixed((offset / SECOND) as i32).unwrap_or_default());
+    }
+    Zone::named(name).ok_or_else(|| unrecognized(name))
+}
 
-/// The distance of a zone to UTC in microseconds, east of it being positive.
-pub(crate) fn zone(name: &str) -> Result<i64, SqlError> {
-    let lower = name.trim_ascii().to_ascii_lowercase();
-    let lower = if matches!(lower.as_str(), "etc/utc" | "etc/gmt" | "universal") { "utc" } else { &lower };
-    let found = ZONES.iter().find(|(known, _)| *known == lower);
-    found
-        .map(|(_, minutes)| minutes * MINUTE)
-        .ok_or_else(|| Problem::Zone(name.to_owned()).into_error(name, "timestamp with time zone"))
+/// The zone that a text names where a moment is made of its parts: the same, or a distance to UTC with a sign, east being positive.
+pub(crate) fn zone_or_distance(name: &str) -> Result<Zone, SqlError> {
+    if name.starts_with(|first: char| first.is_ascii_digit()) {
+        let message = format!("invalid input syntax for type numeric time zone: \"{name}\"");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+            .with_hint("Numeric time zones must have \"-\" or \"+\" as first character."));
+    }
+    if !name.starts_with(['+', '-']) {
+        return zone(name);
+    }
+    match read_offset(name) {
+        Ok(offset) => Ok(Zone::fixed((offset / SECOND) as i32).unwrap_or_default()),
+        Err(Problem::Displacement) => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("numeric time zone \"{name}\" out of range"),
+        )),
+        Err(_) => Err(unrecognized(name)),
+    }
+}
+
+fn unrecognized(name: &str) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("time zone \"{name}\" not recognized"))
 }
 
 /// What a text says. Nothing is taken for today or midnight yet.
@@ -58,13 +61,21 @@ pub(crate) fn zone(name: &str) -> Result<i64, SqlError> {
 struct Fields {
     date: Option<i64>,
     time: Option<i64>,
-    /// Microseconds east of UTC.
-    zone: Option<i64>,
+    zone: Option<WrittenZone>,
     /// Numbers and the month by name, until they make a date.
     numbers: Vec<String>,
     month: Option<i64>,
     before_christ: bool,
     epoch: bool,
+}
+
+/// A zone in a text.
+#[derive(Clone, Copy)]
+enum WrittenZone {
+    /// Microseconds east of UTC.
+    Distance(i64),
+    /// One whose distance may depend on the date.
+    Named(Zone),
 }
 
 /// Why a text is no date or time.
@@ -88,11 +99,7 @@ impl Problem {
                 SqlError::new(SqlState(*b"22009"), format!("time zone displacement out of range: \"{text}\""))
             }
             Problem::Unsupported(what) => SqlError::unsupported(what),
-            Problem::Zone(name) => SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("time zone \"{name}\" not recognized"),
-            )
-            .with_hint("Give the distance to UTC instead, such as +02."),
+            Problem::Zone(name) => unrecognized(&name),
         }
     }
 }
@@ -112,12 +119,16 @@ pub(super) fn parse_date(text: &str) -> Result<i32, SqlError> {
 /// Microseconds since midnight; a date and a zone in the text are dropped.
 pub(super) fn parse_time(text: &str) -> Result<i64, SqlError> {
     let fields = read(text).map_err(|problem| problem.into_error(text, "time"))?;
-    fields.time.ok_or_else(|| invalid(text, "time"))
+    let needs_date = match fields.zone {
+        Some(WrittenZone::Named(zone)) => zone.steady_offset().is_none(),
+        _ => false,
+    };
+    fields.time.filter(|_| !needs_date || fields.date.is_some()).ok_or_else(|| invalid(text, "time"))
 }
 
-/// Microseconds since 2000-01-01, in UTC for `timestamptz`; without a zone the text is taken to be in UTC. For `timestamp` a zone
-/// is dropped.
-pub(super) fn parse_timestamp(text: &str, base: BaseType) -> Result<i64, SqlError> {
+/// Microseconds since 2000-01-01, in UTC for `timestamptz`; without a zone the text is taken to be in `zone`. For `timestamp` a zone
+/// in the text is dropped.
+pub(super) fn parse_timestamp(text: &str, base: BaseType, zone: Zone) -> Result<i64, SqlError> {
     let zoned = base == BaseType::TimestampTz;
     let name = if zoned { "timestamp with time zone" } else { "timestamp" };
     let fields = read(text).map_err(|problem| problem.into_error(text, name))?;
@@ -126,8 +137,15 @@ pub(super) fn parse_timestamp(text: &str, base: BaseType) -> Result<i64, SqlErro
         None if fields.epoch => -calendar::EPOCH_DAYS,
         None => return Err(invalid(text, name)),
     };
-    let zone = if zoned { fields.zone.unwrap_or(0) } else { 0 };
-    let at = days.checked_mul(DAY).and_then(|at| at.checked_add(fields.time.unwrap_or(0) - zone));
+    let local = days.checked_mul(DAY).and_then(|at| at.checked_add(fields.time.unwrap_or(0)));
+    let at = match fields.zone {
+        _ if !zoned => local,
+        // The epoch is a moment.
+        None if fields.epoch => local,
+        None => local.and_then(|local| zone.to_moment(local)),
+        Some(WrittenZone::Distance(distance)) => local.and_then(|local| local.checked_sub(distance)),
+        Some(WrittenZone::Named(zone)) => local.and_then(|local| zone.to_moment(local)),
+    };
     calendar::check_timestamp(at)
         .map_err(|error| SqlError::new(error.state, format!("timestamp out of range: \"{text}\"")))
 }
@@ -143,7 +161,7 @@ fn read(text: &str) -> Result<Fields, Problem> {
             rest = read_word(rest, &mut fields)?;
         } else if matches!(first, '+' | '-') && fields.time.is_some() && fields.zone.is_none() {
             let end = rest[1..].find(|c: char| !matches!(c, '0'..='9' | ':')).map_or(rest.len(), |at| at + 1);
-            fields.zone = Some(read_offset(&rest[..end])?);
+            fields.zone = Some(WrittenZone::Distance(read_offset(&rest[..end])?));
             rest = &rest[end..];
         } else if first.is_ascii_digit() {
             rest = read_number(rest, &mut fields)?;
@@ -166,6 +184,12 @@ fn read(text: &str) -> Result<Fields, Problem> {
 fn read_word<'a>(rest: &'a str, fields: &mut Fields) -> Result<&'a str, Problem> {
     let end = rest.find(|character: char| !character.is_ascii_alphabetic()).unwrap_or(rest.len());
     let (word, after) = rest.split_at(end);
+    if let Some(end) = end_of_zone(rest, end, fields) {
+        let name = &rest[..end];
+        let zone = Zone::named(name).ok_or_else(|| Problem::Zone(name.to_owned()))?;
+        set_zone(fields, WrittenZone::Named(zone))?;
+        return Ok(&rest[end..]);
+    }
     let named = |names: &[&str]| {
         names
             .iter()
@@ -175,10 +199,8 @@ fn read_word<'a>(rest: &'a str, fields: &mut Fields) -> Result<&'a str, Problem>
         if fields.month.replace(month as i64 + 1).is_some() {
             return Err(Problem::Syntax);
         }
-    } else if let Some((_, minutes)) = ZONES.iter().find(|(name, _)| *name == word) {
-        if fields.zone.replace(minutes * MINUTE).is_some() {
-            return Err(Problem::Syntax);
-        }
+    } else if let Some(offset) = abbreviation(word) {
+        set_zone(fields, WrittenZone::Distance(offset))?;
     } else if named(&DAYS).is_none() {
         match word {
             "bc" => fields.before_christ = true,
@@ -201,14 +223,28 @@ fn read_word<'a>(rest: &'a str, fields: &mut Fields) -> Result<&'a str, Problem>
                     "a word for the present in a literal (use current_timestamp)",
                 ));
             }
-            _ if fields.time.is_some() && fields.zone.is_none() && after.starts_with('/') => {
-                let name = rest.split_ascii_whitespace().next().unwrap_or(word);
-                return Err(Problem::Zone(name.to_owned()));
+            _ => {
+                let zone = Zone::named(word).ok_or(Problem::Syntax)?;
+                set_zone(fields, WrittenZone::Named(zone))?;
             }
-            _ => return Err(Problem::Syntax),
         }
     }
     Ok(after)
+}
+
+/// Where the name of a zone ends that has more than letters, if one can stand here: after a date, and with a sign or a slash after the
+/// letters, or a digit.
+fn end_of_zone(rest: &str, word: usize, fields: &Fields) -> Option<usize> {
+    let has_date = fields.numbers.len() + usize::from(fields.month.is_some()) >= 3;
+    let follows = rest[word..].chars().next()?;
+    let may_begin = matches!(follows, '-' | '/' | '+') || follows.is_ascii_digit() && &rest[..word] != "t";
+    let goes_on = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '/' | '_' | '.' | ':');
+    let end = rest.find(|c: char| !goes_on(c)).unwrap_or(rest.len());
+    (has_date && may_begin).then_some(end)
+}
+
+fn set_zone(fields: &mut Fields, zone: WrittenZone) -> Result<(), Problem> {
+    if fields.zone.replace(zone).is_some() { Err(Problem::Syntax) } else { Ok(()) }
 }
 
 fn read_number<'a>(rest: &'a str, fields: &mut Fields) -> Result<&'a str, Problem> {
@@ -373,15 +409,41 @@ pub(super) fn format_time(time: i64, out: &mut Vec<u8>) {
     put_clock(time.unsigned_abs(), out);
 }
 
-/// Appends `2001-02-03 04:05:06`, with `+00` if it has a zone.
-pub(super) fn format_timestamp(at: i64, zoned: bool, out: &mut Vec<u8>) {
-    let before_christ = put_date(at.div_euclid(DAY), out);
-    out.push(b' ');
-    put_clock(at.rem_euclid(DAY).unsigned_abs(), out);
-    if zoned {
-        out.extend_from_slice(b"+00");
+/// Appends `2001-02-03 04:05:06`, in a zone with its distance to UTC: `+02`, `+05:30`, or `-00:44:30`.
+pub(super) fn format_timestamp(at: i64, zone: Option<Zone>, out: &mut Vec<u8>) {
+    put_timestamp(at, zone, ' ', out);
+}
+
+/// The same as `2001-02-03T04:05:06+02:00`, which always has the minutes of the distance.
+pub(crate) fn iso_timestamp(at: i64, zone: Option<Zone>) -> String {
+    let mut out = Vec::new();
+    put_timestamp(at, zone, 'T', &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn put_timestamp(at: i64, zone: Option<Zone>, between: char, out: &mut Vec<u8>) {
+    let offset = zone.map(|zone| zone.offset_at(at));
+    let local = at + offset.unwrap_or(0);
+    let before_christ = put_date(local.div_euclid(DAY), out);
+    put(out, format_args!("{between}"));
+    put_clock(local.rem_euclid(DAY).unsigned_abs(), out);
+    if let Some(offset) = offset {
+        put_offset(offset, between == 'T', out);
     }
     if before_christ {
         out.extend_from_slice(b" BC");
+    }
+}
+
+fn put_offset(offset: i64, with_minutes: bool, out: &mut Vec<u8>) {
+    out.push(if offset < 0 { b'-' } else { b'+' });
+    let offset = offset.abs();
+    put(out, format_args!("{:02}", offset / HOUR));
+    let (minutes, seconds) = (offset % HOUR / MINUTE, offset % MINUTE / SECOND);
+    if with_minutes || minutes != 0 || seconds != 0 {
+        put(out, format_args!(":{minutes:02}"));
+    }
+    if seconds != 0 {
+        put(out, format_args!(":{seconds:02}"));
     }
 }

@@ -1,15 +1,17 @@
 //! Timestamps in the patterns of `to_char`: the common ones. What is no pattern stands for itself.
 
 use super::{DAYS, MONTHS};
+use crate::types::Zone;
 use crate::types::calendar::{self, Civil, DAY, HOUR, MINUTE, SECOND};
+use crate::types::zone::Moment;
 
 /// Longer patterns first where one begins with another.
-const PATTERNS: [&str; 64] = [
+const PATTERNS: [&str; 65] = [
     "HH24", "HH12", "HH", "MI", "SSSSS", "SSSS", "SS", "MS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
     "A.M.", "P.M.", "a.m.", "p.m.", "AM", "PM", "am", "pm", "Y,YYY", "YYYY", "YYY", "YY", "Y", "yyyy",
     "IYYY", "IYY", "IY", "IDDD", "IW", "ID", "I", "MONTH", "Month", "month", "MON", "Mon", "mon", "MM", "mm",
     "mi", "DAY", "Day", "day", "DY", "Dy", "dy", "DDD", "DD", "dd", "D", "WW", "W", "CC", "J", "Q", "TZH",
-    "TZM", "TZ", "OF",
+    "TZM", "TZ", "tz", "OF",
 ];
 
 /// What is counted in a moment or an interval.
@@ -21,20 +23,23 @@ struct Parts {
     time: i64,
     /// Days since 2000-01-01, if it is a moment.
     days: Option<i64>,
-    zoned: bool,
+    /// What holds in the zone, if it has one.
+    moment: Option<Moment>,
 }
 
-/// The text of a timestamp after a pattern.
-pub(crate) fn format(at: i64, zoned: bool, pattern: &str) -> String {
-    let (days, time) = (at.div_euclid(DAY), at.rem_euclid(DAY));
+/// The text of a timestamp after a pattern, in a zone if it is a moment.
+pub(crate) fn format(at: i64, zone: Option<Zone>, pattern: &str) -> String {
+    let moment = zone.map(|zone| zone.moment(at));
+    let local = at + moment.as_ref().map_or(0, |moment| moment.offset);
+    let (days, time) = (local.div_euclid(DAY), local.rem_euclid(DAY));
     let Civil { year, month, day } = calendar::civil_of(days);
-    formatted(&Parts { year, month, day, time, days: Some(days), zoned }, pattern)
+    formatted(&Parts { year, month, day, time, days: Some(days), moment }, pattern)
 }
 
 /// The text of an interval after a pattern. Names of months and days are empty.
 pub(crate) fn format_interval(months: i32, days: i32, microseconds: i64, pattern: &str) -> String {
     let (year, month) = (i64::from(months / 12), i64::from(months % 12));
-    let parts = Parts { year, month, day: i64::from(days), time: microseconds, days: None, zoned: false };
+    let parts = Parts { year, month, day: i64::from(days), time: microseconds, days: None, moment: None };
     formatted(&parts, pattern)
 }
 
@@ -86,6 +91,11 @@ fn value(name: &str, parts: &Parts) -> String {
     let Parts { year, month, day, time, .. } = *parts;
     let shown = if year > 0 || parts.days.is_none() { year } else { 1 - year };
     let hour = time / HOUR;
+    let (offset, abbreviation) = match &parts.moment {
+        Some(moment) => (moment.offset, moment.abbreviation.as_str()),
+        None => (0, ""),
+    };
+    let sign = if offset < 0 { '-' } else { '+' };
     let half = |capital: bool, dots: bool| {
         let text = match (hour.rem_euclid(24) < 12, dots) {
             (true, false) => "AM",
@@ -119,9 +129,12 @@ fn value(name: &str, parts: &Parts) -> String {
         "MM" | "mm" => format!("{month:02}"),
         "DD" | "dd" => format!("{day:02}"),
         "CC" => format!("{:02}", if shown > 0 { (shown + 99) / 100 } else { shown / 100 }),
-        "TZ" => (if parts.zoned { "UTC" } else { "" }).to_owned(),
-        "OF" | "TZH" => "+00".to_owned(),
-        "TZM" => "00".to_owned(),
+        "TZ" => abbreviation.to_ascii_uppercase(),
+        "tz" => abbreviation.to_ascii_lowercase(),
+        "TZH" => format!("{sign}{:02}", offset.abs() / HOUR),
+        "OF" if offset % HOUR == 0 => format!("{sign}{:02}", offset.abs() / HOUR),
+        "OF" => format!("{sign}{:02}:{:02}", offset.abs() / HOUR, offset.abs() % HOUR / MINUTE),
+        "TZM" => format!("{:02}", offset.abs() % HOUR / MINUTE),
         "Q" if month == 0 => "0".to_owned(),
         "Q" => ((month - 1) / 3 + 1).to_string(),
         _ => parts.days.map_or_else(String::new, |days| of_day(name, days, month)),
