@@ -36,7 +36,7 @@ const STEPS: [Step; 6] = [
     },
     // The other tests ran with development builds: here the same digests must come out of optimised code.
     Step {
-        arguments: "test --profile optimised --package ordain-sim --test digests --locked",
+        arguments: "test --release --package ordain-sim --test digests --locked",
         environment: None,
         remedy: "if the digests are wrong in the development build, too, see crates/sim/tests/golden/digests; else find \
                  what makes a run depend on the build: a float, an overflow, an address, an order of iteration",
@@ -120,7 +120,7 @@ mod tests {
                 "cargo clippy --workspace --all-targets --locked -- -D warnings",
                 "cargo test --workspace --locked",
                 "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --document-private-items",
-                "cargo test --profile optimised --package ordain-sim --test digests --locked",
+                "cargo test --release --package ordain-sim --test digests --locked",
                 "cargo xtask clients --skip-missing",
             ]
         );
