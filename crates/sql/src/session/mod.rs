@@ -270,18 +270,25 @@ impl Session {
                 let _stayed = self.drop_temporary();
                 return Flow::End;
             }
-            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {
+            _ if self.copying.is_some() => {
                 self.copy_message(message, out);
                 return Flow::Continue;
             }
             _ => {}
         }
         match message {
+            // They were on their way when `COPY` failed.
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
             Frontend::Query(text) => {
                 self.skips = false;
                 self.simple(&text, out);
             }
-            Frontend::Wrong { error, is_query } if is_query || self.copying.is_some() => {
+            Frontend::FunctionCall => {
+                self.skips = false;
+                self.fail(&SqlError::unsupported("a call of a function by its number"), out);
+                self.end_simple(out);
+            }
+            Frontend::Wrong { error, is_query: true } => {
                 self.skips = false;
                 self.fail(&error, out);
                 self.end_simple(out);
