@@ -124,8 +124,7 @@ impl Handshake {
         self.encrypted
     }
 
-    /// Goes on as far as what was read allows. `lookup` finds a user; its error ends the connection, so it can also say that there are
-    /// too many.
+    /// Goes on as far as what was read allows. `lookup` finds a user; its error ends the connection.
     pub fn step(
         &mut self,
         lookup: &mut dyn FnMut(&str) -> Result<Option<User>, SqlError>,
