@@ -32,7 +32,10 @@ pub(super) struct Block {
     pub undone: Vec<Undone>,
     /// Bytes of the steps, about.
     bytes: usize,
-    pub writes: bool,
+    /// Whether it certifies at its end what its client was shown: it has written something, or asked for locks.
+    pub certifies: bool,
+    /// Whether its client was shown something that depends on what it sees.
+    pub has_shown: bool,
     /// The definitions, with its own changes.
     pub catalog: Arc<Catalog>,
     savepoints: Vec<Savepoint>,
@@ -61,7 +64,7 @@ struct Savepoint {
     name: String,
     written: Written,
     steps: usize,
-    writes: bool,
+    certifies: bool,
     catalog: Arc<Catalog>,
     cursors: usize,
     settings: Changes,
@@ -78,7 +81,8 @@ impl Block {
             steps: Vec::new(),
             undone: Vec::new(),
             bytes: 0,
-            writes: false,
+            certifies: false,
+            has_shown: false,
             catalog,
             savepoints: Vec::new(),
             cursors: 0,
@@ -105,7 +109,7 @@ impl Block {
             name,
             written: self.written.clone(),
             steps: self.steps.len(),
-            writes: self.writes,
+            certifies: self.certifies,
             catalog: Arc::clone(&self.catalog),
             cursors: self.cursors,
             settings,
@@ -133,7 +137,12 @@ impl Block {
             }
             _ => return Ok(()),
         };
-        self.writes |= !reads_only && outcome.is_ok();
+        self.has_shown = true;
+        if self.read_only && !self.certifies {
+            // It will not write any more.
+            return Ok(());
+        }
+        self.certifies |= !reads_only && outcome.is_ok();
         self.steps.push(Step { plan: plan.clone(), inputs, shown: Some(shown) });
         self.bytes += encode_steps(&self.steps[self.steps.len() - 1..], &[])?.len();
         if !reads_only && self.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
@@ -189,7 +198,7 @@ impl Block {
         // What follows is not part of what is undone if the block goes back here again.
         savepoint.steps = self.steps.len();
         self.cursors = savepoint.cursors;
-        self.writes = savepoint.writes;
+        self.certifies = savepoint.certifies;
         self.catalog = Arc::clone(&savepoint.catalog);
         self.failed = false;
         Ok(savepoint.settings.clone())

@@ -127,7 +127,7 @@ impl Session {
         let newer = self.database.catalog(None).map_err(|error| of_read(error, &self.interrupt))?;
         if let Some(block) = &mut self.block {
             block.catalog = newer;
-            if block.steps.is_empty() {
+            if !block.has_shown {
                 // It has shown nothing yet, and may see a later state as well.
                 block.view = None;
             }
@@ -144,6 +144,10 @@ impl Session {
         parameters: &[Datum],
         described: bool,
     ) -> Result<(Cow<'p, Prepared>, Output), SqlError> {
+        let locking = crate::syntax::locking(statement);
+        if let Some(strength) = locking {
+            self.refuse_change(&format!("SELECT FOR {strength}"))?;
+        }
         let types: Vec<Option<SqlType>> = prepared.parameters.iter().copied().map(Some).collect();
         let mut prepared = Cow::Borrowed(prepared);
         for _ in 0..PLANNINGS_MAX {
@@ -157,8 +161,7 @@ impl Session {
             };
             match outcome {
                 Err(error) if is_stale(&error) => {
-                    let has_begun =
-                        self.block.as_ref().is_some_and(|block| !block.past && !block.steps.is_empty());
+                    let has_begun = self.block.as_ref().is_some_and(|block| !block.past && block.has_shown);
                     let catalog = self.catalog()?;
                     if !self.renew(&catalog)? || has_begun {
                         return Err(error);
@@ -171,6 +174,9 @@ impl Session {
                 }
                 Ok(output) => {
                     self.note_drawn(&output.drawn);
+                    if let Some(block) = &mut self.block {
+                        block.certifies |= locking.is_some();
+                    }
                     for (process, signal) in &output.signals {
                         self.database.signal(*process, *signal);
                     }
@@ -298,7 +304,7 @@ impl Session {
             return Err(error);
         }
         let Some(mut block) = self.block.take() else { return Ok(()) };
-        if !block.writes {
+        if !block.certifies {
             self.end_local_settings();
             self.cursors.end_block(true);
             return Ok(());
