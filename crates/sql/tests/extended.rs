@@ -277,7 +277,8 @@ fn kinds(mut bytes: &[u8]) -> String {
     let mut kinds = String::new();
     while let Some((kind, rest)) = bytes.split_first() {
         kinds.push(char::from(*kind));
-        bytes = &rest[u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize..];
+        let length = rest[..4].iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+        bytes = &rest[length..];
     }
     kinds
 }

@@ -62,7 +62,8 @@ pub enum NoticeSeverity {
 }
 
 impl NoticeSeverity {
-    fn name(self) -> &'static str {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
         match self {
             NoticeSeverity::Warning => "WARNING",
             NoticeSeverity::Notice => "NOTICE",

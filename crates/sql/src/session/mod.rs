@@ -78,6 +78,19 @@ pub struct Standing<'s> {
     pub application_name: &'s str,
 }
 
+/// What a client is told besides an answer.
+struct Notice {
+    severity: NoticeSeverity,
+    state: SqlState,
+    text: String,
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Notice {
+        Notice { severity: NoticeSeverity::Notice, state: SqlState::SUCCESSFUL_COMPLETION, text }
+    }
+}
+
 /// How much of a statement's text is told to those who watch, in bytes.
 pub const TOLD_TEXT_BYTES: usize = 1024;
 
@@ -104,7 +117,7 @@ pub struct Session {
     /// An execution that is under way once it is known whether more comes before `Sync`.
     waiting: Option<(String, u32)>,
     /// What the client is to be told besides the answer.
-    notices: Vec<String>,
+    notices: Vec<Notice>,
     /// Parameters whose new values it is to be told.
     reported: Vec<String>,
     interrupt: Arc<Interrupt>,
@@ -407,8 +420,10 @@ impl Session {
     /// Tells the client what it is to be told besides an answer.
     fn tell(&mut self, out: &mut Vec<u8>) {
         let mut encoder = Encoder::new(out);
-        for notice in self.notices.drain(..) {
-            encoder.notice(NoticeSeverity::Notice, SqlState::SUCCESSFUL_COMPLETION, &notice, None, None);
+        for Notice { severity, state, text } in self.notices.drain(..) {
+            if self.settings.tells_of(severity) {
+                encoder.notice(severity, state, &text, None, None);
+            }
         }
         for name in self.reported.drain(..) {
             encoder.parameter_status(&name, self.settings.get(&name).unwrap_or_default());
