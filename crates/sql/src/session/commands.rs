@@ -218,6 +218,9 @@ impl Session {
     fn set(&mut self, set: &Set) -> Result<Answer, SqlError> {
         match set {
             Set::SingleAssignment { scope, variable, values, .. } => {
+                if let Some((names, deferred)) = crate::syntax::deferral(variable, values) {
+                    return self.set_constraints(&names, deferred);
+                }
                 let name = parts_of(variable)?.join(".");
                 let local = *scope == Some(ContextModifier::Local);
                 if local && self.block.is_none() {
@@ -319,7 +322,7 @@ impl Session {
         self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
     }
 
-    fn warn(&mut self, state: SqlState, text: &str) {
+    pub(super) fn warn(&mut self, state: SqlState, text: &str) {
         self.notices.push(Notice { severity: NoticeSeverity::Warning, state, text: text.to_owned() });
     }
 

@@ -10,6 +10,7 @@
 mod answer;
 mod block;
 mod commands;
+mod constraints;
 mod copy;
 mod cursors;
 mod database;

@@ -19,7 +19,9 @@ use super::{Session, View};
 use crate::bind::{self, Prepared};
 use crate::catalog::{Catalog, Definition, garbage_name};
 use crate::error::{SqlError, SqlState};
-use crate::execute::{Draw, Failure, Inputs, Interrupt, Output, Patience, Run, is_stale, try_evaluate};
+use crate::execute::{
+    Draw, Failure, Inputs, Interrupt, Output, Patience, Pending, Run, is_stale, try_evaluate,
+};
 use crate::plan::{Action, CallForm, DefinitionChange, Expression, Node, Plan, SequenceShape, SharedPlan};
 use crate::procedure::{Step, Undone, encode_steps};
 use crate::types::{Datum, SqlType};
@@ -241,7 +243,7 @@ impl Session {
         let mut written = Written::new();
         let interrupt = Arc::clone(&self.interrupt);
         let mut views = Views::new(&*view, None, &interrupt);
-        run(&mut views, &mut written, self, plan, inputs, None)
+        run(&mut views, &mut written, self, plan, inputs, None).map(|(output, _)| output)
     }
 
     /// What a plan sees that is run now.
@@ -274,15 +276,22 @@ impl Session {
     /// Runs a plan in the block, over what it sees.
     pub(super) fn in_block(&mut self, plan: &SharedPlan, mut inputs: Inputs) -> Result<Output, SqlError> {
         let Some(mut block) = self.block.take() else { return Err(no_block()) };
-        let outcome = self.within(&mut block, plan, &mut inputs);
+        let plan = block.timed(plan);
+        let outcome = self.within(&mut block, &plan, &mut inputs);
         inputs.observes = false;
-        let noted = block.note(plan, inputs, &outcome);
+        let noted = block.note(&plan, inputs, &outcome);
         self.block = Some(block);
-        noted.and(outcome)
+        noted.and(outcome.map(|(output, _)| output))
     }
 
-    fn within(&self, block: &mut Block, plan: &SharedPlan, inputs: &mut Inputs) -> Result<Output, SqlError> {
-        if block.read_only && !reads_only(plan) {
+    fn within(
+        &self,
+        block: &mut Block,
+        plan: &SharedPlan,
+        inputs: &mut Inputs,
+    ) -> Result<(Output, Vec<Pending>), SqlError> {
+        let settles = matches!(plan.action, Action::Settle { .. });
+        if block.read_only && !reads_only(plan) && !settles {
             return Err(only_reads(command(plan)));
         }
         if block.view.is_none() {
@@ -292,7 +301,18 @@ impl Session {
         let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
         let mut numbers = Numbers { session: self, drawn: Vec::new() };
         let mut views = Views::new(&**view, own, &self.interrupt);
-        let outcome = run(&mut views, &mut block.written, self, plan, inputs, Some(&mut numbers));
+        let written = &mut block.written;
+        if let Action::Settle { constraints } = &plan.action {
+            for (step, pending) in &block.pending {
+                let Step { plan, inputs, .. } = &block.steps[*step];
+                let due =
+                    pending.iter().filter(|pending| pending.is_of(plan, constraints)).cloned().collect();
+                over(&mut views, written, self, |transaction| {
+                    Run::settle(transaction, &self.storages, plan, inputs, due)
+                })?;
+            }
+        }
+        let outcome = run(&mut views, written, self, plan, inputs, Some(&mut numbers));
         inputs.drawn = Some(numbers.drawn);
         outcome
     }
@@ -405,7 +425,8 @@ fn decoded(answer: Bytes) -> Result<Output, SqlError> {
         .map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, format!("a malformed result: {error}")))
 }
 
-/// Runs a plan over snapshots, with what was written laid over them.
+/// Runs a plan over snapshots, with what was written laid over them. What is for the end of the transaction comes with the output: it is
+/// checked there, when it has its place in the order.
 fn run(
     views: &mut Views<'_>,
     written: &mut Written,
@@ -413,18 +434,26 @@ fn run(
     plan: &Plan,
     inputs: &Inputs,
     source: Option<&mut dyn Draw>,
-) -> Result<Output, SqlError> {
+) -> Result<(Output, Vec<Pending>), SqlError> {
+    let patience = Patience::UntilTold(&session.interrupt);
+    over(views, written, session, |transaction| match source {
+        // Taken apart, since what is inside of an option cannot be lent for a shorter time.
+        Some(source) => Run::run(transaction, &session.storages, plan, inputs, Some(source), patience),
+        None => Run::run(transaction, &session.storages, plan, inputs, None, patience),
+    })
+}
+
+/// Does something in a transaction over snapshots, with what was written laid over them.
+fn over<T>(
+    views: &mut Views<'_>,
+    written: &mut Written,
+    session: &Session,
+    act: impl FnOnce(&mut Transaction<'_>) -> Result<T, Failure>,
+) -> Result<T, SqlError> {
     let mut scratch = Vec::new();
     let mut overlay = Overlay::new(views, written);
     let mut transaction = Transaction::new(&session.schema, &mut overlay, &mut scratch);
-    let patience = Patience::UntilTold(&session.interrupt);
-    let outcome = match source {
-        // Taken apart, since what is inside of an option cannot be lent for a shorter time.
-        Some(source) => Run::run(&mut transaction, &session.storages, plan, inputs, Some(source), patience),
-        None => Run::run(&mut transaction, &session.storages, plan, inputs, None, patience),
-    };
-    // What is for the end of the transaction is checked there, when it has its place in the order.
-    outcome.map(|(output, _)| output).map_err(|failure| match failure {
+    act(&mut transaction).map_err(|failure| match failure {
         Failure::Sql(error) => error,
         Failure::Stop(stop) => session.interrupt.error().unwrap_or_else(|| match views.problem.take() {
             Some(error) => of_database(error),
