@@ -344,6 +344,18 @@ fn a_portal_without_rows_runs_once() {
 }
 
 #[test]
+fn what_was_executed_comes_before_a_query_that_follows() {
+    let mut client = with_table();
+    client.run("INSERT INTO t VALUES (4, 'd', 0)");
+    assert_eq!(client.query("SELECT count(*) AS n FROM t"), "INSERT 0 1\n(n bigint)\n4\nSELECT 1\n");
+    client.run("INSERT INTO t VALUES (4, 'again', 0)");
+    let said = client.query("INSERT INTO t VALUES (5, 'e', 0)");
+    assert!(said.starts_with("ERROR 23505") && !said.contains("INSERT 0 1"), "{said}");
+    assert_eq!(client.sync(), "");
+    assert_eq!(client.query("SELECT count(*) AS n FROM t"), "(n bigint)\n4\nSELECT 1\n");
+}
+
+#[test]
 fn a_call_of_a_function_by_its_number_is_answered() {
     let mut client = with_table();
     assert_eq!(client.kinds(Frontend::FunctionCall), "EZ");

@@ -295,7 +295,14 @@ impl Session {
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
             Frontend::Query(text) => {
                 self.skips = false;
-                self.simple(&text, out);
+                // What was to be executed before comes first, and nothing after it if it fails.
+                match self.go_on(out) {
+                    Ok(()) => self.simple(&text, out),
+                    Err(error) => {
+                        self.fail(&error, out);
+                        self.end_simple(out);
+                    }
+                }
             }
             Frontend::FunctionCall => {
                 self.skips = false;
