@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use folder::Folder;
 use ordain::Database;
@@ -24,7 +24,10 @@ use ordain_sql::execute::Inputs;
 use ordain_sql::plan::{Action, DefinitionChange, Plan};
 use ordain_sql::procedure::{SqlProcedure, Step, Steps};
 use ordain_sql::protocol::scram::Verifier;
+use postgres::binary_copy::{BinaryCopyInWriter, BinaryCopyOutIter};
 use postgres::error::SqlState;
+use postgres::fallible_iterator::FallibleIterator;
+use postgres::types::{FromSqlOwned, ToSql, Type};
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
@@ -130,6 +133,85 @@ fn statements_do_what_they_say() {
     assert_eq!(count(&mut client, "people"), 1);
 }
 
+/// Has a value, and its absence, kept in a column of a type.
+fn comes_back<T>(client: &mut Client, data_type: &str, value: T)
+where
+    T: PartialEq + std::fmt::Debug + ToSql + FromSqlOwned + Sync,
+{
+    let table = format!("DROP TABLE IF EXISTS one; CREATE TABLE one (id int PRIMARY KEY, v {data_type})");
+    client.batch_execute(&table).unwrap();
+    client.execute("INSERT INTO one VALUES (1, $1), (2, $2)", &[&value, &None::<T>]).unwrap();
+    let rows = client.query("SELECT v FROM one ORDER BY id", &[]).unwrap();
+    let found: Vec<Option<T>> = rows.iter().map(|row| row.get(0)).collect();
+    let same = client.query_one(&format!("SELECT $1::{data_type}"), &[&value]).unwrap();
+    assert_eq!(same.get::<_, T>(0), value, "{data_type}");
+    assert_eq!(found, [Some(value), None], "{data_type}");
+}
+
+#[test]
+fn values_come_back_as_they_were_given() {
+    let served = Served::start();
+    let mut client = served.connect();
+    let moment = SystemTime::UNIX_EPOCH + Duration::new(1_709_251_199, 123_456_000);
+    comes_back(&mut client, "boolean", true);
+    comes_back(&mut client, "smallint", i16::MIN);
+    comes_back(&mut client, "integer", i32::MAX);
+    comes_back(&mut client, "bigint", i64::MIN);
+    comes_back(&mut client, "real", 1.5_f32);
+    comes_back(&mut client, "double precision", 0.1_f64);
+    comes_back(&mut client, "text", "Grüße, 世界 'quoted' \\ and\nmore".to_owned());
+    comes_back(&mut client, "varchar(10)", "ten at mos".to_owned());
+    comes_back(&mut client, "bytea", vec![0_u8, 1, 127, 128, 255]);
+    comes_back(&mut client, "timestamp", moment);
+    comes_back(&mut client, "timestamptz", moment);
+    comes_back(&mut client, "integer[]", vec![Some(1), None, Some(-3)]);
+    comes_back(&mut client, "bigint[]", Vec::<i64>::new());
+    comes_back(&mut client, "text[]", vec!["a, b".to_owned(), String::new(), "\"".to_owned()]);
+    comes_back(&mut client, "double precision[]", vec![0.5, f64::INFINITY]);
+}
+
+#[test]
+fn rows_are_copied_in_and_out() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, v text)").unwrap();
+    let mut rows = client.copy_in("COPY t FROM STDIN").unwrap();
+    rows.write_all(b"1\ta\n2\t").unwrap();
+    rows.write_all(b"\\N\n").unwrap();
+    assert_eq!(rows.finish().unwrap(), 2);
+    // What follows gets its own answers.
+    assert_eq!(client.execute("INSERT INTO t VALUES ($1, $2)", &[&3, &"c"]).unwrap(), 1);
+    let mut text = String::new();
+    client.copy_out("COPY t TO STDOUT").unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "1\ta\n2\t\\N\n3\tc\n");
+    // A row that is there, one that is none, and a client that gives up.
+    for (wrong, state) in
+        [("4\td\n1\te\n", SqlState::UNIQUE_VIOLATION), ("4\n", SqlState::BAD_COPY_FILE_FORMAT)]
+    {
+        let mut rows = client.copy_in("COPY t FROM STDIN").unwrap();
+        rows.write_all(wrong.as_bytes()).unwrap();
+        assert_eq!(code(&rows.finish().unwrap_err()), state);
+        assert_eq!(count(&mut client, "t"), 3);
+    }
+    client.copy_in("COPY t FROM STDIN").unwrap().write_all(b"4\td\n").unwrap();
+    assert_eq!(count(&mut client, "t"), 3);
+    // In a block, in binary.
+    let mut block = client.transaction().unwrap();
+    let types = [Type::INT4, Type::TEXT];
+    let writer = block.copy_in("COPY t FROM STDIN (FORMAT binary)").unwrap();
+    let mut writer = BinaryCopyInWriter::new(writer, &types);
+    writer.write(&[&4, &"d"]).unwrap();
+    writer.write(&[&5, &None::<&str>]).unwrap();
+    assert_eq!(writer.finish().unwrap(), 2);
+    assert_eq!(block.execute("DELETE FROM t WHERE id = 1", &[]).unwrap(), 1);
+    block.commit().unwrap();
+    let reader = client.copy_out("COPY t TO STDOUT (FORMAT binary)").unwrap();
+    let rows = BinaryCopyOutIter::new(reader, &types);
+    let rows: Vec<(i32, Option<String>)> = rows.map(|row| Ok((row.get(0), row.get(1)))).collect().unwrap();
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(rows, [(2, None), (3, text("c")), (4, text("d")), (5, None)]);
+}
+
 #[test]
 fn rows_of_all_partitions_come_in_order() {
     let served = Served::start();
@@ -226,6 +308,27 @@ fn one_client_too_many_is_told_so() {
         assert!(Instant::now() < deadline, "the place becomes free");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn whoever_has_not_proved_anything_takes_no_place() {
+    let served = Served::start_with(ListenerOptions { connections: 1, ..ListenerOptions::default() });
+    served.set_password("ordain", "correct horse");
+    let unproved: Vec<TcpStream> = (0..8)
+        .map(|_| {
+            let mut stream = TcpStream::connect(served.address()).unwrap();
+            stream.set_read_timeout(Some(SOON)).unwrap();
+            stream.write_all(STARTUP).unwrap();
+            read_until(&mut stream, b'R');
+            stream
+        })
+        .collect();
+    let mut config = served.config();
+    config.password("correct horse");
+    let mut client = config.connect(NoTls).unwrap();
+    assert_eq!(served.refused(&config), SqlState::TOO_MANY_CONNECTIONS);
+    client.batch_execute("SELECT 1").unwrap();
+    drop(unproved);
 }
 
 #[test]
@@ -473,6 +576,9 @@ fn encrypted(address: SocketAddr) -> StreamOwned<ClientConnection, TcpStream> {
     StreamOwned::new(ClientConnection::new(Arc::new(config), name).unwrap(), stream)
 }
 
+/// The first message of a client that knows version 3.2 of the protocol.
+const STARTUP: &[u8; 0x25] = b"\0\0\0\x25\0\x03\0\x02user\0ordain\0database\0ordain\0\0";
+
 /// Reads messages up to one of a type; their bodies by their types.
 fn read_until(stream: &mut impl Read, last: u8) -> Vec<(u8, Vec<u8>)> {
     let mut messages = Vec::new();
@@ -494,9 +600,7 @@ fn a_client_that_asks_for_tls_gets_it() {
     let config = server_config(&pem("certificate.pem"), &pem("key.pem")).unwrap();
     let served = Served::start_with(ListenerOptions { tls: Some(config), ..ListenerOptions::default() });
     let mut stream = encrypted(served.address());
-    let startup = b"\0\0\0\x25\0\x03\0\x02user\0ordain\0database\0ordain\0\0";
-    assert_eq!(startup.len(), 0x25);
-    stream.write_all(startup).unwrap();
+    stream.write_all(STARTUP).unwrap();
     let welcome = read_until(&mut stream, b'Z');
     let key = welcome.iter().find(|(kind, _)| *kind == b'K').unwrap();
     assert_eq!(key.1.len(), 4 + 32, "version 3.2 has room for a long secret");

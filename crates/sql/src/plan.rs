@@ -495,6 +495,11 @@ pub enum Action {
         /// At most so many rows.
         rows: u32,
     },
+    /// Checks what the statements before it have left of foreign keys for the end of the transaction.
+    Settle {
+        /// The foreign keys, by the storages of their tables and their names.
+        constraints: Vec<(u32, String)>,
+    },
     /// Calls a procedure of the database, as a transaction of its own.
     Call {
         /// Its name.

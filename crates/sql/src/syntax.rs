@@ -1,6 +1,8 @@
 //! From text to statements, by `sqlparser`.
 
+mod constraints;
 mod fetches;
+mod locks;
 mod past;
 
 use sqlparser::ast::{Expr, ObjectName, Query, Statement};
@@ -11,6 +13,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{SqlError, SqlState};
 
+pub use constraints::deferral;
+pub use locks::locking;
 pub use past::time_of;
 
 /// Deepest nesting of a statement.
@@ -40,6 +44,8 @@ fn parser_and_times(text: &str) -> Result<(Parser<'static>, Vec<Option<String>>)
     call_users_roles(&mut tokens);
     keep_like_options(&mut tokens);
     drop_deferrable(&mut tokens);
+    constraints::spell_out(&mut tokens);
+    locks::spell_plainly(&mut tokens);
     fetches::spell_out(&mut tokens)?;
     let times = past::take(&mut tokens)?;
     refuse_exclusion(&tokens)?;

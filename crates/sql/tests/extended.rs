@@ -272,6 +272,99 @@ fn a_message_that_is_wrong_is_an_error_and_the_session_goes_on() {
     assert_eq!(client.query("SELECT count(*) AS n FROM t"), "(n bigint)\n0\nSELECT 1\n");
 }
 
+/// The kinds of messages.
+fn kinds(mut bytes: &[u8]) -> String {
+    let mut kinds = String::new();
+    while let Some((kind, rest)) = bytes.split_first() {
+        kinds.push(char::from(*kind));
+        let length = rest[..4].iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+        bytes = &rest[length..];
+    }
+    kinds
+}
+
+impl Client {
+    fn kinds(&mut self, message: Frontend) -> String {
+        kinds(&self.world.send(self.name, message))
+    }
+}
+
+#[test]
+fn rows_that_come_by_the_extended_protocol_end_with_sync() {
+    let mut client = Client::new();
+    client.query("CREATE TABLE t (id int PRIMARY KEY, v text)");
+    let data = |text: &str| Frontend::CopyData(Bytes::copy_from_slice(text.as_bytes()));
+    for (rows, id) in [("1\ta\n", 1), ("2\tb\n", 2)] {
+        assert_eq!(client.run("COPY t FROM STDIN"), "(copy in)\n");
+        if id == 1 {
+            assert_eq!(client.kinds(Frontend::Sync), "");
+            assert_eq!(client.kinds(Frontend::Flush), "");
+        }
+        assert_eq!(client.kinds(data(rows)), "");
+        assert_eq!(client.kinds(Frontend::CopyDone), "C");
+        assert_eq!(client.kinds(Frontend::Sync), "Z");
+    }
+    for end in [Frontend::CopyDone, Frontend::CopyFail("no".into()), Frontend::Query("SELECT 1".into())] {
+        client.run("COPY t FROM STDIN");
+        assert_eq!(client.kinds(data("1\tagain\n")), "");
+        assert_eq!(client.kinds(end), "E");
+        assert_eq!(client.kinds(data("3\tc\n")), "");
+        assert_eq!(client.kinds(Frontend::CopyDone), "");
+        assert_eq!(client.run("INSERT INTO t VALUES (4, 'd')"), "");
+        assert_eq!(client.kinds(Frontend::Sync), "Z");
+    }
+    client.query("COPY t FROM STDIN");
+    assert_eq!(client.kinds(Frontend::Query("SELECT 1".into())), "EZ");
+    client.query("COPY t FROM STDIN");
+    assert_eq!(client.kinds(data("5\te\n")), "");
+    assert_eq!(client.kinds(Frontend::CopyDone), "CZ");
+    assert_eq!(client.query("SELECT * FROM t"), "(id integer, v text)\n1 | a\n2 | b\n5 | e\nSELECT 3\n");
+}
+
+#[test]
+fn a_portal_without_rows_runs_once() {
+    let mut client = with_table();
+    let refused = "ERROR 55000: portal \"\" cannot be run\n";
+    client.run("INSERT INTO t VALUES (4, 'd', 0)");
+    assert_eq!(client.execute("", 0), format!("INSERT 0 1\n{refused}"));
+    assert_eq!(client.sync(), "");
+    client.query("BEGIN");
+    assert_eq!(client.run("UPDATE t SET n = n + 1"), "UPDATE 3\n");
+    assert_eq!(client.execute("", 0), refused);
+    assert_eq!(client.sync(), "[failed block]\n");
+    client.query("ROLLBACK");
+    client.query("BEGIN");
+    assert_eq!(client.run("INSERT INTO t VALUES (5, 'e', 0) RETURNING id"), "5\nINSERT 0 1\n");
+    assert_eq!(client.execute("", 0), "SELECT 0\n");
+    client.run("SAVEPOINT s");
+    assert_eq!(client.execute("", 0), refused);
+    client.sync();
+    client.query("ROLLBACK");
+    assert!(client.query("SELECT count(*) FROM t").contains("\n3\n"));
+}
+
+#[test]
+fn what_was_executed_comes_before_a_query_that_follows() {
+    let mut client = with_table();
+    client.run("INSERT INTO t VALUES (4, 'd', 0)");
+    assert_eq!(client.query("SELECT count(*) AS n FROM t"), "INSERT 0 1\n(n bigint)\n4\nSELECT 1\n");
+    client.run("INSERT INTO t VALUES (4, 'again', 0)");
+    let said = client.query("INSERT INTO t VALUES (5, 'e', 0)");
+    assert!(said.starts_with("ERROR 23505") && !said.contains("INSERT 0 1"), "{said}");
+    assert_eq!(client.sync(), "");
+    assert_eq!(client.query("SELECT count(*) AS n FROM t"), "(n bigint)\n4\nSELECT 1\n");
+}
+
+#[test]
+fn a_call_of_a_function_by_its_number_is_answered() {
+    let mut client = with_table();
+    assert_eq!(client.kinds(Frontend::FunctionCall), "EZ");
+    client.query("BEGIN");
+    assert_eq!(client.send(Frontend::FunctionCall).lines().last(), Some("[failed block]"));
+    client.query("ROLLBACK");
+    assert!(client.query("SELECT count(*) FROM t").contains("\n3\n"));
+}
+
 #[test]
 fn functions_of_the_session_take_parameters() {
     let mut client = Client::new();

@@ -87,4 +87,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates backward basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept order past paths prepared queries recursion reflection rewrites sequences session_state state statistics subqueries temporary timeouts windows zones }
+scripts! { aggregates backward basics blocks calls changes constraints copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept locks notices order past paths prepared queries recursion reflection rewrites sequences session_state state subqueries temporary timeouts windows zones }

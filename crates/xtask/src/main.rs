@@ -20,7 +20,7 @@ cargo xtask <command>
          Changes no file; stops at the first failure.
   clients [--only NAME,...] [--skip-missing]
          Builds the server, and lets psql, pgbench and drivers of several languages use it: docs/sql/clients.md tells what is
-         installed for them, and where. With --skip-missing, those whose tools or packages are missing are left out.
+         installed for them, and where. With --skip-missing, those whose tools or packages cannot be had do not run.
   kill-test
          Builds `ordain` as it is released, and lets a cluster of real processes be killed, stopped, cut off and given disks
          that fail, under load: nothing acknowledged may be lost. Takes the options of `ordain kill-test`, for example

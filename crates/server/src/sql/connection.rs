@@ -219,9 +219,10 @@ impl<'s> Client<'s> {
         channel: &mut Channel,
         out: &mut Vec<u8>,
         peer: SocketAddr,
-    ) -> Result<(Client<'s>, Option<Place>), End> {
-        let mut place = None;
-        let (known, decoder) = handshake(shared, channel, out, peer, &mut place)?;
+    ) -> Result<(Client<'s>, Place), End> {
+        let (known, decoder) = handshake(shared, channel, out, peer)?;
+        // Not before: whoever proves nothing takes nobody's place.
+        let place = shared.place()?;
         let database = shared.database()?;
         let unavailable = |error: ordain_db::error::Error| {
             End::Tell(SqlError::new(SqlState::CANNOT_CONNECT_NOW, error.to_string()))
@@ -323,7 +324,6 @@ fn handshake(
     channel: &mut Channel,
     out: &mut Vec<u8>,
     peer: SocketAddr,
-    place: &mut Option<Place>,
 ) -> Result<(Known, Decoder), End> {
     let mut nonce = vec![0; NONCE_BYTES];
     random(&mut nonce)?;
@@ -335,7 +335,7 @@ fn handshake(
     });
     let mut buffer = [0; 4096];
     loop {
-        let step = handshake.step(&mut |name| look_up(shared, name, place), out);
+        let step = handshake.step(&mut |name| look_up(shared, name), out);
         channel.send(out)?;
         match step {
             Step::Read => {
@@ -363,10 +363,9 @@ fn handshake(
     }
 }
 
-/// Takes a place for the session, and looks a user up.
-fn look_up(shared: &Arc<Shared>, name: &str, place: &mut Option<Place>) -> Result<Option<User>, SqlError> {
+/// Looks a user up.
+fn look_up(shared: &Shared, name: &str) -> Result<Option<User>, SqlError> {
     let database = shared.database()?;
-    *place = Some(shared.place()?);
     let unavailable = |error: ordain_db::error::Error| {
         SqlError::new(SqlState::CANNOT_CONNECT_NOW, "users cannot be looked up now")
             .with_detail(error.to_string())

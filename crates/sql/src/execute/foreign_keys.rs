@@ -31,16 +31,27 @@ struct Event {
 }
 
 /// Something to be checked when all is done. A foreign key is its number in the plan.
+#[derive(Clone)]
 pub struct Pending {
     foreign_key: usize,
     kind: PendingKind,
 }
 
+#[derive(Clone)]
 enum PendingKind {
     /// No row refers to this key, unless a row has it again.
     Gone(Row),
     /// The row with this key, if it still has these values, finds what it refers to.
     Refers(Key, Row),
+}
+
+impl Pending {
+    /// Whether it is about one of these foreign keys, by the storages of their tables and their names; the plan is that which left it.
+    pub fn is_of(&self, plan: &Plan, constraints: &[(u32, String)]) -> bool {
+        let Some(foreign_key) = plan.foreign_keys.get(self.foreign_key) else { return false };
+        let storage = plan.tables.get(usize::from(foreign_key.table)).map(|shape| shape.storage);
+        constraints.iter().any(|(table, name)| Some(*table) == storage && *name == foreign_key.name)
+    }
 }
 
 /// What a statement has noted.

@@ -62,7 +62,8 @@ pub enum NoticeSeverity {
 }
 
 impl NoticeSeverity {
-    fn name(self) -> &'static str {
+    /// What it is called.
+    pub fn name(self) -> &'static str {
         match self {
             NoticeSeverity::Warning => "WARNING",
             NoticeSeverity::Notice => "NOTICE",
@@ -112,11 +113,6 @@ impl<'a> Encoder<'a> {
     /// `AuthenticationOk`: the client is who it says.
     pub fn authentication_ok(&mut self) {
         self.authentication(0, |_| ());
-    }
-
-    /// `AuthenticationCleartextPassword`: send the password as it is. Only for connections that are encrypted.
-    pub fn cleartext_password(&mut self) {
-        self.authentication(3, |_| ());
     }
 
     /// `AuthenticationSASL`: choose one of these mechanisms.
@@ -341,15 +337,6 @@ impl<'a> Encoder<'a> {
         self.small(b'c', |_| ());
     }
 
-    /// `NotificationResponse`: what the session with this number has notified on a channel.
-    pub fn notification(&mut self, process: i32, channel: &str, payload: &str) {
-        self.small(b'A', |out| {
-            out.extend_from_slice(&process.to_be_bytes());
-            put_text(out, channel);
-            put_text(out, payload);
-        });
-    }
-
     /// A message of a few texts, each of limited length, so that it fits.
     fn small(&mut self, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
         let start = begin(self.out, kind);
@@ -517,7 +504,6 @@ mod tests {
         assert_eq!(written(|out| out.ssl_answer(true)), b"S");
         assert_eq!(written(|out| out.ssl_answer(false)), b"N");
         assert_eq!(written(|out| out.authentication_ok()), b"R\0\0\0\x08\0\0\0\0");
-        assert_eq!(written(|out| out.cleartext_password()), b"R\0\0\0\x08\0\0\0\x03");
         let bytes = written(|out| out.authentication_sasl(&["SCRAM-SHA-256"]));
         assert_eq!(bytes, b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0");
         assert_eq!(written(|out| out.sasl_continue(b"r=a")), b"R\0\0\0\x0b\0\0\0\x0br=a");
@@ -658,10 +644,5 @@ mod tests {
         assert_eq!(bytes, b"H\0\0\0\x09\x01\0\x01\0\x01");
         assert_eq!(written(|out| out.copy_data(b"1\n").unwrap()), b"d\0\0\0\x061\n");
         assert_eq!(written(|out| out.copy_done()), b"c\0\0\0\x04");
-    }
-
-    #[test]
-    fn notification() {
-        assert_eq!(written(|out| out.notification(7, "c", "p")), b"A\0\0\0\x0c\0\0\0\x07c\0p\0");
     }
 }

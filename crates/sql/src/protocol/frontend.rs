@@ -114,8 +114,7 @@ pub enum Frontend {
     Flush,
     /// The client goes.
     Terminate,
-    /// The raw body of an answer to a request for authentication: see [`cleartext_password`] and [`SaslInitialResponse`]; later
-    /// SASL messages are the body itself.
+    /// The raw body of an answer to a request for authentication: see [`SaslInitialResponse`]; later SASL messages are the body itself.
     Password(Bytes),
     /// A piece of the data of `COPY`. Rows may begin and end anywhere in it.
     CopyData(Bytes),
@@ -409,22 +408,6 @@ fn target(body: &mut Body<'_>, message: &str) -> Result<Target, SqlError> {
         b'P' => Ok(Target::Portal),
         other => Err(violation(format!("invalid {message} message subtype {other}"))),
     }
-}
-
-/// The password in the body of [`Frontend::Password`] after `AuthenticationCleartextPassword`.
-///
-/// # Errors
-///
-/// 08P01 if it is no text with a zero byte at its end, 22021 if it is not UTF-8, and 28P01 if it is empty, which no user's
-/// password is.
-pub fn cleartext_password(body: &[u8]) -> Result<&str, SqlError> {
-    let mut body = Body::new(body);
-    let password = body.text()?;
-    body.end().map_err(|_| violation("invalid password packet size"))?;
-    if password.is_empty() {
-        return Err(SqlError::new(SqlState::INVALID_PASSWORD, "empty password returned by client"));
-    }
-    Ok(password)
 }
 
 /// The body of [`Frontend::Password`] after `AuthenticationSASL`.
@@ -743,11 +726,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_of_passwords() {
-        assert_eq!(cleartext_password(b"secret\0"), Ok("secret"));
-        assert_eq!(cleartext_password(b"\0").unwrap_err().state, SqlState::INVALID_PASSWORD);
-        assert_eq!(cleartext_password(b"a\0b\0").unwrap_err().message, "invalid password packet size");
-        assert_eq!(cleartext_password(b"a").unwrap_err().state, VIOLATION);
+    fn bodies_of_answers_to_sasl() {
         let read = SaslInitialResponse::read(b"SCRAM-SHA-256\0\0\0\0\x02n,").unwrap();
         assert_eq!((read.mechanism, read.response), ("SCRAM-SHA-256", Some(&b"n,"[..])));
         assert_eq!(SaslInitialResponse::read(b"X\0\xff\xff\xff\xff").unwrap().response, None);

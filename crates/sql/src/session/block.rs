@@ -6,12 +6,13 @@ use std::sync::Arc;
 use ordain_db::procedure::overlay::Written;
 
 use super::View;
+use super::constraints::Deferrals;
 use super::past::Past;
 use super::settings::Changes;
 use super::transaction::reads_only;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
-use crate::execute::{Inputs, Output};
+use crate::execute::{Inputs, Output, Pending};
 use crate::plan::{Action, Expression, Node, Plan, SharedPlan};
 use crate::procedure::{Shown, Step, Undone, depends_on_rows, digest, encode_steps, error_digest, too_much};
 use crate::types::Datum;
@@ -30,9 +31,16 @@ pub(super) struct Block {
     pub steps: Vec<Step>,
     /// Those of them that it has gone back from: they certify what the client was shown, and have no effect.
     pub undone: Vec<Undone>,
+    /// What steps have left to be checked at its end, by their numbers.
+    pub pending: Vec<(usize, Vec<Pending>)>,
+    /// Which foreign keys are checked at its end, where that was said.
+    pub deferrals: Deferrals,
     /// Bytes of the steps, about.
     bytes: usize,
-    pub writes: bool,
+    /// Whether it certifies at its end what its client was shown: it has written something, or asked for locks.
+    pub certifies: bool,
+    /// Whether its client was shown something that depends on what it sees.
+    pub has_shown: bool,
     /// The definitions, with its own changes.
     pub catalog: Arc<Catalog>,
     savepoints: Vec<Savepoint>,
@@ -61,10 +69,12 @@ struct Savepoint {
     name: String,
     written: Written,
     steps: usize,
-    writes: bool,
+    certifies: bool,
     catalog: Arc<Catalog>,
     cursors: usize,
     settings: Changes,
+    pending: usize,
+    deferrals: Deferrals,
 }
 
 impl Block {
@@ -77,8 +87,11 @@ impl Block {
             written: Written::new(),
             steps: Vec::new(),
             undone: Vec::new(),
+            pending: Vec::new(),
+            deferrals: Deferrals::new(),
             bytes: 0,
-            writes: false,
+            certifies: false,
+            has_shown: false,
             catalog,
             savepoints: Vec::new(),
             cursors: 0,
@@ -105,10 +118,12 @@ impl Block {
             name,
             written: self.written.clone(),
             steps: self.steps.len(),
-            writes: self.writes,
+            certifies: self.certifies,
             catalog: Arc::clone(&self.catalog),
             cursors: self.cursors,
             settings,
+            pending: self.pending.len(),
+            deferrals: self.deferrals.clone(),
         });
     }
 
@@ -120,11 +135,11 @@ impl Block {
         &mut self,
         plan: &SharedPlan,
         inputs: Inputs,
-        outcome: &Result<Output, SqlError>,
+        outcome: &Result<(Output, Vec<Pending>), SqlError>,
     ) -> Result<(), SqlError> {
         let reads_only = reads_only(plan);
         let shown = match outcome {
-            Ok(output) if !plan.tables.is_empty() || !plan.sequences.is_empty() || !reads_only => {
+            Ok((output, _)) if !plan.tables.is_empty() || !plan.sequences.is_empty() || !reads_only => {
                 Shown::Output(digest(output))
             }
             // The client knows, and goes on from a savepoint.
@@ -133,7 +148,17 @@ impl Block {
             }
             _ => return Ok(()),
         };
-        self.writes |= !reads_only && outcome.is_ok();
+        self.has_shown = true;
+        if self.read_only && !self.certifies {
+            // It will not write any more.
+            return Ok(());
+        }
+        self.certifies |= !reads_only && outcome.is_ok();
+        if let Ok((_, pending)) = outcome
+            && !pending.is_empty()
+        {
+            self.pending.push((self.steps.len(), pending.clone()));
+        }
         self.steps.push(Step { plan: plan.clone(), inputs, shown: Some(shown) });
         self.bytes += encode_steps(&self.steps[self.steps.len() - 1..], &[])?.len();
         if !reads_only && self.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
@@ -189,7 +214,9 @@ impl Block {
         // What follows is not part of what is undone if the block goes back here again.
         savepoint.steps = self.steps.len();
         self.cursors = savepoint.cursors;
-        self.writes = savepoint.writes;
+        self.pending.truncate(savepoint.pending);
+        self.deferrals.clone_from(&savepoint.deferrals);
+        self.certifies = savepoint.certifies;
         self.catalog = Arc::clone(&savepoint.catalog);
         self.failed = false;
         Ok(savepoint.settings.clone())

@@ -5,15 +5,16 @@ use sqlparser::ast::{
     TransactionAccessMode, TransactionMode, UtilityOption, Value,
 };
 
-use super::Session;
 use super::answer::{Answer, Rows};
 use super::block::Block;
 use super::past::PARAMETER;
 use super::settings;
+use super::{Notice, Session};
 use crate::bind;
 use crate::bind::names::{name_of, parts_of};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
+use crate::protocol::backend::NoticeSeverity;
 use crate::types::{Datum, SqlType, Zone, text};
 
 /// Whether a statement is one that has a plan.
@@ -76,7 +77,7 @@ impl Session {
             self.prepare_temporary(statement);
             let (defined, written) = self.define(statement)?;
             self.note_temporary(statement)?;
-            self.notices.extend(defined.notices);
+            self.notices.extend(defined.notices.into_iter().map(Notice::from));
             let tag =
                 if defined.rows.is_some() { format!("SELECT {written}") } else { defined.tag.to_owned() };
             return Ok(Answer::Tag(tag));
@@ -100,19 +101,12 @@ impl Session {
             Statement::Commit { chain: false, .. } => self.end_block(),
             Statement::Rollback { chain: false, savepoint: None } => {
                 if self.block.is_none() {
-                    self.warn("there is no transaction in progress");
+                    self.warn_of_no_block();
                 }
                 self.roll_back();
                 Ok(tag("ROLLBACK"))
             }
-            Statement::Rollback { savepoint: Some(name), .. } => {
-                let settings = self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(&name_of(name))?;
-                self.take_back_settings(&settings);
-                if let Some(block) = &mut self.block {
-                    self.cursors.go_back(block);
-                }
-                Ok(tag("ROLLBACK"))
-            }
+            Statement::Rollback { savepoint: Some(name), .. } => self.go_back(&name_of(name)),
             Statement::Savepoint { name } => {
                 let settings = self.settings.changes();
                 self.open_block("SAVEPOINT")?.save(name_of(name), settings);
@@ -170,15 +164,18 @@ impl Session {
     fn begin(&mut self, modes: &[TransactionMode], begin: bool) -> Result<Answer, SqlError> {
         match &mut self.block {
             Some(block) if block.implicit => block.implicit = false,
-            Some(_) => self.warn("there is already a transaction in progress"),
+            Some(_) => {
+                self.warn(SqlState::ACTIVE_SQL_TRANSACTION, "there is already a transaction in progress")
+            }
             None => self.block = Some(self.new_block()?),
         }
         // There is one isolation level, and it is at least as strict as any that is asked for.
-        if let Some(block) = &mut self.block {
-            for mode in modes {
-                if let TransactionMode::AccessMode(mode) = mode {
-                    block.read_only = block.past || *mode == TransactionAccessMode::ReadOnly;
-                }
+        let in_past = self.block.as_ref().is_some_and(|block| block.past);
+        for mode in modes {
+            if let TransactionMode::AccessMode(mode) = mode
+                && !in_past
+            {
+                self.set_read_only(*mode == TransactionAccessMode::ReadOnly)?;
             }
         }
         Ok(tag(if begin { "BEGIN" } else { "START TRANSACTION" }))
@@ -187,7 +184,7 @@ impl Session {
     fn end_block(&mut self) -> Result<Answer, SqlError> {
         match &self.block {
             None => {
-                self.warn("there is no transaction in progress");
+                self.warn_of_no_block();
                 Ok(tag("COMMIT"))
             }
             Some(block) if block.failed => {
@@ -201,6 +198,16 @@ impl Session {
         }
     }
 
+    /// Goes back to a savepoint.
+    fn go_back(&mut self, name: &str) -> Result<Answer, SqlError> {
+        let settings = self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(name)?;
+        self.take_back_settings(&settings);
+        if let Some(block) = &mut self.block {
+            self.cursors.go_back(block);
+        }
+        Ok(tag("ROLLBACK"))
+    }
+
     fn open_block(&mut self, command: &str) -> Result<&mut Block, SqlError> {
         self.block.as_mut().filter(|block| !block.implicit).ok_or_else(|| {
             let message = format!("{command} can only be used in transaction blocks");
@@ -211,10 +218,16 @@ impl Session {
     fn set(&mut self, set: &Set) -> Result<Answer, SqlError> {
         match set {
             Set::SingleAssignment { scope, variable, values, .. } => {
+                if let Some((names, deferred)) = crate::syntax::deferral(variable, values) {
+                    return self.set_constraints(&names, deferred);
+                }
                 let name = parts_of(variable)?.join(".");
                 let local = *scope == Some(ContextModifier::Local);
                 if local && self.block.is_none() {
-                    self.warn("SET LOCAL can only be used in transaction blocks");
+                    self.warn(
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "SET LOCAL can only be used in transaction blocks",
+                    );
                     return Ok(tag("SET"));
                 }
                 let values: Vec<String> = values.iter().map(setting_text).collect();
@@ -263,7 +276,7 @@ impl Session {
     /// Says whether the block only reads.
     fn set_read_only(&mut self, read_only: bool) -> Result<(), SqlError> {
         let Some(block) = &mut self.block else { return Ok(()) };
-        if block.read_only && !read_only && (block.past || block.steps() > 0) {
+        if block.read_only && !read_only && (block.past || block.has_shown) {
             let message = "transaction read-write mode must be set before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
@@ -310,8 +323,12 @@ impl Session {
         self.execute_named(&name, &values)
     }
 
-    fn warn(&mut self, text: &str) {
-        self.notices.push(text.to_owned());
+    fn warn_of_no_block(&mut self) {
+        self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+    }
+
+    pub(super) fn warn(&mut self, state: SqlState, text: &str) {
+        self.notices.push(Notice { severity: NoticeSeverity::Warning, state, text: text.to_owned() });
     }
 
     fn explain(

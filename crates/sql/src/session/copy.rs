@@ -53,6 +53,8 @@ pub(super) struct CopyIn {
     numbers: BTreeMap<u16, VecDeque<i64>>,
     /// Something was wrong: what comes is thrown away.
     failed: Option<SqlError>,
+    /// Asked for by the extended protocol, where only `Sync` is answered by the word that the client can go on.
+    pub is_extended: bool,
 }
 
 /// Rows that go to a client.
@@ -125,6 +127,7 @@ impl Session {
             written: 0,
             numbers: BTreeMap::new(),
             failed: None,
+            is_extended: false,
         };
         Ok(Answer::CopyIn(Box::new(copy)))
     }
@@ -194,30 +197,43 @@ impl Session {
     pub(super) fn copy_message(&mut self, message: Frontend, out: &mut Vec<u8>) {
         // What still comes after an error is thrown away.
         let Some(mut copy) = self.copying.take() else { return };
-        match message {
+        let is_extended = copy.is_extended;
+        let outcome = match message {
             Frontend::CopyData(data) => {
                 if copy.failed.is_none() {
                     copy.decoder.feed(&data);
                     copy.failed = self.interrupt.error().or_else(|| self.take_rows(&mut copy).err());
                 }
                 self.copying = Some(copy);
+                return;
+            }
+            // Clients that prepare all statements send them without a look at what these are.
+            Frontend::Sync | Frontend::Flush => {
+                self.copying = Some(copy);
+                return;
             }
             Frontend::CopyDone => {
                 let failed = copy.failed.take();
-                let outcome = failed.map_or_else(|| self.finish_copy(&mut copy), Err);
-                match outcome {
-                    Ok(written) => Encoder::new(out).command_complete(&format!("COPY {written}")),
-                    Err(error) => self.fail(&error, out),
-                }
-                self.end_simple(out);
+                failed.map_or_else(|| self.finish_copy(&mut copy), Err)
             }
             Frontend::CopyFail(reason) => {
                 let message = format!("COPY from stdin failed: {reason}");
-                self.fail(&SqlError::new(SqlState::QUERY_CANCELED, message), out);
-                self.end_simple(out);
+                Err(SqlError::new(SqlState::QUERY_CANCELED, message))
             }
-            _ => self.copying = Some(copy),
+            Frontend::Wrong { error, .. } => Err(error),
+            _ => {
+                let message = "unexpected message during COPY from stdin";
+                Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message))
+            }
+        };
+        match outcome {
+            Ok(written) => Encoder::new(out).command_complete(&format!("COPY {written}")),
+            Err(error) => {
+                self.fail(&error, out);
+                self.skips = is_extended;
+            }
         }
+        if is_extended { self.end_timing() } else { self.end_simple(out) }
     }
 
     fn take_rows(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {

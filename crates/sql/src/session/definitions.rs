@@ -110,7 +110,7 @@ impl Session {
     }
 
     fn define_in_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
-        if self.block.as_ref().is_some_and(|block| block.steps.is_empty()) {
+        if self.block.as_ref().is_some_and(|block| !block.has_shown) {
             let catalog = self.catalog()?;
             self.renew(&catalog)?;
         }

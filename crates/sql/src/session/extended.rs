@@ -59,9 +59,19 @@ struct Portal {
     named: Named,
     parameters: Vec<Datum>,
     formats: Vec<Format>,
-    /// What came of it, if it has run and its rows are not all sent.
-    rows: Option<Rows>,
-    done: bool,
+    progress: Progress,
+}
+
+/// How far a portal has come.
+enum Progress {
+    /// It has not run.
+    New,
+    /// It has, and these are its rows.
+    Giving(Rows),
+    /// Its rows are all sent: there are no more.
+    Given,
+    /// It has run, or was to run, without giving rows, and does not run again.
+    Ran,
 }
 
 /// The portals of a session.
@@ -105,7 +115,8 @@ impl Session {
             Frontend::Describe { kind: Target::Statement, name } => self.describe_statement(&name, out),
             Frontend::Describe { kind: Target::Portal, name } => self.describe_portal(&name, out),
             Frontend::Execute { portal, max_rows } => {
-                if self.block.is_some() {
+                // Rows that come from the client follow at once.
+                if self.block.is_some() || self.is_copy(&portal) {
                     self.run_portal(&portal, max_rows, out)
                 } else {
                     // If it is the last before `Sync`, it is a transaction of its own.
@@ -128,7 +139,7 @@ impl Session {
     }
 
     /// Runs an execution after which more comes before `Sync`: all of it is one transaction.
-    fn go_on(&mut self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    pub(super) fn go_on(&mut self, out: &mut Vec<u8>) -> Result<(), SqlError> {
         let Some((portal, max_rows)) = self.waiting.take() else { return Ok(()) };
         if self.begins_itself(&portal) {
             return self.run_portal(&portal, max_rows, out);
@@ -141,6 +152,11 @@ impl Session {
     fn begins_itself(&self, portal: &str) -> bool {
         let statement = self.portals.0.get(portal).and_then(|portal| portal.named.statement.as_deref());
         statement.is_none_or(super::commands::stands_alone)
+    }
+
+    fn is_copy(&self, portal: &str) -> bool {
+        let statement = self.portals.0.get(portal).and_then(|portal| portal.named.statement.as_deref());
+        matches!(statement, Some(Statement::Copy { .. }))
     }
 
     pub(super) fn sync(&mut self, out: &mut Vec<u8>) {
@@ -277,7 +293,7 @@ impl Session {
             let message = format!("more than {NAMED_MAX} portals");
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
-        let made = Portal { named, parameters, formats: result_formats, rows: None, done: false };
+        let made = Portal { named, parameters, formats: result_formats, progress: Progress::New };
         self.portals.0.insert(portal, made);
         Ok(())
     }
@@ -314,12 +330,13 @@ impl Session {
         let portal = self.portals.0.get_mut(name).ok_or_else(|| unknown_portal(name))?;
         let most = if max_rows == 0 { usize::MAX } else { max_rows as usize };
         let (mut named, formats) = (portal.named.clone(), portal.formats.clone());
-        if portal.rows.is_none() && !portal.done {
+        if matches!(portal.progress, Progress::New) {
             let parameters = portal.parameters.clone();
             let Some(statement) = named.statement.clone() else {
                 Encoder::new(out).empty_query_response();
                 return Ok(());
             };
+            portal.progress = Progress::Ran;
             self.refuse_if_failed(Some(&statement))?;
             if super::commands::touches_rows(&statement) {
                 self.begin_in_past(&statement)?;
@@ -328,21 +345,34 @@ impl Session {
                 Some(prepared) => self.run_planned(&statement, &prepared, &parameters, true)?,
                 None => self.perform(&statement)?,
             };
-            let Answer::Rows(rows) = answer else { return self.answer(answer, &formats, out) };
+            let Answer::Rows(rows) = answer else {
+                self.answer(answer, &formats, out)?;
+                if let Some(copy) = &mut self.copying {
+                    copy.is_extended = true;
+                }
+                return Ok(());
+            };
             if let Some(portal) = self.portals.0.get_mut(name) {
-                portal.rows = Some(rows);
+                portal.progress = Progress::Giving(rows);
             }
         }
         let zone = self.surroundings.zone;
         let Some(portal) = self.portals.0.get_mut(name) else { return Err(unknown_portal(name)) };
-        let Some(rows) = &mut portal.rows else {
-            Encoder::new(out).command_complete("SELECT 0");
-            return Ok(());
+        let rows = match &mut portal.progress {
+            Progress::Giving(rows) => rows,
+            Progress::Given => {
+                Encoder::new(out).command_complete("SELECT 0");
+                return Ok(());
+            }
+            Progress::New | Progress::Ran => {
+                let message = format!("portal \"{name}\" cannot be run");
+                return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+            }
         };
         let before = rows.sent;
         if send(rows, &formats, zone, most, out)? {
             Encoder::new(out).command_complete(&end_of(rows, rows.sent - before));
-            (portal.rows, portal.done) = (None, true);
+            portal.progress = Progress::Given;
         } else {
             Encoder::new(out).portal_suspended();
         }

@@ -119,13 +119,7 @@ impl Handshake {
         self.decoder.feed(bytes);
     }
 
-    /// Whether the connection is encrypted.
-    pub fn is_encrypted(&self) -> bool {
-        self.encrypted
-    }
-
-    /// Goes on as far as what was read allows. `lookup` finds a user; its error ends the connection, so it can also say that there are
-    /// too many.
+    /// Goes on as far as what was read allows. `lookup` finds a user; its error ends the connection.
     pub fn step(
         &mut self,
         lookup: &mut dyn FnMut(&str) -> Result<Option<User>, SqlError>,
@@ -521,12 +515,12 @@ mod tests {
         let (step, sent) = feed(&mut handshake, &packet(GSS, b""));
         assert!(matches!(step, Step::Read) && sent == b"N");
         let (step, sent) = feed(&mut handshake, &packet(SSL, b""));
-        assert!(matches!(step, Step::Upgrade) && sent == b"S" && handshake.is_encrypted());
+        assert!(matches!(step, Step::Upgrade) && sent == b"S" && handshake.encrypted);
         assert!(matches!(feed(&mut handshake, &start(0, &["user", OWNER])).0, Step::Known(_)));
 
         let mut without = Handshake::new(Terms { tls: false, ..handshake.terms });
         let (step, sent) = feed(&mut without, &packet(SSL, b""));
-        assert!(matches!(step, Step::Read) && sent == b"N" && !without.is_encrypted());
+        assert!(matches!(step, Step::Read) && sent == b"N" && !without.encrypted);
         let (step, sent) = feed(&mut without, &packet(SSL, b""));
         refused(step, &sent, "0A000");
     }

@@ -10,6 +10,7 @@
 mod answer;
 mod block;
 mod commands;
+mod constraints;
 mod copy;
 mod cursors;
 mod database;
@@ -79,6 +80,19 @@ pub struct Standing<'s> {
     pub application_name: &'s str,
 }
 
+/// What a client is told besides an answer.
+struct Notice {
+    severity: NoticeSeverity,
+    state: SqlState,
+    text: String,
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Notice {
+        Notice { severity: NoticeSeverity::Notice, state: SqlState::SUCCESSFUL_COMPLETION, text }
+    }
+}
+
 /// How much of a statement's text is told to those who watch, in bytes.
 pub const TOLD_TEXT_BYTES: usize = 1024;
 
@@ -105,7 +119,7 @@ pub struct Session {
     /// An execution that is under way once it is known whether more comes before `Sync`.
     waiting: Option<(String, u32)>,
     /// What the client is to be told besides the answer.
-    notices: Vec<String>,
+    notices: Vec<Notice>,
     /// Parameters whose new values it is to be told.
     reported: Vec<String>,
     interrupt: Arc<Interrupt>,
@@ -272,18 +286,32 @@ impl Session {
                 let _stayed = self.drop_temporary();
                 return Flow::End;
             }
-            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {
+            _ if self.copying.is_some() => {
                 self.copy_message(message, out);
                 return Flow::Continue;
             }
             _ => {}
         }
         match message {
+            // They were on their way when `COPY` failed.
+            Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
             Frontend::Query(text) => {
                 self.skips = false;
-                self.simple(&text, out);
+                // What was to be executed before comes first, and nothing after it if it fails.
+                match self.go_on(out) {
+                    Ok(()) => self.simple(&text, out),
+                    Err(error) => {
+                        self.fail(&error, out);
+                        self.end_simple(out);
+                    }
+                }
             }
-            Frontend::Wrong { error, is_query } if is_query || self.copying.is_some() => {
+            Frontend::FunctionCall => {
+                self.skips = false;
+                self.fail(&SqlError::unsupported("a call of a function by its number"), out);
+                self.end_simple(out);
+            }
+            Frontend::Wrong { error, is_query: true } => {
                 self.skips = false;
                 self.fail(&error, out);
                 self.end_simple(out);
@@ -402,8 +430,10 @@ impl Session {
     /// Tells the client what it is to be told besides an answer.
     fn tell(&mut self, out: &mut Vec<u8>) {
         let mut encoder = Encoder::new(out);
-        for notice in self.notices.drain(..) {
-            encoder.notice(NoticeSeverity::Notice, SqlState::SUCCESSFUL_COMPLETION, &notice, None, None);
+        for Notice { severity, state, text } in self.notices.drain(..) {
+            if self.settings.tells_of(severity) {
+                encoder.notice(severity, state, &text, None, None);
+            }
         }
         for name in self.reported.drain(..) {
             encoder.parameter_status(&name, self.settings.get(&name).unwrap_or_default());

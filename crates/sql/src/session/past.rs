@@ -67,7 +67,7 @@ impl Session {
     /// Has the block that is open read as of a time.
     pub(super) fn set_past(&mut self, written: &str) -> Result<(), SqlError> {
         let Some(block) = self.block.as_ref().filter(|block| !block.implicit) else { return Ok(()) };
-        if block.steps() > 0 || !block.own.is_empty() {
+        if block.has_shown || !block.own.is_empty() {
             let message = "as_of must be set before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::bind::VERSION_NUMBER;
 use crate::error::{SqlError, SqlState};
+use crate::protocol::backend::NoticeSeverity;
 use crate::types::{Unfit, Zone};
 
 /// A parameter of the session.
@@ -33,6 +34,13 @@ const fn setting(name: &'static str, value: &'static str, reported: bool, rule: 
     Setting { name, value, reported, rule }
 }
 
+/// The parameter that says from which urgency on notices are told.
+const LEAST_TOLD: &str = "client_min_messages";
+
+/// How urgent notices may be, the least first.
+const LEVELS: [&str; 9] =
+    ["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
+
 /// The parameters, by their names in lower case. What a planner is told by them changes nothing here.
 const SETTINGS: &[Setting] = &[
     setting("application_name", "", true, Rule::Free),
@@ -40,7 +48,7 @@ const SETTINGS: &[Setting] = &[
     setting("bytea_output", "hex", false, Rule::Fixed),
     setting("check_function_bodies", "on", false, Rule::Fixed),
     setting("client_encoding", "UTF8", true, Rule::Fixed),
-    setting("client_min_messages", "notice", false, Rule::Free),
+    setting(LEAST_TOLD, "notice", false, Rule::Free),
     setting("datestyle", "ISO, MDY", true, Rule::Fixed),
     setting("default_table_access_method", "heap", false, Rule::Fixed),
     setting("default_tablespace", "", false, Rule::Fixed),
@@ -185,6 +193,17 @@ impl Settings {
         Ok(())
     }
 
+    /// Whether the client is told of notices of this urgency.
+    pub(super) fn tells_of(&self, severity: NoticeSeverity) -> bool {
+        let least = self.get(LEAST_TOLD).unwrap_or_default();
+        let least = LEVELS.iter().position(|level| *level == least);
+        let name = severity.name().to_ascii_lowercase();
+        // What is only for a search for mistakes is of the last of these levels.
+        let own = LEVELS.iter().rposition(|level| level.starts_with(&name));
+        // What was asked for is told whatever the level.
+        own.is_none() || own >= least
+    }
+
     /// Makes what has been set so far the values that a reset goes back to.
     pub(super) fn begin(&mut self) {
         self.first = std::mem::take(&mut self.now).session;
@@ -278,6 +297,13 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         "intervalstyle" => lower == "postgres",
         _ if SETTINGS.iter().any(|setting| setting.name == name && setting.rule == Rule::Time) => {
             return milliseconds(name, value).map(|time| Cow::Owned(shown_time(time)));
+        }
+        LEAST_TOLD if LEVELS.contains(&lower.as_str()) => return Ok(Cow::Owned(lower)),
+        LEAST_TOLD if lower == "debug" => return Ok(Cow::Borrowed("debug2")),
+        LEAST_TOLD => {
+            let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+            let hint = format!("Available values: {}.", LEVELS.join(", "));
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint));
         }
         "standard_conforming_strings" => truth(&lower) == Some(true),
         "timezone" => return zone_name(value).map(Cow::Owned),

@@ -19,7 +19,9 @@ use super::{Session, View};
 use crate::bind::{self, Prepared};
 use crate::catalog::{Catalog, Definition, garbage_name};
 use crate::error::{SqlError, SqlState};
-use crate::execute::{Draw, Failure, Inputs, Interrupt, Output, Patience, Run, is_stale, try_evaluate};
+use crate::execute::{
+    Draw, Failure, Inputs, Interrupt, Output, Patience, Pending, Run, is_stale, try_evaluate,
+};
 use crate::plan::{Action, CallForm, DefinitionChange, Expression, Node, Plan, SequenceShape, SharedPlan};
 use crate::procedure::{Step, Undone, encode_steps};
 use crate::types::{Datum, SqlType, Zone};
@@ -141,7 +143,7 @@ impl Session {
         let newer = self.database.catalog(None).map_err(|error| of_read(error, &self.interrupt))?;
         if let Some(block) = &mut self.block {
             block.catalog = newer;
-            if block.steps.is_empty() {
+            if !block.has_shown {
                 // It has shown nothing yet, and may see a later state as well.
                 block.view = None;
             }
@@ -158,6 +160,10 @@ impl Session {
         parameters: &[Datum],
         described: bool,
     ) -> Result<(Cow<'p, Prepared>, Output), SqlError> {
+        let locking = crate::syntax::locking(statement);
+        if let Some(strength) = locking {
+            self.refuse_change(&format!("SELECT FOR {strength}"))?;
+        }
         let types: Vec<Option<SqlType>> = prepared.parameters.iter().copied().map(Some).collect();
         let mut prepared = Cow::Borrowed(prepared);
         for _ in 0..PLANNINGS_MAX {
@@ -171,8 +177,7 @@ impl Session {
             };
             match outcome {
                 Err(error) if is_stale(&error) => {
-                    let has_begun =
-                        self.block.as_ref().is_some_and(|block| !block.past && !block.steps.is_empty());
+                    let has_begun = self.block.as_ref().is_some_and(|block| !block.past && block.has_shown);
                     let catalog = self.catalog()?;
                     if !self.renew(&catalog)? || has_begun {
                         return Err(error);
@@ -185,6 +190,9 @@ impl Session {
                 }
                 Ok(output) => {
                     self.note_drawn(&output.drawn);
+                    if let Some(block) = &mut self.block {
+                        block.certifies |= locking.is_some();
+                    }
                     for (process, signal) in &output.signals {
                         self.database.signal(*process, *signal);
                     }
@@ -249,7 +257,7 @@ impl Session {
         let mut written = Written::new();
         let interrupt = Arc::clone(&self.interrupt);
         let mut views = Views::new(&*view, None, &interrupt);
-        run(&mut views, &mut written, self, plan, inputs, None)
+        run(&mut views, &mut written, self, plan, inputs, None).map(|(output, _)| output)
     }
 
     /// What a plan sees that is run now.
@@ -282,15 +290,22 @@ impl Session {
     /// Runs a plan in the block, over what it sees.
     pub(super) fn in_block(&mut self, plan: &SharedPlan, mut inputs: Inputs) -> Result<Output, SqlError> {
         let Some(mut block) = self.block.take() else { return Err(no_block()) };
-        let outcome = self.within(&mut block, plan, &mut inputs);
+        let plan = block.timed(plan);
+        let outcome = self.within(&mut block, &plan, &mut inputs);
         inputs.observes = false;
-        let noted = block.note(plan, inputs, &outcome);
+        let noted = block.note(&plan, inputs, &outcome);
         self.block = Some(block);
-        noted.and(outcome)
+        noted.and(outcome.map(|(output, _)| output))
     }
 
-    fn within(&self, block: &mut Block, plan: &SharedPlan, inputs: &mut Inputs) -> Result<Output, SqlError> {
-        if block.read_only && !reads_only(plan) {
+    fn within(
+        &self,
+        block: &mut Block,
+        plan: &SharedPlan,
+        inputs: &mut Inputs,
+    ) -> Result<(Output, Vec<Pending>), SqlError> {
+        let settles = matches!(plan.action, Action::Settle { .. });
+        if block.read_only && !reads_only(plan) && !settles {
             return Err(only_reads(command(plan)));
         }
         if block.view.is_none() {
@@ -300,7 +315,18 @@ impl Session {
         let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
         let mut numbers = Numbers { session: self, drawn: Vec::new() };
         let mut views = Views::new(&**view, own, &self.interrupt);
-        let outcome = run(&mut views, &mut block.written, self, plan, inputs, Some(&mut numbers));
+        let written = &mut block.written;
+        if let Action::Settle { constraints } = &plan.action {
+            for (step, pending) in &block.pending {
+                let Step { plan, inputs, .. } = &block.steps[*step];
+                let due =
+                    pending.iter().filter(|pending| pending.is_of(plan, constraints)).cloned().collect();
+                over(&mut views, written, self, |transaction| {
+                    Run::settle(transaction, &self.storages, plan, inputs, due)
+                })?;
+            }
+        }
+        let outcome = run(&mut views, written, self, plan, inputs, Some(&mut numbers));
         inputs.drawn = Some(numbers.drawn);
         outcome
     }
@@ -312,7 +338,7 @@ impl Session {
             return Err(error);
         }
         let Some(mut block) = self.block.take() else { return Ok(()) };
-        if !block.writes {
+        if !block.certifies {
             self.end_local_settings();
             self.cursors.end_block(true);
             return Ok(());
@@ -413,7 +439,8 @@ fn decoded(answer: Bytes) -> Result<Output, SqlError> {
         .map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, format!("a malformed result: {error}")))
 }
 
-/// Runs a plan over snapshots, with what was written laid over them.
+/// Runs a plan over snapshots, with what was written laid over them. What is for the end of the transaction comes with the output: it is
+/// checked there, when it has its place in the order.
 fn run(
     views: &mut Views<'_>,
     written: &mut Written,
@@ -421,18 +448,26 @@ fn run(
     plan: &Plan,
     inputs: &Inputs,
     source: Option<&mut dyn Draw>,
-) -> Result<Output, SqlError> {
+) -> Result<(Output, Vec<Pending>), SqlError> {
+    let patience = Patience::UntilTold(&session.interrupt);
+    over(views, written, session, |transaction| match source {
+        // Taken apart, since what is inside of an option cannot be lent for a shorter time.
+        Some(source) => Run::run(transaction, &session.storages, plan, inputs, Some(source), patience),
+        None => Run::run(transaction, &session.storages, plan, inputs, None, patience),
+    })
+}
+
+/// Does something in a transaction over snapshots, with what was written laid over them.
+fn over<T>(
+    views: &mut Views<'_>,
+    written: &mut Written,
+    session: &Session,
+    act: impl FnOnce(&mut Transaction<'_>) -> Result<T, Failure>,
+) -> Result<T, SqlError> {
     let mut scratch = Vec::new();
     let mut overlay = Overlay::new(views, written);
     let mut transaction = Transaction::new(&session.schema, &mut overlay, &mut scratch);
-    let patience = Patience::UntilTold(&session.interrupt);
-    let outcome = match source {
-        // Taken apart, since what is inside of an option cannot be lent for a shorter time.
-        Some(source) => Run::run(&mut transaction, &session.storages, plan, inputs, Some(source), patience),
-        None => Run::run(&mut transaction, &session.storages, plan, inputs, None, patience),
-    };
-    // What is for the end of the transaction is checked there, when it has its place in the order.
-    outcome.map(|(output, _)| output).map_err(|failure| match failure {
+    act(&mut transaction).map_err(|failure| match failure {
         Failure::Sql(error) => error,
         Failure::Stop(stop) => session.interrupt.error().unwrap_or_else(|| match views.problem.take() {
             Some(error) => of_database(error),

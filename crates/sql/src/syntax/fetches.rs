@@ -43,7 +43,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError>
 }
 
 /// Whether it is a word that is not in quotes.
-fn is_word(token: &Token, wanted: &str) -> bool {
+pub(super) fn is_word(token: &Token, wanted: &str) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
 }
 

@@ -315,7 +315,7 @@ fn told_message(kind: u8, body: &[u8]) -> Option<String> {
         b'D' => Some(values(body).join(" | ")),
         b'C' => Some(text(body)),
         b'E' => Some(report("ERROR", body)),
-        b'N' => Some(report("NOTICE", body)),
+        b'N' => Some(report("", body)),
         b'I' => Some("(empty)".to_owned()),
         b'G' => Some("(copy in)".to_owned()),
         b'H' => Some("(copy out)".to_owned()),
@@ -373,7 +373,8 @@ fn report(kind: &str, body: &[u8]) -> String {
     }
     let mut line = match kind {
         "ERROR" => format!("ERROR {}: {}", fields[&b'C'], fields[&b'M']),
-        other => format!("{other}: {}", fields[&b'M']),
+        _ if fields[&b'C'] == "00000" => format!("{}: {}", fields[&b'S'], fields[&b'M']),
+        _ => format!("{} {}: {}", fields[&b'S'], fields[&b'C'], fields[&b'M']),
     };
     for (letter, name) in [(b'D', "DETAIL"), (b'H', "HINT")] {
         if let Some(text) = fields.get(&letter) {

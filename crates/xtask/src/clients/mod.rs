@@ -32,7 +32,7 @@ const RUN: Duration = Duration::from_secs(180);
 /// How a client went.
 enum Outcome {
     Passed,
-    /// It cannot run here: what to install.
+    /// It cannot run here: what is to be installed, or cannot be had.
     Missing(String),
     Failed(String),
 }
@@ -66,8 +66,8 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
                 println!("clients: {name} passed in {seconds:.1} s");
             }
             Outcome::Missing(what) if options.skip_missing => {
-                println!("clients: {name} skipped: {what}");
-                skipped.push(name);
+                println!("clients: {name} does not run: {what}");
+                skipped.push((name, what));
             }
             Outcome::Missing(what) | Outcome::Failed(what) => {
                 println!("clients: {name} failed after {seconds:.1} s: {what}");
@@ -76,18 +76,37 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
     }
     println!("clients: {}", summary(passed, &failed, &skipped));
+    for (name, what) in &skipped {
+        println!("clients: not run: {name}: {}", what.lines().next().unwrap_or_default());
+    }
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The last line.
-fn summary(passed: usize, failed: &[&str], skipped: &[&str]) -> String {
+/// How many did what. Those that did not run come after it, each with what it lacks.
+fn summary(passed: usize, failed: &[&str], skipped: &[(&str, String)]) -> String {
     let mut line = format!("{passed} passed");
-    for (names, word) in [(failed, "FAILED"), (skipped, "SKIPPED, so nothing is known of them")] {
-        if !names.is_empty() {
-            line += &format!("; {} {word}: {}", names.len(), names.join(", "));
-        }
+    if !failed.is_empty() {
+        line += &format!("; {} FAILED: {}", failed.len(), failed.join(", "));
+    }
+    if !skipped.is_empty() {
+        line += &format!("; {} did not run, so nothing is known of them", skipped.len());
     }
     line
+}
+
+/// What installers say when packages came that are not the wanted ones.
+const REFUSALS: [&str; 6] = [
+    "EINTEGRITY",
+    "not in sync",
+    "checksum mismatch",
+    "SECURITY ERROR",
+    "DO NOT MATCH THE HASHES",
+    "Checksum validation failed",
+];
+
+/// Whether a command that failed has found packages to be others than the wanted ones, rather than found none.
+fn are_others(command: &str, said: &str) -> bool {
+    command.starts_with("sha256sum ") || REFUSALS.iter().any(|words| said.contains(words))
 }
 
 /// A client in the folder where it runs.
@@ -118,8 +137,8 @@ impl<'a> Bench<'a> {
         if let Err(error) = self.copy() {
             return Outcome::Failed(format!("{} cannot be copied: {error}", self.source.display()));
         }
-        if let Err(error) = self.install() {
-            return Outcome::Missing(format!("its packages cannot be installed: {error}"));
+        if let Err(outcome) = self.install() {
+            return outcome;
         }
         let server = match Server::start(self.executable, &self.folder) {
             Ok(server) => server,
@@ -154,20 +173,25 @@ impl<'a> Bench<'a> {
     }
 
     /// Installs the packages, unless the same ones are there.
-    fn install(&self) -> Result<(), String> {
+    fn install(&self) -> Result<(), Outcome> {
+        let unknown =
+            |error: std::io::Error| Outcome::Failed(format!("its packages cannot be told: {error}"));
         let mut wanted = String::new();
         for file in self.client.packages {
-            wanted += &std::fs::read_to_string(self.source.join(file)).map_err(|error| error.to_string())?;
+            wanted += &std::fs::read_to_string(self.source.join(file)).map_err(unknown)?;
         }
         let stamp = self.folder.join(INSTALLED);
         if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
             return Ok(());
         }
         for command in self.client.install {
-            bounded::run(&mut self.command(command), &self.output, INSTALL)
-                .map_err(|error| format!("`{command}`: {error}\n{}", self.said()))?;
+            bounded::run(&mut self.command(command), &self.output, INSTALL).map_err(|error| {
+                let said = self.said();
+                let told = format!("its packages cannot be installed: `{command}`: {error}\n{said}");
+                if are_others(command, &said) { Outcome::Failed(told) } else { Outcome::Missing(told) }
+            })?;
         }
-        std::fs::write(&stamp, wanted).map_err(|error| error.to_string())
+        std::fs::write(&stamp, wanted).map_err(unknown)
     }
 
     fn step(&self, step: &Step, port: u16, deadline: Instant) -> Result<(), String> {
@@ -251,12 +275,25 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_names_what_did_not_run() {
+    fn what_did_not_run_is_counted() {
         assert_eq!(summary(6, &[], &[]), "6 passed");
+        let skipped = ["node", "java"].map(|name| (name, "install it".to_owned()));
         assert_eq!(
-            summary(3, &["go"], &["node", "java"]),
-            "3 passed; 1 FAILED: go; 2 SKIPPED, so nothing is known of them: node, java"
+            summary(3, &["go"], &skipped),
+            "3 passed; 1 FAILED: go; 2 did not run, so nothing is known of them"
         );
+    }
+
+    #[test]
+    fn packages_that_are_others_are_no_missing_ones() {
+        assert!(are_others(
+            "npm ci",
+            "npm error code EINTEGRITY\nnpm error sha512-… integrity checksum failed"
+        ));
+        assert!(are_others("go mod download", "verifying github.com/a/b@v1: checksum mismatch"));
+        assert!(are_others("sha256sum --check --strict SHA256SUMS", "packages/a.jar: FAILED"));
+        assert!(!are_others("npm ci", "npm error code ENOTFOUND"));
+        assert!(!are_others("go mod download", "dial tcp: lookup example.org: no such host"));
     }
 
     #[test]

@@ -154,6 +154,12 @@ mod tests {
     }
 
     #[test]
+    fn where_psql_is_installed_it_runs() {
+        let psql = CLIENTS.iter().find(|client| client.name == "psql").unwrap();
+        assert_eq!((psql.tools, psql.install), (&["psql"][..], &[][..]));
+    }
+
+    #[test]
     fn packages_are_installed_where_there_are_some() {
         for client in &CLIENTS {
             assert_eq!(client.packages.is_empty(), client.install.is_empty(), "{}", client.name);

@@ -1,0 +1,56 @@
+//! `SET CONSTRAINTS`, which the parser does not know, as a parameter that is set.
+
+use sqlparser::ast::{Expr, Ident, ObjectName};
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::fetches::is_word;
+
+/// The parameter; no statement can name it otherwise.
+const PARAMETER: &str = "\u{1f}constraints";
+
+/// Writes `SET CONSTRAINTS names DEFERRED` as an assignment of `deferred` and the names to a parameter. For `ALL` there are no names.
+pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
+    let mut spelled = Vec::with_capacity(tokens.len());
+    for statement in std::mem::take(tokens).chunk_by(|token, _| token.token != Token::SemiColon) {
+        let solid: Vec<usize> = (0..statement.len())
+            .filter(|place| {
+                !matches!(statement[*place].token, Token::Whitespace(_) | Token::SemiColon | Token::EOF)
+            })
+            .collect();
+        let word =
+            |at: usize, wanted| solid.get(at).is_some_and(|place| is_word(&statement[*place].token, wanted));
+        let last = solid.len().saturating_sub(1);
+        let deferred = word(last, "deferred");
+        let is_one = word(0, "set") && word(1, "constraints") && last > 2;
+        if !is_one || !(deferred || word(last, "immediate")) {
+            spelled.extend_from_slice(statement);
+            continue;
+        }
+        let span = statement[solid[0]].span;
+        let add = |token: Token| TokenWithSpan { token, span };
+        let value = if deferred { "deferred" } else { "immediate" };
+        let assigned = [Token::make_word(PARAMETER, Some('"')), Token::Eq];
+        spelled.push(statement[solid[0]].clone());
+        spelled.extend(assigned.map(add));
+        spelled.push(add(Token::SingleQuotedString(value.to_owned())));
+        if !(last == 3 && word(2, "all")) {
+            spelled.push(add(Token::Comma));
+            spelled.extend(solid[2..last].iter().map(|place| statement[*place].clone()));
+        }
+        spelled.extend_from_slice(&statement[solid[last] + 1..]);
+    }
+    *tokens = spelled;
+}
+
+/// The constraints that an assignment names, all of them if none, and whether they are to be deferred; `None` if it is to another parameter.
+pub fn deferral(variable: &ObjectName, values: &[Expr]) -> Option<(Vec<Vec<Ident>>, bool)> {
+    let is_one =
+        variable.0.last().and_then(|part| part.as_ident()).is_some_and(|name| name.value == PARAMETER);
+    let (first, names) = values.split_first().filter(|_| is_one)?;
+    let names = names.iter().map(|name| match name {
+        Expr::Identifier(name) => vec![name.clone()],
+        Expr::CompoundIdentifier(parts) => parts.clone(),
+        other => vec![Ident::new(other.to_string())],
+    });
+    Some((names.collect(), first.to_string() == "'deferred'"))
+}

@@ -1,0 +1,86 @@
+//! Locking clauses: `FOR UPDATE` and the like.
+
+use sqlparser::ast::{LockType, Query, SetExpr, Statement, TableFactor};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+/// Writes `FOR UPDATE` for `FOR NO KEY UPDATE` and `FOR SHARE` for `FOR KEY SHARE`, and names one table at most after `OF`: the parser
+/// knows no more. Nothing is locked here, so that it makes no difference; see [`locking`].
+pub(super) fn spell_plainly(tokens: &mut Vec<TokenWithSpan>) {
+    let solid = tokens.iter().enumerate().filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
+    let solid: Vec<(usize, &Token)> = solid.map(|(place, token)| (place, &token.token)).collect();
+    let keyword = |at: usize| match solid.get(at) {
+        Some((_, Token::Word(word))) => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let mut dropped = Vec::new();
+    for at in (0..solid.len()).filter(|at| keyword(*at) == Keyword::FOR) {
+        let left_out = match [1, 2, 3].map(|more| keyword(at + more)) {
+            [Keyword::NO, Keyword::KEY, Keyword::UPDATE] => 2,
+            [Keyword::KEY, Keyword::SHARE, _] => 1,
+            [Keyword::UPDATE | Keyword::SHARE, ..] => 0,
+            _ => continue,
+        };
+        dropped.extend(solid[at + 1..=at + left_out].iter().map(|(place, _)| *place));
+        let end = at + left_out + 2;
+        if keyword(end) != Keyword::OF {
+            continue;
+        }
+        // A name, and what belongs to others: each part of a name follows a period, or a comma.
+        let mut last = end + 1;
+        let mut is_other = false;
+        while let Some((_, separator @ (Token::Comma | Token::Period))) = solid.get(last + 1) {
+            is_other |= matches!(separator, Token::Comma);
+            if is_other {
+                dropped.extend(solid[last + 1..solid.len().min(last + 3)].iter().map(|(place, _)| *place));
+            }
+            last += 2;
+        }
+    }
+    let mut place = 0;
+    tokens.retain(|_| {
+        place += 1;
+        !dropped.contains(&(place - 1))
+    });
+}
+
+/// How strong the locks are that a query asks for, if it does: its client relies on what it was shown.
+pub fn locking(statement: &Statement) -> Option<LockType> {
+    match statement {
+        Statement::Query(query) => of_query(query),
+        Statement::Declare { stmts, .. } => {
+            stmts.iter().filter_map(|declare| declare.for_query.as_deref()).find_map(of_query)
+        }
+        _ => None,
+    }
+}
+
+fn of_query(query: &Query) -> Option<LockType> {
+    let first = query.locks.first().map(|clause| clause.lock_type);
+    let with =
+        || query.with.iter().flat_map(|with| &with.cte_tables).find_map(|table| of_query(&table.query));
+    first.or_else(|| of_body(&query.body)).or_else(with)
+}
+
+fn of_body(body: &SetExpr) -> Option<LockType> {
+    match body {
+        SetExpr::Query(query) => of_query(query),
+        SetExpr::SetOperation { left, right, .. } => of_body(left).or_else(|| of_body(right)),
+        SetExpr::Select(select) => select.from.iter().find_map(|from| {
+            let joined = from.joins.iter().map(|join| &join.relation);
+            std::iter::once(&from.relation).chain(joined).find_map(of_factor)
+        }),
+        _ => None,
+    }
+}
+
+fn of_factor(factor: &TableFactor) -> Option<LockType> {
+    match factor {
+        TableFactor::Derived { subquery, .. } => of_query(subquery),
+        TableFactor::NestedJoin { table_with_joins, .. } => {
+            let joined = table_with_joins.joins.iter().map(|join| &join.relation);
+            std::iter::once(&table_with_joins.relation).chain(joined).find_map(of_factor)
+        }
+        _ => None,
+    }
+}
