@@ -1,5 +1,6 @@
 //! From text to statements, by `sqlparser`.
 
+mod definitions;
 mod fetches;
 mod past;
 
@@ -37,6 +38,7 @@ fn parser_and_times(text: &str) -> Result<(Parser<'static>, Vec<Option<String>>)
         .map_err(|error| failed(ParserError::TokenizerError(error.to_string())))?;
     spell_out_switches(&mut tokens);
     cut_vacuum(&mut tokens);
+    definitions::spell_out(&mut tokens)?;
     call_users_roles(&mut tokens);
     keep_like_options(&mut tokens);
     drop_deferrable(&mut tokens);

@@ -6,7 +6,7 @@ use sqlparser::ast::{
 
 use super::catalog_functions::type_number;
 use super::coerce::common_type;
-use super::names::{last_name, name_of};
+use super::names::{known_collation, last_name, name_of, relation_named};
 use super::scope::Bound;
 use super::types::sql_type;
 use super::{Binder, nulls, precedence};
@@ -90,7 +90,10 @@ impl Binder<'_> {
             Expr::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true),
             Expr::Array(array) => self.array(&array.elem),
             Expr::CompoundFieldAccess { root, access_chain } => self.element(root, access_chain),
-            Expr::Collate { expr, .. } => self.expression(expr),
+            Expr::Collate { expr, collation } => {
+                known_collation(collation)?;
+                self.expression(expr)
+            }
             other => match self.spelled_function(other)? {
                 Some(bound) => Ok(bound),
                 None => Err(SqlError::unsupported(format!("the expression {other}"))),
@@ -345,7 +348,7 @@ impl Binder<'_> {
         let bound = self.expression(operand)?;
         match &bound.expression {
             Expression::Constant(Datum::Text(name)) => {
-                let number = name.parse().or_else(|_| self.find_object(name))?;
+                let number = name.parse().or_else(|_| self.find_object(name, Some(operand)))?;
                 Ok(constant(Datum::Int(i64::from(number)), SqlType::OID))
             }
             Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
@@ -492,13 +495,16 @@ impl Binder<'_> {
         Ok((values.collect::<Result<_, SqlError>>()?, common))
     }
 
-    /// The object that a text names, for `::regclass`.
-    pub(super) fn find_object(&mut self, name: &str) -> Result<u32, SqlError> {
-        let name = name.trim_matches('"');
-        let (schema, last) =
-            name.rsplit_once('.').map_or((None, name), |(schema, last)| (Some(schema), last));
+    /// The object that a text names, for `::regclass`. The text may be a literal of the statement.
+    pub(super) fn find_object(&mut self, text: &str, literal: Option<&Expr>) -> Result<u32, SqlError> {
+        let (schema, name) = relation_named(text)?;
+        let (schema, last) = (schema.as_deref(), name.as_str());
         let is_system = schema.is_none_or(|schema| schema == "pg_catalog");
-        match self.find(schema, last) {
+        let found = self.find(schema, last);
+        if let (Some(literal), None, Some((schema, _))) = (literal, schema, &found) {
+            self.literal_meant(literal, schema, last);
+        }
+        match found {
             Some((schema, Definition::Index(table))) => {
                 let indexes = system::index_numbers(self.catalog.get(&schema, table));
                 let found = indexes.into_iter().find(|(name, _)| name == last);

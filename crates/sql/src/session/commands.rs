@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{
     AnalyzeFormatKind, ContextModifier, Expr, Ident, ObjectName, Reset, Set, Statement,
-    TransactionAccessMode, TransactionMode, UtilityOption, Value,
+    TransactionAccessMode, TransactionMode, UtilityOption, VacuumStatement, Value,
 };
 
 use super::Session;
@@ -11,7 +11,7 @@ use super::block::Block;
 use super::past::PARAMETER;
 use super::settings;
 use crate::bind;
-use crate::bind::names::{name_of, parts_of};
+use crate::bind::names::{name_of, parts_of, quoted};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
 use crate::types::Datum;
@@ -97,14 +97,12 @@ impl Session {
     fn command(&mut self, statement: &Statement) -> Result<Answer, SqlError> {
         match statement {
             Statement::StartTransaction { modes, begin, .. } => self.begin(modes, *begin),
-            Statement::Commit { chain: false, .. } => self.end_block(),
-            Statement::Rollback { chain: false, savepoint: None } => {
-                if self.block.is_none() {
-                    self.warn("there is no transaction in progress");
-                }
-                self.roll_back();
-                Ok(tag("ROLLBACK"))
+            Statement::Commit { chain: true, .. } => self.chained("COMMIT", Session::end_block),
+            Statement::Commit { .. } => self.end_block(),
+            Statement::Rollback { chain: true, savepoint: None } => {
+                self.chained("ROLLBACK", Session::abandon_block)
             }
+            Statement::Rollback { savepoint: None, .. } => self.abandon_block(),
             Statement::Rollback { savepoint: Some(name), .. } => {
                 let settings = self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(&name_of(name))?;
                 self.take_back_settings(&settings);
@@ -163,6 +161,25 @@ impl Session {
             Statement::Explain { statement, analyze, format, options, .. } => {
                 self.explain(statement, *analyze, format.as_ref(), options.as_deref().unwrap_or_default())
             }
+            Statement::Vacuum(VacuumStatement { reindex: true, boost, table_name: Some(name), .. }) => {
+                self.reindex(name, *boost)?;
+                Ok(tag("REINDEX"))
+            }
+            Statement::Comment { object_type, object_name, if_exists: false, .. } => {
+                bind::commented(*object_type, object_name, &*self.catalog()?, &self.surroundings)?;
+                Ok(tag("COMMENT"))
+            }
+            Statement::Lock(lock) => {
+                if self.block.is_none() {
+                    let message = "LOCK TABLE can only be used in transaction blocks";
+                    return Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
+                }
+                let catalog = self.catalog()?;
+                lock.tables
+                    .iter()
+                    .try_for_each(|table| bind::locked(&table.name, &catalog, &self.surroundings))?;
+                Ok(tag("LOCK TABLE"))
+            }
             other => accepted(other),
         }
     }
@@ -201,6 +218,28 @@ impl Session {
         }
     }
 
+    fn abandon_block(&mut self) -> Result<Answer, SqlError> {
+        if self.block.is_none() {
+            self.warn("there is no transaction in progress");
+        }
+        self.roll_back();
+        Ok(tag("ROLLBACK"))
+    }
+
+    /// Ends the block, and begins one of the same kind.
+    fn chained(
+        &mut self,
+        command: &str,
+        end: impl FnOnce(&mut Session) -> Result<Answer, SqlError>,
+    ) -> Result<Answer, SqlError> {
+        let read_only = self.open_block(&format!("{command} AND CHAIN"))?.read_only;
+        let answer = end(self)?;
+        let mut block = self.new_block()?;
+        block.read_only = block.past || read_only;
+        self.block = Some(block);
+        Ok(answer)
+    }
+
     fn open_block(&mut self, command: &str) -> Result<&mut Block, SqlError> {
         self.block.as_mut().filter(|block| !block.implicit).ok_or_else(|| {
             let message = format!("{command} can only be used in transaction blocks");
@@ -217,7 +256,8 @@ impl Session {
                     self.warn("SET LOCAL can only be used in transaction blocks");
                     return Ok(tag("SET"));
                 }
-                let values: Vec<String> = values.iter().map(setting_text).collect();
+                let text = if name.eq_ignore_ascii_case("search_path") { schema_text } else { setting_text };
+                let values: Vec<String> = values.iter().map(text).collect();
                 if name.eq_ignore_ascii_case(PARAMETER) && values.iter().all(|value| !value.is_empty()) {
                     self.set_past(&values.join(", "))?;
                 }
@@ -391,7 +431,6 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
         Statement::Vacuum(_) => "VACUUM",
         Statement::Analyze(_) => "ANALYZE",
         Statement::Comment { .. } => "COMMENT",
-        Statement::Lock(_) => "LOCK TABLE",
         // Nobody listens.
         Statement::UNLISTEN { .. } => "UNLISTEN",
         Statement::CreateExtension(_) => {
@@ -415,6 +454,19 @@ fn variable_name(variable: &[Ident]) -> String {
         "transaction isolation level" => "transaction_isolation".to_owned(),
         "time zone" => "timezone".to_owned(),
         _ => words.join("."),
+    }
+}
+
+/// An element of `search_path`: a name, whether it is written as one or as a text.
+fn schema_text(written: &Expr) -> String {
+    match written {
+        Expr::Identifier(name)
+            if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default") =>
+        {
+            "default".to_owned()
+        }
+        Expr::Identifier(name) => quoted(&name_of(name)),
+        other => quoted(&setting_text(other)),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::bind::VERSION_NUMBER;
+use crate::bind::names::names_in;
 use crate::error::{SqlError, SqlState};
 
 /// A parameter of the session.
@@ -264,6 +265,11 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         "intervalstyle" => lower == "postgres",
         _ if SETTINGS.iter().any(|setting| setting.name == name && setting.rule == Rule::Time) => {
             return milliseconds(name, value).map(|time| Cow::Owned(shown_time(time)));
+        }
+        "search_path" if !value.trim().is_empty() && names_in(value, ',').is_none() => {
+            let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+            let detail = "List syntax is invalid.";
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_detail(detail));
         }
         "standard_conforming_strings" => truth(&lower) == Some(true),
         "timezone" if !is_utc(&lower) => {

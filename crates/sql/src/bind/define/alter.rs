@@ -224,7 +224,7 @@ impl Draft<'_> {
         let number = required(name, table, column)?;
         match operation {
             AlterColumnOperation::SetDefault { value } => {
-                table.columns[usize::from(number)].default = Some(value.to_string());
+                table.columns[usize::from(number)].default = Some(self.default_text(value));
                 self.check_expressions(name, table)
             }
             AlterColumnOperation::DropDefault => {

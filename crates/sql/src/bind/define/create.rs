@@ -3,15 +3,17 @@
 use std::collections::BTreeSet;
 
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateTableOptions, CreateView, Expr,
-    FunctionArguments, GeneratedAs, Ident, IndexColumn, OnCommit, OrderBySort, SchemaName, SequenceOptions,
-    SqlOption, TableConstraint,
+    ColumnDef, ColumnOption, ConstraintCharacteristics, CreateIndex, CreateTable, CreateTableOptions,
+    CreateView, DeferrableInitial, Expr, FunctionArguments, GeneratedAs, Ident, IndexColumn, IndexType,
+    NullsDistinctOption, OnCommit, OrderBySort, SchemaName, SequenceOptions, SqlOption, TableConstraint,
+    UniqueConstraint,
 };
 
 use super::super::Binder;
 use super::super::functions::arguments_of;
-use super::super::names::{last_name, name_of, qualified};
+use super::super::names::{known_collation, last_name, name_of, qualified};
 use super::super::path::is_fixed;
+use super::super::qualify::relation_word;
 use super::super::types::{serial_type, sql_type};
 use super::super::walk::walk;
 use super::foreign_keys::{NewForeignKey, numbers_of};
@@ -100,7 +102,7 @@ impl Draft<'_> {
             apply_options(&mut made, &options)?;
             self.set(schema, &sequence, Some(Definition::Sequence(made)));
             if let Some(number) = table.column(&column) {
-                table.columns[usize::from(number)].default = Some(format!("nextval('{schema}.{sequence}')"));
+                table.columns[usize::from(number)].default = Some(next_value(schema, &sequence));
             }
         }
         if let Some((key_name, columns)) = parts.primary_key {
@@ -116,6 +118,8 @@ impl Draft<'_> {
             self.unique(schema, name, table, index_name, columns, is_empty)?;
         }
         for (check_name, condition) in parts.checks {
+            let binder = Binder::new(&self.catalog, self.surroundings);
+            let condition = binder.qualified_expression(&condition, Some((name, table)));
             let check_name = match check_name {
                 Some(given) => given,
                 None => self.free_check(name, table, &condition)?,
@@ -212,11 +216,18 @@ impl Draft<'_> {
             let named = option.name.as_ref().map(name_of);
             let column = &mut table.columns[usize::from(number)];
             match &option.option {
-                ColumnOption::Null | ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
+                ColumnOption::Null | ColumnOption::Comment(_) => {}
+                ColumnOption::Collation(name) => known_collation(name)?,
                 ColumnOption::NotNull => column.not_null = true,
-                ColumnOption::Default(value) => column.default = Some(value.to_string()),
-                ColumnOption::PrimaryKey(_) => set_key(table_name, parts, named, vec![number])?,
-                ColumnOption::Unique(_) => parts.unique.push((named, vec![number])),
+                ColumnOption::Default(value) => column.default = Some(self.default_text(value)),
+                ColumnOption::PrimaryKey(key) => {
+                    refuse_late("PRIMARY KEY", key.characteristics.as_ref())?;
+                    set_key(table_name, parts, named, vec![number])?;
+                }
+                ColumnOption::Unique(unique) => {
+                    refuse_unique(unique)?;
+                    parts.unique.push((named, vec![number]));
+                }
                 ColumnOption::Check(check) => {
                     let named = named.or_else(|| check.name.as_ref().map(name_of));
                     parts.checks.push((named, check.expr.to_string()));
@@ -266,6 +277,11 @@ impl Draft<'_> {
         }
         self.add_parts(schema, name, table, parts, false)?;
         self.check_expressions(name, table)
+    }
+
+    /// The text of a default as it is kept.
+    pub(super) fn default_text(&self, written: &Expr) -> String {
+        Binder::new(&self.catalog, self.surroundings).qualified_expression(&written.to_string(), None)
     }
 
     /// The value of a default that is the same for all rows.
@@ -347,6 +363,9 @@ impl Draft<'_> {
         if create.predicate.is_some() || !create.include.is_empty() || create.nulls_distinct == Some(false) {
             return Err(SqlError::unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT"));
         }
+        if let Some(method) = &create.using {
+            refuse_method(method)?;
+        }
         let (schema, name) = qualified(&create.table_name)?;
         let Some((schema, Definition::Table(mut table))) = self.locate(schema.as_deref(), &name) else {
             return Err(super::super::undefined_table(schema.as_deref(), &name));
@@ -385,13 +404,16 @@ impl Draft<'_> {
             return Err(SqlError::unsupported("a materialized view"));
         }
         let (schema, name) = qualified(&create.name)?;
-        let schema = self.schema_of_new(schema, create.temporary)?;
-        let query = create.query.to_string();
         let mut binder = Binder::new(self.before, self.surroundings);
-        let (_, fields) = binder.query(&create.query)?;
-        let reliances = binder.reliances;
-        self.reliances.extend(reliances);
-        let mut columns: Vec<String> = fields.into_iter().map(|field| field.name).collect();
+        let (query, mut columns) = binder.qualified_query(&create.query.to_string())?;
+        // What it reads goes with the session, and so does the view.
+        let own = self.surroundings.temporary.as_str();
+        let reads_temporary = !own.is_empty() && binder.reliances.iter().any(|known| known.schema == own);
+        self.reliances.extend(binder.reliances);
+        if reads_temporary && !create.temporary {
+            self.notices.push(format!("view \"{name}\" will be a temporary view"));
+        }
+        let schema = self.schema_of_new(schema, create.temporary || reads_temporary)?;
         for (name, column) in columns.iter_mut().zip(&create.columns) {
             *name = name_of(&column.name);
         }
@@ -438,6 +460,11 @@ impl Draft<'_> {
         binder.checks(name, table)?;
         table.columns.iter().try_for_each(|column| binder.check_default(column))
     }
+}
+
+/// The default of a column that takes its numbers from a sequence.
+fn next_value(schema: &str, sequence: &str) -> String {
+    format!("nextval('{}')", relation_word(schema, sequence).replace('\'', "''"))
 }
 
 fn refuse_table_options(create: &CreateTable) -> Result<(), SqlError> {
@@ -505,10 +532,12 @@ fn constrain(
 ) -> Result<(), SqlError> {
     match constraint {
         TableConstraint::PrimaryKey(key) => {
+            refuse_late("PRIMARY KEY", key.characteristics.as_ref())?;
             let columns = key_columns(table, &key.columns)?;
             set_key(name, parts, key.name.as_ref().map(name_of), columns)
         }
         TableConstraint::Unique(unique) => {
+            refuse_unique(unique)?;
             let columns = key_columns(table, &unique.columns)?;
             parts.unique.push((unique.name.as_ref().map(name_of), columns));
             Ok(())
@@ -524,6 +553,37 @@ fn constrain(
             Ok(())
         }
         other => Err(SqlError::unsupported(format!("the constraint {other}"))),
+    }
+}
+
+/// Refuses what is unique only at the end of a transaction.
+fn refuse_late(what: &str, characteristics: Option<&ConstraintCharacteristics>) -> Result<(), SqlError> {
+    let is_late = |known: &ConstraintCharacteristics| {
+        known.deferrable == Some(true) || known.initially == Some(DeferrableInitial::Deferred)
+    };
+    if characteristics.is_some_and(is_late) {
+        let hint = "It is checked when rows are written; leave out DEFERRABLE.";
+        return Err(SqlError::unsupported(format!("{what} DEFERRABLE")).with_hint(hint));
+    }
+    Ok(())
+}
+
+fn refuse_unique(unique: &UniqueConstraint) -> Result<(), SqlError> {
+    if unique.nulls_distinct == NullsDistinctOption::NotDistinct {
+        return Err(SqlError::unsupported("UNIQUE NULLS NOT DISTINCT"));
+    }
+    refuse_late("UNIQUE", unique.characteristics.as_ref())
+}
+
+/// Refuses an index that would find what this database's do not. One of hashes finds nothing else.
+fn refuse_method(method: &IndexType) -> Result<(), SqlError> {
+    match method {
+        IndexType::BTree | IndexType::Hash => Ok(()),
+        IndexType::Custom(name) => {
+            let message = format!("access method \"{}\" does not exist", name_of(name));
+            Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+        }
+        other => Err(SqlError::unsupported(format!("an index USING {}", other.to_string().to_lowercase()))),
     }
 }
 

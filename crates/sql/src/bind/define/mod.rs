@@ -10,6 +10,7 @@ mod create;
 mod dependents;
 mod foreign_keys;
 mod like;
+mod reindex;
 mod remove;
 mod rewrite;
 mod sequences;
@@ -18,9 +19,10 @@ mod users;
 use sqlparser::ast::{ObjectName, ObjectType, Statement};
 
 pub use foreign_keys::{Validation, validated, validation};
+pub use reindex::unfinished;
 
 use super::{Binder, Surroundings, TEMPORARY};
-use crate::catalog::{Catalog, ColumnOrder, Definition, Index, PUBLIC, Table, garbage_name};
+use crate::catalog::{Catalog, ColumnOrder, Definition, Index, Table, garbage_name};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, DefinitionChange, IndexState, Plan, Reliance, SharedPlan};
 
@@ -373,9 +375,15 @@ impl<'c> Draft<'c> {
 
     /// The schema in which something new goes.
     fn schema_for(&self, schema: Option<String>) -> Result<String, SqlError> {
-        let path = self.surroundings.search_path.first();
-        let schema = schema.or_else(|| path.cloned()).unwrap_or_else(|| PUBLIC.to_owned());
-        if schema == PUBLIC || matches!(self.catalog.get(&schema, ""), Some(Definition::Schema { .. })) {
+        let Some(schema) = schema else {
+            let first =
+                Binder::new(&self.catalog, self.surroundings).schemas_of_path().next().map(str::to_owned);
+            return first.ok_or_else(|| {
+                let message = "no schema has been selected to create in";
+                SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
+            });
+        };
+        if self.catalog.has_schema(&schema) {
             return Ok(schema);
         }
         Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist")))
