@@ -12,6 +12,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{SqlError, SqlState};
 
+pub use definitions::{Restart, changed_sequence};
 pub use past::time_of;
 
 /// Deepest nesting of a statement.
@@ -39,6 +40,8 @@ fn parser_and_times(text: &str) -> Result<(Parser<'static>, Vec<Option<String>>)
     spell_out_switches(&mut tokens);
     cut_vacuum(&mut tokens);
     definitions::spell_out(&mut tokens)?;
+    definitions::spell_out_sequences(&mut tokens)?;
+    definitions::spell_out_tables(&mut tokens);
     call_users_roles(&mut tokens);
     keep_like_options(&mut tokens);
     drop_deferrable(&mut tokens);
@@ -122,7 +125,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>, SqlError> {
     let (mut parser, times) = parser_and_times(text)?;
     let mut statements = parser.parse_statements().map_err(failed)?;
     past::attach(&mut statements, times)?;
-    Ok(statements)
+    statements.into_iter().map(definitions::made_by_selection).collect()
 }
 
 /// A query.

@@ -92,4 +92,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates backward basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept order past paths prepared queries recursion reflection rewrites schemas sequences session_state state statistics subqueries temporary timeouts unfinished windows }
+scripts! { aggregates backward basics blocks calls changes copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept order past paths prepared queries recursion reflection renames rewrites schemas sequences session_state state statistics subqueries temporary timeouts unfinished windows }

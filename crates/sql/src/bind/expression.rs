@@ -102,11 +102,14 @@ impl Binder<'_> {
     }
 
     pub(super) fn column(&mut self, relation: Option<&Ident>, column: &Ident) -> Result<Bound, SqlError> {
-        let (relation, name) = (relation.map(name_of), name_of(column));
+        let (relation, name, written) = (relation.map(name_of), name_of(column), column);
         for outwards in 0..self.levels.len() {
             let place = self.levels.len() - 1 - outwards;
             let level = &self.levels[place];
             if let Some((column, data_type)) = level.find(relation.as_deref(), &name)? {
+                if place == 0 {
+                    self.column_meant(written, column);
+                }
                 let column = self.over_groups(place, column, &name)?;
                 let expression = match u16::try_from(outwards) {
                     Ok(0) => Expression::Column(column),
@@ -320,16 +323,22 @@ impl Binder<'_> {
         if !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
             return Err(SqlError::unsupported("this form of a cast"));
         }
-        let is_regclass = match to {
-            DataType::Regclass => true,
-            DataType::Custom(name, _) => last_name(name)? == "regclass",
-            _ => false,
-        };
-        if is_regclass {
+        if is_named(to, "regclass") {
             return self.object_number(operand);
+        }
+        if is_named(to, "regproc") {
+            return self.function_name(operand);
         }
         let is_regtype = matches!(to, DataType::Custom(name, _) if last_name(name)? == "regtype");
         let to = sql_type(to)?;
+        if to.is_text()
+            && let Expr::Cast { data_type, .. } = unnested(operand)
+            && is_named(data_type, "regclass")
+        {
+            let number = self.expression(operand)?;
+            let name = if number.data_type.is_text() { number } else { self.relation_name(number)? };
+            return self.explicit(name, to);
+        }
         let operand = self.expression(operand)?;
         if let (true, Expression::Constant(Datum::Text(name))) = (is_regtype, &operand.expression)
             && name.parse::<u32>().is_err()
@@ -341,6 +350,15 @@ impl Binder<'_> {
             return Ok(constant(number, SqlType::OID));
         }
         self.explicit(operand, to)
+    }
+
+    /// `'name'::regproc`: functions have no numbers here, so that is the name itself.
+    fn function_name(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
+        let bound = self.expression(operand)?;
+        if let Expression::Constant(Datum::Text(name)) = &bound.expression {
+            return Ok(text_constant(&relation_named(name)?.1));
+        }
+        self.explicit(bound, SqlType::TEXT)
     }
 
     /// `'name'::regclass`: the number of an object. A text may be the number, too.
@@ -514,6 +532,15 @@ impl Binder<'_> {
             None if is_system && let Some(object) = system::table_object(last) => Ok(object),
             None => Err(super::undefined_table(schema, last)),
         }
+    }
+}
+
+/// Whether a type is one of those that PostgreSQL has for names of objects.
+pub(super) fn is_named(data_type: &DataType, name: &str) -> bool {
+    match data_type {
+        DataType::Regclass => name == "regclass",
+        DataType::Custom(written, _) => last_name(written).is_ok_and(|written| written == name),
+        _ => false,
     }
 }
 

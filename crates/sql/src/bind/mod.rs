@@ -182,6 +182,8 @@ pub(crate) struct Binder<'c> {
     /// Whether what names stand for is noted, since the text is to be kept.
     notes_names: bool,
     namings: Vec<Naming>,
+    /// A column of the outermost row that is to have another name.
+    renames: Option<(u16, String)>,
     /// Whether a view is bound only to describe it, which needs no description of others.
     describes: bool,
 }
@@ -215,6 +217,7 @@ impl<'c> Binder<'c> {
             texts: 0,
             notes_names: false,
             namings: Vec::new(),
+            renames: None,
             describes: false,
         }
     }

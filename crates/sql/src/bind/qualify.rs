@@ -73,6 +73,31 @@ impl Binder<'_> {
         }
     }
 
+    /// The text of a condition on the rows of a table in which a column has another name.
+    pub(super) fn with_column_renamed(
+        mut self,
+        text: &str,
+        (name, table): (&str, &Table),
+        column: u16,
+        new: &str,
+    ) -> Result<String, SqlError> {
+        let written = crate::syntax::parse_expression(text)?;
+        let relation =
+            Relation { name: name.to_owned(), fields: fields_of(table), offset: 0, key: Vec::new() };
+        self.levels = vec![Level { relations: vec![relation], ..Level::default() }];
+        self.renames = Some((column, quoted_anywhere(new)));
+        self.notes_names = true;
+        self.expression(&written)?;
+        Ok(renamed(text, self.namings))
+    }
+
+    /// Notes that a name is that of a column, if the column is to have another one.
+    pub(super) fn column_meant(&mut self, name: &Ident, column: u16) {
+        let Some((_, new)) = self.renames.as_ref().filter(|(renamed, _)| *renamed == column) else { return };
+        let (Span { start, end }, written) = (name.span, new.clone());
+        self.note_naming(Naming { from: start, until: end, written });
+    }
+
     /// The text of a query with the schemas of what it names, and the names of its columns.
     pub(super) fn qualified_query(&mut self, text: &str) -> Result<(String, Vec<String>), SqlError> {
         let query = crate::syntax::parse_query(text)?;
@@ -86,6 +111,14 @@ impl Binder<'_> {
 /// The name of a relation with its schema, as a statement or a literal has it.
 pub(super) fn relation_word(schema: &str, name: &str) -> String {
     format!("{}.{}", schema_word(schema), quoted(name))
+}
+
+/// A name that no keyword can be taken for.
+fn quoted_anywhere(name: &str) -> String {
+    match Token::make_keyword(name) {
+        Token::Word(word) if word.keyword != Keyword::NoKeyword => format!("\"{name}\""),
+        _ => quoted(name),
+    }
 }
 
 /// The name of a schema as a statement has it, whatever the parser takes for a keyword.

@@ -259,23 +259,39 @@ impl Draft<'_> {
         name: &str,
         table: &mut Table,
         column: &ColumnDef,
+        numbered: &mut Vec<(u16, String)>,
     ) -> Result<(), SqlError> {
         let mut parts = Parts::default();
         self.add_column(name, table, &mut parts, column)?;
-        if parts.primary_key.is_some() || !parts.sequences.is_empty() {
-            return Err(SqlError::unsupported("a new column with a primary key or a sequence")
+        if parts.primary_key.is_some() {
+            return Err(SqlError::unsupported("a new column with a primary key")
                 .with_hint("Create a new table and copy the rows."));
         }
         let last = table.columns.len() - 1;
+        let is_numbered = !parts.sequences.is_empty();
+        if is_numbered
+            && !(parts.unique.is_empty() && parts.checks.is_empty() && parts.foreign_keys.is_empty())
+        {
+            return Err(SqlError::unsupported("a new column with a sequence and a constraint")
+                .with_hint("Add the column, and then the constraint."));
+        }
         if let Some(default) = table.columns[last].default.clone() {
             table.columns[last].missing = self.constant_default(&table.columns[last], &default)?;
         }
         let column = &table.columns[last];
-        if column.not_null && column.missing == Datum::Null {
+        if column.not_null && column.missing == Datum::Null && !is_numbered {
             let message = format!("column \"{}\" of relation \"{name}\" contains null values", column.name);
             return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).with_hint("Give it a default."));
         }
+        let column = column.name.clone();
         self.add_parts(schema, name, table, parts, false)?;
+        let owner = Some((name.to_owned(), column));
+        numbered.extend(self.catalog.iter().find_map(|(known, sequence, definition)| match definition {
+            Definition::Sequence(one) if is_numbered && known == schema && one.owner == owner => {
+                Some((last as u16, sequence.to_owned()))
+            }
+            _ => None,
+        }));
         self.check_expressions(name, table)
     }
 

@@ -12,11 +12,12 @@ mod foreign_keys;
 mod like;
 mod reindex;
 mod remove;
+mod rename;
 mod rewrite;
 mod sequences;
 mod users;
 
-use sqlparser::ast::{ObjectName, ObjectType, Statement};
+use sqlparser::ast::{AlterIndexOperation, ObjectName, ObjectType, Statement};
 
 pub use foreign_keys::{Validation, validated, validation};
 pub use reindex::unfinished;
@@ -79,6 +80,7 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateSequence { .. }
             | Statement::CreateSchema { .. }
             | Statement::AlterTable(_)
+            | Statement::AlterIndex { .. }
             | Statement::Drop { .. }
             | Statement::Truncate(_)
             | Statement::CreateRole(_)
@@ -117,6 +119,9 @@ pub fn define(
             draft.create_schema(schema_name, *if_not_exists)?
         }
         Statement::AlterTable(alter) => draft.alter_table(alter)?,
+        Statement::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {
+            draft.rename_index(name, index_name)?
+        }
         Statement::CreateRole(create) => draft.create_role(create)?,
         Statement::AlterRole { name, operation } => draft.alter_role(name, operation)?,
         Statement::Drop { object_type: ObjectType::Role | ObjectType::User, if_exists, names, .. } => {
