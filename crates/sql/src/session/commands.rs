@@ -1,7 +1,7 @@
 //! Statements that are for the session: transactions, settings, prepared statements, and what is accepted without effect.
 
 use sqlparser::ast::{
-    AnalyzeFormatKind, ContextModifier, Expr, Ident, ObjectName, Reset, Set, Statement,
+    AnalyzeFormatKind, ContextModifier, CreateExtension, Expr, Ident, ObjectName, Reset, Set, Statement,
     TransactionAccessMode, TransactionMode, UtilityOption, VacuumStatement, Value,
 };
 
@@ -165,6 +165,7 @@ impl Session {
                 self.reindex(name, *boost)?;
                 Ok(tag("REINDEX"))
             }
+            Statement::CreateExtension(extension) => self.create_extension(extension),
             Statement::Comment { object_type, object_name, if_exists: false, .. } => {
                 bind::commented(*object_type, object_name, &*self.catalog()?, &self.surroundings)?;
                 Ok(tag("COMMENT"))
@@ -216,6 +217,27 @@ impl Session {
                 Ok(tag("COMMIT"))
             }
         }
+    }
+
+    /// Accepts an extension whose functions are there already.
+    fn create_extension(&mut self, extension: &CreateExtension) -> Result<Answer, SqlError> {
+        let name = name_of(&extension.name);
+        match name.as_str() {
+            "plpgsql" if !extension.if_not_exists => {
+                let message = format!("extension \"{name}\" already exists");
+                return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+            }
+            "plpgsql" => self.warn("extension \"plpgsql\" already exists, skipping"),
+            "uuid-ossp" => {
+                self.warn("of extension \"uuid-ossp\" only uuid_generate_v4() is there, and is without it")
+            }
+            "pgcrypto" => {
+                return Err(SqlError::unsupported("the extension \"pgcrypto\"")
+                    .with_hint("gen_random_uuid() is there without it."));
+            }
+            other => return Err(SqlError::unsupported(format!("the extension \"{other}\""))),
+        }
+        Ok(tag("CREATE EXTENSION"))
     }
 
     fn abandon_block(&mut self) -> Result<Answer, SqlError> {
@@ -433,9 +455,6 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
         Statement::Comment { .. } => "COMMENT",
         // Nobody listens.
         Statement::UNLISTEN { .. } => "UNLISTEN",
-        Statement::CreateExtension(_) => {
-            return Err(SqlError::unsupported("an extension"));
-        }
         other => return Err(SqlError::unsupported(bind::first_words(&other.to_string()))),
     }))
 }

@@ -59,6 +59,7 @@ const SETTINGS: &[Setting] = &[
     setting("enable_sort", "on", false, Rule::Free),
     setting("escape_string_warning", "on", false, Rule::Fixed),
     setting("extra_float_digits", "1", false, Rule::Free),
+    setting("geqo", "on", false, Rule::Free),
     setting("idle_in_transaction_session_timeout", "0", false, Rule::Time),
     setting("idle_session_timeout", "0", false, Rule::Time),
     setting("in_hot_standby", "off", true, Rule::Constant),
@@ -66,8 +67,11 @@ const SETTINGS: &[Setting] = &[
     setting("intervalstyle", "postgres", true, Rule::Fixed),
     setting("is_superuser", "on", true, Rule::Constant),
     setting("jit", "off", false, Rule::Fixed),
+    setting("lc_messages", "C", false, Rule::Fixed),
     setting("lock_timeout", "0", false, Rule::Time),
     setting("maintenance_work_mem", "64MB", false, Rule::Free),
+    // As many as a server takes that is not told.
+    setting("max_connections", "200", false, Rule::Constant),
     setting("max_identifier_length", "63", false, Rule::Constant),
     setting("max_parallel_workers_per_gather", "0", false, Rule::Free),
     setting("max_prepared_transactions", "0", false, Rule::Constant),
@@ -82,11 +86,13 @@ const SETTINGS: &[Setting] = &[
     setting("server_version", "15.0", true, Rule::Constant),
     setting("server_version_num", VERSION_NUMBER, false, Rule::Constant),
     setting("session_authorization", "ordain", true, Rule::Fixed),
+    setting("session_replication_role", "origin", false, Rule::Fixed),
     setting("standard_conforming_strings", "on", true, Rule::Fixed),
     setting("statement_timeout", "0", false, Rule::Time),
     setting("synchronize_seqscans", "on", false, Rule::Fixed),
     setting("timezone", "UTC", true, Rule::Fixed),
     setting("transaction_deferrable", "off", false, Rule::Fixed),
+    setting("synchronous_commit", "on", false, Rule::Fixed),
     setting("transaction_isolation", "serializable", false, Rule::Fixed),
     setting("transaction_read_only", "off", false, Rule::Fixed),
     setting("work_mem", "4MB", false, Rule::Free),
@@ -266,6 +272,7 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         _ if SETTINGS.iter().any(|setting| setting.name == name && setting.rule == Rule::Time) => {
             return milliseconds(name, value).map(|time| Cow::Owned(shown_time(time)));
         }
+        "session_replication_role" => lower == "origin",
         "search_path" if !value.trim().is_empty() && names_in(value, ',').is_none() => {
             let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
             let detail = "List syntax is invalid.";
