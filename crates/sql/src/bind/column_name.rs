@@ -3,8 +3,8 @@
 use sqlparser::ast::{self, Expr, Value};
 
 use super::Binder;
-use super::expression::is_named;
 use super::names::{last_name, name_of};
+use super::object_names::is_named;
 use super::types::sql_type;
 use crate::types::{BaseType, SqlType};
 

@@ -6,11 +6,11 @@ use sqlparser::ast::{
 
 use super::catalog_functions::type_number;
 use super::coerce::common_type;
-use super::names::{known_collation, last_name, name_of, relation_named};
+use super::names::{known_collation, last_name, name_of};
+use super::object_names::is_named;
 use super::scope::Bound;
 use super::types::sql_type;
 use super::{Binder, nulls, precedence};
-use crate::catalog::{Definition, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, SubqueryKind};
 use crate::types::cast::CastContext;
@@ -352,38 +352,6 @@ impl Binder<'_> {
         self.explicit(operand, to)
     }
 
-    /// `'name'::regproc`: functions have no numbers here, so that is the name itself.
-    fn function_name(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
-        let bound = self.expression(operand)?;
-        if let Expression::Constant(Datum::Text(name)) = &bound.expression {
-            return Ok(text_constant(&relation_named(name)?.1));
-        }
-        self.explicit(bound, SqlType::TEXT)
-    }
-
-    /// `'name'::regclass`: the number of an object. A text may be the number, too.
-    fn object_number(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
-        let bound = self.expression(operand)?;
-        match &bound.expression {
-            Expression::Constant(Datum::Text(name)) => {
-                let number = name.parse().or_else(|_| self.find_object(name, Some(operand)))?;
-                Ok(constant(Datum::Int(i64::from(number)), SqlType::OID))
-            }
-            Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
-                let text = self.implicit(bound, SqlType::TEXT)?;
-                let otherwise = self.explicit(text.clone(), SqlType::OID)?.expression;
-                let mut number = self.relation_number(text)?;
-                if let Expression::Case { otherwise: unknown, .. } = &mut number.expression {
-                    *unknown = Some(Box::new(otherwise));
-                }
-                Ok(number)
-            }
-            _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.relation_name(bound),
-            _ if bound.data_type.is_text() => self.relation_number(bound),
-            _ => self.explicit(bound, SqlType::OID),
-        }
-    }
-
     fn is_null(&mut self, operand: &Expr, negated: bool) -> Result<Bound, SqlError> {
         let operand = Box::new(self.expression(operand)?.expression);
         Ok(boolean(Expression::IsNull { operand, negated }))
@@ -511,36 +479,6 @@ impl Binder<'_> {
         let common = if common == SqlType::UNKNOWN { SqlType::TEXT } else { common };
         let values = values.into_iter().map(|value| Ok(self.implicit(value, common)?.expression));
         Ok((values.collect::<Result<_, SqlError>>()?, common))
-    }
-
-    /// The object that a text names, for `::regclass`. The text may be a literal of the statement.
-    pub(super) fn find_object(&mut self, text: &str, literal: Option<&Expr>) -> Result<u32, SqlError> {
-        let (schema, name) = relation_named(text)?;
-        let (schema, last) = (schema.as_deref(), name.as_str());
-        let is_system = schema.is_none_or(|schema| schema == "pg_catalog");
-        let found = self.find(schema, last);
-        if let (Some(literal), None, Some((schema, _))) = (literal, schema, &found) {
-            self.literal_meant(literal, schema, last);
-        }
-        match found {
-            Some((schema, Definition::Index(table))) => {
-                let indexes = system::index_numbers(self.catalog.get(&schema, table));
-                let found = indexes.into_iter().find(|(name, _)| name == last);
-                found.map(|(_, object)| object).ok_or_else(|| super::undefined_table(Some(&schema), last))
-            }
-            Some((_, definition)) => Ok(definition.object().unwrap_or_default()),
-            None if is_system && let Some(object) = system::table_object(last) => Ok(object),
-            None => Err(super::undefined_table(schema, last)),
-        }
-    }
-}
-
-/// Whether a type is one of those that PostgreSQL has for names of objects.
-pub(super) fn is_named(data_type: &DataType, name: &str) -> bool {
-    match data_type {
-        DataType::Regclass => name == "regclass",
-        DataType::Custom(written, _) => last_name(written).is_ok_and(|written| written == name),
-        _ => false,
     }
 }
 

@@ -22,6 +22,7 @@ mod modify;
 pub(crate) mod names;
 mod nulls;
 mod numbering;
+mod object_names;
 mod order;
 mod path;
 mod precedence;

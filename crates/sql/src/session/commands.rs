@@ -161,6 +161,13 @@ impl Session {
             Statement::Explain { statement, analyze, format, options, .. } => {
                 self.explain(statement, *analyze, format.as_ref(), options.as_deref().unwrap_or_default())
             }
+            other => self.command_on_definitions(other),
+        }
+    }
+
+    /// A statement about what is defined that changes no definition.
+    fn command_on_definitions(&mut self, statement: &Statement) -> Result<Answer, SqlError> {
+        match statement {
             Statement::Vacuum(VacuumStatement { reindex: true, boost, table_name: Some(name), .. }) => {
                 self.reindex(name, *boost)?;
                 Ok(tag("REINDEX"))

@@ -6,6 +6,7 @@
 //! are deleted by and by.
 
 mod alter;
+mod constraints;
 mod create;
 mod dependents;
 mod foreign_keys;

@@ -6,7 +6,7 @@ use super::super::Binder;
 use super::super::names::{last_name, qualified};
 use super::Draft;
 use super::alter::required;
-use super::create::is_free_constraint;
+use super::constraints::is_free_constraint;
 use super::dependents::Dependents;
 use crate::catalog::{Definition, Table};
 use crate::error::{SqlError, SqlState};
