@@ -64,7 +64,7 @@ const SETTINGS: &[Setting] = &[
     setting("idle_session_timeout", "0", false, Rule::Time),
     setting("in_hot_standby", "off", true, Rule::Constant),
     setting("integer_datetimes", "on", true, Rule::Constant),
-    setting("intervalstyle", "postgres", true, Rule::Fixed),
+    setting("intervalstyle", "postgres", true, Rule::Free),
     setting("is_superuser", "on", true, Rule::Constant),
     setting("jit", "off", false, Rule::Fixed),
     setting("lc_messages", "C", false, Rule::Fixed),
@@ -223,6 +223,11 @@ impl Settings {
         self.limits
     }
 
+    /// Whether intervals are written as ISO 8601 has them.
+    pub(super) fn has_iso_intervals(&self) -> bool {
+        self.get("intervalstyle").is_ok_and(|style| style == "iso_8601")
+    }
+
     fn read_limits(&mut self) {
         let microseconds = |name| {
             let milliseconds = milliseconds(name, self.get(name).ok()?).ok()?;
@@ -268,7 +273,8 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         }
         "bytea_output" => lower == "hex",
         "datestyle" => !["sql", "postgres", "german"].iter().any(|style| lower.contains(style)),
-        "intervalstyle" => lower == "postgres",
+        "intervalstyle" if matches!(lower.as_str(), "postgres" | "iso_8601") => return Ok(Cow::Owned(lower)),
+        "intervalstyle" => false,
         _ if SETTINGS.iter().any(|setting| setting.name == name && setting.rule == Rule::Time) => {
             return milliseconds(name, value).map(|time| Cow::Owned(shown_time(time)));
         }

@@ -46,6 +46,8 @@ fn parse_plain(text: &str, base: BaseType) -> Result<Datum, SqlError> {
     })
 }
 
+pub use interval::format_iso as format_iso_interval;
+
 /// Appends the value in PostgreSQL's output syntax of the type: dates as ISO 8601 has them, `timestamptz` in UTC, `bytea` as
 /// hexadecimal digits. Nothing for `Null`, which has no text.
 pub fn format(datum: &Datum, ty: SqlType, out: &mut Vec<u8>) {
