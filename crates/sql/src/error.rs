@@ -28,6 +28,8 @@ macro_rules! states {
 }
 
 states! {
+    /// A text that is no name.
+    INVALID_NAME = b"42602";
     /// No error: of notices.
     SUCCESSFUL_COMPLETION = b"00000";
     /// The client broke the protocol.

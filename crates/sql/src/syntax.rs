@@ -1,6 +1,7 @@
 //! From text to statements, by `sqlparser`.
 
 mod constraints;
+mod definitions;
 mod fetches;
 mod locks;
 mod past;
@@ -14,6 +15,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use crate::error::{SqlError, SqlState};
 
 pub use constraints::deferral;
+pub use definitions::{Restart, changed_sequence};
 pub use locks::locking;
 pub use past::time_of;
 
@@ -41,6 +43,9 @@ fn parser_and_times(text: &str) -> Result<(Parser<'static>, Vec<Option<String>>)
         .map_err(|error| failed(ParserError::TokenizerError(error.to_string())))?;
     spell_out_switches(&mut tokens);
     cut_vacuum(&mut tokens);
+    definitions::spell_out(&mut tokens)?;
+    definitions::spell_out_sequences(&mut tokens)?;
+    definitions::spell_out_tables(&mut tokens);
     call_users_roles(&mut tokens);
     keep_like_options(&mut tokens);
     drop_deferrable(&mut tokens);
@@ -126,7 +131,7 @@ pub fn parse(text: &str) -> Result<Vec<Statement>, SqlError> {
     let (mut parser, times) = parser_and_times(text)?;
     let mut statements = parser.parse_statements().map_err(failed)?;
     past::attach(&mut statements, times)?;
-    Ok(statements)
+    statements.into_iter().map(definitions::made_by_selection).collect()
 }
 
 /// A query.

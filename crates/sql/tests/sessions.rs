@@ -1,5 +1,6 @@
 //! Scripts of sessions: each line `name: > statement` is sent by the session with that name, `> data ...` is a row for `COPY`, and
-//! `> numbers 1 5000` are so many: a number and a text of some length. `keep` keeps the state for reads of the past.
+//! `> numbers 1 5000` are so many: a number and a text of some length. `keep` keeps the state for reads of the past, `calls
+//! 3` puts the database out of reach after three calls, and `calls` back into it.
 
 mod support;
 
@@ -23,6 +24,10 @@ impl goldenscript::Runner for Runner {
     ) -> Result<String, Box<dyn Error>> {
         if command.name == "keep" {
             return Ok(format!("kept {} s\n", self.world.keep()));
+        }
+        if let Some(calls) = command.name.strip_prefix("calls") {
+            self.world.calls_left(if calls.is_empty() { None } else { Some(calls.trim().parse()?) });
+            return Ok(String::new());
         }
         let session = context.prefix.clone().unwrap_or_else(|| "a".to_owned());
         let numbers = command.name.strip_prefix("numbers ").and_then(|numbers| numbers.split_once(' '));
@@ -87,4 +92,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates backward basics blocks calls changes constraints copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept locks notices order past paths prepared queries recursion reflection rewrites sequences session_state state subqueries temporary timeouts windows zones }
+scripts! { aggregates backward basics blocks calls changes constraints copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept locks notices order past paths prepared queries recursion reflection renames rewrites schemas sequences session_state state subqueries temporary timeouts unfinished windows zones }

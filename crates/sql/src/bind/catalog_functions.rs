@@ -2,6 +2,7 @@
 
 use super::Binder;
 use super::expression::{boolean, constant, text_constant};
+use super::names::{quoted, relation_named};
 use super::scope::Bound;
 use crate::catalog::{Definition, system};
 use crate::error::{SqlError, SqlState};
@@ -25,7 +26,7 @@ impl Binder<'_> {
             "pg_get_serial_sequence" => self.serial_sequence(arguments)?,
             "to_regclass" => {
                 let name = literal(arguments.first());
-                let found = name.and_then(|name| self.find_object(&name).ok());
+                let found = name.and_then(|name| self.find_object(&name, None).ok());
                 constant(found.map_or(Datum::Null, |object| Datum::Int(i64::from(object))), SqlType::OID)
             }
             "pg_get_viewdef" => self.looked_up(first(), &system::view_definitions(self.catalog))?,
@@ -44,7 +45,15 @@ impl Binder<'_> {
             // No table is a partition of another.
             "pg_partition_ancestors" => constant(Datum::Null, SqlType::OID),
             "current_schemas" => {
-                let schemas = self.surroundings.search_path.iter().cloned().map(Datum::Text).collect();
+                let with_implicit = matches!(
+                    arguments.first().map(|first| &first.expression),
+                    Some(Expression::Constant(Datum::Bool(true)))
+                );
+                let own = Some(self.surroundings.temporary.as_str());
+                let implicit =
+                    own.filter(|own| self.catalog.has_schema(own)).into_iter().chain(["pg_catalog"]);
+                let schemas = implicit.filter(|_| with_implicit).chain(self.schemas_of_path());
+                let schemas = schemas.map(|schema| Datum::Text(schema.to_owned())).collect();
                 constant(Datum::Array(schemas), SqlType::NAME.array_of())
             }
             "to_regtype" => {
@@ -81,17 +90,13 @@ impl Binder<'_> {
         let (Some(table), Some(column)) = (literal(arguments.first()), literal(arguments.get(1))) else {
             return self.computed_sequence(arguments);
         };
-        let (schema, table) = match table.rsplit_once('.') {
-            Some((schema, table)) => (Some(schema.trim_matches('"').to_owned()), table.to_owned()),
-            None => (None, table),
-        };
-        let table = table.trim_matches('"');
-        let (schema, definition) = self.find_table(schema.as_deref(), table)?;
+        let (schema, table) = relation_named(&table)?;
+        let (schema, definition) = self.find_table(schema.as_deref(), &table)?;
         if !definition.columns.iter().any(|known| known.name == column && !known.dropped) {
             let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
         }
-        let owner = Some((table.to_owned(), column));
+        let owner = Some((table, column));
         let found = self.catalog.iter().find_map(|(in_schema, name, definition)| match definition {
             Definition::Sequence(sequence) if in_schema == schema && sequence.owner == owner => {
                 Some(format!("{}.{}", quoted(in_schema), quoted(name)))
@@ -203,12 +208,6 @@ fn same_for_all(name: &str) -> Option<Bound> {
         }
         _ => return None,
     })
-}
-
-/// A name as a statement needs it.
-fn quoted(name: &str) -> String {
-    let plain = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
-    if plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
 /// The text of a literal.

@@ -4,6 +4,7 @@ use sqlparser::ast::{self, Expr, Value};
 
 use super::Binder;
 use super::names::{last_name, name_of};
+use super::object_names::is_named;
 use super::types::sql_type;
 use crate::types::{BaseType, SqlType};
 
@@ -16,6 +17,10 @@ impl Binder<'_> {
             Expr::Function(function) => last_name(&function.name).unwrap_or_default(),
             Expr::Cast { expr, data_type, .. } => match Self::column_name(expr) {
                 name if name == "?column?" || has_weak_name(expr) => {
+                    let of_objects = ["regclass", "regproc"].into_iter().find(|one| is_named(data_type, one));
+                    if let Some(name) = of_objects {
+                        return name.to_owned();
+                    }
                     sql_type(data_type).map_or_else(|_| "?column?".to_owned(), type_column_name)
                 }
                 name => name,

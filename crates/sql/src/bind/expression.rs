@@ -6,11 +6,11 @@ use sqlparser::ast::{
 
 use super::catalog_functions::type_number;
 use super::coerce::common_type;
-use super::names::{last_name, name_of};
+use super::names::{known_collation, last_name, name_of};
+use super::object_names::is_named;
 use super::scope::Bound;
 use super::types::sql_type;
 use super::{Binder, nulls, precedence};
-use crate::catalog::{Definition, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, SubqueryKind};
 use crate::types::cast::CastContext;
@@ -90,7 +90,10 @@ impl Binder<'_> {
             Expr::AllOp { left, compare_op, right } => self.quantified(left, compare_op, right, true),
             Expr::Array(array) => self.array(&array.elem),
             Expr::CompoundFieldAccess { root, access_chain } => self.element(root, access_chain),
-            Expr::Collate { expr, .. } => self.expression(expr),
+            Expr::Collate { expr, collation } => {
+                known_collation(collation)?;
+                self.expression(expr)
+            }
             other => match self.spelled_function(other)? {
                 Some(bound) => Ok(bound),
                 None => Err(SqlError::unsupported(format!("the expression {other}"))),
@@ -99,11 +102,14 @@ impl Binder<'_> {
     }
 
     pub(super) fn column(&mut self, relation: Option<&Ident>, column: &Ident) -> Result<Bound, SqlError> {
-        let (relation, name) = (relation.map(name_of), name_of(column));
+        let (relation, name, written) = (relation.map(name_of), name_of(column), column);
         for outwards in 0..self.levels.len() {
             let place = self.levels.len() - 1 - outwards;
             let level = &self.levels[place];
             if let Some((column, data_type)) = level.find(relation.as_deref(), &name)? {
+                if place == 0 {
+                    self.column_meant(written, column);
+                }
                 let column = self.over_groups(place, column, &name)?;
                 let expression = match u16::try_from(outwards) {
                     Ok(0) => Expression::Column(column),
@@ -317,16 +323,22 @@ impl Binder<'_> {
         if !matches!(kind, CastKind::Cast | CastKind::DoubleColon) {
             return Err(SqlError::unsupported("this form of a cast"));
         }
-        let is_regclass = match to {
-            DataType::Regclass => true,
-            DataType::Custom(name, _) => last_name(name)? == "regclass",
-            _ => false,
-        };
-        if is_regclass {
+        if is_named(to, "regclass") {
             return self.object_number(operand);
+        }
+        if is_named(to, "regproc") {
+            return self.function_name(operand);
         }
         let is_regtype = matches!(to, DataType::Custom(name, _) if last_name(name)? == "regtype");
         let to = sql_type(to)?;
+        if to.is_text()
+            && let Expr::Cast { data_type, .. } = unnested(operand)
+            && is_named(data_type, "regclass")
+        {
+            let number = self.expression(operand)?;
+            let name = if number.data_type.is_text() { number } else { self.relation_name(number)? };
+            return self.explicit(name, to);
+        }
         let operand = self.expression(operand)?;
         if let (true, Expression::Constant(Datum::Text(name))) = (is_regtype, &operand.expression)
             && name.parse::<u32>().is_err()
@@ -338,29 +350,6 @@ impl Binder<'_> {
             return Ok(constant(number, SqlType::OID));
         }
         self.explicit(operand, to)
-    }
-
-    /// `'name'::regclass`: the number of an object. A text may be the number, too.
-    fn object_number(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
-        let bound = self.expression(operand)?;
-        match &bound.expression {
-            Expression::Constant(Datum::Text(name)) => {
-                let number = name.parse().or_else(|_| self.find_object(name))?;
-                Ok(constant(Datum::Int(i64::from(number)), SqlType::OID))
-            }
-            Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
-                let text = self.implicit(bound, SqlType::TEXT)?;
-                let otherwise = self.explicit(text.clone(), SqlType::OID)?.expression;
-                let mut number = self.relation_number(text)?;
-                if let Expression::Case { otherwise: unknown, .. } = &mut number.expression {
-                    *unknown = Some(Box::new(otherwise));
-                }
-                Ok(number)
-            }
-            _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.relation_name(bound),
-            _ if bound.data_type.is_text() => self.relation_number(bound),
-            _ => self.explicit(bound, SqlType::OID),
-        }
     }
 
     fn is_null(&mut self, operand: &Expr, negated: bool) -> Result<Bound, SqlError> {
@@ -502,24 +491,6 @@ impl Binder<'_> {
         let common = if common == SqlType::UNKNOWN { SqlType::TEXT } else { common };
         let values = values.into_iter().map(|value| Ok(self.implicit(value, common)?.expression));
         Ok((values.collect::<Result<_, SqlError>>()?, common))
-    }
-
-    /// The object that a text names, for `::regclass`.
-    pub(super) fn find_object(&mut self, name: &str) -> Result<u32, SqlError> {
-        let name = name.trim_matches('"');
-        let (schema, last) =
-            name.rsplit_once('.').map_or((None, name), |(schema, last)| (Some(schema), last));
-        let is_system = schema.is_none_or(|schema| schema == "pg_catalog");
-        match self.find(schema, last) {
-            Some((schema, Definition::Index(table))) => {
-                let indexes = system::index_numbers(self.catalog.get(&schema, table));
-                let found = indexes.into_iter().find(|(name, _)| name == last);
-                found.map(|(_, object)| object).ok_or_else(|| super::undefined_table(Some(&schema), last))
-            }
-            Some((_, definition)) => Ok(definition.object().unwrap_or_default()),
-            None if is_system && let Some(object) = system::table_object(last) => Ok(object),
-            None => Err(super::undefined_table(schema, last)),
-        }
     }
 }
 

@@ -298,7 +298,11 @@ impl<'c> Binder<'c> {
             });
             return Ok((node, aliased(last, fields.collect(), alias)?));
         }
-        match self.find(schema.as_deref(), &last) {
+        let found = self.find(schema.as_deref(), &last);
+        if let (None, Some((schema, _))) = (&schema, &found) {
+            self.name_meant(name.0.last().and_then(|part| part.as_ident()), schema);
+        }
+        match found {
             Some((schema, Definition::Table(table))) => {
                 self.name_relation(&schema, &last);
                 let number = self.use_table(&schema, &last, table)?;
@@ -312,9 +316,9 @@ impl<'c> Binder<'c> {
                 self.rely(&schema, &last);
                 self.name_relation(&schema, &last);
                 let query = crate::syntax::parse_query(query)?;
-                self.views += 1;
+                self.texts += 1;
                 let bound = self.apart(|binder| binder.query(&query));
-                self.views -= 1;
+                self.texts -= 1;
                 let (node, mut fields) = bound?;
                 for (field, name) in fields.iter_mut().zip(columns) {
                     field.name.clone_from(name);
@@ -346,7 +350,7 @@ impl<'c> Binder<'c> {
     /// Notes that the statement names a relation, unless a view in it does.
     fn name_relation(&mut self, schema: &str, name: &str) {
         let named = (schema.to_owned(), name.to_owned());
-        if self.views == 0 && !self.relations.contains(&named) {
+        if self.texts == 0 && !self.relations.contains(&named) {
             self.relations.push(named);
         }
     }

@@ -3,7 +3,7 @@
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
 
 use super::expression::{constant, text_constant};
-use super::names::last_name;
+use super::names::{last_name, relation_named};
 use super::questions::Question;
 use super::scope::Bound;
 use super::{Binder, windows};
@@ -144,7 +144,8 @@ impl Binder<'_> {
             "current_user" | "session_user" | "user" => named(&surroundings.user),
             "current_database" | "current_catalog" => named(&surroundings.database),
             "current_schema" => {
-                named(surroundings.search_path.first().map_or(crate::catalog::PUBLIC, String::as_str))
+                let first = self.schemas_of_path().next();
+                Some(constant(first.map_or(Datum::Null, |name| Datum::Text(name.to_owned())), SqlType::NAME))
             }
             _ => None,
         }
@@ -153,7 +154,11 @@ impl Binder<'_> {
     /// Functions of sequences.
     fn sequence_function(&mut self, name: &str, written: &[Expr]) -> Result<Option<Bound>, SqlError> {
         let expression = match (name, written) {
-            ("nextval", [sequence]) => Expression::NextValue(self.sequence_argument(sequence)?),
+            ("nextval", [sequence]) => {
+                let number = self.sequence_argument(sequence)?;
+                self.draws(number);
+                Expression::NextValue(number)
+            }
             ("currval", [sequence]) => {
                 let number = self.sequence_argument(sequence)?;
                 let shape = &self.sequences[usize::from(number)];
@@ -162,6 +167,7 @@ impl Binder<'_> {
             }
             ("setval", [sequence, value, called @ ..]) if called.len() <= 1 => {
                 let sequence = self.sequence_argument(sequence)?;
+                self.draws(sequence);
                 let value = self.expression(value)?;
                 let value = Box::new(self.argument(value, SqlType::INT8)?);
                 let called = match called.first() {
@@ -185,11 +191,13 @@ impl Binder<'_> {
         let Some(Datum::Text(name)) = evaluate(&name, &Inputs::default()) else {
             return Err(SqlError::unsupported("a sequence whose name is computed"));
         };
-        let (schema, last) = match name.rsplit_once('.') {
-            Some((schema, last)) => (Some(schema.trim_matches('"')), last),
-            None => (None, name.as_str()),
-        };
-        self.sequence(schema, last.trim_matches('"'))
+        let (schema, last) = relation_named(&name)?;
+        if schema.is_none()
+            && let Some((schema, _)) = self.find(None, &last)
+        {
+            self.literal_meant(inner, &schema, &last);
+        }
+        self.sequence(schema.as_deref(), &last)
     }
 
     /// The sequence with a name; its number in the plan.

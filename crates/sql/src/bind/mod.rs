@@ -17,13 +17,16 @@ mod join;
 mod join_order;
 mod json;
 mod kept;
+mod mentioned;
 mod modify;
 pub(crate) mod names;
 mod nulls;
 mod numbering;
+mod object_names;
 mod order;
 mod path;
 mod precedence;
+mod qualify;
 mod query;
 mod questions;
 mod recursion;
@@ -38,7 +41,7 @@ mod windows;
 
 use sqlparser::ast::Statement;
 
-use crate::catalog::{Catalog, Definition, Named, PUBLIC, Sequence, Table};
+use crate::catalog::{Catalog, Definition, Named, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, SharedPlan, TableShape};
 use crate::routines::Routines;
@@ -46,10 +49,12 @@ use crate::types::{SqlType, Zone};
 
 pub use define::{
     Build, Defined, Timing, Validation, Verification, complete, define, fill, forget, is_definition, renew,
-    take_back, validated, validation,
+    take_back, unfinished, validated, validation,
 };
 pub use foreign_keys::RowCheck;
 pub use functions::VERSION_NUMBER;
+pub use mentioned::{commented, locked};
+use qualify::Naming;
 pub use questions::Question;
 use recursion::NamedQuery;
 use scope::Level;
@@ -117,6 +122,7 @@ pub fn prepare(
         },
         other => return Err(SqlError::unsupported(first_words(&other.to_string()))),
     };
+    binder.refuse_own_numbers()?;
     Ok(binder.finish(action, fields))
 }
 
@@ -172,12 +178,19 @@ pub(crate) struct Binder<'c> {
     foreign_keys: Vec<ForeignKeyShape>,
     reliances: Vec<Reliance>,
     questions: Vec<Question>,
+    /// Where the sequences are that the statement draws from.
+    drawn: Vec<u32>,
     /// The relations that the statement names itself, and not a view in it.
     relations: Vec<Named>,
     /// Literals that have become moments, and the types that they have got.
     moments: Vec<(String, SqlType)>,
-    /// How many views lie around.
-    views: usize,
+    /// How many texts that are kept lie around: of views, defaults, conditions.
+    texts: usize,
+    /// Whether what names stand for is noted, since the text is to be kept.
+    notes_names: bool,
+    namings: Vec<Naming>,
+    /// A column of the outermost row that is to have another name.
+    renames: Option<(u16, String)>,
     /// Whether a view is bound only to describe it, which needs no description of others.
     describes: bool,
 }
@@ -206,9 +219,13 @@ impl<'c> Binder<'c> {
             foreign_keys: Vec::new(),
             reliances: Vec::new(),
             questions: Vec::new(),
+            drawn: Vec::new(),
             relations: Vec::new(),
             moments: Vec::new(),
-            views: 0,
+            texts: 0,
+            notes_names: false,
+            namings: Vec::new(),
+            renames: None,
             describes: false,
         }
     }
@@ -239,10 +256,22 @@ impl<'c> Binder<'c> {
             let schema = if schema == TEMPORARY { temporary } else { schema };
             return catalog.get(schema, name).map(|definition| (schema.to_owned(), definition));
         }
-        let path = self.surroundings.search_path.iter().map(String::as_str);
-        let path = path.chain(self.surroundings.search_path.is_empty().then_some(PUBLIC));
-        let mut path = Some(temporary).filter(|schema| !schema.is_empty()).into_iter().chain(path);
+        // What the session has made for itself is looked up first, unless the path says when.
+        let listed = &self.surroundings.search_path;
+        let first = (!listed.iter().any(|schema| schema == TEMPORARY)).then_some(TEMPORARY);
+        let path = first.into_iter().chain(listed.iter().map(String::as_str));
+        let path = path.map(|schema| if schema == TEMPORARY { temporary } else { schema });
+        let mut path = path.filter(|schema| !schema.is_empty());
         path.find_map(|schema| catalog.get(schema, name).map(|definition| (schema.to_owned(), definition)))
+    }
+
+    /// The schemas of the path that are there.
+    fn schemas_of_path(&self) -> impl Iterator<Item = &'c str> {
+        self.surroundings
+            .search_path
+            .iter()
+            .map(String::as_str)
+            .filter(|schema| self.catalog.has_schema(schema))
     }
 
     /// The table that a name stands for.

@@ -15,7 +15,9 @@ use super::path::conjuncts;
 use super::scope::{Bound, Field, Level, Relation};
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Action, CheckShape, ConflictTarget, Expression, Node, OnConflict, Path};
+use crate::plan::{
+    Action, CheckShape, ConflictTarget, Expression, IndexShape, IndexState, Node, OnConflict, Path,
+};
 use crate::types::{Datum, SqlType};
 
 /// What is told of rows that were written: columns and their values.
@@ -165,9 +167,11 @@ impl<'c> Binder<'c> {
         };
         let written = crate::syntax::parse_expression(default)?;
         let levels = std::mem::take(&mut self.levels);
+        self.texts += 1;
         let value = self
             .expression(&written)
             .and_then(|value| self.assigned_to(value, column.data_type, &column.name));
+        self.texts -= 1;
         self.levels = levels;
         value
     }
@@ -244,7 +248,8 @@ impl<'c> Binder<'c> {
         if !shape.key.is_empty() && sorted(&shape.key) == columns {
             return Ok(ConflictTarget::Key);
         }
-        let index = shape.indexes.iter().position(|index| index.unique && sorted(&index.columns) == columns);
+        let index =
+            shape.indexes.iter().position(|index| is_arbiter(index) && sorted(&index.columns) == columns);
         index.map(|index| ConflictTarget::Index(index as u16)).ok_or_else(|| {
             SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,
@@ -258,7 +263,7 @@ impl<'c> Binder<'c> {
         if !shape.key.is_empty() && shape.key_name == name {
             return Ok(ConflictTarget::Key);
         }
-        let index = shape.indexes.iter().position(|index| index.unique && index.name == name);
+        let index = shape.indexes.iter().position(|index| is_arbiter(index) && index.name == name);
         index.map(|index| ConflictTarget::Index(index as u16)).ok_or_else(|| {
             let message = format!("constraint \"{name}\" for table \"{}\" does not exist", target.name);
             SqlError::new(SqlState::UNDEFINED_OBJECT, message)
@@ -451,7 +456,9 @@ impl<'c> Binder<'c> {
             &mut self.levels,
             vec![Level { relations: vec![relation], ..Level::default() }],
         );
+        self.texts += 1;
         let bound = self.condition(&written, "CHECK");
+        self.texts -= 1;
         self.levels = levels;
         bound
     }
@@ -460,6 +467,11 @@ impl<'c> Binder<'c> {
     pub(super) fn check_default(&mut self, column: &Column) -> Result<(), SqlError> {
         self.default_of(column).map(|_| ())
     }
+}
+
+/// Whether an insertion may conflict in an index: not in one that does not hold all rows yet.
+fn is_arbiter(index: &IndexShape) -> bool {
+    index.unique && index.state == IndexState::Ready
 }
 
 /// The columns that are assigned to.

@@ -55,6 +55,27 @@ pub enum Question {
 }
 
 impl Binder<'_> {
+    /// Notes that the statement draws from a sequence, or sets it.
+    pub(super) fn draws(&mut self, sequence: u16) {
+        self.drawn.push(self.sequences[usize::from(sequence)].storage);
+    }
+
+    /// Refuses to tell, in one statement, which number it draws itself: what it asks is answered before.
+    pub(super) fn refuse_own_numbers(&self) -> Result<(), SqlError> {
+        for question in &self.questions {
+            let function = match question {
+                Question::CurrentValue { storage, .. } if self.drawn.contains(storage) => "currval",
+                Question::LastValue if !self.drawn.is_empty() => "lastval",
+                _ => continue,
+            };
+            return Err(SqlError::unsupported(format!(
+                "{function} of a number that the same statement draws"
+            ))
+            .with_hint("Ask in a statement of its own, or use RETURNING."));
+        }
+        Ok(())
+    }
+
     /// A function whose value the session knows, by its name; `None` for any other.
     pub(super) fn session_function(
         &mut self,

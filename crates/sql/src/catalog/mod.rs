@@ -324,6 +324,11 @@ impl Catalog {
         self.definitions.get(&(schema.to_owned(), name.to_owned())).map(|(definition, _)| definition)
     }
 
+    /// Whether there is a schema.
+    pub fn has_schema(&self, schema: &str) -> bool {
+        schema == PUBLIC || matches!(self.get(schema, ""), Some(Definition::Schema { .. }))
+    }
+
     /// All definitions.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &Definition)> {
         self.definitions

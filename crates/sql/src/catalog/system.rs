@@ -1,5 +1,6 @@
 //! PostgreSQL's system tables, as far as clients ask for them, made from the definitions when a statement that reads them is planned.
 
+mod columns;
 mod constraints;
 mod relations;
 mod tables;

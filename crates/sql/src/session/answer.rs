@@ -33,6 +33,8 @@ pub(super) struct Rows {
     pub tag: Tag,
     /// How many have been sent.
     pub sent: usize,
+    /// Whether intervals are written as ISO 8601 has them.
+    pub iso_intervals: bool,
 }
 
 /// What a command tag is made of.
@@ -58,6 +60,7 @@ impl Rows {
             rows: rows.iter().map(encode).collect(),
             tag: Tag::Whole(tag.to_owned()),
             sent: 0,
+            iso_intervals: false,
         }
     }
 
@@ -86,10 +89,22 @@ impl Answer {
             _ => Tag::Whole(String::new()),
         };
         match (fields, tag) {
-            (Some(fields), tag) => Answer::Rows(Rows { fields, rows: output.rows, tag, sent: 0 }),
+            (Some(fields), tag) => {
+                Answer::Rows(Rows { fields, rows: output.rows, tag, sent: 0, iso_intervals: false })
+            }
             (None, Tag::Whole(tag)) => Answer::Tag(tag),
             (None, Tag::Counting(name)) => Answer::Tag(name.to_owned()),
         }
+    }
+}
+
+impl Answer {
+    /// The same answer, with intervals written as ISO 8601 has them, or not.
+    pub(super) fn with_iso_intervals(mut self, iso_intervals: bool) -> Answer {
+        if let Answer::Rows(rows) = &mut self {
+            rows.iso_intervals = iso_intervals;
+        }
+        self
     }
 }
 
@@ -177,6 +192,9 @@ pub(super) fn send(
         for (place, (value, field)) in values.iter().zip(&rows.fields).enumerate() {
             let shown = shown_type(field.data_type);
             match (value, format_of(formats, place)) {
+                (Datum::Interval { months, days, microseconds }, Format::Text) if rows.iso_intervals => {
+                    sent.value(|buffer| text::format_iso_interval(*months, *days, *microseconds, buffer));
+                }
                 (Datum::Null, _) => sent.null(),
                 (value, Format::Text) => sent.value(|buffer| text::format(value, shown, zone, buffer)),
                 (value, Format::Binary) => sent.value(|buffer| binary::encode(value, shown, buffer)),

@@ -1,8 +1,8 @@
 //! Statements that are for the session: transactions, settings, prepared statements, and what is accepted without effect.
 
 use sqlparser::ast::{
-    AnalyzeFormatKind, ContextModifier, Expr, Ident, ObjectName, Reset, Set, Statement,
-    TransactionAccessMode, TransactionMode, UtilityOption, Value,
+    AnalyzeFormatKind, ContextModifier, CreateExtension, Expr, Ident, ObjectName, Reset, Set, Statement,
+    TransactionAccessMode, TransactionMode, UtilityOption, VacuumStatement, Value,
 };
 
 use super::answer::{Answer, Rows};
@@ -11,7 +11,7 @@ use super::past::PARAMETER;
 use super::settings;
 use super::{Notice, Session};
 use crate::bind;
-use crate::bind::names::{name_of, parts_of};
+use crate::bind::names::{name_of, parts_of, quoted};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
 use crate::protocol::backend::NoticeSeverity;
@@ -98,14 +98,12 @@ impl Session {
     fn command(&mut self, statement: &Statement) -> Result<Answer, SqlError> {
         match statement {
             Statement::StartTransaction { modes, begin, .. } => self.begin(modes, *begin),
-            Statement::Commit { chain: false, .. } => self.end_block(),
-            Statement::Rollback { chain: false, savepoint: None } => {
-                if self.block.is_none() {
-                    self.warn_of_no_block();
-                }
-                self.roll_back();
-                Ok(tag("ROLLBACK"))
+            Statement::Commit { chain: true, .. } => self.chained("COMMIT", Session::end_block),
+            Statement::Commit { .. } => self.end_block(),
+            Statement::Rollback { chain: true, savepoint: None } => {
+                self.chained("ROLLBACK", Session::abandon_block)
             }
+            Statement::Rollback { savepoint: None, .. } => self.abandon_block(),
             Statement::Rollback { savepoint: Some(name), .. } => self.go_back(&name_of(name)),
             Statement::Savepoint { name } => {
                 let settings = self.settings.changes();
@@ -156,6 +154,33 @@ impl Session {
             Statement::Discard { object_type } => self.discard(object_type),
             Statement::Explain { statement, analyze, format, options, .. } => {
                 self.explain(statement, *analyze, format.as_ref(), options.as_deref().unwrap_or_default())
+            }
+            other => self.command_on_definitions(other),
+        }
+    }
+
+    /// A statement about what is defined that changes no definition.
+    fn command_on_definitions(&mut self, statement: &Statement) -> Result<Answer, SqlError> {
+        match statement {
+            Statement::Vacuum(VacuumStatement { reindex: true, boost, table_name: Some(name), .. }) => {
+                self.reindex(name, *boost)?;
+                Ok(tag("REINDEX"))
+            }
+            Statement::CreateExtension(extension) => self.create_extension(extension),
+            Statement::Comment { object_type, object_name, if_exists: false, .. } => {
+                bind::commented(*object_type, object_name, &*self.catalog()?, &self.surroundings)?;
+                Ok(tag("COMMENT"))
+            }
+            Statement::Lock(lock) => {
+                if self.block.is_none() {
+                    let message = "LOCK TABLE can only be used in transaction blocks";
+                    return Err(SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, message));
+                }
+                let catalog = self.catalog()?;
+                lock.tables
+                    .iter()
+                    .try_for_each(|table| bind::locked(&table.name, &catalog, &self.surroundings))?;
+                Ok(tag("LOCK TABLE"))
             }
             other => accepted(other),
         }
@@ -208,6 +233,49 @@ impl Session {
         Ok(tag("ROLLBACK"))
     }
 
+    /// Accepts an extension whose functions are there already.
+    fn create_extension(&mut self, extension: &CreateExtension) -> Result<Answer, SqlError> {
+        let name = name_of(&extension.name);
+        match name.as_str() {
+            "plpgsql" if !extension.if_not_exists => {
+                let message = format!("extension \"{name}\" already exists");
+                return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+            }
+            "plpgsql" => self.remark("extension \"plpgsql\" already exists, skipping"),
+            "uuid-ossp" => {
+                self.remark("of extension \"uuid-ossp\" only uuid_generate_v4() is there, and is without it")
+            }
+            "pgcrypto" => {
+                return Err(SqlError::unsupported("the extension \"pgcrypto\"")
+                    .with_hint("gen_random_uuid() is there without it."));
+            }
+            other => return Err(SqlError::unsupported(format!("the extension \"{other}\""))),
+        }
+        Ok(tag("CREATE EXTENSION"))
+    }
+
+    fn abandon_block(&mut self) -> Result<Answer, SqlError> {
+        if self.block.is_none() {
+            self.warn_of_no_block();
+        }
+        self.roll_back();
+        Ok(tag("ROLLBACK"))
+    }
+
+    /// Ends the block, and begins one of the same kind.
+    fn chained(
+        &mut self,
+        command: &str,
+        end: impl FnOnce(&mut Session) -> Result<Answer, SqlError>,
+    ) -> Result<Answer, SqlError> {
+        let read_only = self.open_block(&format!("{command} AND CHAIN"))?.read_only;
+        let answer = end(self)?;
+        let mut block = self.new_block()?;
+        block.read_only = block.past || read_only;
+        self.block = Some(block);
+        Ok(answer)
+    }
+
     fn open_block(&mut self, command: &str) -> Result<&mut Block, SqlError> {
         self.block.as_mut().filter(|block| !block.implicit).ok_or_else(|| {
             let message = format!("{command} can only be used in transaction blocks");
@@ -224,13 +292,10 @@ impl Session {
                 let name = parts_of(variable)?.join(".");
                 let local = *scope == Some(ContextModifier::Local);
                 if local && self.block.is_none() {
-                    self.warn(
-                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
-                        "SET LOCAL can only be used in transaction blocks",
-                    );
-                    return Ok(tag("SET"));
+                    return Ok(self.set_without_block());
                 }
-                let values: Vec<String> = values.iter().map(setting_text).collect();
+                let text = if name.eq_ignore_ascii_case("search_path") { schema_text } else { setting_text };
+                let values: Vec<String> = values.iter().map(text).collect();
                 if name.eq_ignore_ascii_case(PARAMETER) && values.iter().all(|value| !value.is_empty()) {
                     self.set_past(&values.join(", "))?;
                 }
@@ -259,8 +324,7 @@ impl Session {
             }
             Set::SetTimeZone { local, value } => {
                 if *local && self.block.is_none() {
-                    self.warn("SET LOCAL can only be used in transaction blocks");
-                    return Ok(tag("SET"));
+                    return Ok(self.set_without_block());
                 }
                 let zone = zone_text(value)?;
                 let is_first = ["default", "local"].iter().any(|first| zone.eq_ignore_ascii_case(first));
@@ -325,6 +389,15 @@ impl Session {
 
     fn warn_of_no_block(&mut self) {
         self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress");
+    }
+
+    fn set_without_block(&mut self) -> Answer {
+        self.warn(SqlState::NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");
+        tag("SET")
+    }
+
+    fn remark(&mut self, text: &str) {
+        self.notices.push(text.to_owned().into());
     }
 
     pub(super) fn warn(&mut self, state: SqlState, text: &str) {
@@ -413,12 +486,8 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
         Statement::Vacuum(_) => "VACUUM",
         Statement::Analyze(_) => "ANALYZE",
         Statement::Comment { .. } => "COMMENT",
-        Statement::Lock(_) => "LOCK TABLE",
         // Nobody listens.
         Statement::UNLISTEN { .. } => "UNLISTEN",
-        Statement::CreateExtension(_) => {
-            return Err(SqlError::unsupported("an extension"));
-        }
         other => return Err(SqlError::unsupported(bind::first_words(&other.to_string()))),
     }))
 }
@@ -451,6 +520,19 @@ fn zone_text(written: &Expr) -> Result<String, SqlError> {
     };
     let value = text::parse(&amount, SqlType::INTERVAL, Zone::Utc)?;
     Ok(format!("INTERVAL '{}'", text::to_string(&value, SqlType::INTERVAL, Zone::Utc)))
+}
+
+/// An element of `search_path`: a name, whether it is written as one or as a text.
+fn schema_text(written: &Expr) -> String {
+    match written {
+        Expr::Identifier(name)
+            if name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default") =>
+        {
+            "default".to_owned()
+        }
+        Expr::Identifier(name) => quoted(&name_of(name)),
+        other => quoted(&setting_text(other)),
+    }
 }
 
 /// The value of a setting as text.

@@ -180,7 +180,8 @@ impl Session {
             return self.declare_cursor(statement, declare, prepared, parameters);
         }
         let (prepared, output) = self.execute(statement, prepared, parameters, described)?;
-        Ok(Answer::of(&prepared.plan, prepared.fields.clone(), output))
+        Ok(Answer::of(&prepared.plan, prepared.fields.clone(), output)
+            .with_iso_intervals(self.settings.has_iso_intervals()))
     }
 
     fn declare_cursor(
@@ -256,7 +257,13 @@ impl Session {
             return Ok(Answer::Tag(format!("MOVE {}", numbers.len())));
         }
         let rows = numbers.into_iter().map(|number| cursor.rows[number - 1].clone()).collect();
-        Ok(Answer::Rows(Rows { fields: cursor.fields.clone(), rows, tag: Tag::Counting("FETCH"), sent: 0 }))
+        Ok(Answer::Rows(Rows {
+            fields: cursor.fields.clone(),
+            rows,
+            tag: Tag::Counting("FETCH"),
+            sent: 0,
+            iso_intervals: self.settings.has_iso_intervals(),
+        }))
     }
 
     pub(super) fn close(&mut self, which: &CloseCursor) -> Result<Answer, SqlError> {

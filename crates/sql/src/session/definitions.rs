@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{AlterTableOperation, Statement};
+use sqlparser::ast::{AlterTableOperation, ObjectName, Statement};
 
 use super::Session;
 use super::transaction::PLANNINGS_MAX;
@@ -221,6 +221,27 @@ impl Session {
                 Err(error)
             }
         }
+    }
+
+    /// Fills the indexes of a table, or one index, that were left when the process ended that filled them. One that cannot be filled stays
+    /// as it is. That another session is about the same does no harm: an entry that is there is not entered again.
+    pub(super) fn reindex(&mut self, name: &ObjectName, is_table: bool) -> Result<(), SqlError> {
+        let catalog = self.catalog()?;
+        let builds = bind::unfinished(name, is_table, &catalog, &self.surroundings)?;
+        if builds.is_empty() {
+            return Ok(());
+        }
+        if self.block.is_some() {
+            let message = "REINDEX of an index that is not complete cannot run inside a transaction block";
+            return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
+        }
+        self.refuse_change("REINDEX")?;
+        for build in &builds {
+            self.fill(build)?;
+            self.retried(|session, catalog| bind::complete(catalog, &session.surroundings, build))?;
+        }
+        self.database.sweep();
+        Ok(())
     }
 
     /// Takes back the columns that a statement added, since what was to be unique in one of them is not.

@@ -487,9 +487,10 @@ impl Session {
     /// Has names looked up where `search_path` says.
     fn follow_path(&mut self) {
         let value = self.settings.get("search_path").unwrap_or_default();
-        let names = value.split(',').map(|name| name.trim().trim_matches('"').to_owned());
-        let path = names.filter(|name| !name.is_empty() && name != "$user" && name != "pg_catalog");
-        let path = path.collect();
+        let user = &self.surroundings.user;
+        let names = crate::bind::names::names_in(value, ',').unwrap_or_default().into_iter();
+        let names = names.map(|name| if name == "$user" { user.clone() } else { name });
+        let path: Vec<String> = names.filter(|name| !name.is_empty() && name != "pg_catalog").collect();
         if path != self.surroundings.search_path {
             self.surroundings.search_path = path;
             self.statements.forget_plans();

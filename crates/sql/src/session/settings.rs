@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::bind::VERSION_NUMBER;
+use crate::bind::names::names_in;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::backend::NoticeSeverity;
 use crate::types::{Unfit, Zone};
@@ -67,15 +68,19 @@ const SETTINGS: &[Setting] = &[
     setting("enable_sort", "on", false, Rule::Free),
     setting("escape_string_warning", "on", false, Rule::Fixed),
     setting("extra_float_digits", "1", false, Rule::Free),
+    setting("geqo", "on", false, Rule::Free),
     setting("idle_in_transaction_session_timeout", "0", false, Rule::Time),
     setting("idle_session_timeout", "0", false, Rule::Time),
     setting("in_hot_standby", "off", true, Rule::Constant),
     setting("integer_datetimes", "on", true, Rule::Constant),
-    setting("intervalstyle", "postgres", true, Rule::Fixed),
+    setting("intervalstyle", "postgres", true, Rule::Free),
     setting("is_superuser", "on", true, Rule::Constant),
     setting("jit", "off", false, Rule::Fixed),
+    setting("lc_messages", "C", false, Rule::Fixed),
     setting("lock_timeout", "0", false, Rule::Time),
     setting("maintenance_work_mem", "64MB", false, Rule::Free),
+    // As many as a server takes that is not told.
+    setting("max_connections", "200", false, Rule::Constant),
     setting("max_identifier_length", "63", false, Rule::Constant),
     setting("max_parallel_workers_per_gather", "0", false, Rule::Free),
     setting("max_prepared_transactions", "0", false, Rule::Constant),
@@ -90,11 +95,13 @@ const SETTINGS: &[Setting] = &[
     setting("server_version", "15.0", true, Rule::Constant),
     setting("server_version_num", VERSION_NUMBER, false, Rule::Constant),
     setting("session_authorization", "ordain", true, Rule::Fixed),
+    setting("session_replication_role", "origin", false, Rule::Fixed),
     setting("standard_conforming_strings", "on", true, Rule::Fixed),
     setting("statement_timeout", "0", false, Rule::Time),
     setting("synchronize_seqscans", "on", false, Rule::Fixed),
     setting("timezone", "UTC", true, Rule::Free),
     setting("transaction_deferrable", "off", false, Rule::Fixed),
+    setting("synchronous_commit", "on", false, Rule::Fixed),
     setting("transaction_isolation", "serializable", false, Rule::Fixed),
     setting("transaction_read_only", "off", false, Rule::Fixed),
     setting("work_mem", "4MB", false, Rule::Free),
@@ -236,6 +243,11 @@ impl Settings {
         self.limits
     }
 
+    /// Whether intervals are written as ISO 8601 has them.
+    pub(super) fn has_iso_intervals(&self) -> bool {
+        self.get("intervalstyle").is_ok_and(|style| style == "iso_8601")
+    }
+
     fn read_limits(&mut self) {
         let microseconds = |name| {
             let milliseconds = milliseconds(name, self.get(name).ok()?).ok()?;
@@ -294,7 +306,8 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         }
         "bytea_output" => lower == "hex",
         "datestyle" => !["sql", "postgres", "german"].iter().any(|style| lower.contains(style)),
-        "intervalstyle" => lower == "postgres",
+        "intervalstyle" if matches!(lower.as_str(), "postgres" | "iso_8601") => return Ok(Cow::Owned(lower)),
+        "intervalstyle" => false,
         _ if SETTINGS.iter().any(|setting| setting.name == name && setting.rule == Rule::Time) => {
             return milliseconds(name, value).map(|time| Cow::Owned(shown_time(time)));
         }
@@ -304,6 +317,12 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
             let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
             let hint = format!("Available values: {}.", LEVELS.join(", "));
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_hint(hint));
+        }
+        "session_replication_role" => lower == "origin",
+        "search_path" if !value.trim().is_empty() && names_in(value, ',').is_none() => {
+            let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
+            let detail = "List syntax is invalid.";
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_detail(detail));
         }
         "standard_conforming_strings" => truth(&lower) == Some(true),
         "timezone" => return zone_name(value).map(Cow::Owned),

@@ -313,7 +313,7 @@ impl Session {
         }
         let Some(view) = &block.view else { return Err(no_block()) };
         let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
-        let mut numbers = Numbers { session: self, drawn: Vec::new() };
+        let mut numbers = Numbers { session: self, restarted: restarted(block), drawn: Vec::new() };
         let mut views = Views::new(&**view, own, &self.interrupt);
         let written = &mut block.written;
         if let Action::Settle { constraints } = &plan.action {
@@ -479,11 +479,33 @@ fn over<T>(
 /// Draws numbers of sequences in transactions of their own.
 struct Numbers<'s> {
     session: &'s Session,
+    /// Sequences that begin anew when the block commits, and not before.
+    restarted: Vec<u32>,
     drawn: Vec<i64>,
+}
+
+impl Numbers<'_> {
+    fn refuse_restarted(&self, sequence: &SequenceShape) -> Result<(), SqlError> {
+        if !self.restarted.contains(&sequence.storage) {
+            return Ok(());
+        }
+        let what = format!("drawing from sequence \"{}\" in the block that restarts it", sequence.name);
+        Err(SqlError::unsupported(what).with_hint("Restart it with setval, or in a transaction before."))
+    }
+}
+
+/// Where the sequences are that a block has begin anew.
+fn restarted(block: &Block) -> Vec<u32> {
+    let of_step = |step: &Step| match &step.plan.action {
+        Action::Define { sequences, .. } => sequences.iter().map(|(storage, _)| *storage).collect(),
+        _ => Vec::new(),
+    };
+    block.steps.iter().flat_map(of_step).collect()
 }
 
 impl Draw for Numbers<'_> {
     fn draw(&mut self, sequence: &SequenceShape) -> Result<i64, SqlError> {
+        self.refuse_restarted(sequence)?;
         let drawn = self.session.draw(sequence, 1)?;
         self.drawn.extend(&drawn);
         drawn
@@ -493,6 +515,7 @@ impl Draw for Numbers<'_> {
     }
 
     fn set(&mut self, sequence: &SequenceShape, value: i64, called: bool) -> Result<(), SqlError> {
+        self.refuse_restarted(sequence)?;
         let constant = |value| Box::new(Expression::Constant(value));
         let (value, called) = (constant(Datum::Int(value)), constant(Datum::Bool(called)));
         let set = Expression::SetValue { sequence: 0, value, called };

@@ -47,6 +47,8 @@ fn parse_plain(text: &str, base: BaseType, zone: Zone) -> Result<Datum, SqlError
     })
 }
 
+pub use interval::format_iso as format_iso_interval;
+
 /// Appends the value in PostgreSQL's output syntax of the type: dates as ISO 8601 has them, `timestamptz` in `zone`, `bytea` as
 /// hexadecimal digits. Nothing for `Null`, which has no text.
 pub fn format(datum: &Datum, ty: SqlType, zone: Zone, out: &mut Vec<u8>) {

@@ -40,6 +40,8 @@ struct State {
     kept: Vec<(i64, Position)>,
     /// What sessions have done to others, as far as nobody has asked.
     signals: Vec<(i32, Signal)>,
+    /// After how many calls the database is out of reach.
+    calls_left: Option<u32>,
 }
 
 /// A database in memory.
@@ -82,6 +84,12 @@ impl World {
         signals.iter().map(|(process, signal)| format!("{signal:?} {process}\n")).collect()
     }
 
+    /// Puts the database out of reach after some calls, or back into it.
+    #[allow(dead_code, reason = "only scripts ask")]
+    pub fn calls_left(&mut self, calls: Option<u32>) {
+        self.state.lock().unwrap().calls_left = calls;
+    }
+
     /// A cluster with one engine and no tables.
     pub fn new(engine: EngineKind, partitions: u16) -> World {
         let mut builder = SchemaBuilder::new();
@@ -93,7 +101,15 @@ impl World {
         let routines = Routines::of(&procedures);
         let catalog = procedure::Catalog { schema: schema.clone(), procedures };
         let cluster = Cluster::build(engine, partitions, &catalog, 7, |_| Box::new(MemoryStorage::new()));
-        let state = State { cluster, routines, random: 1, now: 0, kept: Vec::new(), signals: Vec::new() };
+        let state = State {
+            cluster,
+            routines,
+            random: 1,
+            now: 0,
+            kept: Vec::new(),
+            signals: Vec::new(),
+            calls_left: None,
+        };
         World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
     }
 
@@ -178,6 +194,11 @@ impl Database for Shared {
 
     fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let mut state = self.state();
+        match &mut state.calls_left {
+            Some(0) => return Err(Error::Unavailable("out of reach".to_owned())),
+            Some(left) => *left -= 1,
+            None => {}
+        }
         let request = state.cluster.call(PartitionId(0), CLIENT, ProcedureId(0), arguments);
         state.cluster.run_until_quiet();
         state.cluster.reply(request).clone()

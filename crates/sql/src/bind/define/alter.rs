@@ -1,13 +1,10 @@
 //! `ALTER TABLE`.
 
 use ordain_db::data::Direction;
-use sqlparser::ast::{
-    AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, ObjectName, RenameTableNameKind,
-};
+use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior};
 
 use super::super::Binder;
-use super::super::names::{last_name, name_of, qualified};
-use super::dependents::Dependents;
+use super::super::names::{name_of, qualified};
 use super::{Draft, Verification};
 use crate::catalog::{Check, Definition, Table};
 use crate::error::{SqlError, SqlState};
@@ -26,7 +23,7 @@ impl Draft<'_> {
             _ => return Err(super::super::undefined_table(schema.as_deref(), &name)),
         };
         let mut name = name;
-        let mut conversions = Vec::new();
+        let (mut conversions, mut numbered) = (Vec::new(), Vec::new());
         for operation in &alter.operations {
             if let AlterTableOperation::RenameTable { table_name } = operation {
                 name = self.rename(&schema, &name, &mut table, table_name)?;
@@ -38,10 +35,10 @@ impl Draft<'_> {
                 let number = required(&name, &table, &name_of(column_name))?;
                 conversions.extend(self.change_type(&schema, &name, &mut table, number, op)?);
             } else {
-                self.alter(&schema, &name, &mut table, operation)?;
+                self.alter(&schema, &name, &mut table, operation, &mut numbered)?;
             }
         }
-        self.rewrite(&schema, &name, &mut table, conversions)?;
+        self.rewrite(&schema, &name, &mut table, conversions, &numbered)?;
         self.set(&schema, &name, Some(Definition::Table(table)));
         Ok(TAG)
     }
@@ -52,6 +49,7 @@ impl Draft<'_> {
         name: &str,
         table: &mut Table,
         operation: &AlterTableOperation,
+        numbered: &mut Vec<(u16, String)>,
     ) -> Result<(), SqlError> {
         match operation {
             AlterTableOperation::AddConstraint { constraint, not_valid } => {
@@ -68,7 +66,7 @@ impl Draft<'_> {
                     self.notices.push(notice);
                     return Ok(());
                 }
-                self.extend(schema, name, table, column_def)
+                self.extend(schema, name, table, column_def, numbered)
             }
             AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
                 let cascade = *drop_behavior == Some(DropBehavior::Cascade);
@@ -81,20 +79,14 @@ impl Draft<'_> {
                 let cascade = *drop_behavior == Some(DropBehavior::Cascade);
                 self.drop_constraint(schema, name, table, &name_of(constraint), (*if_exists, cascade))
             }
-            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => {
-                let (old, new) = (name_of(old_column_name), name_of(new_column_name));
-                let number = required(name, table, &old)?;
-                if table.column(&new).is_some() {
-                    let message = format!("column \"{new}\" of relation \"{name}\" already exists");
-                    return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-                }
-                if !table.checks.is_empty() {
-                    return Err(SqlError::unsupported("renaming a column of a table with check constraints")
-                        .with_hint("Drop the constraints, rename the column, and add them again."));
-                }
-                table.columns[usize::from(number)].name = new;
-                let views = self.views_without(schema, name, table, &old);
-                refuse_if_read("a column", &views)
+            AlterTableOperation::RenameColumn { old_column_name, new_column_name } => self.rename_column(
+                schema,
+                name,
+                table,
+                (&name_of(old_column_name), &name_of(new_column_name)),
+            ),
+            AlterTableOperation::RenameConstraint { old_name, new_name } => {
+                self.rename_constraint(schema, name, table, (&name_of(old_name), name_of(new_name)))
             }
             AlterTableOperation::AlterColumn { column_name, op } => {
                 self.alter_column(schema, name, table, &name_of(column_name), op)
@@ -105,34 +97,6 @@ impl Draft<'_> {
             | AlterTableOperation::ReplicaIdentity { .. } => Ok(()),
             other => Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
         }
-    }
-
-    fn rename(
-        &mut self,
-        schema: &str,
-        name: &str,
-        table: &mut Table,
-        to: &RenameTableNameKind,
-    ) -> Result<String, SqlError> {
-        let (RenameTableNameKind::As(to) | RenameTableNameKind::To(to)) = to;
-        let to: &ObjectName = to;
-        let new = last_name(to)?;
-        self.is_free(schema, &new, false)?;
-        refuse_if_read("a table", &self.views_of(schema, name))?;
-        self.rename_in_foreign_keys(schema, name, table, &new)?;
-        self.set(schema, name, None);
-        for (sequence, _) in self.owned(schema, name) {
-            if let Some(Definition::Sequence(known)) = self.catalog.get(schema, &sequence) {
-                let mut moved = known.clone();
-                moved.owner = moved.owner.map(|(_, column)| (new.clone(), column));
-                self.set(schema, &sequence, Some(Definition::Sequence(moved)));
-            }
-        }
-        let indexes = table.indexes.iter().map(|index| &index.name);
-        for index in indexes.chain(table.primary_key.iter().map(|key| &key.name)) {
-            self.set(schema, index, Some(Definition::Index(new.clone())));
-        }
-        Ok(new)
     }
 
     fn drop_column(
@@ -224,7 +188,7 @@ impl Draft<'_> {
         let number = required(name, table, column)?;
         match operation {
             AlterColumnOperation::SetDefault { value } => {
-                table.columns[usize::from(number)].default = Some(value.to_string());
+                table.columns[usize::from(number)].default = Some(self.default_text(value));
                 self.check_expressions(name, table)
             }
             AlterColumnOperation::DropDefault => {
@@ -291,16 +255,7 @@ impl Draft<'_> {
     }
 }
 
-/// A view is kept as it was written, so what it names must keep its name.
-fn refuse_if_read(what: &str, views: &Dependents) -> Result<(), SqlError> {
-    match views.first() {
-        None => Ok(()),
-        Some(view) => Err(SqlError::unsupported(format!("renaming {what} that is read by {view}"))
-            .with_hint("Drop the view, rename, and create the view again.")),
-    }
-}
-
-fn required(name: &str, table: &Table, column: &str) -> Result<u16, SqlError> {
+pub(super) fn required(name: &str, table: &Table, column: &str) -> Result<u16, SqlError> {
     table.column(column).ok_or_else(|| undefined(name, column))
 }
 

@@ -4,29 +4,30 @@ use std::collections::BTreeSet;
 
 use sqlparser::ast::{
     ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateTableOptions, CreateView, Expr,
-    FunctionArguments, GeneratedAs, Ident, IndexColumn, OnCommit, OrderBySort, SchemaName, SequenceOptions,
-    SqlOption, TableConstraint,
+    FunctionArguments, GeneratedAs, OnCommit, SchemaName, SequenceOptions, SqlOption, TableConstraint,
 };
 
 use super::super::Binder;
 use super::super::functions::arguments_of;
-use super::super::names::{last_name, name_of, qualified};
+use super::super::names::{known_collation, last_name, name_of, qualified};
 use super::super::path::is_fixed;
+use super::super::qualify::relation_word;
 use super::super::types::{serial_type, sql_type};
 use super::super::walk::walk;
-use super::foreign_keys::{NewForeignKey, numbers_of};
+use super::constraints::{
+    column_order, constrain, index_columns, is_free_constraint, multiple_keys, refuse_late, refuse_method,
+    refuse_unique, set_key,
+};
+use super::foreign_keys::NewForeignKey;
 use super::sequences::apply_options;
 use super::{Draft, NewIndex};
-use crate::catalog::{Check, Column, ColumnOrder, Definition, PrimaryKey, Table};
+use crate::catalog::{Check, Column, Definition, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
 use crate::types::{Datum, SqlType};
 
 /// Most columns of a table.
 const COLUMNS_MAX: usize = 1600;
-
-/// Most columns of a key or an index.
-const KEY_COLUMNS_MAX: usize = 32;
 
 /// What belongs to a table besides its columns, while it is made.
 #[derive(Default)]
@@ -100,7 +101,7 @@ impl Draft<'_> {
             apply_options(&mut made, &options)?;
             self.set(schema, &sequence, Some(Definition::Sequence(made)));
             if let Some(number) = table.column(&column) {
-                table.columns[usize::from(number)].default = Some(format!("nextval('{schema}.{sequence}')"));
+                table.columns[usize::from(number)].default = Some(next_value(schema, &sequence));
             }
         }
         if let Some((key_name, columns)) = parts.primary_key {
@@ -116,6 +117,8 @@ impl Draft<'_> {
             self.unique(schema, name, table, index_name, columns, is_empty)?;
         }
         for (check_name, condition) in parts.checks {
+            let binder = Binder::new(&self.catalog, self.surroundings);
+            let condition = binder.qualified_expression(&condition, Some((name, table)));
             let check_name = match check_name {
                 Some(given) => given,
                 None => self.free_check(name, table, &condition)?,
@@ -212,11 +215,18 @@ impl Draft<'_> {
             let named = option.name.as_ref().map(name_of);
             let column = &mut table.columns[usize::from(number)];
             match &option.option {
-                ColumnOption::Null | ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
+                ColumnOption::Null | ColumnOption::Comment(_) => {}
+                ColumnOption::Collation(name) => known_collation(name)?,
                 ColumnOption::NotNull => column.not_null = true,
-                ColumnOption::Default(value) => column.default = Some(value.to_string()),
-                ColumnOption::PrimaryKey(_) => set_key(table_name, parts, named, vec![number])?,
-                ColumnOption::Unique(_) => parts.unique.push((named, vec![number])),
+                ColumnOption::Default(value) => column.default = Some(self.default_text(value)),
+                ColumnOption::PrimaryKey(key) => {
+                    refuse_late("PRIMARY KEY", key.characteristics.as_ref())?;
+                    set_key(table_name, parts, named, vec![number])?;
+                }
+                ColumnOption::Unique(unique) => {
+                    refuse_unique(unique)?;
+                    parts.unique.push((named, vec![number]));
+                }
                 ColumnOption::Check(check) => {
                     let named = named.or_else(|| check.name.as_ref().map(name_of));
                     parts.checks.push((named, check.expr.to_string()));
@@ -248,24 +258,45 @@ impl Draft<'_> {
         name: &str,
         table: &mut Table,
         column: &ColumnDef,
+        numbered: &mut Vec<(u16, String)>,
     ) -> Result<(), SqlError> {
         let mut parts = Parts::default();
         self.add_column(name, table, &mut parts, column)?;
-        if parts.primary_key.is_some() || !parts.sequences.is_empty() {
-            return Err(SqlError::unsupported("a new column with a primary key or a sequence")
+        if parts.primary_key.is_some() {
+            return Err(SqlError::unsupported("a new column with a primary key")
                 .with_hint("Create a new table and copy the rows."));
         }
         let last = table.columns.len() - 1;
+        let is_numbered = !parts.sequences.is_empty();
+        if is_numbered
+            && !(parts.unique.is_empty() && parts.checks.is_empty() && parts.foreign_keys.is_empty())
+        {
+            return Err(SqlError::unsupported("a new column with a sequence and a constraint")
+                .with_hint("Add the column, and then the constraint."));
+        }
         if let Some(default) = table.columns[last].default.clone() {
             table.columns[last].missing = self.constant_default(&table.columns[last], &default)?;
         }
         let column = &table.columns[last];
-        if column.not_null && column.missing == Datum::Null {
+        if column.not_null && column.missing == Datum::Null && !is_numbered {
             let message = format!("column \"{}\" of relation \"{name}\" contains null values", column.name);
             return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).with_hint("Give it a default."));
         }
+        let column = column.name.clone();
         self.add_parts(schema, name, table, parts, false)?;
+        let owner = Some((name.to_owned(), column));
+        numbered.extend(self.catalog.iter().find_map(|(known, sequence, definition)| match definition {
+            Definition::Sequence(one) if is_numbered && known == schema && one.owner == owner => {
+                Some((last as u16, sequence.to_owned()))
+            }
+            _ => None,
+        }));
         self.check_expressions(name, table)
+    }
+
+    /// The text of a default as it is kept.
+    pub(super) fn default_text(&self, written: &Expr) -> String {
+        Binder::new(&self.catalog, self.surroundings).qualified_expression(&written.to_string(), None)
     }
 
     /// The value of a default that is the same for all rows.
@@ -348,6 +379,9 @@ impl Draft<'_> {
         if create.predicate.is_some() || !create.include.is_empty() || create.nulls_distinct == Some(false) {
             return Err(SqlError::unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT"));
         }
+        if let Some(method) = &create.using {
+            refuse_method(method)?;
+        }
         let (schema, name) = qualified(&create.table_name)?;
         let Some((schema, Definition::Table(mut table))) = self.locate(schema.as_deref(), &name) else {
             return Err(super::super::undefined_table(schema.as_deref(), &name));
@@ -386,13 +420,17 @@ impl Draft<'_> {
             return Err(SqlError::unsupported("a materialized view"));
         }
         let (schema, name) = qualified(&create.name)?;
-        let schema = self.schema_of_new(schema, create.temporary)?;
         let query = self.query_with_moments(create.query.to_string());
         let mut binder = Binder::new(self.before, self.surroundings);
-        let (_, fields) = binder.query(&create.query)?;
-        let reliances = binder.reliances;
-        self.reliances.extend(reliances);
-        let mut columns: Vec<String> = fields.into_iter().map(|field| field.name).collect();
+        let (query, mut columns) = binder.qualified_query(&query)?;
+        // What it reads goes with the session, and so does the view.
+        let own = self.surroundings.temporary.as_str();
+        let reads_temporary = !own.is_empty() && binder.reliances.iter().any(|known| known.schema == own);
+        self.reliances.extend(binder.reliances);
+        if reads_temporary && !create.temporary {
+            self.notices.push(format!("view \"{name}\" will be a temporary view"));
+        }
+        let schema = self.schema_of_new(schema, create.temporary || reads_temporary)?;
         for (name, column) in columns.iter_mut().zip(&create.columns) {
             *name = name_of(&column.name);
         }
@@ -439,6 +477,11 @@ impl Draft<'_> {
         binder.checks(name, table)?;
         table.columns.iter().try_for_each(|column| binder.check_default(column))
     }
+}
+
+/// The default of a column that takes its numbers from a sequence.
+fn next_value(schema: &str, sequence: &str) -> String {
+    format!("nextval('{}')", relation_word(schema, sequence).replace('\'', "''"))
 }
 
 fn refuse_table_options(create: &CreateTable) -> Result<(), SqlError> {
@@ -496,104 +539,4 @@ fn placing(written: &Expr, table: &Table) -> Result<u8, SqlError> {
         }
     }
     u8::try_from(columns.len()).ok().filter(|count| *count > 0).ok_or_else(wrong)
-}
-
-fn constrain(
-    name: &str,
-    table: &Table,
-    parts: &mut Parts,
-    constraint: &TableConstraint,
-) -> Result<(), SqlError> {
-    match constraint {
-        TableConstraint::PrimaryKey(key) => {
-            let columns = key_columns(table, &key.columns)?;
-            set_key(name, parts, key.name.as_ref().map(name_of), columns)
-        }
-        TableConstraint::Unique(unique) => {
-            let columns = key_columns(table, &unique.columns)?;
-            parts.unique.push((unique.name.as_ref().map(name_of), columns));
-            Ok(())
-        }
-        TableConstraint::Check(check) => {
-            parts.checks.push((check.name.as_ref().map(name_of), check.expr.to_string()));
-            Ok(())
-        }
-        TableConstraint::ForeignKey(written) => {
-            let name = written.name.as_ref().map(name_of);
-            let (columns, written) = (numbers_of(table, &written.columns)?, written.clone());
-            parts.foreign_keys.push(NewForeignKey { name, columns, written, not_valid: false });
-            Ok(())
-        }
-        other => Err(SqlError::unsupported(format!("the constraint {other}"))),
-    }
-}
-
-fn set_key(table: &str, parts: &mut Parts, name: Option<String>, columns: Vec<u16>) -> Result<(), SqlError> {
-    if parts.primary_key.is_some() {
-        return Err(multiple_keys(table));
-    }
-    parts.primary_key = Some((name, columns));
-    Ok(())
-}
-
-fn multiple_keys(table: &str) -> SqlError {
-    let message = format!("multiple primary keys for table \"{table}\" are not allowed");
-    SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
-}
-
-/// Fails if a table has a constraint with a name.
-pub(super) fn is_free_constraint(name: &str, table: &Table, constraint: &str) -> Result<(), SqlError> {
-    let checks = table.checks.iter().map(|check| &check.name);
-    let foreign_keys = table.foreign_keys.iter().map(|foreign_key| &foreign_key.name);
-    let indexes = table.indexes.iter().filter(|index| index.constraint).map(|index| &index.name);
-    let keys = table.primary_key.iter().map(|key| &key.name);
-    if checks.chain(foreign_keys).chain(indexes).chain(keys).any(|known| known == constraint) {
-        let message = format!("constraint \"{constraint}\" for relation \"{name}\" already exists");
-        return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
-    }
-    Ok(())
-}
-
-/// The numbers of the columns of a constraint.
-fn key_columns(table: &Table, written: &[IndexColumn]) -> Result<Vec<u16>, SqlError> {
-    if let Some(column) = written.iter().find(|column| column_order(column) != ColumnOrder::default()) {
-        return Err(SqlError::unsupported(format!("the column {column} of a constraint")));
-    }
-    index_columns(table, written)
-}
-
-/// The numbers of an index's columns.
-fn index_columns(table: &Table, written: &[IndexColumn]) -> Result<Vec<u16>, SqlError> {
-    let mut columns = Vec::with_capacity(written.len());
-    for column in written {
-        let Expr::Identifier(name) = &column.column.expr else {
-            return Err(
-                SqlError::unsupported(format!("the index column {column}")).with_hint("Index plain columns.")
-            );
-        };
-        let number = column_of(table, name)?;
-        if columns.contains(&number) {
-            let message = format!("column \"{}\" appears twice", name_of(name));
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
-        columns.push(number);
-    }
-    if columns.is_empty() || columns.len() > KEY_COLUMNS_MAX {
-        let message = format!("cannot use {} columns in an index, but 1 to {KEY_COLUMNS_MAX}", columns.len());
-        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-    }
-    Ok(columns)
-}
-
-fn column_order(written: &IndexColumn) -> ColumnOrder {
-    let options = &written.column.options;
-    let descending = matches!(options.sort, Some(OrderBySort::Desc));
-    ColumnOrder { descending, nulls_first: options.nulls_first.unwrap_or(descending) }
-}
-
-fn column_of(table: &Table, name: &Ident) -> Result<u16, SqlError> {
-    let name = name_of(name);
-    table.column(&name).ok_or_else(|| {
-        SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" named in key does not exist"))
-    })
 }

@@ -106,7 +106,7 @@ impl Draft<'_> {
             Some(constraint) => constraint,
             None => free_constraint(name, table, &new.columns),
         };
-        super::create::is_free_constraint(name, table, &constraint)?;
+        super::constraints::is_free_constraint(name, table, &constraint)?;
         if new.columns.len() != referenced.len() {
             let message = "number of referencing and referenced columns for foreign key disagree";
             return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
@@ -283,7 +283,7 @@ fn free_constraint(name: &str, table: &Table, columns: &[u16]) -> String {
     let base = &base[..base.floor_char_boundary(60)];
     let mut names = std::iter::once(base.to_owned()).chain((1..).map(|number| format!("{base}{number}")));
     names
-        .find(|candidate| super::create::is_free_constraint(name, table, candidate).is_ok())
+        .find(|candidate| super::constraints::is_free_constraint(name, table, candidate).is_ok())
         .unwrap_or_default()
 }
 

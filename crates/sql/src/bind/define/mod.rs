@@ -6,22 +6,26 @@
 //! are deleted by and by.
 
 mod alter;
+mod constraints;
 mod create;
 mod dependents;
 mod foreign_keys;
 mod like;
 mod moments;
+mod reindex;
 mod remove;
+mod rename;
 mod rewrite;
 mod sequences;
 mod users;
 
-use sqlparser::ast::{ObjectName, ObjectType, Statement};
+use sqlparser::ast::{AlterIndexOperation, ObjectName, ObjectType, Statement};
 
 pub use foreign_keys::{Validation, validated, validation};
+pub use reindex::unfinished;
 
 use super::{Binder, Surroundings, TEMPORARY};
-use crate::catalog::{Catalog, ColumnOrder, Definition, Index, PUBLIC, Table, garbage_name};
+use crate::catalog::{Catalog, ColumnOrder, Definition, Index, Table, garbage_name};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, DefinitionChange, IndexState, Plan, Reliance, SharedPlan};
 
@@ -78,6 +82,7 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateSequence { .. }
             | Statement::CreateSchema { .. }
             | Statement::AlterTable(_)
+            | Statement::AlterIndex { .. }
             | Statement::Drop { .. }
             | Statement::Truncate(_)
             | Statement::CreateRole(_)
@@ -116,6 +121,9 @@ pub fn define(
             draft.create_schema(schema_name, *if_not_exists)?
         }
         Statement::AlterTable(alter) => draft.alter_table(alter)?,
+        Statement::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {
+            draft.rename_index(name, index_name)?
+        }
         Statement::CreateRole(create) => draft.create_role(create)?,
         Statement::AlterRole { name, operation } => draft.alter_role(name, operation)?,
         Statement::Drop { object_type: ObjectType::Role | ObjectType::User, if_exists, names, .. } => {
@@ -377,9 +385,15 @@ impl<'c> Draft<'c> {
 
     /// The schema in which something new goes.
     fn schema_for(&self, schema: Option<String>) -> Result<String, SqlError> {
-        let path = self.surroundings.search_path.first();
-        let schema = schema.or_else(|| path.cloned()).unwrap_or_else(|| PUBLIC.to_owned());
-        if schema == PUBLIC || matches!(self.catalog.get(&schema, ""), Some(Definition::Schema { .. })) {
+        let Some(schema) = schema else {
+            let first =
+                Binder::new(&self.catalog, self.surroundings).schemas_of_path().next().map(str::to_owned);
+            return first.ok_or_else(|| {
+                let message = "no schema has been selected to create in";
+                SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
+            });
+        };
+        if self.catalog.has_schema(&schema) {
             return Ok(schema);
         }
         Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist")))

@@ -125,21 +125,31 @@ impl Draft<'_> {
         binder.assigned_to(value, to, &column.name)
     }
 
-    /// Has the rows of a table written anew into new storages, with columns converted.
+    /// Has the rows of a table written anew into new storages, with columns converted, or numbered from sequences.
     pub(super) fn rewrite(
         &mut self,
         schema: &str,
         name: &str,
         table: &mut Table,
-        conversions: Vec<Conversion>,
+        mut conversions: Vec<Conversion>,
+        numbered: &[(u16, String)],
     ) -> Result<(), SqlError> {
-        if conversions.is_empty() {
+        if conversions.is_empty() && numbered.is_empty() {
             return Ok(());
         }
         self.renew_storages(table);
         let mut binder = Binder::new(self.before, self.surroundings);
         let (schema, before) = binder.find_table(Some(schema), name)?;
         let source = binder.use_table(&schema, name, before)?;
+        for (number, sequence) in numbered {
+            // It is made in the same transaction, so there is nothing yet to rely on.
+            let Some(Definition::Sequence(made)) = self.catalog.get(&schema, sequence) else { continue };
+            let expression = Expression::NextValue(binder.sequences.len() as u16);
+            binder.sequences.push(made.shape(sequence));
+            let value = Bound { expression, data_type: SqlType::INT8 };
+            let column = &table.columns[usize::from(*number)];
+            conversions.push((*number, binder.assigned_to(value, column.data_type, &column.name)?));
+        }
         let mut expressions = Vec::with_capacity(table.columns.len());
         for (number, column) in (0..).zip(&table.columns) {
             let conversion = conversions.iter().find(|(converted, _)| *converted == number);

@@ -1,12 +1,12 @@
 //! The other system tables: types, databases, users, settings, and the standard's views.
 
-use super::super::{Catalog, Column, Definition};
-use super::{DescribedView, OWNER, PG_CATALOG, System, number, text, truth};
+use super::super::{Catalog, Definition};
+use super::{DescribedView, OWNER, PG_CATALOG, System, columns, number, text, truth};
 use crate::bind::Surroundings;
 use crate::types::{BaseType, Datum, SqlType};
 
 /// All types by their names in `pg_type`.
-const TYPES: &[(&str, SqlType)] = &[
+pub(super) const TYPES: &[(&str, SqlType)] = &[
     ("bool", SqlType::BOOL),
     ("bytea", SqlType::BYTEA),
     ("name", SqlType::NAME),
@@ -202,6 +202,7 @@ pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) 
         "pg_tables" => Some(pg_tables(catalog)),
         "pg_views" => Some(pg_views(catalog)),
         "pg_indexes" => Some(pg_indexes(catalog)),
+        "pg_statio_all_tables" | "pg_statio_user_tables" => Some(reads_of_tables(catalog)),
         _ => None,
     }
 }
@@ -224,9 +225,17 @@ fn types() -> System {
         ("typtypmod", SqlType::INT4),
         ("typnotnull", SqlType::BOOL),
         ("typcollation", SqlType::OID),
+        ("typinput", SqlType::TEXT),
+        ("typoutput", SqlType::TEXT),
+        ("typreceive", SqlType::TEXT),
+        ("typsend", SqlType::TEXT),
+        ("typmodin", SqlType::TEXT),
+        ("typmodout", SqlType::TEXT),
+        ("typanalyze", SqlType::TEXT),
     ];
     let row = |name: String, data_type: SqlType, element: u32, array: u32| {
-        vec![
+        let functions = type_functions(name.trim_start_matches('_'), data_type);
+        let mut row = vec![
             number(data_type.oid()),
             text(name),
             number(PG_CATALOG),
@@ -243,7 +252,9 @@ fn types() -> System {
             number(-1),
             truth(false),
             number(0),
-        ]
+        ];
+        row.extend(functions.map(text));
+        row
     };
     let mut rows = Vec::new();
     for (name, data_type) in TYPES {
@@ -254,6 +265,25 @@ fn types() -> System {
         }
     }
     (rows, columns)
+}
+
+/// The names that PostgreSQL's functions of a type have: input, output, receive, send, modifier input and output, analyze.
+fn type_functions(name: &str, data_type: SqlType) -> [String; 7] {
+    let has_underscore = matches!(
+        name,
+        "json" | "jsonb" | "date" | "time" | "timestamp" | "timestamptz" | "interval" | "numeric" | "uuid"
+    );
+    let stem = match (data_type.array, has_underscore) {
+        (true, _) => "array_".to_owned(),
+        (false, true) => format!("{name}_"),
+        (false, false) => name.to_owned(),
+    };
+    let has_modifier =
+        matches!(name, "bpchar" | "varchar" | "time" | "timestamp" | "timestamptz" | "interval" | "numeric");
+    let modifier = |way: &str| if has_modifier { format!("{name}typmod{way}") } else { "-".to_owned() };
+    let [input, output, receive, send] = ["in", "out", "recv", "send"].map(|way| format!("{stem}{way}"));
+    let analyze = if data_type.array { "array_typanalyze" } else { "-" };
+    [input, output, receive, send, modifier("in"), modifier("out"), analyze.to_owned()]
 }
 
 /// Parameters that are the same for all sessions. `SHOW` knows the others.
@@ -420,6 +450,32 @@ fn pg_indexes(catalog: &Catalog) -> System {
     (rows, columns)
 }
 
+/// How often blocks of tables were read: there are none here.
+fn reads_of_tables(catalog: &Catalog) -> System {
+    let counts = [
+        "heap_blks_read",
+        "heap_blks_hit",
+        "idx_blks_read",
+        "idx_blks_hit",
+        "toast_blks_read",
+        "toast_blks_hit",
+        "tidx_blks_read",
+        "tidx_blks_hit",
+    ];
+    let mut columns =
+        vec![("relid", SqlType::OID), ("schemaname", SqlType::NAME), ("relname", SqlType::NAME)];
+    columns.extend(counts.map(|name| (name, SqlType::INT8)));
+    let row = |(schema, name, definition): (&str, &str, &Definition)| match definition {
+        Definition::Table(table) => {
+            let mut row = vec![number(table.object), text(schema), text(name)];
+            row.extend(counts.map(|_| number(0)));
+            Some(row)
+        }
+        _ => None,
+    };
+    (catalog.iter().filter_map(row).collect(), columns)
+}
+
 /// A view of the standard's `information_schema`.
 pub(super) fn information(
     catalog: &Catalog,
@@ -430,7 +486,8 @@ pub(super) fn information(
     let database = surroundings.database.as_str();
     match name {
         "tables" => Some(information_tables(catalog, database)),
-        "columns" => Some(information_columns(catalog, views, database)),
+        "columns" => Some(columns::information(catalog, views, database)),
+        "sequences" => Some(information_sequences(catalog, database)),
         "schemata" => {
             let columns = vec![("catalog_name", SqlType::NAME), ("schema_name", SqlType::NAME)];
             let (rows, _) = super::relations::table(catalog, views, "pg_namespace")?;
@@ -459,57 +516,44 @@ fn information_tables(catalog: &Catalog, database: &str) -> System {
     (catalog.iter().filter_map(row).collect(), columns)
 }
 
-fn information_columns(catalog: &Catalog, views: &[DescribedView<'_>], database: &str) -> System {
+fn information_sequences(catalog: &Catalog, database: &str) -> System {
     let columns = vec![
-        ("table_catalog", SqlType::NAME),
-        ("table_schema", SqlType::NAME),
-        ("table_name", SqlType::NAME),
-        ("column_name", SqlType::NAME),
-        ("ordinal_position", SqlType::INT4),
-        ("column_default", SqlType::TEXT),
-        ("is_nullable", SqlType::TEXT),
+        ("sequence_catalog", SqlType::NAME),
+        ("sequence_schema", SqlType::NAME),
+        ("sequence_name", SqlType::NAME),
         ("data_type", SqlType::TEXT),
-        ("character_maximum_length", SqlType::INT4),
         ("numeric_precision", SqlType::INT4),
+        ("numeric_precision_radix", SqlType::INT4),
         ("numeric_scale", SqlType::INT4),
-        ("udt_name", SqlType::NAME),
-        ("is_identity", SqlType::TEXT),
+        ("start_value", SqlType::TEXT),
+        ("minimum_value", SqlType::TEXT),
+        ("maximum_value", SqlType::TEXT),
+        ("increment", SqlType::TEXT),
+        ("cycle_option", SqlType::TEXT),
     ];
-    let yes = |value: bool| text(if value { "YES" } else { "NO" });
-    let row = |(schema, relation, place): (&str, &str, i64),
-               name: &str,
-               data_type: SqlType,
-               column: Option<&Column>| {
-        let plain = data_type.plain();
-        let udt = TYPES.iter().find(|(_, known)| known.is_same(plain)).map_or("", |(name, _)| name);
-        let size = data_type.precision_and_scale();
-        vec![
+    let row = |(schema, name, definition): (&str, &str, &Definition)| {
+        let Definition::Sequence(sequence) = definition else { return None };
+        // Those of identity columns are not shown.
+        let table = sequence.owner.as_ref().and_then(|(table, _)| catalog.get(schema, table));
+        if let (Some(Definition::Table(table)), Some((_, column))) = (table, &sequence.owner)
+            && table.columns.iter().any(|known| known.name == *column && known.identity.is_some())
+        {
+            return None;
+        }
+        Some(vec![
             text(database),
             text(schema),
-            text(relation),
             text(name),
-            number(place),
-            column.and_then(|column| column.default.as_ref()).map_or(Datum::Null, text),
-            yes(!column.is_some_and(|column| column.not_null)),
-            text(plain.name()),
-            data_type.length().map_or(Datum::Null, |length| number(length as i64)),
-            size.map_or(Datum::Null, |(precision, _)| number(precision)),
-            size.map_or(Datum::Null, |(_, scale)| number(scale)),
-            text(udt),
-            yes(column.is_some_and(|column| column.identity.is_some())),
-        ]
+            text(sequence.data_type.name()),
+            number(8 * i64::from(sequence.data_type.size())),
+            number(2),
+            number(0),
+            text(sequence.start.to_string()),
+            text(sequence.minimum.to_string()),
+            text(sequence.maximum.to_string()),
+            text(sequence.increment.to_string()),
+            text(if sequence.cycles { "YES" } else { "NO" }),
+        ])
     };
-    let mut rows = Vec::new();
-    for (schema, name, definition) in catalog.iter() {
-        let Definition::Table(table) = definition else { continue };
-        for (place, column) in (1..).zip(&table.columns).filter(|(_, column)| !column.dropped) {
-            rows.push(row((schema, name, place), &column.name, column.data_type, Some(column)));
-        }
-    }
-    for view in views {
-        for (place, (name, data_type)) in (1..).zip(&view.columns) {
-            rows.push(row((view.schema, view.name, place), name, *data_type, None));
-        }
-    }
-    (rows, columns)
+    (catalog.iter().filter_map(row).collect(), columns)
 }

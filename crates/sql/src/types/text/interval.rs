@@ -280,6 +280,35 @@ fn parse_clock(word: &str) -> Option<Option<i64>> {
     Some(total.map(|total| if word.starts_with('-') { -total } else { total }))
 }
 
+/// Appends `P1Y2M3DT4H5M6.7S`: each part that is not zero has its sign.
+pub fn format_iso(months: i32, days: i32, microseconds: i64, out: &mut Vec<u8>) {
+    if (months, days, microseconds) == (0, 0, 0) {
+        out.extend_from_slice(b"PT0S");
+        return;
+    }
+    out.push(b'P');
+    let days = [(i64::from(months / 12), 'Y'), (i64::from(months % 12), 'M'), (i64::from(days), 'D')];
+    for (value, unit) in days.into_iter().filter(|(value, _)| *value != 0) {
+        put(out, format_args!("{value}{unit}"));
+    }
+    if microseconds == 0 {
+        return;
+    }
+    out.push(b'T');
+    for (value, unit) in [(microseconds / HOUR, 'H'), (microseconds % HOUR / MINUTE, 'M')] {
+        if value != 0 {
+            put(out, format_args!("{value}{unit}"));
+        }
+    }
+    let rest = microseconds % MINUTE;
+    if rest != 0 {
+        let sign = if rest < 0 { "-" } else { "" };
+        let (seconds, fraction) = (rest.abs() / SECOND, rest.abs() % SECOND);
+        let text = format!("{sign}{seconds}.{fraction:06}");
+        put(out, format_args!("{}S", text.trim_end_matches('0').trim_end_matches('.')));
+    }
+}
+
 /// Appends `1 year 2 mons 3 days 04:05:06`. A sign is printed where it differs from that of what stands before.
 pub(super) fn format(months: i32, days: i32, microseconds: i64, out: &mut Vec<u8>) {
     let mut first = true;

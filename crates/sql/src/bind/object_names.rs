@@ -1,0 +1,76 @@
+//! Texts that name objects: `'t'::regclass` and its like.
+
+use sqlparser::ast::{DataType, Expr};
+
+use super::Binder;
+use super::expression::{constant, text_constant};
+use super::names::{last_name, relation_named};
+use super::scope::Bound;
+use crate::catalog::{Definition, system};
+use crate::error::SqlError;
+use crate::plan::Expression;
+use crate::types::{Datum, SqlType};
+
+impl Binder<'_> {
+    /// `'name'::regproc`: functions have no numbers here, so that is the name itself.
+    pub(super) fn function_name(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
+        let bound = self.expression(operand)?;
+        if let Expression::Constant(Datum::Text(name)) = &bound.expression {
+            return Ok(text_constant(&relation_named(name)?.1));
+        }
+        self.explicit(bound, SqlType::TEXT)
+    }
+
+    /// `'name'::regclass`: the number of an object. A text may be the number, too.
+    pub(super) fn object_number(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
+        let bound = self.expression(operand)?;
+        match &bound.expression {
+            Expression::Constant(Datum::Text(name)) => {
+                let number = name.parse().or_else(|_| self.find_object(name, Some(operand)))?;
+                Ok(constant(Datum::Int(i64::from(number)), SqlType::OID))
+            }
+            Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
+                let text = self.implicit(bound, SqlType::TEXT)?;
+                let otherwise = self.explicit(text.clone(), SqlType::OID)?.expression;
+                let mut number = self.relation_number(text)?;
+                if let Expression::Case { otherwise: unknown, .. } = &mut number.expression {
+                    *unknown = Some(Box::new(otherwise));
+                }
+                Ok(number)
+            }
+            _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.relation_name(bound),
+            _ if bound.data_type.is_text() => self.relation_number(bound),
+            _ => self.explicit(bound, SqlType::OID),
+        }
+    }
+
+    /// The object that a text names, for `::regclass`. The text may be a literal of the statement.
+    pub(super) fn find_object(&mut self, text: &str, literal: Option<&Expr>) -> Result<u32, SqlError> {
+        let (schema, name) = relation_named(text)?;
+        let (schema, last) = (schema.as_deref(), name.as_str());
+        let is_system = schema.is_none_or(|schema| schema == "pg_catalog");
+        let found = self.find(schema, last);
+        if let (Some(literal), None, Some((schema, _))) = (literal, schema, &found) {
+            self.literal_meant(literal, schema, last);
+        }
+        match found {
+            Some((schema, Definition::Index(table))) => {
+                let indexes = system::index_numbers(self.catalog.get(&schema, table));
+                let found = indexes.into_iter().find(|(name, _)| name == last);
+                found.map(|(_, object)| object).ok_or_else(|| super::undefined_table(Some(&schema), last))
+            }
+            Some((_, definition)) => Ok(definition.object().unwrap_or_default()),
+            None if is_system && let Some(object) = system::table_object(last) => Ok(object),
+            None => Err(super::undefined_table(schema, last)),
+        }
+    }
+}
+
+/// Whether a type is one of those that PostgreSQL has for names of objects.
+pub(super) fn is_named(data_type: &DataType, name: &str) -> bool {
+    match data_type {
+        DataType::Regclass => name == "regclass",
+        DataType::Custom(written, _) => last_name(written).is_ok_and(|written| written == name),
+        _ => false,
+    }
+}

@@ -1,0 +1,201 @@
+//! Forms of definitions that the parser does not know.
+
+use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
+use sqlparser::ast::{Expr, ObjectName, SetExpr, Statement};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use crate::error::{SqlError, SqlState};
+
+/// What begins the last part of the name of a sequence that is changed; then it says where it begins anew.
+const CHANGED: char = '\u{1e}';
+
+/// Where a sequence begins anew.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Restart {
+    /// It goes on.
+    No,
+    /// At its first number.
+    First,
+    /// At this number.
+    At(i64),
+}
+
+/// Writes `REINDEX INDEX name` as `VACUUM REINDEX name`, and `REINDEX TABLE name` as `VACUUM REINDEX name BOOST`, which the parser knows;
+/// leaves out `CONCURRENTLY`, as which an index is always made and dropped.
+pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
+    let mut words: Vec<Keyword> = Vec::new();
+    let mut spelled = Vec::with_capacity(tokens.len());
+    let mut is_table = false;
+    for mut token in std::mem::take(tokens) {
+        match &token.token {
+            Token::Whitespace(_) => {}
+            Token::SemiColon | Token::EOF => {
+                words.clear();
+                if std::mem::take(&mut is_table) {
+                    spelled.push(TokenWithSpan { token: Token::make_keyword("BOOST"), span: token.span });
+                }
+            }
+            other => {
+                let word = keyword(other);
+                match words.as_slice() {
+                    [] if word == Keyword::REINDEX => token.token = Token::make_keyword("VACUUM"),
+                    [Keyword::REINDEX] => {
+                        is_table = word == Keyword::TABLE;
+                        if !is_table && word != Keyword::INDEX {
+                            return Err(SqlError::unsupported(format!("REINDEX {}", token.token)));
+                        }
+                        token.token = Token::make_keyword("REINDEX");
+                    }
+                    [Keyword::REINDEX, Keyword::INDEX | Keyword::TABLE] | [Keyword::DROP, Keyword::INDEX]
+                        if word == Keyword::CONCURRENTLY =>
+                    {
+                        continue;
+                    }
+                    _ => {}
+                }
+                words.push(word);
+            }
+        }
+        spelled.push(token);
+    }
+    if let Some(last) = spelled.last().filter(|_| is_table) {
+        let span = last.span;
+        spelled.push(TokenWithSpan { token: Token::make_keyword("BOOST"), span });
+    }
+    *tokens = spelled;
+    Ok(())
+}
+
+fn keyword(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+/// Writes `SELECT * FROM name` for `TABLE name` where a query may begin.
+pub(super) fn spell_out_tables(tokens: &mut Vec<TokenWithSpan>) {
+    let mut before = Keyword::NoKeyword;
+    let mut begins = true;
+    let mut places = Vec::new();
+    for (place, token) in tokens.iter().enumerate() {
+        if matches!(token.token, Token::Whitespace(_)) {
+            continue;
+        }
+        let this = keyword(&token.token);
+        let is_after = matches!(
+            before,
+            Keyword::AS
+                | Keyword::UNION
+                | Keyword::INTERSECT
+                | Keyword::EXCEPT
+                | Keyword::ALL
+                | Keyword::EXPLAIN
+        );
+        if this == Keyword::TABLE && (begins || is_after) {
+            places.push(place);
+        }
+        begins = matches!(token.token, Token::SemiColon | Token::LParen | Token::RParen);
+        before = this;
+    }
+    for place in places.into_iter().rev() {
+        let span = tokens[place].span;
+        let spelled = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+        tokens.splice(place..=place, spelled.map(|token| TokenWithSpan { token, span }));
+    }
+}
+
+/// Writes `ALTER SEQUENCE name …` as `CREATE SEQUENCE name …`, whose last part says that it is changed, and where it begins anew; see
+/// [`changed_sequence`].
+pub(super) fn spell_out_sequences(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
+    let mut spelled = Vec::with_capacity(tokens.len());
+    let mut statement = Vec::new();
+    for token in std::mem::take(tokens) {
+        let ends = matches!(token.token, Token::SemiColon | Token::EOF);
+        statement.push(token);
+        if ends {
+            spelled.extend(change_of_sequence(std::mem::take(&mut statement))?);
+        }
+    }
+    spelled.extend(change_of_sequence(statement)?);
+    *tokens = spelled;
+    Ok(())
+}
+
+fn change_of_sequence(statement: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let mut words = statement.iter().filter(|token| !is_space(token)).map(|token| keyword(&token.token));
+    if (words.next(), words.next()) != (Some(Keyword::ALTER), Some(Keyword::SEQUENCE)) {
+        return Ok(statement);
+    }
+    let mut rest = statement.into_iter().filter(|token| !is_space(token)).skip(2).peekable();
+    let span = rest.peek().map(|token| token.span).unwrap_or_else(sqlparser::tokenizer::Span::empty);
+    let at = |token| TokenWithSpan { token, span };
+    let mut spelled = vec![at(Token::make_keyword("CREATE")), at(Token::make_keyword("SEQUENCE"))];
+    if rest.next_if(|token| keyword(&token.token) == Keyword::IF).is_some() {
+        rest.next_if(|token| keyword(&token.token) == Keyword::EXISTS);
+        spelled.extend(["IF", "NOT", "EXISTS"].map(|word| at(Token::make_keyword(word))));
+    }
+    spelled.extend(rest.next());
+    while let Some(period) = rest.next_if(|token| token.token == Token::Period) {
+        spelled.push(period);
+        spelled.extend(rest.next());
+    }
+    let (mut options, mut restart) = (Vec::new(), "no".to_owned());
+    while let Some(token) = rest.next() {
+        match keyword(&token.token) {
+            // There is one user's worth of rights.
+            Keyword::OWNER => {
+                rest.next_if(|token| keyword(&token.token) == Keyword::TO);
+                rest.next_if(|token| matches!(token.token, Token::Word(_)));
+            }
+            Keyword::RENAME | Keyword::SET => {
+                let what = token.token.to_string().to_uppercase();
+                return Err(SqlError::unsupported(format!("ALTER SEQUENCE … {what}")));
+            }
+            Keyword::RESTART => {
+                rest.next_if(|token| keyword(&token.token) == Keyword::WITH);
+                let sign = rest.next_if(|token| token.token == Token::Minus).map_or("", |_| "-");
+                let number = rest.next_if(|token| matches!(token.token, Token::Number(..)));
+                restart =
+                    number.map_or_else(|| "first".to_owned(), |number| format!("{sign}{}", number.token));
+            }
+            _ => options.push(token),
+        }
+    }
+    let part = Token::make_word(&format!("{CHANGED}{restart}"), Some('"'));
+    spelled.extend([at(Token::Period), at(part)]);
+    spelled.extend(options);
+    Ok(spelled)
+}
+
+/// The name of a sequence that is changed, and where it begins anew; `None` for one that is made.
+pub fn changed_sequence(name: &ObjectName) -> Result<Option<(ObjectName, Restart)>, SqlError> {
+    let last = name.0.last().and_then(|part| part.as_ident());
+    let Some(restart) = last.and_then(|last| last.value.strip_prefix(CHANGED)) else { return Ok(None) };
+    let restart = match restart {
+        "no" => Restart::No,
+        "first" => Restart::First,
+        number => Restart::At(number.parse().map_err(|_| {
+            let message = format!("value \"{number}\" is out of range for type bigint");
+            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+        })?),
+    };
+    let parts = name.0[..name.0.len() - 1].to_vec();
+    Ok(Some((ObjectName(parts), restart)))
+}
+
+/// Makes `CREATE TABLE name AS SELECT …` of `SELECT … INTO name …`.
+pub(super) fn made_by_selection(statement: Statement) -> Result<Statement, SqlError> {
+    let Statement::Query(mut query) = statement else { return Ok(statement) };
+    let SetExpr::Select(select) = query.body.as_mut() else { return Ok(Statement::Query(query)) };
+    let Some(into) = select.into.take() else { return Ok(Statement::Query(query)) };
+    let name = match into.targets.as_slice() {
+        [Expr::Identifier(name)] => ObjectName::from(vec![name.clone()]),
+        [Expr::CompoundIdentifier(names)] => ObjectName::from(names.clone()),
+        _ => return Err(SqlError::unsupported("SELECT INTO anything but a table")),
+    };
+    let made = CreateTableBuilder::new(name).temporary(into.temporary).query(Some(query)).build();
+    Ok(Statement::CreateTable(made))
+}
