@@ -203,6 +203,12 @@ impl Executor {
         }
         self.remote_keys.resize(footprint.keys().len(), None);
         let indexed = received.index(footprint, selection, &mut self.remote_keys, &mut self.remote_ranges);
+        for rows in &mut self.remote_ranges {
+            // Each partition has sent its own in order.
+            rows.sort_unstable_by(|left, right| {
+                received.bytes(left.part, &left.key).cmp(received.bytes(right.part, &right.key))
+            });
+        }
         indexed.map_err(|unusable| match unusable {
             Unusable::TooLarge => DataError::ReadsTooLarge.into(),
             Unusable::Malformed => Stop::Invalid("remote reads do not fit the footprint".to_owned()),
@@ -346,8 +352,14 @@ impl Run<'_> {
             return Some(self.storage.row(record));
         }
         let rows = &self.remote_ranges[range];
-        let found = rows.iter().find(|row| self.received.bytes(row.part, &row.key) == key)?;
-        Some(self.received.bytes(found.part, &found.row))
+        let found = rows.get(self.remote_place(range, key))?;
+        let is_it = self.received.bytes(found.part, &found.key) == key;
+        is_it.then(|| self.received.bytes(found.part, &found.row))
+    }
+
+    /// How many rows of a range that others sent are before a key.
+    fn remote_place(&self, range: usize, key: &[u8]) -> usize {
+        self.remote_ranges[range].partition_point(|row| self.received.bytes(row.part, &row.key) < key)
     }
 
     /// Where a write of the key goes, if the footprint allows it.
@@ -423,12 +435,11 @@ impl Run<'_> {
                 ControlFlow::Continue(())
             });
         }
-        for row in &self.remote_ranges[entry] {
-            let key = self.received.bytes(row.part, &row.key);
-            if range.contains(key) {
-                let row = self.received.bytes(row.part, &row.row).to_vec();
-                found.push(Found { key: Key::from_bytes(key), row });
-            }
+        let (start, end) = (self.remote_place(entry, &range.start), self.remote_place(entry, &range.end));
+        let remote = self.remote_ranges[entry].get(start..end).unwrap_or_default();
+        for row in direction.of_ascending(remote.iter()).take(limit) {
+            let key = Key::from_bytes(self.received.bytes(row.part, &row.key));
+            found.push(Found { key, row: self.received.bytes(row.part, &row.row).to_vec() });
         }
         found.sort_unstable_by(|left, right| direction.compare(&left.key, &right.key));
         found.truncate(limit);

@@ -3,6 +3,7 @@
 use super::effects::Effect;
 use crate::data::row::FixedValue;
 use crate::data::{KeyRange, Schema};
+use crate::hash::{FastSet, key_hash};
 use crate::limits::WRITE_BYTES_MAX;
 use crate::procedure::{Footprint, Stop};
 
@@ -38,13 +39,21 @@ pub(crate) struct WriteBuffer {
     values: Vec<FixedValue>,
     /// The state of a row with its writes applied, for the last read of a written key.
     overlay: Vec<u8>,
+    /// The hashes of the keys of the first so many operations, where there are many.
+    hashes: FastSet<u64>,
+    hashed: usize,
 }
+
+/// Operations up to which looking at all of them is as fast as hashes.
+const SEARCHED_OPERATIONS_MAX: usize = 32;
 
 impl WriteBuffer {
     pub(crate) fn clear(&mut self) {
         self.operations.clear();
         self.bytes.clear();
         self.values.clear();
+        self.hashes.clear();
+        self.hashed = 0;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -116,7 +125,18 @@ impl WriteBuffer {
     }
 
     /// Whether a key in a range was written.
-    pub(crate) fn wrote(&self, key: &[u8], footprint: &Footprint) -> bool {
+    pub(crate) fn wrote(&mut self, key: &[u8], footprint: &Footprint) -> bool {
+        if self.operations.len() > SEARCHED_OPERATIONS_MAX {
+            let hash = |(target, _): &(Target, Operation)| match target {
+                Target::Entry(index) => footprint.keys()[*index].hash,
+                Target::InRange { hash, .. } => *hash,
+            };
+            self.hashes.extend(self.operations[self.hashed..].iter().map(hash));
+            self.hashed = self.operations.len();
+            if !self.hashes.contains(&key_hash(key)) {
+                return false;
+            }
+        }
         self.operations.iter().any(|(target, _)| self.key(*target, footprint) == key)
     }
 
