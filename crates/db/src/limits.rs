@@ -36,9 +36,6 @@ pub const READ_RESULTS_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The same where the log gets the reads of all participants, in one record: with the engine `two-phase`.
 pub const LOGGED_READS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Length from which on a message of read results takes no further ones.
-pub const READS_MESSAGE_BYTES: usize = 1024 * 1024;
-
 /// Most bytes of writes that one transaction may buffer.
 pub const WRITE_BYTES_MAX: usize = 48 * 1024 * 1024;
 

@@ -79,13 +79,7 @@ impl Served {
             definition: Some(definition),
         };
         let action = Action::Define { changes: vec![change], fill: Vec::new(), sequences: Vec::new() };
-        let plan = Plan {
-            reliances: Vec::new(),
-            tables: Vec::new(),
-            sequences: Vec::new(),
-            foreign_keys: Vec::new(),
-            action,
-        };
+        let plan = Plan::of(action);
         let procedure = self.database.handle::<SqlProcedure>("sql").unwrap();
         let steps = Steps::from(Step { plan: plan.into(), inputs: Inputs::default(), shown: None });
         self.database.call(procedure, &steps).unwrap();

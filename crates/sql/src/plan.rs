@@ -544,3 +544,11 @@ pub struct Plan {
     /// What it does.
     pub action: Action,
 }
+
+impl Plan {
+    /// One of an action that relies on no definition, and is about no table, sequence or foreign key.
+    pub fn of(action: Action) -> Plan {
+        let (reliances, tables, sequences, foreign_keys) = Default::default();
+        Plan { reliances, tables, sequences, foreign_keys, action }
+    }
+}

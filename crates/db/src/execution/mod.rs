@@ -23,7 +23,6 @@ pub mod write_buffer;
 use bytes::Bytes;
 
 use crate::error::{Error, Fatal};
-use crate::limits::READS_MESSAGE_BYTES;
 use crate::message::{Delivered, Reconnoitred, Report, RequestId, Verdict, Work};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 use crate::procedure::{Catalog, Footprint, ProcedureId};
@@ -154,13 +153,10 @@ impl Effects {
         }
     }
 
-    /// The message of an epoch's read results for a partition, to be appended to. One that is long is left as it is, and another one begun:
-    /// messages must not become longer than networks take.
+    /// The message of an epoch's read results for a partition, to be appended to.
     pub fn reads_of(&mut self, partition: PartitionId, epoch: Epoch) -> &mut Vec<u8> {
         let messages = &mut self.reads[partition.index()];
-        let is_open =
-            |(other, message): &(Epoch, Vec<u8>)| *other == epoch && message.len() < READS_MESSAGE_BYTES;
-        let known = messages.iter().rposition(is_open);
+        let known = messages.iter().rposition(|(other, _)| *other == epoch);
         let place = known.unwrap_or_else(|| {
             messages.push((epoch, Vec::new()));
             messages.len() - 1

@@ -91,13 +91,7 @@ fn clear(
     loop {
         let Some(session) = session(shared)? else { return Ok(()) };
         let action = Action::Clear { storage, replicated, rows: CHUNK_ROWS };
-        let plan = Plan {
-            reliances: Vec::new(),
-            tables: Vec::new(),
-            sequences: Vec::new(),
-            foreign_keys: Vec::new(),
-            action,
-        };
+        let plan = Plan::of(action);
         let written = call(&session, plan)?.written;
         deleted += written;
         if written < u64::from(CHUNK_ROWS) {

@@ -206,9 +206,7 @@ impl RowCheck {
         let plan = Plan {
             reliances: plan.reliances.clone(),
             tables: plan.tables.clone(),
-            sequences: Vec::new(),
-            foreign_keys: Vec::new(),
-            action: violation(foreign_key, &plan.tables),
+            ..Plan::of(violation(foreign_key, &plan.tables))
         };
         RowCheck { plan: plan.into(), foreign_key: foreign_key.clone() }
     }

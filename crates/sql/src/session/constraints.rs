@@ -45,13 +45,7 @@ impl Session {
         block.deferrals.extend(chosen.iter().cloned().map(|constraint| (constraint, deferred)));
         if !deferred && block.has_pending(&chosen) {
             let action = Action::Settle { constraints: chosen };
-            let plan = Plan {
-                reliances: Vec::new(),
-                tables: Vec::new(),
-                sequences: Vec::new(),
-                foreign_keys: Vec::new(),
-                action,
-            };
+            let plan = Plan::of(action);
             self.in_block(&plan.into(), self.inputs(Vec::new()))?;
         }
         Ok(tag("SET CONSTRAINTS"))

@@ -317,13 +317,7 @@ impl Session {
             for rows in rows.chunks(copy.load_rows()) {
                 let action = Action::Load { table: 0, rows: rows.to_vec() };
                 // The tables are this block's own: nobody else can know of them, so nothing is relied on.
-                let plan = Plan {
-                    reliances: Vec::new(),
-                    tables: copy.prepared.plan.tables.clone(),
-                    sequences: Vec::new(),
-                    foreign_keys: Vec::new(),
-                    action,
-                };
+                let plan = Plan { tables: copy.prepared.plan.tables.clone(), ..Plan::of(action) };
                 copy.written += self.load(plan, storages)?;
             }
             return Ok(());

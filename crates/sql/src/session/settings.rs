@@ -80,7 +80,6 @@ const SETTINGS: &[Setting] = &[
     setting("lock_timeout", "0", false, Rule::Time),
     setting("maintenance_work_mem", "64MB", false, Rule::Free),
     // As many as a server takes that is not told.
-    setting("max_connections", "200", false, Rule::Constant),
     setting("max_identifier_length", "63", false, Rule::Constant),
     setting("max_parallel_workers_per_gather", "0", false, Rule::Free),
     setting("max_prepared_transactions", "0", false, Rule::Constant),

@@ -391,13 +391,7 @@ impl Session {
         };
         let changes = block.loaded.iter().map(garbage).collect();
         let action = Action::Define { changes, fill: Vec::new(), sequences: Vec::new() };
-        let plan = Plan {
-            reliances: Vec::new(),
-            tables: Vec::new(),
-            sequences: Vec::new(),
-            foreign_keys: Vec::new(),
-            action,
-        };
+        let plan = Plan::of(action);
         let inputs = Inputs { seed: self.database.random(), ..Inputs::default() };
         // Where that fails too, the rows stay without a name.
         if self.call(&[Step { plan: plan.into(), inputs, shown: None }]).is_ok() {
@@ -541,8 +535,7 @@ impl Session {
     fn of_sequence(&self, sequence: &SequenceShape, rows: Vec<Vec<Expression>>) -> Result<Output, SqlError> {
         let action = Action::Query(Node::Values(rows));
         let sequences = vec![sequence.clone()];
-        let plan =
-            Plan { reliances: Vec::new(), tables: Vec::new(), sequences, foreign_keys: Vec::new(), action };
+        let plan = Plan { sequences, ..Plan::of(action) };
         let inputs = Inputs { seed: self.database.random(), ..Inputs::default() };
         self.call(&[Step { plan: plan.into(), inputs, shown: None }])
     }

@@ -196,13 +196,7 @@ pub fn forget(catalog: &Catalog, storage: u32) -> Plan {
     let name = garbage_name(storage);
     let changes = vec![DefinitionChange { schema: String::new(), name: name.clone(), definition: None }];
     let action = Action::Define { changes, fill: Vec::new(), sequences: Vec::new() };
-    Plan {
-        reliances: vec![catalog.reliance("", &name)],
-        tables: Vec::new(),
-        sequences: Vec::new(),
-        foreign_keys: Vec::new(),
-        action,
-    }
+    Plan { reliances: vec![catalog.reliance("", &name)], ..Plan::of(action) }
 }
 
 /// The plan that goes on filling an index after a key.
@@ -357,7 +351,7 @@ impl<'c> Draft<'c> {
                 reliances.push(reliance.clone());
             }
         }
-        Plan { reliances, tables, sequences: Vec::new(), foreign_keys: Vec::new(), action }
+        Plan { reliances, tables, ..Plan::of(action) }
     }
 
     /// The schema in which something new goes, which may be that of the session.
