@@ -21,7 +21,7 @@
 //! | [`Message::StandIn`] | a leader that executes nothing | another replica of its group | the same; it answers with [`Message::Reports`] |
 //! | [`Message::CheckpointWanted`], [`Message::CheckpointNeeded`], [`Message::CheckpointOffer`], [`Message::CheckpointFetch`], [`Message::CheckpointPiece`] | within a replication group | | a replica that is too far behind |
 //! | [`Message::TwoPhase`], [`Message::TwoPhaseSnapshot`] | coordinator ↔ participant | | the engine `two-phase` alone (Ren et al. §3.1.2) |
-//! | [`Message::Backlog`] | every node that throttles | every other node | | the same engine (DET-42) |
+//! | [`Message::Load`] | every node that throttles | every other node | | the same engine (DET-42) |
 //! | [`Message::Alive`] | every node | every node of another partition | failure detection (CAL-106, CAL-109) |
 
 use bytes::Bytes;
@@ -32,8 +32,8 @@ use crate::engine::two_phase::message::{SnapshotMessage, TwoPhaseMessage};
 use crate::error::{Error, Outcome};
 use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 use crate::procedure::{Footprint, ProcedureId};
-use crate::sequencer::Basis;
 use crate::sequencer::authority::EpochMessage;
+use crate::sequencer::{Basis, Load};
 
 /// Identity of a client session. All requests of a client are ordered by its home partition, wherever they enter: there it
 /// is known whether a request was seen before.
@@ -319,9 +319,8 @@ pub enum Message {
         epoch: Epoch,
         /// The term in which the batch was proposed to the sender's replication group.
         term: u64,
-        /// Delivered transactions that waited for the sender's processor when it handed the batch on: see
-        /// [`throttle`](crate::sequencer::throttle).
-        waiting: u64,
+        /// How the sender kept up when it handed the batch on.
+        load: Load,
         /// Transactions with their index in the sender's full batch, ascending.
         transactions: Vec<(u32, Ordered)>,
     },
@@ -471,9 +470,8 @@ pub enum Message {
         /// The digest.
         digest: u128,
     },
-    /// So many calls wait for the sender's processor, where no batches say so: see
-    /// [`throttle`](crate::sequencer::throttle).
-    Backlog(u64),
+    /// How the sender keeps up, where no batches say so.
+    Load(Load),
     /// An authorisation for an epoch, or what gives one back: see [`authority`](crate::sequencer::authority).
     Epochs(EpochMessage),
     /// One of the two has started again, and what the other was told of turns may be lost: no checkpoint through this epoch is still
@@ -506,7 +504,7 @@ impl Message {
                 Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
                 Message::TwoPhase(message) => message.payload_bytes(),
-                Message::TwoPhaseSnapshot(_) | Message::Backlog(_) | Message::Epochs(_) => HEADER,
+                Message::TwoPhaseSnapshot(_) | Message::Load(_) | Message::Epochs(_) => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),
                 Message::Fetched { rows, .. } => {
                     rows.iter().map(|(key, row)| key.bytes().len() + row.len()).sum()

@@ -139,6 +139,13 @@ pub struct Executions {
     pub reconnaissance_units: u64,
 }
 
+impl Executions {
+    /// Runs of procedures for transactions that were begun, whoever began them.
+    pub fn runs(&self) -> u64 {
+        self.alone + self.together + self.explorations
+    }
+}
+
 impl Effects {
     /// Nothing to send in a cluster of `partitions`.
     pub fn new(partitions: u16) -> Effects {

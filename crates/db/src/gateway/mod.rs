@@ -71,7 +71,7 @@ pub struct Counters {
     pub helped: u64,
     /// Requests refused as busy before they were ordered.
     pub refused: u64,
-    /// Those of them that were shed, as this node lags behind the others.
+    /// Those of them that were shed, as a node lags behind the others.
     pub shed: u64,
 }
 
@@ -368,14 +368,15 @@ impl Gateway {
             &mut footprint,
         ) {
             Err(error) => self.answer(id, None, Err(error)),
-            Ok(Declared::Complete) if self.sheds(id, &footprint, context) => {
-                self.spare.push(footprint);
-                if let Some(entry) = self.sessions.withdraw(id) {
-                    self.counters.shed += 1;
-                    self.refuse(id, entry, context.sequencer.throttle.refusal());
-                }
-            }
             Ok(Declared::Complete) => {
+                if let Some(error) = self.refusal(id, &footprint, context.sequencer) {
+                    self.spare.push(footprint);
+                    if let Some(entry) = self.sessions.withdraw(id) {
+                        self.counters.shed += 1;
+                        self.refuse(id, entry, error);
+                    }
+                    return;
+                }
                 let work = Work::Call { procedure, arguments, reconnoitred: None };
                 let ordered = Ordered { request: id, acknowledged, work };
                 self.order(ordered, footprint, context.sequencer);
@@ -398,10 +399,11 @@ impl Gateway {
         }
     }
 
-    /// Whether a call is refused since this node lags: one that it would execute alone.
-    fn sheds(&self, id: RequestId, footprint: &Footprint, context: &GatewayContext<'_>) -> bool {
-        context.sequencer.throttle.sheds(id, context.sequencer.open().0)
-            && footprint.participants(self.me) == PartitionSet::one(self.me)
+    /// Why a call is refused, if one of its participants lags.
+    fn refusal(&self, id: RequestId, footprint: &Footprint, sequencer: &Sequencer) -> Option<Error> {
+        let throttle = &sequencer.throttle;
+        let refusal = || throttle.refusal(id, footprint.participants(self.me), sequencer.open().0);
+        throttle.is_shedding().then(refusal)?
     }
 
     fn order(&mut self, ordered: Ordered, footprint: Box<Footprint>, sequencer: &mut Sequencer) {

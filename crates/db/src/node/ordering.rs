@@ -11,7 +11,7 @@ use crate::execution::place;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::message::{Message, Ordered, Work};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position};
-use crate::sequencer::{ClosedBatch, Waiting};
+use crate::sequencer::{ClosedBatch, Load, Waiting};
 
 /// What the log holds of an epoch: the requests and nothing of what they do (CAL-28, CAL-31, CAL-85).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -23,7 +23,7 @@ pub struct LoggedBatch {
     /// The last epoch that had been delivered to the leader: a witness that all partitions have it, see
     /// [`witness`](crate::disk::witness).
     pub delivered: Epoch,
-    /// The share of calls that the leader shed at the door, in thousandths: see [`throttle`](crate::sequencer::throttle).
+    /// The level of what is shed for the sake of the leader, in thousandths: see [`throttle`](crate::sequencer::throttle).
     pub shed: u16,
     /// The partition's whole batch; the place in it is the index of the position.
     pub transactions: Vec<Ordered>,
@@ -65,7 +65,7 @@ impl<E: Engine> Node<E> {
                         epoch: closed.epoch,
                         closed_at: now,
                         delivered: self.merger.delivered(),
-                        shed: self.sequencer.throttle.share(),
+                        shed: self.sequencer.throttle.load().level,
                         transactions: closed.whole.clone(),
                     };
                     self.log.proposal = Some(super::encode_body(&batch));
@@ -293,8 +293,8 @@ impl<E: Engine> Node<E> {
             let partition = PartitionId(partition as u16);
             let skipped = E::Failpoints::on(Failpoint::SkipEmptyBatch) && transactions.is_empty();
             if partition != self.me && !skipped {
-                let waiting = self.waits_for_processor();
-                self.say(partition, epoch, Message::Batch { epoch, term, waiting, transactions }, outbox);
+                let load = Load { waiting: self.waits_for_processor(), ..self.sequencer.throttle.load() };
+                self.say(partition, epoch, Message::Batch { epoch, term, load, transactions }, outbox);
             }
         }
     }

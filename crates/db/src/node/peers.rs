@@ -24,9 +24,9 @@ impl<E: Engine> Node<E> {
     ) -> Result<(), Fatal> {
         self.routes.heard(from, now);
         match message {
-            Message::Batch { epoch, term, waiting, transactions } => {
+            Message::Batch { epoch, term, load, transactions } => {
                 self.sequencer.follow(epoch);
-                self.sequencer.throttle.heard(from.partition, waiting);
+                self.sequencer.throttle.heard(from.partition, load);
                 if !self.branches.may_follow(from, epoch, term, &self.merger) {
                     return Ok(());
                 }
@@ -151,7 +151,7 @@ impl<E: Engine> Node<E> {
                 self.take_piece(now, from, (epoch, offset), bytes, last, outbox);
             }
             Message::Digest { basis, digest } => self.agreement.note(basis, from.replica, Digest(digest)),
-            Message::TwoPhase(_) | Message::TwoPhaseSnapshot(_) | Message::Backlog(_) => {
+            Message::TwoPhase(_) | Message::TwoPhaseSnapshot(_) | Message::Load(_) => {
                 return Err(Fatal::OtherEngine(from));
             }
             Message::Batch { .. }

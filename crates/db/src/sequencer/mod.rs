@@ -45,7 +45,7 @@ pub use lineage::{Basis, Lineage};
 pub use merger::Merger;
 pub use policy::{EpochOptions, EpochPolicy};
 pub use sessions::Sessions;
-pub use throttle::Throttle;
+pub use throttle::{Load, Throttle};
 
 /// A transaction that waits for an epoch.
 #[derive(Debug)]
@@ -211,7 +211,7 @@ impl Sequencer {
     /// Whether there is something to close an epoch for: transactions, calls that are shed until some more epochs have closed, or
     /// somebody who waits for it.
     fn has_reason(&self) -> bool {
-        !self.waiting.is_empty() || self.throttle.share() > 0 || self.wanted >= self.open
+        !self.waiting.is_empty() || self.throttle.is_shedding() || self.wanted >= self.open
     }
 
     /// Sees to it that the open epoch is closed although nothing may wait for it: when it is delivered, this node was the leader
@@ -384,7 +384,7 @@ mod tests {
             assert!(sequencer.close(now).whole.is_empty());
             sequencer.throttle.adjust(0);
         }
-        assert_eq!(sequencer.throttle.share(), 0);
+        assert!(!sequencer.throttle.is_shedding());
         assert!(now <= 100 * EPOCH, "{now}");
         assert!(!sequencer.close_due(now + EPOCH, progress(sequencer.open())), "nobody has work");
     }

@@ -8,7 +8,7 @@ use ordain::db::message::*;
 use ordain::db::node::GroupStatus;
 use ordain::db::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
 use ordain::db::procedure::ProcedureId;
-use ordain::db::sequencer::Basis;
+use ordain::db::sequencer::{Basis, Load};
 use ordain::transport::limits::FRAME_PAYLOAD_BYTES_MAX;
 use ordain::wire::*;
 
@@ -156,12 +156,16 @@ impl Any {
         }
     }
 
+    fn load(&mut self) -> Load {
+        Load { waiting: self.number(), level: self.number() as u16 }
+    }
+
     fn message(&mut self) -> Message {
-        match self.0.below(14) {
+        match self.0.below(15) {
             0 => Message::Batch {
                 epoch: Epoch(self.number()),
                 term: self.number(),
-                waiting: self.number(),
+                load: self.load(),
                 transactions: self.list(|any| (any.number() as u32, any.ordered())),
             },
             1 => Message::Reads { basis: self.basis(), reads: self.blob() },
@@ -179,7 +183,8 @@ impl Any {
                 term: self.number(),
             },
             11 => Message::Unsubscribe,
-            12 => Message::Alive(Reached {
+            12 => Message::Load(self.load()),
+            13 => Message::Alive(Reached {
                 handed_on: Epoch(self.number()),
                 delivered: Epoch(self.number()),
                 executed: Epoch(self.number()),

@@ -112,6 +112,7 @@ impl AddAssign for Spent {
 mod tests {
     use ordain_db::engine::two_phase::message::TransactionId;
     use ordain_db::position::PartitionId;
+    use ordain_db::sequencer::Load;
 
     use super::*;
 
@@ -129,7 +130,7 @@ mod tests {
         ] {
             overhead.count(&Message::TwoPhase(said));
         }
-        overhead.count(&Message::Backlog(3));
+        overhead.count(&Message::Load(Load::default()));
         let Overhead { locks, deadlocks, commitment, edges } = overhead;
         assert_eq!((locks.messages, deadlocks.messages, commitment.messages, edges), (1, 3, 2, 3));
         assert!(deadlocks.bytes > 0 && commitment.bytes > 0);

@@ -190,6 +190,7 @@ impl CostTable {
 mod tests {
     use ordain_db::message::{ClientRequest, Ordered, Reply, RequestId, Work};
     use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
+    use ordain_db::sequencer::Load;
 
     use super::*;
 
@@ -203,7 +204,7 @@ mod tests {
         let batch = Message::Batch {
             epoch: Epoch(1),
             term: 0,
-            waiting: 0,
+            load: Load::default(),
             transactions: vec![(0, ordered.clone()), (1, ordered)],
         };
         let position = Position { epoch: Epoch(1), origin: PartitionId(0), index: 0 };

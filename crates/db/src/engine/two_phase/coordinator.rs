@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::locks::Slot;
 use super::message::{Reads, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
-use super::{CommitProtocol, Phase, TwoPhase};
+use super::{CommitProtocol, Phase, Runnable, TwoPhase};
 use crate::execution::{Context, Explored, Received};
 use crate::failpoint::Failpoints;
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
@@ -154,11 +154,12 @@ impl<F: Failpoints> TwoPhase<F> {
             }
         }
         let others = coordinated.others;
-        if others.is_empty() || self.protocol == CommitProtocol::None {
-            return self.decide(id, slot, reads, context);
-        }
+        let voters = if self.protocol == CommitProtocol::None { PartitionSet::EMPTY } else { others };
         if let Some(coordinated) = self.coordinated.get_mut(&id) {
-            coordinated.progress = Progress::Preparing(others);
+            coordinated.progress = Progress::Preparing(voters);
+        }
+        if voters.is_empty() {
+            return self.runnable.push_back(Runnable::Decide(id));
         }
         let own = self.own_reads(slot, context);
         for partition in others.iter() {
@@ -177,13 +178,7 @@ impl<F: Failpoints> TwoPhase<F> {
     }
 
     /// A participant can commit. One that says so of a transaction that is decided has not heard of it.
-    pub(super) fn take_vote(
-        &mut self,
-        from: PartitionId,
-        id: TransactionId,
-        clock: u64,
-        context: &mut Context<'_>,
-    ) {
+    pub(super) fn take_vote(&mut self, from: PartitionId, id: TransactionId, clock: u64) {
         let Some(coordinated) = self.coordinated.get_mut(&id) else {
             let (position, reads) = (None, None);
             return self.say(from, TwoPhaseMessage::Decide { id, position, reads });
@@ -191,12 +186,11 @@ impl<F: Failpoints> TwoPhase<F> {
         match &mut coordinated.progress {
             Progress::Locking(_) => {}
             Progress::Preparing(awaited) => {
+                let was_awaited = awaited.contains(from);
                 awaited.remove(from);
-                let all = awaited.is_empty();
                 coordinated.clock = coordinated.clock.max(clock);
-                let reads = coordinated.reads.iter().map(|(from, reads)| (*from, reads.clone())).collect();
-                if let Some(slot) = self.by_id.get(&id).copied().filter(|_| all) {
-                    self.decide(id, slot, reads, context);
+                if was_awaited && awaited.is_empty() {
+                    self.runnable.push_back(Runnable::Decide(id));
                 }
             }
             Progress::Committed(position, _) => {
@@ -206,9 +200,12 @@ impl<F: Failpoints> TwoPhase<F> {
         }
     }
 
-    /// Commits a transaction: it has a position now, above all that any participant has seen.
-    fn decide(&mut self, id: TransactionId, slot: Slot, reads: Reads, context: &mut Context<'_>) {
+    /// Commits a transaction, unless it was given up since all could: it has a position now, above all that any participant has
+    /// seen.
+    pub(super) fn decide(&mut self, id: TransactionId, context: &mut Context<'_>) {
         let Some(coordinated) = self.coordinated.get(&id) else { return };
+        let Some(slot) = self.by_id.get(&id).copied() else { return };
+        let reads: Reads = coordinated.reads.iter().map(|(from, reads)| (*from, reads.clone())).collect();
         let (others, told) = (coordinated.others, coordinated.clock);
         self.clock = self.clock.max(told) + 1;
         let position = Position { epoch: Epoch(self.clock), origin: context.me, index: 0 };

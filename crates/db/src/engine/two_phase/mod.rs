@@ -25,8 +25,8 @@
 //!   happened can be checked by running it serially in that order, as for the other engines. It is no order in real time.
 //! - *Transactions that wait* are states in one table, not threads (DET-32). The paper's three structures are three [`Phase`]s:
 //!   BlockedTxnMap is [`Phase::Blocked`], which is left when the last awaited lock is granted (DET-33); ReadyTxnQueue is
-//!   [`Phase::Ready`], in the order of grants (DET-34); ActiveTxnMap is [`Phase::Active`] and [`Phase::Prepared`]. What a message
-//!   makes runnable goes first, then what is ready, then what is new (DET-35): see [`TwoPhase::run_ready`].
+//!   [`Phase::Ready`], in the order of grants (DET-34); ActiveTxnMap is [`Phase::Active`] and [`Phase::Prepared`]. Of the active ones
+//!   those that can commit go first, then what is ready, then what is new (DET-35): see [`TwoPhase::run`].
 //!
 //! *Without a commit protocol* ([`CommitProtocol::None`]) the coordinator decides when all locks are held. That is the paper's
 //! bound (DET-41) and not a database: a crash leaves a transaction done at one partition and not at another.
@@ -141,6 +141,22 @@ pub struct Placed {
     grows: bool,
 }
 
+/// An active transaction that a message has made runnable: all that is left is to execute it.
+#[derive(Debug)]
+enum Runnable {
+    /// All participants of one that is coordinated here can commit.
+    Decide(TransactionId),
+    /// Its coordinator has decided that it commits.
+    Commit {
+        /// The transaction.
+        id: TransactionId,
+        /// Its position.
+        position: Position,
+        /// What the others have read, where it was not told before.
+        reads: Option<Reads>,
+    },
+}
+
 /// A transaction that is to be begun again.
 #[derive(Debug)]
 struct Retry {
@@ -166,6 +182,8 @@ pub struct TwoPhase<F = NoFailpoints> {
     table: Vec<Option<Local>>,
     free: Vec<Slot>,
     by_id: FastMap<TransactionId, Slot>,
+    /// Active transactions that can be executed, in the order of messages.
+    runnable: VecDeque<Runnable>,
     /// Transactions that hold all their locks and have not been taken onwards.
     ready: VecDeque<Slot>,
     coordinated: BTreeMap<TransactionId, Coordinated>,
@@ -208,6 +226,7 @@ impl<F: Failpoints> TwoPhase<F> {
             table: Vec::new(),
             free: Vec::new(),
             by_id: FastMap::default(),
+            runnable: VecDeque::new(),
             ready: VecDeque::new(),
             coordinated: BTreeMap::new(),
             committed: 0,
@@ -297,23 +316,42 @@ impl<F: Failpoints> TwoPhase<F> {
         }
     }
 
-    /// Takes onwards what is ready, and what becomes ready by that. What came by message has been taken onwards before, and what is
-    /// new comes after (DET-35).
-    pub fn run_ready(&mut self, context: &mut Context<'_>) {
-        while let Some(slot) = self.ready.pop_front() {
-            // The place may have been given to another one meanwhile.
-            let local = self.table[slot.index()].as_mut().filter(|local| local.phase == Phase::Ready);
-            let Some(local) = local else { continue };
-            local.phase = Phase::Active;
-            let id = local.id;
-            if id.coordinator != context.me {
-                self.tell_granted(slot, context);
-            } else if self.coordinated.contains_key(&id) {
-                self.ask_next(id, context);
-                self.advance(id, context);
-            } else {
-                self.run_alone(slot, context);
+    /// Takes onwards active transactions that can be executed, then what is ready, and what either makes so, until procedures have
+    /// run so often here since this node was made. What is new comes after both (DET-35).
+    pub fn run(&mut self, executions: u64, context: &mut Context<'_>) {
+        while context.effects.executions.runs() < executions {
+            match self.runnable.pop_front() {
+                Some(Runnable::Decide(id)) => self.decide(id, context),
+                Some(Runnable::Commit { id, position, reads }) => {
+                    self.take_decision(id, Some(position), reads, context);
+                }
+                None => match self.ready.pop_front() {
+                    Some(slot) => self.run_ready(slot, context),
+                    None => return,
+                },
             }
+        }
+    }
+
+    /// Number of transactions that wait for nothing but the processor.
+    pub fn runnable(&self) -> usize {
+        self.runnable.len() + self.ready.len()
+    }
+
+    /// Takes one onwards that has been granted the last of its locks.
+    fn run_ready(&mut self, slot: Slot, context: &mut Context<'_>) {
+        // The place may have been given to another one meanwhile.
+        let local = self.table[slot.index()].as_mut().filter(|local| local.phase == Phase::Ready);
+        let Some(local) = local else { return };
+        local.phase = Phase::Active;
+        let id = local.id;
+        if id.coordinator != context.me {
+            self.tell_granted(slot, context);
+        } else if self.coordinated.contains_key(&id) {
+            self.ask_next(id, context);
+            self.advance(id, context);
+        } else {
+            self.run_alone(slot, context);
         }
     }
 
@@ -420,21 +458,25 @@ impl<F: Failpoints> TwoPhase<F> {
         Some(local)
     }
 
-    /// Does what is due: transactions that are begun again, and what the detector is to be told.
+    /// Does what is due of locks that are waited for, and tells the detector what it is to be told.
     pub fn tick(&mut self, now: u64, context: &mut Context<'_>) {
         self.now = now;
         self.end_lock_waits(context);
-        while let Some(due) = self.retries.first_entry().filter(|entry| entry.key().0 <= now) {
-            let Retry { id, statement } = due.remove();
-            if let Some(placed) = self.place(statement, context) {
-                self.attempt(id, placed, context);
-            }
-        }
         if self.reports.due().is_some_and(|at| at <= now) {
             self.report_waits(context);
         }
         if self.next_search.is_some_and(|at| at <= now) {
             self.detect(context);
+        }
+    }
+
+    /// Begins the transactions again whose pauses are over.
+    pub fn begin_again(&mut self, context: &mut Context<'_>) {
+        while let Some(due) = self.retries.first_entry().filter(|entry| entry.key().0 <= self.now) {
+            let Retry { id, statement } = due.remove();
+            if let Some(placed) = self.place(statement, context) {
+                self.attempt(id, placed, context);
+            }
         }
     }
 

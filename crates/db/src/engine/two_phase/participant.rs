@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::locks::Slot;
 use super::message::{Reads, Statement, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
 use super::victims::DETECTOR;
-use super::{Phase, TwoPhase, place};
+use super::{Phase, Runnable, TwoPhase, place};
 use crate::error::Fatal;
 use crate::execution::{Context, Received, remote_reads};
 use crate::failpoint::Failpoints;
@@ -36,9 +36,12 @@ impl<F: Failpoints> TwoPhase<F> {
                 self.take_granted(from, id, round, reads, clock, context);
             }
             TwoPhaseMessage::Prepare { id, reads } => self.take_prepare(id, reads),
-            TwoPhaseMessage::Vote { id, clock } => self.take_vote(from, id, clock, context),
-            TwoPhaseMessage::Decide { id, position, reads } => {
-                self.take_decision(id, position, reads, context);
+            TwoPhaseMessage::Vote { id, clock } => self.take_vote(from, id, clock),
+            TwoPhaseMessage::Decide { id, position: Some(position), reads } => {
+                self.runnable.push_back(Runnable::Commit { id, position, reads });
+            }
+            TwoPhaseMessage::Decide { id, position: None, .. } => {
+                self.take_decision(id, None, None, context);
             }
             TwoPhaseMessage::Done { id } => self.take_done(from, id),
             TwoPhaseMessage::Victim { id } => self.take_victim(id, context),
@@ -95,8 +98,8 @@ impl<F: Failpoints> TwoPhase<F> {
         self.say_when_durable(id.coordinator, vote);
     }
 
-    /// Hears how a transaction ends.
-    fn take_decision(
+    /// Ends a transaction as its coordinator has decided.
+    pub(super) fn take_decision(
         &mut self,
         id: TransactionId,
         position: Option<Position>,

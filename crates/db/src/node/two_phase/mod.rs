@@ -224,14 +224,12 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                 self.refuse(id, entry, Error::Busy(format!("too many requests wait at {}", self.me)));
             }
             Admission::Enter => match operation {
-                Operation::Call { procedure, arguments } | Operation::Read { procedure, arguments }
-                    if self.sheds(id, procedure, &arguments) =>
-                {
-                    self.sessions.withdraw(id);
-                    self.counters.shed += 1;
-                    self.refuse(id, entry, self.refusal());
-                }
                 Operation::Call { procedure, arguments } | Operation::Read { procedure, arguments } => {
+                    if let Some(error) = self.refusal(id, procedure, &arguments) {
+                        self.sessions.withdraw(id);
+                        self.counters.shed += 1;
+                        return self.refuse(id, entry, error);
+                    }
                     let request = id;
                     let footprint = None;
                     self.waiting.push_back(Statement {
@@ -282,7 +280,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                 requests.into_iter().for_each(|request| self.submit(request, entry, outbox));
             }
             Message::Replies(replies) => outbox.replies.extend(replies),
-            Message::Backlog(waiting) => self.throttling.heard(from.partition, waiting),
+            Message::Load(load) => self.throttling.heard(from.partition, load),
             Message::CloseSnapshot(at) => self.close_snapshot(at),
             Message::Consensus(message) => {
                 if let Some(log) = &mut self.log {
@@ -332,30 +330,43 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         outbox.sends.push((NodeId { partition: to, replica: self.id.replica }, message));
     }
 
-    /// Begins what waits, as far as there is room; whether there is more to do at once.
-    fn begin(&mut self) -> bool {
-        let mut left = self.pace.allowed();
+    /// Takes onwards what is under way, then begins what waits, as far as there is room, until procedures have run so often since
+    /// this node was made or so many were begun; whether there is more to do at once.
+    fn execute(&mut self, executions: u64) -> bool {
+        let (engine, mut context) = self.engine();
+        engine.run(executions, &mut context);
+        engine.begin_again(&mut context);
+        engine.run(executions, &mut context);
+        let mut begins = self.pace.allowed();
         while self.started && !self.waiting.is_empty() {
-            let room = self.limits.transactions_live.saturating_sub(self.engine.live());
-            let most = room.min(left).min(PREFETCH_CALLS);
+            let left = executions.saturating_sub(self.effects.executions.runs()) as usize;
+            let most = self.room().min(left).min(begins).min(PREFETCH_CALLS);
             if most == 0 {
                 break;
             }
+            begins -= most;
             let group = self.place_group(most);
             for placed in group {
                 let (engine, mut context) = self.engine();
                 engine.begin(placed, &mut context);
-                engine.run_ready(&mut context);
+                engine.run(executions, &mut context);
             }
-            left = left.saturating_sub(most);
         }
-        !self.waiting.is_empty() && left == 0
+        self.engine.runnable() > 0 || (!self.waiting.is_empty() && self.room() > 0)
     }
 
-    /// Runs of procedures since this node was made, whoever began them.
-    fn executed_so_far(&self) -> u64 {
-        let Executions { alone, together, .. } = self.effects.executions;
-        alone + together
+    /// Number of transactions that may be begun.
+    fn room(&self) -> usize {
+        self.limits.transactions_live.saturating_sub(self.engine.live())
+    }
+
+    /// Number of transactions and calls that wait for the processor. Where it has nothing to do and there is no room for more, calls
+    /// wait for those under way, and these for other nodes.
+    fn waits_for_processor(&self) -> u64 {
+        match self.engine.runnable() {
+            0 if self.room() == 0 => 0,
+            runnable => (runnable + self.waiting.len()) as u64,
+        }
     }
 
     /// Takes the next calls, finds their footprints, and prefetches their rows.
@@ -380,7 +391,7 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
     fn step(&mut self, now: u64, events: &mut Vec<Event>, outbox: &mut Outbox) -> Result<bool, Fatal> {
         self.now = now;
         self.pace.begin(now);
-        let executed = self.executed_so_far();
+        let executed = self.effects.executions.runs();
         self.open_announced(self.engine.clock() + COMMITS_IN_A_STEP);
         let (engine, mut context) = self.engine();
         engine.tick(now, &mut context);
@@ -395,6 +406,7 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
                 Event::Peer { from, message } => self.take_message(from, message, outbox)?,
                 Event::LinkReset(peer) => {
                     self.reset_snapshots(peer.partition, outbox);
+                    self.reset_load(peer.partition, outbox);
                     let (engine, context) = self.engine();
                     engine.reset(peer.partition, &context);
                 }
@@ -412,9 +424,7 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
                 | Event::CheckpointFailed(_) => {}
             }
         }
-        let (engine, mut context) = self.engine();
-        engine.run_ready(&mut context);
-        let more = self.begin();
+        let more = self.execute(executed + self.pace.allowed() as u64);
         self.throttle(outbox);
         if let Some(log) = &mut self.log {
             log.replicated.tick(now);
@@ -429,7 +439,9 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
             .as_ref()
             .is_some_and(|log| !log.proposals.is_empty() && log.replicated.role().may_propose());
         let more = more || garbage_left || proposes || (self.started && !self.early.is_empty());
-        self.pace.end(now, self.executed_so_far() - executed, more);
+        // What others ask for comes with messages, which may wait for the next step at once. So a pause is taken for work, too: the step
+        // after it executes little, and has more to do at once.
+        self.pace.end(now, self.effects.executions.runs() - executed, true);
         Ok(more)
     }
 
