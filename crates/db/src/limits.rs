@@ -3,6 +3,8 @@
 //! A limit is either checked where input enters (and answered with a clear error) or bounds a queue
 //! (and answered with push-back). Nothing grows without one of these numbers.
 
+use crate::engine::two_phase::requests::LockRequests;
+
 /// Longest encoded key in bytes, the table prefix included.
 pub const KEY_BYTES_MAX: usize = 1024;
 
@@ -175,9 +177,8 @@ pub struct Limits {
     /// How long a transaction of the engine `two-phase` may wait for locks of a partition before it is begun again, in
     /// microseconds (DET-37). `None`, the default: as long as no deadlock is found.
     pub lock_wait_microseconds: Option<u64>,
-    /// Whether a transaction of the engine `two-phase` asks one partition after the other for locks, in ascending order, so that no
-    /// deadlock spans partitions. For experiments: a real transaction does not know its partitions in advance (trap 23).
-    pub locks_in_order: bool,
+    /// When a transaction of the engine `two-phase` asks for its locks.
+    pub lock_requests: LockRequests,
 }
 
 impl Default for Limits {
@@ -198,7 +199,7 @@ impl Default for Limits {
             snapshots: SNAPSHOTS_MAX,
             throttles: false,
             lock_wait_microseconds: None,
-            locks_in_order: false,
+            lock_requests: LockRequests::default(),
         }
     }
 }

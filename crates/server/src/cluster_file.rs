@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::node::CheckpointMode;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_db::procedure::Catalog;
@@ -44,6 +45,9 @@ pub struct ClusterFile {
     /// deadlock is found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_wait_milliseconds: Option<f64>,
+    /// When transactions of the engine `two-phase` ask for their locks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub locks: LockRequests,
     /// Whether a node that lags behind the others sheds calls.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub throttle: bool,
@@ -371,6 +375,7 @@ impl ClusterFile {
             epoch_milliseconds: options.epoch.as_secs_f64() * 1e3,
             epochs: options.epochs,
             lock_wait_milliseconds: options.lock_wait.map(|wait| wait.as_secs_f64() * 1e3),
+            locks: options.locks,
             throttle: options.throttle,
             seed: default_seed(),
             sites: None,
@@ -395,7 +400,8 @@ impl ClusterFile {
         let lock_wait = self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3));
         let (partitions, replicas, engine) = (self.partitions, self.replicas(), self.engine);
         let (epochs, throttle) = (self.epochs, self.throttle);
-        ClusterOptions { partitions, replicas, engine, epoch, epochs, lock_wait, throttle }
+        let locks = self.locks;
+        ClusterOptions { partitions, replicas, engine, epoch, epochs, lock_wait, locks, throttle }
     }
 
     /// Makes the workload.
@@ -662,6 +668,7 @@ partitions = [1]
             ("partitions = 2", "partitions = 2\nengine = \"magic\"", "unknown variant `magic`"),
             ("partitions = 2", "partitions = 2\nengine = \"two-phase-without\"", "unknown variant"),
             ("partitions = 2", "partitions = 2\nlock_wait_milliseconds = 5", "calvin has no deadlocks"),
+            ("partitions = 2", "partitions = 2\nlocks = \"as-it-goes\"", "leave locks out"),
             (
                 "partitions = 2",
                 "partitions = 2\nengine = \"two-phase\"\nlock_wait_milliseconds = 0",

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ordain_consensus::log::REPLICAS_MAX;
 use ordain_db::disk::NodeDisk;
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::limits::{Limits, PARTITIONS_MAX};
 use ordain_db::message::ClientRequest;
 use ordain_db::node::{AnyNode, Event, GroupStatus, NodeConfiguration, node};
@@ -40,6 +41,8 @@ pub struct ClusterOptions {
     /// How long a transaction of the engine `two-phase` waits for locks of a partition before it begins again (DET-37); none: as
     /// long as no deadlock is found.
     pub lock_wait: Option<Duration>,
+    /// When transactions of the engine `two-phase` ask for their locks.
+    pub locks: LockRequests,
     /// Whether a node that lags behind the others sheds calls: see [`ordain_db::sequencer::throttle`].
     pub throttle: bool,
 }
@@ -54,6 +57,7 @@ impl Default for ClusterOptions {
             epoch: Duration::from_micros(epochs.default_microseconds()),
             epochs,
             lock_wait: None,
+            locks: LockRequests::default(),
             throttle: false,
         }
     }
@@ -89,6 +93,9 @@ impl ClusterOptions {
         if self.lock_wait.is_some() && self.engine.is_ordered() {
             return Err(format!("{name} has no deadlocks: leave the limit of waits for locks out"));
         }
+        if self.locks != LockRequests::default() && self.engine.is_ordered() {
+            return Err(format!("{name} asks for locks in the order of transactions: leave locks out"));
+        }
         if self.lock_wait.is_some_and(|wait| wait < Duration::from_micros(1)) {
             return Err("the limit of waits for locks must be at least 1 microsecond".to_owned());
         }
@@ -103,7 +110,8 @@ impl ClusterOptions {
     /// The limits of each node.
     pub fn limits(&self) -> Limits {
         let lock_wait_microseconds = self.lock_wait.map(|wait| wait.as_micros() as u64);
-        Limits { lock_wait_microseconds, throttles: self.throttle, ..Limits::default() }
+        let (lock_requests, throttles) = (self.locks, self.throttle);
+        Limits { lock_wait_microseconds, lock_requests, throttles, ..Limits::default() }
     }
 }
 

@@ -7,6 +7,7 @@
 mod workload;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::limits::{Limits, RESTARTS_BEFORE_HELP};
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_db::sequencer::{EpochOptions, EpochPolicy};
@@ -137,6 +138,7 @@ fn fit_to_locks(plan: &mut Plan) {
     plan.clients.window = plan.clients.window.min(UNORDERED_WINDOW_MAX);
     plan.clients.timeout = plan.clients.timeout.max(UNORDERED_TIMEOUT_MIN);
     plan.limits.lock_wait_microseconds = lock_wait(plan.seed);
+    plan.limits.lock_requests = lock_requests(plan.seed);
 }
 
 /// Calls that a client of an engine without an order has outstanding at most, and how long it waits at least before it sends one
@@ -177,6 +179,12 @@ fn agreement(seed: u64, fixed: &Fixed) -> Replication {
 fn lock_wait(seed: u64) -> Option<u64> {
     let mut random = Random::new(seed, "lock wait", &[]);
     one_in(&mut random, 3).then(|| 100_000 << random.below(4))
+}
+
+/// When transactions ask for their locks: as they go in one of three seeds. Drawn apart from all else.
+fn lock_requests(seed: u64) -> LockRequests {
+    let mut random = Random::new(seed, "lock requests", &[]);
+    rarely(&mut random, 3, LockRequests::Together, LockRequests::AsItGoes)
 }
 
 /// Who decides when epochs close: an epoch manager in one of four seeds. Drawn apart from all else, too.
@@ -359,7 +367,7 @@ fn limits(random: &mut Random) -> Limits {
         restarts_before_help: usual.restarts_before_help,
         snapshots: usual.snapshots,
         lock_wait_microseconds: None,
-        locks_in_order: false,
+        lock_requests: LockRequests::default(),
         throttles: false,
     }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use ordain_db::data::{Direction, Key};
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::limits::Limits;
 use ordain_db::message::{ClientId, ClientRequest, Message, Operation, Page, Request, RequestId};
 use ordain_db::position::{Epoch, PartitionId, Position};
@@ -99,6 +100,9 @@ pub(crate) enum Command {
         /// Who decides when epochs close; by default each partition.
         #[arg(key)]
         epochs: Option<EpochPolicy>,
+        /// When transactions of two-phase ask for their locks.
+        #[arg(key)]
+        locks: Option<LockRequests>,
     },
     /// The time, which moves only when nothing else can happen.
     Clock,
@@ -379,7 +383,7 @@ impl goldenscript::Runner for Runner {
                 }
                 String::new()
             }
-            Command::Cluster { partitions, engine, live, restarts, help, lock_wait, epochs } => {
+            Command::Cluster { partitions, engine, live, restarts, help, lock_wait, epochs, locks } => {
                 let rows = std::mem::take(&mut self.rows);
                 let usual = Limits::default();
                 let limits = Limits {
@@ -387,6 +391,7 @@ impl goldenscript::Runner for Runner {
                     restarts: restarts.unwrap_or(usual.restarts),
                     restarts_before_help: help.unwrap_or(usual.restarts_before_help),
                     lock_wait_microseconds: lock_wait.map(|wait| wait * 1000),
+                    lock_requests: locks.unwrap_or_default(),
                     ..usual
                 };
                 let engine = engine.unwrap_or(EngineKind::Calvin);

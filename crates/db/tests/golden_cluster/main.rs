@@ -63,6 +63,7 @@ mod two_phase {
         live_transactions_are_limited,
         local_deadlock,
         lock_wait_timeout,
+        locks_as_it_goes,
         phantom_deadlock,
         presumed_abort,
         ready_order,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::error::Error;
 use ordain_db::limits::PARTITIONS_MAX;
 use ordain_db::sequencer::EpochPolicy;
@@ -70,7 +71,11 @@ pub struct RunOptions {
     /// no deadlock is found.
     #[arg(long, global = true, value_parser = number_within(LOCK_WAIT_MILLISECONDS, "milliseconds"))]
     pub lock_wait_milliseconds: Option<f64>,
-    /// Let a node that lags behind the others shed calls that need no other.
+    /// When a transaction of the engine two-phase asks for its locks: together is for all that it declares at once; in-order is one
+    /// partition after the other; as-it-goes is for each row when it touches it first.
+    #[arg(long, default_value_t, global = true)]
+    pub locks: LockRequests,
+    /// Let calls be shed where a node lags behind the others: its own, and then those of others that need it.
     #[arg(long, global = true)]
     pub throttle: bool,
     /// Write the result as one JSON object to a file, or to the standard output with "-".
@@ -97,6 +102,7 @@ impl RunOptions {
             epoch: self.epoch(),
             epochs: self.epochs,
             lock_wait: self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3)),
+            locks: self.locks,
             throttle: self.throttle,
         }
     }
@@ -123,6 +129,7 @@ impl RunOptions {
             epoch_milliseconds: None,
             epochs: EpochPolicy::default(),
             lock_wait_milliseconds: None,
+            locks: LockRequests::default(),
             throttle: false,
             json: None,
             limit_seconds: 0.0,

@@ -91,6 +91,7 @@ fn cluster_file(options: &RunOptions, workload: &WorkloadOptions) -> Result<Clus
         epoch_milliseconds: options.epoch().as_secs_f64() * 1e3,
         epochs: options.epochs,
         lock_wait_milliseconds: options.lock_wait_milliseconds,
+        locks: options.locks,
         throttle: options.throttle,
         seed: options.seed,
         sites: options.sites,

@@ -9,6 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use ordain::caller::random_number;
 use ordain::cluster_file::{ClusterFile, DurabilityEntry, ProcessEntry, ReplicationEntry};
+use ordain::db::engine::two_phase::requests::LockRequests;
 use ordain::db::node::CheckpointMode;
 use ordain::db::position::PartitionId;
 use ordain::durable::{LOG_BYTES_MIN, ReplicationMode};
@@ -170,6 +171,7 @@ fn cluster_file(
         epoch_milliseconds: options.epochs.default_microseconds() as f64 / 1e3,
         epochs: options.epochs,
         lock_wait_milliseconds: None,
+        locks: LockRequests::default(),
         throttle: false,
         // A number of a cluster file has 63 bits.
         seed: seed >> 1,

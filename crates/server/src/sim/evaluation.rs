@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use ordain_sim::network::latency::Latency;
 use ordain_sim::scale::Benchmark;
 use ordain_sim::scale::evaluation::breakdown::{bars, measure_longer};
 use ordain_sim::scale::evaluation::{
     EvaluationEffort, EvaluationPoint, csv, figures, judge, measure_evaluation, settings, tpcc,
 };
-use ordain_sim::time::MILLISECOND;
+use ordain_sim::time::{MICROSECOND, MILLISECOND};
 
 use super::{costs_of, print};
 use crate::output::Output;
@@ -20,10 +21,10 @@ pub struct EvaluationOptions {
     #[arg(long)]
     pub output: PathBuf,
     /// Simulate clusters of so many nodes, where their number does not vary
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(4..=16))]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(4..=48))]
     pub nodes: u16,
     /// Simulate clusters of up to so many nodes, where their number varies
-    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=16))]
+    #[arg(long, default_value_t = 48, value_parser = clap::value_parser!(u16).range(1..=48))]
     pub nodes_max: u16,
     /// Simulate clusters of so many nodes with TPC-C
     #[arg(long, default_value_t = tpcc::NODES, value_parser = clap::value_parser!(u16).range(2..=16))]
@@ -31,6 +32,9 @@ pub struct EvaluationOptions {
     /// A file of costs that `ordain sim calibrate` wrote [default: the one in the binary]
     #[arg(long)]
     pub costs: Option<PathBuf>,
+    /// How many microseconds a message is on its way at least, as over a long distance [default: 100 to 300, as in a hall]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub one_way_microseconds: Option<u64>,
     /// Virtual milliseconds to measure in each run with long transactions; those with short ones take a quarter
     #[arg(long, default_value_t = EvaluationEffort::default().time / MILLISECOND, value_parser = clap::value_parser!(u64).range(4..=60_000))]
     pub milliseconds: u64,
@@ -43,7 +47,10 @@ pub struct EvaluationOptions {
 pub fn run(options: &EvaluationOptions) -> Result<(), String> {
     let output = Output::create(&options.output)?;
     let costs = costs_of(options.costs.as_deref(), Benchmark::Micro)?;
-    let effort = EvaluationEffort { time: options.milliseconds * MILLISECOND, ..EvaluationEffort::default() };
+    let usual = EvaluationEffort::default();
+    let distant = |one_way| Latency::distant(one_way * MICROSECOND);
+    let latency = options.one_way_microseconds.map_or(usual.latency, distant);
+    let effort = EvaluationEffort { time: options.milliseconds * MILLISECOND, latency, ..usual };
     let all = settings(options.nodes, options.nodes_max);
     let mut points: Vec<EvaluationPoint> = Vec::new();
     for setting in &all {
@@ -87,11 +94,13 @@ fn run_tpcc(options: &EvaluationOptions, effort: &EvaluationEffort) -> Result<Ve
 fn notes(options: &EvaluationOptions, effort: &EvaluationEffort) -> String {
     let windows = |windows: &[u64]| windows.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
     format!(
-        "Simulated: {} nodes where their number does not vary, a core for each, no disks; the best of {} calls outstanding at each \
+        "Simulated: {} nodes where their number does not vary, a core for each, no disks, messages that take {} to {} us one way; the best of {} calls outstanding at each \
          node with short transactions, of {} with long ones; {} ms of virtual time, a quarter with short ones, and 50 times as \
          long where runs with and without distributed deadlocks are compared. \
          two-phase-without-commit-protocol is a bound and no database: it is not ACID.",
         options.nodes,
+        effort.latency.minimum / MICROSECOND,
+        (effort.latency.minimum + effort.latency.spread) / MICROSECOND,
         windows(&effort.windows_short),
         windows(&effort.windows_long),
         options.milliseconds

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use ordain::db::message::{Message, Operation, Request};
 use ordain::db::position::{Epoch, NodeId, PartitionId};
 use ordain::db::procedure::ProcedureId;
-use ordain::db::sequencer::Load;
 use ordain::transport::{Link, Membership};
 use ordain::wire::PeerPayload;
 
@@ -66,7 +65,8 @@ fn impostor_says(payload: Bytes, words: &str) {
 #[test]
 fn a_payload_from_a_peer_that_cannot_be_used_stops_the_process() {
     impostor_says(Bytes::from_static(b"nonsense"), "run the same release");
-    let batch = Message::Batch { epoch: Epoch(1), term: 0, load: Load::default(), transactions: Vec::new() };
+    let batch =
+        Message::Batch { epoch: Epoch(1), term: 0, load: Default::default(), transactions: Vec::new() };
     let from_here = PeerPayload::encode_messages(node(0), node(0), std::slice::from_ref(&batch));
     impostor_says(from_here.unwrap().remove(0), "messages of p0r0, which does not run there");
     let not_here = PeerPayload::encode_messages(node(1), node(1), &[batch]);

@@ -196,7 +196,7 @@ fn plan(setting: &AdviceSetting<'_>, engine: EngineKind, drive: Drive, ends_at: 
         limits: Limits { step_transactions, ..usual },
         faults: vec![PlannedFault { at: 0, lasts: ends_at, fault }],
         heal_at: ends_at,
-        ..cluster(setting.nodes, workload, costs_of(Length::Short, &setting.costs), drive.window)
+        ..cluster(setting.nodes, workload, costs_of(engine, Length::Short, &setting.costs), drive.window)
     }
 }
 

@@ -127,7 +127,7 @@ pub fn settings(percents: &[f64], factors: &[u64], offered: u64) -> Vec<SlowNode
 /// # Errors
 /// When the options contradict each other.
 pub fn measure_slow_node(setting: &SlowNodeSetting, measured: &CostTable) -> Result<Course, Error> {
-    let plan = plan(setting, &costs_of(Length::Long, measured));
+    let plan = plan(setting, &costs_of(setting.engine, Length::Long, measured));
     let workload = plan.workload.build()?;
     let mut world = World::new(&plan, &*workload)?;
     world.run_until(WARM_UP);

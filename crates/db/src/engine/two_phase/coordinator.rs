@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::locks::Slot;
 use super::message::{Reads, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
+use super::requests::LockRequests;
 use super::{CommitProtocol, Phase, Runnable, TwoPhase};
 use crate::execution::{Context, Explored, Received};
 use crate::failpoint::Failpoints;
@@ -84,7 +85,7 @@ impl<F: Failpoints> TwoPhase<F> {
         });
         (coordinated.progress, coordinated.others) = (Progress::Locking(others), others);
         // One that finds out what it needs as it goes holds locks already: no order helps it.
-        if self.locks_in_order && !local.grows {
+        if self.lock_requests == LockRequests::InOrder && !local.grows {
             coordinated.unasked = others;
             coordinated.unasked.insert(context.me);
             return self.ask_next(id, context);

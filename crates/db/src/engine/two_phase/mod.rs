@@ -9,11 +9,10 @@
 //! participant           Locking ──► Holding: reads sent ──────────────► Prepared: log it ──► executed, locks released
 //! ```
 //!
-//! - *When locks are requested* is not settled in the paper (DET-29). Here a procedure that declares its footprint asks for all of it
-//!   when it begins, in the order of arrival at each partition. One that does not asks as it goes: it is run over what it has
-//!   locked, which tells what it lacks; then it asks for that, and is run again. What was read stays locked, so it reads the same.
-//! - *An experiment* can have all partitions asked one after the other in ascending order ([`Limits::locks_in_order`]). A partition
-//!   grants all of a footprint together, in the order of arrival, so no deadlock spans partitions then (DET-X06, trap 23).
+//! - *When locks are requested* is not settled in the paper (DET-29), and so can be chosen ([`LockRequests`]). By default a procedure
+//!   that declares its footprint asks for all of it when it begins, in the order of arrival at each partition. One that does not, and
+//!   any if that is chosen, asks as it goes: it is run over what it has locked, which tells what it lacks; then it asks for that, and
+//!   is run again. What was read stays locked, so it reads the same.
 //! - *Every participant prepares*, also one that only reads: else its clock, see below, would not pass the position after a crash.
 //! - *Every participant that writes executes the logic*, over all reads, like in `calvin`: they come with [`TwoPhaseMessage::Prepare`].
 //!   So verdicts of the logic need no votes; a vote only says that the participant can commit after a crash.
@@ -37,6 +36,7 @@ pub mod locks;
 pub mod message;
 mod participant;
 mod recovery;
+pub mod requests;
 mod victims;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -58,6 +58,7 @@ use coordinator::Coordinated;
 use deadlock::{Detector, Reports};
 use locks::{Locks, Slot};
 use message::{Ended, Reads, Statement, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
+use requests::LockRequests;
 use victims::REPORT_MICROSECONDS;
 
 /// How transactions on several partitions commit.
@@ -172,8 +173,7 @@ pub struct TwoPhase<F = NoFailpoints> {
     durable: bool,
     /// How long a transaction may wait for locks here, in microseconds (DET-37). Without, its own part of the graph is searched.
     lock_wait_max: Option<u64>,
-    /// See [`Limits::locks_in_order`].
-    locks_in_order: bool,
+    lock_requests: LockRequests,
     /// How often this partition has started.
     life: u32,
     /// Above all positions that are known here.
@@ -219,7 +219,7 @@ impl<F: Failpoints> TwoPhase<F> {
             protocol,
             durable,
             lock_wait_max: limits.lock_wait_microseconds,
-            locks_in_order: limits.locks_in_order,
+            lock_requests: limits.lock_requests,
             life: 0,
             clock: 0,
             locks: Locks::default(),
@@ -247,7 +247,14 @@ impl<F: Failpoints> TwoPhase<F> {
     /// Finds the footprint of a transaction that is to be begun; none if that fails, and it is refused.
     pub fn place(&mut self, statement: Statement, context: &mut Context<'_>) -> Option<Placed> {
         match place(&statement, true, context) {
-            Ok((call, grows)) => Some(Placed { statement, call, grows }),
+            Ok((mut call, declares_nothing)) => {
+                let asks_as_it_goes = self.lock_requests == LockRequests::AsItGoes;
+                if asks_as_it_goes && statement.footprint.is_none() {
+                    call.footprint.clear();
+                    call.reconnoitred = true;
+                }
+                Some(Placed { statement, call, grows: declares_nothing || asks_as_it_goes })
+            }
             Err(error) => {
                 self.effects.refused.push((statement, error));
                 None

@@ -213,7 +213,7 @@ pub fn settings() -> Vec<DependentSetting> {
 /// What the parts of a step cost: those of the [evaluation](costs_of), but that the work of long transactions
 /// takes its time wherever it is done, in trial runs too.
 pub fn costs_of_dependent(measured: &CostTable) -> CostTable {
-    CostTable { unit: LONG_WORK / u64::from(UNITS), ..costs_of(Length::Short, measured) }
+    CostTable { unit: LONG_WORK / u64::from(UNITS), ..costs_of(EngineKind::Calvin, Length::Short, measured) }
 }
 
 /// Runs one setting with every window and every number of messages in a step, and takes the best.

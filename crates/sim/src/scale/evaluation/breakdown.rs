@@ -1,14 +1,16 @@
 //! What nodes spend their time on (Ren et al. §3.3.1, Figure 2: DET-X06, DET-60), and what their locks cost (§3.1.1: DET-X07).
 //!
 //! The bars are of runs of Figures 1 (b) and (d) at [`SHARE_OF_INDEXES`], besides those of `two-phase` in which no deadlock spans
-//! nodes: there a transaction asks its partitions one after the other. How the paper kept deadlocks away is not in its text.
-//! Deadlocks are so rare that these pairs are measured [again](measure_longer), for so long that it can be told how rare. Where they
-//! are very rare, what differs within a pair is not their doing.
+//! nodes, as a transaction asks its partitions one after the other, and those in which it asks for each lock as it goes. How the paper
+//! kept deadlocks away is not in its text, nor when it asks for locks (DET-29). Deadlocks are so rare that these runs are measured
+//! [again](measure_longer), for so long that it can be told how rare. Where they are very rare, what differs within a pair is not their
+//! doing.
 //!
 //! Deadlocks cost what is said about them and what the edges of the graph cost the detector. What the search of a partition's own part
 //! costs is not charged.
 
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::error::Error;
 
 use super::{
@@ -89,15 +91,17 @@ impl Breakdown {
     }
 }
 
-/// The runs with distributed deadlocks that are held against those without.
-fn with_deadlocks(nodes: u16) -> impl Iterator<Item = EvaluationSetting> {
+/// The pairs, of which each is measured with locks asked for in all ways.
+fn pairs(nodes: u16) -> impl Iterator<Item = EvaluationSetting> {
     let indexes = move |length| [HIGH, HIGHEST].map(|index| bar(EngineKind::TwoPhase, length, nodes, index));
-    Length::ALL.into_iter().flat_map(indexes)
+    let asked =
+        |setting| LockRequests::ALL.map(|lock_requests| EvaluationSetting { lock_requests, ..setting });
+    Length::ALL.into_iter().flat_map(indexes).flat_map(asked)
 }
 
-/// The runs that only these bars need: without deadlocks over several nodes.
+/// The runs of these bars that figures need not have.
 pub(super) fn settings(nodes: u16) -> Vec<EvaluationSetting> {
-    with_deadlocks(nodes).map(|setting| EvaluationSetting { locks_in_order: true, ..setting }).collect()
+    pairs(nodes).collect()
 }
 
 /// Measures the points again and longer that tell what distributed deadlocks do, each as hard as its best run was driven.
@@ -111,9 +115,9 @@ pub fn measure_longer(
     effort: &EvaluationEffort,
 ) -> Result<(), Error> {
     let effort = EvaluationEffort { time: TIMES_AS_LONG * effort.time, ..effort.clone() };
-    let all: Vec<EvaluationSetting> = with_deadlocks(nodes).chain(settings(nodes)).collect();
+    let all: Vec<EvaluationSetting> = pairs(nodes).collect();
     for point in points.iter_mut().filter(|point| all.contains(&point.setting)) {
-        let plan = plan(&point.setting, measured, point.run.window);
+        let plan = plan(&point.setting, measured, point.run.window, &effort);
         let plan = Plan { step_events: point.run.step_events, ..plan };
         point.run = run_plan(&plan, &effort, point.setting.length)?;
     }
@@ -134,10 +138,14 @@ pub fn bars(points: &[EvaluationPoint], nodes: u16, notes: &[String]) -> Bars {
     for length in Length::ALL.into_iter().rev() {
         for engine in [EngineKind::Calvin, EngineKind::TwoPhase] {
             for index in [LOW, HIGH, HIGHEST] {
-                for locks_in_order in [true, false] {
-                    let setting = EvaluationSetting { locks_in_order, ..bar(engine, length, nodes, index) };
+                for lock_requests in [LockRequests::InOrder, LockRequests::Together, LockRequests::AsItGoes] {
+                    let setting = EvaluationSetting { lock_requests, ..bar(engine, length, nodes, index) };
                     let Some(point) = find(points, &setting) else { continue };
-                    let how = if locks_in_order { ", no distributed deadlocks" } else { "" };
+                    let how = match lock_requests {
+                        LockRequests::InOrder => ", no distributed deadlocks",
+                        LockRequests::Together => "",
+                        LockRequests::AsItGoes => ", locks as it goes",
+                    };
                     let name = format!("{}: {}, index {index}{how}", length.name(), engine.name());
                     let parts = point.run.time.parts().map(|(_, percent)| percent).to_vec();
                     drawn.push(Bar { name, parts });
@@ -158,7 +166,10 @@ pub(super) fn judge(points: &[EvaluationPoint], nodes: u16) -> Vec<Judgement> {
     let mut all = Vec::new();
     for length in Length::ALL.into_iter().rev() {
         for index in [HIGH, HIGHEST] {
-            all.extend(judge_deadlocks(points, nodes, length, index));
+            for lock_requests in [LockRequests::Together, LockRequests::AsItGoes] {
+                let with = bar(EngineKind::TwoPhase, length, nodes, index);
+                all.extend(judge_deadlocks(points, EvaluationSetting { lock_requests, ..with }));
+            }
         }
     }
     all.push(judge_low(points, nodes));
@@ -166,11 +177,12 @@ pub(super) fn judge(points: &[EvaluationPoint], nodes: u16) -> Vec<Judgement> {
     all
 }
 
-/// What deadlocks do at an index.
-fn judge_deadlocks(points: &[EvaluationPoint], nodes: u16, length: Length, index: f64) -> Vec<Judgement> {
-    let with = bar(EngineKind::TwoPhase, length, nodes, index);
-    let pair = find(points, &with).zip(find(points, &EvaluationSetting { locks_in_order: true, ..with }));
-    let at = format!("{} transactions, index {index}", length.name());
+/// What deadlocks do in a setting.
+fn judge_deadlocks(points: &[EvaluationPoint], with: EvaluationSetting) -> Vec<Judgement> {
+    let without = EvaluationSetting { lock_requests: LockRequests::InOrder, ..with };
+    let pair = find(points, &with).zip(find(points, &without));
+    let EvaluationSetting { length, contention_index: index, lock_requests, .. } = with;
+    let at = format!("{} transactions, index {index}, locks asked for {lock_requests}", length.name());
     let stated = format!("{at}: with distributed deadlocks, useful work falls and nodes wait");
     let drop = pair.map(|(with, without)| {
         let (one, other) = (with.run.time, without.run.time);
@@ -218,7 +230,7 @@ fn judge_low(points: &[EvaluationPoint], nodes: u16) -> Judgement {
 fn judge_locks(points: &[EvaluationPoint]) -> Vec<Judgement> {
     let measured = costs(Benchmark::Micro);
     let share = |length| {
-        let costs = costs_of(length, &measured);
+        let costs = costs_of(EngineKind::Calvin, length, &measured);
         let whole = costs.request + costs.delivered + costs.executed_alone + costs.reply;
         100.0 * LOCKS_HASH as f64 / whole as f64
     };
@@ -247,7 +259,7 @@ fn judge_locks(points: &[EvaluationPoint]) -> Vec<Judgement> {
 #[cfg(test)]
 pub(super) fn as_stated(setting: &EvaluationSetting) -> Breakdown {
     let contended = setting.engine == EngineKind::TwoPhase && setting.contention_index >= HIGH;
-    let waiting = if contended && !setting.locks_in_order { 70.0 } else { 10.0 };
+    let waiting = if contended && setting.lock_requests != LockRequests::InOrder { 70.0 } else { 10.0 };
     Breakdown { useful: 80.0 - waiting, locks: 16.0, deadlocks: 1.0, commitment: 3.0, waiting }
 }
 
@@ -265,25 +277,25 @@ mod tests {
     fn parts_of_time_are_judged_and_drawn() {
         use Verdict::{Differs, Holds, NotMeasured};
         let mut points = as_stated();
-        assert_eq!(verdicts(&points)[..9], [Holds; 9]);
-        assert_eq!(verdicts(&points)[9..], [Differs; 3], "locks cost less here");
-        assert_eq!(verdicts(&[]), [NotMeasured; 12]);
-        // Three of calvin and five of two-phase, for each length.
-        assert_eq!(bars(&points, 4, &[]).bars.len(), 2 * (3 + 5));
+        assert_eq!(verdicts(&points)[..17], [Holds; 17]);
+        assert_eq!(verdicts(&points)[17..], [Differs; 3], "locks cost less here");
+        assert_eq!(verdicts(&[]), [NotMeasured; 20]);
+        // Three of calvin and seven of two-phase, for each length.
+        assert_eq!(bars(&points, 4, &[]).bars.len(), 2 * (3 + 7));
         for point in points.iter_mut().filter(|point| point.setting.engine == EngineKind::TwoPhase) {
             point.run.time = Breakdown { useful: 90.0, deadlocks: 10.0, ..Breakdown::default() };
             point.run.deadlocks = point.run.throughput;
         }
-        assert_eq!(verdicts(&points)[..9], [Differs; 9]);
+        assert_eq!(verdicts(&points)[..17], [Differs; 17]);
         let mut points = as_stated();
         points.iter_mut().for_each(|point| point.run.deadlocks = 0.1);
         let judged = judge(&points, 4);
         assert!(
             judged[0].measured.contains("; 10 deadlocks and ") && judged[0].measured.ends_with("very rare")
         );
-        assert_eq!(verdicts(&points)[..8], [Differs, Holds].repeat(4), "what falls is not their doing");
+        assert_eq!(verdicts(&points)[..16], [Differs, Holds].repeat(8), "what falls is not their doing");
         points.iter_mut().for_each(|point| point.run.measured = MILLISECOND);
-        assert_eq!(verdicts(&points)[..8], [NotMeasured, Holds].repeat(4), "too short to tell");
+        assert_eq!(verdicts(&points)[..16], [NotMeasured, Holds].repeat(8), "too short to tell");
     }
 
     #[test]

@@ -11,8 +11,8 @@
 //! - [`breakdown`]: what nodes spend their time on, and what locks cost (Figure 2, DET-X06, DET-X07).
 //! - [`tpcc`]: the runs of TPC-C (Figure 4, DET-X10).
 //!
-//! Left out: the paper's third system, `calvin` with the lock manager VLL (one thread does everything here, so that no thread
-//! for locks can become a bottleneck). Slow nodes, dependent transactions and latencies (Figures 5 to 7) are experiments of their
+//! One thread does everything at a node here, so that no thread for locks can become a bottleneck: VLL saves what its locks cost less,
+//! and no more. Slow nodes, dependent transactions and latencies (Figures 5 to 7) are experiments of their
 //! own: [`slow_node`](super::slow_node), [`dependent`](super::dependent).
 
 pub mod breakdown;
@@ -21,6 +21,7 @@ mod statements;
 pub mod tpcc;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::error::Error;
 use ordain_db::limits::Limits;
 use ordain_db::position::{NodeId, PartitionId};
@@ -29,6 +30,9 @@ use ordain_workload::micro;
 use self::breakdown::Breakdown;
 use super::cluster::{best, cluster};
 use crate::machine::cost::{CostTable, LONG_WORK};
+use crate::network::NetworkOptions;
+use crate::network::latency::Latency;
+use crate::network::topology::Topology;
 use crate::plan::{Plan, WorkloadPlan};
 use crate::time::{MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
@@ -36,9 +40,16 @@ use crate::world::World;
 pub use report::{csv, figures};
 pub use statements::judge;
 
-/// The engines that are compared; the last one is the bound without a commit protocol, which is no database (DET-41).
-pub const ENGINES: [EngineKind; 3] =
-    [EngineKind::Calvin, EngineKind::TwoPhase, EngineKind::TwoPhaseWithoutCommitProtocol];
+/// The paper's four systems; the last one is the bound without a commit protocol, which is no database (DET-41).
+pub const ENGINES: [EngineKind; 4] = [
+    EngineKind::Calvin,
+    EngineKind::CalvinVll,
+    EngineKind::TwoPhase,
+    EngineKind::TwoPhaseWithoutCommitProtocol,
+];
+
+/// The two that it compares from Figure 2 on.
+pub const SYSTEMS: [EngineKind; 2] = [EngineKind::Calvin, EngineKind::TwoPhase];
 
 /// The paper's low and high contention (DET-47).
 pub const LOW: f64 = 0.0001;
@@ -61,8 +72,8 @@ pub const INDEXES: [f64; 5] = [LOW, 0.001, HIGH, HIGH_FOR_ONE_CORE, 0.1];
 /// Shares of Figure 3, in percent. At 0 there are no distributed transactions whose participants could be counted.
 pub const SHARES_OF_PARTICIPANTS: [f64; 4] = [0.0, 10.0, 20.0, 50.0];
 
-/// Sizes of clusters of Figure 8; the paper goes up to 48.
-pub const SIZES: [u16; 5] = [1, 2, 4, 8, 16];
+/// Sizes of clusters of Figure 8, as far as the paper goes.
+pub const SIZES: [u16; 7] = [1, 2, 4, 8, 16, 32, 48];
 
 /// Shares of Figure 8, in percent.
 pub const SHARES_OF_SIZES: [f64; 2] = [20.0, 100.0];
@@ -118,12 +129,12 @@ pub struct EvaluationSetting {
     pub distributed_percent: f64,
     /// Nodes that such a one touches (DET-50).
     pub participants: u16,
-    /// Whether it asks them for locks one after the other, so that no deadlock spans nodes (DET-X06, trap 23); `two-phase` alone.
-    pub locks_in_order: bool,
+    /// When it asks for its locks; `two-phase` alone. In ascending order of nodes no deadlock spans them (DET-X06, trap 23).
+    pub lock_requests: LockRequests,
 }
 
 impl EvaluationSetting {
-    /// With two participants, asked at once.
+    /// With two participants, which are asked for all locks at once.
     pub fn new(
         engine: EngineKind,
         length: Length,
@@ -131,7 +142,7 @@ impl EvaluationSetting {
         contention_index: f64,
         distributed_percent: f64,
     ) -> EvaluationSetting {
-        let (participants, locks_in_order) = (2, false);
+        let (participants, lock_requests) = (2, LockRequests::Together);
         EvaluationSetting {
             engine,
             length,
@@ -139,7 +150,7 @@ impl EvaluationSetting {
             contention_index,
             distributed_percent,
             participants,
-            locks_in_order,
+            lock_requests,
         }
     }
 }
@@ -204,9 +215,15 @@ pub struct EvaluationEffort {
     /// the better process model for each point (DET-36). What a step says leaves when it is over: after few messages others
     /// wait less for it, after many all of them go before the next new transaction (DET-35).
     pub messages_long: Vec<usize>,
+    /// How long a message is on its way.
+    pub latency: Latency,
 }
 
 impl EvaluationEffort {
+    fn network(&self) -> NetworkOptions {
+        NetworkOptions::reliable(Topology::uniform(self.latency))
+    }
+
     /// The numbers of outstanding calls, and of messages in a step, that are tried with transactions of this length.
     fn tries(&self, length: Length) -> impl Iterator<Item = (u64, usize)> {
         let (windows, messages) = match length {
@@ -222,9 +239,10 @@ impl Default for EvaluationEffort {
         EvaluationEffort {
             warm_up: 100 * MILLISECOND,
             time: 200 * MILLISECOND,
-            windows_short: vec![32, 128, 512],
-            windows_long: vec![8, 32, 128],
+            windows_short: vec![32, 128, 512, 2_048],
+            windows_long: vec![8, 32, 128, 512],
             messages_long: vec![1, usize::MAX],
+            latency: Latency::LAN,
         }
     }
 }
@@ -252,7 +270,7 @@ pub fn settings(nodes: u16, nodes_max: u16) -> Vec<EvaluationSetting> {
         }
     }
     // The paper compares two systems from here on.
-    for engine in [EngineKind::Calvin, EngineKind::TwoPhase] {
+    for engine in SYSTEMS {
         for contention_index in [LOW, HIGH] {
             let long = |nodes, share, participants| EvaluationSetting {
                 participants,
@@ -281,12 +299,22 @@ pub fn settings(nodes: u16, nodes_max: u16) -> Vec<EvaluationSetting> {
 /// - *Locks and bookkeeping of `two-phase`* cost what those of `calvin` do: a transaction of one partition took 2.23 us of CPU with
 ///   the one and 2.33 us with the other (`ordain bench compare --entries calvin,two-phase --rounds 7 --seconds 1 micro --partitions
 ///   1`). What an attempt that is given up has cost, besides its messages, is not charged.
-pub fn costs_of(length: Length, measured: &CostTable) -> CostTable {
+/// - *Locks of VLL* cost less by what the bench of both lock managers measured.
+pub fn costs_of(engine: EngineKind, length: Length, measured: &CostTable) -> CostTable {
+    let locks = if engine == EngineKind::CalvinVll { LOCKS_VLL } else { LOCKS_HASH };
+    let saved = LOCKS_HASH - locks;
     let computed = match length {
         Length::Short => 0,
         Length::Long => micro::RECORDS_PER_TRANSACTION as u64 * LONG_WORK,
     };
-    CostTable { locks: LOCKS_HASH, edge: EDGE, ..measured.with_work(computed) }
+    let costs = measured.with_work(computed);
+    CostTable {
+        executed_alone: costs.executed_alone - saved,
+        executed_together: costs.executed_together - saved,
+        locks,
+        edge: EDGE,
+        ..costs
+    }
 }
 
 /// Runs one setting with every window and every number of messages in a step, and takes the best.
@@ -300,7 +328,7 @@ pub fn measure_evaluation(
 ) -> Result<EvaluationPoint, Error> {
     let tried = effort.tries(setting.length);
     let run = |(window, step_events)| {
-        run_plan(&Plan { step_events, ..plan(setting, measured, window) }, effort, setting.length)
+        run_plan(&Plan { step_events, ..plan(setting, measured, window, effort) }, effort, setting.length)
     };
     let run = best(tried.map(run), |run| run.throughput)?;
     Ok(EvaluationPoint { setting: *setting, run })
@@ -340,10 +368,10 @@ fn given_up(world: &World<'_>, nodes: u16) -> (u64, u64) {
     })
 }
 
-fn plan(setting: &EvaluationSetting, measured: &CostTable, window: u64) -> Plan {
+fn plan(setting: &EvaluationSetting, measured: &CostTable, window: u64, effort: &EvaluationEffort) -> Plan {
     let EvaluationSetting { engine, length, nodes, contention_index, .. } = *setting;
     let contended = (1.0 / contention_index).round() as u64;
-    let limits = Limits { locks_in_order: setting.locks_in_order, ..limits_of(length) };
+    let limits = Limits { lock_requests: setting.lock_requests, ..limits_of(length) };
     let workload = WorkloadPlan::Micro(micro::Options {
         sites: nodes,
         records: u64::from(nodes) * (contended + COLD_RECORDS),
@@ -352,7 +380,8 @@ fn plan(setting: &EvaluationSetting, measured: &CostTable, window: u64) -> Plan 
         participants: setting.participants,
         ..micro::Options::default()
     });
-    Plan { engine, limits, ..cluster(nodes, workload, costs_of(length, measured), window) }
+    let costs = costs_of(engine, length, measured);
+    Plan { engine, limits, network: effort.network(), ..cluster(nodes, workload, costs, window) }
 }
 
 /// What a node may do in a step.
@@ -381,6 +410,7 @@ mod tests {
             windows_short: Vec::new(),
             windows_long: vec![window],
             messages_long: vec![1],
+            ..EvaluationEffort::default()
         };
         measure_evaluation(setting, &costs(Benchmark::Micro), &effort).unwrap().run
     }
@@ -404,9 +434,11 @@ mod tests {
         let two_phase = point(EngineKind::TwoPhase, 0.5, 100.0);
         assert!(two_phase.deadlocks > 0.0 && two_phase.restarts > 0.0, "{two_phase:?}");
         let setting = EvaluationSetting::new(EngineKind::TwoPhase, Length::Long, 2, 0.5, 100.0);
-        let in_order = run(&EvaluationSetting { locks_in_order: true, ..setting }, 32);
+        let in_order = run(&EvaluationSetting { lock_requests: LockRequests::InOrder, ..setting }, 32);
         assert!(in_order.deadlocks == 0.0 && in_order.restarts == 0.0, "{in_order:?}");
         assert!(in_order.throughput > 100.0, "{in_order:?}");
+        let as_it_goes = run(&EvaluationSetting { lock_requests: LockRequests::AsItGoes, ..setting }, 8);
+        assert!(as_it_goes.restarts > 0.0 && as_it_goes.throughput > 100.0, "{as_it_goes:?}");
     }
 
     #[test]
@@ -426,19 +458,21 @@ mod tests {
     #[test]
     fn long_transactions_compute_for_each_record() {
         let table = costs(Benchmark::Micro);
-        let [short, long] = [Length::Short, Length::Long].map(|length| costs_of(length, &table));
+        let [short, long] = Length::ALL.map(|length| costs_of(EngineKind::Calvin, length, &table));
         assert_eq!(long.executed_alone - short.executed_alone, 150_000_000);
         assert_eq!(short.executed_alone, table.executed_alone);
+        let vll = costs_of(EngineKind::CalvinVll, Length::Short, &table);
+        assert_eq!(short.executed_alone - vll.executed_alone, LOCKS_HASH - LOCKS_VLL);
     }
 
     #[test]
     fn no_setting_is_run_twice() {
-        let all = settings(4, 16);
-        // 24 and 6 for each engine; 8 more of Figure 3 and 8 of Figure 8 for each of two engines and two indexes, without
+        let all = settings(4, 48);
+        // 24 and 6 for each engine; 6 more of Figure 3 and 12 of Figure 8 for each of two engines and two indexes, without
         // those of Figures 1 at 0 to 100 % with two participants.
-        let three = 3 * (24 + 6);
-        // Without distributed deadlocks: two lengths at two indexes.
-        assert_eq!(all.len(), three + 2 * 2 * (6 + 8) + 2 * 2);
-        assert!(all.iter().all(|setting| setting.nodes >= 1 && setting.nodes <= 16));
+        let four = 4 * (24 + 6);
+        // Locks asked for in order, and as transactions go: two lengths at two indexes.
+        assert_eq!(all.len(), four + 2 * 2 * (6 + 12) + 2 * 2 * 2);
+        assert!(all.iter().all(|setting| setting.nodes >= 1 && setting.nodes <= 48));
     }
 }

@@ -3,17 +3,18 @@
 use std::fmt::Write as _;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::requests::LockRequests;
 
 use super::{
     ENGINES, EvaluationPoint, EvaluationSetting, HIGH, LOW, Length, Run, SHARE_OF_INDEXES, SHARES,
-    SHARES_OF_PARTICIPANTS, SHARES_OF_SIZES,
+    SHARES_OF_PARTICIPANTS, SHARES_OF_SIZES, SYSTEMS,
 };
 use crate::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
 use crate::time::MILLISECOND;
 
 /// The names of the columns of a setting.
 const SETTING_HEADER: &str =
-    "engine,acid,length,nodes,contention_index,distributed_percent,participants,locks_in_order";
+    "engine,acid,length,nodes,contention_index,distributed_percent,participants,lock_requests";
 
 /// The names of the columns of a run.
 pub(super) const RUN_HEADER: &str = "outstanding,messages_per_step,throughput_txn_s,latency_us_p50,latency_us_p99,restarts_per_s,\
@@ -25,14 +26,14 @@ pub fn csv(points: &[EvaluationPoint]) -> String {
     let mut out = format!("{SETTING_HEADER},{RUN_HEADER}\n");
     for point in points {
         let EvaluationSetting { engine, length, nodes, contention_index, .. } = point.setting;
-        let EvaluationSetting { distributed_percent, participants, locks_in_order, .. } = point.setting;
+        let EvaluationSetting { distributed_percent, participants, lock_requests, .. } = point.setting;
         let (acid, engine, length) =
             (if is_acid(engine) { "yes" } else { "no" }, engine.name(), length.name());
         let run = run_columns(&point.run);
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{engine},{acid},{length},{nodes},{contention_index},{distributed_percent},{participants},{locks_in_order},{run}"
+            "{engine},{acid},{length},{nodes},{contention_index},{distributed_percent},{participants},{lock_requests},{run}"
         );
     }
     out
@@ -96,7 +97,9 @@ fn series(
     of: impl Fn(&EvaluationSetting) -> bool,
     place: impl Fn(&EvaluationPoint) -> (f64, f64),
 ) -> Series {
-    let drawn = |point: &&EvaluationPoint| !point.setting.locks_in_order && of(&point.setting);
+    let drawn = |point: &&EvaluationPoint| {
+        point.setting.lock_requests == LockRequests::Together && of(&point.setting)
+    };
     let mut points: Vec<(f64, f64)> = points.iter().filter(drawn).map(place).collect();
     points.sort_by(|one, other| one.0.total_cmp(&other.0));
     Series { name, style, points }
@@ -147,7 +150,7 @@ fn over_indexes(points: &[EvaluationPoint], nodes: u16, length: Length) -> Panel
 /// Figure 3: a colour for each engine, a marker for each number of participants. The one point at 0 stands for all of them.
 fn participants(points: &[EvaluationPoint], nodes: u16, index: f64) -> Panel {
     let mut lines = Vec::new();
-    for (color, engine) in ENGINES.into_iter().take(2).enumerate() {
+    for (color, engine) in SYSTEMS.into_iter().enumerate() {
         for (shape, participants) in [2, 3, 4].into_iter().enumerate() {
             let label = (format!("{}, {participants} participants", name(engine)), Style { color, shape });
             let of = |setting: &EvaluationSetting| {
@@ -172,7 +175,7 @@ fn participants(points: &[EvaluationPoint], nodes: u16, index: f64) -> Panel {
 /// Figure 8: a colour for each engine, a marker for each share.
 fn sizes(points: &[EvaluationPoint], _nodes: u16, index: f64) -> Panel {
     let mut lines = Vec::new();
-    for (color, engine) in ENGINES.into_iter().take(2).enumerate() {
+    for (color, engine) in SYSTEMS.into_iter().enumerate() {
         for (shape, share) in SHARES_OF_SIZES.into_iter().enumerate() {
             let label = (format!("{}, {share} % distributed", name(engine)), Style { color, shape });
             let of = |setting: &EvaluationSetting| {
@@ -220,9 +223,9 @@ mod tests {
             let panels = figures[figure].1.panels.iter();
             panels.map(|panel| panel.series.iter().map(|series| series.points.len()).collect()).collect()
         };
-        assert_eq!(points(0), [[6; 6]; 2]);
-        assert_eq!(points(1), [[5; 3]; 2]);
+        assert_eq!(points(0), [[6; 8]; 2]);
+        assert_eq!(points(1), [[5; 4]; 2]);
         assert_eq!(points(2), [[4; 6]; 2]);
-        assert_eq!(points(3), [[5; 4]; 2]);
+        assert_eq!(points(3), [[7; 4]; 2]);
     }
 }

@@ -4,7 +4,7 @@
 //! counts from [`CHANCE`] on.
 
 use ordain_db::engine::EngineKind;
-use ordain_db::engine::EngineKind::{Calvin, TwoPhase, TwoPhaseWithoutCommitProtocol};
+use ordain_db::engine::EngineKind::{Calvin, CalvinVll, TwoPhase, TwoPhaseWithoutCommitProtocol};
 
 use super::report::name;
 use super::{
@@ -153,6 +153,16 @@ fn over_shares(points: &Points<'_>, length: Length) -> Vec<Judgement> {
             bound_is_behind(points, length),
         ),
     ];
+    judgements.push(match length {
+        Length::Short => say(
+            "without contention calvin with VLL is ahead of hashed locks, whose thread is the limit",
+            vll_over_hash(points, length, &SHARES[..1], |ratio| ratio > 1.0 + CHANCE),
+        ),
+        Length::Long => say(
+            "calvin with VLL and with hashed locks do alike",
+            vll_over_hash(points, length, &SHARES, |ratio| (ratio - 1.0).abs() <= CHANCE),
+        ),
+    });
     if length == Length::Long {
         let statement = "with high contention two-phase falls steeply with the share, calvin gently";
         let kept = |engine| {
@@ -162,6 +172,22 @@ fn over_shares(points: &Points<'_>, length: Length) -> Vec<Judgement> {
         judgements.push(say(statement, keeps_more(kept, "of the throughput at 0 % are left at 20 %")));
     }
     judgements
+}
+
+/// What VLL does over hashed locks without contention, at these shares.
+fn vll_over_hash(
+    points: &Points<'_>,
+    length: Length,
+    shares: &[f64],
+    holds: impl Fn(f64) -> bool,
+) -> Option<(String, bool)> {
+    let ratio = |share: &f64| {
+        let at = |engine| points.at(engine, length, LOW, *share);
+        Some((*share, at(CalvinVll)? / at(Calvin)?))
+    };
+    let ratios = shares.iter().map(ratio).collect::<Option<Vec<_>>>()?;
+    let each = ratios.iter().map(|(share, ratio)| format!("{ratio:.2} times at {share} %"));
+    Some((each.collect::<Vec<_>>().join(", "), ratios.iter().all(|(_, ratio)| holds(*ratio))))
 }
 
 fn falls(points: &Points<'_>, length: Length) -> Option<(String, bool)> {
@@ -357,6 +383,7 @@ pub(super) fn as_stated() -> Vec<EvaluationPoint> {
         match engine {
             TwoPhase => calvin / deadlocks * (1.0 - loss),
             TwoPhaseWithoutCommitProtocol => calvin / deadlocks,
+            CalvinVll if length == Length::Short => 1.2 * calvin,
             _ => calvin,
         }
     };
@@ -372,7 +399,7 @@ pub(super) fn as_stated() -> Vec<EvaluationPoint> {
         measured: 100 * crate::time::SECOND,
     };
     let point = |setting| EvaluationPoint { run: run(&setting), setting };
-    super::settings(4, 16).into_iter().map(point).collect()
+    super::settings(4, 48).into_iter().map(point).collect()
 }
 
 #[cfg(test)]
@@ -407,13 +434,13 @@ mod tests {
     #[test]
     fn what_is_as_stated_holds() {
         let judgements = judge(&as_stated(), 4);
-        let all = 5 + 4 + 5 + 2 * 2 + 2 + 3 + 9;
+        let all = 5 + 5 + 6 + 2 * 2 + 2 + 3 + 9;
         assert!(
             judgements[..all].iter().all(|judgement| judgement.verdict == Verdict::Holds),
             "{judgements:#?}"
         );
         // And those of the parts of time, which have tests of their own.
-        assert_eq!(judgements.len(), all + 12);
+        assert_eq!(judgements.len(), all + 20);
         assert!(judge(&[], 4).iter().all(|judgement| judgement.verdict == Verdict::NotMeasured));
     }
 
@@ -426,8 +453,11 @@ mod tests {
             5.0,
         );
         assert_eq!(differing(&behind).iter().filter(|of| **of == "Conclusion").count(), 2);
-        let local = altered(|at| at.engine == Calvin && at.distributed_percent == 0.0, 1.1);
+        let local = altered(|at| at.engine.is_ordered() && at.distributed_percent == 0.0, 1.1);
         assert_eq!(differing(&local), ["Conclusion"]);
+        let vll = altered(|at| at.engine == CalvinVll && at.distributed_percent == 0.0, 0.85);
+        // What it does at 0 % is less than what it does at 5 %, too.
+        assert_eq!(differing(&vll), ["DET-X02", "DET-X02", "DET-X03", "DET-X03"]);
     }
 
     #[test]
@@ -468,9 +498,9 @@ mod tests {
             |at: &EvaluationSetting| (at.engine, at.contention_index, at.participants) == (TwoPhase, HIGH, 3);
         assert_eq!(differing(&altered(ahead, 3.0)), ["DET-X09"]);
         let large = |at: &EvaluationSetting| {
-            (at.engine, at.nodes, at.contention_index, at.distributed_percent) == (TwoPhase, 16, HIGH, 100.0)
+            (at.engine, at.nodes, at.contention_index, at.distributed_percent) == (TwoPhase, 48, HIGH, 100.0)
         };
         // Ahead of calvin, scales better, and is not the worst.
-        assert_eq!(differing(&altered(large, 100.0)), ["DET-X17"; 3]);
+        assert_eq!(differing(&altered(large, 1_000.0)), ["DET-X17"; 3]);
     }
 }

@@ -14,7 +14,7 @@ use ordain_db::error::Error;
 use ordain_workload::tpcc;
 
 use super::report::{RUN_HEADER, axis, is_acid, name, run_columns};
-use super::{ENGINES, EvaluationEffort, Length, Run, SHARES, limits_of, run_plan};
+use super::{EvaluationEffort, Length, Run, SHARES, limits_of, run_plan};
 use crate::machine::cost::{CostTable, LONG_WORK};
 use crate::plan::{Plan, WorkloadPlan};
 use crate::scale::cluster::{best, cluster};
@@ -58,6 +58,10 @@ pub struct TpccSetting {
     pub remote_percent: f64,
 }
 
+/// The engines that are compared: those of whose locks it is known what they cost with TPC-C.
+const ENGINES: [EngineKind; 3] =
+    [EngineKind::Calvin, EngineKind::TwoPhase, EngineKind::TwoPhaseWithoutCommitProtocol];
+
 /// The result of one setting.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TpccPoint {
@@ -99,7 +103,8 @@ pub fn measure_tpcc(
     effort: &EvaluationEffort,
 ) -> Result<TpccPoint, Error> {
     let runs = effort.tries(setting.length).map(|(window, step_events)| {
-        let plan = Plan { step_events, ..plan(setting, measured, window) };
+        let network = effort.network();
+        let plan = Plan { step_events, network, ..plan(setting, measured, window) };
         run_plan(&plan, effort, setting.length)
     });
     Ok(TpccPoint { setting: *setting, run: best(runs, |run| run.throughput)? })
