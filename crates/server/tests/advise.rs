@@ -20,7 +20,7 @@ use ordain_sim::time::MILLISECOND;
 
 use folder::Folder;
 
-const ENGINES: [&str; 4] = ["calvin", "calvin-vll", "serial", "two-phase"];
+const ENGINES: [&str; 5] = ["calvin", "calvin-vll", "serial", "two-phase", "aloha"];
 
 impl Folder {
     fn read(&self, name: &str) -> String {
@@ -56,7 +56,11 @@ fn the_command_recommends_an_engine_and_simulates_the_same_every_time() {
         let report = folder.read(&format!("{output}/report.txt"));
         assert_eq!(printed.trim(), report.trim());
         // Few calls, and the same ones: half of them span two partitions.
-        assert!(report.contains("those measured with micro") && report.contains("2.0 each"), "{report}");
+        assert!(
+            report.contains("those measured with micro without its constraint")
+                && report.contains("2.0 each"),
+            "{report}"
+        );
         recommended(&report);
         for name in ENGINES {
             let row =
@@ -81,6 +85,48 @@ fn what_a_benchmark_kept_is_a_sample() {
     for words in ["sample on 2 simulated nodes", "500 of 500 in the log", "100.0% of the transactions span"] {
         assert!(report.contains(words), "{words}: {report}");
     }
+}
+
+#[test]
+fn what_reads_snapshots_is_called_in_the_order_where_it_is_simulated() {
+    let folder = Folder::create();
+    let options =
+        "--mix full --reads snapshot --deliveries declared --warehouses 4 --items 200 --customers 30";
+    folder.succeed(&format!(
+        "advise {SHORT} --clients 64 --partitions 2 --nodes 2 --output out tpcc {options}"
+    ));
+    let report = folder.read("out/report.txt");
+    recommended(&report);
+    for words in
+        ["% over snapshots: ", "simulated clients call in the order what reads snapshots", "versions: "]
+    {
+        assert!(report.contains(words), "{words}: {report}");
+    }
+}
+
+#[test]
+fn functors_are_charged_and_told_of() {
+    let folder = Folder::create();
+    let options = "--records 4000 --contention-index 0.1 --multi-partition 100 --adds arithmetic";
+    folder.succeed(&format!(
+        "advise {SHORT} --clients 16 --partitions 2 --nodes 2 --output out micro {options}"
+    ));
+    let report = folder.read("out/report.txt");
+    recommended(&report);
+    for words in [
+        "functors for 100% of the keys",
+        "versions: aloha locks nothing",
+        "100% of the keys that are written",
+    ] {
+        assert!(report.contains(words), "{words}: {report}");
+    }
+    // The simulated part is the same every time: contention that engines with locks wait in.
+    let simulated = folder.read("out/simulated.csv");
+    let of = |engine: &str| {
+        let line = simulated.lines().find(|line| line.starts_with(&format!("{engine},"))).unwrap();
+        line.split(',').nth(3).unwrap().parse::<f64>().unwrap()
+    };
+    assert!(of("aloha") > 1.5 * of("calvin"), "{simulated}");
 }
 
 /// Adds to a counter that another row names.

@@ -280,8 +280,6 @@ fn advice_needs_something_that_can_be_run() {
     folder.refused("advise --output new --nodes 0 bank", WRONG_COMMAND_LINE, &["1..=64"]);
     folder.refused("advise --output new bank --accounts 1", FAILED, &["give at least 2"]);
     folder.refused("advise --output new bank --costs missing", FAILED, &["cannot read missing"]);
-    let reads = "advise --output new tpcc --mix full --reads snapshot";
-    folder.refused(reads, FAILED, &["give --reads ordered"]);
     folder.refused("advise --sample empty", FAILED, &["empty is no data directory, it has no file ORDAIN"]);
     folder.refused("advise --sample empty --nodes 3", WRONG_COMMAND_LINE, &["--nodes", "--sample"]);
     for (engine, words) in [

@@ -41,6 +41,20 @@ fn shares_are_those_of_the_options() {
 }
 
 #[test]
+fn functors_are_those_that_are_declared() {
+    let adds = |adds| {
+        let options = micro::Options { sites: 4, records: 400_000, adds, ..micro::Options::default() };
+        of(&micro::Micro::new(options).unwrap(), 4).functor_percent
+    };
+    let declared = [Some(micro::Declare::Arithmetic), Some(micro::Declare::Own)].map(adds);
+    assert_eq!((declared, adds(Some(micro::Declare::Whole)), adds(None)), ([100.0; 2], 0.0, 0.0));
+    let orders = tpcc::Options { sites: 2, warehouses: 4, items: 1_000, ..tpcc::Options::default() };
+    let found = of(&tpcc::Tpcc::new(orders).unwrap(), 2).functor_percent;
+    // The district and all stock have one. The order and its lines are ranges, as their number is drawn.
+    assert!(found > 90.0, "{found}");
+}
+
+#[test]
 fn mixes_have_what_their_transactions_have() {
     let full = |reads, deliveries| {
         let options = tpcc::Options {

@@ -161,14 +161,15 @@ fn of_profile(profile: &Profile) -> String {
     };
     format!(
         "  {} calls{snapshots}: {:.1}% of the transactions span partitions, {:.1}% depend on data, {:.1}% write; {:.1} keys each;\n  \
-         of two at a partition {:.2}% conflict (contention index {:.4})\n",
+         of two at a partition {:.2}% conflict (contention index {:.4}); functors for {:.0}% of the keys that are written\n",
         thousands(profile.calls as f64),
         profile.multi_partition_percent,
         profile.dependent_percent,
         profile.writing_percent,
         profile.keys,
         profile.contention_index * 100.0,
-        profile.contention_index
+        profile.contention_index,
+        profile.functor_percent
     )
 }
 

@@ -1,12 +1,16 @@
-//! From figures to a recommendation (Ren, Thomson and Abadi, §5; DET-X19).
+//! From figures to a recommendation (Ren, Thomson and Abadi, §5; DET-X19; for `aloha`, Fan and Golab, §V).
 //!
 //! # The rule
-//! 1. *Throughput decides*: that of the simulated cluster; if it has one node only, that of the real runs. Engines within
+//! 1. *Who takes part*: all engines; `aloha` only if its simulated throughput is more than [`COSTS_MARGIN`] above that of every
+//!    other engine, and its slowest real run more than [`MARGIN`] above the fastest of every other one's. With one simulated node
+//!    the real runs alone say so. It is where partitions wait for each other under contention that this comes about, or where
+//!    functors save the waiting; the simulation charges it by costs of its own, where the other engines share theirs.
+//! 2. *Throughput decides*: that of the simulated cluster; if it has one node only, that of the real runs. Engines within
 //!    [`MARGIN`] of the best are close to it, and the others are out. Where latency is preferred, engines with [`ENOUGH`] of the
 //!    best throughput stay, and of these those within [`MARGIN`] of the lowest 99th percentile at a light load.
-//! 2. *Slow nodes*: of those that are left, who keeps [`SLOW_POINTS`] percentage points less of its throughput beside a slow
+//! 3. *Slow nodes*: of those that are left, who keeps [`SLOW_POINTS`] percentage points less of its throughput beside a slow
 //!    node than another one is out.
-//! 3. *Fewest parts*: of those that are left, `serial` if no transaction spans partitions, as nothing waits there for another
+//! 4. *Fewest parts*: of those that are left, `aloha` if it takes part; else `serial` if no transaction spans partitions, as nothing waits there for another
 //!    node; else `calvin`, or `calvin-vll` if that is left alone or its slowest real run is more than [`MARGIN`] ahead of the
 //!    other's fastest; else `two-phase`, which has no replicas and no checkpoints.
 //!
@@ -23,6 +27,10 @@ use crate::bench::report::thousands;
 
 /// Engines that differ by no more than this share are taken for equal.
 pub const MARGIN: f64 = 0.1;
+
+/// How far the costs of `aloha` and those of the others may be off from each other: of the scenarios in which they were measured, 3 %
+/// are predicted worse than that.
+pub const COSTS_MARGIN: f64 = 1.0 / 3.0;
 
 /// The share of the best throughput that an engine must have where latency is preferred.
 pub const ENOUGH: f64 = 0.5;
@@ -45,6 +53,8 @@ pub enum Topic {
     SlowNodes,
     /// What locks cost.
     Locks,
+    /// What versions and functors gain, instead of locks.
+    Versions,
     /// What the real runs say.
     Real,
     /// What the recommended engine does not have.
@@ -61,6 +71,7 @@ impl Topic {
             Topic::Latency => "latency",
             Topic::SlowNodes => "slow nodes",
             Topic::Locks => "locks",
+            Topic::Versions => "versions",
             Topic::Real => "real runs",
             Topic::Limits => "limits",
         }
@@ -106,6 +117,7 @@ pub fn recommend(figures: &Figures, preference: Preference) -> Result<Recommenda
         Some(latency(figures, preference)),
         slow_nodes(figures),
         locks(figures),
+        versions(figures),
         real_runs(figures, chosen),
         limits(chosen),
     ];
@@ -121,12 +133,49 @@ fn highest(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(0.0, f64::max)
 }
 
+/// How far `aloha` is ahead of all other engines.
+struct Lead {
+    /// Simulated throughput over the highest of the others.
+    simulated: f64,
+    /// The slowest real run over the fastest of the others'.
+    real: f64,
+}
+
+impl Lead {
+    /// None if `aloha` was not measured.
+    fn of(figures: &Figures) -> Option<Lead> {
+        let (aloha, others): (Vec<_>, Vec<_>) =
+            figures.engines.iter().partition(|engine| engine.engine() == EngineKind::Aloha);
+        let aloha = aloha.first()?;
+        let over = |own: f64, of: fn(&EngineFigures) -> f64| {
+            own / highest(others.iter().map(|other| of(other))).max(1e-9)
+        };
+        Some(Lead {
+            simulated: over(aloha.simulated.full.throughput, |other| other.simulated.full.throughput),
+            real: over(aloha.real.throughput_least, |other| other.real.throughput_most),
+        })
+    }
+
+    /// Whether that is enough.
+    fn is_clear(&self, figures: &Figures) -> bool {
+        (figures.nodes == 1 || self.simulated > 1.0 + COSTS_MARGIN) && self.real > 1.0 + MARGIN
+    }
+}
+
 /// The first step.
+fn taking_part(figures: &Figures) -> Vec<&EngineFigures> {
+    let has_aloha = Lead::of(figures).is_none_or(|lead| lead.is_clear(figures));
+    let takes_part = |engine: &&EngineFigures| has_aloha || engine.engine() != EngineKind::Aloha;
+    figures.engines.iter().filter(takes_part).collect()
+}
+
+/// The second step.
 fn close(figures: &Figures, preference: Preference) -> Vec<&EngineFigures> {
-    let best = highest(figures.engines.iter().map(|engine| deciding(figures, engine)));
+    let engines = taking_part(figures);
+    let best = highest(engines.iter().map(|engine| deciding(figures, engine)));
     let at_least = |share: f64| {
         let enough = move |engine: &&EngineFigures| deciding(figures, engine) >= best * share;
-        figures.engines.iter().filter(enough)
+        engines.iter().copied().filter(enough)
     };
     match preference {
         Preference::Throughput => at_least(1.0 - MARGIN).collect(),
@@ -138,7 +187,7 @@ fn close(figures: &Figures, preference: Preference) -> Vec<&EngineFigures> {
     }
 }
 
-/// The second step.
+/// The third step.
 fn steady<'a>(figures: &Figures, engines: Vec<&'a EngineFigures>) -> Vec<&'a EngineFigures> {
     if figures.nodes == 1 {
         return engines;
@@ -147,7 +196,7 @@ fn steady<'a>(figures: &Figures, engines: Vec<&'a EngineFigures>) -> Vec<&'a Eng
     engines.into_iter().filter(|engine| engine.simulated.slow_percent >= most - SLOW_POINTS).collect()
 }
 
-/// The third step.
+/// The fourth step.
 fn fewest_parts<'a>(figures: &Figures, left: &[&'a EngineFigures]) -> Option<&'a EngineFigures> {
     let find = |kind: EngineKind| left.iter().copied().find(|engine| engine.engine() == kind);
     let serial = find(EngineKind::Serial).filter(|_| figures.profile.multi_partition_percent == 0.0);
@@ -155,7 +204,7 @@ fn fewest_parts<'a>(figures: &Figures, left: &[&'a EngineFigures]) -> Option<&'a
     let lighter = vll.filter(|vll| hash.is_none_or(|hash| lighter_locks_pay(vll, hash)));
     let best =
         left.iter().copied().max_by(|one, other| deciding(figures, one).total_cmp(&deciding(figures, other)));
-    serial.or(lighter).or(hash).or(find(EngineKind::TwoPhase)).or(best)
+    find(EngineKind::Aloha).or(serial).or(lighter).or(hash).or(find(EngineKind::TwoPhase)).or(best)
 }
 
 /// Whether `calvin-vll` is ahead of `calvin` for real, whatever else the machine did meanwhile.
@@ -254,7 +303,7 @@ fn dependency(figures: &Figures) -> Reason {
         format!(
             "{percent:.1}% of the transactions depend on data. Where there is an order they are reconnoitred first, and start over \
              if that has changed, for real after so many of these runs: {}. two-phase keeps what it read locked instead (Ren \
-             et al. §3.6).",
+             et al. §3.6). On aloha they have no functors.",
             missed.join(", ")
         )
     };
@@ -311,6 +360,39 @@ fn locks(figures: &Figures) -> Option<Reason> {
     Some(Reason { topic: Topic::Locks, text })
 }
 
+fn versions(figures: &Figures) -> Option<Reason> {
+    let lead = Lead::of(figures)?;
+    let mut text = "aloha locks nothing, so that who writes waits for nobody's reads to be done. ".to_owned();
+    text.push_str(&match figures.profile.functor_percent {
+        0.0 => "No key that is written has a functor: it waits for what others read, as engines with locks do, and keeps \
+                versions besides (Fan and Golab §IV)."
+            .to_owned(),
+        percent => format!(
+            "{percent:.0}% of the keys that are written have functors, which need no reads of other partitions (Fan and Golab \
+             §IV)."
+        ),
+    });
+    let figure = match figures.nodes {
+        1 => format!(" Its slowest real run does {:.2} times", lead.real),
+        _ => format!(
+            " Simulated it does {:.2} times what the best of the others does, and its slowest real run {:.2} times",
+            lead.simulated, lead.real
+        ),
+    };
+    text.push_str(&figure);
+    text.push_str(" what the fastest of the others does: ");
+    let (simulated, real) = (1.0 + COSTS_MARGIN, 1.0 + MARGIN);
+    let needed = match figures.nodes {
+        1 => format!("more than {real:.2}"),
+        _ => format!("more than {simulated:.2} and {real:.2}"),
+    };
+    text.push_str(&match lead.is_clear(figures) {
+        true => format!("{needed}, so it takes part."),
+        false => format!("not {needed}, so it is not chosen."),
+    });
+    Some(Reason { topic: Topic::Versions, text })
+}
+
 /// Whether the real runs agree, where they do not decide.
 fn real_runs(figures: &Figures, chosen: &EngineFigures) -> Option<Reason> {
     if figures.nodes == 1 {
@@ -339,6 +421,10 @@ fn limits(chosen: &EngineFigures) -> Option<Reason> {
             "two-phase has no replicas, no checkpoints and no backups, and was made to be compared with: see \
              docs/engines/two-phase.md before it is used."
         }
+        EngineKind::Aloha => {
+            "On aloha, a procedure's guard, functors and run must agree, which is up to its author: see docs/engines/aloha.md before \
+             functors are declared."
+        }
         _ => return None,
     };
     Some(Reason { topic: Topic::Limits, text: text.to_owned() })
@@ -360,6 +446,7 @@ mod tests {
         dependent_percent: 0.0,
         keys: 10.0,
         writing_percent: 100.0,
+        functor_percent: 0.0,
         contention_index: 0.01,
     };
 
@@ -395,7 +482,7 @@ mod tests {
         }
     }
 
-    fn figures(rows: [Row; 4], nodes: u16, multi_partition_percent: f64) -> Figures {
+    fn figures(rows: [Row; 5], nodes: u16, multi_partition_percent: f64) -> Figures {
         Figures {
             workload: "micro".to_owned(),
             nodes,
@@ -409,24 +496,27 @@ mod tests {
     const VLL: EngineKind = EngineKind::CalvinVll;
     const SERIAL: EngineKind = EngineKind::Serial;
     const TWO_PHASE: EngineKind = EngineKind::TwoPhase;
+    const ALOHA: EngineKind = EngineKind::Aloha;
 
     /// Contended transactions over partitions.
-    const CONTENDED: [Row; 4] = [
+    const CONTENDED: [Row; 5] = [
         (CALVIN, 400e3, 200e3, 2_000, 40.0),
         (VLL, 398e3, 205e3, 2_000, 40.0),
         (SERIAL, 50e3, 150e3, 2_100, 40.0),
         (TWO_PHASE, 220e3, 120e3, 900, 40.0),
+        (ALOHA, 250e3, 125e3, 2_000, 40.0),
     ];
 
     /// Transactions of one partition.
-    const LOCAL: [Row; 4] = [
+    const LOCAL: [Row; 5] = [
         (CALVIN, 800e3, 400e3, 1_500, 80.0),
         (VLL, 800e3, 400e3, 1_500, 80.0),
         (SERIAL, 800e3, 410e3, 1_500, 80.0),
         (TWO_PHASE, 560e3, 300e3, 300, 80.0),
+        (ALOHA, 790e3, 395e3, 1_500, 80.0),
     ];
 
-    fn with(rows: [Row; 4], change: Row) -> [Row; 4] {
+    fn with(rows: [Row; 5], change: Row) -> [Row; 5] {
         rows.map(|row| if row.0 == change.0 { change } else { row })
     }
 
@@ -496,6 +586,54 @@ mod tests {
                 TWO_PHASE,
             ),
             (
+                "versions pay, simulated and for real",
+                with(CONTENDED, (ALOHA, 540e3, 300e3, 2_000, 40.0)),
+                4,
+                20.0,
+                Throughput,
+                ALOHA,
+            ),
+            (
+                "versions are ahead by no more than what costs are off by",
+                with(CONTENDED, (ALOHA, 530e3, 300e3, 2_000, 40.0)),
+                4,
+                20.0,
+                Throughput,
+                CALVIN,
+            ),
+            (
+                "versions are ahead in the simulation only",
+                with(CONTENDED, (ALOHA, 900e3, 270e3, 2_000, 40.0)),
+                4,
+                20.0,
+                Throughput,
+                CALVIN,
+            ),
+            (
+                "one node: the real runs decide about versions, too",
+                with(CONTENDED, (ALOHA, 100e3, 300e3, 2_000, 40.0)),
+                1,
+                20.0,
+                Throughput,
+                ALOHA,
+            ),
+            (
+                "latency: who does not take part does not set what is enough",
+                with(CONTENDED, (ALOHA, 500e3, 500e3, 500, 40.0)),
+                4,
+                20.0,
+                Latency,
+                TWO_PHASE,
+            ),
+            (
+                "latency: versions pay, and others are no sooner",
+                with(CONTENDED, (ALOHA, 540e3, 300e3, 900, 40.0)),
+                4,
+                20.0,
+                Latency,
+                ALOHA,
+            ),
+            (
                 "one node: the real runs decide",
                 with(CONTENDED, (SERIAL, 50e3, 300e3, 2_100, 40.0)),
                 1,
@@ -528,22 +666,26 @@ mod tests {
         let mut dependent = figures(CONTENDED, 4, 20.0);
         dependent.profile.dependent_percent = 7.25;
         let expected = "\
-throughput: calvin does 400,000 transactions/s on 4 simulated nodes; of that, calvin-vll 0.99, serial 0.12, two-phase 0.55. \
+throughput: calvin does 400,000 transactions/s on 4 simulated nodes; of that, calvin-vll 0.99, serial 0.12, two-phase 0.55, aloha 0.62. \
 Within 10% of the best: calvin, calvin-vll.
 contention: 20.0% of the transactions span partitions, 2.0 each, and of two that meet at a partition 1.00% conflict. two-phase \
 begins 20.00 attempts anew for each 1,000 transactions, and for real 2.50, because of deadlocks; ordered locks have none \
 (Ren et al. §3.3, §5). At full load the nodes compute for so much of the time, and wait for each other for the rest: calvin 97%, \
-calvin-vll 97%, serial 97%, two-phase 66%.
+calvin-vll 97%, serial 97%, two-phase 66%, aloha 97%.
 dependency: 7.2% of the transactions depend on data. Where there is an order they are reconnoitred first, and start over if that \
-has changed, for real after so many of these runs: calvin 12.5%, calvin-vll 12.5%, serial 12.5%. two-phase keeps what it read \
-locked instead (Ren et al. §3.6).
+has changed, for real after so many of these runs: calvin 12.5%, calvin-vll 12.5%, serial 12.5%, aloha 12.5%. two-phase keeps \
+what it read locked instead (Ren et al. §3.6). On aloha they have no functors.
 latency: At a light load, the simulated median (99th percentile) in microseconds is: calvin 1,000 (2,000), calvin-vll 1,000 \
-(2,000), serial 1,050 (2,100), two-phase 450 (900). An order is agreed on before anything runs, which takes time that two-phase \
+(2,000), serial 1,050 (2,100), two-phase 450 (900), aloha 1,000 (2,000). An order is agreed on before anything runs, which takes time that two-phase \
 does not need (Ren et al. §3.7): if latency matters more, see --prefer latency.
 slow nodes: With one of 4 nodes slowed to 1/4, so much of the throughput is left: calvin 40%, calvin-vll 40%, serial 40%, \
-two-phase 40% (Ren et al. §3.5).
+two-phase 40%, aloha 40% (Ren et al. §3.5).
 locks: For real, calvin-vll does 1.02 times what calvin does, with 4.88 and 5.00 us of CPU for each transaction: as far as rounds \
 differ, the lock manager is no bottleneck here (Ren et al. §3.3.1).
+versions: aloha locks nothing, so that who writes waits for nobody's reads to be done. No key that is written has a functor: it \
+waits for what others read, as engines with locks do, and keeps versions besides (Fan and Golab §IV). Simulated it does 0.62 times \
+what the best of the others does, and its slowest real run 0.50 times what the fastest of the others does: not more than 1.33 and \
+1.10, so it is not chosen.
 real runs: They agree: 200,000 transactions/s in one process with 2 partitions, and 205,000 are the most.
 ";
         assert_eq!(text(&recommend(&dependent, Preference::Throughput).unwrap()), expected);
@@ -557,6 +699,15 @@ real runs: They agree: 200,000 transactions/s in one process with 2 partitions, 
         assert!(latency.contains("the lowest latency within 10% have: two-phase."), "{latency}");
         assert!(!latency.contains("see --prefer latency"), "{latency}");
         assert!(latency.contains("They do not agree: two-phase does 120,000"), "{latency}");
+        let ahead = with(CONTENDED, (ALOHA, 900e3, 400e3, 2_000, 40.0));
+        let mut functors = figures(ahead, 4, 20.0);
+        functors.profile.functor_percent = 45.0;
+        let versions = said(&functors, Preference::Throughput);
+        assert!(versions.contains("45% of the keys that are written have functors"), "{versions}");
+        let lead = "2.25 times what the best of the others does, and its slowest real run 1.60 times what the fastest of the others \
+                    does: more than 1.33 and 1.10, so it takes part.";
+        assert!(versions.contains(lead), "{versions}");
+        assert!(versions.contains("limits: On aloha, a procedure's guard"), "{versions}");
         let one = said(&figures(CONTENDED, 1, 20.0), Preference::Throughput);
         assert!(one.contains("two-phase begins 2.50 attempts") && !one.contains("nodes compute"), "{one}");
         let alone = said(&figures(CONTENDED, 1, 0.0), Preference::Throughput);

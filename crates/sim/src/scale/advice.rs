@@ -7,24 +7,28 @@
 //! there (`throttle`) changes nothing here. What it does for clients that do not wait is measured by [`slow_node`](super::slow_node).
 //!
 //! Not charged is what the lock managers of `calvin` differ by: a fraction of a microsecond for each transaction that waits
-//! (DET-X07). `serial` costs what `calvin` does, so that it differs by what waits for what.
+//! (DET-X07). `serial` costs what `calvin` does, so that it differs by what waits for what. `aloha` does other work for each
+//! transaction, and has costs of its own, measured in one session with those of `calvin`: see [`AdviceCosts`].
 
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::limits::Limits;
 use ordain_db::position::{NodeId, PartitionId};
 use ordain_workload::Workload;
+use ordain_workload::micro::RECORDS_PER_TRANSACTION;
 
 use super::cluster::{best, cluster};
+use super::costs::{costs, costs_from};
 use super::evaluation::{Length, costs_of};
+use super::{Benchmark, aloha};
 use crate::machine::cost::CostTable;
 use crate::plan::{Fault, Plan, PlannedFault, WorkloadPlan};
 use crate::time::{MILLISECOND, Nanoseconds, SECOND};
 use crate::world::World;
 
 /// The engines among which to choose. The variant without a commit protocol is no database (DET-41).
-pub const ENGINES: [EngineKind; 4] =
-    [EngineKind::Calvin, EngineKind::CalvinVll, EngineKind::Serial, EngineKind::TwoPhase];
+pub const ENGINES: [EngineKind; 5] =
+    [EngineKind::Calvin, EngineKind::CalvinVll, EngineKind::Serial, EngineKind::TwoPhase, EngineKind::Aloha];
 
 /// The machine that becomes slow.
 const SLOW: u16 = 0;
@@ -45,8 +49,81 @@ pub struct AdviceSetting<'a> {
     pub nodes: u16,
     /// The seed of the calls.
     pub seed: u64,
-    /// What the parts of a step cost with this workload on the engine `calvin`.
-    pub costs: CostTable,
+    /// What the parts of a step cost with this workload.
+    pub costs: AdviceCosts,
+}
+
+/// What the parts of a step cost with a workload. What is held against each other was measured alike.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdviceCosts {
+    /// On the engine `calvin`, and so on all engines with locks.
+    pub locks: CostTable,
+    /// On the engine `aloha`.
+    pub aloha: CostTable,
+}
+
+impl AdviceCosts {
+    /// Those that were measured for this version, of both engines in one session. The microbenchmark was measured on `aloha` where it
+    /// only adds and says nothing about it: it reads and writes the same records then, without its constraint.
+    ///
+    /// # Errors
+    /// When the files in the binary lack a table.
+    pub fn measured(workload: Benchmark) -> Result<AdviceCosts, String> {
+        match workload {
+            Benchmark::Micro => {
+                let adds = AdviceCosts::read(aloha::MEASURED, Benchmark::AddsWhole)?;
+                // Nothing there is reconnoitred, which is the same work whatever the engine is.
+                let trial = costs(Benchmark::Micro).trial;
+                Ok(adds.map(|table| CostTable { trial, ..table }))
+            }
+            other => AdviceCosts::read(aloha::MEASURED, other),
+        }
+    }
+
+    /// Those of a file that `ordain sim calibrate` wrote.
+    ///
+    /// # Errors
+    /// When the text is no such file, or lacks a table.
+    pub fn read(text: &str, workload: Benchmark) -> Result<AdviceCosts, String> {
+        // An engine with locks does nothing about how additions are declared.
+        let with_locks = if workload.adds().is_some() { Benchmark::AddsWhole } else { workload };
+        let table = |engine, of: Benchmark| {
+            costs_from(text, (engine, of)).map_err(|problem| {
+                let mut workloads = format!("--workload {}", workload.name());
+                if with_locks != workload {
+                    workloads.push_str(&format!(" --workload {}", with_locks.name()));
+                }
+                format!("{problem}; both engines in one file: `--engine calvin --engine aloha {workloads}`")
+            })
+        };
+        Ok(AdviceCosts {
+            locks: table(EngineKind::Calvin, with_locks)?,
+            aloha: table(EngineKind::Aloha, workload)?,
+        })
+    }
+
+    /// Those of the microbenchmark with what it does with each record scaled to another number of keys.
+    #[must_use]
+    pub fn of_keys(self, keys: f64) -> AdviceCosts {
+        let share = keys / RECORDS_PER_TRANSACTION as f64;
+        let scaled = |cost: u64| (cost as f64 * share).round() as u64;
+        self.map(|table| CostTable {
+            executed_alone: scaled(table.executed_alone),
+            executed_together: scaled(table.executed_together),
+            functor: Some(table.executed_alone / RECORDS_PER_TRANSACTION as u64),
+            ..table
+        })
+    }
+
+    /// The same with busy work in each execution: see [`CostTable::with_work`].
+    #[must_use]
+    pub fn with_work(self, picoseconds: u64) -> AdviceCosts {
+        self.map(|table| table.with_work(picoseconds))
+    }
+
+    fn map(self, change: impl Fn(CostTable) -> CostTable) -> AdviceCosts {
+        AdviceCosts { locks: change(self.locks), aloha: change(self.aloha) }
+    }
 }
 
 /// How long and how hard each engine is driven.
@@ -132,7 +209,7 @@ pub fn simulate(
 
 impl AdviceSetting<'_> {
     fn is_long(&self) -> bool {
-        self.costs.executed_alone >= LONG_FROM
+        self.costs.locks.executed_alone >= LONG_FROM
     }
 }
 
@@ -188,6 +265,11 @@ fn plan(setting: &AdviceSetting<'_>, engine: EngineKind, drive: Drive, ends_at: 
     let workload = WorkloadPlan::Given(setting.workload.name());
     let usual = Limits::default();
     let step_transactions = if setting.is_long() { 1 } else { usual.step_transactions };
+    let costs = match engine {
+        // There are no locks to account for.
+        EngineKind::Aloha => setting.costs.aloha,
+        _ => costs_of(engine, Length::Short, &setting.costs.locks),
+    };
     // Also where no node is slow: with faults in the plan, messages travel over links.
     let fault = Fault::Slow(SLOW, drive.slowness);
     Plan {
@@ -196,7 +278,7 @@ fn plan(setting: &AdviceSetting<'_>, engine: EngineKind, drive: Drive, ends_at: 
         limits: Limits { step_transactions, ..usual },
         faults: vec![PlannedFault { at: 0, lasts: ends_at, fault }],
         heal_at: ends_at,
-        ..cluster(setting.nodes, workload, costs_of(engine, Length::Short, &setting.costs), drive.window)
+        ..cluster(setting.nodes, workload, costs, drive.window)
     }
 }
 
@@ -205,7 +287,6 @@ mod tests {
     use ordain_workload::micro;
 
     use super::*;
-    use crate::scale::{Benchmark, costs};
 
     fn workload(contention_index: f64, multi_partition_percent: f64) -> micro::Micro {
         let options = micro::Options {
@@ -218,8 +299,12 @@ mod tests {
         micro::Micro::new(options).unwrap()
     }
 
-    fn point(workload: &dyn Workload, engine: EngineKind) -> AdvicePoint {
-        let setting = AdviceSetting { workload, nodes: 2, seed: 1, costs: costs(Benchmark::Micro) };
+    fn micro_point(workload: &dyn Workload, engine: EngineKind) -> AdvicePoint {
+        point(workload, AdviceCosts::measured(Benchmark::Micro).unwrap(), engine)
+    }
+
+    fn point(workload: &dyn Workload, costs: AdviceCosts, engine: EngineKind) -> AdvicePoint {
+        let setting = AdviceSetting { workload, nodes: 2, seed: 1, costs };
         let effort = AdviceEffort {
             warm_up: 10 * MILLISECOND,
             time: 20 * MILLISECOND,
@@ -233,8 +318,8 @@ mod tests {
     fn a_simulation_has_one_course() {
         let workload = workload(0.01, 20.0);
         for engine in ENGINES {
-            let once = point(&workload, engine);
-            assert_eq!(once, point(&workload, engine));
+            let once = micro_point(&workload, engine);
+            assert_eq!(once, micro_point(&workload, engine));
             assert!(once.full.throughput > once.light.throughput, "{once:?}");
             assert!(once.light.latency_us_p50 < once.full.latency_us_p50, "{once:?}");
         }
@@ -244,15 +329,53 @@ mod tests {
     fn who_waits_for_one_after_the_other_falls_behind_and_who_waits_in_any_order_meets_deadlocks() {
         let workload = workload(0.02, 50.0);
         let [calvin, serial, two_phase] = [EngineKind::Calvin, EngineKind::Serial, EngineKind::TwoPhase]
-            .map(|engine| point(&workload, engine));
+            .map(|engine| micro_point(&workload, engine));
         assert!(calvin.full.throughput > 1.5 * serial.full.throughput, "{calvin:?} {serial:?}");
         assert_eq!((calvin.full.deadlocks, calvin.full.restarts), (0.0, 0.0));
         assert!(two_phase.full.deadlocks > 0.0 && two_phase.full.restarts > 0.0, "{two_phase:?}");
     }
 
     #[test]
+    fn who_only_adds_with_functors_does_not_mind_contention() {
+        let at = |engine, contention_index| {
+            let options = micro::Options {
+                sites: 2,
+                records: 20_000,
+                contention_index,
+                multi_partition_percent: 100.0,
+                adds: Some(micro::Declare::Arithmetic),
+                ..micro::Options::default()
+            };
+            let costs = AdviceCosts::measured(Benchmark::AddsArithmetic).unwrap();
+            point(&micro::Micro::new(options).unwrap(), costs, engine).full.throughput
+        };
+        let [aloha, calvin] = [EngineKind::Aloha, EngineKind::Calvin].map(|engine| at(engine, 0.1));
+        assert!(aloha > 2.0 * calvin, "{aloha} {calvin}");
+        assert!(aloha > 0.85 * at(EngineKind::Aloha, 0.001), "{aloha}");
+    }
+
+    #[test]
+    fn costs_of_both_engines_were_measured_alike() {
+        let costs = |workload| AdviceCosts::measured(workload).unwrap();
+        let [micro, whole] = [Benchmark::Micro, Benchmark::AddsWhole].map(costs);
+        assert_eq!(micro.map(|table| CostTable { trial: 0, ..table }), whole);
+        assert!(micro.locks.trial > 0 && micro.aloha.trial == micro.locks.trial);
+        // An engine with locks runs additions as a whole, however they are declared.
+        assert_eq!(costs(Benchmark::AddsArithmetic).locks, whole.locks);
+        assert!(costs(Benchmark::NewOrder).aloha.functor > Some(0));
+        let half = micro.of_keys(5.0);
+        assert_eq!(half.aloha.executed_together, (micro.aloha.executed_together as f64 / 2.0).round() as u64);
+        assert_eq!(half.aloha.functor, Some(micro.aloha.executed_alone / 10));
+        let worked = micro.with_work(7);
+        assert_eq!(worked.aloha.executed_alone, micro.aloha.executed_alone + 7);
+        let problem = AdviceCosts::read("", Benchmark::AddsOwn).unwrap_err();
+        let advice = "--engine calvin --engine aloha --workload adds-own --workload adds-whole";
+        assert!(problem.contains("[calvin.adds-whole]") && problem.contains(advice), "{problem}");
+    }
+
+    #[test]
     fn one_slow_node_of_two_costs_more_where_transactions_span_both() {
-        let kept = |percent| point(&workload(0.0002, percent), EngineKind::Calvin).slow_percent;
+        let kept = |percent| micro_point(&workload(0.0002, percent), EngineKind::Calvin).slow_percent;
         let (apart, together) = (kept(0.0), kept(100.0));
         assert!((25.0..95.0).contains(&apart), "{apart}");
         assert!(together < apart, "{together} {apart}");

@@ -38,6 +38,9 @@ pub struct Profile {
     pub keys: f64,
     /// Share of transactions that write, in percent.
     pub writing_percent: f64,
+    /// Share of the keys that are written for which a functor is declared, in percent (Fan and Golab §IV-B): the engine `aloha`
+    /// needs nobody's reads for them.
+    pub functor_percent: f64,
     /// Of two transactions that touch the same partition, the share that conflict there: both touch a key, and one of them writes
     /// it. 0 to 1. In the microbenchmark, where each transaction updates one of so many contended records, that is the study's
     /// contention index (CAL-117), and a little more by conflicts at the other records.
@@ -64,6 +67,7 @@ pub fn profile(workload: &dyn Workload, partitions: u16, seed: u64) -> Result<Pr
     let touched = touched_by(workload, partitions, &ordered)?;
     let mut meetings = Meetings::new(partitions);
     let (mut multi, mut participants, mut dependent, mut writing, mut keys) = (0, 0, 0, 0, 0);
+    let (mut written, mut functors) = (0, 0);
     for ((home, _), (touched, depends)) in ordered.iter().zip(&touched) {
         let parts = touched.participants(*home, partitions);
         if parts.len() > 1 {
@@ -73,6 +77,8 @@ pub fn profile(workload: &dyn Workload, partitions: u16, seed: u64) -> Result<Pr
         dependent += usize::from(*depends);
         writing += usize::from(touched.writes());
         keys += touched.keys.len() + touched.ranges.len();
+        written += touched.keys.values().filter(|(_, write)| *write).count();
+        functors += touched.functors;
         parts.iter().for_each(|partition| meetings.add(*partition, touched));
     }
     let percent = |part: usize, of: usize| part as f64 * 100.0 / (of as f64).max(1.0);
@@ -84,6 +90,7 @@ pub fn profile(workload: &dyn Workload, partitions: u16, seed: u64) -> Result<Pr
         dependent_percent: percent(dependent, ordered.len()),
         keys: keys as f64 / (ordered.len() as f64).max(1.0),
         writing_percent: percent(writing, ordered.len()),
+        functor_percent: percent(functors, written),
         contention_index: meetings.conflicting_share(),
     })
 }

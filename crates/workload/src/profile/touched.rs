@@ -17,6 +17,8 @@ use crate::limit::PlainStore;
 pub(super) struct Touched {
     pub(super) keys: BTreeMap<Key, (Owner, bool)>,
     pub(super) ranges: Vec<(KeyRange, Owner, bool)>,
+    /// Keys for which a functor is declared.
+    pub(super) functors: usize,
 }
 
 impl Touched {
@@ -25,7 +27,9 @@ impl Touched {
         let keys =
             footprint.keys().iter().map(|entry| (key(entry), (entry.owner, entry.access.write))).collect();
         let ranges = footprint.ranges().iter();
+        let functors = footprint.keys().iter().filter(|entry| footprint.functor(entry).is_some());
         Touched {
+            functors: functors.count(),
             keys,
             ranges: ranges.map(|entry| (entry.range.clone(), entry.owner, entry.access.write)).collect(),
         }

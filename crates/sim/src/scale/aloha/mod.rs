@@ -88,7 +88,7 @@ const CUSTOMERS_PER_DISTRICT: u32 = 30;
 const ORDERS_PER_DISTRICT: u32 = 3;
 
 /// The tables that are used when no others are given. A test holds that they can be read.
-const MEASURED: &str = include_str!("costs.toml");
+pub(super) const MEASURED: &str = include_str!("costs.toml");
 
 /// A figure of the paper, by its number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
