@@ -14,20 +14,25 @@ fn bench(arguments: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{arguments}: {error}\n{log}"))
 }
 
-/// Runs the same transactions serially in one process and on a cluster of processes.
+/// The engines that execute many transactions at a time, each in so many processes.
+const CLUSTERS: [(&str, u16); 4] = [("calvin", 2), ("calvin", 3), ("calvin-vll", 3), ("aloha", 3)];
+
+/// Runs the same transactions serially in one process and on clusters of processes.
 fn check_digest(workload: &str, transactions: u64) {
     let run = format!("--transactions {transactions} --seed 7 --sites 4 --limit-seconds 0 --json -");
     let serial = bench(&format!("{workload} --engine serial --partitions 1 {run}"));
-    for processes in [2, 3] {
-        let calvin =
-            bench(&format!("{workload} --engine calvin --partitions 4 --processes {processes} {run}"));
+    for (engine, processes) in CLUSTERS {
+        let cluster =
+            bench(&format!("{workload} --engine {engine} --partitions 4 --processes {processes} {run}"));
+        let on = format!("{workload} on {engine} in {processes} processes");
         for field in ["digest", "committed", "aborted"] {
-            assert_eq!(serial[field], calvin[field], "{field} of {workload} in {processes} processes");
+            assert_eq!(serial[field], cluster[field], "{field} of {on}");
         }
-        assert_eq!(calvin["consistent"], true);
-        assert_eq!(calvin["failed"], 0);
-        assert_eq!(calvin["committed"].as_u64().unwrap() + calvin["aborted"].as_u64().unwrap(), transactions);
-        assert!(calvin["messages"].as_u64().unwrap() > 0, "the partitions did talk");
+        assert_eq!(cluster["consistent"], true, "{on}");
+        assert_eq!(cluster["failed"], 0, "{on}");
+        let ended = cluster["committed"].as_u64().unwrap() + cluster["aborted"].as_u64().unwrap();
+        assert_eq!(ended, transactions, "{on}");
+        assert!(cluster["messages"].as_u64().unwrap() > 0, "the partitions did talk: {on}");
     }
 }
 
