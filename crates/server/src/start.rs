@@ -224,10 +224,10 @@ fn start(
     number: u16,
     socket: &TcpListener,
 ) -> Result<Server, String> {
-    if file.engine == EngineKind::TwoPhaseWithoutCommitProtocol {
+    if !file.engine.is_acid() {
         tracing::warn!(
             "the engine {} is no database: a crash leaves transactions half done; it is there to be compared with",
-            file.engine.name()
+            file.engine.label()
         );
     }
     let entry = &file.processes[usize::from(number)];

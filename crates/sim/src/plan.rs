@@ -221,7 +221,7 @@ impl Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Plan { seed, engine, partitions, replicas, machines, cores, clients, .. } = self;
-        let (engine, replication) = (engine.name(), self.replication.name());
+        let (engine, replication) = (engine.label(), self.replication.name());
         let subgroup = if self.subgroup { ", one subgroup" } else { "" };
         writeln!(
             f,

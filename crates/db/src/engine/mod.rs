@@ -112,6 +112,19 @@ impl EngineKind {
             EngineKind::TwoPhaseWithoutCommitProtocol => "two-phase-without-commit-protocol",
         }
     }
+
+    /// Whether the engine keeps what a database promises; the bound without a commit protocol does not (DET-41).
+    pub fn is_acid(self) -> bool {
+        self != EngineKind::TwoPhaseWithoutCommitProtocol
+    }
+
+    /// The engine's name in tables, legends and reports: that of the bound says that it is no database (DET-41).
+    pub fn label(self) -> &'static str {
+        match self {
+            EngineKind::TwoPhaseWithoutCommitProtocol => "two-phase-without-commit-protocol (not ACID)",
+            other => other.name(),
+        }
+    }
 }
 
 impl std::str::FromStr for EngineKind {

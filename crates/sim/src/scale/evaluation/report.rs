@@ -52,12 +52,12 @@ pub(super) fn run_columns(run: &Run) -> String {
 
 /// Whether the engine keeps what a database promises; the bound without a commit protocol does not (DET-41).
 pub(super) fn is_acid(engine: EngineKind) -> bool {
-    engine != EngineKind::TwoPhaseWithoutCommitProtocol
+    engine.is_acid()
 }
 
 /// The engine's name in legends and reports: that of the bound says that it is no database (DET-41).
 pub(super) fn name(engine: EngineKind) -> String {
-    if is_acid(engine) { engine.name().to_owned() } else { format!("{} (not ACID)", engine.name()) }
+    engine.label().to_owned()
 }
 
 /// The figures, each with the name of its file. `nodes` are those of the clusters of Figures 1 and 3; `notes` say what was run.
