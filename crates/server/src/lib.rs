@@ -18,6 +18,7 @@ pub mod connection;
 mod cpu;
 pub mod data_directory;
 pub mod database;
+pub mod deadlocks;
 pub mod disk_thread;
 pub mod durable;
 pub mod early;

@@ -533,6 +533,7 @@ fn what_was_committed_is_there_after_a_kill() {
     for line in ["ordain_leads{partition=\"0\"} 1", "ordain_sql_connections 1"] {
         assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
     }
+    assert!(!metrics.contains("deadlocks"), "an order has none\n{metrics}");
 }
 
 #[test]

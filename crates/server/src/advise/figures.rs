@@ -82,7 +82,7 @@ impl RealFigures {
             latency_us_p99: spread(|report| report.latency_p99_us as f64).median,
             restarts: spread(|report| per_thousand(report, report.restarts)).median,
             deadlocks: spread(|report| {
-                per_thousand(report, report.local_deadlocks + report.distributed_deadlocks)
+                per_thousand(report, report.deadlocks.map_or(0, |deadlocks| deadlocks.all()))
             })
             .median,
             aborted_percent: spread(|report| {

@@ -30,6 +30,7 @@ use self::report::ProcedureReport;
 pub(crate) use self::report::Report;
 use crate::connection::{Connection, Snapshot};
 use crate::database::Database;
+use crate::deadlocks::Deadlocks;
 use crate::load::load;
 use crate::port::Port;
 
@@ -215,6 +216,8 @@ fn summarise(
     Report {
         workload: workload.name().to_owned(),
         engine: options.engine.name().to_owned(),
+        label: options.engine.label(),
+        acid: options.engine.is_acid(),
         partitions: options.partitions,
         processes: options.processes,
         seed: options.seed,
@@ -227,10 +230,8 @@ fn summarise(
         contended: measured.contended,
         failed: measured.failed,
         restarts: sum(|status| status.counters.restarts),
-        local_deadlocks: sum(|status| status.deadlocks.local_deadlocks),
-        distributed_deadlocks: sum(|status| status.deadlocks.distributed_deadlocks),
-        phantom_deadlocks: sum(|status| status.deadlocks.phantom_deadlocks),
-        lock_timeouts: sum(|status| status.deadlocks.lock_timeouts),
+        deadlocks: (!options.engine.is_ordered())
+            .then(|| Deadlocks::of(statuses.iter().map(|status| &status.deadlocks))),
         reconnaissance: sum(|status| status.counters.reconnaissance),
         not_begun: measured.not_begun,
         pushed_back: measured.pushed_back,

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use ordain_db::engine::EngineKind;
 use ordain_workload::CheckLine;
 use serde::Serialize;
+
+use crate::deadlocks::Deadlocks;
 
 /// The result of a run. Latencies are in microseconds, and until the answer that was asked for; CPU times in seconds over the measured part.
 #[derive(Clone, Debug, Serialize)]
@@ -13,6 +14,10 @@ pub struct Report {
     pub workload: String,
     /// The engine's name.
     pub engine: String,
+    /// Its name in tables, which says of the bound without a commit protocol that it is not ACID.
+    pub label: &'static str,
+    /// Whether it keeps what a database promises (DET-41).
+    pub acid: bool,
     /// Number of partitions.
     pub partitions: u16,
     /// Number of processes.
@@ -37,14 +42,9 @@ pub struct Report {
     pub failed: u64,
     /// Restarts after a footprint miss, or of victims of deadlocks, over the whole run.
     pub restarts: u64,
-    /// Deadlocks within one partition, and over several (engine `two-phase`), over the whole run.
-    pub local_deadlocks: u64,
-    /// See there.
-    pub distributed_deadlocks: u64,
-    /// Victims that were in no deadlock any more when they were named, over the whole run.
-    pub phantom_deadlocks: u64,
-    /// Transactions that waited too long for locks, over the whole run.
-    pub lock_timeouts: u64,
+    /// Deadlocks and the like over the whole run; `None` on an engine that has none.
+    #[serde(flatten)]
+    pub deadlocks: Option<Deadlocks>,
     /// Reconnaissance runs, over the whole run.
     pub reconnaissance: u64,
     /// Requests of an open loop that were due and had not begun when the time was over.
@@ -140,8 +140,8 @@ impl Report {
         };
         row("workload", self.workload.clone());
         let partitions = format!("{} in {} process(es)", self.partitions, self.processes);
-        row("engine, partitions", format!("{}, {partitions}", self.engine));
-        if self.engine == EngineKind::TwoPhaseWithoutCommitProtocol.name() {
+        row("engine, partitions", format!("{}, {partitions}", self.label));
+        if !self.acid {
             row(
                 "not a database",
                 "a crash leaves transactions half done: a bound to compare with".to_owned(),
@@ -174,14 +174,8 @@ impl Report {
             row("due and not begun", format!("{}: the rate is too high", thousands(self.not_begun as f64)));
         }
         row("restarts", format!("{} ({} reconnaissance runs)", self.restarts, self.reconnaissance));
-        if self.local_deadlocks + self.distributed_deadlocks + self.phantom_deadlocks + self.lock_timeouts > 0
-        {
-            let (local, distributed) = (self.local_deadlocks, self.distributed_deadlocks);
-            let (phantom, timeouts) = (self.phantom_deadlocks, self.lock_timeouts);
-            row(
-                "deadlocks",
-                format!("{local} local, {distributed} distributed, {phantom} phantom; {timeouts} timeouts"),
-            );
+        if let Some(deadlocks) = &self.deadlocks {
+            row("deadlocks", deadlocks.to_string());
         }
         row("latency mean", microseconds(self.latency_mean_us.round() as u64));
         row("latency p50", microseconds(self.latency_p50_us));

@@ -1,13 +1,16 @@
 //! `ordain status`: one line for each node of a cluster.
 
 use clap::Args;
+use ordain_db::engine::EngineKind;
 use ordain_db::node::{GroupStatus, Status};
 use ordain_db::position::ReplicaId;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::view::{NodeView, View};
 use super::{ClusterChoice, say};
 use crate::cluster_file::ClusterFile;
+use crate::deadlocks::Deadlocks;
 
 /// What `ordain status` is told.
 #[derive(Args, Clone, Debug)]
@@ -28,8 +31,10 @@ pub fn run(options: &StatusOptions) -> Result<bool, String> {
     let nodes = view.statuses();
     let all = nodes.iter().all(|node| node.status.is_ok());
     if options.json {
-        let nodes: Vec<NodeJson<'_>> = nodes.iter().map(|node| NodeJson::new(&view.file, node)).collect();
-        let text = serde_json::to_string_pretty(&nodes).map_err(|error| format!("no JSON: {error}"))?;
+        let wrong = |error| format!("no JSON: {error}");
+        let made: Result<Vec<NodeJson<'_>>, _> =
+            nodes.iter().map(|node| NodeJson::new(&view.file, node)).collect();
+        let text = serde_json::to_string_pretty(&made.map_err(wrong)?).map_err(wrong)?;
         say(&text)?;
         return Ok(all);
     }
@@ -41,6 +46,16 @@ pub fn run(options: &StatusOptions) -> Result<bool, String> {
     let unreachable = nodes.iter().filter_map(|node| Some((node, node.status.as_ref().err()?)));
     for (node, problem) in unreachable {
         say(&format!("{} cannot be asked: {problem}", node.node))?;
+    }
+    if !view.file.engine.is_acid() {
+        say(&format!("the engine is {}: a bound to compare with", view.file.engine.label()))?;
+    }
+    if !view.file.engine.is_ordered() {
+        for node in &nodes {
+            if let Ok(status) = &node.status {
+                say(&format!("{}: deadlocks: {}", node.node, Deadlocks::of([&status.deadlocks])))?;
+            }
+        }
     }
     for node in &nodes {
         if let Ok(status) = &node.status
@@ -137,14 +152,14 @@ struct NodeJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<&'a Status>,
+    status: Option<Value>,
 }
 
 impl<'a> NodeJson<'a> {
-    fn new(file: &'a ClusterFile, view: &'a NodeView) -> NodeJson<'a> {
+    fn new(file: &'a ClusterFile, view: &'a NodeView) -> Result<NodeJson<'a>, serde_json::Error> {
         let entry = &file.processes[view.process];
         let status = view.status.as_ref().ok();
-        NodeJson {
+        Ok(NodeJson {
             node: view.node.to_string(),
             partition: view.node.partition.0,
             replica: view.node.replica.0,
@@ -153,9 +168,26 @@ impl<'a> NodeJson<'a> {
             reachable: status.is_some(),
             problem: view.status.as_ref().err().map(String::as_str),
             role: status.map(|status| role(status, view.node.replica)),
-            status,
+            status: status.map(|status| told(status, file.engine)).transpose()?,
+        })
+    }
+}
+
+/// All that a node tells; of deadlocks only where the engine can have some.
+fn told(status: &Status, engine: EngineKind) -> Result<Value, serde_json::Error> {
+    let mut told = serde_json::to_value(status)?;
+    if let Value::Object(fields) = &mut told {
+        match engine.is_ordered() {
+            true => drop(fields.remove("deadlocks")),
+            false => {
+                drop(fields.insert(
+                    "deadlocks".to_owned(),
+                    serde_json::to_value(Deadlocks::of([&status.deadlocks]))?,
+                ))
+            }
         }
     }
+    Ok(told)
 }
 
 #[cfg(test)]

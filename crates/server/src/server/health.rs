@@ -5,10 +5,11 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ordain_db::engine::EngineKind;
 use ordain_db::node::Details;
-use ordain_db::procedure::Catalog;
 
 use super::front::Front;
+use super::layout::Layout;
 use crate::connection::Connection;
 use crate::http::{Answer, HttpServer};
 use crate::port::Port;
@@ -24,6 +25,7 @@ struct Health {
     process: Arc<Process>,
     front: Arc<Front>,
     sql: Option<(Door, Arc<crate::sql::Metrics>, Arc<Activity>)>,
+    engine: EngineKind,
     /// To the nodes of this process.
     connection: Connection,
 }
@@ -37,13 +39,14 @@ pub(super) fn start(
     process: &Arc<Process>,
     front: &Arc<Front>,
     sql: Option<&Listener>,
-    catalog: &Catalog,
+    layout: &Layout,
 ) -> Result<HttpServer, String> {
     let port: Arc<dyn Port> = Arc::<Process>::clone(process);
-    let connection = Connection::new(port, catalog.clone()).map_err(|error| error.to_string())?;
+    let connection = Connection::new(port, layout.catalog.clone()).map_err(|error| error.to_string())?;
     let sql = sql
         .map(|listener| (listener.door(), Arc::clone(listener.metrics()), Arc::clone(listener.activity())));
-    let health = Health { process: Arc::clone(process), front: Arc::clone(front), sql, connection };
+    let engine = layout.file().engine;
+    let health = Health { process: Arc::clone(process), front: Arc::clone(front), sql, engine, connection };
     let wrong = |error| format!("cannot answer over HTTP: {error}");
     let socket = socket.try_clone().map_err(wrong)?;
     let server = HttpServer::start(socket, Arc::new(move |path: &str| health.answer(path))).map_err(wrong)?;
@@ -90,7 +93,8 @@ impl Health {
         let details: Vec<(u16, Details)> = (partitions.iter().zip(details))
             .filter_map(|(partition, details)| Some((partition.0, details.ok()?)))
             .collect();
-        for (name, kind, help, value) in gauges() {
+        let deadlocks = deadlocks().into_iter().filter(|_| !self.engine.is_ordered());
+        for (name, kind, help, value) in gauges().into_iter().chain(deadlocks) {
             let _ = writeln!(out, "# HELP ordain_{name} {help}\n# TYPE ordain_{name} {kind}");
             for (partition, details) in &details {
                 let _ = writeln!(out, "ordain_{name}{{partition=\"{partition}\"}} {}", value(details));
@@ -188,6 +192,45 @@ fn gauges() -> [Gauge; 18] {
         }),
         ("checkpoint_failed", "gauge", "Whether the last checkpoint was not written.", |node| {
             u64::from(node.status.checkpoint_problem.is_some())
+        }),
+    ]
+}
+
+/// What is told besides of each node of the engine `two-phase`, whose transactions lock as they go (DET-37).
+fn deadlocks() -> [Gauge; 6] {
+    [
+        (
+            "local_deadlocks_total",
+            "counter",
+            "Cycles of transactions that wait for each other within the partition.",
+            |node| node.status.deadlocks.local_deadlocks,
+        ),
+        (
+            "distributed_deadlocks_total",
+            "counter",
+            "Victims that the detector named in cycles over several partitions.",
+            |node| node.status.deadlocks.distributed_deadlocks,
+        ),
+        (
+            "phantom_deadlocks_total",
+            "counter",
+            "Victims that were in no deadlock any more when they heard of it.",
+            |node| node.status.deadlocks.phantom_deadlocks,
+        ),
+        (
+            "lock_timeouts_total",
+            "counter",
+            "Transactions that waited too long for locks, where that is limited.",
+            |node| node.status.deadlocks.lock_timeouts,
+        ),
+        (
+            "false_lock_timeouts_total",
+            "counter",
+            "Those of them that were in no cycle within the partition.",
+            |node| node.status.deadlocks.false_timeouts,
+        ),
+        ("deadlock_restarts_total", "counter", "Attempts that were given up and begun again.", |node| {
+            node.status.deadlocks.restarts
         }),
     ]
 }

@@ -219,8 +219,8 @@ impl Server {
     /// When the operating system gives no thread.
     pub fn with_http(mut self, socket: Option<&TcpListener>) -> Result<Server, String> {
         if let Some(socket) = socket {
-            let catalog = &self.layout.catalog;
-            self.http = Some(health::start(socket, &self.process, &self.front, self.sql.as_ref(), catalog)?);
+            self.http =
+                Some(health::start(socket, &self.process, &self.front, self.sql.as_ref(), &self.layout)?);
         }
         Ok(self)
     }

@@ -1,8 +1,11 @@
 //! The operator's commands on running clusters: status, checkpoints, replicas that are lost, added and removed.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Command, Output};
 
 use ordain::cluster_file::ClusterFile;
+use ordain::db::engine::EngineKind;
 use ordain::db::node::{CheckpointMode, Status};
 use ordain::remote::direct::Direct;
 use rustix::process::Signal;
@@ -151,9 +154,53 @@ fn the_status_tells_of_each_node_and_of_those_that_cannot_be_asked() {
     assert!(unreachable.iter().all(|node| node["replica"] == 1 && node["problem"].is_string()));
     let told = nodes.iter().find(|node| node["reachable"] == true).unwrap();
     assert_eq!(told["status"]["group"]["voters"].as_array().unwrap().len(), 3);
+    assert!(!text.contains("deadlocks") && told["status"].get("deadlocks").is_none(), "an order has none");
     cluster.restart(1);
     assert!(cluster.wait_until_ready());
     cluster.stop();
+}
+
+/// What a process says over HTTP, if it does.
+fn get(port: u16, path: &str) -> std::io::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+#[test]
+fn deadlocks_are_told_of_where_the_engine_has_them() {
+    let mut file = cluster_file(1, 2, BANK);
+    file.engine = EngineKind::TwoPhase;
+    let on_disk = TemporaryFile::create(&file.to_text().unwrap());
+    let (path, http) = (on_disk.0.to_str().unwrap(), free_port());
+    let listen = format!("127.0.0.1:{http}");
+    let mut process =
+        Process::start(&["start", "--cluster", path, "--process", "node-0", "--http-listen", &listen]);
+    eventually("the process is ready", || {
+        get(http, "/ready").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    });
+    let metrics = get(http, "/metrics").unwrap();
+    for name in [
+        "local_deadlocks_total",
+        "distributed_deadlocks_total",
+        "phantom_deadlocks_total",
+        "lock_timeouts_total",
+        "false_lock_timeouts_total",
+        "deadlock_restarts_total",
+    ] {
+        let line = format!("ordain_{name}{{partition=\"1\"}} 0");
+        assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
+    }
+    let text = succeed(&["status"], &on_disk);
+    let line = "deadlocks: 0 local, 0 distributed, 0 phantom; 0 timeouts";
+    assert_eq!(text.matches(line).count(), 2, "{text}");
+    let nodes: Value = serde_json::from_str(&succeed(&["status", "--json"], &on_disk)).unwrap();
+    let told = &nodes[1]["status"]["deadlocks"];
+    assert_eq!((&told["phantom_deadlocks"], &told["false_timeout_percent"]), (&0.into(), &Value::Null));
+    process.signal(Signal::TERM);
+    process.wait_for_success();
 }
 
 #[test]

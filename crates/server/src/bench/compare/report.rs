@@ -9,6 +9,7 @@ use super::super::report::{Report, thousands};
 use super::super::rounds::Spread;
 use super::super::work;
 use super::options::{Case, Comparison};
+use crate::deadlocks::Deadlocks;
 
 /// Letters of the longest bar.
 const BAR_LETTERS: f64 = 48.0;
@@ -16,17 +17,35 @@ const BAR_LETTERS: f64 = 48.0;
 /// Values of what is varied that differ by more than this factor are placed by their logarithm.
 const LOGARITHMIC_FROM: f64 = 20.0;
 
+/// The entry of a case as it was given, with the [label](ordain_db::engine::EngineKind::label) of its engine where that is no database.
+fn label(case: &Case) -> String {
+    let (engine, entry) = (case.run.engine, &case.entry);
+    if engine.is_acid() {
+        return entry.clone();
+    }
+    match entry.strip_prefix(engine.name()) {
+        Some(options) => format!("{}{options}", engine.label()),
+        None => format!("{entry}: {}", engine.label()),
+    }
+}
+
 /// What a run of an entry at a value came to, round by round.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub(crate) struct Row {
     value: Option<String>,
+    /// As it was given; the bound without a commit protocol is labelled (DET-41).
     entry: String,
+    /// Whether its engine keeps what a database promises.
+    acid: bool,
     throughputs_txn_s: Vec<f64>,
     cpu_per_txn_us: Vec<f64>,
     latency_mean_us: Vec<f64>,
     latency_p50_us: Vec<u64>,
     latency_p99_us: Vec<u64>,
     restarts: Vec<u64>,
+    /// Nothing for an engine that has none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    deadlocks: Vec<Deadlocks>,
     throughput_txn_s: Spread,
     ratio: Spread,
 }
@@ -36,13 +55,15 @@ impl Row {
         let none = Spread::of(std::iter::empty());
         Row {
             value: case.value.clone(),
-            entry: case.entry.clone(),
+            entry: label(case),
+            acid: case.run.engine.is_acid(),
             throughputs_txn_s: Vec::new(),
             cpu_per_txn_us: Vec::new(),
             latency_mean_us: Vec::new(),
             latency_p50_us: Vec::new(),
             latency_p99_us: Vec::new(),
             restarts: Vec::new(),
+            deadlocks: Vec::new(),
             throughput_txn_s: none,
             ratio: none,
         }
@@ -55,9 +76,10 @@ impl Row {
         self.latency_p50_us.push(report.latency_p50_us);
         self.latency_p99_us.push(report.latency_p99_us);
         self.restarts.push(report.restarts);
+        self.deadlocks.extend(report.deadlocks);
     }
 
-    /// The entry as it was given.
+    /// The entry as it was given; see [`label`] for the bound that is no database.
     pub(crate) fn entry(&self) -> &str {
         &self.entry
     }
@@ -192,6 +214,26 @@ impl Compared {
             let value = row.value.as_deref().unwrap_or_default();
             let cells = [least, median, most, ratio_least, ratio, ratio_most, cpu, mean, latency];
             line(value, &row.entry, cells);
+        }
+        out + &self.deadlocks_table()
+    }
+
+    /// A line for each row of an engine that has deadlocks, with the sums over its rounds; or nothing.
+    fn deadlocks_table(&self) -> String {
+        let (value_width, entry_width) = self.widths();
+        let mut out = String::new();
+        for row in self.rows.iter().filter(|row| !row.deadlocks.is_empty()) {
+            if out.is_empty() {
+                out.push_str("\n  deadlocks over all rounds\n");
+            }
+            let value = row.value.as_deref().unwrap_or_default();
+            let told = Deadlocks::sum(&row.deadlocks);
+            let restarts: u64 = row.restarts.iter().sum();
+            let _ = writeln!(
+                out,
+                "  {value:<value_width$}  {:<entry_width$}  {told}; {restarts} attempts begun again",
+                row.entry
+            );
         }
         out
     }
@@ -358,6 +400,54 @@ mod tests {
         let bars = compared.bars();
         let letters: Vec<usize> = bars.lines().map(|line| line.matches('█').count()).collect();
         assert_eq!(letters, [48, 24]);
+    }
+
+    #[test]
+    fn what_is_no_database_is_labelled_everywhere() {
+        let line =
+            "compare --entries calvin,two-phase-without-commit-protocol --rounds 3 bank --accounts 100";
+        let compared = compared(line, &ROUNDS);
+        let label = "two-phase-without-commit-protocol (not ACID)";
+        for text in [compared.table(), compared.bars(), figure(&compared).svg()] {
+            assert!(text.contains(label), "{text}");
+        }
+        let json: serde_json::Value = serde_json::to_value(&compared).unwrap();
+        assert_eq!((&json["rows"][0]["acid"], &json["rows"][0]["entry"]), (&true.into(), &"calvin".into()));
+        assert_eq!((&json["rows"][1]["acid"], &json["rows"][1]["entry"]), (&false.into(), &label.into()));
+        let with = |entry: &str| {
+            let line = format!("compare --rounds 1 --entries {entry} bank --accounts 100");
+            let mut arguments: Vec<_> = line.split_whitespace().map(std::ffi::OsString::from).collect();
+            arguments[4] = format!("{entry} --clients 8").into();
+            label_of(arguments)
+        };
+        assert_eq!(with("two-phase-without-commit-protocol"), format!("{label} --clients 8"));
+        assert_eq!(with("serial"), "serial --clients 8");
+    }
+
+    fn label_of(arguments: Vec<std::ffi::OsString>) -> String {
+        label(&Comparison::parse(arguments.into_iter()).unwrap().cases[0])
+    }
+
+    #[test]
+    fn deadlocks_are_told_of_engines_that_have_them() {
+        let line = "compare --entries calvin,two-phase --rounds 3 bank --accounts 100";
+        let mut compared = compared(line, &ROUNDS);
+        assert!(!compared.table().contains("deadlocks"), "{}", compared.table());
+        let round = Deadlocks {
+            distributed_deadlocks: 2,
+            lock_timeouts: 2,
+            false_timeouts: 1,
+            ..Deadlocks::default()
+        };
+        compared.rows[1].deadlocks = vec![round; 3];
+        compared.rows[1].restarts = vec![3, 4, 5];
+        let table = compared.table();
+        let expected = "  two-phase  0 local, 6 distributed, 0 phantom; 6 timeouts, 3 of them in no cycle (50.0%); 12 attempts begun \
+                        again\n";
+        assert!(table.ends_with(expected), "{table}");
+        let json: serde_json::Value = serde_json::to_value(&compared).unwrap();
+        assert_eq!(json["rows"][1]["deadlocks"][2]["false_timeouts"], 1);
+        assert!(json["rows"][0].get("deadlocks").is_none(), "{json}");
     }
 
     #[test]
