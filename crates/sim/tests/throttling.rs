@@ -188,6 +188,11 @@ fn calvin_keeps_all_properties_while_it_sheds() {
 }
 
 #[test]
+fn vll_keeps_all_properties_while_it_sheds() {
+    all_properties_hold(EngineKind::CalvinVll, 1);
+}
+
+#[test]
 fn calvin_with_replicas_keeps_all_properties_while_it_sheds() {
     all_properties_hold(EngineKind::Calvin, REPLICAS);
 }

@@ -3,11 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::TwoPhaseCounters;
 use ordain_db::failpoint::Failpoint;
 use ordain_sim::network::latency::Latency;
 use ordain_sim::network::topology::Topology;
 use ordain_sim::network::{InFlight, NetworkOptions};
-use ordain_sim::plan::{Bug, ClientPlan, Plan, WorkloadPlan};
+use ordain_sim::plan::{Bug, ClientPlan, Plan, WorkloadKind, WorkloadPlan};
 use ordain_sim::run::run;
 use ordain_sim::swarm::{Fixed, draw};
 use ordain_sim::time::{MILLISECOND, SECOND};
@@ -40,15 +41,43 @@ fn what_has_no_commit_protocol_loses_parts_of_transactions() {
 
 #[test]
 fn seeds_keep_all_properties_and_repeat_themselves() {
-    let mut crashes = 0;
+    let (mut crashes, mut counted) = (0, TwoPhaseCounters::default());
     for seed in 0..SEEDS {
         let plan = draw(seed, &Fixed { engine: Some(EngineKind::TwoPhase), ..Fixed::default() });
         let report = run(&plan).unwrap();
         assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);
         assert_eq!(run(&plan).unwrap().trace, report.trace, "seed {seed} has one course");
         crashes += report.happened.crashes;
+        counted += report.happened.two_phase;
     }
     assert!(crashes > 50, "{crashes} crashes");
+    // Else all would be well although nothing was tried.
+    let TwoPhaseCounters { local_deadlocks, lock_timeouts, false_timeouts, .. } = counted;
+    let TwoPhaseCounters { distributed_deadlocks, phantom_deadlocks, restarts, in_doubt, .. } = counted;
+    let all = [
+        local_deadlocks,
+        lock_timeouts,
+        false_timeouts,
+        distributed_deadlocks,
+        phantom_deadlocks,
+        restarts,
+        in_doubt,
+    ];
+    assert!(all.iter().all(|count| *count > 0), "{counted:?}");
+}
+
+/// What other workloads and engines have in the swarm, this engine has here.
+#[test]
+fn ycsb_keeps_all_properties() {
+    let mut answered = 0;
+    for seed in 0..SEEDS / 3 {
+        let (engine, workload) = (Some(EngineKind::TwoPhase), Some(WorkloadKind::Ycsb));
+        let plan = draw(seed, &Fixed { engine, workload, ..Fixed::default() });
+        let report = run(&plan).unwrap();
+        assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);
+        answered += report.happened.answered;
+    }
+    assert!(answered > 1_000, "{answered} calls were answered");
 }
 
 /// Ninety calls for a few lists over 50 ms and a megabyte per second: who waits for whom is a graph of several kilobytes. Told to the

@@ -21,6 +21,7 @@ mod stopwatch;
 
 use std::collections::VecDeque;
 
+use ordain_db::engine::two_phase::TwoPhaseCounters;
 use ordain_db::error::Error;
 use ordain_db::hash::key_hash;
 use ordain_db::message::{ClientRequest, Message, Operation, Reply, RequestId};
@@ -182,6 +183,8 @@ pub struct Happened {
     pub packets: u64,
     /// See [`packets`](Happened::packets).
     pub packets_lost: u64,
+    /// What the engine `two-phase` counted at all nodes in all their lives.
+    pub two_phase: TwoPhaseCounters,
 }
 
 /// See the [module](self).
@@ -288,7 +291,9 @@ impl<'a> World<'a> {
     pub fn happened(&self) -> Happened {
         let NetworkCounters { sent: packets, lost: packets_lost, .. } = self.network.counters();
         let answered = self.clients.iter().map(|client| client.answered).sum();
-        Happened { packets, packets_lost, answered, ..self.happened }
+        let mut two_phase = TwoPhaseCounters::default();
+        self.processes.iter().for_each(|process| two_phase += process.two_phase());
+        Happened { packets, packets_lost, answered, two_phase, ..self.happened }
     }
 
     /// A digest of every event so far: equal plans have equal digests at equal times.

@@ -7,6 +7,7 @@ use ordain_consensus::files::Mistakes;
 use ordain_consensus::log::{FOUNDING_TERM, HandOut};
 use ordain_consensus::raft::RaftOptions;
 use ordain_db::disk::{self as database, Found, Ingredients, NodeDisk, Recovery, RecoveryError, recover};
+use ordain_db::engine::two_phase::TwoPhaseCounters;
 use ordain_db::error::{Error, Fatal};
 use ordain_db::execution::Executions;
 use ordain_db::failpoint::{Failpoint, Failpoints, NoFailpoints};
@@ -142,6 +143,8 @@ pub(crate) struct Process {
     /// The latest time that its node was given; a clock that shows less is waited for.
     pub(crate) last_now: u64,
     pub(crate) executions: Executions,
+    /// What the engine `two-phase` counted in earlier lives.
+    earlier: TwoPhaseCounters,
 }
 
 impl Process {
@@ -189,6 +192,7 @@ impl Process {
             timer_at: None,
             last_now: 0,
             executions: Executions::default(),
+            earlier: TwoPhaseCounters::default(),
         };
         if process.disk.is_some() {
             // The first connections are made.
@@ -211,6 +215,7 @@ impl Process {
     /// The process ends: all is gone but what the disk holds.
     pub(crate) fn end(&mut self, condition: Condition) {
         self.life += 1;
+        self.earlier = self.two_phase();
         self.node = None;
         if !matches!(self.condition, Condition::Stopped(_) | Condition::Lost(_) | Condition::Wiped) {
             self.condition = condition;
@@ -224,6 +229,15 @@ impl Process {
         if let Some(disk) = &mut self.disk {
             disk.close();
         }
+    }
+
+    /// What the engine `two-phase` has counted in all lives.
+    pub(crate) fn two_phase(&self) -> TwoPhaseCounters {
+        let mut all = self.earlier;
+        if let Some(node) = &self.node {
+            all += node.status(false).deadlocks;
+        }
+        all
     }
 
     /// The machine has lost power.

@@ -41,6 +41,7 @@ mod victims;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
+use std::ops::AddAssign;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,20 @@ pub struct TwoPhaseCounters {
     pub phantom_deadlocks: u64,
     /// Attempts that were given up and begun again.
     pub restarts: u64,
+    /// Transactions that had promised to commit and had not heard the decision when this partition started with its log.
+    pub in_doubt: u64,
+}
+
+impl AddAssign for TwoPhaseCounters {
+    fn add_assign(&mut self, other: TwoPhaseCounters) {
+        self.local_deadlocks += other.local_deadlocks;
+        self.lock_timeouts += other.lock_timeouts;
+        self.false_timeouts += other.false_timeouts;
+        self.distributed_deadlocks += other.distributed_deadlocks;
+        self.phantom_deadlocks += other.phantom_deadlocks;
+        self.restarts += other.restarts;
+        self.in_doubt += other.in_doubt;
+    }
 }
 
 /// What a step wants done.

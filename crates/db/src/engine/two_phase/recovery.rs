@@ -75,6 +75,7 @@ impl<F: Failpoints> TwoPhase<F> {
     /// All that the log had before was replayed: a new life begins, and its number is logged before anything is begun in it.
     pub fn start(&mut self) {
         self.life += 1;
+        self.counters.in_doubt = self.table.iter().flatten().count() as u64;
         self.locks.end_replay();
         if self.durable {
             self.effects.records.push(TwoPhaseRecord::Started);
