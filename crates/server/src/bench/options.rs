@@ -1,5 +1,6 @@
 //! What `ordain bench` can be told.
 
+mod micro;
 mod scaled_tpcc;
 
 use std::ops::RangeInclusive;
@@ -12,15 +13,15 @@ use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::error::Error;
 use ordain_db::limits::PARTITIONS_MAX;
 use ordain_db::sequencer::EpochPolicy;
-use ordain_workload::{Mode, Workload, bank, micro, tpcc, ycsb};
+use ordain_workload::{Mode, Workload, bank, tpcc, ycsb};
 use serde::{Deserialize, Serialize};
 
 use super::drive::Answer;
-use super::work::WORK_MICROSECONDS;
 use crate::process::ClusterOptions;
 use crate::quantity::{EPOCH_MILLISECONDS, LOCK_WAIT_MILLISECONDS, number_within, seconds};
 use crate::sql::workload::SqlWorkload;
 
+pub use self::micro::{MicroAdds, MicroOptions};
 pub use scaled_tpcc::ScaledTpccOptions;
 
 /// Seconds that a benchmark may measure.
@@ -184,62 +185,6 @@ pub enum WorkloadOptions {
     Ycsb(YcsbOptions),
     /// Tables that clients make with SQL. None at first, and no calls to measure.
     Sql,
-}
-
-/// Settings of `micro`.
-#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MicroOptions {
-    /// Records, over all sites.
-    #[arg(long, default_value_t = 1_000_000)]
-    pub records: u64,
-    /// Share of a site's contended records that one transaction updates: 1 is serial, 0.0001 is low contention.
-    #[arg(long, default_value_t = 0.0001)]
-    pub contention_index: f64,
-    /// Percentage of transactions that span sites.
-    #[arg(long = "multi-partition", value_name = "PERCENT", default_value_t = 0.0)]
-    pub multi_partition_percent: f64,
-    /// Sites that such a transaction spans.
-    #[arg(long, default_value_t = 2)]
-    pub participants: u16,
-    /// Percentage of transactions whose constraint fails.
-    #[arg(long, default_value_t = 0.0)]
-    pub abort_percent: f64,
-    /// Rounds of busy work with each record.
-    // Written only where there are some: data that was made before there could be any keeps its fingerprint.
-    #[arg(long, default_value_t = 0)]
-    #[serde(skip_serializing_if = "is_zero")]
-    pub work_rounds: u32,
-    /// Busy work with each record: as many rounds as take so long on this machine. 15 gives the study's long transactions.
-    #[arg(long = "work", value_name = "MICROSECONDS", conflicts_with = "work_rounds", value_parser = number_within(WORK_MICROSECONDS, "microseconds"))]
-    #[serde(skip)]
-    pub work_microseconds: Option<f64>,
-    /// Let transactions only add, without a constraint, and say how that is declared.
-    #[arg(long, value_enum, conflicts_with_all = ["abort_percent", "work_rounds", "work_microseconds"])]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub adds: Option<MicroAdds>,
-}
-
-/// How additions of `micro` are declared.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MicroAdds {
-    /// As arithmetic functors: the engine aloha adds by itself.
-    Arithmetic,
-    /// As functors of the procedure's own.
-    Own,
-    /// Not at all: every engine runs the procedure.
-    Whole,
-}
-
-impl From<MicroAdds> for micro::Declare {
-    fn from(adds: MicroAdds) -> micro::Declare {
-        match adds {
-            MicroAdds::Arithmetic => micro::Declare::Arithmetic,
-            MicroAdds::Own => micro::Declare::Own,
-            MicroAdds::Whole => micro::Declare::Whole,
-        }
-    }
 }
 
 /// Settings of `tpcc`.
@@ -429,22 +374,6 @@ pub struct YcsbOptions {
     pub scan_length_max: u32,
 }
 
-impl Default for MicroOptions {
-    fn default() -> MicroOptions {
-        let own = micro::Options::default();
-        MicroOptions {
-            records: own.records,
-            contention_index: own.contention_index,
-            multi_partition_percent: 0.0,
-            participants: own.participants,
-            abort_percent: own.abort_percent,
-            work_rounds: own.work_rounds,
-            work_microseconds: None,
-            adds: None,
-        }
-    }
-}
-
 impl Default for YcsbOptions {
     fn default() -> YcsbOptions {
         let own = ycsb::Options::default();
@@ -504,7 +433,7 @@ impl WorkloadOptions {
         let made: Result<Box<dyn Workload>, Error> = match self {
             WorkloadOptions::Micro(options) => {
                 options.check(sites)?;
-                boxed(micro::Micro::new(options.workload(sites, seed)))
+                boxed(ordain_workload::micro::Micro::new(options.workload(sites, seed)))
             }
             WorkloadOptions::Tpcc(options) => boxed(tpcc::Tpcc::new(options.workload(sites, seed)?)),
             WorkloadOptions::ScaledTpcc(options) => boxed(tpcc::Tpcc::new(options.workload(sites, seed)?)),
@@ -536,45 +465,6 @@ fn boxed<W: Workload + 'static>(workload: Result<W, Error>) -> Result<Box<dyn Wo
     Ok(Box::new(workload?))
 }
 
-fn is_zero(number: &u32) -> bool {
-    *number == 0
-}
-
-impl MicroOptions {
-    fn workload(&self, sites: u16, seed: u64) -> micro::Options {
-        micro::Options {
-            seed,
-            sites,
-            records: self.records,
-            contention_index: self.contention_index,
-            multi_partition_percent: self.multi_partition_percent,
-            participants: self.participants,
-            abort_percent: self.abort_percent,
-            work_rounds: self.work_rounds,
-            adds: self.adds.map(micro::Declare::from),
-            ..micro::Options::default()
-        }
-    }
-
-    /// Checks what the workload cannot.
-    fn check(&self, sites: u16) -> Result<(), String> {
-        if self.work_microseconds.is_some() {
-            return Err(
-                "--work is of a machine: give --work-rounds here, as a benchmark with --work prints them"
-                    .to_owned(),
-            );
-        }
-        // Two are the default, and one site makes no transaction of several.
-        if self.participants > sites.max(2) && self.multi_partition_percent > 0.0 {
-            return Err(format!(
-                "there are {sites} sites for transactions of {}: give fewer --participants, or more --partitions or --sites",
-                self.participants
-            ));
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -585,32 +475,6 @@ mod tests {
     struct CommandLine {
         #[command(subcommand)]
         workload: WorkloadOptions,
-    }
-
-    /// What a data directory is compared with must not change with a release.
-    #[test]
-    fn micro_without_work_is_written_as_before_there_was_any() {
-        let text = |options: MicroOptions| serde_json::to_string(&WorkloadOptions::Micro(options)).unwrap();
-        let before = r#"{"name":"micro","records":1000000,"contention_index":0.0001,"multi_partition_percent":0.0,"participants":2,"abort_percent":0.0}"#;
-        assert_eq!(text(MicroOptions::default()), before);
-        assert!(
-            text(MicroOptions { work_rounds: 9, ..MicroOptions::default() }).contains(r#""work_rounds":9"#)
-        );
-    }
-
-    #[test]
-    fn transactions_of_more_sites_than_there_are_are_refused() {
-        let micro = |participants, multi_partition_percent| {
-            let options = MicroOptions {
-                records: 1_000,
-                contention_index: 0.1,
-                participants,
-                ..MicroOptions::default()
-            };
-            WorkloadOptions::Micro(MicroOptions { multi_partition_percent, ..options }).workload(3, None, 1)
-        };
-        assert!(micro(3, 10.0).is_ok() && micro(4, 0.0).is_ok());
-        assert!(micro(4, 10.0).is_err_and(|problem| problem.contains("fewer --participants")));
     }
 
     #[test]
