@@ -1,5 +1,6 @@
 //! The load generator: one thread that keeps requests outstanding (closed loop) or begins them at a set rate (open loop).
 
+mod background;
 mod early;
 mod reads;
 
@@ -15,6 +16,8 @@ use ordain_db::position::PartitionId;
 use ordain_db::procedure::{Catalog, Declared, Footprint, ProcedureId};
 use ordain_workload::{Call, Generator, Mode, Part, Totals, Workload};
 
+pub use self::background::BackgroundMeasured;
+use self::background::Sources;
 pub use self::early::Answer;
 use self::early::EarlyCall;
 use self::reads::Reads;
@@ -83,6 +86,8 @@ pub struct Measured {
     pub not_begun: u64,
     /// Times that a partition took no more requests, and requests that were refused as busy.
     pub pushed_back: u64,
+    /// What was called in the background, if the workload does so.
+    pub background: Option<BackgroundMeasured>,
 }
 
 /// What was measured of the calls of one procedure.
@@ -189,6 +194,7 @@ pub struct Driver<'a> {
     number: u64,
     answer: Answer,
     reads: Reads,
+    background: Sources,
     started: Instant,
     /// When an answer last came, or nothing was under way, in nanoseconds since the start.
     answered_at: u64,
@@ -229,7 +235,10 @@ impl<'a> Driver<'a> {
             });
         }
         let arrived = Arc::new(Arrived::default());
-        port.open(number, Arc::<Arrived>::clone(&arrived) as Arc<dyn ReplySink>);
+        let background = Sources::new(workload, seed, partitions)?;
+        for number in [number, background.number] {
+            port.open(number, Arc::<Arrived>::clone(&arrived) as Arc<dyn ReplySink>);
+        }
         let measured = Measured {
             elapsed: Duration::ZERO,
             committed: 0,
@@ -245,6 +254,7 @@ impl<'a> Driver<'a> {
             totals: Totals::new(),
             not_begun: 0,
             pushed_back: 0,
+            background: background.measured(),
         };
         let catalog = workload.catalog();
         let started = Instant::now();
@@ -256,6 +266,7 @@ impl<'a> Driver<'a> {
             number,
             answer,
             reads: Reads::default(),
+            background,
             started,
             answered_at: 0,
             measuring: false,
@@ -286,6 +297,7 @@ impl<'a> Driver<'a> {
         }
         self.wait_for_all()?;
         self.port.close(self.number);
+        self.port.close(self.background.number);
         Ok(self.measured)
     }
 
@@ -309,6 +321,7 @@ impl<'a> Driver<'a> {
         let homes = self.homes.len() as u32;
         let share_of = |home: usize| clients / homes + u32::from((home as u32) < clients % homes);
         while Instant::now() < end {
+            self.send_background()?;
             let began = self.now();
             for home in 0..self.homes.len() {
                 while self.homes[home].outstanding < share_of(home) {
@@ -318,7 +331,7 @@ impl<'a> Driver<'a> {
                     }
                 }
             }
-            self.take_replies(PATIENCE)?;
+            self.take_replies(self.until_background(PATIENCE))?;
         }
         Ok(())
     }
@@ -330,6 +343,7 @@ impl<'a> Driver<'a> {
         let end = from + time.as_nanos() as u64;
         let mut next = 0_u64;
         while self.now() < end {
+            self.send_background()?;
             let now = self.now();
             while due_at(next) <= now {
                 let home = (next % self.homes.len() as u64) as usize;
@@ -339,7 +353,7 @@ impl<'a> Driver<'a> {
                 next += 1;
             }
             let wait = Duration::from_nanos(due_at(next).saturating_sub(self.now()));
-            self.take_replies(wait.min(PATIENCE))?;
+            self.take_replies(self.until_background(wait.min(PATIENCE)))?;
         }
         if self.measuring {
             self.measured.not_begun = ((time.as_nanos() as f64 / interval) as u64).saturating_sub(next);
@@ -385,10 +399,15 @@ impl<'a> Driver<'a> {
     }
 
     fn wait_for_all(&mut self) -> Result<(), String> {
-        while self.homes.iter().any(Home::waits) {
+        while self.waits() {
             self.take_replies(PATIENCE)?;
         }
         Ok(())
+    }
+
+    /// Whether something is under way.
+    fn waits(&self) -> bool {
+        self.background.wait() || self.homes.iter().any(Home::waits)
     }
 
     fn now(&self) -> u64 {
@@ -486,7 +505,7 @@ impl<'a> Driver<'a> {
             }
         }
         taken?;
-        if count > 0 || !self.homes.iter().any(Home::waits) {
+        if count > 0 || !self.waits() {
             self.answered_at = now;
         } else if now > self.answered_at + STUCK.as_nanos() as u64 {
             return Err(format!("no answer for {STUCK:?}: the cluster is stuck or overloaded"));
@@ -497,6 +516,9 @@ impl<'a> Driver<'a> {
     fn take_reply(&mut self, request: RequestId, outcome: Outcome, now: u64) {
         if let Some(read) = self.reads.take(request) {
             return self.end(read.home, read.call.procedure, read.began, outcome, now);
+        }
+        if request.client.number == self.background.number {
+            return self.background_ended(request, outcome);
         }
         let found = self.homes.iter_mut().enumerate().find(|(_, home)| home.client == request.client);
         let Some((place, home)) = found else { return };

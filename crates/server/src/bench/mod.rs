@@ -22,8 +22,9 @@ use ordain_db::node::Status;
 use ordain_db::position::PartitionId;
 use ordain_db::procedure::Catalog;
 use ordain_workload::{CheckLine, SnapshotReader, Workload};
+use serde::Serialize;
 
-use self::drive::{Answer, Driver, Length, Load, Measured, OfProcedure};
+use self::drive::{Answer, BackgroundMeasured, Driver, Length, Load, Measured, OfProcedure};
 use self::durable::DiskUse;
 use self::options::{RunOptions, WorkloadOptions};
 use self::report::ProcedureReport;
@@ -42,6 +43,41 @@ struct Finished {
     lines: Vec<CheckLine>,
     /// What the disk did, if the data is kept.
     disk: Option<DiskUse>,
+}
+
+/// What was measured, as one flat object.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figures {
+    #[serde(flatten)]
+    pub(crate) report: Report,
+    #[serde(flatten)]
+    pub(crate) background: Option<BackgroundReport>,
+}
+
+/// The calls that were made in the background, where the workload makes some. They are in no other figure but the CPU time and what
+/// is counted over the whole run.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct BackgroundReport {
+    /// Calls per second that the workload asks for.
+    pub(crate) background_wanted_txn_s: f64,
+    /// Calls per second that were made, and committed.
+    pub(crate) background_txn_s: f64,
+}
+
+impl BackgroundReport {
+    fn new(measured: &Measured) -> Option<BackgroundReport> {
+        let BackgroundMeasured { wanted_per_second, committed } = measured.background?;
+        Some(BackgroundReport {
+            background_wanted_txn_s: wanted_per_second,
+            background_txn_s: committed as f64 / measured.elapsed.as_secs_f64().max(1e-9),
+        })
+    }
+
+    /// A line of the table.
+    fn line(&self) -> String {
+        let [made, wanted] = [self.background_txn_s, self.background_wanted_txn_s].map(report::thousands);
+        format!("  {:<26}{made} calls/s, of {wanted} that were asked for\n", "in the background")
+    }
 }
 
 /// Runs a benchmark; whether the data was consistent afterwards.
@@ -69,7 +105,8 @@ pub fn run(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<b
         work_us_per_record: workload_options.work_rounds().map(work::microseconds),
         ..summarise(options, workload, &finished, limit, consistent)
     };
-    publish(options.json.as_deref(), &report, &finished, consistent)?;
+    let background = BackgroundReport::new(&finished.measured);
+    publish(options.json.as_deref(), &Figures { report, background }, &finished, consistent)?;
     match finished.measured.first_failure {
         Some(error) => Err(format!("{} requests failed; the first: {error}", finished.measured.failed)),
         None => Ok(consistent),
@@ -94,6 +131,7 @@ fn finish(
     workload_options: &WorkloadOptions,
     workload: &dyn Workload,
 ) -> Result<Finished, String> {
+    options.check_calls(workload)?;
     if options.processes > 1 {
         processes::run(options, workload_options, workload)
     } else if options.durable {
@@ -109,13 +147,16 @@ fn finish(
 /// When the run fails or leaves data that is not consistent.
 pub(crate) fn measure(options: &RunOptions, workload: &dyn Workload) -> Result<Report, String> {
     options.check()?;
+    options.check_calls(workload)?;
     verdict(options, workload, &in_this_process(options, workload)?)
 }
 
 /// Runs a workload where the options say, without printing anything.
-fn measure_as_told(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<Report, String> {
+fn measure_as_told(options: &RunOptions, workload_options: &WorkloadOptions) -> Result<Figures, String> {
     let workload = workload_options.workload(options.partitions, options.sites, options.seed)?;
-    verdict(options, &*workload, &finish(options, workload_options, &*workload)?)
+    let finished = finish(options, workload_options, &*workload)?;
+    let report = verdict(options, &*workload, &finished)?;
+    Ok(Figures { report, background: BackgroundReport::new(&finished.measured) })
 }
 
 /// The report of a run that went well.
@@ -276,16 +317,18 @@ fn epochs(options: &RunOptions, statuses: &[Status]) -> u64 {
 /// Prints the table and the conditions, and writes the JSON where it is wanted.
 fn publish(
     json: Option<&Path>,
-    report: &Report,
+    figures: &Figures,
     finished: &Finished,
     consistent: bool,
 ) -> Result<(), String> {
-    let mut text = format!("\n{}\n{}", report.table(), report::conditions(&finished.lines));
+    let Figures { report, background } = figures;
+    let background = background.as_ref().map(BackgroundReport::line).unwrap_or_default();
+    let mut text = format!("\n{}{background}\n{}", report.table(), report::conditions(&finished.lines));
     if let Some(error) = &finished.measured.first_failure {
         text.push_str(&format!("  FAILED    {} requests; the first: {error}\n", report.failed));
     }
     text.push_str(if consistent { "\n  consistent\n" } else { "\n  NOT CONSISTENT\n" });
-    write_out(json, &text, report)
+    write_out(json, &text, figures)
 }
 
 /// Whether a path stands for the standard output.
@@ -315,4 +358,59 @@ fn write_out(json: Option<&Path>, text: &str, result: &impl serde::Serialize) ->
     let written =
         if to_output { std::io::stdout().write_all(line.as_bytes()) } else { std::fs::write(path, line) };
     written.map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use ordain_db::engine::EngineKind;
+
+    use super::options::MicroOptions;
+    use super::*;
+
+    fn dependent(entries_per_site: u32, volatility: f64) -> WorkloadOptions {
+        WorkloadOptions::Micro(MicroOptions {
+            records: 2_000,
+            contention_index: 0.01,
+            multi_partition_percent: 20.0,
+            dependent_percent: 50.0,
+            dependent_at_percent: 50,
+            entries_per_site,
+            volatility,
+            ..MicroOptions::default()
+        })
+    }
+
+    /// The index changes under transactions that look their records up, and all that is counted is right after that (the run fails
+    /// otherwise). What changes it is among nothing that is measured (DET-57).
+    #[test]
+    fn the_index_is_updated_beside_the_load_on_every_engine() {
+        for engine in [EngineKind::Serial, EngineKind::Calvin, EngineKind::Aloha, EngineKind::TwoPhase] {
+            let options = RunOptions { engine, clients: Some(16), ..RunOptions::closed_loop(2, 0.3) };
+            let Figures { report, background } = measure_as_told(&options, &dependent(10, 50.0)).unwrap();
+            let background = background.unwrap();
+            assert_eq!(background.background_wanted_txn_s, 1_000.0);
+            assert!(background.background_txn_s > 0.0, "{engine:?}: {background:?}");
+            let names: Vec<&str> = report.procedures.iter().map(|of| of.name.as_str()).collect();
+            assert_eq!(names, ["increment", "increment-by-index"], "{engine:?}");
+            assert_eq!((report.contended, report.failed), (0, 0), "{engine:?}");
+            assert!(report.committed > 0, "{engine:?}");
+            // Two-phase locking reads the index under a lock.
+            assert_eq!(report.reconnaissance > 0, engine != EngineKind::TwoPhase, "{engine:?}");
+        }
+    }
+
+    #[test]
+    fn without_updates_nothing_is_told_of_them() {
+        let options = RunOptions { transactions: Some(200), ..RunOptions::closed_loop(2, 1.0) };
+        let calm = measure_as_told(&options, &dependent(10, 0.0)).unwrap();
+        assert!(calm.background.is_none());
+        let text = serde_json::to_string(&calm).unwrap();
+        assert!(text.starts_with(r#"{"workload":"micro""#) && !text.contains("background"), "{text}");
+        let volatile = measure_as_told(&options, &dependent(10, 1.0));
+        assert!(volatile.is_err_and(|problem| problem.contains("leave --volatility")));
+        let background = BackgroundReport { background_wanted_txn_s: 1_000.0, background_txn_s: 998.4 };
+        assert!(background.line().ends_with("998 calls/s, of 1,000 that were asked for\n"));
+        let told = serde_json::to_value(Figures { background: Some(background), ..calm }).unwrap();
+        assert_eq!((&told["background_txn_s"], &told["partitions"]), (&998.4.into(), &2.into()));
+    }
 }

@@ -13,7 +13,7 @@ use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::error::Error;
 use ordain_db::limits::PARTITIONS_MAX;
 use ordain_db::sequencer::EpochPolicy;
-use ordain_workload::{Mode, Workload, bank, tpcc, ycsb};
+use ordain_workload::{Mode, Part, Workload, bank, tpcc, ycsb};
 use serde::{Deserialize, Serialize};
 
 use super::drive::Answer;
@@ -142,6 +142,22 @@ impl RunOptions {
     /// Requests to keep outstanding over all partitions.
     pub fn outstanding(&self) -> u32 {
         self.clients.unwrap_or(1024 * u32::from(self.partitions)).max(1)
+    }
+
+    /// Checks that the workload can be run so.
+    ///
+    /// # Errors
+    /// When one fixed order is asked for, and the workload makes calls in the background, at times of their own.
+    pub(crate) fn check_calls(&self, workload: &dyn Workload) -> Result<(), String> {
+        let background = workload.background(self.seed, 0, Part::WHOLE).map_err(|error| error.to_string())?;
+        match (self.transactions, background) {
+            (Some(_), Some(_)) => Err(
+                "--transactions has one fixed order, and the updates of an index come at times of their own: leave --volatility \
+                 or --transactions out"
+                    .to_owned(),
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Checks what clap cannot.

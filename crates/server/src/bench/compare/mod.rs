@@ -11,7 +11,7 @@ use self::options::{Case, Comparison};
 use self::report::figure;
 pub(crate) use self::report::{Compared, Row};
 use super::rounds::in_rounds;
-use super::{Report, check_writable, is_output, measure_as_told, write_out};
+use super::{Figures, Report, check_writable, is_output, measure_as_told, write_out};
 
 /// Runs the comparison that a command line asks for: its arguments after `ordain bench`.
 ///
@@ -42,7 +42,7 @@ pub(crate) fn measured(arguments: impl Iterator<Item = OsString>) -> Result<Comp
 }
 
 fn compare(comparison: &Comparison) -> Result<Compared, String> {
-    let reports = in_rounds(comparison.rounds, &comparison.cases, measure)?;
+    let reports = in_rounds(comparison.rounds, &comparison.cases, |case| Ok(measure(case)?.report))?;
     let row = |(case, reports): (&Case, Vec<Report>)| {
         let mut row = Row::new(case);
         reports.into_iter().for_each(|report| row.add(report));
@@ -52,7 +52,7 @@ fn compare(comparison: &Comparison) -> Result<Compared, String> {
     Ok(Compared::new(comparison, rows))
 }
 
-fn measure(case: &Case) -> Result<Report, String> {
+fn measure(case: &Case) -> Result<Figures, String> {
     let Case { entry, value, run, workload, .. } = case;
     let value = value.as_ref().map(|value| format!(" at {value}")).unwrap_or_default();
     measure_as_told(run, workload).map_err(|problem| format!("{entry}{value}: {problem}"))

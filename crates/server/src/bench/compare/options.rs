@@ -123,6 +123,7 @@ impl Comparison {
                 let workload = compare.workload.calibrated().map_err(wrong)?;
                 // Found out before the first run, not after the others.
                 let made = workload.workload(run.partitions, run.sites, run.seed).map_err(wrong)?;
+                run.check_calls(&*made).map_err(wrong)?;
                 let name = made.name();
                 cases.push(Case { entry: entry.to_owned(), name, value: value.clone(), run, workload });
             }
@@ -232,6 +233,12 @@ mod tests {
             ("compare --entries calvin --sweep seconds=1,,2 micro", "no option with values"),
             ("compare --entries calvin --sweep contention-index=1,2 micro", "calvin at 2: invalid: micro"),
             ("compare --entries calvin --sweep clients=8 micro --rate 5", "cannot be used with"),
+            (
+                "--transactions 9 compare --entries calvin --sweep volatility=0,1 micro --dependent 10",
+                "calvin at 1: --transactions has one fixed order",
+            ),
+            ("compare --entries calvin --sweep volatility=0,-1 micro", "calvin at -1: error"),
+            ("compare --entries calvin --sweep dependent-at=100,101 micro", "calvin at 101: error"),
         ] {
             let problem = comparison(line).unwrap_err();
             assert!(problem.contains(expected), "{line}: {problem}");

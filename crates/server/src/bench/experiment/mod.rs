@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ordain_workload::Workload;
+use ordain_workload::{Part, Workload};
 
 use super::durable::{Directory, fingerprint};
 use super::options::{RunOptions, WorkloadOptions};
@@ -63,6 +63,10 @@ pub fn run(options: &ExperimentOptions) -> Result<bool, String> {
         );
     }
     let workload = workload.calibrated()?.workload(run.partitions, run.sites, run.seed)?;
+    let background = workload.background(run.seed, 0, Part::WHOLE).map_err(|error| error.to_string())?;
+    if background.is_some() {
+        return Err("an experiment counts all transactions, and updates of an index would be among them: leave out --volatility".to_owned());
+    }
     let output = Output::create(output)?;
     match experiment {
         Experiment::Recovery => recovery::run(run, &*workload, &output),

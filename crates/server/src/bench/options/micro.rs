@@ -1,11 +1,16 @@
 //! What the microbenchmark can be told.
 
+use std::ops::RangeInclusive;
+
 use clap::{Args, ValueEnum};
 use ordain_workload::micro;
 use serde::{Deserialize, Serialize};
 
 use super::super::work::WORK_MICROSECONDS;
 use crate::quantity::number_within;
+
+/// How often an entry of the index may be updated in a second.
+const VOLATILITY: RangeInclusive<f64> = 0.0..=1e6;
 
 /// Settings of `micro`.
 #[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +44,23 @@ pub struct MicroOptions {
     #[arg(long, value_enum, conflicts_with_all = ["abort_percent", "work_rounds", "work_microseconds"])]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adds: Option<MicroAdds>,
+    /// Percentage of transactions that are dependent: they read an entry of a secondary index to know their records.
+    // These four are written only where they are given, too.
+    #[arg(long = "dependent", value_name = "PERCENT", default_value_t = 0.0)]
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub dependent_percent: f64,
+    /// Percentage of a dependent transaction's work that comes before it reads the index.
+    #[arg(long = "dependent-at", value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[serde(skip_serializing_if = "is_start")]
+    pub dependent_at_percent: u8,
+    /// Entries of the index of each site.
+    #[arg(long = "entries", value_name = "N", default_value_t = micro::IndexOptions::default().entries_per_site)]
+    #[serde(skip_serializing_if = "is_usual")]
+    pub entries_per_site: u32,
+    /// Updates of each entry of the index in a second, beside the transactions that are measured.
+    #[arg(long, value_name = "RATE", default_value_t = 0.0, value_parser = number_within(VOLATILITY, "updates of each entry in a second"))]
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub volatility: f64,
 }
 
 /// How additions of `micro` are declared.
@@ -75,6 +97,10 @@ impl Default for MicroOptions {
             work_rounds: own.work_rounds,
             work_microseconds: None,
             adds: None,
+            dependent_percent: own.index.dependent_percent,
+            dependent_at_percent: own.index.position_percent,
+            entries_per_site: own.index.entries_per_site,
+            volatility: own.index.volatility,
         }
     }
 }
@@ -91,6 +117,12 @@ impl MicroOptions {
             abort_percent: self.abort_percent,
             work_rounds: self.work_rounds,
             adds: self.adds.map(micro::Declare::from),
+            index: micro::IndexOptions {
+                dependent_percent: self.dependent_percent,
+                entries_per_site: self.entries_per_site,
+                position_percent: self.dependent_at_percent,
+                volatility: self.volatility,
+            },
             ..micro::Options::default()
         }
     }
@@ -118,6 +150,18 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+fn is_nothing(number: &f64) -> bool {
+    *number == 0.0
+}
+
+fn is_start(percent: &u8) -> bool {
+    *percent == 0
+}
+
+fn is_usual(entries: &u32) -> bool {
+    *entries == micro::IndexOptions::default().entries_per_site
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::WorkloadOptions;
@@ -132,6 +176,29 @@ mod tests {
         assert!(
             text(MicroOptions { work_rounds: 9, ..MicroOptions::default() }).contains(r#""work_rounds":9"#)
         );
+    }
+
+    #[test]
+    fn dependent_transactions_are_of_the_command_line_and_of_the_file() {
+        let index = MicroOptions {
+            dependent_percent: 20.0,
+            dependent_at_percent: 50,
+            entries_per_site: 7,
+            volatility: 2.5,
+            ..MicroOptions::default()
+        };
+        let text = toml::to_string(&WorkloadOptions::Micro(index.clone())).unwrap();
+        assert_eq!(toml::from_str(&text), Ok(WorkloadOptions::Micro(index.clone())));
+        let expected = micro::IndexOptions {
+            dependent_percent: 20.0,
+            entries_per_site: 7,
+            position_percent: 50,
+            volatility: 2.5,
+        };
+        assert_eq!(index.workload(2, 1).index, expected);
+        let wrong = MicroOptions { volatility: -1.0, ..index };
+        let refused = WorkloadOptions::Micro(wrong).workload(2, None, 1);
+        assert!(refused.is_err_and(|problem| problem.contains("volatility is -1")));
     }
 
     #[test]
