@@ -344,7 +344,7 @@ fn check_writable(path: &Path) -> Result<(), String> {
 
 /// Prints a text, and writes a result as a line of JSON where it is wanted. With JSON on the standard output, people read the
 /// standard error.
-fn write_out(json: Option<&Path>, text: &str, result: &impl serde::Serialize) -> Result<(), String> {
+fn write_out(json: Option<&Path>, text: &str, result: &impl Serialize) -> Result<(), String> {
     let to_output = json.is_some_and(is_output);
     let written = if to_output {
         std::io::stderr().write_all(text.as_bytes())

@@ -14,9 +14,8 @@ use ordain_sim::time::MILLISECOND;
 
 use super::over_cores::over_cores;
 use super::print;
-use crate::bench::options::SECONDS;
+use super::real::RealOptions;
 use crate::output::Output;
-use crate::quantity::number_within;
 
 /// What `ordain sim aloha` can be told.
 #[derive(clap::Args, Clone, Debug)]
@@ -46,12 +45,9 @@ pub struct AlohaOptions {
     /// Run so many clusters at a time [default: the cores]
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// Rounds of real runs with two partitions on this machine; 0 for none
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(0..=1_000))]
-    pub rounds: u16,
-    /// Seconds of each real run
-    #[arg(long, default_value_t = 1.0, value_parser = number_within(SECONDS, "seconds"))]
-    pub seconds: f64,
+    /// What is run for real
+    #[command(flatten)]
+    pub real: RealOptions,
 }
 
 /// A figure of the paper, or an experiment that it does not draw.
@@ -82,11 +78,11 @@ pub fn run(options: &AlohaOptions) -> Result<(), String> {
     let output = Output::create(&options.output)?;
     let mut report = String::new();
     // Real runs come first, while nothing else keeps the machine busy.
-    if options.rounds > 0 {
-        let measured = real::measure(options.rounds, options.seconds)?;
-        report.push_str(&real::report(&measured));
-        output.write("real.json", &real::json(&measured)?)?;
-        output.write("real.svg", &real::bars(&measured, options.rounds, options.seconds).svg())?;
+    if options.real.rounds > 0 {
+        let measured = real::measure(&options.real)?;
+        report.push_str(&super::real::report(&measured));
+        output.write("real.json", &super::real::json(&measured)?)?;
+        output.write("real.svg", &real::bars(&measured, &options.real).svg())?;
     }
     let tables = tables(options)?;
     let notes = [notes(options)];
@@ -211,8 +207,7 @@ mod tests {
             milliseconds: 4,
             light_milliseconds: 20,
             jobs: Some(1),
-            rounds: 0,
-            seconds: 0.1,
+            real: RealOptions { rounds: 0, seconds: 0.1 },
         }
     }
 

@@ -7,6 +7,7 @@
 //! - [`evaluation`]: deterministic and classical execution against each other.
 //! - [`options`]: the command line.
 //! - [`over_cores`](mod@over_cores): runs independent simulations over the cores.
+//! - [`real`]: real runs beside the simulated ones, on this machine.
 //! - [`replication`]: what replicas cost that are far apart.
 //! - [`scale`]: the paper's experiments on up to 100 nodes.
 //! - [`seeds`]: runs seeds over the cores.
@@ -20,6 +21,7 @@ pub mod dependent;
 pub mod evaluation;
 pub mod options;
 pub mod over_cores;
+pub mod real;
 pub mod replication;
 pub mod scale;
 pub mod seeds;

@@ -123,7 +123,7 @@ impl<'a> Line<'a> {
 }
 
 /// A judgement from what was measured and whether it is as stated; `None` when the points are missing.
-pub(super) fn judgement(
+pub fn judgement(
     (experiment, section): (&'static str, &'static str),
     stated: String,
     found: Option<(String, bool)>,

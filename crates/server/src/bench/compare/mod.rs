@@ -7,11 +7,13 @@ mod report;
 
 use std::ffi::OsString;
 
+use ordain_db::engine::EngineKind;
+
 use self::options::{Case, Comparison};
-use self::report::figure;
-pub(crate) use self::report::{Compared, Row};
+pub(crate) use self::report::Compared;
+use self::report::{Row, figure};
 use super::rounds::in_rounds;
-use super::{Figures, Report, check_writable, is_output, measure_as_told, write_out};
+use super::{Figures, check_writable, is_output, measure_as_told, write_out};
 
 /// Runs the comparison that a command line asks for: its arguments after `ordain bench`.
 ///
@@ -33,23 +35,51 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), String> {
     }
 }
 
-/// Runs the comparison of such a command line, and prints and writes nothing.
+/// A comparison that was run.
+pub(crate) struct Ran {
+    /// What it came to.
+    pub(crate) compared: Compared,
+    /// What each case came to, round by round, with its engine.
+    pub(crate) runs: Vec<(EngineKind, Vec<Figures>)>,
+}
+
+/// Runs the comparisons of such command lines, all of them in each of so many rounds, and prints and writes nothing.
 ///
 /// # Errors
-/// When an option is wrong, or a run fails or leaves data that is not consistent.
-pub(crate) fn measured(arguments: impl Iterator<Item = OsString>) -> Result<Compared, String> {
-    compare(&Comparison::parse(arguments)?)
+/// When an option is wrong, which is found out before the first run, or a run fails or leaves data that is not consistent.
+pub(crate) fn measured_together(commands: &[String], rounds: u16) -> Result<Vec<Ran>, String> {
+    let of = |command: &String, problem: String| format!("ordain bench {command}: {problem}");
+    let parse = |command: &String| {
+        let parsed = Comparison::parse(command.split_whitespace().map(OsString::from));
+        parsed.map_err(|problem| of(command, problem))
+    };
+    let comparisons = commands.iter().map(parse).collect::<Result<Vec<Comparison>, String>>()?;
+    let pairs = comparisons.iter().zip(commands);
+    let all: Vec<(&Case, &String)> = pairs
+        .flat_map(|(comparison, command)| comparison.cases.iter().map(move |case| (case, command)))
+        .collect();
+    let measure = |(case, command): &(&Case, &String)| measure(case).map_err(|problem| of(command, problem));
+    let mut figures = in_rounds(rounds, &all, measure)?.into_iter();
+    let ran = |comparison: &Comparison| {
+        let own: Vec<Vec<Figures>> = figures.by_ref().take(comparison.cases.len()).collect();
+        let engines = comparison.cases.iter().map(|case| case.run.engine);
+        Ran { compared: compared(comparison, &own), runs: engines.zip(own).collect() }
+    };
+    Ok(comparisons.iter().map(ran).collect())
 }
 
 fn compare(comparison: &Comparison) -> Result<Compared, String> {
-    let reports = in_rounds(comparison.rounds, &comparison.cases, |case| Ok(measure(case)?.report))?;
-    let row = |(case, reports): (&Case, Vec<Report>)| {
+    Ok(compared(comparison, &in_rounds(comparison.rounds, &comparison.cases, measure)?))
+}
+
+/// Makes rows of what each case came to, round by round.
+fn compared(comparison: &Comparison, figures: &[Vec<Figures>]) -> Compared {
+    let row = |(case, rounds): (&Case, &Vec<Figures>)| {
         let mut row = Row::new(case);
-        reports.into_iter().for_each(|report| row.add(report));
+        rounds.iter().for_each(|figures| row.add(figures.report.clone()));
         row
     };
-    let rows = comparison.cases.iter().zip(reports).map(row).collect();
-    Ok(Compared::new(comparison, rows))
+    Compared::new(comparison, comparison.cases.iter().zip(figures).map(row).collect())
 }
 
 fn measure(case: &Case) -> Result<Figures, String> {
