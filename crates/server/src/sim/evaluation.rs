@@ -1,4 +1,8 @@
-//! `ordain sim evaluation`: deterministic and classical execution against each other.
+//! `ordain sim evaluation`: deterministic and classical execution against each other, for real where this machine suffices, and
+//! simulated beyond.
+
+mod real;
+mod statements;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,6 +15,7 @@ use ordain_sim::scale::evaluation::{
 };
 use ordain_sim::time::{MICROSECOND, MILLISECOND};
 
+use super::real::RealOptions;
 use super::{costs_of, print};
 use crate::output::Output;
 
@@ -38,14 +43,43 @@ pub struct EvaluationOptions {
     /// Virtual milliseconds to measure in each run with long transactions; those with short ones take a quarter
     #[arg(long, default_value_t = EvaluationEffort::default().time / MILLISECOND, value_parser = clap::value_parser!(u64).range(4..=60_000))]
     pub milliseconds: u64,
+    /// What is run for real
+    #[command(flatten)]
+    pub real: RealOptions,
+    /// Simulate nothing, and leave what was simulated before as it is
+    #[arg(long)]
+    pub real_only: bool,
 }
 
-/// Simulates all settings and writes `points.csv`, `tpcc.csv`, the figures and `report.txt`.
+/// Runs for real and writes `real.json`, `real.csv`, `real.txt` and figures; then simulates all settings and writes `points.csv`,
+/// `tpcc.csv`, the figures and `report.txt`.
 ///
 /// # Errors
-/// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
+/// When a real run fails, the costs cannot be read, a cluster cannot be made or a file cannot be written.
 pub fn run(options: &EvaluationOptions) -> Result<(), String> {
+    options.real.check(options.real_only)?;
     let output = Output::create(&options.output)?;
+    // Real runs come first, while nothing else keeps the machine busy.
+    if options.real.rounds > 0 {
+        run_for_real(&options.real, &output)?;
+    }
+    if options.real_only { Ok(()) } else { simulate(options, &output) }
+}
+
+fn run_for_real(options: &RealOptions, output: &Output) -> Result<(), String> {
+    let measured = real::measure(options)?;
+    let points = real::Points::new(&measured);
+    output.write("real.json", &super::real::json(&measured)?)?;
+    output.write("real.csv", &real::csv(&measured))?;
+    for (name, figure) in real::figures(&points, options) {
+        output.write(name, &figure.svg())?;
+    }
+    let text = super::real::text(&options.note(&real::load()), &measured, &statements::judge(&points));
+    print(&text)?;
+    output.write("real.txt", &text)
+}
+
+fn simulate(options: &EvaluationOptions, output: &Output) -> Result<(), String> {
     let costs = costs_of(options.costs.as_deref(), Benchmark::Micro)?;
     let usual = EvaluationEffort::default();
     let distant = |one_way| Latency::distant(one_way * MICROSECOND);

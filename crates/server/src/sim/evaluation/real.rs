@@ -1,0 +1,275 @@
+//! The engines against each other for real: the points of Figures 1 and 4 that tell most, on two partitions of this machine.
+//!
+//! *Maximum*: calls outstanding are a fixed number for each length, see [`OUTSTANDING`], and not the best of several (DET-62): that would
+//! take as many times as long.
+
+use ordain_db::engine::EngineKind;
+use ordain_sim::scale::evaluation::{HIGH, LOW, Length, SHARE_OF_INDEXES};
+use ordain_sim::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
+
+use super::super::real::{self, Case, Line, Real, RealOptions, name};
+
+/// What is compared; ratios are to the first.
+const ENTRIES: &str = "calvin,calvin-vll,two-phase,two-phase-without-commit-protocol";
+
+/// The same as engines.
+pub(super) const ENGINES: [EngineKind; 4] = [
+    EngineKind::Calvin,
+    EngineKind::CalvinVll,
+    EngineKind::TwoPhase,
+    EngineKind::TwoPhaseWithoutCommitProtocol,
+];
+
+/// Shares of distributed transactions of Figures 1 (a) and (b), in percent.
+pub(super) const SHARES: [f64; 3] = [0.0, SHARE_OF_INDEXES, 100.0];
+
+/// Contention indexes of Figures 1 (c) and (d).
+pub(super) const INDEXES: [f64; 4] = [LOW, 0.001, HIGH, 0.1];
+
+/// Shares of New Orders and Payments with a remote warehouse, in percent.
+pub(super) const REMOTE_SHARES: [f64; 3] = [0.0, 10.0, 100.0];
+
+/// Calls outstanding over both partitions, with short transactions and with long ones.
+const OUTSTANDING: [u32; 2] = [512, 128];
+
+/// Records of each partition beyond the contended ones, and rows of TPC-C, as in the simulation.
+const COLD_RECORDS: u64 = 50_000;
+const TPCC: &str = "tpcc --warehouses 40 --items 1000 --customers 30 --mix new-order+payment --by-name 0";
+
+/// What is run on all engines.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Setting {
+    /// The microbenchmark.
+    Micro { length: Length, contention_index: f64, distributed_percent: f64 },
+    /// New Orders and Payments.
+    Tpcc { remote_percent: f64 },
+}
+
+impl Setting {
+    /// All, each once, although both figures may show it.
+    pub(super) fn all() -> Vec<Setting> {
+        let mut all = Vec::new();
+        for length in Length::ALL {
+            let micro = |contention_index, distributed_percent| Setting::Micro {
+                length,
+                contention_index,
+                distributed_percent,
+            };
+            for contention_index in [LOW, HIGH] {
+                all.extend(SHARES.map(|share| micro(contention_index, share)));
+            }
+            let others = INDEXES.into_iter().filter(|index| ![LOW, HIGH].contains(index));
+            all.extend(others.map(|index| micro(index, SHARE_OF_INDEXES)));
+        }
+        all.extend(REMOTE_SHARES.map(|remote_percent| Setting::Tpcc { remote_percent }));
+        all
+    }
+
+    fn case(&self) -> Case {
+        match *self {
+            Setting::Micro { length, contention_index, distributed_percent } => {
+                let records = 2 * ((1.0 / contention_index).round() as u64 + COLD_RECORDS);
+                let [short, long] = OUTSTANDING;
+                let work = match length {
+                    Length::Short => format!("--clients {short}"),
+                    Length::Long => format!("--clients {long} --work 15"),
+                };
+                Case {
+                    name: format!(
+                        "{}, index {contention_index}, {distributed_percent} % distributed",
+                        length.name()
+                    ),
+                    workload: format!(
+                        "micro --records {records} --contention-index {contention_index} --multi-partition {distributed_percent} {work}"
+                    ),
+                }
+            }
+            Setting::Tpcc { remote_percent } => {
+                let outstanding = OUTSTANDING[0];
+                Case {
+                    name: format!("TPC-C, {remote_percent} % remote"),
+                    workload: format!(
+                        "{TPCC} --remote {remote_percent} --payment-remote {remote_percent} --clients {outstanding}"
+                    ),
+                }
+            }
+        }
+    }
+
+    /// Its columns in the table.
+    fn columns(&self) -> String {
+        match self {
+            Setting::Micro { length, contention_index, distributed_percent } => {
+                format!("micro,{},{contention_index},{distributed_percent}", length.name())
+            }
+            Setting::Tpcc { remote_percent } => format!("tpcc,,,{remote_percent}"),
+        }
+    }
+}
+
+/// Runs all of them, in the order of [`Setting::all`].
+///
+/// # Errors
+/// When a run fails or leaves data that is not consistent.
+pub(super) fn measure(options: &RealOptions) -> Result<Vec<Real>, String> {
+    let cases: Vec<Case> = Setting::all().iter().map(Setting::case).collect();
+    real::measure(ENTRIES, &cases, options)
+}
+
+/// A line for each setting and engine.
+pub(super) fn csv(measured: &[Real]) -> String {
+    let settings: Vec<String> = Setting::all().iter().map(Setting::columns).collect();
+    real::csv(measured, ("workload,length,contention_index,distributed_percent", &settings))
+}
+
+/// What was measured of all engines.
+pub(super) struct Points(pub(super) Vec<(Setting, Vec<Line>)>);
+
+impl Points {
+    pub(super) fn new(measured: &[Real]) -> Points {
+        let lines = measured.iter().map(|real| real.lines.clone());
+        Points(Setting::all().into_iter().zip(lines).collect())
+    }
+
+    /// What an engine did, where it did anything.
+    pub(super) fn find(&self, engine: EngineKind, setting: Setting) -> Option<&Line> {
+        let (_, lines) = self.0.iter().find(|(other, _)| *other == setting)?;
+        lines.iter().find(|line| line.engine == engine && line.throughput() > 0.0)
+    }
+
+    /// The points of an engine at those settings that have a place on an axis, ascending.
+    fn series(
+        &self,
+        engine: EngineKind,
+        (name, style): (String, Style),
+        place: impl Fn(&Setting) -> Option<f64>,
+    ) -> Series {
+        let at = |(setting, _): &(Setting, Vec<Line>)| {
+            Some((place(setting)?, self.find(engine, *setting)?.throughput()))
+        };
+        let mut points: Vec<(f64, f64)> = self.0.iter().filter_map(at).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Series { name, style, points }
+    }
+}
+
+/// What the calls are, for notes.
+pub(super) fn load() -> String {
+    let [short, long] = OUTSTANDING;
+    format!("{short} calls outstanding, {long} with long transactions")
+}
+
+/// The figures, each with the name of its file.
+pub(super) fn figures(points: &Points, options: &RealOptions) -> Vec<(&'static str, Figure)> {
+    let figure = |title: &str, panels| Figure {
+        title: title.to_owned(),
+        panels,
+        notes: vec![
+            options.note(&load()),
+            "two-phase-without-commit-protocol is a bound and no database: it is not ACID.".to_owned(),
+        ],
+    };
+    vec![
+        (
+            "real-figure-1-ab-shares.svg",
+            figure(
+                "Throughput for real over the share of distributed transactions",
+                Length::ALL.map(|length| shares(points, length)).to_vec(),
+            ),
+        ),
+        (
+            "real-figure-1-cd-indexes.svg",
+            figure(
+                "Throughput for real over the contention index",
+                Length::ALL.map(|length| indexes(points, length)).to_vec(),
+            ),
+        ),
+        (
+            "real-figure-4-tpcc.svg",
+            figure("TPC-C for real over the share of remote transactions", vec![tpcc(points)]),
+        ),
+    ]
+}
+
+fn panel(title: String, (label, scale): (&str, Scale), series: Vec<Series>) -> Panel {
+    let axis = |label: &str, scale| Axis { label: label.to_owned(), scale };
+    Panel { title, x: axis(label, scale), y: axis("transactions/s", Scale::Linear), series }
+}
+
+/// A colour for each engine, a marker for each contention index.
+fn shares(points: &Points, of: Length) -> Panel {
+    let mut lines = Vec::new();
+    for (color, engine) in ENGINES.into_iter().enumerate() {
+        for (shape, index) in [LOW, HIGH].into_iter().enumerate() {
+            let label = (format!("{}, index {index}", name(engine)), Style { color, shape });
+            lines.push(points.series(engine, label, |setting| match setting {
+                Setting::Micro { length, contention_index, distributed_percent } => {
+                    ((*length, *contention_index) == (of, index)).then_some(*distributed_percent)
+                }
+                Setting::Tpcc { .. } => None,
+            }));
+        }
+    }
+    panel(format!("{} transactions", of.name()), ("distributed transactions, %", Scale::Linear), lines)
+}
+
+fn indexes(points: &Points, of: Length) -> Panel {
+    let line = |(color, engine): (usize, EngineKind)| {
+        points.series(engine, (name(engine), Style { color, shape: color }), |setting| match setting {
+            Setting::Micro { length, contention_index, distributed_percent } => {
+                ((*length, *distributed_percent) == (of, SHARE_OF_INDEXES)).then_some(*contention_index)
+            }
+            Setting::Tpcc { .. } => None,
+        })
+    };
+    panel(
+        format!("{} transactions, {SHARE_OF_INDEXES} % distributed", of.name()),
+        ("contention index", Scale::Logarithmic),
+        ENGINES.into_iter().enumerate().map(line).collect(),
+    )
+}
+
+fn tpcc(points: &Points) -> Panel {
+    let line = |(color, engine): (usize, EngineKind)| {
+        points.series(engine, (name(engine), Style { color, shape: color }), |setting| match setting {
+            Setting::Micro { .. } => None,
+            Setting::Tpcc { remote_percent } => Some(*remote_percent),
+        })
+    };
+    panel(
+        "20 warehouses of each partition".to_owned(),
+        ("New Orders and Payments with a remote warehouse, %", Scale::Linear),
+        ENGINES.into_iter().enumerate().map(line).collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::statements::as_stated;
+    use super::*;
+
+    #[test]
+    fn every_case_is_a_comparison_of_all_engines() {
+        let settings = Setting::all();
+        // 3 shares at two indexes and two more indexes, of both lengths.
+        assert_eq!(settings.len(), 2 * (2 * 3 + 2) + 3);
+        let cases: Vec<Case> = settings.iter().map(Setting::case).collect();
+        real::assert_cases(ENTRIES, &cases);
+        let names: Vec<&str> = ENTRIES.split(',').collect();
+        assert_eq!(ENGINES.map(EngineKind::name).to_vec(), names);
+    }
+
+    #[test]
+    fn figures_have_a_point_for_each_run() {
+        let options = RealOptions { rounds: 3, seconds: 1.0 };
+        let figures = figures(&as_stated(), &options);
+        let counts = |figure: &Figure| -> Vec<Vec<usize>> {
+            let panels = figure.panels.iter();
+            panels.map(|panel| panel.series.iter().map(|series| series.points.len()).collect()).collect()
+        };
+        assert_eq!(counts(&figures[0].1), [[3; 8]; 2]);
+        assert_eq!(counts(&figures[1].1), [[4; 4]; 2]);
+        assert_eq!(counts(&figures[2].1), [[3; 4]]);
+        assert!(figures.iter().all(|(_, figure)| figure.svg().contains("(not ACID)")));
+    }
+}
