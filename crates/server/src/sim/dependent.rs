@@ -1,4 +1,8 @@
-//! `ordain sim dependent`: transactions that must read to know what they touch, and latencies.
+//! `ordain sim dependent`: transactions that must read to know what they touch, and latencies, for real where this machine suffices,
+//! and simulated beyond.
+
+mod real;
+mod statements;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,6 +15,7 @@ use ordain_sim::scale::dependent::{
 };
 use ordain_sim::time::MILLISECOND;
 
+use super::real::RealOptions;
 use super::{costs_of, print};
 use crate::output::Output;
 
@@ -29,14 +34,42 @@ pub struct DependentOptions {
     /// Virtual milliseconds to measure in each run; latencies are measured four times as long
     #[arg(long, default_value_t = DependentEffort::default().time / MILLISECOND, value_parser = clap::value_parser!(u64).range(50..=60_000))]
     pub milliseconds: u64,
+    /// What is run for real
+    #[command(flatten)]
+    pub real: RealOptions,
+    /// Simulate nothing, and leave what was simulated before as it is
+    #[arg(long)]
+    pub real_only: bool,
 }
 
-/// Simulates all settings and writes `points.csv`, `latencies.csv`, the figures and `report.txt`.
+/// Runs for real and writes `real.json`, `real.csv`, `real.txt` and figures; then simulates all settings and writes `points.csv`,
+/// `latencies.csv`, the figures and `report.txt`.
 ///
 /// # Errors
-/// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
+/// When a real run fails, the costs cannot be read, a cluster cannot be made or a file cannot be written.
 pub fn run(options: &DependentOptions) -> Result<(), String> {
+    options.real.check(options.real_only)?;
     let output = Output::create(&options.output)?;
+    // Real runs come first, while nothing else keeps the machine busy.
+    if options.real.rounds > 0 {
+        run_for_real(&options.real, &output)?;
+    }
+    if options.real_only { Ok(()) } else { simulate(options, &output) }
+}
+
+fn run_for_real(options: &RealOptions, output: &Output) -> Result<(), String> {
+    let measured = real::measure(options)?;
+    let points = real::Points::new(&measured);
+    output.write("real.json", &super::real::json(&measured)?)?;
+    output.write("real.csv", &real::csv(&measured))?;
+    output.write("real-figure-6-dependent.svg", &real::figure(&points, options).svg())?;
+    output.write("real-figure-7-latency.svg", &real::latencies(&measured, options).svg())?;
+    let text = super::real::text(&options.note(&real::load()), &measured, &statements::judge(&points));
+    print(&text)?;
+    output.write("real.txt", &text)
+}
+
+fn simulate(options: &DependentOptions, output: &Output) -> Result<(), String> {
     let costs = costs_of(options.costs.as_deref(), Benchmark::Micro)?;
     let effort = DependentEffort { time: options.milliseconds * MILLISECOND, ..DependentEffort::default() };
     let (all, mut points) = (settings(), Vec::new());

@@ -24,11 +24,11 @@ enum SimCommand {
     Checkpoint(checkpoint::CheckpointOptions),
     /// Measure over time what one slow node does to the others, and what throttling does about it
     SlowNode(slow_node::SlowNodeOptions),
-    /// Compare deterministic and classical execution over contention, distribution and length, on simulated clusters
+    /// Compare deterministic and classical execution over contention, distribution and length, for real and on simulated clusters
     Evaluation(evaluation::EvaluationOptions),
     /// Compare aloha and calvin as the paper on functors does, for real and on simulated clusters of up to 20 nodes
     Aloha(aloha::AlohaOptions),
-    /// Measure transactions that must read an index to know what they touch, and latencies, on simulated clusters
+    /// Measure transactions that must read an index to know what they touch, and latencies, for real and on simulated clusters
     Dependent(dependent::DependentOptions),
 }
 
