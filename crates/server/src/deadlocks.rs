@@ -86,6 +86,7 @@ mod tests {
             false_timeouts: 3,
             distributed_deadlocks: 2,
             phantom_deadlocks: 5,
+            in_doubt: 0,
             restarts: 9,
         };
         let both = Deadlocks::of([&node, &node]);

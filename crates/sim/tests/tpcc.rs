@@ -38,7 +38,7 @@ fn plan(seed: u64, engine: EngineKind, partitions: u16) -> Plan {
         options.districts_per_warehouse /= options.sites;
     }
     // Both ways, whatever the seed.
-    let deliveries = if seed % 2 == 0 { Deliveries::Dependent } else { Deliveries::Declared };
+    let deliveries = if seed.is_multiple_of(2) { Deliveries::Dependent } else { Deliveries::Declared };
     options.mix = Mix::Full { reads: Mode::Ordered, deliveries };
     plan
 }

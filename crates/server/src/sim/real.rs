@@ -16,6 +16,7 @@ use crate::bench::compare::{self, Compared, Ran};
 use crate::bench::options::SECONDS;
 use crate::bench::report::thousands;
 use crate::bench::rounds::Spread;
+use crate::deadlocks::Deadlocks;
 use crate::quantity::number_within;
 
 /// How much is run for real.
@@ -91,6 +92,9 @@ pub(super) struct Line {
 impl Line {
     fn new(engine: EngineKind, rounds: &[Figures]) -> Line {
         let of = |value: &dyn Fn(&Figures) -> f64| rounds.iter().map(value).collect::<Vec<f64>>();
+        let deadlocks = |count: fn(&Deadlocks) -> u64| {
+            of(&|figures| figures.report.deadlocks.as_ref().map_or(0, count) as f64)
+        };
         let updates = |value: fn(&crate::bench::BackgroundReport) -> f64| {
             rounds.iter().filter_map(|figures| figures.background.as_ref().map(value)).collect()
         };
@@ -100,8 +104,8 @@ impl Line {
             p50_us: of(&|figures| figures.report.latency_p50_us as f64),
             p99_us: of(&|figures| figures.report.latency_p99_us as f64),
             restarts: of(&|figures| figures.report.restarts as f64),
-            local_deadlocks: of(&|figures| figures.report.local_deadlocks as f64),
-            distributed_deadlocks: of(&|figures| figures.report.distributed_deadlocks as f64),
+            local_deadlocks: deadlocks(|deadlocks| deadlocks.local_deadlocks),
+            distributed_deadlocks: deadlocks(|deadlocks| deadlocks.distributed_deadlocks),
             given_up: of(&|figures| figures.report.contended as f64),
             updates_wanted: updates(|updates| updates.background_wanted_txn_s),
             updates: updates(|updates| updates.background_txn_s),
@@ -117,21 +121,6 @@ impl Line {
     pub(super) fn over(&self, other: &Line) -> Spread {
         over(&self.throughputs, &other.throughputs)
     }
-
-    /// The engine's name: that of the bound says that it is no database (DET-41).
-    pub(super) fn name(&self) -> String {
-        name(self.engine)
-    }
-}
-
-/// See [`Line::name`].
-pub(super) fn name(engine: EngineKind) -> String {
-    let acid = if is_acid(engine) { "" } else { " (not ACID)" };
-    format!("{}{acid}", engine.name())
-}
-
-fn is_acid(engine: EngineKind) -> bool {
-    engine != EngineKind::TwoPhaseWithoutCommitProtocol
 }
 
 /// The middle of some rounds.
@@ -177,14 +166,14 @@ pub(super) fn measure(entries: &str, cases: &[Case], options: &RealOptions) -> R
 pub(super) fn report(measured: &[Real]) -> String {
     let mut out = String::new();
     for Real { name, compared, lines, .. } in measured {
-        let first = lines.first().map(Line::name).unwrap_or_default();
+        let first = lines.first().map(|line| line.engine.label()).unwrap_or_default();
         for (row, line) in compared.rows().iter().zip(lines) {
             let (rate, ratio) = (row.throughput(), row.ratio());
             // Writing to a string cannot fail.
             let _ = writeln!(
                 out,
                 "REAL {name}: {} {}/s ({} to {}), {:.2} times {first} ({:.2} to {:.2}), mean latency {:.2} ms, CPU {:.2} us",
-                line.name(),
+                line.engine.label(),
                 thousands(rate.median),
                 thousands(rate.least),
                 thousands(rate.most),
@@ -227,7 +216,7 @@ pub(super) fn csv(measured: &[Real], (columns, settings): (&str, &[String])) -> 
     let mut out = format!("{columns},{COLUMNS}\n");
     for (Real { compared, lines, .. }, setting) in measured.iter().zip(settings) {
         for (row, line) in compared.rows().iter().zip(lines) {
-            let acid = if is_acid(line.engine) { "yes" } else { "no" };
+            let acid = if line.engine.is_acid() { "yes" } else { "no" };
             let (rate, ratio) = (row.throughput(), row.ratio());
             // Writing to a string cannot fail.
             let _ = write!(out, "{setting},{},{acid}", row.entry());
@@ -270,9 +259,9 @@ pub(super) fn bars(
             // Divided first, so that the highest has 100 and not a rounding below it.
             lengths.push(length / highest * 100.0);
             if place == parts.len() {
-                parts.push(line.name());
+                parts.push(line.engine.label().to_owned());
             }
-            bars.push(Bar { name: format!("{name}: {}, {told}", line.name()), parts: lengths });
+            bars.push(Bar { name: format!("{name}: {}, {told}", line.engine.label()), parts: lengths });
         }
     }
     Bars { title: title.to_owned(), parts, bars, notes: vec![note] }

@@ -7,7 +7,7 @@ use ordain_db::engine::EngineKind;
 use ordain_sim::scale::evaluation::{HIGH, LOW, Length, SHARE_OF_INDEXES};
 use ordain_sim::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
 
-use super::super::real::{self, Case, Line, Real, RealOptions, name};
+use super::super::real::{self, Case, Line, Real, RealOptions};
 
 /// What is compared; ratios are to the first.
 const ENTRIES: &str = "calvin,calvin-vll,two-phase,two-phase-without-commit-protocol";
@@ -201,7 +201,7 @@ fn shares(points: &Points, of: Length) -> Panel {
     let mut lines = Vec::new();
     for (color, engine) in ENGINES.into_iter().enumerate() {
         for (shape, index) in [LOW, HIGH].into_iter().enumerate() {
-            let label = (format!("{}, index {index}", name(engine)), Style { color, shape });
+            let label = (format!("{}, index {index}", engine.label()), Style { color, shape });
             lines.push(points.series(engine, label, |setting| match setting {
                 Setting::Micro { length, contention_index, distributed_percent } => {
                     ((*length, *contention_index) == (of, index)).then_some(*distributed_percent)
@@ -215,11 +215,13 @@ fn shares(points: &Points, of: Length) -> Panel {
 
 fn indexes(points: &Points, of: Length) -> Panel {
     let line = |(color, engine): (usize, EngineKind)| {
-        points.series(engine, (name(engine), Style { color, shape: color }), |setting| match setting {
-            Setting::Micro { length, contention_index, distributed_percent } => {
-                ((*length, *distributed_percent) == (of, SHARE_OF_INDEXES)).then_some(*contention_index)
+        points.series(engine, (engine.label().to_owned(), Style { color, shape: color }), |setting| {
+            match setting {
+                Setting::Micro { length, contention_index, distributed_percent } => {
+                    ((*length, *distributed_percent) == (of, SHARE_OF_INDEXES)).then_some(*contention_index)
+                }
+                Setting::Tpcc { .. } => None,
             }
-            Setting::Tpcc { .. } => None,
         })
     };
     panel(
@@ -231,9 +233,11 @@ fn indexes(points: &Points, of: Length) -> Panel {
 
 fn tpcc(points: &Points) -> Panel {
     let line = |(color, engine): (usize, EngineKind)| {
-        points.series(engine, (name(engine), Style { color, shape: color }), |setting| match setting {
-            Setting::Micro { .. } => None,
-            Setting::Tpcc { remote_percent } => Some(*remote_percent),
+        points.series(engine, (engine.label().to_owned(), Style { color, shape: color }), |setting| {
+            match setting {
+                Setting::Micro { .. } => None,
+                Setting::Tpcc { remote_percent } => Some(*remote_percent),
+            }
         })
     };
     panel(

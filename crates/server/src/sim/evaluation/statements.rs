@@ -6,7 +6,6 @@ use ordain_db::engine::EngineKind::{Calvin, CalvinVll, TwoPhase, TwoPhaseWithout
 use ordain_sim::scale::evaluation::{HIGH, LOW, Length, SHARE_OF_INDEXES};
 use ordain_sim::scale::shapes::{Judgement, judgement};
 
-use super::super::real::name;
 use super::real::{ENGINES, INDEXES, Points, REMOTE_SHARES, SHARES, Setting};
 use crate::bench::rounds::Spread;
 
@@ -140,7 +139,7 @@ fn falls(points: &Points, length: Length) -> Option<(String, bool)> {
             let (first, last) = (line.first()?, line.last()?);
             holds &= !rises && *last < *first * (1.0 - CHANCE);
             let rises = if rises { " with a rise between" } else { "" };
-            parts.push(format!("{} at index {index} from {first:.0} to {last:.0}/s{rises}", name(engine)));
+            parts.push(format!("{} at index {index} from {first:.0} to {last:.0}/s{rises}", engine.label()));
         }
     }
     Some((format!("from 0 to 100 %: {}", parts.join("; ")), holds))
