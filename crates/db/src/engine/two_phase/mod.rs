@@ -31,20 +31,20 @@
 //! bound (DET-41) and not a database: a crash leaves a transaction done at one partition and not at another.
 
 pub mod coordinator;
+mod counters;
 pub mod deadlock;
 pub mod locks;
 pub mod message;
 mod participant;
+mod placing;
 mod recovery;
 pub mod requests;
 mod victims;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::marker::PhantomData;
-use std::ops::AddAssign;
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Outcome};
 use crate::execution::{Call, Context, Executor, Missing, Received, Waiting};
@@ -53,12 +53,13 @@ use crate::hash::FastMap;
 use crate::limits::Limits;
 use crate::message::{Reconnoitred, RequestId, Verdict};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
-use crate::procedure::{Catalog, Declaration, Footprint};
 
 use coordinator::Coordinated;
+pub use counters::TwoPhaseCounters;
 use deadlock::{Detector, Reports};
 use locks::{Locks, Slot};
 use message::{Ended, Reads, Statement, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
+use placing::{grown, place};
 use requests::LockRequests;
 use victims::REPORT_MICROSECONDS;
 
@@ -69,37 +70,6 @@ pub enum CommitProtocol {
     TwoPhase,
     /// None at all (DET-41).
     None,
-}
-
-/// What is counted.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-pub struct TwoPhaseCounters {
-    /// Cycles that were found in this partition's own part of the graph.
-    pub local_deadlocks: u64,
-    /// Transactions that waited too long for locks here, where that is limited.
-    pub lock_timeouts: u64,
-    /// Those of them that were in no cycle of this partition's own part of the graph (DET-37).
-    pub false_timeouts: u64,
-    /// Victims that the detector named.
-    pub distributed_deadlocks: u64,
-    /// Victims that had gone on, or had been given up, when their coordinator heard of it.
-    pub phantom_deadlocks: u64,
-    /// Attempts that were given up and begun again.
-    pub restarts: u64,
-    /// Transactions that had promised to commit and had not heard the decision when this partition started with its log.
-    pub in_doubt: u64,
-}
-
-impl AddAssign for TwoPhaseCounters {
-    fn add_assign(&mut self, other: TwoPhaseCounters) {
-        self.local_deadlocks += other.local_deadlocks;
-        self.lock_timeouts += other.lock_timeouts;
-        self.false_timeouts += other.false_timeouts;
-        self.distributed_deadlocks += other.distributed_deadlocks;
-        self.phantom_deadlocks += other.phantom_deadlocks;
-        self.restarts += other.restarts;
-        self.in_doubt += other.in_doubt;
-    }
 }
 
 /// What a step wants done.
@@ -596,55 +566,4 @@ fn outcome_of(verdict: Verdict) -> Outcome {
             "an access outside of what was locked: the procedure is not deterministic".to_owned(),
         )),
     }
-}
-
-/// A call of a statement, and whether its footprint may grow. At its coordinator a procedure that declares nothing begins with
-/// nothing; elsewhere it has what it was sent with.
-fn place(statement: &Statement, begins: bool, context: &mut Context<'_>) -> Result<(Call, bool), Error> {
-    let Catalog { schema, procedures } = context.catalog;
-    let mut footprint = context.effects.footprints.pop().unwrap_or_default();
-    let grows = match &statement.footprint {
-        Some(encoded) => {
-            footprint.decode(encoded, schema, context.partitions)?;
-            begins
-        }
-        None => {
-            let (procedure, arguments) = (statement.procedure, &statement.arguments);
-            let declared =
-                procedures.declare(procedure, arguments, schema, context.partitions, &mut footprint)?;
-            let grows = declared == crate::procedure::Declared::Unknown;
-            if grows {
-                footprint.clear();
-            }
-            grows
-        }
-    };
-    let Statement { request, procedure, arguments, .. } = statement.clone();
-    let reconnoitred = grows || statement.footprint.is_some();
-    let call = Call { position: Position::LOADED, request, procedure, arguments, footprint, reconnoitred };
-    Ok((call, grows))
-}
-
-/// A footprint with what it lacked.
-fn grown(
-    footprint: &Footprint,
-    missing: &[Missing],
-    catalog: &Catalog,
-    partitions: u16,
-) -> Result<Footprint, Error> {
-    let mut grown = Footprint::default();
-    let mut declaration = Declaration::new(&catalog.schema, partitions, &mut grown);
-    for entry in footprint.keys() {
-        declaration.touch(&crate::data::Key::from_bytes(footprint.key(entry)), entry.access)?;
-    }
-    for entry in footprint.ranges() {
-        declaration.touch_range(&entry.range, entry.access)?;
-    }
-    for missing in missing {
-        match missing {
-            Missing::Key(key, access) => declaration.touch(key, *access)?,
-            Missing::Range(range, access) => declaration.touch_range(range, *access)?,
-        }
-    }
-    Ok(grown)
 }

@@ -4,8 +4,9 @@ use bytes::Bytes;
 
 use super::locks::Slot;
 use super::message::{Reads, Statement, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
+use super::placing::place;
 use super::victims::DETECTOR;
-use super::{Phase, Runnable, TwoPhase, place};
+use super::{Phase, Runnable, TwoPhase};
 use crate::error::Fatal;
 use crate::execution::{Context, Received, remote_reads};
 use crate::failpoint::Failpoints;

@@ -1,9 +1,10 @@
 //! What a log says is done again, in the same order.
 
+use super::Phase;
 use super::TwoPhase;
 use super::coordinator::Coordinated;
 use super::message::TwoPhaseRecord;
-use super::{Phase, place};
+use super::placing::place;
 use crate::data::Table;
 use crate::error::Fatal;
 use crate::execution::{Context, Received};
