@@ -172,7 +172,7 @@ pub struct Limits {
     pub restarts_before_help: u32,
     /// See [`SNAPSHOTS_MAX`].
     pub snapshots: usize,
-    /// Whether a node that lags behind the others sheds calls, with any engine: see [`throttle`](crate::sequencer::throttle).
+    /// Whether calls are shed where a node lags behind the others, with any engine: see [`throttle`](crate::sequencer::throttle).
     pub throttles: bool,
     /// How long a transaction of the engine `two-phase` may wait for locks of a partition before it is begun again, in
     /// microseconds (DET-37). `None`, the default: as long as no deadlock is found.

@@ -48,7 +48,7 @@ pub struct ClusterFile {
     /// When transactions of the engine `two-phase` ask for their locks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub locks: LockRequests,
-    /// Whether a node that lags behind the others sheds calls.
+    /// Whether calls are shed where a node lags behind the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub throttle: bool,
     /// Seed of the workload's rows.

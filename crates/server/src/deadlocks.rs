@@ -18,7 +18,9 @@ pub struct Deadlocks {
     pub lock_timeouts: u64,
     /// Those of them that were in no cycle within their partition.
     pub false_timeouts: u64,
-    /// These in percent of all that waited too long: the rate of false positives. None if nobody did.
+    /// Transactions that had promised to commit and had not heard the decision when the nodes started with their logs.
+    pub in_doubt: u64,
+    /// Those timeouts that were false, in percent of all that waited too long: the rate of false positives. None if nobody did.
     pub false_timeout_percent: Option<f64>,
 }
 
@@ -31,6 +33,7 @@ impl Deadlocks {
             phantom_deadlocks: node.phantom_deadlocks,
             lock_timeouts: node.lock_timeouts,
             false_timeouts: node.false_timeouts,
+            in_doubt: node.in_doubt,
             false_timeout_percent: None,
         };
         Deadlocks::sum(&nodes.into_iter().map(of_node).collect::<Vec<_>>())
@@ -48,6 +51,7 @@ impl Deadlocks {
             phantom_deadlocks: sum(|of| of.phantom_deadlocks),
             lock_timeouts,
             false_timeouts,
+            in_doubt: sum(|of| of.in_doubt),
             false_timeout_percent: (lock_timeouts > 0).then_some(percent),
         }
     }

@@ -43,7 +43,7 @@ pub struct ClusterOptions {
     pub lock_wait: Option<Duration>,
     /// When transactions of the engine `two-phase` ask for their locks.
     pub locks: LockRequests,
-    /// Whether a node that lags behind the others sheds calls: see [`ordain_db::sequencer::throttle`].
+    /// Whether calls are shed where a node lags behind the others: see [`ordain_db::sequencer::throttle`].
     pub throttle: bool,
 }
 

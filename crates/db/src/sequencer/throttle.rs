@@ -141,7 +141,8 @@ impl Throttle {
             return None;
         }
         let percent = share / 10;
-        let whose = if participants == PartitionSet::one(slow) { "need no other" } else { "need it" };
+        let alone = participants == PartitionSet::one(self.me);
+        let whose = if alone { "need no other" } else { "need it" };
         Some(Error::Busy(format!(
             "{slow} lags behind the other partitions, and {percent}% of the calls that {whose} are refused"
         )))
@@ -245,5 +246,9 @@ mod tests {
         let told = (0..100).find_map(|sequence| throttle.refusal(request(sequence), all, 3));
         let told = told.map(|error| error.to_string()).unwrap_or_default();
         assert!(told.contains("p1 lags behind") && told.contains("60% of the calls that need it"), "{told}");
+        let elsewhere = PartitionSet::one(OTHER);
+        let told = (0..100).find_map(|sequence| throttle.refusal(request(sequence), elsewhere, 3));
+        let told = told.map(|error| error.to_string()).unwrap_or_default();
+        assert!(told.contains("p3 lags behind") && told.contains("30% of the calls that need it"), "{told}");
     }
 }

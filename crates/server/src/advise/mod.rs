@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ordain_sim::scale::advice::{AdviceEffort, AdviceSetting, ENGINES, simulate};
-use ordain_workload::{Workload, profile};
+use ordain_workload::{Part, Workload, profile};
 
 use self::costs::{Costs, costs};
 use self::figures::{EngineFigures, Figures, RealFigures};
@@ -96,6 +96,11 @@ pub fn advise(subject: &Subject<'_>, settings: &Settings) -> Result<Advice, Stri
     // What decides is looked at: see the rule.
     let (looked_at, on) = if nodes > 1 { subject.simulated } else { subject.real };
     let profile = profile(looked_at, on, settings.seed).map_err(wrong)?;
+    if looked_at.background(settings.seed, 0, Part::WHOLE).map_err(wrong)?.is_some() {
+        return Err("updates beside the clients' calls are not simulated here: leave out --volatility, or compare the engines with \
+                    ordain sim dependent"
+            .to_owned());
+    }
     let mut notes = subject.notes.clone();
     if profile.snapshot_percent > 0.0 {
         notes.push(SNAPSHOTS.to_owned());

@@ -197,7 +197,7 @@ fn gauges() -> [Gauge; 18] {
 }
 
 /// What is told besides of each node of the engine `two-phase`, whose transactions lock as they go (DET-37).
-fn deadlocks() -> [Gauge; 6] {
+fn deadlocks() -> [Gauge; 7] {
     [
         (
             "local_deadlocks_total",
@@ -232,5 +232,11 @@ fn deadlocks() -> [Gauge; 6] {
         ("deadlock_restarts_total", "counter", "Attempts that were given up and begun again.", |node| {
             node.status.deadlocks.restarts
         }),
+        (
+            "in_doubt_at_start",
+            "gauge",
+            "Transactions that had promised to commit and had not heard the decision when the node started.",
+            |node| node.status.deadlocks.in_doubt,
+        ),
     ]
 }

@@ -268,7 +268,7 @@ fn plan(setting: &AdviceSetting<'_>, engine: EngineKind, drive: Drive, ends_at: 
     let costs = match engine {
         // There are no locks to account for.
         EngineKind::Aloha => setting.costs.aloha,
-        _ => costs_of(engine, Length::Short, &setting.costs.locks),
+        _ => costs_of(EngineKind::Calvin, Length::Short, &setting.costs.locks),
     };
     // Also where no node is slow: with faults in the plan, messages travel over links.
     let fault = Fault::Slow(SLOW, drive.slowness);

@@ -129,8 +129,10 @@ impl<F: Failpoints> TwoPhase<F> {
         awaited.remove(from);
         coordinated.reads.insert(from, reads);
         coordinated.clock = coordinated.clock.max(clock);
+        if awaited.is_empty() {
+            self.runnable.push_back(Runnable::Advance(id));
+        }
         self.ask_next(id, context);
-        self.advance(id, context);
     }
 
     /// Takes a transaction onwards if all locks are held.

@@ -92,9 +92,9 @@ pub enum Phase {
     Blocked,
     /// It has been granted the last one, and is in the queue of those to be taken onwards.
     Ready,
-    /// It holds all that it asked for, and waits for messages.
+    /// It holds all that it asked for, and waits for messages, or for the processor after the last of them.
     Active,
-    /// It can commit, and waits for the decision.
+    /// It can commit, and waits for the decision, or for the processor after that.
     Prepared,
 }
 
@@ -130,6 +130,8 @@ pub struct Placed {
 /// An active transaction that a message has made runnable: all that is left is to execute it.
 #[derive(Debug)]
 enum Runnable {
+    /// All participants of one that is coordinated here hold its locks.
+    Advance(TransactionId),
     /// All participants of one that is coordinated here can commit.
     Decide(TransactionId),
     /// Its coordinator has decided that it commits.
@@ -313,6 +315,7 @@ impl<F: Failpoints> TwoPhase<F> {
     pub fn run(&mut self, executions: u64, context: &mut Context<'_>) {
         while context.effects.executions.runs() < executions {
             match self.runnable.pop_front() {
+                Some(Runnable::Advance(id)) => self.advance(id, context),
                 Some(Runnable::Decide(id)) => self.decide(id, context),
                 Some(Runnable::Commit { id, position, reads }) => {
                     self.take_decision(id, Some(position), reads, context);
@@ -325,7 +328,7 @@ impl<F: Failpoints> TwoPhase<F> {
         }
     }
 
-    /// Number of transactions that wait for nothing but the processor.
+    /// Number of transactions under way that wait for nothing but the processor.
     pub fn runnable(&self) -> usize {
         self.runnable.len() + self.ready.len()
     }
@@ -462,9 +465,11 @@ impl<F: Failpoints> TwoPhase<F> {
         }
     }
 
-    /// Begins the transactions again whose pauses are over.
-    pub fn begin_again(&mut self, context: &mut Context<'_>) {
-        while let Some(due) = self.retries.first_entry().filter(|entry| entry.key().0 <= self.now) {
+    /// Begins the transactions again whose pauses are over, until procedures have run so often here since this node was made.
+    pub fn begin_again(&mut self, executions: u64, context: &mut Context<'_>) {
+        while context.effects.executions.runs() < executions
+            && let Some(due) = self.retries.first_entry().filter(|entry| entry.key().0 <= self.now)
+        {
             let Retry { id, statement } = due.remove();
             if let Some(placed) = self.place(statement, context) {
                 self.attempt(id, placed, context);

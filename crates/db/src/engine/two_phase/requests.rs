@@ -18,7 +18,8 @@ pub enum LockRequests {
     /// transaction does not know its partitions in advance (DET-X06, trap 23).
     InOrder,
     /// As its procedure goes: for each row when it touches it first, also where the procedure declares what it will touch. So the
-    /// logic runs once more for each, and deadlocks may be anywhere.
+    /// logic runs once more for each, and deadlocks may be anywhere. One that is begun again asks at once for all that it had found,
+    /// but for every eighth attempt.
     AsItGoes,
 }
 

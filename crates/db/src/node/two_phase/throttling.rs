@@ -44,9 +44,11 @@ impl Throttling {
         self.ends_at
     }
 
-    /// Notes how another partition keeps up.
+    /// Notes how another partition keeps up. Where it is off nothing is shed for others either: there are no rounds.
     pub(super) fn heard(&mut self, from: PartitionId, load: Load) {
-        self.throttle.heard(from, load);
+        if self.is_on {
+            self.throttle.heard(from, load);
+        }
     }
 
     /// Ends a round if it is over, when so many transactions wait here; what the others are to be told.
@@ -164,6 +166,7 @@ mod tests {
     #[test]
     fn nothing_is_told_or_shed_when_it_is_off_or_there_is_nobody_else() {
         for mut off in [Throttling::new(PartitionId(0), 3, false), Throttling::new(PartitionId(0), 1, true)] {
+            off.heard(PartitionId(0), Load { waiting: 9_000, level: 1_200 });
             assert!((0..99).all(|round| off.end_round(round * ROUND_MICROSECONDS, 10_000).is_none()));
             assert_eq!((off.deadline(), off.throttle.is_shedding()), (None, false));
         }

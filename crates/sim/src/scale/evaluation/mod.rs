@@ -309,8 +309,8 @@ pub fn costs_of(engine: EngineKind, length: Length, measured: &CostTable) -> Cos
     };
     let costs = measured.with_work(computed);
     CostTable {
-        executed_alone: costs.executed_alone - saved,
-        executed_together: costs.executed_together - saved,
+        executed_alone: costs.executed_alone.saturating_sub(saved),
+        executed_together: costs.executed_together.saturating_sub(saved),
         locks,
         edge: EDGE,
         ..costs

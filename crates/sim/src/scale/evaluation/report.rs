@@ -28,7 +28,7 @@ pub fn csv(points: &[EvaluationPoint]) -> String {
         let EvaluationSetting { engine, length, nodes, contention_index, .. } = point.setting;
         let EvaluationSetting { distributed_percent, participants, lock_requests, .. } = point.setting;
         let (acid, engine, length) =
-            (if is_acid(engine) { "yes" } else { "no" }, engine.name(), length.name());
+            (if engine.is_acid() { "yes" } else { "no" }, engine.name(), length.name());
         let run = run_columns(&point.run);
         // Writing to a string cannot fail.
         let _ = writeln!(
@@ -48,16 +48,6 @@ pub(super) fn run_columns(run: &Run) -> String {
     format!(
         "{window},{messages},{throughput:.1},{latency_us_p50},{latency_us_p99},{restarts:.1},{deadlocks:.1},{parts},{measured}"
     )
-}
-
-/// Whether the engine keeps what a database promises; the bound without a commit protocol does not (DET-41).
-pub(super) fn is_acid(engine: EngineKind) -> bool {
-    engine.is_acid()
-}
-
-/// The engine's name in legends and reports: that of the bound says that it is no database (DET-41).
-pub(super) fn name(engine: EngineKind) -> String {
-    engine.label().to_owned()
 }
 
 /// The figures, each with the name of its file. `nodes` are those of the clusters of Figures 1 and 3; `notes` say what was run.
@@ -110,7 +100,7 @@ fn shares(points: &[EvaluationPoint], nodes: u16, length: Length) -> Panel {
     let mut lines = Vec::new();
     for (color, engine) in ENGINES.into_iter().enumerate() {
         for (shape, index) in [LOW, HIGH].into_iter().enumerate() {
-            let label = (format!("{}, index {index}", name(engine)), Style { color, shape });
+            let label = (format!("{}, index {index}", engine.label()), Style { color, shape });
             let of = |setting: &EvaluationSetting| {
                 (setting.engine, setting.length, setting.nodes) == (engine, length, nodes)
                     && (setting.contention_index, setting.participants) == (index, 2)
@@ -136,7 +126,7 @@ fn over_indexes(points: &[EvaluationPoint], nodes: u16, length: Length) -> Panel
             (setting.engine, setting.length, setting.nodes) == (engine, length, nodes)
                 && (setting.distributed_percent, setting.participants) == (SHARE_OF_INDEXES, 2)
         };
-        let label = (name(engine), Style { color, shape: color });
+        let label = (engine.label().to_owned(), Style { color, shape: color });
         series(points, label, of, |point| (point.setting.contention_index, point.run.throughput))
     };
     Panel {
@@ -152,7 +142,7 @@ fn participants(points: &[EvaluationPoint], nodes: u16, index: f64) -> Panel {
     let mut lines = Vec::new();
     for (color, engine) in SYSTEMS.into_iter().enumerate() {
         for (shape, participants) in [2, 3, 4].into_iter().enumerate() {
-            let label = (format!("{}, {participants} participants", name(engine)), Style { color, shape });
+            let label = (format!("{}, {participants} participants", engine.label()), Style { color, shape });
             let of = |setting: &EvaluationSetting| {
                 (setting.engine, setting.length, setting.nodes) == (engine, Length::Long, nodes)
                     && setting.contention_index == index
@@ -177,7 +167,7 @@ fn sizes(points: &[EvaluationPoint], _nodes: u16, index: f64) -> Panel {
     let mut lines = Vec::new();
     for (color, engine) in SYSTEMS.into_iter().enumerate() {
         for (shape, share) in SHARES_OF_SIZES.into_iter().enumerate() {
-            let label = (format!("{}, {share} % distributed", name(engine)), Style { color, shape });
+            let label = (format!("{}, {share} % distributed", engine.label()), Style { color, shape });
             let of = |setting: &EvaluationSetting| {
                 (setting.engine, setting.length, setting.participants) == (engine, Length::Long, 2)
                     && (setting.contention_index, setting.distributed_percent) == (index, share)

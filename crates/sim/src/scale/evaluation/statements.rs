@@ -6,7 +6,6 @@
 use ordain_db::engine::EngineKind;
 use ordain_db::engine::EngineKind::{Calvin, CalvinVll, TwoPhase, TwoPhaseWithoutCommitProtocol};
 
-use super::report::name;
 use super::{
     ENGINES, EvaluationPoint, EvaluationSetting, HIGH, HIGH_FOR_ONE_CORE, INDEXES, LOW, Length,
     SHARE_OF_INDEXES, SHARES, SHARES_OF_PARTICIPANTS, SHARES_OF_SIZES, breakdown,
@@ -200,7 +199,7 @@ fn falls(points: &Points<'_>, length: Length) -> Option<(String, bool)> {
             let rises = line.windows(2).any(|pair| pair[1] > pair[0] * (1.0 + CHANCE));
             holds &= !rises && *last < *first * (1.0 - CHANCE);
             let rises = if rises { " with a rise between" } else { "" };
-            parts.push(format!("{} at index {index} from {first:.0} to {last:.0}/s{rises}", name(engine)));
+            parts.push(format!("{} at index {index} from {first:.0} to {last:.0}/s{rises}", engine.label()));
         }
     }
     Some((format!("from 0 to 100 %: {}", parts.join("; ")), holds))

@@ -13,7 +13,7 @@ use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_workload::tpcc;
 
-use super::report::{RUN_HEADER, axis, is_acid, name, run_columns};
+use super::report::{RUN_HEADER, axis, run_columns};
 use super::{EvaluationEffort, Length, Run, SHARES, limits_of, run_plan};
 use crate::machine::cost::{CostTable, LONG_WORK};
 use crate::plan::{Plan, WorkloadPlan};
@@ -133,7 +133,7 @@ pub fn csv(points: &[TpccPoint]) -> String {
     let mut out = format!("engine,acid,length,nodes,warehouses_per_node,remote_percent,{RUN_HEADER}\n");
     for TpccPoint { setting, run } in points {
         let TpccSetting { engine, length, nodes, remote_percent } = *setting;
-        let acid = if is_acid(engine) { "yes" } else { "no" };
+        let acid = if engine.is_acid() { "yes" } else { "no" };
         let (engine, length, run) = (engine.name(), length.name(), run_columns(run));
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{engine},{acid},{length},{nodes},{WAREHOUSES},{remote_percent},{run}");
@@ -154,7 +154,7 @@ pub fn figure(points: &[TpccPoint], notes: &[String]) -> Figure {
             .into_iter()
             .enumerate()
             .map(|(color, engine)| Series {
-                name: name(engine),
+                name: engine.label().to_owned(),
                 style: Style { color, shape: color },
                 points: line(points, engine, length),
             })
