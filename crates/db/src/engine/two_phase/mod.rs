@@ -25,7 +25,7 @@
 //! - *Transactions that wait* are states in one table, not threads (DET-32). The paper's three structures are three [`Phase`]s:
 //!   BlockedTxnMap is [`Phase::Blocked`], which is left when the last awaited lock is granted (DET-33); ReadyTxnQueue is
 //!   [`Phase::Ready`], in the order of grants (DET-34); ActiveTxnMap is [`Phase::Active`] and [`Phase::Prepared`]. Of the active ones
-//!   those that can commit go first, then what is ready, then what is new (DET-35): see [`TwoPhase::run`].
+//!   those that a message lets go on go first, then what is ready, then what is new (DET-35): see [`TwoPhase::run`].
 //!
 //! *Without a commit protocol* ([`CommitProtocol::None`]) the coordinator decides when all locks are held. That is the paper's
 //! bound (DET-41) and not a database: a crash leaves a transaction done at one partition and not at another.
@@ -127,7 +127,7 @@ pub struct Placed {
     grows: bool,
 }
 
-/// An active transaction that a message has made runnable: all that is left is to execute it.
+/// An active transaction that a message has made runnable: a procedure is to be run for it, or it goes on at once.
 #[derive(Debug)]
 enum Runnable {
     /// All participants of one that is coordinated here hold its locks.
@@ -169,7 +169,7 @@ pub struct TwoPhase<F = NoFailpoints> {
     table: Vec<Option<Local>>,
     free: Vec<Slot>,
     by_id: FastMap<TransactionId, Slot>,
-    /// Active transactions that can be executed, in the order of messages.
+    /// Active transactions that can go on, in the order of messages.
     runnable: VecDeque<Runnable>,
     /// Transactions that hold all their locks and have not been taken onwards.
     ready: VecDeque<Slot>,
