@@ -141,12 +141,14 @@ pub(crate) enum Command {
     CloseSnapshot { entry: Partition, at: Place },
     /// Lets a node go on.
     Step(Partition),
-    /// Delivers the oldest messages of a link.
+    /// Delivers the oldest messages of a link, each in a step of its own or all together in one.
     Deliver {
         from: Partition,
         to: Partition,
         #[arg(optional)]
         count: Option<usize>,
+        #[arg(key, optional)]
+        together: bool,
     },
     /// Delivers the newest messages that a link has delivered once more.
     Redeliver {
@@ -438,8 +440,12 @@ impl goldenscript::Runner for Runner {
                 let done = self.network.wake(node.0)?;
                 self.show(done, Print::All)
             }
-            Command::Deliver { from, to, count } => {
-                let done = self.network.deliver(from.0, to.0, count.unwrap_or(1))?;
+            Command::Deliver { from, to, count, together } => {
+                let count = count.unwrap_or(1);
+                let done = match together {
+                    true => self.network.deliver_together(from.0, to.0, count)?,
+                    false => self.network.deliver(from.0, to.0, count)?,
+                };
                 self.show(done, Print::All)
             }
             Command::Redeliver { from, to, count } => {

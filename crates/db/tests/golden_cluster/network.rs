@@ -142,7 +142,7 @@ impl Network {
         self.step(at, vec![Event::Requests(requests)])
     }
 
-    /// Delivers the oldest messages of a link, one by one.
+    /// Delivers the oldest messages of a link, each in a step of its own.
     pub(crate) fn deliver(
         &mut self,
         from: PartitionId,
@@ -150,13 +150,38 @@ impl Network {
         count: usize,
     ) -> Result<Done, Box<dyn Error>> {
         let mut all = Done::default();
+        for event in self.take(from, to, count)? {
+            all.append(self.step(to, vec![event])?);
+        }
+        Ok(all)
+    }
+
+    /// Delivers the oldest messages of a link in one step.
+    pub(crate) fn deliver_together(
+        &mut self,
+        from: PartitionId,
+        to: PartitionId,
+        count: usize,
+    ) -> Result<Done, Box<dyn Error>> {
+        let events = self.take(from, to, count)?;
+        self.step(to, events)
+    }
+
+    /// Takes the oldest messages off a link.
+    fn take(
+        &mut self,
+        from: PartitionId,
+        to: PartitionId,
+        count: usize,
+    ) -> Result<Vec<Event>, Box<dyn Error>> {
+        let mut events = Vec::new();
         for _ in 0..count {
             let link = self.links.get_mut(&(from, to)).ok_or("there is no message")?;
             let message = link.pop_front().ok_or("there is no message")?;
             self.delivered.entry((from, to)).or_default().push(message.clone());
-            all.append(self.step(to, vec![Event::Peer { from: NodeId::first(from), message }])?);
+            events.push(Event::Peer { from: NodeId::first(from), message });
         }
-        Ok(all)
+        Ok(events)
     }
 
     /// Delivers the newest messages that a link has delivered once more: a sender that has recovered says again what it said.

@@ -46,7 +46,7 @@ use crate::sequencer::sessions::Admission;
 use crate::storage::{Statistics, Storage};
 
 use log::{Held, Log};
-use snapshots::{COMMITS_IN_A_STEP, Snapshots};
+use snapshots::Snapshots;
 use throttling::Throttling;
 
 /// See the [module](self).
@@ -274,8 +274,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             Message::TwoPhase(message) => {
                 // What is decided may be executed in a later step: until then the clock alone tells that a snapshot is late.
                 if message.clock() > self.engine.clock() {
-                    self.open_announced(message.clock() + COMMITS_IN_A_STEP);
-                    self.engine.pass(message.clock());
+                    self.pass(message.clock());
                 }
                 let (engine, mut context) = self.engine();
                 engine.receive(from.partition, message, &mut context)?;
@@ -396,7 +395,7 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
         self.now = now;
         self.pace.begin(now);
         let executed = self.effects.executions.runs();
-        self.open_announced(self.engine.clock() + COMMITS_IN_A_STEP);
+        self.pass(self.engine.clock());
         let (engine, mut context) = self.engine();
         engine.tick(now, &mut context);
         let mut early = Vec::new();

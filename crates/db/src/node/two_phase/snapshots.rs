@@ -1,8 +1,8 @@
 //! Snapshots of all partitions at one position, where nobody gives positions in advance.
 //!
 //! The home of the client that wants one chooses a position above all that happens until everybody has heard of it, and announces it.
-//! Who has heard of a snapshot opens it before it gives a later position to anything, at the latest when all have. It can be read
-//! where all that had promised to commit before has ended. A partition whose clock is too far already refuses; then, and when a
+//! Who has heard of a snapshot opens it before it gives that or a later position to anything, at the latest when all have. It can be
+//! read where all that had promised to commit before has ended. A partition whose clock is too far already refuses; then, and when a
 //! partition starts again, the snapshot gets another position: no position is announced twice, so that each message says of which
 //! it is.
 
@@ -24,7 +24,7 @@ use crate::procedure::ProcedureId;
 const SNAPSHOT_AHEAD: u64 = 1 << 20;
 
 /// More than what a step commits.
-pub(super) const COMMITS_IN_A_STEP: u64 = 1 << 16;
+const COMMITS_IN_A_STEP: u64 = 1 << 16;
 
 /// A snapshot of a client that is at home here.
 #[derive(Debug)]
@@ -112,13 +112,13 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                 if let Some(Wanted { request, acknowledged, .. }) = self.snapshots.wanted.remove(&at) {
                     self.tell_others(&Message::CloseSnapshot(at), outbox);
                     self.close_snapshot(at);
-                    self.engine.pass(clock);
+                    self.pass(clock);
                     self.announce(request, acknowledged, outbox);
                 }
             }
             SnapshotMessage::Open { at } => {
                 if self.snapshots.announced.contains(&at) {
-                    self.open_announced(at.epoch.0);
+                    self.pass(at.epoch.0);
                 }
             }
             SnapshotMessage::Ready { at } => self.snapshot_ready(from, at),
@@ -161,15 +161,19 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         wanted.unknown.remove(from);
         if wanted.unknown.is_empty() {
             self.tell_others(&Message::TwoPhaseSnapshot(SnapshotMessage::Open { at }), outbox);
-            self.open_announced(at.epoch.0);
+            self.pass(at.epoch.0);
             self.answer_snapshot(at);
         }
     }
 
-    /// Opens the snapshots that are announced up to a clock which is about to be passed: later commits have later positions.
-    pub(super) fn open_announced(&mut self, clock: u64) {
+    /// Moves the clock on, if that is less, and opens what is announced up to where this step's commits can come: they are to come
+    /// after it. So nothing else moves the clock but the commits themselves.
+    pub(super) fn pass(&mut self, clock: u64) {
+        self.engine.pass(clock);
         self.snapshots.announced.sort_unstable();
-        while let Some(at) = self.snapshots.announced.first().copied().filter(|at| at.epoch.0 <= clock) {
+        while let Some(at) = self.snapshots.announced.first().copied()
+            && at.epoch.0 <= self.engine.clock() + COMMITS_IN_A_STEP
+        {
             self.snapshots.announced.remove(0);
             self.engine.open_snapshot(at, None);
             self.storage.open_snapshot(at);
