@@ -441,7 +441,9 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
             .log
             .as_ref()
             .is_some_and(|log| !log.proposals.is_empty() && log.replicated.role().may_propose());
-        let more = more || garbage_left || proposes || (self.started && !self.early.is_empty());
+        // A deadline in the past wakes nobody: what this step's messages made due is done at once.
+        let due = self.engine.deadline().is_some_and(|at| at <= now);
+        let more = more || due || garbage_left || proposes || (self.started && !self.early.is_empty());
         // What others ask for comes with messages, which may wait for the next step at once. So a pause is taken for work, too: the step
         // after it executes little, and has more to do at once.
         self.pace.end(now, self.effects.executions.runs() - executed, true);
