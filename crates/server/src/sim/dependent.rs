@@ -59,14 +59,11 @@ pub fn run(options: &DependentOptions) -> Result<(), String> {
 
 fn run_for_real(options: &RealOptions, output: &Output) -> Result<(), String> {
     let measured = real::measure(options)?;
-    let points = real::Points::new(&measured);
-    output.write("real.json", &super::real::json(&measured)?)?;
-    output.write("real.csv", &real::csv(&measured))?;
+    let points = real::Points::new(real::Setting::all(), &measured);
     output.write("real-figure-6-dependent.svg", &real::figure(&points, options).svg())?;
     output.write("real-figure-7-latency.svg", &real::latencies(&measured, options).svg())?;
-    let text = super::real::text(&options.note(&real::load()), &measured, &statements::judge(&points));
-    print(&text)?;
-    output.write("real.txt", &text)
+    let (note, judgements) = (options.note(&real::load()), statements::judge(&points));
+    super::real::write(output, &measured, &note, (real::COLUMNS, &real::columns()), &judgements)
 }
 
 fn simulate(options: &DependentOptions, output: &Output) -> Result<(), String> {

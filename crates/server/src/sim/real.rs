@@ -8,15 +8,18 @@ use std::fmt::Write as _;
 
 use ordain_db::engine::EngineKind;
 use ordain_sim::scale::bars::{Bar, Bars};
+use ordain_sim::scale::figure::{Series, Style};
 use ordain_sim::scale::shapes::Judgement;
 use serde::Serialize;
 
+use super::print;
 use crate::bench::Figures;
 use crate::bench::compare::{self, Compared, Ran};
 use crate::bench::options::SECONDS;
 use crate::bench::report::thousands;
 use crate::bench::rounds::Spread;
 use crate::deadlocks::Deadlocks;
+use crate::output::Output;
 use crate::quantity::number_within;
 
 /// How much is run for real.
@@ -133,6 +136,43 @@ pub(super) fn over(one: &[f64], other: &[f64]) -> Spread {
     Spread::of(one.iter().zip(other).filter(|(_, other)| **other > 0.0).map(|(one, other)| one / other))
 }
 
+/// What was measured with each setting.
+pub(super) struct Points<S>(pub(super) Vec<(S, Vec<Line>)>);
+
+impl<S: Copy + PartialEq> Points<S> {
+    /// `settings` are those of the measured cases, in their order.
+    pub(super) fn new(settings: Vec<S>, measured: &[Real]) -> Points<S> {
+        let lines = measured.iter().map(|real| real.lines.clone());
+        Points(settings.into_iter().zip(lines).collect())
+    }
+
+    /// What an engine did, where it did anything.
+    pub(super) fn find(&self, engine: EngineKind, setting: S) -> Option<&Line> {
+        let (_, lines) = self.0.iter().find(|(other, _)| *other == setting)?;
+        lines.iter().find(|line| line.engine == engine && line.throughput() > 0.0)
+    }
+
+    /// Throughput of an engine with a setting over that of another, or with another: the median over the rounds.
+    pub(super) fn over(&self, one: (EngineKind, S), other: (EngineKind, S)) -> Option<f64> {
+        Some(self.find(one.0, one.1)?.over(self.find(other.0, other.1)?).median)
+    }
+
+    /// The points of an engine at those settings that have a place on an axis, ascending.
+    pub(super) fn series(
+        &self,
+        engine: EngineKind,
+        (name, style): (String, Style),
+        place: impl Fn(&S) -> Option<f64>,
+    ) -> Series {
+        let at = |(setting, _): &(S, Vec<Line>)| {
+            Some((place(setting)?, self.find(engine, *setting)?.throughput()))
+        };
+        let mut points: Vec<(f64, f64)> = self.0.iter().filter_map(at).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        Series { name, style, points }
+    }
+}
+
 /// A comparison of engines.
 #[derive(Serialize)]
 pub(super) struct Real {
@@ -194,8 +234,24 @@ pub(super) fn json(measured: &[Real]) -> Result<String, String> {
     Ok(text + "\n")
 }
 
+/// Prints what was measured, and writes it: `real.json`, `real.csv` and `real.txt`. The note says what was run; `settings` are for
+/// [`csv`].
+pub(super) fn write(
+    output: &Output,
+    measured: &[Real],
+    note: &str,
+    settings: (&str, &[String]),
+    judgements: &[Judgement],
+) -> Result<(), String> {
+    output.write("real.json", &json(measured)?)?;
+    output.write("real.csv", &csv(measured, settings))?;
+    let text = text(note, measured, judgements);
+    print(&text)?;
+    output.write("real.txt", &text)
+}
+
 /// What was measured for people: the note, a line for each engine in each case, and what the paper states beside them.
-pub(super) fn text(note: &str, measured: &[Real], judgements: &[Judgement]) -> String {
+fn text(note: &str, measured: &[Real], judgements: &[Judgement]) -> String {
     let mut out = format!("{note}\n\n{}", report(measured));
     for judgement in judgements {
         // Writing to a string cannot fail.
@@ -212,7 +268,7 @@ const COLUMNS: &str = "engine,acid,throughput_txn_s_least,throughput_txn_s,throu
 
 /// A line for each engine in each case, under a line with the names of the columns: medians of the rounds, unless the name says
 /// otherwise. `settings` names the columns that say what a case is, and has their values for each.
-pub(super) fn csv(measured: &[Real], (columns, settings): (&str, &[String])) -> String {
+fn csv(measured: &[Real], (columns, settings): (&str, &[String])) -> String {
     let mut out = format!("{columns},{COLUMNS}\n");
     for (Real { compared, lines, .. }, setting) in measured.iter().zip(settings) {
         for (row, line) in compared.rows().iter().zip(lines) {

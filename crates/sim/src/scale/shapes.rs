@@ -13,6 +13,9 @@ use super::{Benchmark, Point};
 pub use scaling::{micro_scaling, new_order_scaling};
 pub use slowdown::{Slowdown, slowdown, slowdowns};
 
+/// A smaller difference than this share is none, where a paper gives no number.
+pub const CHANCE: f64 = 0.05;
+
 /// See [`Line::over_sizes`].
 const SIZES_MIN: usize = 3;
 
@@ -134,6 +137,22 @@ pub fn judgement(
         None => ("the points that would tell are missing".to_owned(), Verdict::NotMeasured),
     };
     Judgement { experiment, section, stated, measured, verdict }
+}
+
+/// A share, for people.
+pub fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// Shares, for people.
+pub fn percents(shares: &[f64]) -> String {
+    shares.iter().map(|share| percent(*share)).collect::<Vec<_>>().join(", ")
+}
+
+/// The least and the most; infinities if there are none.
+pub fn extremes(values: &[f64]) -> (f64, f64) {
+    let none = (f64::INFINITY, f64::NEG_INFINITY);
+    values.iter().fold(none, |(least, most), value| (least.min(*value), most.max(*value)))
 }
 
 /// A point with a rate for each node, for tests.

@@ -131,6 +131,19 @@ pub enum CallKind {
     IndexUpdate,
 }
 
+impl CallKind {
+    /// The name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            CallKind::Local => "local",
+            CallKind::Distributed => "distributed",
+            CallKind::Dependent => "dependent",
+            CallKind::DependentDistributed => "dependent distributed",
+            CallKind::IndexUpdate => "index update",
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Options {
         Options {

@@ -1,176 +1,82 @@
-//! What the paper states of dependent transactions and of latencies, held against what was measured for real. Statements and bounds are
-//! those of the [simulated](ordain_sim::scale::dependent) points, as far as there are points of them.
+//! What the paper states of dependent transactions and of latencies, held against what was measured for real: the statements about the
+//! [simulated](ordain_sim::scale::dependent) points, as far as there are points of them.
 
 use ordain_db::engine::EngineKind;
-use ordain_db::engine::EngineKind::{Calvin, TwoPhase};
-use ordain_sim::scale::shapes::{Judgement, judgement};
+use ordain_sim::scale::dependent::VOLATILITIES;
+use ordain_sim::scale::dependent::figure_6::{Cell, Figure6, judge_figure_6};
+use ordain_sim::scale::dependent::figure_7::{Figure7, Percentile, judge_figure_7};
+use ordain_sim::scale::shapes::{Judgement, extremes, judgement, percent};
+use ordain_workload::micro::CallKind;
 
 use super::super::real::{Line, median, over};
-use super::real::{DISTRIBUTED, ENGINES, Kind, POSITIONS, Points, Setting, VOLATILITIES};
+use super::real::{OFFERED, POSITIONS, Points, Setting};
 
-/// A smaller difference than this share is none.
-const CHANCE: f64 = 0.05;
-
-/// A loss below this is the paper's "slightly affected", and "near" what is compared with.
-const SLIGHT: f64 = 0.15;
-
-/// By how much losses may differ that the paper calls similar, in parts of the whole.
+/// By how much the rate of updates may be off.
 const SIMILAR: f64 = 0.1;
 
-/// What counts as half.
-const ABOUT_HALF: std::ops::RangeInclusive<f64> = 0.45..=0.58;
-
-/// What counts as the paper's "often a factor of two".
-const ABOUT_TWO: std::ops::RangeInclusive<f64> = 1.5..=3.0;
-
-const FIGURE_6A: (&str, &str) = ("DET-X13", "Ren et al. §3.6, Figure 6 (a)");
-const FIGURE_6B: (&str, &str) = ("DET-X14", "Ren et al. §3.6, Figure 6 (b)");
-const FIGURE_6C: (&str, &str) = ("DET-X15", "Ren et al. §3.6, Figure 6 (c)");
-const FIGURE_7: (&str, &str) = ("DET-X16", "Ren et al. §3.7, Figure 7");
 const PROGRESS: (&str, &str) = ("Progress", "trap 7: a bound, and no starvation");
 
 /// Holds all statements against the points.
 pub(super) fn judge(points: &Points) -> Vec<Judgement> {
-    let mut judgements = Vec::new();
-    for (from, distributed) in [(FIGURE_6A, DISTRIBUTED[0]), (FIGURE_6B, DISTRIBUTED[1])] {
-        judgements.extend(over_shares(points, from, distributed));
-    }
-    judgements.push(judgement(
-        FIGURE_6B,
-        "the relative losses are like those without distributed transactions".to_owned(),
-        losses_are_alike(points),
-    ));
-    judgements.extend(over_positions(points));
+    let mut judgements = judge_figure_6(points);
     judgements.extend(progress(points));
-    judgements.extend(over_latencies(points));
+    judgements.extend(judge_figure_7(points, &format!("{OFFERED} calls/s of one kind")));
     judgements
 }
 
-impl Points {
-    /// What is left with all dependent of the throughput without dependent transactions, of the same engine with the same updates of
-    /// the index, for each volatility.
-    fn left_of_all(&self, engine: EngineKind, distributed_percent: f64) -> Option<Vec<f64>> {
-        let left = |volatility| {
-            let of = |dependent_percent| {
-                let position_percent = 0;
-                self.find(
-                    engine,
-                    Setting::Throughput {
-                        distributed_percent,
-                        dependent_percent,
-                        volatility,
-                        position_percent,
-                    },
-                )
-            };
-            Some(of(100.0)?.over(of(0.0)?).median)
-        };
-        VOLATILITIES.into_iter().map(left).collect()
+impl Figure6 for Points {
+    fn positions(&self) -> &'static [u8] {
+        &POSITIONS
     }
 
-    /// Throughput of the place of the dependent read over that with the read at the beginning.
-    fn by_position(&self, engine: EngineKind) -> Option<Vec<f64>> {
-        let at = |position| self.find(engine, Setting::at_position(position));
-        POSITIONS.into_iter().map(|position| Some(at(position)?.over(at(0)?).median)).collect()
+    fn volatilities_of_positions(&self) -> &'static [f64] {
+        &VOLATILITIES[..1]
     }
 
-    /// The lines of both engines with dependent transactions.
-    fn dependent(&self) -> impl Iterator<Item = &Line> {
-        let is_dependent = |setting: &Setting| match setting {
-            Setting::Throughput { dependent_percent, .. } => *dependent_percent > 0.0,
-            Setting::Latency(kind) => kind.is_dependent,
-        };
-        self.0.iter().filter(move |(setting, _)| is_dependent(setting)).flat_map(|(_, lines)| lines)
+    fn over(&self, engine: EngineKind, one: Cell, other: Cell) -> Option<f64> {
+        self.over((engine, Setting::Throughput(one)), (engine, Setting::Throughput(other)))
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
+/// The latencies of a line, round by round.
+fn latencies(line: &Line, percentile: Percentile) -> &[f64] {
+    match percentile {
+        Percentile::Median => &line.p50_us,
+        Percentile::NinetyNine => &line.p99_us,
+    }
 }
 
-fn list(shares: &[f64]) -> String {
-    shares.iter().map(|share| percent(*share)).collect::<Vec<_>>().join(", ")
+impl Figure7 for Points {
+    fn latency(&self, engine: EngineKind, kind: CallKind, percentile: Percentile) -> Option<f64> {
+        Some(median(latencies(self.find(engine, Setting::Latency(kind))?, percentile)))
+    }
+
+    fn over(
+        &self,
+        one: (EngineKind, CallKind),
+        other: (EngineKind, CallKind),
+        percentile: Percentile,
+    ) -> Option<f64> {
+        let [one, other] = [one, other].map(|(engine, kind)| self.find(engine, Setting::Latency(kind)));
+        Some(over(latencies(one?, percentile), latencies(other?, percentile)).median)
+    }
 }
 
-fn extremes(values: &[f64]) -> (f64, f64) {
-    values
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(*value), high.max(*value)))
-}
-
-/// Figures 6 (a) and (b).
-fn over_shares(points: &Points, from: (&'static str, &'static str), distributed: f64) -> Vec<Judgement> {
-    let [calvin, two_phase] = ENGINES.map(|engine| points.left_of_all(engine, distributed));
-    let measured = |left: &[f64]| {
-        let rates: Vec<String> = VOLATILITIES.iter().take(left.len()).map(f64::to_string).collect();
-        format!("left with all dependent, at volatilities {}: {}", rates.join(", "), list(left))
+/// The lines of both engines with dependent transactions.
+fn dependent(points: &Points) -> impl Iterator<Item = &Line> {
+    let is_dependent = |setting: &Setting| match setting {
+        Setting::Throughput(cell) => cell.dependent_percent > 0.0,
+        Setting::Latency(kind) => matches!(kind, CallKind::Dependent | CallKind::DependentDistributed),
     };
-    let insensitive = two_phase.as_ref().map(|left| {
-        let (least, most) = extremes(left);
-        (measured(left), most - least <= CHANCE)
-    });
-    let slight = two_phase.as_ref().map(|left| (measured(left), extremes(left).0 >= 1.0 - SLIGHT));
-    let ordered = calvin.as_ref().map(|left| {
-        let rises = left.windows(2).any(|pair| pair[1] > pair[0] + CHANCE);
-        (measured(left), !rises && left[left.len() - 1] < left[0] - CHANCE)
-    });
-    let near = calvin.as_ref().map(|left| (measured(&left[..2]), extremes(&left[..2]).0 >= 1.0 - SLIGHT));
-    vec![
-        judgement(from, "two-phase is not sensitive to the volatility of the index".to_owned(), insensitive),
-        judgement(from, "two-phase loses only slightly by the lookup".to_owned(), slight),
-        judgement(from, "calvin loses more the more volatile the index is".to_owned(), ordered),
-        judgement(
-            from,
-            "at realistic volatilities (up to 1) calvin is near what it does without dependent transactions"
-                .to_owned(),
-            near,
-        ),
-    ]
-}
-
-fn losses_are_alike(points: &Points) -> Option<(String, bool)> {
-    let [local, distributed] = DISTRIBUTED.map(|distributed| points.left_of_all(Calvin, distributed));
-    let (local, distributed) = (local?, distributed?);
-    let apart = local.iter().zip(&distributed).map(|(one, other)| (one - other).abs());
-    let holds = apart.fold(0.0, f64::max) <= SIMILAR;
-    Some((format!("calvin keeps {} of local and {} of distributed", list(&local), list(&distributed)), holds))
-}
-
-/// Figure 6 (c).
-fn over_positions(points: &Points) -> Vec<Judgement> {
-    let [calvin, two_phase] = ENGINES.map(|engine| points.by_position(engine));
-    let at = POSITIONS.map(|position| position.to_string()).join(", ");
-    let measured = |kept: &[f64]| format!("kept at {at} %: {}", list(kept));
-    let falls = calvin.as_ref().map(|kept| {
-        let rises = kept.windows(2).any(|pair| pair[1] > pair[0] * (1.0 + CHANCE));
-        (measured(kept), !rises && kept[kept.len() - 1] < 1.0 - CHANCE)
-    });
-    let half = calvin.as_ref().map(|kept| (measured(kept), ABOUT_HALF.contains(&kept[kept.len() - 1])));
-    let derived = calvin.as_ref().map(|kept| {
-        let expected = POSITIONS.map(|position| 1.0 / (1.0 + f64::from(position) / 100.0));
-        let holds =
-            kept.iter().zip(expected).all(|(kept, expected)| (kept / expected - 1.0).abs() <= SIMILAR);
-        (format!("{} for {}", list(kept), list(&expected)), holds)
-    });
-    let flat = two_phase.as_ref().map(|kept| {
-        let (least, most) = extremes(kept);
-        (measured(kept), most - least <= CHANCE)
-    });
-    let say = |statement: &str, found| judgement(FIGURE_6C, statement.to_owned(), found);
-    vec![
-        say("throughput of calvin falls with the place of the read", falls),
-        say("it is halved when all must be run in advance", half),
-        say("it is 1 / (1 + place) of what it was (derived)", derived),
-        say("two-phase is flat (derived: the same work in all)", flat),
-    ]
+    points.0.iter().filter(move |(setting, _)| is_dependent(setting)).flat_map(|(_, lines)| lines)
 }
 
 /// That nobody starves, and that the index changes as often as it should.
 fn progress(points: &Points) -> Vec<Judgement> {
-    let is_measured = points.dependent().next().is_some();
+    let is_measured = dependent(points).next().is_some();
     let ended = is_measured.then(|| {
-        let given_up: f64 = points.dependent().flat_map(|line| &line.given_up).sum();
-        let rates = points.dependent().flat_map(|line| &line.throughputs);
+        let given_up: f64 = dependent(points).flat_map(|line| &line.given_up).sum();
+        let rates = dependent(points).flat_map(|line| &line.throughputs);
         let least = rates.copied().fold(f64::INFINITY, f64::min);
         let text = format!("{given_up} calls given up in all runs; the slowest run does {least:.0}/s");
         (text, given_up == 0.0 && least > 0.0)
@@ -192,65 +98,20 @@ fn progress(points: &Points) -> Vec<Judgement> {
     ]
 }
 
-/// Figure 7.
-fn over_latencies(points: &Points) -> Vec<Judgement> {
-    let of = |engine, kind: Kind| points.find(engine, Setting::Latency(kind));
-    let milliseconds = |rounds: &[f64]| format!("{:.2} ms", median(rounds) / 1e3);
-    let compared = |rounds: fn(&Line) -> &[f64]| {
-        let ratio = |kind: Kind| {
-            let (calvin, two_phase) = (rounds(of(Calvin, kind)?), rounds(of(TwoPhase, kind)?));
-            let ratio = over(calvin, two_phase).median;
-            let text = format!(
-                "{} {ratio:.2} ({} to {})",
-                kind.name(),
-                milliseconds(calvin),
-                milliseconds(two_phase)
-            );
-            Some((ratio, text))
-        };
-        let all = Kind::ALL.into_iter().map(ratio).collect::<Option<Vec<_>>>()?;
-        let (ratios, texts): (Vec<f64>, Vec<String>) = all.into_iter().unzip();
-        Some((ratios, format!("calvin over two-phase: {}", texts.join(", "))))
-    };
-    let medians = compared(|line| &line.p50_us);
-    let sooner =
-        |(ratios, text): (Vec<f64>, String)| (text, ratios.iter().all(|ratio| *ratio > 1.0 + CHANCE));
-    let twice = medians.clone().map(|(ratios, text)| {
-        let about_two = ratios.iter().filter(|ratio| ABOUT_TWO.contains(ratio)).count();
-        (text, about_two * 2 >= ratios.len())
-    });
-    let pairs = [false, true].map(|is_distributed| {
-        let kind = |is_dependent| Kind { is_distributed, is_dependent };
-        Some((of(Calvin, kind(false))?, of(Calvin, kind(true))?))
-    });
-    let slower = pairs.into_iter().collect::<Option<Vec<_>>>().map(|pairs| {
-        let told = |(plain, dependent): &(&Line, &Line)| {
-            format!("{} instead of {}", milliseconds(&dependent.p50_us), milliseconds(&plain.p50_us))
-        };
-        let longer = |(plain, dependent): &(&Line, &Line)| {
-            over(&dependent.p50_us, &plain.p50_us).median > 1.0 + CHANCE
-        };
-        let text = pairs.iter().map(told).collect::<Vec<_>>().join(", distributed ");
-        (text, pairs.iter().all(longer))
-    });
-    let say = |statement: &str, found| judgement(FIGURE_7, statement.to_owned(), found);
-    vec![
-        say("medians: two-phase answers sooner, whatever the kind of call", medians.map(sooner)),
-        say("often by a factor of two", twice),
-        say(
-            "99th percentiles: two-phase answers sooner, whatever the kind of call",
-            compared(|line| &line.p99_us).map(sooner),
-        ),
-        say("with calvin dependent calls take longer than others", slower),
-    ]
-}
-
 /// Points of which all statements hold, for tests.
 #[cfg(test)]
 pub(super) fn as_stated() -> Points {
+    use ordain_db::engine::EngineKind::Calvin;
+    use ordain_sim::scale::dependent::ENGINES;
+
     use super::super::real::synthetic;
     let line = |engine: EngineKind, setting: &Setting| match *setting {
-        Setting::Throughput { distributed_percent, dependent_percent, volatility, position_percent } => {
+        Setting::Throughput(Cell {
+            distributed_percent,
+            dependent_percent,
+            volatility,
+            position_percent,
+        }) => {
             let rate = if distributed_percent > 0.0 { 5_000.0 } else { 12_000.0 } - volatility * 5.0;
             let share = dependent_percent / 100.0;
             let throughput = match engine {
@@ -265,13 +126,18 @@ pub(super) fn as_stated() -> Points {
         }
         Setting::Latency(kind) => {
             let times = if engine == Calvin { 2.0 } else { 1.0 };
-            let base = if kind.is_distributed { 400.0 } else { 200.0 };
-            let latency = times * base * if kind.is_dependent { 1.2 } else { 1.0 };
+            let base = match kind {
+                CallKind::Local | CallKind::IndexUpdate => 200.0,
+                CallKind::Dependent => 240.0,
+                CallKind::Distributed => 400.0,
+                CallKind::DependentDistributed => 480.0,
+            };
+            let latency = times * base;
             Line { p50_us: vec![latency; 3], p99_us: vec![3.0 * latency; 3], ..synthetic(engine, 1_500.0) }
         }
     };
     let lines = |setting: &Setting| ENGINES.map(|engine| line(engine, setting)).to_vec();
-    Points(Setting::all().into_iter().map(|setting| (setting, lines(&setting))).collect())
+    super::super::real::Points(Setting::all().into_iter().map(|setting| (setting, lines(&setting))).collect())
 }
 
 #[cfg(test)]
@@ -279,6 +145,7 @@ mod tests {
     use ordain_sim::scale::shapes::Verdict;
 
     use super::*;
+    use ordain_db::engine::EngineKind::{Calvin, TwoPhase};
 
     /// The statements that differ, by experiment.
     fn differing(points: &Points) -> Vec<&'static str> {
@@ -312,7 +179,7 @@ mod tests {
         let judgements = judge(&as_stated());
         assert!(judgements.iter().all(|judgement| judgement.verdict == Verdict::Holds), "{judgements:#?}");
         assert_eq!(judgements.len(), 2 * 4 + 1 + 4 + 2 + 4);
-        let none = judge(&Points(Vec::new()));
+        let none = judge(&super::super::super::real::Points(Vec::new()));
         assert!(none.iter().all(|judgement| judgement.verdict == Verdict::NotMeasured), "{none:#?}");
     }
 
@@ -320,15 +187,21 @@ mod tests {
     fn shapes_of_throughput_can_differ() {
         let all = |distributed: f64, rate: f64| {
             move |setting: &Setting| {
-                matches!(setting, Setting::Throughput { distributed_percent, dependent_percent, volatility, position_percent: 0 }
-                    if (*distributed_percent, *dependent_percent, *volatility) == (distributed, 100.0, rate))
+                let (dependent_percent, position_percent) = (100.0, 0);
+                *setting
+                    == Setting::Throughput(Cell {
+                        distributed_percent: distributed,
+                        dependent_percent,
+                        volatility: rate,
+                        position_percent,
+                    })
             }
         };
         // Sensitive, and more than slightly; and then calvin is not, nor like with distributed ones.
         assert_eq!(altered(TwoPhase, all(0.0, 100.0), times(0.7)), ["DET-X13", "DET-X13"]);
         assert_eq!(altered(Calvin, all(0.0, 100.0), times(1.6)), ["DET-X13", "DET-X14"]);
         assert_eq!(altered(Calvin, all(100.0, 1.0), times(0.8)), ["DET-X14"; 3]);
-        let last = |setting: &Setting| *setting == Setting::at_position(100);
+        let last = |setting: &Setting| *setting == Setting::Throughput(Cell::at_position(0.0, 100));
         assert_eq!(
             altered(Calvin, last, times(1.6)),
             ["DET-X15"; 3],
@@ -340,12 +213,12 @@ mod tests {
     #[test]
     fn starvation_wrong_rates_and_latencies_are_seen() {
         let dependent = |setting: &Setting| {
-            matches!(setting, Setting::Throughput { dependent_percent: 50.0, volatility: 100.0, .. })
+            matches!(setting, Setting::Throughput(Cell { dependent_percent: 50.0, volatility: 100.0, .. }))
         };
         assert_eq!(altered(Calvin, dependent, |line| line.given_up[1] = 1.0), ["Progress"]);
         let fewer = |line: &mut Line| line.updates.iter_mut().for_each(|updates| *updates *= 0.8);
         assert_eq!(altered(Calvin, dependent, fewer), ["Progress"]);
-        let local = |setting: &Setting| *setting == Setting::Latency(Kind::ALL[0]);
+        let local = |setting: &Setting| *setting == Setting::Latency(CallKind::Local);
         let slow = |line: &mut Line| line.p99_us = vec![1e6; 3];
         assert_eq!(altered(TwoPhase, local, slow), ["DET-X16"]);
         let late = |line: &mut Line| line.p50_us = vec![500.0; 3];

@@ -4,21 +4,14 @@
 //! take as many times as long.
 
 use ordain_db::engine::EngineKind;
-use ordain_sim::scale::evaluation::{HIGH, LOW, Length, SHARE_OF_INDEXES};
+use ordain_sim::scale::evaluation::figure_1::Cell;
+use ordain_sim::scale::evaluation::{ENGINES, HIGH, LOW, Length, SHARE_OF_INDEXES};
 use ordain_sim::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
 
-use super::super::real::{self, Case, Line, Real, RealOptions};
+use super::super::real::{self, Case, Real, RealOptions};
 
 /// What is compared; ratios are to the first.
 const ENTRIES: &str = "calvin,calvin-vll,two-phase,two-phase-without-commit-protocol";
-
-/// The same as engines.
-pub(super) const ENGINES: [EngineKind; 4] = [
-    EngineKind::Calvin,
-    EngineKind::CalvinVll,
-    EngineKind::TwoPhase,
-    EngineKind::TwoPhaseWithoutCommitProtocol,
-];
 
 /// Shares of distributed transactions of Figures 1 (a) and (b), in percent.
 pub(super) const SHARES: [f64; 3] = [0.0, SHARE_OF_INDEXES, 100.0];
@@ -40,7 +33,7 @@ const TPCC: &str = "tpcc --warehouses 40 --items 1000 --customers 30 --mix new-o
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Setting {
     /// The microbenchmark.
-    Micro { length: Length, contention_index: f64, distributed_percent: f64 },
+    Micro(Cell),
     /// New Orders and Payments.
     Tpcc { remote_percent: f64 },
 }
@@ -50,11 +43,7 @@ impl Setting {
     pub(super) fn all() -> Vec<Setting> {
         let mut all = Vec::new();
         for length in Length::ALL {
-            let micro = |contention_index, distributed_percent| Setting::Micro {
-                length,
-                contention_index,
-                distributed_percent,
-            };
+            let micro = |index, share| Setting::Micro(Cell::new(length, index, share));
             for contention_index in [LOW, HIGH] {
                 all.extend(SHARES.map(|share| micro(contention_index, share)));
             }
@@ -67,7 +56,7 @@ impl Setting {
 
     fn case(&self) -> Case {
         match *self {
-            Setting::Micro { length, contention_index, distributed_percent } => {
+            Setting::Micro(Cell { length, contention_index, distributed_percent }) => {
                 let records = 2 * ((1.0 / contention_index).round() as u64 + COLD_RECORDS);
                 let [short, long] = OUTSTANDING;
                 let work = match length {
@@ -99,7 +88,7 @@ impl Setting {
     /// Its columns in the table.
     fn columns(&self) -> String {
         match self {
-            Setting::Micro { length, contention_index, distributed_percent } => {
+            Setting::Micro(Cell { length, contention_index, distributed_percent }) => {
                 format!("micro,{},{contention_index},{distributed_percent}", length.name())
             }
             Setting::Tpcc { remote_percent } => format!("tpcc,,,{remote_percent}"),
@@ -116,42 +105,16 @@ pub(super) fn measure(options: &RealOptions) -> Result<Vec<Real>, String> {
     real::measure(ENTRIES, &cases, options)
 }
 
-/// A line for each setting and engine.
-pub(super) fn csv(measured: &[Real]) -> String {
-    let settings: Vec<String> = Setting::all().iter().map(Setting::columns).collect();
-    real::csv(measured, ("workload,length,contention_index,distributed_percent", &settings))
+/// The columns of the table that tell settings, and their values.
+pub(super) const COLUMNS: &str = "workload,length,contention_index,distributed_percent";
+
+/// See [`COLUMNS`].
+pub(super) fn columns() -> Vec<String> {
+    Setting::all().iter().map(Setting::columns).collect()
 }
 
 /// What was measured of all engines.
-pub(super) struct Points(pub(super) Vec<(Setting, Vec<Line>)>);
-
-impl Points {
-    pub(super) fn new(measured: &[Real]) -> Points {
-        let lines = measured.iter().map(|real| real.lines.clone());
-        Points(Setting::all().into_iter().zip(lines).collect())
-    }
-
-    /// What an engine did, where it did anything.
-    pub(super) fn find(&self, engine: EngineKind, setting: Setting) -> Option<&Line> {
-        let (_, lines) = self.0.iter().find(|(other, _)| *other == setting)?;
-        lines.iter().find(|line| line.engine == engine && line.throughput() > 0.0)
-    }
-
-    /// The points of an engine at those settings that have a place on an axis, ascending.
-    fn series(
-        &self,
-        engine: EngineKind,
-        (name, style): (String, Style),
-        place: impl Fn(&Setting) -> Option<f64>,
-    ) -> Series {
-        let at = |(setting, _): &(Setting, Vec<Line>)| {
-            Some((place(setting)?, self.find(engine, *setting)?.throughput()))
-        };
-        let mut points: Vec<(f64, f64)> = self.0.iter().filter_map(at).collect();
-        points.sort_by(|one, other| one.0.total_cmp(&other.0));
-        Series { name, style, points }
-    }
-}
+pub(super) type Points = real::Points<Setting>;
 
 /// What the calls are, for notes.
 pub(super) fn load() -> String {
@@ -203,7 +166,7 @@ fn shares(points: &Points, of: Length) -> Panel {
         for (shape, index) in [LOW, HIGH].into_iter().enumerate() {
             let label = (format!("{}, index {index}", engine.label()), Style { color, shape });
             lines.push(points.series(engine, label, |setting| match setting {
-                Setting::Micro { length, contention_index, distributed_percent } => {
+                Setting::Micro(Cell { length, contention_index, distributed_percent }) => {
                     ((*length, *contention_index) == (of, index)).then_some(*distributed_percent)
                 }
                 Setting::Tpcc { .. } => None,
@@ -217,7 +180,7 @@ fn indexes(points: &Points, of: Length) -> Panel {
     let line = |(color, engine): (usize, EngineKind)| {
         points.series(engine, (engine.label().to_owned(), Style { color, shape: color }), |setting| {
             match setting {
-                Setting::Micro { length, contention_index, distributed_percent } => {
+                Setting::Micro(Cell { length, contention_index, distributed_percent }) => {
                     ((*length, *distributed_percent) == (of, SHARE_OF_INDEXES)).then_some(*contention_index)
                 }
                 Setting::Tpcc { .. } => None,
@@ -235,7 +198,7 @@ fn tpcc(points: &Points) -> Panel {
     let line = |(color, engine): (usize, EngineKind)| {
         points.series(engine, (engine.label().to_owned(), Style { color, shape: color }), |setting| {
             match setting {
-                Setting::Micro { .. } => None,
+                Setting::Micro(_) => None,
                 Setting::Tpcc { remote_percent } => Some(*remote_percent),
             }
         })

@@ -8,10 +8,7 @@ use super::report::{attempts, best, districts, title_of};
 use super::{Ablation, AblationPoint, Kept, LENGTHS, RATES_OF_ANSWERS, STALLS, Variant, workloads_of_epochs};
 use super::{managed, workloads_of_orders, workloads_of_replicas};
 use crate::scale::aloha::{ADAPTIVE, AlohaWorkload, MANAGED};
-use crate::scale::shapes::{Judgement, judgement};
-
-/// A smaller difference than this share is none.
-const CHANCE: f64 = 0.05;
+use crate::scale::shapes::{CHANCE, Judgement, judgement};
 
 /// Holds the statements about some experiments against the points.
 pub fn judge(points: &[AblationPoint], ablations: &[Ablation]) -> Vec<Judgement> {

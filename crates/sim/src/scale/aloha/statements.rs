@@ -12,11 +12,8 @@ use super::{
     ADAPTIVE, AlohaPoint, AlohaRun, AlohaWorkload, Drive, ENGINES, FEW_AND_MANY, Figure, HIGH, LOW, MANAGED,
     MEDIUM, SIZES, declares, peak,
 };
-use crate::scale::shapes::{Judgement, judgement};
+use crate::scale::shapes::{CHANCE, Judgement, judgement, percent};
 use crate::world::stages::Stage;
-
-/// A smaller difference than this share is none.
-const CHANCE: f64 = 0.05;
 
 /// The most that `aloha` may lose from the lowest to the highest contention index and "not suffer a significant drop".
 const NO_DROP: f64 = 0.15;
@@ -81,10 +78,6 @@ impl Points<'_> {
         };
         self.points.iter().find(of).map(|point| point.run.latency_us_mean)
     }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
 }
 
 /// The share of a throughput that is lost.

@@ -16,6 +16,8 @@
 //! they take their part of the one core of their node. So throughput is compared with that of the same cluster with the same
 //! updates and no dependent transactions.
 
+pub mod figure_6;
+pub mod figure_7;
 pub mod latency;
 mod report;
 mod statements;
@@ -28,6 +30,7 @@ use ordain_db::limits::{Limits, RESTARTS_BEFORE_HELP};
 use ordain_db::position::{NodeId, PartitionId};
 use ordain_workload::micro;
 
+use self::figure_6::Cell;
 use super::cluster::{best, cluster};
 use super::evaluation::{LOW, Length, costs_of};
 use crate::machine::cost::{CostTable, LONG_WORK};
@@ -94,15 +97,17 @@ pub struct DependentSetting {
 }
 
 impl DependentSetting {
-    /// A run of Figure 6 (c): everything is dependent and local, and reads the index after so much of its work.
-    fn at_position(engine: EngineKind, volatility: f64, position_percent: u8) -> DependentSetting {
+    /// With the usual number of misses before help.
+    pub fn new(engine: EngineKind, cell: Cell) -> DependentSetting {
+        let Cell { distributed_percent, dependent_percent, volatility, position_percent } = cell;
+        let help_after = RESTARTS_BEFORE_HELP;
         DependentSetting {
             engine,
-            distributed_percent: 0.0,
-            dependent_percent: 100.0,
+            distributed_percent,
+            dependent_percent,
             volatility,
             position_percent,
-            help_after: RESTARTS_BEFORE_HELP,
+            help_after,
         }
     }
 }
@@ -179,19 +184,18 @@ pub fn settings() -> Vec<DependentSetting> {
     for engine in ENGINES {
         for distributed_percent in DISTRIBUTED {
             for volatility in VOLATILITIES {
-                all.extend(SHARES.map(|dependent_percent| DependentSetting {
-                    engine,
-                    distributed_percent,
-                    dependent_percent,
-                    volatility,
-                    position_percent: 0,
-                    help_after: RESTARTS_BEFORE_HELP,
+                all.extend(SHARES.map(|dependent_percent| {
+                    let position_percent = 0;
+                    let cell = Cell { distributed_percent, dependent_percent, volatility, position_percent };
+                    DependentSetting::new(engine, cell)
                 }));
             }
         }
         for volatility in VOLATILITIES_OF_POSITIONS {
             let later = POSITIONS.into_iter().filter(|position| *position > 0);
-            all.extend(later.map(|position| DependentSetting::at_position(engine, volatility, position)));
+            all.extend(
+                later.map(|position| DependentSetting::new(engine, Cell::at_position(volatility, position))),
+            );
         }
     }
     let helped = |volatility, dependent_percent, help_after| DependentSetting {

@@ -62,7 +62,7 @@ pub fn latencies_csv(runs: &[Latencies]) -> String {
         for kind in KINDS {
             let calls = run.of.get(&kind).map_or(0, Vec::len);
             let (engine, offered) = (run.setting.engine.name(), run.setting.offered);
-            let _ = write!(out, "{engine},{offered},{},{calls}", name_of(kind));
+            let _ = write!(out, "{engine},{offered},{},{calls}", kind.name());
             for percent in PERCENTILES {
                 let latency = run.percentile(kind, percent).map_or(0, |latency| latency / MICROSECOND);
                 let _ = write!(out, ",{latency}");
@@ -71,17 +71,6 @@ pub fn latencies_csv(runs: &[Latencies]) -> String {
         }
     }
     out
-}
-
-/// The kind's name in tables.
-pub(super) fn name_of(kind: CallKind) -> &'static str {
-    match kind {
-        CallKind::Local => "local",
-        CallKind::Distributed => "distributed",
-        CallKind::Dependent => "dependent",
-        CallKind::DependentDistributed => "dependent distributed",
-        CallKind::IndexUpdate => "index update",
-    }
 }
 
 fn axis(label: &str, scale: Scale) -> Axis {
@@ -183,7 +172,7 @@ pub fn latency_figure(runs: &[Latencies], notes: &[String]) -> Figure {
             Some((latency as f64 / MICROSECOND as f64, percent))
         };
         Series {
-            name: format!("{}, {}", run.setting.engine.name(), name_of(kind)),
+            name: format!("{}, {}", run.setting.engine.name(), kind.name()),
             style: Style { color, shape },
             points: (0..=DRAWN).filter_map(place).collect(),
         }

@@ -16,6 +16,7 @@
 //! own: [`slow_node`](super::slow_node), [`dependent`](super::dependent).
 
 pub mod breakdown;
+pub mod figure_1;
 mod report;
 mod statements;
 pub mod tpcc;

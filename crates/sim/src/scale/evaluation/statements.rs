@@ -4,19 +4,14 @@
 //! counts from [`CHANCE`] on.
 
 use ordain_db::engine::EngineKind;
-use ordain_db::engine::EngineKind::{Calvin, CalvinVll, TwoPhase, TwoPhaseWithoutCommitProtocol};
+use ordain_db::engine::EngineKind::{Calvin, CalvinVll, TwoPhase};
 
+use super::figure_1::{Cell, Figure1, judge_figure_1, keeps_more};
 use super::{
-    ENGINES, EvaluationPoint, EvaluationSetting, HIGH, HIGH_FOR_ONE_CORE, INDEXES, LOW, Length,
-    SHARE_OF_INDEXES, SHARES, SHARES_OF_PARTICIPANTS, SHARES_OF_SIZES, breakdown,
+    EvaluationPoint, EvaluationSetting, HIGH, HIGH_FOR_ONE_CORE, INDEXES, LOW, Length, SHARES,
+    SHARES_OF_PARTICIPANTS, SHARES_OF_SIZES, breakdown,
 };
-use crate::scale::shapes::{Judgement, judgement};
-
-/// A smaller difference than this share is none.
-const CHANCE: f64 = 0.05;
-
-/// The largest loss to two-phase commit that counts as the paper's "as much as 30 %".
-const STATED_LOSS: std::ops::RangeInclusive<f64> = 0.15..=0.45;
+use crate::scale::shapes::{CHANCE, Judgement, judgement};
 
 /// What counts as the paper's "factor of approximately two".
 const ABOUT_TWO: std::ops::RangeInclusive<f64> = 1.6..=2.5;
@@ -24,18 +19,11 @@ const ABOUT_TWO: std::ops::RangeInclusive<f64> = 1.6..=2.5;
 /// By how much the slopes of two engines may differ and count as the same.
 const SAME_SLOPE: f64 = 0.2;
 
-const CONCLUSION: (&str, &str) = ("Conclusion", "Ren et al. §3.3.1, §3.4 and §5");
-
 /// Holds all statements against the points. `nodes` are those of the clusters of Figures 1 and 3.
 pub fn judge(points: &[EvaluationPoint], nodes: u16) -> Vec<Judgement> {
     let points = Points { points, nodes };
-    let mut judgements = conclusion(&points);
-    for length in Length::ALL {
-        judgements.extend(over_shares(&points, length));
-    }
-    for length in Length::ALL {
-        judgements.extend(over_indexes(&points, length));
-    }
+    let mut judgements = judge_figure_1(&points);
+    judgements.extend(Length::ALL.map(|length| vll_over_hash(&points, length)));
     for index in [LOW, HIGH] {
         judgements.extend(over_participants(&points, index));
     }
@@ -55,11 +43,6 @@ impl Points<'_> {
         Some(point.run.throughput).filter(|throughput| *throughput > 0.0)
     }
 
-    /// With two participants, in a cluster of the size of Figure 1.
-    fn at(&self, engine: EngineKind, length: Length, index: f64, share: f64) -> Option<f64> {
-        self.find(&EvaluationSetting::new(engine, length, self.nodes, index, share))
-    }
-
     fn with_participants(
         &self,
         engine: EngineKind,
@@ -75,205 +58,58 @@ impl Points<'_> {
         let setting = EvaluationSetting::new(engine, Length::Long, nodes, index, share);
         Some(self.find(&setting)? / f64::from(nodes))
     }
+}
 
-    /// Throughput of `calvin` over that of another engine.
-    fn lead(&self, other: EngineKind, length: Length, index: f64, share: f64) -> Option<f64> {
-        Some(self.at(Calvin, length, index, share)? / self.at(other, length, index, share)?)
+impl Figure1 for Points<'_> {
+    fn shares(&self) -> &'static [f64] {
+        &SHARES
     }
 
-    /// The share of the throughput without a commit protocol that is lost with it.
-    fn loss(&self, length: Length, index: f64, share: f64) -> Option<f64> {
-        let without = self.at(TwoPhaseWithoutCommitProtocol, length, index, share)?;
-        Some(1.0 - self.at(TwoPhase, length, index, share)? / without)
+    fn indexes(&self) -> &'static [f64] {
+        &INDEXES
+    }
+
+    fn high_indexes(&self) -> &'static [f64] {
+        &[HIGH, HIGH_FOR_ONE_CORE]
+    }
+
+    fn throughput(&self, engine: EngineKind, at: Cell) -> Option<f64> {
+        let Cell { length, contention_index, distributed_percent } = at;
+        self.find(&EvaluationSetting::new(engine, length, self.nodes, contention_index, distributed_percent))
+    }
+
+    fn over(&self, one: (EngineKind, Cell), other: (EngineKind, Cell)) -> Option<f64> {
+        Some(self.throughput(one.0, one.1)? / self.throughput(other.0, other.1)?)
     }
 }
 
-fn percent(share: f64) -> String {
-    format!("{:.0} %", 100.0 * share)
-}
-
-/// The two halves of the paper's conclusion: which engine suits which workload.
-fn conclusion(points: &Points<'_>) -> Vec<Judgement> {
-    let ahead = |length: Length, index: f64| {
-        let at = match index > HIGH {
-            true => format!(
-                "index {index}, as many transactions for a contended record as on the paper's five cores"
-            ),
-            false => format!("index {index}"),
-        };
-        let stated = format!(
-            "with high contention ({at}) and {SHARE_OF_INDEXES} % distributed, {} transactions: calvin is ahead",
-            length.name()
-        );
-        let local = points.lead(TwoPhase, length, LOW, 0.0);
-        let found = points.lead(TwoPhase, length, index, SHARE_OF_INDEXES).zip(local).map(|(lead, local)| {
-            let measured = format!(
-                "{lead:.2} times the throughput of two-phase; {local:.2} times where none are distributed"
-            );
-            (measured, lead > local.max(1.0) * (1.0 + CHANCE))
-        });
-        judgement(CONCLUSION, stated, found)
-    };
-    let stated = "without distributed transactions, long ones: calvin need not be ahead".to_owned();
-    let leads = [LOW, HIGH].map(|index| Some((index, points.lead(TwoPhase, Length::Long, index, 0.0)?)));
-    let found = leads.into_iter().collect::<Option<Vec<_>>>().map(|leads| {
-        let each = leads.iter().map(|(index, lead)| format!("{lead:.2} times at index {index}"));
-        let measured = format!("of the throughput of two-phase: {}", each.collect::<Vec<_>>().join(", "));
-        (measured, leads.iter().all(|(_, lead)| *lead <= 1.0 + CHANCE))
-    });
-    vec![
-        ahead(Length::Long, HIGH),
-        ahead(Length::Long, HIGH_FOR_ONE_CORE),
-        ahead(Length::Short, HIGH),
-        ahead(Length::Short, HIGH_FOR_ONE_CORE),
-        judgement(CONCLUSION, stated, found),
-    ]
-}
-
-/// Figures 1 (a) and (b).
-fn over_shares(points: &Points<'_>, length: Length) -> Vec<Judgement> {
-    let from = match length {
-        Length::Short => ("DET-X02", "Ren et al. §3.3.1, Figure 1 (a)"),
-        Length::Long => ("DET-X03", "Ren et al. §3.3.1, Figure 1 (b)"),
-    };
-    let say = |statement: &str, found| judgement(from, format!("{}: {statement}", length.name()), found);
-    let mut judgements = vec![
-        say("throughput falls with the share of distributed transactions", falls(points, length)),
-        say(
-            "two-phase commit takes at times as much as 30 % of the throughput",
-            largest_loss(points, length),
-        ),
-        say(
-            "with high contention the loss to two-phase commit shrinks as the share grows",
-            loss_shrinks(points, length),
-        ),
-        say(
-            "with high contention two-phase without a commit protocol (not ACID) is still behind calvin",
-            bound_is_behind(points, length),
-        ),
-    ];
-    judgements.push(match length {
-        Length::Short => say(
+/// What VLL does over hashed locks with low contention.
+fn vll_over_hash(points: &Points<'_>, length: Length) -> Judgement {
+    let (from, stated, shares) = match length {
+        Length::Short => (
+            ("DET-X02", "Ren et al. §3.3.1, Figure 1 (a)"),
             "without contention calvin with VLL is ahead of hashed locks, whose thread is the limit",
-            vll_over_hash(points, length, &SHARES[..1], |ratio| ratio > 1.0 + CHANCE),
+            &SHARES[..1],
         ),
-        Length::Long => say(
+        Length::Long => (
+            ("DET-X03", "Ren et al. §3.3.1, Figure 1 (b)"),
             "calvin with VLL and with hashed locks do alike",
-            vll_over_hash(points, length, &SHARES, |ratio| (ratio - 1.0).abs() <= CHANCE),
+            &SHARES[..],
         ),
-    });
-    if length == Length::Long {
-        let statement = "with high contention two-phase falls steeply with the share, calvin gently";
-        let kept = |engine| {
-            let at = |share| points.at(engine, length, HIGH, share);
-            Some(at(SHARE_OF_INDEXES)? / at(0.0)?)
-        };
-        judgements.push(say(statement, keeps_more(kept, "of the throughput at 0 % are left at 20 %")));
-    }
-    judgements
-}
-
-/// What VLL does over hashed locks without contention, at these shares.
-fn vll_over_hash(
-    points: &Points<'_>,
-    length: Length,
-    shares: &[f64],
-    holds: impl Fn(f64) -> bool,
-) -> Option<(String, bool)> {
+    };
     let ratio = |share: &f64| {
-        let at = |engine| points.at(engine, length, LOW, *share);
-        Some((*share, at(CalvinVll)? / at(Calvin)?))
+        let at = Cell::new(length, LOW, *share);
+        Some((*share, points.over((CalvinVll, at), (Calvin, at))?))
     };
-    let ratios = shares.iter().map(ratio).collect::<Option<Vec<_>>>()?;
-    let each = ratios.iter().map(|(share, ratio)| format!("{ratio:.2} times at {share} %"));
-    Some((each.collect::<Vec<_>>().join(", "), ratios.iter().all(|(_, ratio)| holds(*ratio))))
-}
-
-fn falls(points: &Points<'_>, length: Length) -> Option<(String, bool)> {
-    let (mut parts, mut holds) = (Vec::new(), true);
-    for engine in ENGINES {
-        for index in [LOW, HIGH] {
-            let line: Vec<f64> =
-                SHARES.iter().map(|share| points.at(engine, length, index, *share)).collect::<Option<_>>()?;
-            let (first, last) = (line.first()?, line.last()?);
-            let rises = line.windows(2).any(|pair| pair[1] > pair[0] * (1.0 + CHANCE));
-            holds &= !rises && *last < *first * (1.0 - CHANCE);
-            let rises = if rises { " with a rise between" } else { "" };
-            parts.push(format!("{} at index {index} from {first:.0} to {last:.0}/s{rises}", engine.label()));
-        }
-    }
-    Some((format!("from 0 to 100 %: {}", parts.join("; ")), holds))
-}
-
-fn largest_loss(points: &Points<'_>, length: Length) -> Option<(String, bool)> {
-    let mut losses = Vec::new();
-    for index in [LOW, HIGH] {
-        for share in SHARES.into_iter().filter(|share| *share > 0.0) {
-            losses.push((points.loss(length, index, share)?, index, share));
-        }
-    }
-    let most = losses.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let least = losses.iter().min_by(|one, other| one.0.total_cmp(&other.0))?;
-    let tell = |(loss, index, share): &(f64, f64, f64)| {
-        format!("{} at index {index} and {share} % distributed", percent(*loss))
-    };
-    let measured = format!("at most {}; at least {}", tell(most), tell(least));
-    Some((measured, STATED_LOSS.contains(&most.0) && least.0 > -CHANCE))
-}
-
-fn loss_shrinks(points: &Points<'_>, length: Length) -> Option<(String, bool)> {
-    let at = |share| points.loss(length, HIGH, share);
-    let (few, many) = (at(SHARE_OF_INDEXES)?, at(100.0)?);
-    let measured =
-        format!("at index {HIGH} {} at {SHARE_OF_INDEXES} %, {} at 100 %", percent(few), percent(many));
-    Some((measured, many < few))
-}
-
-fn bound_is_behind(points: &Points<'_>, length: Length) -> Option<(String, bool)> {
-    let (mut parts, mut holds) = (Vec::new(), true);
-    for share in SHARES.into_iter().filter(|share| *share >= SHARE_OF_INDEXES) {
-        let lead = points.lead(TwoPhaseWithoutCommitProtocol, length, HIGH, share)?;
-        holds &= lead > 1.0 + CHANCE;
-        parts.push(format!("{lead:.2} times at {share} %"));
-    }
-    Some((format!("calvin over the bound at index {HIGH}: {}", parts.join(", ")), holds))
-}
-
-/// Whether `calvin` keeps more than `two-phase`.
-fn keeps_more(kept: impl Fn(EngineKind) -> Option<f64>, of_what: &str) -> Option<(String, bool)> {
-    let (calvin, two_phase) = (kept(Calvin)?, kept(TwoPhase)?);
-    let measured = format!("{of_what}: calvin {}, two-phase {}", percent(calvin), percent(two_phase));
-    Some((measured, two_phase < calvin * (1.0 - CHANCE)))
-}
-
-/// Figures 1 (c) and (d).
-fn over_indexes(points: &Points<'_>, length: Length) -> Vec<Judgement> {
-    let from = match length {
-        Length::Short => ("DET-X04", "Ren et al. §3.3.1, Figure 1 (c)"),
-        Length::Long => ("DET-X05", "Ren et al. §3.3.1, Figure 1 (d)"),
-    };
-    let share = SHARE_OF_INDEXES;
-    let leads = INDEXES.map(|index| Some((index, points.lead(TwoPhase, length, index, share)?)));
-    let gap = leads.into_iter().collect::<Option<Vec<_>>>().and_then(|leads| {
-        let (first, last) = (leads.first()?.1, leads.last()?.1);
-        let each = leads.iter().map(|(index, lead)| format!("{lead:.2} times at {index}"));
-        let measured = format!("calvin over two-phase: {}", each.collect::<Vec<_>>().join(", "));
-        Some((measured, last > first * (1.0 + CHANCE) && last > 1.0))
+    let found = shares.iter().map(ratio).collect::<Option<Vec<_>>>().map(|ratios| {
+        let each = ratios.iter().map(|(share, ratio)| format!("{ratio:.2} times at {share} %"));
+        let is_stated = |ratio: f64| match length {
+            Length::Short => ratio > 1.0 + CHANCE,
+            Length::Long => (ratio - 1.0).abs() <= CHANCE,
+        };
+        (each.collect::<Vec<_>>().join(", "), ratios.iter().all(|(_, ratio)| is_stated(*ratio)))
     });
-    let kept = |engine| {
-        let at = |index| points.at(engine, length, index, share);
-        Some(at(INDEXES[INDEXES.len() - 1])? / at(LOW)?)
-    };
-    let of_what = "of the throughput at the lowest index are left at the highest";
-    let stated = |statement: &str| format!("{}, {share} % distributed: {statement}", length.name());
-    vec![
-        judgement(
-            from,
-            stated("two-phase falls further than calvin as contention rises"),
-            keeps_more(kept, of_what),
-        ),
-        judgement(from, stated("the lead of calvin grows with the contention index"), gap),
-    ]
+    judgement(from, format!("{}: {stated}", length.name()), found)
 }
 
 /// Figure 3.
@@ -367,6 +203,7 @@ fn over_sizes(points: &Points<'_>) -> Vec<Judgement> {
 /// Points of which all statements hold, for tests.
 #[cfg(test)]
 pub(super) fn as_stated() -> Vec<EvaluationPoint> {
+    use ordain_db::engine::EngineKind::TwoPhaseWithoutCommitProtocol;
     let throughput = |setting: &EvaluationSetting| {
         let EvaluationSetting { engine, length, nodes, contention_index, .. } = *setting;
         let share = setting.distributed_percent;
@@ -403,6 +240,9 @@ pub(super) fn as_stated() -> Vec<EvaluationPoint> {
 
 #[cfg(test)]
 mod tests {
+    use ordain_db::engine::EngineKind::TwoPhaseWithoutCommitProtocol;
+
+    use super::super::SHARE_OF_INDEXES;
     use super::*;
     use crate::scale::shapes::Verdict;
 
@@ -456,7 +296,7 @@ mod tests {
         assert_eq!(differing(&local), ["Conclusion"]);
         let vll = altered(|at| at.engine == CalvinVll && at.distributed_percent == 0.0, 0.85);
         // What it does at 0 % is less than what it does at 5 %, too.
-        assert_eq!(differing(&vll), ["DET-X02", "DET-X02", "DET-X03", "DET-X03"]);
+        assert_eq!(differing(&vll), ["DET-X02", "DET-X03", "DET-X02", "DET-X03"]);
     }
 
     #[test]

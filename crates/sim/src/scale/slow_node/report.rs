@@ -6,7 +6,7 @@ use ordain_db::engine::EngineKind;
 
 use super::{BEFORE, Course, ENGINES, FACTOR, NODES, SAMPLE, SLOW, Sample, SlowNodeSetting, TIME};
 use crate::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
-use crate::scale::shapes::{Judgement, judgement};
+use crate::scale::shapes::{CHANCE, Judgement, judgement};
 use crate::time::{MILLISECOND, Nanoseconds, SECOND};
 
 /// From when on a course is judged: the share that is shed has had time to settle.
@@ -20,9 +20,6 @@ const HARMED: f64 = 0.7;
 
 /// A smaller difference than this, of what the others keep, is "very little".
 const LITTLE: f64 = 0.15;
-
-/// A smaller difference than this, of what the others keep, is none.
-const CHANCE: f64 = 0.05;
 
 /// The percentage of multi-partition transactions of Figure 5 (b); the paper's text does not name it. With so few the paper's others
 /// fall already.
