@@ -45,7 +45,7 @@ struct Held {
 struct Told {
     /// The epochs through this one were told before, or are in the checkpoint from which the life began.
     resumed: Epoch,
-    /// The last batch that was told, without a gap.
+    /// The last batch that was told: without a gap where there is an order, else of those that were told.
     closed: Epoch,
     /// The transactions that were executed after `resumed`.
     executed: Vec<Position>,
@@ -140,7 +140,8 @@ impl Recorder {
             if *ordered && epoch != told.closed.next() {
                 disagree(format!("{} has {epoch} of its log after {}", who(), told.closed));
             }
-            told.closed = epoch;
+            // Where there is no order in advance, a snapshot is told when it can be read: after later commits.
+            told.closed = told.closed.max(epoch);
             match places.closed.get(&epoch) {
                 Some((before, _)) if *before == batch => continue,
                 Some((before, other)) => disagree(format!(
@@ -294,4 +295,28 @@ fn describe_run(run: &Executed) -> String {
     let verdict = crate::checkers::wording::verdict(&run.verdict);
     let request = crate::checkers::wording::request(run.request);
     format!("{request} {verdict}, with {} rows read and {} written", run.reads.len(), run.writes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use ordain_db::engine::EngineKind;
+    use ordain_db::message::{ClientId, Work};
+
+    use super::*;
+    use crate::swarm::{Fixed, draw};
+
+    #[test]
+    fn what_is_told_after_something_later_does_not_take_that_out_of_the_log() {
+        let plan = draw(1, &Fixed { engine: Some(EngineKind::TwoPhase), ..Fixed::default() });
+        let mut recorder = Recorder::new(&plan);
+        let home = PartitionId(0);
+        let client = ClientId { home, number: 1 };
+        for (epoch, sequence) in [(8, 0), (7, 1)] {
+            let request = RequestId { client, sequence };
+            let batch = vec![(0, Ordered { request, acknowledged: 0, work: Work::OpenSnapshot })];
+            recorder.take(0, home, &|| "p0".to_owned(), vec![(Epoch(epoch), batch)], Vec::new());
+        }
+        let log = recorder.log(&plan, &[NodeId::first(home)], true);
+        assert_eq!(log.keys().map(|position| position.epoch).collect::<Vec<_>>(), [Epoch(7), Epoch(8)]);
+    }
 }
