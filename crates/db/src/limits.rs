@@ -175,7 +175,7 @@ pub struct Limits {
     /// Whether calls are shed where a node lags behind the others, with any engine: see [`throttle`](crate::sequencer::throttle).
     pub throttles: bool,
     /// How long a transaction of the engine `two-phase` may wait for locks of a partition before it is begun again, in
-    /// microseconds (DET-37). `None`, the default: as long as no deadlock is found.
+    /// microseconds (DET-37); twice as long with each attempt, up to 4 s. `None`, the default: as long as no deadlock is found.
     pub lock_wait_microseconds: Option<u64>,
     /// When a transaction of the engine `two-phase` asks for its locks.
     pub lock_requests: LockRequests,

@@ -352,7 +352,10 @@ fn seeds_that_failed_once_go_well() {
     let managed = Fixed { epochs: Some(EpochPolicy::Managed), ..any() };
     let aloha = Fixed { engine: Some(EngineKind::Aloha), ..any() };
     let five = [21117, 21222].map(|seed| (seed, five()));
-    for (seed, fixed) in drawn.into_iter().chain(five).chain([(24, managed), (964, aloha)]) {
+    let two_phase = || Fixed { engine: Some(EngineKind::TwoPhase), ..any() };
+    let two_phase = [826, 1159, 2029].map(|seed| (seed, two_phase()));
+    let others = [(24, managed), (964, aloha)];
+    for (seed, fixed) in drawn.into_iter().chain(five).chain(two_phase).chain(others) {
         let plan = draw(seed, &fixed);
         let report = run(&plan).unwrap();
         assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);

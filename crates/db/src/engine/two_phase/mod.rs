@@ -195,8 +195,16 @@ pub struct TwoPhase<F = NoFailpoints> {
     failpoints: PhantomData<F>,
 }
 
-/// How often the limit of waits for locks doubles.
+/// How often the limit of waits for locks doubles at most, and up to what, in microseconds: longer than the rounds of a transaction over
+/// long distances, and so short that those that wait for each other all the same come to an end.
 const LOCK_WAIT_DOUBLINGS_MAX: u32 = 10;
+const LOCK_WAIT_DOUBLED_MAX: u64 = 4_000_000;
+
+/// How long an attempt may wait for locks, in microseconds, where the first may wait for `first`. Longer with each: one that is shorter
+/// than messages take would let nobody come to an end.
+fn lock_wait(first: u64, attempt: u32) -> u64 {
+    (first << attempt.min(LOCK_WAIT_DOUBLINGS_MAX)).min(first.max(LOCK_WAIT_DOUBLED_MAX))
+}
 
 impl<F: Failpoints> TwoPhase<F> {
     /// An engine with nothing to do. `durable`: whether a log is kept. Of the limits it heeds those of how locks are waited for: where
@@ -300,9 +308,7 @@ impl<F: Failpoints> TwoPhase<F> {
         }
         match self.lock_wait_max {
             Some(most) => {
-                // Longer with each attempt: one that is shorter than messages take would let nobody come to an end.
-                let most = most << id.attempt.min(LOCK_WAIT_DOUBLINGS_MAX);
-                self.lock_waits.insert((self.now + most, id, round));
+                self.lock_waits.insert((self.now + lock_wait(most, id.attempt), id, round));
             }
             // Nobody waits for one that has asked for nothing before, so that it closes no cycle.
             None if round > 0 => self.break_cycle(slot, context),
@@ -492,14 +498,14 @@ impl<F: Failpoints> TwoPhase<F> {
         [retry, lock_wait, self.reports.due(), self.next_search].into_iter().flatten().min()
     }
 
-    /// Moves the clock on to what was heard of.
-    pub fn pass(&mut self, clock: u64) {
+    /// Moves the clock on to what was heard of, if it is behind.
+    pub fn raise_clock(&mut self, clock: u64) {
         self.clock = self.clock.max(clock);
     }
 
     /// Moves the clock on to a snapshot, also for later lives.
     pub fn open_snapshot(&mut self, at: Position, request: Option<(RequestId, u64)>) {
-        self.pass(at.epoch.0);
+        self.raise_clock(at.epoch.0);
         if self.durable {
             self.effects.records.push(TwoPhaseRecord::Snapshot { at, request });
         }
@@ -570,5 +576,20 @@ fn outcome_of(verdict: Verdict) -> Outcome {
         Verdict::FootprintMissed => Err(Error::Invalid(
             "an access outside of what was locked: the procedure is not deterministic".to_owned(),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lock_wait;
+
+    #[test]
+    fn waits_for_locks_double_but_for_those_that_are_long_already() {
+        assert_eq!(
+            [0, 1, 3, 9].map(|attempt| lock_wait(500_000, attempt)),
+            [500_000, 1_000_000, 4_000_000, 4_000_000]
+        );
+        assert_eq!([0, 1].map(|attempt| lock_wait(5_000_000, attempt)), [5_000_000; 2]);
+        assert_eq!(lock_wait(1, 99), 1_024, "not without end");
     }
 }

@@ -19,7 +19,7 @@ pub enum LockRequests {
     InOrder,
     /// As its procedure goes: for each row when it touches it first, also where the procedure declares what it will touch. So the
     /// logic runs once more for each, and deadlocks may be anywhere. One that is begun again asks at once for all that it had found,
-    /// but for every eighth attempt.
+    /// but in its 8th, 16th, 32nd attempt and so on.
     AsItGoes,
 }
 

@@ -30,13 +30,19 @@ fn pause_after(edges: usize) -> u64 {
     REPORT_MICROSECONDS.max(10 * edges as u64)
 }
 
-/// After so many attempts a transaction that finds out what it needs forgets what it has found: it may be out of date.
+/// After so many attempts a transaction that finds out what it needs forgets what it has found: it may be out of date. And again after
+/// twice as many, and so on: one that finds a single row in each attempt still comes to its end.
 const ATTEMPTS_UNTIL_FORGOTTEN: u32 = 8;
+
+/// Whether an attempt finds out anew what it needs.
+fn is_forgotten(attempt: u32) -> bool {
+    attempt >= ATTEMPTS_UNTIL_FORGOTTEN && attempt.is_power_of_two()
+}
 
 /// What the next attempt of a victim asks for at once, encoded: all that this one asked for, and a range in which it writes as a whole.
 /// So it does not read again what another one reads too, and then wait for that one to write: the deadlock that it was given up for.
 fn again(footprint: &Footprint, attempt: u32, context: &Context<'_>) -> Option<Bytes> {
-    if attempt.is_multiple_of(ATTEMPTS_UNTIL_FORGOTTEN) {
+    if is_forgotten(attempt) {
         return None;
     }
     let mut next = Footprint::default();
@@ -172,5 +178,15 @@ impl<F: Failpoints> TwoPhase<F> {
             None => self.by_id.contains_key(&id),
         };
         if waits { self.give_up(id, context) } else { self.counters.phantom_deadlocks += 1 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_forgotten;
+
+    #[test]
+    fn there_is_ever_more_time_to_find_out_what_is_needed() {
+        assert_eq!((0..100).filter(|attempt| is_forgotten(*attempt)).collect::<Vec<_>>(), [8, 16, 32, 64]);
     }
 }

@@ -437,13 +437,10 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
         self.flush(outbox);
         self.advance_log(outbox)?;
         let garbage_left = self.storage.collect_garbage(STEP_GARBAGE_MAX) >= STEP_GARBAGE_MAX;
-        let proposes = self
-            .log
-            .as_ref()
-            .is_some_and(|log| !log.proposals.is_empty() && log.replicated.role().may_propose());
         // A deadline in the past wakes nobody: what this step's messages made due is done at once.
         let due = self.engine.deadline().is_some_and(|at| at <= now);
-        let more = more || due || garbage_left || proposes || (self.started && !self.early.is_empty());
+        let more = more || due || garbage_left || (self.started && !self.early.is_empty());
+        debug_assert!(self.snapshots.are_ahead_of(self.engine.clock()));
         // What others ask for comes with messages, which may wait for the next step at once. So a pause is taken for work, too: the step
         // after it executes little, and has more to do at once.
         self.pace.end(now, self.effects.executions.runs() - executed, true);
@@ -458,7 +455,8 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
 
     fn deadline(&self) -> Option<u64> {
         let log = self.log.as_ref().and_then(|log| log.replicated.deadline());
-        [self.engine.deadline(), self.throttling.deadline(), log].into_iter().flatten().min()
+        let all = [self.engine.deadline(), self.throttling.deadline(), log];
+        all.into_iter().flatten().filter(|at| *at > self.now).min()
     }
 
     fn is_idle(&self) -> bool {

@@ -23,7 +23,7 @@ use crate::procedure::ProcedureId;
 /// How far a snapshot's position is above the clock: partitions go on committing until all know of it.
 const SNAPSHOT_AHEAD: u64 = 1 << 20;
 
-/// More than what a step commits.
+/// More than what a step begins and commits.
 const COMMITS_IN_A_STEP: u64 = 1 << 16;
 
 /// A snapshot of a client that is at home here.
@@ -62,6 +62,11 @@ pub(super) struct Snapshots {
 impl Snapshots {
     pub(super) fn is_idle(&self) -> bool {
         self.wanted.is_empty() && self.opening.is_empty()
+    }
+
+    /// Whether nothing has a position up to the clock that is to be opened yet.
+    pub(super) fn are_ahead_of(&self, clock: u64) -> bool {
+        self.announced.iter().all(|at| at.epoch.0 > clock)
     }
 
     /// Those that can be read here, as of a time.
@@ -166,10 +171,11 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         }
     }
 
-    /// Moves the clock on, if that is less, and opens what is announced up to where this step's commits can come: they are to come
-    /// after it. So nothing else moves the clock but the commits themselves.
+    /// Moves the clock on to one that was heard of, if it is behind, and opens what is announced up to where this step's commits can
+    /// come: they are to come after it. Nothing else moves the clock but what the engine begins and commits itself, and that is less
+    /// than [`COMMITS_IN_A_STEP`].
     pub(super) fn pass(&mut self, clock: u64) {
-        self.engine.pass(clock);
+        self.engine.raise_clock(clock);
         self.snapshots.announced.sort_unstable();
         while let Some(at) = self.snapshots.announced.first().copied()
             && at.epoch.0 <= self.engine.clock() + COMMITS_IN_A_STEP

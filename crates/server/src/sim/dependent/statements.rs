@@ -104,7 +104,7 @@ pub(super) fn as_stated() -> Points {
     use ordain_db::engine::EngineKind::Calvin;
     use ordain_sim::scale::dependent::ENGINES;
 
-    use super::super::real::synthetic;
+    use super::super::real::{self, synthetic};
     let line = |engine: EngineKind, setting: &Setting| match *setting {
         Setting::Throughput(Cell {
             distributed_percent,
@@ -137,15 +137,16 @@ pub(super) fn as_stated() -> Points {
         }
     };
     let lines = |setting: &Setting| ENGINES.map(|engine| line(engine, setting)).to_vec();
-    super::super::real::Points(Setting::all().into_iter().map(|setting| (setting, lines(&setting))).collect())
+    real::Points(Setting::all().into_iter().map(|setting| (setting, lines(&setting))).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use ordain_db::engine::EngineKind::{Calvin, TwoPhase};
     use ordain_sim::scale::shapes::Verdict;
 
+    use super::super::super::real;
     use super::*;
-    use ordain_db::engine::EngineKind::{Calvin, TwoPhase};
 
     /// The statements that differ, by experiment.
     fn differing(points: &Points) -> Vec<&'static str> {
@@ -179,7 +180,7 @@ mod tests {
         let judgements = judge(&as_stated());
         assert!(judgements.iter().all(|judgement| judgement.verdict == Verdict::Holds), "{judgements:#?}");
         assert_eq!(judgements.len(), 2 * 4 + 1 + 4 + 2 + 4);
-        let none = judge(&super::super::super::real::Points(Vec::new()));
+        let none = judge(&real::Points(Vec::new()));
         assert!(none.iter().all(|judgement| judgement.verdict == Verdict::NotMeasured), "{none:#?}");
     }
 

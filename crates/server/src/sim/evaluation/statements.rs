@@ -1,5 +1,6 @@
 //! What the paper states of deterministic and classical execution, held against what was measured for real: the statements about the
-//! [simulated](ordain_sim::scale::evaluation) points, as far as there are points of them.
+//! [simulated](ordain_sim::scale::evaluation) points, as far as there are points of them. Lock managers are compared over all cases of a
+//! length, where the simulation has what its cost table says of one.
 
 use ordain_db::engine::EngineKind;
 use ordain_db::engine::EngineKind::{Calvin, CalvinVll, TwoPhase};
@@ -90,7 +91,7 @@ pub(super) fn as_stated() -> Points {
     use ordain_db::engine::EngineKind::TwoPhaseWithoutCommitProtocol;
     use ordain_sim::scale::evaluation::ENGINES;
 
-    use super::super::real::synthetic;
+    use super::super::real::{self, synthetic};
     let throughput = |engine: EngineKind, setting: &Setting| match *setting {
         Setting::Micro(Cell { length, contention_index, distributed_percent }) => {
             let rate = if length == Length::Short { 400_000.0 } else { 13_000.0 };
@@ -115,16 +116,17 @@ pub(super) fn as_stated() -> Points {
     };
     let lines =
         |setting: &Setting| ENGINES.map(|engine| synthetic(engine, throughput(engine, setting))).to_vec();
-    super::super::real::Points(Setting::all().into_iter().map(|setting| (setting, lines(&setting))).collect())
+    real::Points(Setting::all().into_iter().map(|setting| (setting, lines(&setting))).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use ordain_sim::scale::shapes::Verdict;
-
-    use super::*;
     use ordain_db::engine::EngineKind::TwoPhaseWithoutCommitProtocol;
     use ordain_sim::scale::evaluation::{LOW, SHARE_OF_INDEXES};
+    use ordain_sim::scale::shapes::Verdict;
+
+    use super::super::super::real;
+    use super::*;
 
     /// The statements that differ, by experiment.
     fn differing(points: &Points) -> Vec<&'static str> {
@@ -150,12 +152,12 @@ mod tests {
         let judgements = judge(&as_stated());
         assert!(judgements.iter().all(|judgement| judgement.verdict == Verdict::Holds), "{judgements:#?}");
         assert_eq!(judgements.len(), 3 + 4 + 5 + 2 * 2 + 2 + 4);
-        let none = judge(&super::super::super::real::Points(Vec::new()));
+        let none = judge(&real::Points(Vec::new()));
         assert!(none.iter().all(|judgement| judgement.verdict == Verdict::NotMeasured), "{none:#?}");
     }
 
     #[test]
-    fn every_statement_can_differ() {
+    fn what_is_not_as_stated_differs() {
         let at = |length, index, share| {
             move |setting: &Setting| *setting == Setting::Micro(Cell::new(length, index, share))
         };

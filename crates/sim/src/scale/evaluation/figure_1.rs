@@ -161,7 +161,8 @@ fn falls(points: &impl Figure1, length: Length) -> Option<(String, bool)> {
                 cells.windows(2).map(|pair| points.kept(engine, pair[0], pair[1])).collect::<Option<_>>()?;
             let (first, last) = (line.first()?, line.last()?);
             let rises = steps.iter().any(|kept| *kept > 1.0 + CHANCE);
-            holds &= !rises && *last < *first * (1.0 - CHANCE);
+            let kept = points.kept(engine, *cells.first()?, *cells.last()?)?;
+            holds &= !rises && kept < 1.0 - CHANCE;
             let rises = if rises { " with a rise between" } else { "" };
             parts.push(format!("{} at index {index} from {first:.0} to {last:.0}/s{rises}", engine.label()));
         }

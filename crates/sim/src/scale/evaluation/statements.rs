@@ -322,10 +322,11 @@ mod tests {
                 && at.participants == 2
         };
         assert!(differing(&altered(steep, 0.5)).contains(&"DET-X03"));
-        let contended = |at: &EvaluationSetting| {
-            (at.engine, at.length, at.contention_index) == (Calvin, Length::Short, 0.1)
+        let contended = |length| {
+            move |at: &EvaluationSetting| (at.engine, at.length, at.contention_index) == (Calvin, length, 0.1)
         };
-        assert_eq!(differing(&altered(contended, 0.01)), ["DET-X04", "DET-X04"]);
+        assert_eq!(differing(&altered(contended(Length::Short), 0.01)), ["DET-X04", "DET-X04"]);
+        assert_eq!(differing(&altered(contended(Length::Long), 0.01)), ["DET-X05", "DET-X05"]);
     }
 
     #[test]

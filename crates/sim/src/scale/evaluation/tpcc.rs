@@ -193,9 +193,10 @@ fn judge_length(points: &[TpccPoint], length: Length) -> Vec<Judgement> {
 }
 
 /// What the paper states of TPC-C with transactions of a length, beside what was simulated or measured for real: `calvin` over
-/// `two-phase` at each percentage of remote transactions, ascending, and what `calvin` and `two-phase` keep from the first to the last.
+/// `two-phase` at each percentage of remote transactions, ascending, and what `calvin` and `two-phase` keep of 0 at 100 %.
 pub fn judge_figure_4(length: Length, leads: &[(f64, f64)], kept: Option<(f64, f64)>) -> Vec<Judgement> {
-    let ends = leads.first().copied().zip(leads.last().copied()).filter(|(first, last)| first.0 < last.0);
+    let ends = leads.first().copied().zip(leads.last().copied());
+    let ends = ends.filter(|(first, last)| (first.0, last.0) == (0.0, 100.0));
     let each = leads.iter().map(|(percent, lead)| format!("{lead:.2} times at {percent} %"));
     let each = format!("calvin over two-phase: {}", each.collect::<Vec<_>>().join(", "));
     let say = |statement: &str, found| judgement(FIGURE_4, format!("{}: {statement}", length.name()), found);

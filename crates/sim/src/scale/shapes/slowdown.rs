@@ -13,7 +13,7 @@ const LOCKS_HELD: f64 = 0.008;
 const STATED_FACTORS: std::ops::RangeInclusive<f64> = 5.0..=7.0;
 
 /// How much a rising curve may fall by chance, as a share.
-const CHANCE: f64 = 0.03;
+const NOISE: f64 = 0.03;
 
 /// By how much more the slowdown must be at the right edge than at the left, to have risen.
 const RISEN: f64 = 1.2;
@@ -95,7 +95,7 @@ pub fn slowdown(points: &[Point]) -> Vec<Judgement> {
 
 fn rises(line: &[Slowdown]) -> Option<(String, bool)> {
     let [first, .., last] = line else { return None };
-    let falls = line.windows(2).find(|pair| pair[1].factor < pair[0].factor * (1.0 - CHANCE));
+    let falls = line.windows(2).find(|pair| pair[1].factor < pair[0].factor * (1.0 - NOISE));
     let mut measured = format!(
         "{:.1} times at index {}, {:.1} times at {}",
         first.factor, first.contention_index, last.factor, last.contention_index
@@ -125,7 +125,7 @@ fn gap_widens(four: &[Slowdown], eight: &[Slowdown]) -> Option<(String, bool)> {
     let gaps = gaps(four, eight);
     let [(low, first), .., (high, last)] = gaps.as_slice() else { return None };
     let measured = format!("8 nodes are {first:.2} times as slow at index {low}, {last:.2} times at {high}");
-    Some((measured, *last > *first * (1.0 + CHANCE)))
+    Some((measured, *last > *first * (1.0 + NOISE)))
 }
 
 /// Very high contention is an index of at least 0.1.
