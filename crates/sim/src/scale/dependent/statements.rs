@@ -351,7 +351,7 @@ mod tests {
         );
         let mut runs = latencies_as_stated();
         for run in runs.iter_mut().filter(|run| run.setting.engine == Calvin) {
-            run.of.values_mut().flatten().for_each(|latency| *latency += 50_000_000);
+            run.of.values_mut().flatten().for_each(|latency| *latency += 200_000_000);
         }
         let added = differing(&points_as_stated(), &runs);
         assert_eq!(
