@@ -1,8 +1,10 @@
-//! Deletes rows that belong to nothing any more: of tables and indexes that were dropped or emptied.
+//! Deletes rows that belong to nothing any more: of tables and indexes that were dropped or emptied, and of transactions that were loading
+//! them when their process ended.
 //!
 //! Whoever drops a table only says so in its definitions, among which the rows stand as garbage from then on. A thread deletes them in
 //! small transactions, and removes the definition when none is left. It looks when it is told to and when it starts, since the process
-//! that was told before may have ended in between. Processes that do so at the same time do no harm: rows are deleted once.
+//! that was told before may have ended in between; and now and then, for rows that are being loaded and whose [time](Loading) is over.
+//! Processes that do so at the same time do no harm: rows are deleted once.
 
 use std::io;
 use std::sync::Weak;
@@ -12,7 +14,7 @@ use std::time::Duration;
 use ordain_db::error::Error;
 use ordain_db::procedure::{decode_output, encode_arguments};
 use ordain_sql::bind::forget;
-use ordain_sql::catalog::{Catalog, Definition};
+use ordain_sql::catalog::{Catalog, Definition, Loading};
 use ordain_sql::execute::{Inputs, Output};
 use ordain_sql::plan::{Action, Plan};
 use ordain_sql::procedure::{Step, Steps};
@@ -29,6 +31,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// How long after a failure it tries again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
 
+/// How long it waits to be told at most.
+const LOOK_PAUSE: Duration = Duration::from_secs(3600);
+
 /// Starts the thread. It ends when the other end of `told` is gone.
 pub(super) fn start(shared: Weak<Shared>, told: Receiver<()>) -> io::Result<()> {
     let run = move || {
@@ -40,7 +45,7 @@ pub(super) fn start(shared: Weak<Shared>, told: Receiver<()>) -> io::Result<()> 
             }
             while told.try_recv().is_ok() {}
             patience = match sweep(&shared, &told) {
-                Ok(()) => Duration::MAX,
+                Ok(()) => LOOK_PAUSE,
                 Err(error) => {
                     tracing::debug!(%error, "rows of what was dropped are yet to be deleted");
                     RETRY_PAUSE
@@ -54,7 +59,18 @@ pub(super) fn start(shared: Weak<Shared>, told: Receiver<()>) -> io::Result<()> 
 /// Deletes what is garbage now.
 fn sweep(shared: &Weak<Shared>, told: &Receiver<()>) -> Result<(), Error> {
     let Some(session) = session(shared)? else { return Ok(()) };
-    let catalog = session.fresh_catalog()?;
+    let mut catalog = session.fresh_catalog()?;
+    let overdue: Vec<&Loading> = catalog.overdue(session.now()).collect();
+    for loading in &overdue {
+        tracing::info!(
+            ?loading,
+            "deleting rows of a transaction that has loaded them and nothing more for its time"
+        );
+        unless_done(call(&session, loading.end(&Catalog::new())))?;
+    }
+    if !overdue.is_empty() {
+        catalog = session.fresh_catalog()?;
+    }
     drop(session);
     let mut failed = Ok(());
     for (storage, replicated) in garbage(&catalog) {
@@ -104,13 +120,17 @@ fn clear(
         std::thread::sleep(PAUSE);
     }
     let Some(session) = session(shared)? else { return Ok(()) };
-    match call(&session, forget(catalog, storage)) {
-        Ok(_) => tracing::debug!(storage, deleted, "deleted the rows of what was dropped"),
-        // Another process has said it already.
-        Err(Error::Aborted(_)) => {}
-        Err(error) => return Err(error),
-    }
+    unless_done(call(&session, forget(catalog, storage)))?;
+    tracing::debug!(storage, deleted, "deleted the rows of what was dropped");
     Ok(())
+}
+
+/// The outcome of what another process may have done already.
+fn unless_done(outcome: Result<Output, Error>) -> Result<(), Error> {
+    match outcome {
+        Ok(_) | Err(Error::Aborted(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 fn call(session: &SessionDatabase, plan: Plan) -> Result<Output, Error> {

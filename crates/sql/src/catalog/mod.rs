@@ -3,11 +3,13 @@
 //! A definition is changed by ordered transactions like any row, so replicas see it at the same position. Every plan names the
 //! definitions that it was made from with a digest of each, and does nothing if one of them is another one by then.
 
+mod loading;
 mod shapes;
 pub mod system;
 
 use std::collections::BTreeMap;
 
+pub use loading::Loading;
 pub use shapes::storage_numbers;
 
 use ordain_db::data::Key;
@@ -251,6 +253,8 @@ pub enum Definition {
         /// The verifier.
         verifier: Option<String>,
     },
+    /// Rows that a transaction block loads, which is yet to end.
+    Loading(Loading),
 }
 
 impl Definition {
@@ -366,7 +370,10 @@ impl Definition {
             Definition::View { object, .. }
             | Definition::Schema { object }
             | Definition::User { object, .. } => Some(*object),
-            Definition::Index(_) | Definition::Garbage { .. } | Definition::Numbers(_) => None,
+            Definition::Index(_)
+            | Definition::Garbage { .. }
+            | Definition::Numbers(_)
+            | Definition::Loading(_) => None,
         }
     }
 }

@@ -10,7 +10,7 @@ use super::constraints::Deferrals;
 use super::past::Past;
 use super::settings::Changes;
 use super::transaction::reads_only;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, Output, Pending};
 use crate::plan::{Action, Expression, Node, Plan, SharedPlan};
@@ -25,8 +25,8 @@ pub(super) struct Block {
     pub own_view: Option<Box<dyn View>>,
     /// Storages that it has made.
     pub own: Vec<u32>,
-    /// Those of them that were loaded, and whether they are copied to every partition: they are garbage if it fails.
-    pub loaded: Vec<(u32, bool)>,
+    /// What it has said of those of them into which rows were loaded.
+    pub loading: Option<Loading>,
     pub written: Written,
     pub steps: Vec<Step>,
     /// Those of them that it has gone back from: they certify what the client was shown, and have no effect.
@@ -83,7 +83,7 @@ impl Block {
             view: None,
             own_view: None,
             own: Vec::new(),
-            loaded: Vec::new(),
+            loading: None,
             written: Written::new(),
             steps: Vec::new(),
             undone: Vec::new(),

@@ -17,12 +17,12 @@ use super::past::PARAMETER;
 use super::views::Views;
 use super::{Session, View};
 use crate::bind::{self, Prepared};
-use crate::catalog::{Catalog, Definition, garbage_name};
+use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{
     Draw, Failure, Inputs, Interrupt, Output, Patience, Pending, Run, is_stale, try_evaluate,
 };
-use crate::plan::{Action, CallForm, DefinitionChange, Expression, Node, Plan, SequenceShape, SharedPlan};
+use crate::plan::{Action, CallForm, Expression, Node, Plan, SequenceShape, SharedPlan};
 use crate::procedure::{Step, Undone, encode_steps};
 use crate::types::{Datum, SqlType, Zone};
 
@@ -341,9 +341,15 @@ impl Session {
         if !block.certifies {
             self.end_local_settings();
             self.cursors.end_block(true);
+            // It may have gone back to a savepoint from what it has loaded.
+            self.abandon(&block);
             return Ok(());
         }
         self.cursors.settle(&mut block);
+        if let Some(loading) = &block.loading {
+            let (plan, inputs) = (loading.end(&block.catalog).into(), self.inputs(Vec::new()));
+            block.steps.push(Step { plan, inputs, shown: None });
+        }
         let outcome = self.call_all(&block.steps, &block.undone);
         self.cursors.end_block(outcome.is_ok());
         match &outcome {
@@ -374,43 +380,37 @@ impl Session {
         }
     }
 
-    /// Deletes what a block has loaded into storages that nobody will know.
+    /// Has what a block has loaded deleted, which has failed or has gone back from it. If it has not failed after all, as can be when nobody
+    /// knows, that fails.
     fn abandon(&mut self, block: &Block) {
-        if block.loaded.is_empty() {
-            return;
-        }
+        let Some(loading) = &block.loading else { return };
         // The statement has ended.
         self.end_timing();
-        let garbage = |(storage, replicated): &(u32, bool)| {
-            let garbage = Definition::Garbage { storage: *storage, replicated: *replicated };
-            DefinitionChange {
-                schema: String::new(),
-                name: garbage_name(*storage),
-                definition: Some(garbage.encode()),
-            }
-        };
-        let changes = block.loaded.iter().map(garbage).collect();
-        let action = Action::Define { changes, fill: Vec::new(), sequences: Vec::new() };
-        let plan = Plan::of(action);
         let inputs = Inputs { seed: self.database.random(), ..Inputs::default() };
-        // Where that fails too, the rows stay without a name.
-        if self.call(&[Step { plan: plan.into(), inputs, shown: None }]).is_ok() {
+        // Where the database is out of reach, the rows are deleted when their time is over.
+        if self.call(&[Step { plan: loading.end(&Catalog::new()).into(), inputs, shown: None }]).is_ok() {
             self.database.sweep();
         }
     }
 
-    /// Puts rows into a storage that only the block knows, at once.
-    pub(super) fn load(&mut self, plan: Plan, storages: &[(u32, bool)]) -> Result<u64, SqlError> {
-        let inputs = self.inputs(Vec::new());
-        let output = self.call(&[Step { plan: plan.into(), inputs, shown: None }])?;
+    /// Puts rows into storages that only the block knows, at once.
+    pub(super) fn load(&mut self, mut plan: Plan, storages: &[(u32, bool)]) -> Result<u64, SqlError> {
+        let known = self.block.as_ref().ok_or_else(no_block)?.loading.clone();
+        let step = |plan: Plan| [Step { plan: plan.into(), inputs: self.inputs(Vec::new()), shown: None }];
+        let said = Loading::extended(known.as_ref(), storages, self.database.now());
+        if let Some(said) = &said {
+            self.call(&step(said.begin(known.as_ref())))?;
+        }
+        let loading = said.or(known);
+        plan.reliances.extend(loading.iter().map(Loading::reliance));
+        let load = step(plan);
+        if let Some(block) = &mut self.block {
+            block.loading = loading;
+        }
+        let output = self.call(&load)?;
         let view = self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?;
         if let Some(block) = &mut self.block {
             block.own_view = Some(view);
-            for storage in storages {
-                if !block.loaded.contains(storage) {
-                    block.loaded.push(*storage);
-                }
-            }
         }
         Ok(output.written)
     }

@@ -42,6 +42,8 @@ struct State {
     signals: Vec<(i32, Signal)>,
     /// After how many calls the database is out of reach.
     calls_left: Option<u32>,
+    /// Whether calls take effect and nobody is told.
+    loses_answers: bool,
 }
 
 /// A database in memory.
@@ -90,6 +92,30 @@ impl World {
         self.state.lock().unwrap().calls_left = calls;
     }
 
+    /// Has calls take effect of which nobody is told, or ends that.
+    #[allow(dead_code, reason = "only some tests lose answers")]
+    pub fn loses_answers(&mut self, loses: bool) {
+        self.state.lock().unwrap().loses_answers = loses;
+    }
+
+    /// Ends a session as when its process ends.
+    #[allow(dead_code, reason = "only some tests end processes")]
+    pub fn kill(&mut self, session: &str) {
+        self.sessions.remove(session);
+    }
+
+    /// Lets time pass.
+    #[allow(dead_code, reason = "only some tests wait")]
+    pub fn wait(&mut self, microseconds: i64) {
+        self.state.lock().unwrap().now += microseconds;
+    }
+
+    /// What a session that begins now knows of the database, without being a client.
+    #[allow(dead_code, reason = "only some tests look behind the sessions")]
+    pub fn database(&self) -> impl Database {
+        self.shared()
+    }
+
     /// A cluster with one engine and no tables.
     pub fn new(engine: EngineKind, partitions: u16) -> World {
         let mut builder = SchemaBuilder::new();
@@ -109,6 +135,7 @@ impl World {
             kept: Vec::new(),
             signals: Vec::new(),
             calls_left: None,
+            loses_answers: false,
         };
         World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
     }
@@ -144,13 +171,16 @@ impl World {
         Ok(out)
     }
 
-    fn begin(&self, parameters: Vec<(String, String)>) -> Result<Session, SqlError> {
+    fn shared(&self) -> Shared {
         let catalog = Arc::new(Mutex::new(None));
         let (state, storages) = (Arc::clone(&self.state), self.storages.clone());
-        let shared = Shared { state, storages, catalog, interrupt: Arc::default(), alarm: Arc::default() };
+        Shared { state, storages, catalog, interrupt: Arc::default(), alarm: Arc::default() }
+    }
+
+    fn begin(&self, parameters: Vec<(String, String)>) -> Result<Session, SqlError> {
         let (schema, storages) = (self.schema.clone(), self.storages.clone());
         let options = Options { user: "ordain".into(), database: "ordain".into(), parameters };
-        Session::new(Arc::new(shared), schema, storages, options)
+        Session::new(Arc::new(self.shared()), schema, storages, options)
     }
 
     /// Gives a message to a session, which is begun if it is not there; the bytes that it sends.
@@ -201,6 +231,9 @@ impl Database for Shared {
         }
         let request = state.cluster.call(PartitionId(0), CLIENT, ProcedureId(0), arguments);
         state.cluster.run_until_quiet();
+        if state.loses_answers {
+            return Err(Error::Unavailable("nobody knows".to_owned()));
+        }
         state.cluster.reply(request).clone()
     }
 
