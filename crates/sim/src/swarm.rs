@@ -142,6 +142,10 @@ fn fit_to_locks(plan: &mut Plan) {
     if plan.limits.lock_wait_microseconds.is_none() {
         plan.limits.lock_requests = lock_requests(plan.seed);
     }
+    if plan.limits.lock_requests == LockRequests::AsItGoes {
+        // Each row takes a round of messages: a thousand calls that all conflict take half an hour between continents.
+        plan.settle_within = 3600 * SECOND;
+    }
 }
 
 /// Calls that a client of an engine without an order has outstanding at most, and how long it waits at least before it sends one
