@@ -21,7 +21,7 @@ pub mod solo;
 
 pub use log::{
     Committed, FOUNDING_INDEX, FollowerStatus, HandOut, LogEffects, LogStart, LogStatus, MalformedMessage,
-    Membership, MembershipError, Persist, ProposeError, RecoverError, ReplicaId, ReplicatedLog, Role,
-    SnapshotError, SnapshotRequest,
+    Membership, MembershipError, PAYLOAD_BYTES_MAX, Persist, ProposeError, RecoverError, ReplicaId,
+    ReplicatedLog, Role, SnapshotError, SnapshotRequest,
 };
 pub use record::{EntryKind, LogRecord, RecordError};

@@ -17,6 +17,9 @@ pub const FOUNDING_TERM: u64 = 1;
 /// Most replicas that a membership may name.
 pub const REPLICAS_MAX: usize = 31;
 
+/// Longest payload that a log takes with the usual options, in bytes.
+pub const PAYLOAD_BYTES_MAX: usize = 16 << 20;
+
 /// Number of a replica within its replication group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct ReplicaId(pub u16);

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use crate::log::{
     Committed, HandOut, LogEffects, LogStart, LogStatus, MalformedMessage, Membership, MembershipError,
-    Persist, ProposeError, RecoverError, ReplicaId, ReplicatedLog, Role, SnapshotError,
+    PAYLOAD_BYTES_MAX, Persist, ProposeError, RecoverError, ReplicaId, ReplicatedLog, Role, SnapshotError,
 };
 use crate::record::{EntryKind, LogRecord, RecordedEntry, RecoveredLog};
 
@@ -29,7 +29,7 @@ impl SoloOptions {
         SoloOptions {
             replica,
             in_flight_bytes_max: 64 << 20,
-            payload_bytes_max: 16 << 20,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
             hand_out_bytes_max: 4 << 20,
         }
     }

@@ -3,6 +3,8 @@
 //! A limit is either checked where input enters (and answered with a clear error) or bounds a queue
 //! (and answered with push-back). Nothing grows without one of these numbers.
 
+use ordain_consensus::PAYLOAD_BYTES_MAX;
+
 use crate::engine::two_phase::requests::LockRequests;
 
 /// Longest encoded key in bytes, the table prefix included.
@@ -32,10 +34,13 @@ pub const RESULT_BYTES_MAX: usize = 1024 * 1024;
 /// Most keys and ranges in one footprint.
 pub const FOOTPRINT_ENTRIES_MAX: usize = 16 * 1024;
 
+/// Most bytes of the keys and bounds of ranges in one footprint: a footprint that was found is in the log with its call, in one record.
+pub const FOOTPRINT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Most bytes that one participant may contribute to the reads of one transaction. They are sent in one piece, which networks must take.
 pub const READ_RESULTS_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// The same where the log gets the reads of all participants, in one record: with the engine `two-phase`.
+/// Most bytes of the reads of all participants of one transaction where the log gets them in one record: with the engine `two-phase`.
 pub const LOGGED_READS_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Most bytes of writes that one transaction may buffer.
@@ -49,6 +54,12 @@ pub const BATCH_CALLS_MAX: usize = 8 * 1024;
 
 /// Most argument and footprint bytes in one batch. What is left waits for the next epoch.
 pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+// A batch is one record of the log, and its last call may be as large as a call can be.
+const _: () = assert!(
+    BATCH_BYTES_MAX + ARGUMENTS_BYTES_MAX + FOOTPRINT_BYTES_MAX + 2 * 1024 * 1024 <= PAYLOAD_BYTES_MAX,
+    "the log takes every batch"
+);
 
 /// Most calls that wait at one sequencer for an epoch; more are refused as busy.
 pub const SEQUENCER_WAITING_MAX: usize = 64 * 1024;

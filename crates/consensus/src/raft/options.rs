@@ -1,6 +1,6 @@
 //! What a replicated log is given, and how time becomes ticks.
 
-use crate::log::{HandOut, RecoverError, ReplicaId};
+use crate::log::{HandOut, PAYLOAD_BYTES_MAX, RecoverError, ReplicaId};
 
 use super::conversion::id_of;
 
@@ -48,7 +48,7 @@ impl RaftOptions {
             election_timeout_us_max: 1_000_000,
             hand_out: HandOut::AfterMajority,
             in_flight_bytes_max: 64 << 20,
-            payload_bytes_max: 16 << 20,
+            payload_bytes_max: PAYLOAD_BYTES_MAX,
             hand_out_bytes_max: 4 << 20,
             message_bytes_max: 1 << 20,
             messages_in_flight_max: 256,

@@ -1,8 +1,8 @@
 //! Column types, borrowed values, and the errors of the data model.
 
 use crate::limits::{
-    COLUMNS_MAX, FOOTPRINT_ENTRIES_MAX, KEY_BYTES_MAX, READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX,
-    ROW_BYTES_MAX, TABLES_MAX,
+    COLUMNS_MAX, FOOTPRINT_BYTES_MAX, FOOTPRINT_ENTRIES_MAX, KEY_BYTES_MAX, LOGGED_READS_BYTES_MAX,
+    READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX, ROW_BYTES_MAX, TABLES_MAX,
 };
 
 /// The type of a column.
@@ -206,9 +206,10 @@ pub enum DataError {
     /// A row over [`ROW_BYTES_MAX`].
     #[error("row of {0} bytes exceeds the limit of {ROW_BYTES_MAX}: split it over several rows")]
     RowTooLong(usize),
-    /// A footprint over [`FOOTPRINT_ENTRIES_MAX`].
+    /// A footprint over [`FOOTPRINT_ENTRIES_MAX`] or [`FOOTPRINT_BYTES_MAX`].
     #[error(
-        "a footprint holds at most {FOOTPRINT_ENTRIES_MAX} keys and ranges: declare ranges instead of keys"
+        "a footprint holds at most {FOOTPRINT_ENTRIES_MAX} keys and ranges, of {FOOTPRINT_BYTES_MAX} bytes together: declare \
+         ranges instead of keys"
     )]
     FootprintTooLarge,
     /// A footprint whose reconnaissance takes more than [`RECONNAISSANCE_ROUNDS_MAX`], or touches more than
@@ -220,6 +221,11 @@ pub enum DataError {
     /// Reads of one partition over [`READ_RESULTS_BYTES_MAX`].
     #[error("one partition's reads exceed {READ_RESULTS_BYTES_MAX} bytes: read less in one transaction")]
     ReadsTooLarge,
+    /// Reads of all partitions over [`LOGGED_READS_BYTES_MAX`], with the engine `two-phase`.
+    #[error(
+        "the reads of all partitions exceed {LOGGED_READS_BYTES_MAX} bytes, which is what the log of two-phase takes: read less in one transaction"
+    )]
+    LoggedReadsTooLarge,
     /// Bytes that are no key or no row of this table.
     #[error("malformed {0}: the bytes do not come from this schema")]
     Malformed(&'static str),

@@ -59,6 +59,11 @@ pub fn read_local<F: Failpoints>(footprint: &Footprint, me: PartitionId, storage
     Bytes::from(message).slice(HEADER_BYTES..)
 }
 
+/// Whether what [`read_local`] gives says that the reads are too large.
+pub fn is_too_large(results: &[u8]) -> bool {
+    results.first() == Some(&TOO_LARGE)
+}
+
 /// Where the rows that are sent come from.
 trait Rows {
     /// The row of the key of an entry.

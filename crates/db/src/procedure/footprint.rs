@@ -3,7 +3,7 @@
 use crate::data::{DataError, Key, KeyRange, Owner, Schema};
 use crate::error::Error;
 use crate::hash::{FastMap, key_hash};
-use crate::limits::{FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, ROW_BYTES_MAX};
+use crate::limits::{FOOTPRINT_BYTES_MAX, FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, ROW_BYTES_MAX};
 use crate::position::{PartitionId, PartitionSet};
 use crate::procedure::Functor;
 
@@ -72,6 +72,8 @@ pub struct Footprint {
     bytes: Vec<u8>,
     keys: Vec<KeyEntry>,
     ranges: Vec<RangeEntry>,
+    /// Bytes of the bounds of `ranges`.
+    range_bytes: usize,
     functors: Vec<Functor>,
     /// Whether functors are all that is written, and nothing is returned.
     only_functors: bool,
@@ -141,6 +143,7 @@ impl Footprint {
         self.bytes.clear();
         self.keys.clear();
         self.ranges.clear();
+        self.range_bytes = 0;
         self.functors.clear();
         self.only_functors = false;
         self.classes = [0; 4];
@@ -445,7 +448,9 @@ impl<'a> Declaration<'a> {
 
     fn check_size(&self) -> Result<(), DataError> {
         let entries = self.footprint.keys.len() + self.footprint.ranges.len();
-        if entries > FOOTPRINT_ENTRIES_MAX { Err(DataError::FootprintTooLarge) } else { Ok(()) }
+        let bytes = self.footprint.bytes.len() + self.footprint.range_bytes;
+        let is_too_large = entries > FOOTPRINT_ENTRIES_MAX || bytes > FOOTPRINT_BYTES_MAX;
+        if is_too_large { Err(DataError::FootprintTooLarge) } else { Ok(()) }
     }
 
     /// Declares a range with any access.
@@ -461,6 +466,7 @@ impl<'a> Declaration<'a> {
         }
         let owner = table.range_owner(range, self.partitions);
         self.footprint.place(access, owner, self.partitions);
+        self.footprint.range_bytes += range.start.bytes().len() + range.end.bytes().len();
         self.footprint.ranges.push(RangeEntry { range: range.clone(), access, owner });
         self.check_size()
     }
@@ -659,6 +665,22 @@ mod tests {
         declaration.write(&key(0)).unwrap();
         let mut declaration = Declaration::new(&schema, 4, &mut footprint);
         assert_eq!(declaration.read_range(&tables[0].all()), Err(DataError::FootprintTooLarge));
+        // By their bytes: keys, and bounds of ranges.
+        let long = |number: u64| {
+            let bytes = [&[7; KEY_BYTES_MAX - 100][..], &number.to_le_bytes()].concat();
+            tables[0].key((1, bytes)).unwrap()
+        };
+        for as_ranges in [false, true] {
+            let mut footprint = Footprint::default();
+            let mut declaration = Declaration::new(&schema, 4, &mut footprint);
+            let refused = (0..).map(long).find_map(|key| match as_ranges {
+                true => declaration.read_range(&KeyRange::one(key.bytes())).err(),
+                false => declaration.read(&key).err(),
+            });
+            assert_eq!(refused, Some(DataError::FootprintTooLarge));
+            let bytes = footprint.encode().len();
+            assert!((FOOTPRINT_BYTES_MAX..FOOTPRINT_BYTES_MAX + 100_000).contains(&bytes), "{bytes}");
+        }
     }
 
     /// Something to declare: a table, a site, a key's last byte or the site's range, and an access.

@@ -8,8 +8,11 @@ use super::locks::Slot;
 use super::message::{Reads, TransactionId, TwoPhaseMessage, TwoPhaseRecord};
 use super::requests::LockRequests;
 use super::{CommitProtocol, Phase, Runnable, TwoPhase};
-use crate::execution::{Context, Explored, Received};
+use crate::data::DataError;
+use crate::error::Error;
+use crate::execution::{Context, Explored, Received, remote_reads};
 use crate::failpoint::Failpoints;
+use crate::limits::LOGGED_READS_BYTES_MAX;
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 
 /// How far a coordinated transaction is.
@@ -127,12 +130,25 @@ impl<F: Failpoints> TwoPhase<F> {
         };
         let Progress::Locking(awaited) = &mut coordinated.progress else { return };
         awaited.remove(from);
+        let all_granted = awaited.is_empty();
         coordinated.reads.insert(from, reads);
         coordinated.clock = coordinated.clock.max(clock);
-        if awaited.is_empty() {
+        if are_too_large(coordinated.reads.values()) {
+            return self.refuse(slot, DataError::LoggedReadsTooLarge.into());
+        }
+        if all_granted {
             self.runnable.push_back(Runnable::Advance(id));
         }
         self.ask_next(id, context);
+    }
+
+    /// Ends a transaction that cannot be done.
+    pub(super) fn refuse(&mut self, slot: Option<Slot>, error: Error) {
+        let Some(local) = slot.and_then(|slot| self.leave(slot)) else { return };
+        if let Some(coordinated) = self.coordinated.remove(&local.id) {
+            self.tell_aborted(local.id, &coordinated);
+        }
+        self.effects.refused.push((local.statement, error));
     }
 
     /// Takes a transaction onwards if all locks are held.
@@ -157,6 +173,10 @@ impl<F: Failpoints> TwoPhase<F> {
             }
         }
         let others = coordinated.others;
+        let own = self.own_reads(slot, context);
+        if are_too_large(reads.iter().chain(&own).map(|(_, reads)| reads)) {
+            return self.refuse(Some(slot), DataError::LoggedReadsTooLarge.into());
+        }
         let voters = if self.protocol == CommitProtocol::None { PartitionSet::EMPTY } else { others };
         if let Some(coordinated) = self.coordinated.get_mut(&id) {
             coordinated.progress = Progress::Preparing(voters);
@@ -164,7 +184,6 @@ impl<F: Failpoints> TwoPhase<F> {
         if voters.is_empty() {
             return self.runnable.push_back(Runnable::Decide(id));
         }
-        let own = self.own_reads(slot, context);
         for partition in others.iter() {
             let reads = reads_for(partition, &reads, &own);
             self.say(partition, TwoPhaseMessage::Prepare { id, reads });
@@ -292,6 +311,12 @@ impl<F: Failpoints> TwoPhase<F> {
             }
         }
     }
+}
+
+/// Whether all that was read is more than the log takes, which gets it in one record.
+fn are_too_large<'a>(reads: impl Iterator<Item = &'a Bytes> + Clone) -> bool {
+    let bytes: usize = reads.clone().map(Bytes::len).sum();
+    bytes > LOGGED_READS_BYTES_MAX || reads.into_iter().any(|part| remote_reads::is_too_large(part))
 }
 
 /// What one participant is to be told that the others have read.

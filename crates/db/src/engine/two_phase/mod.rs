@@ -395,12 +395,7 @@ impl<F: Failpoints> TwoPhase<F> {
                 true
             }
             Err(error) => {
-                let id = local.id;
-                if let Some(coordinated) = self.coordinated.remove(&id) {
-                    self.tell_aborted(id, &coordinated);
-                }
-                let left = self.leave(slot);
-                self.effects.refused.extend(left.map(|local| (local.statement, error)));
+                self.refuse(Some(slot), error);
                 false
             }
         }

@@ -3,13 +3,14 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use ordain_consensus::{LogEffects, Persist, ProposeError, ReplicatedLog};
+use ordain_consensus::{LogEffects, PAYLOAD_BYTES_MAX, Persist, ProposeError, ReplicatedLog};
 
 use super::TwoPhaseNode;
 use crate::engine::two_phase::message::{SnapshotMessage, TwoPhaseMessage, TwoPhaseRecord};
 use crate::error::Fatal;
 use crate::execution::Executed;
 use crate::failpoint::Failpoints;
+use crate::limits::{ARGUMENTS_BYTES_MAX, FOOTPRINT_BYTES_MAX, LOGGED_READS_BYTES_MAX};
 use crate::message::{Message, Ordered, Reply};
 use crate::node::outgoing::grouped;
 use crate::node::{DiskWrite, Outbox, encode_body};
@@ -17,6 +18,15 @@ use crate::position::{Epoch, NodeId, PartitionId, Position};
 
 /// Bytes of records that are proposed to the log together, about.
 const PROPOSAL_BYTES: usize = 1 << 20;
+
+/// What else a payload may have beside arguments, footprints and reads.
+const OTHER_BYTES: usize = 1 << 20;
+
+const _: () = assert!(
+    PROPOSAL_BYTES + ARGUMENTS_BYTES_MAX + FOOTPRINT_BYTES_MAX + LOGGED_READS_BYTES_MAX + OTHER_BYTES
+        <= PAYLOAD_BYTES_MAX,
+    "the log takes every record"
+);
 
 /// What waits until records are in the log.
 #[derive(Debug, Default)]
