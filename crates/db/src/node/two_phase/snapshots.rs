@@ -269,8 +269,10 @@ impl<F: Failpoints> TwoPhaseNode<F> {
     /// A partition may have forgotten the snapshots that are being opened: they get other positions. And this one forgets those of
     /// that partition.
     pub(super) fn reset_snapshots(&mut self, peer: PartitionId, outbox: &mut Outbox) {
-        let announced = self.snapshots.announced.iter().copied();
-        let of_peer: Vec<Position> = announced.filter(|at| at.origin == peer).collect();
+        let Snapshots { announced, opening, open, .. } = &self.snapshots;
+        let known = announced.iter().chain(opening.iter().map(|opening| &opening.at));
+        let known = known.chain(open.iter().map(|(at, _)| at)).copied();
+        let of_peer: Vec<Position> = known.filter(|at| at.origin == peer).collect();
         of_peer.into_iter().for_each(|at| self.close_snapshot(at));
         for (at, Wanted { request, acknowledged, .. }) in std::mem::take(&mut self.snapshots.wanted) {
             self.close_snapshot(at);
