@@ -110,6 +110,7 @@ impl AddAssign for Spent {
 
 #[cfg(test)]
 mod tests {
+    use ordain_db::engine::two_phase::deadlock::{Edge, Place};
     use ordain_db::engine::two_phase::message::TransactionId;
     use ordain_db::position::PartitionId;
     use ordain_db::sequencer::Load;
@@ -119,13 +120,14 @@ mod tests {
     #[test]
     fn messages_are_counted_by_what_they_are_for() {
         let id = TransactionId { started: 1, coordinator: PartitionId(0), life: 0, attempt: 0 };
+        let edge = Edge { waiting: id, earlier: id, place: Place::Ranges };
         let mut overhead = Overhead::default();
         for said in [
             TwoPhaseMessage::Granted { id, round: 0, reads: bytes::Bytes::new(), clock: 1 },
             TwoPhaseMessage::Prepare { id, reads: Vec::new() },
             TwoPhaseMessage::Vote { id, clock: 1 },
             TwoPhaseMessage::Decide { id, position: None, reads: None },
-            TwoPhaseMessage::Waits { edges: vec![(id, id); 3] },
+            TwoPhaseMessage::Waits { edges: vec![edge; 3] },
             TwoPhaseMessage::WaitsReceived,
         ] {
             overhead.count(&Message::TwoPhase(said));

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::deadlock::Edge;
 use crate::error::Outcome;
 use crate::message::{Reconnoitred, RequestId};
 use crate::position::{PartitionId, Position};
@@ -105,7 +106,7 @@ pub enum TwoPhaseMessage {
     /// To the detector: who waits for whom at the sender.
     Waits {
         /// The edges.
-        edges: Vec<(TransactionId, TransactionId)>,
+        edges: Vec<Edge>,
     },
     /// From the detector: it has what the receiver said of who waits, and may be told more.
     WaitsReceived,
@@ -164,7 +165,7 @@ impl TwoPhaseMessage {
             TwoPhaseMessage::Granted { reads, .. } => reads.len(),
             TwoPhaseMessage::Prepare { reads, .. } => of(reads),
             TwoPhaseMessage::Decide { reads, .. } => reads.as_ref().map_or(0, of),
-            TwoPhaseMessage::Waits { edges } => size_of::<TransactionId>() * 2 * edges.len(),
+            TwoPhaseMessage::Waits { edges } => size_of::<Edge>() * edges.len(),
             TwoPhaseMessage::Vote { .. } | TwoPhaseMessage::Done { .. } | TwoPhaseMessage::Victim { .. } => {
                 size_of::<TransactionId>()
             }
@@ -189,7 +190,7 @@ impl std::fmt::Display for TwoPhaseMessage {
             TwoPhaseMessage::Waits { edges } if edges.is_empty() => write!(f, "says that nobody waits"),
             TwoPhaseMessage::Waits { edges } => {
                 let edges: Vec<String> =
-                    edges.iter().map(|(waiting, earlier)| format!("{waiting} for {earlier}")).collect();
+                    edges.iter().map(|edge| format!("{} for {}", edge.waiting, edge.earlier)).collect();
                 write!(f, "says who waits: {}", edges.join(", "))
             }
             TwoPhaseMessage::WaitsReceived => write!(f, "has heard who waits"),

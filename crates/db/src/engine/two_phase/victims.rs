@@ -30,6 +30,9 @@ fn pause_after(edges: usize) -> u64 {
     REPORT_MICROSECONDS.max(10 * edges as u64)
 }
 
+/// So many looks at ranges take as long as an edge that is told.
+const LOOKS_FOR_AN_EDGE: usize = 100;
+
 /// After so many attempts a transaction that finds out what it needs forgets what it has found: it may be out of date. And again after
 /// twice as many, and so on: one that finds a single row in each attempt still comes to its end.
 const ATTEMPTS_UNTIL_FORGOTTEN: u32 = 8;
@@ -125,15 +128,16 @@ impl<F: Failpoints> TwoPhase<F> {
     /// Tells the detector who waits for whom here, if that has changed.
     pub(super) fn report_waits(&mut self, context: &mut Context<'_>) {
         let blocked = self.table.iter().enumerate().filter_map(|(index, local)| {
-            let local = local.as_ref().filter(|local| local.phase == Phase::Blocked)?;
-            Some((Slot(index as u32), local.id))
+            local.as_ref().filter(|local| local.phase == Phase::Blocked).map(|_| Slot(index as u32))
         });
-        let id_of = |slot: &Slot| self.table[slot.index()].as_ref().map(|local| local.id);
+        let id_of = |slot: Slot| self.table[slot.index()].as_ref().map(|local| local.id);
         let mut edges = Vec::new();
-        for (slot, id) in blocked {
-            edges.extend(self.locks.waits_for(slot).iter().filter_map(id_of).map(|earlier| (id, earlier)));
-        }
-        let changed = self.reports.changed(&edges, self.now + pause_after(edges.len()));
+        let work = self.locks.find_waits(blocked, |waiting, earlier, place| {
+            let ids = id_of(waiting).zip(id_of(earlier));
+            edges.extend(ids.map(|(waiting, earlier)| Edge { waiting, earlier, place }));
+        });
+        let pause = pause_after(edges.len()).max(pause_after(work / LOOKS_FOR_AN_EDGE));
+        let changed = self.reports.changed(&edges, self.now + pause);
         if !changed {
             return;
         }

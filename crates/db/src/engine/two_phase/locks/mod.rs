@@ -12,6 +12,7 @@ mod ranges;
 
 use smallvec::SmallVec;
 
+use super::deadlock::Place;
 use crate::data::TableId;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
@@ -153,14 +154,43 @@ impl Locks {
     /// For whose ends a transaction waits. Who is waited for by one of them anyway may be left out.
     pub fn waits_for(&self, slot: Slot) -> SmallVec<[Slot; 4]> {
         let mut before = SmallVec::from_slice(self.ranges.waits_for(slot));
-        if let Some(requests) = self.requests.get(slot.index()).filter(|requests| requests.awaited > 0) {
-            for (hash, ticket) in &requests.keys {
-                self.keys.get(hash).into_iter().for_each(|queue| queue.find_before(*ticket, &mut before));
-            }
-        }
+        self.find_in_queues(slot, |other, _| before.push(other));
         before.sort_unstable();
         before.dedup();
         before
+    }
+
+    /// For whose ends a transaction waits in queues of keys, and where.
+    fn find_in_queues(&self, slot: Slot, mut found: impl FnMut(Slot, Place)) {
+        let Some(requests) = self.requests.get(slot.index()).filter(|requests| requests.awaited > 0) else {
+            return;
+        };
+        for (key, ticket) in &requests.keys {
+            let Some(queue) = self.keys.get(key) else { continue };
+            queue.find_before(*ticket, |other, wanted, earlier| {
+                found(other, Place::Queue { key: *key, wanted, earlier });
+            });
+        }
+    }
+
+    /// The same as [`waits_for`](Locks::waits_for) with where, of many transactions; how much work that was.
+    pub fn find_waits(
+        &self,
+        waiting: impl Iterator<Item = Slot>,
+        mut found: impl FnMut(Slot, Slot, Place),
+    ) -> usize {
+        let mut work = 0;
+        let mut covered = vec![None; self.requests.len()];
+        for slot in waiting {
+            self.find_in_queues(slot, |earlier, place| {
+                work += 1;
+                found(slot, earlier, place);
+            });
+            work += self
+                .ranges
+                .find_before_all(slot, &mut covered, |earlier| found(slot, earlier, Place::Ranges));
+        }
+        work
     }
 
     /// Those that hold or ask for a key, in their order, with whether each has what it asks for: for scripts.

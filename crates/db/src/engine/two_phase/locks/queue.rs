@@ -6,10 +6,12 @@
 
 use smallvec::SmallVec;
 
+use serde::{Deserialize, Serialize};
+
 use super::Slot;
 
 /// How a key is locked.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Mode {
     /// With other readers.
     Shared,
@@ -135,18 +137,19 @@ impl Queue {
         }
     }
 
-    /// For whose ends a transaction waits here. Of those that wait for each other anyway only the last is named.
-    pub(super) fn find_before(&self, ticket: u64, before: &mut SmallVec<[Slot; 4]>) {
+    /// For whose ends a transaction waits here, with its mode and theirs. Of those that wait for each other anyway only the last is named.
+    pub(super) fn find_before(&self, ticket: u64, mut found: impl FnMut(Slot, Mode, Mode)) {
         let Some(place) = self.place(ticket) else { return };
         let Entry { slot, mode, state, .. } = self.entries[place];
         match state {
             State::Held => {}
             State::Upgrading => {
-                before.extend(self.holders().iter().map(|entry| entry.slot).filter(|other| *other != slot));
+                let others = self.holders().iter().filter(|entry| entry.slot != slot);
+                others.for_each(|other| found(other.slot, mode, other.mode));
             }
             State::Waiting => {
                 for other in self.entries[..place].iter().rev().filter(|other| other.mode.conflicts(mode)) {
-                    before.push(other.slot);
+                    found(other.slot, mode, other.mode);
                     // That one waits for all others before it, or they hold nothing that concerns it.
                     if other.mode == Mode::Exclusive {
                         break;

@@ -9,6 +9,7 @@
 //! table waits for all transactions that are live then, since their keys were not kept. While a log is replayed, they are kept in
 //! all tables: what was held together before is held together again, whichever comes first.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -215,6 +216,31 @@ impl RangeLocks {
                 grant(waiting);
             }
         }
+    }
+
+    /// For whose ends a transaction waits because of ranges, without those for which one of the others waits because of ranges, too; how much
+    /// work that was. `covered` has, by slot, the transaction for which it was last left out.
+    pub(super) fn find_before_all(
+        &self,
+        slot: Slot,
+        covered: &mut [Option<Slot>],
+        mut found: impl FnMut(Slot),
+    ) -> usize {
+        let mut waits = SmallVec::<[Slot; 4]>::from_slice(self.waits_for(slot));
+        // The last to come waits for the most, and leaves the fewest to be told.
+        waits.sort_by_key(|earlier| Reverse(self.waits_for(*earlier).len()));
+        let mut work = waits.len();
+        for earlier in waits {
+            if covered.get(earlier.index()) == Some(&Some(slot)) {
+                continue;
+            }
+            found(earlier);
+            for other in self.waits_for(earlier) {
+                work += 1;
+                covered[other.index()] = Some(slot);
+            }
+        }
+        work
     }
 
     /// For whose ends a transaction waits because of ranges.
