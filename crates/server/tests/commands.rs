@@ -125,6 +125,7 @@ fn what_would_be_ignored_or_tell_nothing_is_refused() {
         FAILED,
         &["two-phase has no epochs for a manager"],
     );
+    folder.refused("sim --seed 1 --engine two-phase --replicas 3", FAILED, &["two-phase has no replicas"]);
     let no_epochs = ["two-phase has no epochs for a manager"];
     folder.refused("start --data-dir new --engine two-phase --epochs managed", FAILED, &no_epochs);
     folder.refused("start --data-dir new --epochs strict", WRONG_COMMAND_LINE, &["managed-strictly"]);

@@ -295,7 +295,7 @@ mod index {
         ] {
             assert!(Micro::new(indexed(bad)).is_err(), "{bad:?}");
         }
-        for entries_per_site in [0, 1] {
+        for entries_per_site in [0, 1, u32::MAX] {
             let index = IndexOptions { entries_per_site, ..dependent(1.0) };
             assert!(Micro::new(Options { index, ..options() }).is_err());
         }

@@ -29,7 +29,7 @@ pub struct EvaluationOptions {
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(4..=48))]
     pub nodes: u16,
     /// Simulate clusters of up to so many nodes, where their number varies
-    #[arg(long, default_value_t = 48, value_parser = clap::value_parser!(u16).range(1..=48))]
+    #[arg(long, default_value_t = 48, value_parser = clap::value_parser!(u16).range(2..=48))]
     pub nodes_max: u16,
     /// Simulate clusters of so many nodes with TPC-C
     #[arg(long, default_value_t = tpcc::NODES, value_parser = clap::value_parser!(u16).range(2..=16))]

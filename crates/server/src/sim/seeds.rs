@@ -173,13 +173,17 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl SeedOptions {
     /// Checks what would have to be ignored.
     fn check(&self) -> Result<(), String> {
-        match (self.engine, self.epochs) {
-            (Some(engine), Some(epochs)) if epochs.is_managed() && !engine.is_ordered() => Err(format!(
-                "the engine {} has no epochs for a manager: choose another one, or leave the epochs out",
-                engine.name()
-            )),
-            _ => Ok(()),
+        let Some(engine) = self.engine.filter(|engine| !engine.is_ordered()) else { return Ok(()) };
+        let lacks = |what: &str| {
+            Err(format!("the engine {} has no {what}: choose another one, or leave that out", engine.name()))
+        };
+        if self.epochs.is_some_and(EpochPolicy::is_managed) {
+            return lacks("epochs for a manager");
         }
+        if self.replicas.is_some_and(|replicas| replicas > 1) || self.replication.is_some() {
+            return lacks("replicas");
+        }
+        Ok(())
     }
 
     fn plan(&self, seed: u64) -> Plan {

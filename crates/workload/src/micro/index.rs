@@ -48,6 +48,9 @@ pub(super) struct Index {
     position_percent: u8,
 }
 
+/// Most entries of an index at a site: all are loaded into memory.
+const ENTRIES_PER_SITE_MAX: u32 = 10_000_000;
+
 impl Index {
     /// # Errors
     /// When an option is wrong.
@@ -63,6 +66,11 @@ impl Index {
         if entries_per_site == 0 || (several > 0.0 && spread == 0) {
             return invalid(format!(
                 "entries_per_site is {entries_per_site}: give at least 1, and 2 if transactions touch several sites and one"
+            ));
+        }
+        if entries_per_site > ENTRIES_PER_SITE_MAX {
+            return invalid(format!(
+                "entries_per_site is {entries_per_site}: give at most {ENTRIES_PER_SITE_MAX}"
             ));
         }
         if position_percent > 100 {
