@@ -5,7 +5,7 @@
 //! test: it needs programs and packages that are not Rust's.
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::time::Instant;
 
 /// One cargo command.
@@ -83,9 +83,7 @@ fn first_failure(
 fn run_step(root: &Path, number: usize, step: &Step) -> Result<(), String> {
     println!("ci: [{number}/{}] {}", STEPS.len(), step.command_line());
     let started = Instant::now();
-    // The cargo that runs us, so that a toolchain named on the command line is used for every step.
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = crate::cargo();
     command.args(step.arguments.split(' ')).envs(step.environment).current_dir(root);
     let status = command.status().map_err(|error| format!("cargo did not start: {error}"))?;
     println!("ci: [{number}/{}] took {}", STEPS.len(), seconds(started));

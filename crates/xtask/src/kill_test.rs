@@ -4,16 +4,14 @@
 //! this crate does not depend on.
 
 use std::path::Path;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 
 /// What is built and run; the options of the test follow.
 const ARGUMENTS: &str = "run --release --package ordain --bin ordain --locked -- kill-test";
 
 /// Runs the test with these options; its exit code is the test's.
 pub(crate) fn run(root: &Path, options: &[&str]) -> ExitCode {
-    // The cargo that runs us, so that a toolchain named on the command line is used here, too.
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = crate::cargo();
     command.args(arguments(options)).current_dir(root);
     match command.status() {
         Ok(status) => exit_code(status.code()),

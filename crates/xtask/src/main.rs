@@ -11,7 +11,7 @@ mod kill_test;
 mod tidy;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
 cargo xtask <command>
@@ -51,6 +51,21 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// The cargo that runs us, so that a toolchain named on the command line is used for what we run, too.
+///
+/// What cargo tells *us* by the environment it does not get: build scripts depend on it, and what was built by hand would be built once more,
+/// and again when it is built by hand the next time.
+fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let is_ours = |name: &str| name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_");
+        if name.to_str().is_some_and(is_ours) {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// The folder of the workspace's Cargo.toml.

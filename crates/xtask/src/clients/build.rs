@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// What is built. Where it is then depends on the caller's configuration, so cargo is asked to say it.
 const ARGUMENTS: &str =
@@ -10,9 +10,7 @@ const ARGUMENTS: &str =
 
 /// Builds the server for development, and returns where it is.
 pub(super) fn server(root: &Path) -> Result<PathBuf, String> {
-    // The cargo that runs us, so that a toolchain named on the command line is used here, too.
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = crate::cargo();
     command.args(ARGUMENTS.split(' ')).current_dir(root).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cargo did not start: {error}"))?;
     let mut found = None;
