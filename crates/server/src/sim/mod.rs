@@ -13,6 +13,7 @@
 //! - [`seeds`]: runs seeds over the cores.
 //! - [`slow_node`]: what one slow node does to the others, and what throttling does about it.
 //! - [`steps`]: steps real nodes in one thread and times each step.
+//! - [`study`]: the experiments of [`evaluation`], [`dependent`] and [`slow_node`] after one another.
 
 pub mod aloha;
 pub mod calibrate;
@@ -27,6 +28,7 @@ pub mod scale;
 pub mod seeds;
 pub mod slow_node;
 pub mod steps;
+pub mod study;
 
 use std::io::Write as _;
 use std::path::Path;

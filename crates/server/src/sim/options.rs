@@ -1,6 +1,8 @@
 //! The command line of `ordain sim`.
 
-use super::{aloha, calibrate, checkpoint, dependent, evaluation, replication, scale, seeds, slow_node};
+use super::{
+    aloha, calibrate, checkpoint, dependent, evaluation, replication, scale, seeds, slow_node, study,
+};
 
 /// What to simulate.
 #[derive(clap::Args, Debug)]
@@ -30,6 +32,8 @@ enum SimCommand {
     Aloha(aloha::AlohaOptions),
     /// Measure transactions that must read an index to know what they touch, and latencies, for real and on simulated clusters
     Dependent(dependent::DependentOptions),
+    /// Run `evaluation`, `dependent` and `slow-node` one after the other, with their usual options: about forty minutes
+    Study(study::StudyOptions),
 }
 
 /// Carries out `ordain sim`; whether all properties held.
@@ -46,6 +50,7 @@ pub fn run(options: &SimOptions) -> Result<bool, String> {
         Some(SimCommand::Evaluation(options)) => evaluation::run(options).map(|()| true),
         Some(SimCommand::Aloha(options)) => aloha::run(options).map(|()| true),
         Some(SimCommand::Dependent(options)) => dependent::run(options).map(|()| true),
+        Some(SimCommand::Study(options)) => study::run(options).map(|()| true),
         None => seeds::run_seeds(&options.seeds),
     }
 }
