@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::write_buffer::Target;
+use crate::data::{Key, KeyRange};
 use crate::procedure::Footprint;
 use crate::procedure::footprint::Access;
 
@@ -43,7 +44,7 @@ impl Captured {
         };
     }
 
-    /// Takes the next row of a range.
+    /// Takes the next row of a range, in the order of keys.
     pub(crate) fn range_row(&mut self, entry: usize, key: &[u8], row: &[u8]) {
         let found = (self.append(key), self.append(row));
         self.ranges[entry].push(found);
@@ -74,6 +75,25 @@ impl Captured {
         self.ranges[entry].iter().map(|(key, row)| (&self.bytes[key.clone()], &self.bytes[row.clone()]))
     }
 
+    /// The rows of a range that are within another one, each with its key, in order.
+    pub(crate) fn range_within(
+        &self,
+        entry: usize,
+        within: &KeyRange,
+    ) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
+        let rows = &self.ranges[entry];
+        let before = |bound: &Key| rows.partition_point(|(key, _)| self.bytes[key.clone()] < **bound);
+        let found = rows.get(before(&within.start)..before(&within.end)).unwrap_or_default();
+        found.iter().map(|(key, row)| (&self.bytes[key.clone()], &self.bytes[row.clone()]))
+    }
+
+    /// The row of a key in a range.
+    pub(crate) fn row_in_range(&self, entry: usize, key: &[u8]) -> Option<&[u8]> {
+        let rows = &self.ranges[entry];
+        let place = rows.binary_search_by(|(found, _)| self.bytes[found.clone()].cmp(key)).ok()?;
+        Some(&self.bytes[rows[place].1.clone()])
+    }
+
     /// The row of what a run wrote, before it.
     pub(crate) fn row_of(&self, target: Target, key: &[u8], footprint: &Footprint) -> Option<&[u8]> {
         // What is written by its entry may be read as part of a range, and what is written as part of one may be read by its entry.
@@ -85,11 +105,40 @@ impl Captured {
             return self.row(entry);
         }
         let range = footprint.find_range_of(key, Access::READ)?;
-        self.range(range).find(|(found, _)| *found == key).map(|(_, row)| row)
+        self.row_in_range(range, key)
     }
 
     /// How many bytes it holds.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_a_range_are_found_by_key_and_within_bounds() {
+        let mut captured = Captured::default();
+        captured.reset(0, 2);
+        let keys: [&[u8]; 4] = [b"b", b"ba", b"d", b"f"];
+        for (index, key) in keys.into_iter().enumerate() {
+            captured.range_row(1, key, &[index as u8]);
+        }
+        for (index, key) in keys.into_iter().enumerate() {
+            assert_eq!(captured.row_in_range(1, key), Some(&[index as u8][..]));
+        }
+        for other in [&b""[..], b"a", b"bb", b"e", b"g"] {
+            assert_eq!(captured.row_in_range(1, other), None);
+        }
+        assert_eq!(captured.row_in_range(0, b"b"), None, "another range");
+        let within = |start: &[u8], end: &[u8]| {
+            let range = KeyRange { start: Key::from_bytes(start), end: Key::from_bytes(end) };
+            captured.range_within(1, &range).map(|(key, _)| key.to_vec()).collect::<Vec<_>>()
+        };
+        assert_eq!(within(b"ba", b"f"), [&b"ba"[..], b"d"], "the end is not within");
+        assert_eq!(within(b"a", b"z"), keys);
+        assert_eq!(within(b"f", b"b"), [&b""[..]; 0], "an empty range");
     }
 }

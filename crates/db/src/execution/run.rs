@@ -342,8 +342,7 @@ impl Run<'_> {
     fn base_in_range(&self, range: usize, key: &[u8]) -> Option<&[u8]> {
         let owner = self.footprint.ranges()[range].owner;
         if let Some(captured) = self.captured {
-            let mut rows = captured.range(range);
-            if let Some((_, row)) = rows.find(|(found, _)| *found == key) {
+            if let Some(row) = captured.row_in_range(range, key) {
                 return Some(row);
             }
         } else if owner.includes(self.me)
@@ -423,8 +422,7 @@ impl Run<'_> {
         let owner = self.footprint.ranges()[entry].owner;
         let mut found = Vec::new();
         if let Some(captured) = self.captured {
-            let rows = captured.range(entry).filter(|(key, _)| range.contains(key));
-            let rows = direction.of_ascending(rows).take(limit);
+            let rows = direction.of_ascending(captured.range_within(entry, range)).take(limit);
             found.extend(rows.map(|(key, row)| Found { key: Key::from_bytes(key), row: row.to_vec() }));
         } else if owner.includes(self.me) {
             self.storage.scan(range, direction, Position::LATEST, &mut |key, row| {
