@@ -5,6 +5,7 @@
 
 use ordain_consensus::PAYLOAD_BYTES_MAX;
 
+use crate::engine::two_phase::admission::LoadControl;
 use crate::engine::two_phase::requests::LockRequests;
 
 /// Longest encoded key in bytes, the table prefix included.
@@ -190,6 +191,8 @@ pub struct Limits {
     pub lock_wait_microseconds: Option<u64>,
     /// When a transaction of the engine `two-phase` asks for its locks.
     pub lock_requests: LockRequests,
+    /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks.
+    pub load_control: LoadControl,
 }
 
 impl Default for Limits {
@@ -211,6 +214,7 @@ impl Default for Limits {
             throttles: false,
             lock_wait_microseconds: None,
             lock_requests: LockRequests::default(),
+            load_control: LoadControl::default(),
         }
     }
 }

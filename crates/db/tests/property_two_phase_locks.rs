@@ -173,6 +173,7 @@ impl Checked<'_> {
         self.free.push(slot);
         granted.into_iter().for_each(|slot| self.grant(self.of(slot)));
         assert_eq!(self.locks.live(), self.live.len());
+        assert_eq!(self.locks.waiting(), self.live.len() - self.running().len());
     }
 
     fn running(&self) -> Vec<u32> {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::node::CheckpointMode;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
@@ -48,6 +49,9 @@ pub struct ClusterFile {
     /// When transactions of the engine `two-phase` ask for their locks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub locks: LockRequests,
+    /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub load_control: LoadControl,
     /// Whether calls are shed where a node lags behind the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub throttle: bool,
@@ -376,6 +380,7 @@ impl ClusterFile {
             epochs: options.epochs,
             lock_wait_milliseconds: options.lock_wait.map(|wait| wait.as_secs_f64() * 1e3),
             locks: options.locks,
+            load_control: options.load_control,
             throttle: options.throttle,
             seed: default_seed(),
             sites: None,
@@ -399,9 +404,18 @@ impl ClusterFile {
         let epoch = seconds(self.epoch_milliseconds / 1e3);
         let lock_wait = self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3));
         let (partitions, replicas, engine) = (self.partitions, self.replicas(), self.engine);
-        let (epochs, throttle) = (self.epochs, self.throttle);
-        let locks = self.locks;
-        ClusterOptions { partitions, replicas, engine, epoch, epochs, lock_wait, locks, throttle }
+        let ClusterFile { epochs, locks, load_control, throttle, .. } = *self;
+        ClusterOptions {
+            partitions,
+            replicas,
+            engine,
+            epoch,
+            epochs,
+            lock_wait,
+            locks,
+            load_control,
+            throttle,
+        }
     }
 
     /// Makes the workload.
@@ -669,6 +683,7 @@ partitions = [1]
             ("partitions = 2", "partitions = 2\nengine = \"two-phase-without\"", "unknown variant"),
             ("partitions = 2", "partitions = 2\nlock_wait_milliseconds = 5", "calvin has no deadlocks"),
             ("partitions = 2", "partitions = 2\nlocks = \"as-it-goes\"", "leave locks out"),
+            ("partitions = 2", "partitions = 2\nload_control = \"none\"", "has no load control"),
             (
                 "partitions = 2",
                 "partitions = 2\nengine = \"two-phase\"\nlock_wait_milliseconds = 0",

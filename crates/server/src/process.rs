@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use ordain_consensus::log::REPLICAS_MAX;
 use ordain_db::disk::NodeDisk;
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::limits::{Limits, PARTITIONS_MAX};
 use ordain_db::message::ClientRequest;
@@ -43,6 +44,8 @@ pub struct ClusterOptions {
     pub lock_wait: Option<Duration>,
     /// When transactions of the engine `two-phase` ask for their locks.
     pub locks: LockRequests,
+    /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks.
+    pub load_control: LoadControl,
     /// Whether calls are shed where a node lags behind the others: see [`ordain_db::sequencer::throttle`].
     pub throttle: bool,
 }
@@ -58,6 +61,7 @@ impl Default for ClusterOptions {
             epochs,
             lock_wait: None,
             locks: LockRequests::default(),
+            load_control: LoadControl::default(),
             throttle: false,
         }
     }
@@ -96,6 +100,9 @@ impl ClusterOptions {
         if self.locks != LockRequests::default() && self.engine.is_ordered() {
             return Err(format!("{name} asks for locks in the order of transactions: leave locks out"));
         }
+        if self.load_control != LoadControl::default() && self.engine.is_ordered() {
+            return Err(format!("{name} has no load control: leave it out"));
+        }
         if self.lock_wait.is_some_and(|wait| wait < Duration::from_micros(1)) {
             return Err("the limit of waits for locks must be at least 1 microsecond".to_owned());
         }
@@ -110,8 +117,8 @@ impl ClusterOptions {
     /// The limits of each node.
     pub fn limits(&self) -> Limits {
         let lock_wait_microseconds = self.lock_wait.map(|wait| wait.as_micros() as u64);
-        let (lock_requests, throttles) = (self.locks, self.throttle);
-        Limits { lock_wait_microseconds, lock_requests, throttles, ..Limits::default() }
+        let ClusterOptions { locks: lock_requests, load_control, throttle: throttles, .. } = *self;
+        Limits { lock_wait_microseconds, lock_requests, load_control, throttles, ..Limits::default() }
     }
 }
 

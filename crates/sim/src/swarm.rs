@@ -7,6 +7,7 @@
 mod workload;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::limits::{Limits, RESTARTS_BEFORE_HELP};
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
@@ -142,6 +143,7 @@ fn fit_to_locks(plan: &mut Plan) {
     if plan.limits.lock_wait_microseconds.is_none() {
         plan.limits.lock_requests = lock_requests(plan.seed);
     }
+    plan.limits.load_control = load_control(plan.seed);
     if plan.limits.lock_requests == LockRequests::AsItGoes {
         // Each row takes a round of messages: a thousand calls that all conflict take half an hour between continents.
         plan.settle_within = 3600 * SECOND;
@@ -192,6 +194,12 @@ fn lock_wait(seed: u64) -> Option<u64> {
 fn lock_requests(seed: u64) -> LockRequests {
     let mut random = Random::new(seed, "lock requests", &[]);
     rarely(&mut random, 3, LockRequests::Together, LockRequests::AsItGoes)
+}
+
+/// Whether transactions wait at the door while many wait for locks. Drawn apart from all else.
+fn load_control(seed: u64) -> LoadControl {
+    let mut random = Random::new(seed, "load control", &[]);
+    rarely(&mut random, 3, LoadControl::HalfAndHalf, LoadControl::None)
 }
 
 /// Who decides when epochs close: an epoch manager in one of four seeds. Drawn apart from all else, too.
@@ -375,6 +383,7 @@ fn limits(random: &mut Random) -> Limits {
         snapshots: usual.snapshots,
         lock_wait_microseconds: None,
         lock_requests: LockRequests::default(),
+        load_control: LoadControl::default(),
         throttles: false,
     }
 }

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use ordain_db::data::{Direction, Key};
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::limits::Limits;
 use ordain_db::message::{ClientId, ClientRequest, Message, Operation, Page, Request, RequestId};
@@ -103,6 +104,9 @@ pub(crate) enum Command {
         /// When transactions of two-phase ask for their locks.
         #[arg(key)]
         locks: Option<LockRequests>,
+        /// Whether transactions of two-phase wait at the door.
+        #[arg(key)]
+        load_control: Option<LoadControl>,
     },
     /// The time, which moves only when nothing else can happen.
     Clock,
@@ -385,7 +389,17 @@ impl goldenscript::Runner for Runner {
                 }
                 String::new()
             }
-            Command::Cluster { partitions, engine, live, restarts, help, lock_wait, epochs, locks } => {
+            Command::Cluster {
+                partitions,
+                engine,
+                live,
+                restarts,
+                help,
+                lock_wait,
+                epochs,
+                locks,
+                load_control,
+            } => {
                 let rows = std::mem::take(&mut self.rows);
                 let usual = Limits::default();
                 let limits = Limits {
@@ -394,6 +408,7 @@ impl goldenscript::Runner for Runner {
                     restarts_before_help: help.unwrap_or(usual.restarts_before_help),
                     lock_wait_microseconds: lock_wait.map(|wait| wait * 1000),
                     lock_requests: locks.unwrap_or_default(),
+                    load_control: load_control.unwrap_or_default(),
                     ..usual
                 };
                 let engine = engine.unwrap_or(EngineKind::Calvin);

@@ -61,6 +61,7 @@ mod two_phase {
         early_is_refused,
         growing_footprint,
         live_transactions_are_limited,
+        load_control,
         local_deadlock,
         lock_wait_timeout,
         locks_as_it_goes,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ordain_db::engine::EngineKind;
+use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::error::Error;
 use ordain_db::limits::PARTITIONS_MAX;
@@ -76,6 +77,10 @@ pub struct RunOptions {
     /// partition after the other; as-it-goes is for each row when it touches it first.
     #[arg(long, default_value_t, global = true)]
     pub locks: LockRequests,
+    /// Whether transactions of the engine two-phase wait at the door: half-and-half is while over half of those that hold or ask for
+    /// locks at a partition wait; none is never.
+    #[arg(long, default_value_t, global = true)]
+    pub load_control: LoadControl,
     /// Let calls be shed where a node lags behind the others: its own, and then those of others that need it.
     #[arg(long, global = true)]
     pub throttle: bool,
@@ -104,6 +109,7 @@ impl RunOptions {
             epochs: self.epochs,
             lock_wait: self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3)),
             locks: self.locks,
+            load_control: self.load_control,
             throttle: self.throttle,
         }
     }
@@ -131,6 +137,7 @@ impl RunOptions {
             epochs: EpochPolicy::default(),
             lock_wait_milliseconds: None,
             locks: LockRequests::default(),
+            load_control: LoadControl::default(),
             throttle: false,
             json: None,
             limit_seconds: 0.0,

@@ -34,7 +34,9 @@ pub(super) struct Coordinated {
     others: PartitionSet,
     /// Those that are asked for locks one after the other, and have not been; this partition may be one of them.
     unasked: PartitionSet,
-    /// What they have read.
+    /// What this partition has read, where the others are told when it is decided.
+    own: Reads,
+    /// What the others have read.
     reads: BTreeMap<PartitionId, Bytes>,
     /// The highest clock that one of them has told.
     clock: u64,
@@ -44,7 +46,14 @@ impl Coordinated {
     /// A transaction of an earlier life that is committed, and of which these may not know.
     pub(super) fn committed(position: Position, others: PartitionSet) -> Coordinated {
         let progress = Progress::Committed(position, others);
-        Coordinated { progress, others, unasked: PartitionSet::EMPTY, reads: BTreeMap::new(), clock: 0 }
+        Coordinated {
+            progress,
+            others,
+            unasked: PartitionSet::EMPTY,
+            own: Reads::new(),
+            reads: BTreeMap::new(),
+            clock: 0,
+        }
     }
 
     /// Whether it may yet be given up for the sake of others.
@@ -83,6 +92,7 @@ impl<F: Failpoints> TwoPhase<F> {
             progress: Progress::Locking(others),
             others,
             unasked: PartitionSet::EMPTY,
+            own: Reads::new(),
             reads: BTreeMap::new(),
             clock: 0,
         });
@@ -180,9 +190,10 @@ impl<F: Failpoints> TwoPhase<F> {
         let voters = if self.protocol == CommitProtocol::None { PartitionSet::EMPTY } else { others };
         if let Some(coordinated) = self.coordinated.get_mut(&id) {
             coordinated.progress = Progress::Preparing(voters);
-        }
-        if voters.is_empty() {
-            return self.runnable.push_back(Runnable::Decide(id));
+            if voters.is_empty() {
+                coordinated.own = own;
+                return self.runnable.push_back(Runnable::Decide(id));
+            }
         }
         for partition in others.iter() {
             let reads = reads_for(partition, &reads, &own);
@@ -225,15 +236,15 @@ impl<F: Failpoints> TwoPhase<F> {
     /// Commits a transaction, unless it was given up since all could: it has a position now, above all that any participant has
     /// seen.
     pub(super) fn decide(&mut self, id: TransactionId, context: &mut Context<'_>) {
-        let Some(coordinated) = self.coordinated.get(&id) else { return };
+        let Some(coordinated) = self.coordinated.get_mut(&id) else { return };
         let Some(slot) = self.by_id.get(&id).copied() else { return };
+        let own = std::mem::take(&mut coordinated.own);
         let reads: Reads = coordinated.reads.iter().map(|(from, reads)| (*from, reads.clone())).collect();
         let (others, told) = (coordinated.others, coordinated.clock);
         self.clock = self.clock.max(told) + 1;
         let position = Position { epoch: Epoch(self.clock), origin: context.me, index: 0 };
-        // What the others need to execute it too, where they were not told before.
+        // The others need what was read to execute it too, where they were not told before.
         let unprepared = self.protocol == CommitProtocol::None;
-        let own = if unprepared { self.own_reads(slot, context) } else { Reads::new() };
         let Some(local) = &mut self.table[slot.index()] else { return };
         local.call.position = position;
         let executes_here = local.call.footprint.active(context.me).contains(context.me);

@@ -30,6 +30,7 @@
 //! *Without a commit protocol* ([`CommitProtocol::None`]) the coordinator decides when all locks are held. That is the paper's
 //! bound (DET-41) and not a database: a crash leaves a transaction done at one partition and not at another.
 
+pub mod admission;
 pub mod coordinator;
 mod counters;
 pub mod deadlock;
@@ -54,6 +55,7 @@ use crate::limits::Limits;
 use crate::message::{Reconnoitred, RequestId, Verdict};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 
+use admission::LoadControl;
 use coordinator::Coordinated;
 pub use counters::TwoPhaseCounters;
 use deadlock::{Detector, Reports};
@@ -161,6 +163,7 @@ pub struct TwoPhase<F = NoFailpoints> {
     /// How long a transaction may wait for locks here, in microseconds (DET-37). Without, its own part of the graph is searched.
     lock_wait_max: Option<u64>,
     lock_requests: LockRequests,
+    load_control: LoadControl,
     /// How often this partition has started.
     life: u32,
     /// Above all positions that are known here.
@@ -178,6 +181,8 @@ pub struct TwoPhase<F = NoFailpoints> {
     committed: usize,
     /// Who waits for locks no longer than to a time in microseconds, in the order of times: with the round of its request.
     lock_waits: BTreeSet<(u64, TransactionId, u32)>,
+    /// What waits at the door, by age: see [`admission`].
+    door: BTreeMap<TransactionId, Placed>,
     /// What is begun again, by time in microseconds.
     retries: BTreeMap<(u64, TransactionId), Retry>,
     detector: Detector,
@@ -215,6 +220,7 @@ impl<F: Failpoints> TwoPhase<F> {
             durable,
             lock_wait_max: limits.lock_wait_microseconds,
             lock_requests: limits.lock_requests,
+            load_control: limits.load_control,
             life: 0,
             clock: 0,
             locks: Locks::default(),
@@ -226,6 +232,7 @@ impl<F: Failpoints> TwoPhase<F> {
             coordinated: BTreeMap::new(),
             committed: 0,
             lock_waits: BTreeSet::new(),
+            door: BTreeMap::new(),
             retries: BTreeMap::new(),
             detector: Detector::default(),
             reports: Reports::default(),
@@ -266,16 +273,12 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// An attempt at a transaction.
     fn attempt(&mut self, id: TransactionId, placed: Placed, context: &mut Context<'_>) {
-        let Placed { statement, call, grows } = placed;
-        let alone = call.footprint.participants(context.me) == PartitionSet::one(context.me);
-        if alone && !grows && self.locks.is_free::<F>(&call.footprint, context.me) {
-            return self.commit_alone(statement, call, Vec::new(), context);
+        let footprint = &placed.call.footprint;
+        let alone = footprint.participants(context.me) == PartitionSet::one(context.me);
+        if alone && !placed.grows && self.locks.is_free::<F>(footprint, context.me) {
+            return self.commit_alone(placed.statement, placed.call, Vec::new(), context);
         }
-        let slot = self.enter(id, statement, call, grows);
-        match alone {
-            true => self.request(slot, context),
-            false => self.coordinate(slot, context),
-        }
+        self.take_in(id, placed, context);
     }
 
     /// Puts a transaction into the table.
@@ -316,8 +319,8 @@ impl<F: Failpoints> TwoPhase<F> {
         }
     }
 
-    /// Takes onwards active transactions that can be executed, then what is ready, and what either makes so, until procedures have
-    /// run so often here since this node was made. What is new comes after both (DET-35).
+    /// Takes onwards active transactions that can be executed, then what is ready, then what waits at the door, and what each makes
+    /// so, until procedures have run so often here since this node was made. What is new comes after them (DET-35).
     pub fn run(&mut self, executions: u64, context: &mut Context<'_>) {
         while context.effects.executions.runs() < executions {
             match self.runnable.pop_front() {
@@ -328,6 +331,7 @@ impl<F: Failpoints> TwoPhase<F> {
                 }
                 None => match self.ready.pop_front() {
                     Some(slot) => self.run_ready(slot, context),
+                    None if self.admit(context) => {}
                     None => return,
                 },
             }
@@ -336,7 +340,7 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// Number of transactions under way that wait for nothing but the processor.
     pub fn runnable(&self) -> usize {
-        self.runnable.len() + self.ready.len()
+        self.runnable.len() + self.ready.len() + usize::from(self.is_open())
     }
 
     /// Takes one onwards that has been granted the last of its locks.
@@ -527,7 +531,7 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// Number of transactions that are under way here.
     pub fn live(&self) -> usize {
-        self.by_id.len() + self.committed + self.retries.len()
+        self.by_id.len() + self.committed + self.door.len() + self.retries.len()
     }
 
     /// The transactions that hold or ask for locks here, the oldest first, at most so many.
@@ -558,6 +562,7 @@ impl<F: Failpoints> TwoPhase<F> {
         }
         let coordinated = self.coordinated.iter();
         lines.extend(coordinated.map(|(id, coordinated)| (*id, format!("{id} {}", coordinated.describe()))));
+        lines.extend(self.door.keys().map(|id| (*id, format!("{id} AtTheDoor"))));
         lines.extend(self.retries.keys().map(|(_, id)| (*id, format!("{id} Paused"))));
         lines.sort();
         lines.into_iter().for_each(|(_, line)| out.push_str(&format!("{line}\n")));

@@ -52,6 +52,8 @@ pub struct Locks {
     ranges: RangeLocks,
     requests: Vec<Requests>,
     live: usize,
+    /// Number of those that wait.
+    waiting: usize,
     next_ticket: u64,
 }
 
@@ -106,7 +108,9 @@ impl Locks {
             let slots = (0..all.len() as u32).map(Slot);
             slots.filter(|other| *other != slot && all[other.index()].live).collect()
         });
-        !waits && self.requests[slot.index()].awaited == 0
+        let waits = waits || self.requests[slot.index()].awaited > 0;
+        self.waiting += usize::from(waits);
+        !waits
     }
 
     /// Begins to enter what was held together before, in any order: nobody waits, if the tables are all that ranges are in.
@@ -121,6 +125,7 @@ impl Locks {
 
     /// Takes a transaction out that has ended or given up; appends those that have all that they asked for now.
     pub fn release(&mut self, slot: Slot, granted: &mut Vec<Slot>) {
+        let (waited, before) = (self.waits(slot), granted.len());
         let Requests { live, keys: own, .. } = std::mem::take(&mut self.requests[slot.index()]);
         self.live -= usize::from(live);
         let Locks { keys, ranges, requests, .. } = self;
@@ -143,6 +148,7 @@ impl Locks {
                 granted.push(other);
             }
         });
+        self.waiting -= usize::from(waited) + granted.len() - before;
     }
 
     /// Whether a transaction waits for somebody.
@@ -202,5 +208,10 @@ impl Locks {
     /// Number of transactions that hold or ask for locks.
     pub fn live(&self) -> usize {
         self.live
+    }
+
+    /// Number of those that wait for somebody.
+    pub fn waiting(&self) -> usize {
+        self.waiting
     }
 }
