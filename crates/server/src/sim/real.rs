@@ -68,7 +68,9 @@ impl Case {
     fn command(&self, entries: &str, options: &RealOptions) -> String {
         let RealOptions { rounds, seconds } = options;
         let workload = &self.workload;
-        format!("--partitions 2 --seconds {seconds} compare --entries {entries} --rounds {rounds} {workload}")
+        format!(
+            "--partitions 2 --seconds {seconds} compare --entries \"{entries}\" --rounds {rounds} {workload}"
+        )
     }
 }
 
@@ -347,9 +349,13 @@ pub(super) fn assert_cases(entries: &str, cases: &[Case]) {
     let options = RealOptions { rounds: 1, seconds: 0.1 };
     for case in cases {
         let command = case.command(entries, &options);
-        let parsed = Comparison::parse(command.split_whitespace().map(std::ffi::OsString::from));
         let engines = entries.split(',').count();
-        assert_eq!(parsed.map(|comparison| comparison.cases()), Ok(engines), "{}", case.name);
+        assert_eq!(
+            Comparison::parse_line(&command).map(|comparison| comparison.cases()),
+            Ok(engines),
+            "{}",
+            case.name
+        );
     }
 }
 

@@ -49,10 +49,7 @@ pub(crate) struct Ran {
 /// When an option is wrong, which is found out before the first run, or a run fails or leaves data that is not consistent.
 pub(crate) fn measured_together(commands: &[String], rounds: u16) -> Result<Vec<Ran>, String> {
     let of = |command: &String, problem: String| format!("ordain bench {command}: {problem}");
-    let parse = |command: &String| {
-        let parsed = Comparison::parse(command.split_whitespace().map(OsString::from));
-        parsed.map_err(|problem| of(command, problem))
-    };
+    let parse = |command: &String| Comparison::parse_line(command).map_err(|problem| of(command, problem));
     let comparisons = commands.iter().map(parse).collect::<Result<Vec<Comparison>, String>>()?;
     let pairs = comparisons.iter().zip(commands);
     let all: Vec<(&Case, &String)> = pairs

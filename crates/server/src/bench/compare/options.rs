@@ -131,6 +131,18 @@ impl Comparison {
         let CompareOptions { rounds, sweep, svg, .. } = options;
         Ok(Comparison { rounds, sweep, svg, json: run.json, cases })
     }
+
+    /// The same from one text. What is in double quotes is one argument.
+    ///
+    /// # Errors
+    /// When a run's options are wrong.
+    pub(crate) fn parse_line(line: &str) -> Result<Comparison, String> {
+        let words = line.split('"').enumerate().flat_map(|(place, part)| match place % 2 {
+            0 => part.split_whitespace().map(OsString::from).collect::<Vec<_>>(),
+            _ => vec![OsString::from(part)],
+        });
+        Comparison::parse(words)
+    }
 }
 
 #[cfg(test)]
@@ -165,15 +177,6 @@ mod tests {
     use super::super::super::options::MicroOptions;
     use super::*;
 
-    fn comparison(line: &str) -> Result<Comparison, String> {
-        // A word in quotes is one argument.
-        let words = line.split('"').enumerate().flat_map(|(place, part)| match place % 2 {
-            0 => part.split_whitespace().map(OsString::from).collect::<Vec<_>>(),
-            _ => vec![OsString::from(part)],
-        });
-        Comparison::parse(words)
-    }
-
     fn micro(case: &Case) -> &MicroOptions {
         match &case.workload {
             WorkloadOptions::Micro(micro) => micro,
@@ -183,7 +186,7 @@ mod tests {
 
     #[test]
     fn every_entry_is_run_at_every_value() {
-        let comparison = comparison(
+        let comparison = Comparison::parse_line(
             "--seconds 2 --durable compare --entries \"serial, calvin --clients 7\" --rounds 3 \
              --sweep multi-partition=0,50 micro --partitions 2 --contention-index 0.01 --multi-partition 7",
         )
@@ -205,14 +208,16 @@ mod tests {
     #[test]
     fn what_is_varied_may_be_an_option_of_the_bench() {
         let comparison =
-            comparison("compare --entries calvin --sweep partitions=1,2 micro --records 40000").unwrap();
+            Comparison::parse_line("compare --entries calvin --sweep partitions=1,2 micro --records 40000")
+                .unwrap();
         let partitions: Vec<u16> = comparison.cases.iter().map(|case| case.run.partitions).collect();
         assert_eq!(partitions, [1, 2]);
     }
 
     #[test]
     fn all_runs_do_the_same_work() {
-        let comparison = comparison("compare --entries calvin,serial --sweep work=0,15 micro").unwrap();
+        let comparison =
+            Comparison::parse_line("compare --entries calvin,serial --sweep work=0,15 micro").unwrap();
         let rounds: Vec<u32> = comparison.cases.iter().map(|case| micro(case).work_rounds).collect();
         assert_eq!((rounds[0], rounds[1]), (0, 0));
         assert!(rounds[2] > 0 && rounds[2] == rounds[3]);
@@ -240,7 +245,7 @@ mod tests {
             ("compare --entries calvin --sweep volatility=0,-1 micro", "calvin at -1: error"),
             ("compare --entries calvin --sweep dependent-at=100,101 micro", "calvin at 101: error"),
         ] {
-            let problem = comparison(line).unwrap_err();
+            let problem = Comparison::parse_line(line).unwrap_err();
             assert!(problem.contains(expected), "{line}: {problem}");
         }
     }

@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     fn compared(line: &str, throughputs: &[&[f64]]) -> Compared {
-        let comparison = Comparison::parse(line.split_whitespace().map(std::ffi::OsString::from)).unwrap();
+        let comparison = Comparison::parse_line(line).unwrap();
         let rows = comparison.cases.iter().zip(throughputs).map(|(case, throughputs)| Row {
             throughputs_txn_s: throughputs.to_vec(),
             cpu_per_txn_us: vec![3.5; throughputs.len()],
