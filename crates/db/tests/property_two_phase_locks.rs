@@ -133,6 +133,7 @@ impl Checked<'_> {
         if held {
             self.grant(number);
         }
+        assert_eq!(self.locks.waiting(), self.live.len() - self.running().len());
     }
 
     fn begin(&mut self, locks: &[Lock]) {

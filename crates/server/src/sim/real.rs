@@ -277,7 +277,7 @@ fn csv(measured: &[Real], (columns, settings): (&str, &[String])) -> String {
             let acid = if line.engine.is_acid() { "yes" } else { "no" };
             let (rate, ratio) = (row.throughput(), row.ratio());
             // Writing to a string cannot fail.
-            let _ = write!(out, "{setting},{},{acid}", row.entry());
+            let _ = write!(out, "{setting},{},{acid}", line.engine.label());
             let _ = write!(out, ",{:.1},{:.1},{:.1}", rate.least, rate.median, rate.most);
             let _ = write!(out, ",{:.3},{:.3},{:.3}", ratio.least, ratio.median, ratio.most);
             let _ = write!(out, ",{:.2},{:.0}", row.cpu_us().median, row.latency_mean_us().median);

@@ -22,7 +22,7 @@
 //! - *Positions.* A transaction gets its position when it commits: a number above the clocks of all participants, which they all
 //!   pass then. So the order of positions is an order of commits, and conflicting transactions are in it as they met: what has
 //!   happened can be checked by running it serially in that order, as for the other engines. It is no order in real time.
-//! - *Transactions that wait* are states in one table, not threads (DET-32). The paper's three structures are three [`Phase`]s:
+//! - *Transactions that wait* are states in one table, not threads (DET-32), if they do not wait at the [door](admission). The paper's three structures are three [`Phase`]s:
 //!   BlockedTxnMap is [`Phase::Blocked`], which is left when the last awaited lock is granted (DET-33); ReadyTxnQueue is
 //!   [`Phase::Ready`], in the order of grants (DET-34); ActiveTxnMap is [`Phase::Active`] and [`Phase::Prepared`]. Of the active ones
 //!   those that a message lets go on go first, then what is ready, then what is new (DET-35): see [`TwoPhase::run`].
@@ -183,6 +183,8 @@ pub struct TwoPhase<F = NoFailpoints> {
     lock_waits: BTreeSet<(u64, TransactionId, u32)>,
     /// What waits at the door, by age: see [`admission`].
     door: BTreeMap<TransactionId, Placed>,
+    /// When the door is looked at, if somebody waits there.
+    next_look: Option<u64>,
     /// What is begun again, by time in microseconds.
     retries: BTreeMap<(u64, TransactionId), Retry>,
     detector: Detector,
@@ -233,6 +235,7 @@ impl<F: Failpoints> TwoPhase<F> {
             committed: 0,
             lock_waits: BTreeSet::new(),
             door: BTreeMap::new(),
+            next_look: None,
             retries: BTreeMap::new(),
             detector: Detector::default(),
             reports: Reports::default(),
@@ -340,7 +343,7 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// Number of transactions under way that wait for nothing but the processor.
     pub fn runnable(&self) -> usize {
-        self.runnable.len() + self.ready.len() + usize::from(self.is_open())
+        self.runnable.len() + self.ready.len() + self.at_the_open_door()
     }
 
     /// Takes one onwards that has been granted the last of its locks.
@@ -462,6 +465,7 @@ impl<F: Failpoints> TwoPhase<F> {
     pub fn tick(&mut self, now: u64, context: &mut Context<'_>) {
         self.now = now;
         self.end_lock_waits(context);
+        self.look_at_the_door(context);
         if self.reports.due().is_some_and(|at| at <= now) {
             self.report_waits(context);
         }
@@ -494,7 +498,7 @@ impl<F: Failpoints> TwoPhase<F> {
     pub fn deadline(&self) -> Option<u64> {
         let retry = self.retries.keys().next().map(|(at, _)| *at);
         let lock_wait = self.lock_waits.first().map(|(at, ..)| *at);
-        [retry, lock_wait, self.reports.due(), self.next_search].into_iter().flatten().min()
+        [retry, lock_wait, self.reports.due(), self.next_search, self.next_look].into_iter().flatten().min()
     }
 
     /// Moves the clock on to what was heard of, if it is behind.
@@ -534,7 +538,7 @@ impl<F: Failpoints> TwoPhase<F> {
         self.by_id.len() + self.committed + self.door.len() + self.retries.len()
     }
 
-    /// The transactions that hold or ask for locks here, the oldest first, at most so many.
+    /// The transactions that hold or ask for locks here, the oldest first, then those at the door, at most so many.
     pub(crate) fn waiting(&self, most: usize) -> Vec<Waiting<'_>> {
         let mut ids: Vec<(&TransactionId, &Slot)> = self.by_id.iter().collect();
         ids.sort_unstable();
@@ -545,7 +549,13 @@ impl<F: Failpoints> TwoPhase<F> {
             phase: format!("{:?}", local.phase),
             awaits: self.coordinated.get(&local.id).map_or(PartitionSet::EMPTY, Coordinated::awaits),
         });
-        told.collect()
+        let at_the_door = self.door.iter().map(|(id, placed)| Waiting {
+            name: id.to_string(),
+            call: &placed.call,
+            phase: "AtTheDoor".to_owned(),
+            awaits: PartitionSet::EMPTY,
+        });
+        told.chain(at_the_door).take(most).collect()
     }
 
     /// The transactions under way, a line each, for scripts and people.

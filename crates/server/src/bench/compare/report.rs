@@ -79,11 +79,6 @@ impl Row {
         self.deadlocks.extend(report.deadlocks);
     }
 
-    /// The entry as it was given; see [`label`] for the bound that is no database.
-    pub(crate) fn entry(&self) -> &str {
-        &self.entry
-    }
-
     /// Transactions per second.
     pub(crate) fn throughput(&self) -> Spread {
         self.throughput_txn_s
