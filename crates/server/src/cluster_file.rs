@@ -401,20 +401,16 @@ impl ClusterFile {
 
     /// What the partitions' threads need to know.
     pub fn options(&self) -> ClusterOptions {
-        let epoch = seconds(self.epoch_milliseconds / 1e3);
-        let lock_wait = self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3));
-        let (partitions, replicas, engine) = (self.partitions, self.replicas(), self.engine);
-        let ClusterFile { epochs, locks, load_control, throttle, .. } = *self;
         ClusterOptions {
-            partitions,
-            replicas,
-            engine,
-            epoch,
-            epochs,
-            lock_wait,
-            locks,
-            load_control,
-            throttle,
+            partitions: self.partitions,
+            replicas: self.replicas(),
+            engine: self.engine,
+            epoch: seconds(self.epoch_milliseconds / 1e3),
+            epochs: self.epochs,
+            lock_wait: self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3)),
+            locks: self.locks,
+            load_control: self.load_control,
+            throttle: self.throttle,
         }
     }
 
