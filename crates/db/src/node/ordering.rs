@@ -54,7 +54,7 @@ impl<E: Engine> Node<E> {
             let follows = self.sequencer.peers_closed() >= self.sequencer.open();
             let closed = self.sequencer.close(now);
             self.sequencer.start(now);
-            self.sequencer.throttle.adjust(self.waits_for_processor());
+            self.sequencer.throttle.adjust(self.backlog());
             if self.log.replicated.is_some() && !follows {
                 self.announce(closed.epoch, outbox);
             }
@@ -293,7 +293,7 @@ impl<E: Engine> Node<E> {
             let partition = PartitionId(partition as u16);
             let skipped = E::Failpoints::on(Failpoint::SkipEmptyBatch) && transactions.is_empty();
             if partition != self.me && !skipped {
-                let load = Load { waiting: self.waits_for_processor(), ..self.sequencer.throttle.load() };
+                let load = Load { backlog: self.backlog(), ..self.sequencer.throttle.load() };
                 self.say(partition, epoch, Message::Batch { epoch, term, load, transactions }, outbox);
             }
         }

@@ -16,12 +16,18 @@ pub(super) struct Pace {
     allowed: usize,
     /// When the last step began, in microseconds, and how many it executed, if the next one follows at once.
     last: Option<(u64, u64)>,
+    /// Of steps that the next one followed at once, the late ones counting most: the time that they took, in microseconds, and what
+    /// they executed.
+    taken: (u64, u64),
 }
+
+/// The time over which it is averaged what transactions take, in microseconds.
+const AVERAGED_MICROSECONDS: u64 = 200_000;
 
 impl Pace {
     /// At most so many transactions in a step.
     pub(super) fn new(most: usize) -> Pace {
-        Pace { most, allowed: most, last: None }
+        Pace { most, allowed: most, last: None, taken: (0, 0) }
     }
 
     /// How many transactions the next step may execute.
@@ -29,10 +35,21 @@ impl Pace {
         self.allowed
     }
 
+    /// How long it takes to execute so many transactions, in microseconds, with all else that there is to do meanwhile; 0 if none was
+    /// executed yet.
+    pub(super) fn time_for(&self, transactions: u64) -> u64 {
+        let (took, executed) = self.taken;
+        transactions.saturating_mul(took).checked_div(executed).unwrap_or(0)
+    }
+
     /// A step begins.
     pub(super) fn begin(&mut self, now: u64) {
         let Some((began, executed)) = self.last.take() else { return };
         let took = now.saturating_sub(began);
+        self.taken = (self.taken.0 + took, self.taken.1 + executed);
+        if self.taken.0 > AVERAGED_MICROSECONDS {
+            self.taken = (self.taken.0 / 2, self.taken.1 / 2);
+        }
         if executed > 0 {
             let fits = (STEP_MICROSECONDS * executed).checked_div(took).unwrap_or(u64::MAX);
             let fits = usize::try_from(fits).unwrap_or(usize::MAX);
@@ -49,6 +66,29 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_for_transactions_is_what_the_last_ones_took() {
+        let mut pace = Pace::new(256);
+        assert_eq!(pace.time_for(9), 0, "nothing is known yet");
+        let mut now = 0;
+        let mut steps = |pace: &mut Pace, count: u32, executed: u64, took: u64| {
+            for _ in 0..count {
+                pace.begin(now);
+                pace.end(now, executed, true);
+                now += took;
+            }
+            pace.begin(now);
+        };
+        steps(&mut pace, 10, 20, 100);
+        assert_eq!(pace.time_for(1_000), 5_000);
+        // A step that executes nothing takes time from the others.
+        steps(&mut pace, 10, 0, 100);
+        assert_eq!(pace.time_for(1_000), 10_000);
+        // What was long ago does not count.
+        steps(&mut pace, 10_000, 1, 100);
+        assert!((95_000..=100_000).contains(&pace.time_for(1_000)), "{}", pace.time_for(1_000));
+    }
 
     /// How many transactions a step may have after one that took so long for so many.
     fn allowed_after(executed: u64, took: u64) -> usize {

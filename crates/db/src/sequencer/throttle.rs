@@ -10,9 +10,10 @@
 //! that both can be compared: calls are shed before anything is done for them. The paper would have them aborted by an early vote
 //! (footnote 4); at the door that costs other participants nothing.
 //!
-//! - Nodes tell each other their [`Load`]: how many transactions wait for nothing but their processors, and the *level* of what is
-//!   shed. With an order each batch says so when it is closed. A node lags if it has [`LAG_FACTOR`] times as many as half of the
-//!   others have, and at least [`LAG_CALLS_MIN`].
+//! - Nodes tell each other their [`Load`]: their *backlog*, which is how long it takes them to do what waits for nothing but their
+//!   processors, and the *level* of what is shed. With an order each batch says so when it is closed. A node lags if its backlog is
+//!   [`LAG_FACTOR`] times that of half of the others, and at least [`LAG_MICROSECONDS_MIN`]. It is told in time, not in numbers: where
+//!   all nodes are full, the slow one has no more calls than the others, and needs longer for them.
 //! - In every *round* it changes the level: up by [`RISE`] while it lags, down by [`FALL`] while it does not. With an order a round
 //!   is an epoch that the leader closes; without, it is as long as an epoch may be. The level is the share of its own calls that
 //!   are refused, up to [`SHARE_MAX`]; what it is above that, the share of those that other partitions have a part in.
@@ -26,7 +27,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::hash::key_hash;
-use crate::limits::STEP_TRANSACTIONS_MAX;
 use crate::message::RequestId;
 use crate::position::{PartitionId, PartitionSet};
 
@@ -39,11 +39,11 @@ const SHARE_MAX: u16 = 950;
 /// The highest level: all that may be shed, of calls of the node alone and of those of several.
 const LEVEL_MAX: u16 = 2 * SHARE_MAX;
 
-/// How many times as many calls must wait as with half of the others.
-const LAG_FACTOR: u64 = 4;
+/// How many times as long as with half of the others the backlog must be: nodes that keep up differ by less.
+const LAG_FACTOR: u64 = 2;
 
-/// How many calls must wait at least: what a node executes in one step is no backlog.
-const LAG_CALLS_MIN: u64 = 2 * STEP_TRANSACTIONS_MAX as u64;
+/// How long it must be at least, in microseconds: short ones come and go.
+const LAG_MICROSECONDS_MIN: u64 = 50_000;
 
 /// By how much the level rises in a round, in thousandths.
 const RISE: u16 = 50;
@@ -54,8 +54,8 @@ const FALL: u16 = 10;
 /// What a node tells the others of how it keeps up.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Load {
-    /// Transactions that wait for nothing but its processor.
-    pub waiting: u64,
+    /// How long it takes it to execute the transactions that wait for nothing but its processor, in microseconds.
+    pub backlog: u64,
     /// The level of what is shed for its sake, in thousandths.
     pub level: u16,
 }
@@ -102,23 +102,23 @@ impl Throttle {
         }
     }
 
-    /// Adjusts the level at the end of a round, when so many transactions wait for the processor here.
-    pub fn adjust(&mut self, waiting: u64) {
+    /// Adjusts the level at the end of a round, when this is the backlog here.
+    pub fn adjust(&mut self, backlog: u64) {
         let level = self.load().level;
-        let level = match self.is_on && self.lags(waiting) {
+        let level = match self.is_on && self.lags(backlog) {
             true => level + RISE,
             false => level.saturating_sub(FALL),
         };
-        self.heard(self.me, Load { waiting, level });
+        self.heard(self.me, Load { backlog, level });
     }
 
-    fn lags(&self, waiting: u64) -> bool {
-        let mut others: Vec<u64> = self.loads.iter().map(|load| load.waiting).collect();
+    fn lags(&self, backlog: u64) -> bool {
+        let mut others: Vec<u64> = self.loads.iter().map(|load| load.backlog).collect();
         others.remove(self.me.index());
         others.sort_unstable();
         // Of two others the better one counts: one that waits for this node may be behind as well.
         let Some(median) = others.get(others.len().saturating_sub(1) / 2) else { return false };
-        waiting >= LAG_CALLS_MIN.max(LAG_FACTOR * median)
+        backlog >= LAG_MICROSECONDS_MIN.max(LAG_FACTOR * median)
     }
 
     /// The share of the calls with these participants, in thousandths, that is shed, and for whose sake.
@@ -157,21 +157,21 @@ mod tests {
     const ME: PartitionId = PartitionId(1);
     const OTHER: PartitionId = PartitionId(3);
 
-    fn waits(waiting: u64) -> Load {
-        Load { waiting, level: 0 }
+    fn waits(backlog: u64) -> Load {
+        Load { backlog, level: 0 }
     }
 
     fn throttle(is_on: bool, others: [u64; 3]) -> Throttle {
         let mut throttle = Throttle::new(ME, 4, is_on);
-        for (partition, waiting) in [0, 2, 3].into_iter().zip(others) {
-            throttle.heard(PartitionId(partition), waits(waiting));
+        for (partition, backlog) in [0, 2, 3].into_iter().zip(others) {
+            throttle.heard(PartitionId(partition), waits(backlog));
         }
         throttle
     }
 
-    /// The level after so many epochs in which so many calls wait here.
-    fn level(throttle: &mut Throttle, epochs: u32, waiting: u64) -> u16 {
-        (0..epochs).for_each(|_| throttle.adjust(waiting));
+    /// The level after so many epochs with a backlog.
+    fn level(throttle: &mut Throttle, epochs: u32, backlog: u64) -> u16 {
+        (0..epochs).for_each(|_| throttle.adjust(backlog));
         throttle.load().level
     }
 
@@ -189,10 +189,10 @@ mod tests {
     #[test]
     fn who_lags_sheds_more_and_more_until_it_does_not() {
         let mut throttle = throttle(true, [10, 0, 400]);
-        assert_eq!(level(&mut throttle, 1, LAG_CALLS_MIN - 1), 0, "that is no backlog");
+        assert_eq!(level(&mut throttle, 1, LAG_MICROSECONDS_MIN - 1), 0, "that is no backlog");
         assert!(!throttle.is_shedding());
-        assert_eq!(level(&mut throttle, 4, LAG_CALLS_MIN), 4 * RISE);
-        assert_eq!(level(&mut throttle, 100, LAG_CALLS_MIN), LEVEL_MAX);
+        assert_eq!(level(&mut throttle, 4, LAG_MICROSECONDS_MIN), 4 * RISE);
+        assert_eq!(level(&mut throttle, 100, LAG_MICROSECONDS_MIN), LEVEL_MAX);
         assert_eq!(level(&mut throttle, 3, 0), LEVEL_MAX - 3 * FALL);
         assert_eq!(level(&mut throttle, 200, 0), 0);
         assert_eq!(throttle.load(), waits(0));
@@ -200,9 +200,9 @@ mod tests {
 
     #[test]
     fn where_most_lag_nobody_sheds() {
-        let mut all_busy = throttle(true, [1_000, 800, 0]);
-        assert_eq!(level(&mut all_busy, 9, 3_000), 0);
-        assert!(level(&mut all_busy, 9, 3_200) > 0, "four times as many as half of them");
+        let mut all_busy = throttle(true, [100_000, 80_000, 0]);
+        assert_eq!(level(&mut all_busy, 9, 150_000), 0);
+        assert!(level(&mut all_busy, 9, 160_000) > 0, "twice as long as with half of them");
         let mut alone = Throttle::new(PartitionId(0), 1, true);
         assert_eq!(level(&mut alone, 9, 1 << 20), 0, "there is nobody to hold up");
         assert_eq!(level(&mut throttle(false, [0; 3]), 9, 1 << 20), 0, "it is off");
@@ -231,9 +231,9 @@ mod tests {
     #[test]
     fn where_a_node_has_shed_all_of_its_own_others_spare_it() {
         let mut throttle = throttle(false, [0; 3]);
-        throttle.heard(OTHER, Load { waiting: 9_000, level: SHARE_MAX });
+        throttle.heard(OTHER, Load { backlog: 9_000, level: SHARE_MAX });
         assert_eq!(refused(&throttle, &[ME, OTHER]), 0, "what it sheds of its own may do");
-        throttle.heard(OTHER, Load { waiting: 9_000, level: SHARE_MAX + 300 });
+        throttle.heard(OTHER, Load { backlog: 9_000, level: SHARE_MAX + 300 });
         let shed = refused(&throttle, &[ME, OTHER]);
         assert!((2_800..3_200).contains(&shed), "{shed}");
         assert_eq!(refused(&throttle, &[ME, PartitionId(2)]), 0, "they do not need it");

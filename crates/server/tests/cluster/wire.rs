@@ -157,7 +157,7 @@ impl Any {
     }
 
     fn load(&mut self) -> Load {
-        Load { waiting: self.number(), level: self.number() as u16 }
+        Load { backlog: self.number(), level: self.number() as u16 }
     }
 
     fn message(&mut self) -> Message {

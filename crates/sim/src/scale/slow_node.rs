@@ -54,10 +54,6 @@ pub const BEFORE: Nanoseconds = 500 * MILLISECOND;
 /// The time that is measured.
 pub const TIME: Nanoseconds = 4 * SECOND;
 
-/// Transactions that may be under way at a node of `two-phase`: the paper's had more than 500 effective threads (§3.5). Those that wait
-/// for the slow node come to be all of them; many more would hold so many records that everybody waits for everybody.
-const LIVE_MAX: usize = 512;
-
 /// Calls that a client leaves unanswered before it makes no more: far more than a node that keeps up has.
 const OUTSTANDING_MAX: u64 = 4_000;
 
@@ -159,10 +155,7 @@ fn counts(world: &World<'_>) -> [Vec<u64>; 2] {
 
 fn plan(setting: &SlowNodeSetting, costs: &CostTable) -> Plan {
     let session_window = 4 * OUTSTANDING_MAX;
-    let mut limits = Limits { throttles: setting.throttles, session_window, ..Limits::default() };
-    if setting.engine == EngineKind::TwoPhase {
-        limits.transactions_live = LIVE_MAX;
-    }
+    let limits = Limits { throttles: setting.throttles, session_window, ..Limits::default() };
     let workload = WorkloadPlan::Micro(micro::Options {
         sites: NODES,
         records: u64::from(NODES) * RECORDS,

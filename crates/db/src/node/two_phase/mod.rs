@@ -363,13 +363,13 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         self.limits.transactions_live.saturating_sub(self.engine.live())
     }
 
-    /// Number of transactions and calls that wait for the processor. Where it has nothing to do and there is no room for more, calls
-    /// wait for those under way, and these for other nodes.
-    fn waits_for_processor(&self) -> u64 {
-        match self.engine.runnable() {
+    /// How long it takes to execute the transactions and calls that wait for the processor, in microseconds. Where it has nothing to do
+    /// and there is no room for more, calls wait for those under way, and these for other nodes.
+    fn backlog(&self) -> u64 {
+        self.pace.time_for(match self.engine.runnable() {
             0 if self.room() == 0 => 0,
             runnable => (runnable + self.waiting.len()) as u64,
-        }
+        })
     }
 
     /// Takes the next calls, finds their footprints, and prefetches their rows.

@@ -51,19 +51,19 @@ impl Throttling {
         }
     }
 
-    /// Ends a round if it is over, when so many transactions wait here; what the others are to be told.
-    fn end_round(&mut self, now: u64, waiting: u64) -> Option<Load> {
+    /// Ends a round if it is over, with this backlog; what the others are to be told.
+    fn end_round(&mut self, now: u64, backlog: u64) -> Option<Load> {
         if !self.is_on {
             return None;
         }
         let is_over = self.ends_at.is_some_and(|at| at <= now);
         if is_over {
             self.round += 1;
-            self.throttle.adjust(waiting);
+            self.throttle.adjust(backlog);
         }
         let load = self.throttle.load();
         let changed = is_over && std::mem::replace(&mut self.told, load) != load;
-        let goes_on = waiting > 0 || load.waiting > 0 || self.throttle.is_shedding();
+        let goes_on = backlog > 0 || load.backlog > 0 || self.throttle.is_shedding();
         if is_over || self.ends_at.is_none() {
             self.ends_at = goes_on.then_some(now + ROUND_MICROSECONDS);
         }
@@ -74,8 +74,8 @@ impl Throttling {
 impl<F: Failpoints> TwoPhaseNode<F> {
     /// Ends a round if it is over.
     pub(super) fn throttle(&mut self, outbox: &mut Outbox) {
-        let waiting = self.waits_for_processor();
-        if let Some(load) = self.throttling.end_round(self.now, waiting) {
+        let backlog = self.backlog();
+        if let Some(load) = self.throttling.end_round(self.now, backlog) {
             self.tell_others(&Message::Load(load), outbox);
         }
     }
@@ -135,13 +135,13 @@ mod tests {
         let mut lags = Throttling::new(PartitionId(1), 3, true);
         assert_eq!(lags.end_round(0, 0), None);
         assert_eq!(lags.deadline(), None, "nothing waits");
-        assert_eq!(lags.end_round(5, 10_000), None);
+        assert_eq!(lags.end_round(5, 100_000), None);
         assert_eq!(lags.deadline(), Some(5 + ROUND_MICROSECONDS));
-        assert_eq!(lags.end_round(6, 10_000), None, "the round is not over");
+        assert_eq!(lags.end_round(6, 100_000), None, "the round is not over");
         let end = 5 + ROUND_MICROSECONDS;
-        let first = lags.end_round(end, 10_000).unwrap();
-        assert!(first.waiting == 10_000 && first.level > 0, "{first:?}");
-        let second = lags.end_round(end + ROUND_MICROSECONDS, 10_000).unwrap();
+        let first = lags.end_round(end, 100_000).unwrap();
+        assert!(first.backlog == 100_000 && first.level > 0, "{first:?}");
+        let second = lags.end_round(end + ROUND_MICROSECONDS, 100_000).unwrap();
         assert!(second.level > first.level, "{second:?}");
         let (at, told) = rest(&mut lags);
         assert!(told > 1 && at > end + 2 * ROUND_MICROSECONDS, "{told} times, until {at}");
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn rounds_go_on_while_calls_are_shed_for_others() {
         let mut waits = Throttling::new(PartitionId(1), 3, true);
-        waits.heard(OTHER, Load { waiting: 9_000, level: 1_200 });
+        waits.heard(OTHER, Load { backlog: 9_000, level: 1_200 });
         assert_eq!(waits.end_round(7, 0), None);
         for round in 1..100 {
             assert_eq!(waits.deadline(), Some(7 + round * ROUND_MICROSECONDS));
@@ -166,8 +166,8 @@ mod tests {
     #[test]
     fn nothing_is_told_or_shed_when_it_is_off_or_there_is_nobody_else() {
         for mut off in [Throttling::new(PartitionId(0), 3, false), Throttling::new(PartitionId(0), 1, true)] {
-            off.heard(PartitionId(0), Load { waiting: 9_000, level: 1_200 });
-            assert!((0..99).all(|round| off.end_round(round * ROUND_MICROSECONDS, 10_000).is_none()));
+            off.heard(PartitionId(0), Load { backlog: 9_000, level: 1_200 });
+            assert!((0..99).all(|round| off.end_round(round * ROUND_MICROSECONDS, 100_000).is_none()));
             assert_eq!((off.deadline(), off.throttle.is_shedding()), (None, false));
         }
     }
