@@ -105,6 +105,48 @@ fn what_reads_snapshots_is_called_in_the_order_where_it_is_simulated() {
 }
 
 #[test]
+fn updates_of_what_others_depend_on_are_made_both_ways() {
+    let folder = Folder::create();
+    let advised = |volatility: u32| {
+        let output = format!("at-{volatility}");
+        folder.succeed(&format!(
+            "advise {SHORT} --clients 64 --partitions 2 --nodes 2 --output {output} micro --records 4000 --dependent 100 --volatility \
+             {volatility}"
+        ));
+        let report = folder.read(&format!("{output}/report.txt"));
+        recommended(&report);
+        assert_eq!(
+            report.contains("20,000 a second change what others depend on"),
+            volatility > 0,
+            "{report}"
+        );
+        let simulated = folder.read(&format!("{output}/simulated.csv"));
+        let column = simulated.lines().next().unwrap().split(',').position(|name| name == "restarts_per_s");
+        let calvin = simulated.lines().find(|line| line.starts_with("calvin,2,")).unwrap();
+        let restarts: f64 = calvin.split(',').nth(column.unwrap()).unwrap().parse().unwrap();
+        assert_eq!(restarts > 0.0, volatility > 0, "{simulated}");
+    };
+    advised(0);
+    advised(100);
+}
+
+#[test]
+fn work_before_a_dependent_read_is_done_twice_where_it_is_simulated_too() {
+    let folder = Folder::create();
+    folder.succeed(&format!(
+        "advise {SHORT} --clients 64 --partitions 2 --nodes 2 --output out micro --records 4000 --work 15 --dependent 100 \
+         --dependent-at 100"
+    ));
+    let simulated = folder.read("out/simulated.csv");
+    let throughput = |engine: &str| -> f64 {
+        let row = simulated.lines().find(|line| line.starts_with(&format!("{engine},2,"))).unwrap();
+        row.split(',').nth(3).unwrap().parse().unwrap()
+    };
+    let (calvin, two_phase) = (throughput("calvin"), throughput("two-phase"));
+    assert!(two_phase > 5_000.0 && (0.4..0.7).contains(&(calvin / two_phase)), "{simulated}");
+}
+
+#[test]
 fn functors_are_charged_and_told_of() {
     let folder = Folder::create();
     let options = "--records 4000 --contention-index 0.1 --multi-partition 100 --adds arithmetic";

@@ -312,14 +312,23 @@ pub enum WorkloadPlan {
     Sql(sql::Options),
     /// See [`ycsb`].
     Ycsb(ycsb::Options),
-    /// One that is given to the world beside the plan, by its name. Such a plan alone is not enough to run it again.
-    Given(&'static str),
+    /// One that is given to the world beside the plan. Such a plan alone is not enough to run it again.
+    Given {
+        /// Its name.
+        name: &'static str,
+        /// Whether it makes [background](ordain_workload::Background) calls.
+        has_background: bool,
+    },
 }
 
 impl WorkloadPlan {
     /// Whether the workload makes [background](ordain_workload::Background) calls.
     fn has_background(&self) -> bool {
-        matches!(self, WorkloadPlan::Micro(options) if options.index.volatility > 0.0)
+        match self {
+            WorkloadPlan::Micro(options) => options.index.volatility > 0.0,
+            WorkloadPlan::Given { has_background, .. } => *has_background,
+            _ => false,
+        }
     }
 
     /// Makes the workload.
@@ -341,7 +350,7 @@ impl WorkloadPlan {
             WorkloadPlan::Tpcc(options) => Box::new(tpcc::Tpcc::new(options.clone())?),
             WorkloadPlan::Sql(options) => Box::new(sql::Sql::new(options.clone())?),
             WorkloadPlan::Ycsb(options) => Box::new(ycsb::Ycsb::new(options.clone())?),
-            WorkloadPlan::Given(name) => {
+            WorkloadPlan::Given { name, .. } => {
                 let problem = format!("the plan has no options of the workload {name}: give the workload");
                 return Err(Error::Invalid(problem));
             }

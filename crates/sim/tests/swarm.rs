@@ -274,7 +274,7 @@ fn note_workload(workload: &WorkloadPlan, note: &mut impl FnMut(&'static str, bo
         },
         WorkloadPlan::Sql(_) => note("workload sql", true),
         WorkloadPlan::Ycsb(_) => note("workload ycsb", true),
-        WorkloadPlan::Given(name) => panic!("the swarm cannot draw {name}"),
+        WorkloadPlan::Given { name, .. } => panic!("the swarm cannot draw {name}"),
     }
 }
 

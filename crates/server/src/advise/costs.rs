@@ -31,7 +31,6 @@ pub fn costs(workload: Option<&WorkloadOptions>, keys: f64, file: Option<&Path>)
         Some(WorkloadOptions::Micro(options)) => {
             let table = costs_of(file, benchmark(options))?;
             let per_record = work_microseconds(options);
-            let picoseconds = RECORDS_PER_TRANSACTION as u64 * per_record * 1_000_000;
             let mut source = "those measured with micro".to_owned();
             if options.adds.is_none() && file.is_none() {
                 source.push_str(" without its constraint");
@@ -39,7 +38,7 @@ pub fn costs(workload: Option<&WorkloadOptions>, keys: f64, file: Option<&Path>)
             if per_record > 0 {
                 source.push_str(&format!(", and {per_record} us of work with each record"));
             }
-            Ok(Costs { table: table.with_work(picoseconds), source })
+            Ok(Costs { table: table.with_work(per_record * 1_000_000), source })
         }
         Some(WorkloadOptions::Tpcc(options)) => {
             let source = match has_new_orders_alone(options) {
@@ -80,7 +79,7 @@ fn benchmark(options: &MicroOptions) -> Benchmark {
 }
 
 /// Busy work with each record, in whole microseconds. Rounds are as fast as this machine is, now.
-fn work_microseconds(options: &MicroOptions) -> u64 {
+pub fn work_microseconds(options: &MicroOptions) -> u64 {
     let microseconds = options.work_microseconds.unwrap_or_else(|| match options.work_rounds {
         0 => 0.0,
         rounds => work::microseconds(rounds),
@@ -98,6 +97,8 @@ fn has_new_orders_alone(options: &TpccOptions) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ordain_sim::scale::advice::WORK_UNITS;
+
     use crate::bench::options::{BankOptions, ScaledTpccOptions};
 
     fn of(workload: &WorkloadOptions, keys: f64) -> Costs {
@@ -105,14 +106,14 @@ mod tests {
     }
 
     #[test]
-    fn work_is_charged_with_each_execution() {
+    fn work_is_charged_by_its_units() {
         let micro = |work_microseconds| {
             WorkloadOptions::Micro(MicroOptions { work_microseconds, ..MicroOptions::default() })
         };
         let (short, long) = (of(&micro(None), 10.0), of(&micro(Some(15.0)), 10.0));
         for (long, short) in [(long.table.locks, short.table.locks), (long.table.aloha, short.table.aloha)] {
-            assert_eq!(long.executed_alone - short.executed_alone, 150_000_000);
-            assert_eq!(long.request, short.request);
+            assert_eq!(u64::from(WORK_UNITS) * long.unit, 15_000_000);
+            assert_eq!((long.executed_alone, short.unit), (short.executed_alone, 0));
         }
         assert!(short.source.ends_with("micro without its constraint") && long.source.contains("15 us"));
         // Less than half a microsecond is none.

@@ -22,10 +22,10 @@ pub mod sample;
 use std::path::Path;
 use std::sync::Arc;
 
-use ordain_sim::scale::advice::{AdviceEffort, AdviceSetting, ENGINES, simulate};
+use ordain_sim::scale::advice::{AdviceEffort, AdviceSetting, ENGINES, WORK_UNITS, simulate};
 use ordain_workload::{Part, Workload, profile};
 
-use self::costs::{Costs, costs};
+use self::costs::{Costs, costs, work_microseconds};
 use self::figures::{EngineFigures, Figures, RealFigures};
 use self::options::{AdviseOptions, Preference};
 use self::rule::{Recommendation, recommend};
@@ -61,7 +61,7 @@ pub struct Settings {
 pub struct Subject<'a> {
     /// The workload for the real runs, and the number of partitions.
     pub real: (&'a dyn Workload, u16),
-    /// The same for the simulated cluster, and the number of nodes. Busy work belongs into the costs, and not into its procedures.
+    /// The same for the simulated cluster, and the number of nodes. Busy work is only to be counted in its procedures.
     pub simulated: (&'a dyn Workload, u16),
     /// What the parts of a step cost in the simulation, from the number of keys that a transaction touches.
     pub costs: &'a dyn Fn(f64) -> Result<Costs, String>,
@@ -96,14 +96,15 @@ pub fn advise(subject: &Subject<'_>, settings: &Settings) -> Result<Advice, Stri
     // What decides is looked at: see the rule.
     let (looked_at, on) = if nodes > 1 { subject.simulated } else { subject.real };
     let profile = profile(looked_at, on, settings.seed).map_err(wrong)?;
-    if looked_at.background(settings.seed, 0, Part::WHOLE).map_err(wrong)?.is_some() {
-        return Err("updates beside the clients' calls are not simulated here: leave out --volatility, or compare the engines with \
-                    ordain sim dependent"
-            .to_owned());
-    }
     let mut notes = subject.notes.clone();
     if profile.snapshot_percent > 0.0 {
         notes.push(SNAPSHOTS.to_owned());
+    }
+    if let Some(background) = looked_at.background(settings.seed, 0, Part::WHOLE).map_err(wrong)? {
+        let rate = bench::report::thousands(background.calls_per_second);
+        notes.push(format!(
+            "beside the calls of clients, {rate} a second change what others depend on: they use the same cores, and are not counted"
+        ));
     }
     let Costs { table, source } = (subject.costs)(profile.keys)?;
     let setting = AdviceSetting { workload: simulated, nodes, seed: settings.seed, costs: table };
@@ -178,7 +179,7 @@ impl Made {
             (None, Some(workload)) => {
                 let calibrated = workload.calibrated()?;
                 let real = calibrated.workload(options.partitions, None, options.seed)?;
-                let simulated = without_work(workload).workload(options.nodes, None, options.seed)?;
+                let simulated = with_counted_work(workload).workload(options.nodes, None, options.seed)?;
                 Ok(Made {
                     real,
                     partitions: options.partitions,
@@ -227,7 +228,7 @@ impl Made {
         Ok(Made {
             real: sample(&workload)?,
             partitions,
-            simulated: sample(&without_work(&workload))?,
+            simulated: sample(&with_counted_work(&workload))?,
             nodes: partitions,
             options: Some(workload),
             notes: vec![note],
@@ -235,9 +236,17 @@ impl Made {
     }
 }
 
-/// The workload for the simulation, which charges busy work instead of doing it.
-fn without_work(workload: &WorkloadOptions) -> WorkloadOptions {
+/// The workload for the simulation, which charges busy work instead of doing it: wherever a procedure runs, on trial too.
+fn with_counted_work(workload: &WorkloadOptions) -> WorkloadOptions {
     match workload {
+        WorkloadOptions::Micro(options) if work_microseconds(options) > 0 => {
+            WorkloadOptions::Micro(MicroOptions {
+                work_rounds: WORK_UNITS,
+                work_microseconds: None,
+                work_is_counted_only: true,
+                ..options.clone()
+            })
+        }
         WorkloadOptions::Micro(options) => WorkloadOptions::Micro(MicroOptions {
             work_rounds: 0,
             work_microseconds: None,

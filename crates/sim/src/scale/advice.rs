@@ -14,8 +14,8 @@ use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::limits::Limits;
 use ordain_db::position::{NodeId, PartitionId};
-use ordain_workload::Workload;
 use ordain_workload::micro::RECORDS_PER_TRANSACTION;
+use ordain_workload::{Part, Workload};
 
 use super::cluster::{best, cluster};
 use super::costs::{costs, costs_from};
@@ -40,10 +40,13 @@ pub const FACTOR: u64 = 4;
 /// says leaves when it is over.
 const LONG_FROM: u64 = 50_000_000;
 
+/// Units of busy work that a workload counts with each record: so many that work before a dependent read is charged to the hundredth.
+pub const WORK_UNITS: u32 = 10;
+
 /// What is to be simulated.
 #[derive(Clone, Copy)]
 pub struct AdviceSetting<'a> {
-    /// The workload, whose calls come from as many homes as there are nodes. Busy work belongs into `costs`, not into its procedures.
+    /// The workload, whose calls come from as many homes as there are nodes. Busy work is only counted in its procedures.
     pub workload: &'a dyn Workload,
     /// Number of nodes, each with a partition.
     pub nodes: u16,
@@ -115,10 +118,10 @@ impl AdviceCosts {
         })
     }
 
-    /// The same with busy work in each execution: see [`CostTable::with_work`].
+    /// The same with busy work of so many picoseconds with each record, which the workload counts as [`WORK_UNITS`].
     #[must_use]
     pub fn with_work(self, picoseconds: u64) -> AdviceCosts {
-        self.map(|table| table.with_work(picoseconds))
+        self.map(|table| CostTable { unit: picoseconds / u64::from(WORK_UNITS), ..table })
     }
 
     fn map(self, change: impl Fn(CostTable) -> CostTable) -> AdviceCosts {
@@ -209,7 +212,8 @@ pub fn simulate(
 
 impl AdviceSetting<'_> {
     fn is_long(&self) -> bool {
-        self.costs.locks.executed_alone >= LONG_FROM
+        let CostTable { executed_alone, unit, .. } = self.costs.locks;
+        executed_alone + RECORDS_PER_TRANSACTION as u64 * u64::from(WORK_UNITS) * unit >= LONG_FROM
     }
 }
 
@@ -227,7 +231,7 @@ fn observe(
     drive: Drive,
 ) -> Result<Observed, Error> {
     let time = if setting.is_long() { 4 * effort.time } else { effort.time };
-    let plan = plan(setting, engine, drive, effort.warm_up + time);
+    let plan = plan(setting, engine, drive, effort.warm_up + time)?;
     let mut world = World::new(&plan, setting.workload)?;
     world.run_until(effort.warm_up);
     let before = counts(&world, setting.nodes);
@@ -261,8 +265,15 @@ fn counts(world: &World<'_>, nodes: u16) -> [u64; 3] {
     })
 }
 
-fn plan(setting: &AdviceSetting<'_>, engine: EngineKind, drive: Drive, ends_at: Nanoseconds) -> Plan {
-    let workload = WorkloadPlan::Given(setting.workload.name());
+fn plan(
+    setting: &AdviceSetting<'_>,
+    engine: EngineKind,
+    drive: Drive,
+    ends_at: Nanoseconds,
+) -> Result<Plan, Error> {
+    let background = setting.workload.background(setting.seed, 0, Part::WHOLE)?;
+    let workload =
+        WorkloadPlan::Given { name: setting.workload.name(), has_background: background.is_some() };
     let usual = Limits::default();
     let step_transactions = if setting.is_long() { 1 } else { usual.step_transactions };
     let costs = match engine {
@@ -272,14 +283,14 @@ fn plan(setting: &AdviceSetting<'_>, engine: EngineKind, drive: Drive, ends_at: 
     };
     // Also where no node is slow: with faults in the plan, messages travel over links.
     let fault = Fault::Slow(SLOW, drive.slowness);
-    Plan {
+    Ok(Plan {
         seed: setting.seed,
         engine,
         limits: Limits { step_transactions, ..usual },
         faults: vec![PlannedFault { at: 0, lasts: ends_at, fault }],
         heal_at: ends_at,
         ..cluster(setting.nodes, workload, costs, drive.window)
-    }
+    })
 }
 
 #[cfg(test)]
@@ -367,8 +378,7 @@ mod tests {
         let half = micro.of_keys(5.0);
         assert_eq!(half.aloha.executed_together, (micro.aloha.executed_together as f64 / 2.0).round() as u64);
         assert_eq!(half.aloha.functor, Some(micro.aloha.executed_alone / 10));
-        let worked = micro.with_work(7);
-        assert_eq!(worked.aloha.executed_alone, micro.aloha.executed_alone + 7);
+        assert_eq!(micro.with_work(70).aloha, CostTable { unit: 7, ..micro.aloha });
         let problem = AdviceCosts::read("", Benchmark::AddsOwn).unwrap_err();
         let advice = "--engine calvin --engine aloha --workload adds-own --workload adds-whole";
         assert!(problem.contains("[calvin.adds-whole]") && problem.contains(advice), "{problem}");

@@ -40,6 +40,10 @@ pub struct MicroOptions {
     #[arg(long = "work", value_name = "MICROSECONDS", conflicts_with = "work_rounds", value_parser = number_within(WORK_MICROSECONDS, "microseconds"))]
     #[serde(skip)]
     pub work_microseconds: Option<f64>,
+    /// Whether busy work is only counted: for the simulator, which lets virtual time pass for it.
+    #[arg(skip)]
+    #[serde(skip)]
+    pub work_is_counted_only: bool,
     /// Let transactions only add, without a constraint, and say how that is declared.
     #[arg(long, value_enum, conflicts_with_all = ["abort_percent", "work_rounds", "work_microseconds"])]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +54,7 @@ pub struct MicroOptions {
     #[serde(skip_serializing_if = "is_nothing")]
     pub dependent_percent: f64,
     /// Percentage of a dependent transaction's work that comes before it reads the index.
-    #[arg(long = "dependent-at", value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long = "dependent-at", value_name = "PERCENT", default_value_t = 0, requires = "dependent_percent", value_parser = clap::value_parser!(u8).range(0..=100))]
     #[serde(skip_serializing_if = "is_start")]
     pub dependent_at_percent: u8,
     /// Entries of the index of each site.
@@ -96,6 +100,7 @@ impl Default for MicroOptions {
             abort_percent: own.abort_percent,
             work_rounds: own.work_rounds,
             work_microseconds: None,
+            work_is_counted_only: false,
             adds: None,
             dependent_percent: own.index.dependent_percent,
             dependent_at_percent: own.index.position_percent,
@@ -116,6 +121,7 @@ impl MicroOptions {
             participants: self.participants,
             abort_percent: self.abort_percent,
             work_rounds: self.work_rounds,
+            work_is_counted_only: self.work_is_counted_only,
             adds: self.adds.map(micro::Declare::from),
             index: micro::IndexOptions {
                 dependent_percent: self.dependent_percent,
