@@ -3,6 +3,7 @@
 mod real;
 
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use ordain_sim::scale::ablation::{self, Ablation, AblationPoint, AblationSetting, measure_ablation};
@@ -44,7 +45,7 @@ pub struct AlohaOptions {
     pub light_milliseconds: u64,
     /// Run so many clusters at a time [default: the cores]
     #[arg(long, value_name = "N")]
-    pub jobs: Option<usize>,
+    pub jobs: Option<NonZeroUsize>,
     /// What is run for real
     #[command(flatten)]
     pub real: RealOptions,
@@ -206,7 +207,7 @@ mod tests {
             costs: None,
             milliseconds: 4,
             light_milliseconds: 20,
-            jobs: Some(1),
+            jobs: Some(NonZeroUsize::MIN),
             real: RealOptions { rounds: 0, seconds: 0.1 },
         }
     }

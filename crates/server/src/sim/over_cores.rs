@@ -1,5 +1,6 @@
 //! Runs of independent simulations over the cores of this machine.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// The first in their order that a run ends with.
 pub fn over_cores<S: Sync, R: Send>(
     all: &[S],
-    jobs: Option<usize>,
+    jobs: Option<NonZeroUsize>,
     weight: impl Fn(&S) -> u64,
     run: impl Fn(&S) -> Result<R, String> + Sync,
 ) -> Result<Vec<R>, String> {
@@ -28,7 +29,7 @@ pub fn over_cores<S: Sync, R: Send>(
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        (0..jobs.unwrap_or(cores).max(1)).for_each(|_| drop(scope.spawn(work)));
+        (0..jobs.map_or(cores, NonZeroUsize::get)).for_each(|_| drop(scope.spawn(work)));
     });
     let mut results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
     results.sort_by_key(|(index, _)| *index);
@@ -41,7 +42,7 @@ mod tests {
 
     #[test]
     fn results_are_in_their_order_and_the_first_mistake_counts() {
-        let doubled = over_cores(&[3, 1, 2], Some(2), |number| *number, |number| Ok(number * 2));
+        let doubled = over_cores(&[3, 1, 2], NonZeroUsize::new(2), |number| *number, |number| Ok(number * 2));
         assert_eq!(doubled, Ok(vec![6, 2, 4]));
         let wrong = |number: &u64| if *number > 1 { Err(format!("{number} is too large")) } else { Ok(()) };
         assert_eq!(over_cores(&[1, 2, 3], None, |number| *number, wrong), Err("2 is too large".to_owned()));

@@ -1,6 +1,7 @@
 //! `ordain sim scale`: the paper's scaling experiments on simulated clusters of up to 100 nodes.
 
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use ordain_sim::scale::experiment::{Effort, Hardware, Setting, measure, settings};
@@ -41,7 +42,7 @@ pub struct ScaleOptions {
     pub windows: Vec<u64>,
     /// Run so many clusters at a time [default: the cores]
     #[arg(long, value_name = "N")]
-    pub jobs: Option<usize>,
+    pub jobs: Option<NonZeroUsize>,
     /// Seconds of each real run that is put beside a simulated one; 0 for none
     #[arg(long, default_value_t = 2.0, value_parser = number_within(0.0..=3_600.0, "seconds"))]
     pub real_seconds: f64,

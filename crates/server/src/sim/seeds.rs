@@ -1,6 +1,7 @@
 //! `ordain sim --seed` and `--seeds`: runs seeds over the cores, and says how to see a failure again.
 
 use std::fmt::Write as _;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,7 +34,7 @@ pub struct SeedOptions {
     seeds: Option<(u64, u64)>,
     /// Run so many seeds at a time [default: the cores]
     #[arg(long, value_name = "N")]
-    jobs: Option<usize>,
+    jobs: Option<NonZeroUsize>,
     /// Give every cluster so many partitions
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     partitions: Option<u16>,
@@ -158,7 +159,7 @@ pub fn run_seeds(options: &SeedOptions) -> Result<bool, String> {
         }
     };
     std::thread::scope(|scope| {
-        let jobs = options.jobs.unwrap_or(cores).max(1);
+        let jobs = options.jobs.map_or(cores, NonZeroUsize::get);
         (0..jobs).for_each(|_| drop(scope.spawn(work)));
     });
     let failures = failures.into_inner().unwrap_or_else(PoisonError::into_inner);
