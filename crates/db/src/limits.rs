@@ -5,7 +5,6 @@
 
 use ordain_consensus::PAYLOAD_BYTES_MAX;
 
-use crate::engine::two_phase::admission::LoadControl;
 use crate::engine::two_phase::requests::LockRequests;
 
 /// Longest encoded key in bytes, the table prefix included.
@@ -121,6 +120,10 @@ pub const RESTARTS_MAX: u32 = 32;
 /// in vain for long.
 pub const RESTARTS_BEFORE_HELP: u32 = 4;
 
+/// Likewise for a request that touches several partitions. All rows of the ranges that help it are sent to the others then, while
+/// nobody else goes on there; so it comes when it is all but certain that chance alone does not let the request through.
+pub const RESTARTS_BEFORE_DISTRIBUTED_HELP: u32 = 12;
+
 /// Misses of one request after which its attempts declare whole tables.
 pub const RESTARTS_BEFORE_TABLES: u32 = 16;
 
@@ -182,6 +185,8 @@ pub struct Limits {
     pub restarts: u32,
     /// See [`RESTARTS_BEFORE_HELP`].
     pub restarts_before_help: u32,
+    /// See [`RESTARTS_BEFORE_DISTRIBUTED_HELP`]; not below `restarts_before_help`.
+    pub restarts_before_distributed_help: u32,
     /// See [`SNAPSHOTS_MAX`].
     pub snapshots: usize,
     /// Whether calls are shed where a node lags behind the others, with any engine: see [`throttle`](crate::sequencer::throttle).
@@ -191,8 +196,9 @@ pub struct Limits {
     pub lock_wait_microseconds: Option<u64>,
     /// When a transaction of the engine `two-phase` asks for its locks.
     pub lock_requests: LockRequests,
-    /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks.
-    pub load_control: LoadControl,
+    /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks: see
+    /// [`admission`](crate::engine::two_phase::admission). Nodes of one cluster may differ in it.
+    pub load_control: bool,
 }
 
 impl Default for Limits {
@@ -210,11 +216,12 @@ impl Default for Limits {
             reconnaissance: RECONNAISSANCE_MAX,
             restarts: RESTARTS_MAX,
             restarts_before_help: RESTARTS_BEFORE_HELP,
+            restarts_before_distributed_help: RESTARTS_BEFORE_DISTRIBUTED_HELP,
             snapshots: SNAPSHOTS_MAX,
             throttles: false,
             lock_wait_microseconds: None,
             lock_requests: LockRequests::default(),
-            load_control: LoadControl::default(),
+            load_control: true,
         }
     }
 }

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ordain_db::engine::EngineKind;
-use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::node::CheckpointMode;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
@@ -50,8 +49,8 @@ pub struct ClusterFile {
     #[serde(default, skip_serializing_if = "is_default")]
     pub locks: LockRequests,
     /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks.
-    #[serde(default, skip_serializing_if = "is_default")]
-    pub load_control: LoadControl,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub load_control: bool,
     /// Whether calls are shed where a node lags behind the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub throttle: bool,
@@ -179,6 +178,14 @@ fn default_epoch_milliseconds() -> f64 {
 
 fn default_seed() -> u64 {
     1
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 impl ClusterFile {
@@ -679,7 +686,7 @@ partitions = [1]
             ("partitions = 2", "partitions = 2\nengine = \"two-phase-without\"", "unknown variant"),
             ("partitions = 2", "partitions = 2\nlock_wait_milliseconds = 5", "calvin has no deadlocks"),
             ("partitions = 2", "partitions = 2\nlocks = \"as-it-goes\"", "leave locks out"),
-            ("partitions = 2", "partitions = 2\nload_control = \"none\"", "has no load control"),
+            ("partitions = 2", "partitions = 2\nload_control = false", "has no load control"),
             (
                 "partitions = 2",
                 "partitions = 2\nengine = \"two-phase\"\nlock_wait_milliseconds = 0",

@@ -18,6 +18,8 @@ pub struct Deadlocks {
     pub lock_timeouts: u64,
     /// Those of them that were in no cycle within their partition.
     pub false_timeouts: u64,
+    /// Attempts that had to wait at the door, by load control.
+    pub held_at_the_door: u64,
     /// Transactions that had promised to commit and had not heard the decision when the nodes started with their logs.
     pub in_doubt: u64,
     /// Those timeouts that were false, in percent of all that waited too long: the rate of false positives. None if nobody did.
@@ -33,6 +35,7 @@ impl Deadlocks {
             phantom_deadlocks: node.phantom_deadlocks,
             lock_timeouts: node.lock_timeouts,
             false_timeouts: node.false_timeouts,
+            held_at_the_door: node.held_at_the_door,
             in_doubt: node.in_doubt,
             false_timeout_percent: None,
         };
@@ -51,6 +54,7 @@ impl Deadlocks {
             phantom_deadlocks: sum(|of| of.phantom_deadlocks),
             lock_timeouts,
             false_timeouts,
+            held_at_the_door: sum(|of| of.held_at_the_door),
             in_doubt: sum(|of| of.in_doubt),
             false_timeout_percent: (lock_timeouts > 0).then_some(percent),
         }
@@ -70,9 +74,12 @@ impl fmt::Display for Deadlocks {
             "{local_deadlocks} local, {distributed_deadlocks} distributed, {phantom_deadlocks} phantom; {} timeouts",
             self.lock_timeouts
         )?;
-        match self.false_timeout_percent {
-            Some(percent) => write!(f, ", {} of them in no cycle ({percent:.1}%)", self.false_timeouts),
-            None => Ok(()),
+        if let Some(percent) = self.false_timeout_percent {
+            write!(f, ", {} of them in no cycle ({percent:.1}%)", self.false_timeouts)?;
+        }
+        match self.held_at_the_door {
+            0 => Ok(()),
+            held => write!(f, "; {held} held at the door"),
         }
     }
 }
@@ -90,11 +97,12 @@ mod tests {
             false_timeouts: 3,
             distributed_deadlocks: 2,
             phantom_deadlocks: 5,
+            held_at_the_door: 7,
             in_doubt: 0,
             restarts: 9,
         };
         let both = Deadlocks::of([&node, &node]);
-        let expected = "2 local, 4 distributed, 10 phantom; 8 timeouts, 6 of them in no cycle (75.0%)";
+        let expected = "2 local, 4 distributed, 10 phantom; 8 timeouts, 6 of them in no cycle (75.0%); 14 held at the door";
         assert_eq!((both.to_string().as_str(), both.all()), (expected, 6));
     }
 }

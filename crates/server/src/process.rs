@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use ordain_consensus::log::REPLICAS_MAX;
 use ordain_db::disk::NodeDisk;
 use ordain_db::engine::EngineKind;
-use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::limits::{Limits, PARTITIONS_MAX};
 use ordain_db::message::ClientRequest;
@@ -45,7 +44,7 @@ pub struct ClusterOptions {
     /// When transactions of the engine `two-phase` ask for their locks.
     pub locks: LockRequests,
     /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks.
-    pub load_control: LoadControl,
+    pub load_control: bool,
     /// Whether calls are shed where a node lags behind the others: see [`ordain_db::sequencer::throttle`].
     pub throttle: bool,
 }
@@ -61,7 +60,7 @@ impl Default for ClusterOptions {
             epochs,
             lock_wait: None,
             locks: LockRequests::default(),
-            load_control: LoadControl::default(),
+            load_control: true,
             throttle: false,
         }
     }
@@ -100,7 +99,7 @@ impl ClusterOptions {
         if self.locks != LockRequests::default() && self.engine.is_ordered() {
             return Err(format!("{name} asks for locks in the order of transactions: leave locks out"));
         }
-        if self.load_control != LoadControl::default() && self.engine.is_ordered() {
+        if !self.load_control && self.engine.is_ordered() {
             return Err(format!("{name} has no load control: leave it out"));
         }
         if self.lock_wait.is_some_and(|wait| wait < Duration::from_micros(1)) {

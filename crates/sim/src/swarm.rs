@@ -7,9 +7,8 @@
 mod workload;
 
 use ordain_db::engine::EngineKind;
-use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
-use ordain_db::limits::{Limits, RESTARTS_BEFORE_HELP};
+use ordain_db::limits::Limits;
 use ordain_db::node::{CheckpointMode, CheckpointOptions};
 use ordain_db::sequencer::{EpochOptions, EpochPolicy};
 use ordain_workload::random::{Chance, Random};
@@ -101,7 +100,10 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         clients,
     };
     plan.limits.throttles = throttles(seed);
-    plan.limits.restarts_before_help = help(seed);
+    if let Some(misses) = help(seed) {
+        plan.limits.restarts_before_help = misses;
+        plan.limits.restarts_before_distributed_help = misses;
+    }
     plan.clients.early = early(seed).filter(|_| plan.engine.is_ordered());
     fit_to_sessions(&mut plan, fixed);
     if let Some(disk) = &plan.disk {
@@ -197,9 +199,9 @@ fn lock_requests(seed: u64) -> LockRequests {
 }
 
 /// Whether transactions wait at the door while many wait for locks. Drawn apart from all else.
-fn load_control(seed: u64) -> LoadControl {
+fn load_control(seed: u64) -> bool {
     let mut random = Random::new(seed, "load control", &[]);
-    rarely(&mut random, 3, LoadControl::HalfAndHalf, LoadControl::None)
+    !one_in(&mut random, 3)
 }
 
 /// Who decides when epochs close: an epoch manager in one of four seeds. Drawn apart from all else, too.
@@ -215,11 +217,11 @@ fn throttles(seed: u64) -> bool {
     one_in(&mut Random::new(seed, "throttles", &[]), 6)
 }
 
-/// After how many misses a call is helped. Drawn apart from all else, too.
-fn help(seed: u64) -> u32 {
+/// After how many misses a call is helped, if that is not the usual number. Drawn apart from all else, too.
+fn help(seed: u64) -> Option<u32> {
     let mut random = Random::new(seed, "help", &[]);
     let early = 1 + random.below(2) as u32;
-    rarely(&mut random, 3, RESTARTS_BEFORE_HELP, early)
+    rarely(&mut random, 3, None, Some(early))
 }
 
 /// How often a call is to be acknowledged before it is computed. Drawn apart from all else, too.
@@ -380,10 +382,11 @@ fn limits(random: &mut Random) -> Limits {
         reconnaissance: tiny(usual.reconnaissance, 4),
         restarts: tiny(usual.restarts as usize, 3) as u32,
         restarts_before_help: usual.restarts_before_help,
+        restarts_before_distributed_help: usual.restarts_before_distributed_help,
         snapshots: usual.snapshots,
         lock_wait_microseconds: None,
         lock_requests: LockRequests::default(),
-        load_control: LoadControl::default(),
+        load_control: usual.load_control,
         throttles: false,
     }
 }

@@ -53,7 +53,8 @@ fn seeds_keep_all_properties_and_repeat_themselves() {
     assert!(crashes > 50, "{crashes} crashes");
     // Else all would be well although nothing was tried.
     let TwoPhaseCounters { local_deadlocks, lock_timeouts, false_timeouts, .. } = counted;
-    let TwoPhaseCounters { distributed_deadlocks, phantom_deadlocks, restarts, in_doubt, .. } = counted;
+    let TwoPhaseCounters { distributed_deadlocks, phantom_deadlocks, restarts, .. } = counted;
+    let TwoPhaseCounters { held_at_the_door, in_doubt, .. } = counted;
     let all = [
         local_deadlocks,
         lock_timeouts,
@@ -61,6 +62,7 @@ fn seeds_keep_all_properties_and_repeat_themselves() {
         distributed_deadlocks,
         phantom_deadlocks,
         restarts,
+        held_at_the_door,
         in_doubt,
     ];
     assert!(all.iter().all(|count| *count > 0), "{counted:?}");

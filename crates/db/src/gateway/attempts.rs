@@ -127,9 +127,14 @@ impl Gateway {
         if let Some(before) = attempt.filter(|_| restarts >= self.limits.restarts_before_help) {
             let mut declared = Footprint::default();
             declared.decode(&before.footprint, schema, partitions)?;
-            *footprint = widening::widen(&footprint, &declared, restarts, schema, partitions)?;
-            recorded = footprint.encode();
-            self.counters.helped += 1;
+            let widened = widening::widen(&footprint, &declared, restarts, schema, partitions)?;
+            let is_alone = widened.participants(self.me).len() == 1;
+            let is_due = is_alone || restarts >= self.limits.restarts_before_distributed_help;
+            if is_due && (is_alone || widening::can_be_sent(&widened, context.storage)) {
+                *footprint = widened;
+                recorded = footprint.encode();
+                self.counters.helped += 1;
+            }
         }
         let reconnoitred = Some(Reconnoitred { footprint: Bytes::from(recorded), restarts });
         let work = Work::Call { procedure, arguments, reconnoitred };

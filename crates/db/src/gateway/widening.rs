@@ -2,20 +2,25 @@
 //!
 //! Between reconnaissance and the attempt somebody changes the rows that decide the footprint. If that happens faster than an
 //! attempt gets through the order, the call would start over for ever (trap 7; the paper gives no bound). So after
-//! [`RESTARTS_BEFORE_HELP`](crate::limits::RESTARTS_BEFORE_HELP) misses, what differs between two attempts is declared as a range
-//! that holds both: all keys with the columns that they have in common. Where the next miss leaves the range it grows to fewer
+//! [`RESTARTS_BEFORE_HELP`](crate::limits::RESTARTS_BEFORE_HELP) misses, or
+//! [more](crate::limits::RESTARTS_BEFORE_DISTRIBUTED_HELP) if it touches several partitions, what differs between two attempts is
+//! declared as a range that holds both: all keys with the columns that they have in common. Where the next miss leaves the range it grows to fewer
 //! columns, so that no table takes more misses than its key has columns; and after [`RESTARTS_BEFORE_TABLES`] misses whole tables
 //! are declared. What does not change from one attempt to the next stays as narrow as it was found.
 //!
 //! A range is locked like any other, and makes others wait longer than a key would: helped calls pay for themselves with the
-//! parallelism of those around them. What is declared is in the order, so all replicas know it.
+//! parallelism of those around them. If other partitions take part, all its rows are sent to them; a call for which that would
+//! be too much goes on without help, and ends as one that met too many others if it has no luck. What is declared is in the order, so all replicas know it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
-use crate::data::{DataError, Key, KeyRange, Schema, Table};
-use crate::limits::RESTARTS_BEFORE_TABLES;
+use crate::data::{DataError, Direction, Key, KeyRange, Schema, Table};
+use crate::limits::{READ_RESULTS_BYTES_MAX, RESTARTS_BEFORE_TABLES};
+use crate::position::Position;
 use crate::procedure::footprint::Access;
 use crate::procedure::{Declaration, Footprint};
+use crate::storage::Storage;
 
 /// Keys of a footprint: one of its keys, or one of its ranges.
 struct Region {
@@ -82,6 +87,19 @@ pub fn widen(
     Ok(widened)
 }
 
+/// Whether what the ranges of a footprint hold at this partition can be sent to others in one piece. What they hold at others is taken
+/// to be no more.
+pub fn can_be_sent(footprint: &Footprint, storage: &mut dyn Storage) -> bool {
+    let mut left = READ_RESULTS_BYTES_MAX / 2;
+    for entry in footprint.ranges().iter().filter(|entry| entry.access.read) {
+        storage.scan(&entry.range, Direction::Ascending, Position::LATEST, &mut |key, row| {
+            left = left.saturating_sub(key.len() + row.len());
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+    left > 0
+}
+
 fn regions(footprint: &Footprint) -> impl Iterator<Item = Region> {
     let keys = footprint.keys().iter().map(|entry| {
         let keys = KeyRange::one(footprint.key(entry));
@@ -146,6 +164,7 @@ mod tests {
     use super::*;
     use crate::data::ColumnType::{Int32, Text};
     use crate::data::SchemaBuilder;
+    use crate::storage::memory::MemoryStorage;
 
     fn schema() -> (Schema, Table, Table) {
         let mut schema = SchemaBuilder::new();
@@ -231,6 +250,21 @@ mod tests {
         assert_eq!(widened(&written, &key, 2), [(line(1, 7, 1), UPDATE)]);
         let order = [(lines.prefix((1, 7)).unwrap(), READ)];
         assert_eq!(widened(&written, &order, 3), [(lines.prefix((1, 7)).unwrap(), UPDATE)]);
+    }
+
+    #[test]
+    fn what_is_too_much_to_send_is_not_declared() {
+        let mut storage = MemoryStorage::new();
+        let row = vec![7; 60_000];
+        let mut add = |order| {
+            let key = line(1, order, 1).start;
+            storage.load(&key, key.hash(), &row, Position::LOADED);
+            can_be_sent(&footprint(&[(schema().1.all(), READ)]), &mut storage)
+        };
+        let fits = (0..400).take_while(|order| add(*order)).count();
+        assert_eq!(fits, READ_RESULTS_BYTES_MAX / 2 / 60_000);
+        // What is only written is not sent.
+        assert!(can_be_sent(&footprint(&[(schema().1.all(), Access::WRITE)]), &mut storage));
     }
 
     #[test]

@@ -6,7 +6,6 @@ use std::str::FromStr;
 
 use ordain_db::data::{Direction, Key};
 use ordain_db::engine::EngineKind;
-use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::limits::Limits;
 use ordain_db::message::{ClientId, ClientRequest, Message, Operation, Page, Request, RequestId};
@@ -95,6 +94,9 @@ pub(crate) enum Command {
         /// After how many of them it is helped; by default the usual number.
         #[arg(key)]
         help: Option<u32>,
+        /// Likewise if it touches several partitions; by default the same number.
+        #[arg(key)]
+        distributed_help: Option<u32>,
         /// How long a transaction may wait for locks of a node, in milliseconds.
         #[arg(key)]
         lock_wait: Option<u64>,
@@ -106,7 +108,7 @@ pub(crate) enum Command {
         locks: Option<LockRequests>,
         /// Whether transactions of two-phase wait at the door.
         #[arg(key)]
-        load_control: Option<LoadControl>,
+        load_control: Option<bool>,
     },
     /// The time, which moves only when nothing else can happen.
     Clock,
@@ -395,6 +397,7 @@ impl goldenscript::Runner for Runner {
                 live,
                 restarts,
                 help,
+                distributed_help,
                 lock_wait,
                 epochs,
                 locks,
@@ -406,9 +409,12 @@ impl goldenscript::Runner for Runner {
                     transactions_live: live.unwrap_or(usual.transactions_live),
                     restarts: restarts.unwrap_or(usual.restarts),
                     restarts_before_help: help.unwrap_or(usual.restarts_before_help),
+                    restarts_before_distributed_help: distributed_help
+                        .or(*help)
+                        .unwrap_or(usual.restarts_before_distributed_help),
                     lock_wait_microseconds: lock_wait.map(|wait| wait * 1000),
                     lock_requests: locks.unwrap_or_default(),
-                    load_control: load_control.unwrap_or_default(),
+                    load_control: load_control.unwrap_or(usual.load_control),
                     ..usual
                 };
                 let engine = engine.unwrap_or(EngineKind::Calvin);

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use ordain_db::engine::EngineKind;
-use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::error::Error;
 use ordain_db::limits::PARTITIONS_MAX;
@@ -44,7 +43,7 @@ pub struct RunOptions {
     #[arg(long, default_value_t = 5.0, global = true, value_parser = number_within(SECONDS, "seconds"))]
     pub seconds: f64,
     /// Run exactly this many transactions in one fixed order instead, so that the digest depends on the seed alone.
-    #[arg(long, global = true, conflicts_with = "rate")]
+    #[arg(long, global = true, conflicts_with = "rate", value_parser = clap::value_parser!(u64).range(1..))]
     pub transactions: Option<u64>,
     /// Requests that are kept outstanding, over all partitions (closed loop). Default: 1024 per partition.
     #[arg(long, global = true, conflicts_with = "rate", value_parser = clap::value_parser!(u32).range(1..))]
@@ -77,10 +76,9 @@ pub struct RunOptions {
     /// partition after the other; as-it-goes is for each row when it touches it first.
     #[arg(long, default_value_t, global = true)]
     pub locks: LockRequests,
-    /// Whether transactions of the engine two-phase wait at the door: half-and-half is while over half of those that hold or ask for
-    /// locks at a partition wait; none is never.
-    #[arg(long, default_value_t, global = true)]
-    pub load_control: LoadControl,
+    /// Begin transactions of the engine two-phase also while over half of those that hold or ask for locks at a partition wait.
+    #[arg(long, global = true)]
+    pub without_load_control: bool,
     /// Let calls be shed where a node lags behind the others: its own, and then those of others that need it.
     #[arg(long, global = true)]
     pub throttle: bool,
@@ -109,7 +107,7 @@ impl RunOptions {
             epochs: self.epochs,
             lock_wait: self.lock_wait_milliseconds.map(|wait| seconds(wait / 1e3)),
             locks: self.locks,
-            load_control: self.load_control,
+            load_control: !self.without_load_control,
             throttle: self.throttle,
         }
     }
@@ -137,7 +135,7 @@ impl RunOptions {
             epochs: EpochPolicy::default(),
             lock_wait_milliseconds: None,
             locks: LockRequests::default(),
-            load_control: LoadControl::default(),
+            without_load_control: false,
             throttle: false,
             json: None,
             limit_seconds: 0.0,

@@ -92,7 +92,7 @@ fn cluster_file(options: &RunOptions, workload: &WorkloadOptions) -> Result<Clus
         epochs: options.epochs,
         lock_wait_milliseconds: options.lock_wait_milliseconds,
         locks: options.locks,
-        load_control: options.load_control,
+        load_control: !options.without_load_control,
         throttle: options.throttle,
         seed: options.seed,
         sites: options.sites,

@@ -9,7 +9,6 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use ordain::caller::random_number;
 use ordain::cluster_file::{ClusterFile, DurabilityEntry, ProcessEntry, ReplicationEntry};
-use ordain::db::engine::two_phase::admission::LoadControl;
 use ordain::db::engine::two_phase::requests::LockRequests;
 use ordain::db::node::CheckpointMode;
 use ordain::db::position::PartitionId;
@@ -173,7 +172,7 @@ fn cluster_file(
         epochs: options.epochs,
         lock_wait_milliseconds: None,
         locks: LockRequests::default(),
-        load_control: LoadControl::default(),
+        load_control: true,
         throttle: false,
         // A number of a cluster file has 63 bits.
         seed: seed >> 1,

@@ -197,7 +197,7 @@ fn gauges() -> [Gauge; 18] {
 }
 
 /// What is told besides of each node of the engine `two-phase`, whose transactions lock as they go (DET-37).
-fn deadlocks() -> [Gauge; 7] {
+fn deadlocks() -> [Gauge; 8] {
     [
         (
             "local_deadlocks_total",
@@ -232,6 +232,12 @@ fn deadlocks() -> [Gauge; 7] {
         ("deadlock_restarts_total", "counter", "Attempts that were given up and begun again.", |node| {
             node.status.deadlocks.restarts
         }),
+        (
+            "held_at_the_door_total",
+            "counter",
+            "Attempts that had to wait at the door while most of those at the partition waited for locks.",
+            |node| node.status.deadlocks.held_at_the_door,
+        ),
         (
             "in_doubt_at_start",
             "gauge",

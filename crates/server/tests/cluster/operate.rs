@@ -188,6 +188,7 @@ fn deadlocks_are_told_of_where_the_engine_has_them() {
         "phantom_deadlocks_total",
         "lock_timeouts_total",
         "false_lock_timeouts_total",
+        "held_at_the_door_total",
         "deadlock_restarts_total",
     ] {
         let line = format!("ordain_{name}{{partition=\"1\"}} 0");

@@ -11,11 +11,6 @@
 //!
 //! Parts of transactions that others coordinate are not held up: they may hold locks elsewhere.
 
-use std::fmt;
-use std::str::FromStr;
-
-use serde::{Deserialize, Serialize};
-
 use super::message::TransactionId;
 use super::{Placed, TwoPhase};
 use crate::execution::Context;
@@ -26,51 +21,10 @@ use crate::position::PartitionSet;
 /// small part of the time.
 pub const LOOK_MICROSECONDS: u64 = 20_000;
 
-/// Whether transactions of the engine `two-phase` wait at the door. Nodes of one cluster may differ in it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LoadControl {
-    /// While over half of those that hold or ask for locks at a partition wait, if they would wait there too.
-    #[default]
-    HalfAndHalf,
-    /// Never, as in the paper, which says nothing of it.
-    None,
-}
-
-impl LoadControl {
-    /// All of them.
-    pub const ALL: [LoadControl; 2] = [LoadControl::HalfAndHalf, LoadControl::None];
-
-    /// The name on command lines and in configuration files.
-    pub fn name(self) -> &'static str {
-        match self {
-            LoadControl::HalfAndHalf => "half-and-half",
-            LoadControl::None => "none",
-        }
-    }
-}
-
-impl fmt::Display for LoadControl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for LoadControl {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<LoadControl, String> {
-        LoadControl::ALL.into_iter().find(|control| control.name() == name).ok_or_else(|| {
-            let names = LoadControl::ALL.map(LoadControl::name);
-            format!("there is no load control {name:?}: choose one of {}", names.join(", "))
-        })
-    }
-}
-
 impl<F: Failpoints> TwoPhase<F> {
     /// Whether most of those that hold or ask for locks here wait.
     pub(super) fn is_crowded(&self) -> bool {
-        self.load_control == LoadControl::HalfAndHalf && 2 * self.locks.waiting() > self.locks.live()
+        self.load_control && 2 * self.locks.waiting() > self.locks.live()
     }
 
     /// How many may come in from the door.
@@ -82,6 +36,7 @@ impl<F: Failpoints> TwoPhase<F> {
     pub(super) fn take_in(&mut self, id: TransactionId, placed: Placed, context: &mut Context<'_>) {
         let waits_its_turn = self.is_crowded() || !self.door.is_empty();
         if waits_its_turn && !self.passes(&placed, context) {
+            self.counters.held_at_the_door += 1;
             self.next_look.get_or_insert(self.now + LOOK_MICROSECONDS);
             self.door.insert(id, placed);
             return;
@@ -132,19 +87,5 @@ impl<F: Failpoints> TwoPhase<F> {
         }
         self.let_in(id, placed, context);
         true
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_read_as_they_are_written() {
-        for control in LoadControl::ALL {
-            assert_eq!(control.to_string().parse(), Ok(control));
-        }
-        let problem = "half".parse::<LoadControl>().unwrap_err();
-        assert!(problem.contains("half-and-half, none"), "{problem}");
     }
 }

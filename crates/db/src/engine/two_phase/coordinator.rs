@@ -43,9 +43,7 @@ pub(super) struct Coordinated {
 }
 
 impl Coordinated {
-    /// A transaction of an earlier life that is committed, and of which these may not know.
-    pub(super) fn committed(position: Position, others: PartitionSet) -> Coordinated {
-        let progress = Progress::Committed(position, others);
+    fn new(progress: Progress, others: PartitionSet) -> Coordinated {
         Coordinated {
             progress,
             others,
@@ -54,6 +52,11 @@ impl Coordinated {
             reads: BTreeMap::new(),
             clock: 0,
         }
+    }
+
+    /// A transaction of an earlier life that is committed, and of which these may not know.
+    pub(super) fn committed(position: Position, others: PartitionSet) -> Coordinated {
+        Coordinated::new(Progress::Committed(position, others), others)
     }
 
     /// Whether it may yet be given up for the sake of others.
@@ -88,15 +91,9 @@ impl<F: Failpoints> TwoPhase<F> {
         let (id, statement, round) = (local.id, local.statement.clone(), local.round);
         let mut others = local.call.footprint.participants(context.me);
         others.remove(context.me);
-        let coordinated = self.coordinated.entry(id).or_insert_with(|| Coordinated {
-            progress: Progress::Locking(others),
-            others,
-            unasked: PartitionSet::EMPTY,
-            own: Reads::new(),
-            reads: BTreeMap::new(),
-            clock: 0,
-        });
-        (coordinated.progress, coordinated.others) = (Progress::Locking(others), others);
+        let locking = || Progress::Locking(others);
+        let coordinated = self.coordinated.entry(id).or_insert_with(|| Coordinated::new(locking(), others));
+        (coordinated.progress, coordinated.others) = (locking(), others);
         // One that finds out what it needs as it goes holds locks already: no order helps it.
         if self.lock_requests == LockRequests::InOrder && !local.grows {
             coordinated.unasked = others;

@@ -19,6 +19,8 @@ pub struct TwoPhaseCounters {
     pub phantom_deadlocks: u64,
     /// Attempts that were given up and begun again.
     pub restarts: u64,
+    /// Attempts that had to wait at the door: see [`admission`](super::admission).
+    pub held_at_the_door: u64,
     /// Transactions that had promised to commit and had not heard the decision when this partition started with its log.
     pub in_doubt: u64,
 }
@@ -31,6 +33,7 @@ impl AddAssign for TwoPhaseCounters {
         self.distributed_deadlocks += other.distributed_deadlocks;
         self.phantom_deadlocks += other.phantom_deadlocks;
         self.restarts += other.restarts;
+        self.held_at_the_door += other.held_at_the_door;
         self.in_doubt += other.in_doubt;
     }
 }

@@ -22,10 +22,11 @@
 //! - *Positions.* A transaction gets its position when it commits: a number above the clocks of all participants, which they all
 //!   pass then. So the order of positions is an order of commits, and conflicting transactions are in it as they met: what has
 //!   happened can be checked by running it serially in that order, as for the other engines. It is no order in real time.
-//! - *Transactions that wait* are states in one table, not threads (DET-32), if they do not wait at the [door](admission). The paper's three structures are three [`Phase`]s:
-//!   BlockedTxnMap is [`Phase::Blocked`], which is left when the last awaited lock is granted (DET-33); ReadyTxnQueue is
-//!   [`Phase::Ready`], in the order of grants (DET-34); ActiveTxnMap is [`Phase::Active`] and [`Phase::Prepared`]. Of the active ones
-//!   those that a message lets go on go first, then what is ready, then what is new (DET-35): see [`TwoPhase::run`].
+//! - *Transactions that wait* are states in one table, not threads (DET-32), if they do not wait at the [door](admission). The paper's
+//!   three structures are three [`Phase`]s: BlockedTxnMap is [`Phase::Blocked`], which is left when the last awaited lock is granted
+//!   (DET-33); ReadyTxnQueue is [`Phase::Ready`], in the order of grants (DET-34); ActiveTxnMap is [`Phase::Active`] and
+//!   [`Phase::Prepared`]. Of the active ones those that a message lets go on go first, then what is ready, then what is new
+//!   (DET-35): see [`TwoPhase::run`].
 //!
 //! *Without a commit protocol* ([`CommitProtocol::None`]) the coordinator decides when all locks are held. That is the paper's
 //! bound (DET-41) and not a database: a crash leaves a transaction done at one partition and not at another.
@@ -55,7 +56,6 @@ use crate::limits::Limits;
 use crate::message::{Reconnoitred, RequestId, Verdict};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 
-use admission::LoadControl;
 use coordinator::Coordinated;
 pub use counters::TwoPhaseCounters;
 use deadlock::{Detector, Reports};
@@ -163,7 +163,7 @@ pub struct TwoPhase<F = NoFailpoints> {
     /// How long a transaction may wait for locks here, in microseconds (DET-37). Without, its own part of the graph is searched.
     lock_wait_max: Option<u64>,
     lock_requests: LockRequests,
-    load_control: LoadControl,
+    load_control: bool,
     /// How often this partition has started.
     life: u32,
     /// Above all positions that are known here.

@@ -11,8 +11,7 @@ use ordain_sim::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
 use super::super::real::{self, Case, Real, RealOptions};
 
 /// What is compared; ratios are to the first. Without load control, as in the simulation: the paper says nothing of it.
-const ENTRIES: &str =
-    "calvin,calvin-vll,two-phase --load-control none,two-phase-without-commit-protocol --load-control none";
+const ENTRIES: &str = "calvin,calvin-vll,two-phase --without-load-control,two-phase-without-commit-protocol --without-load-control";
 
 /// Shares of distributed transactions of Figures 1 (a) and (b), in percent.
 pub(super) const SHARES: [f64; 3] = [0.0, SHARE_OF_INDEXES, 100.0];

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
-use ordain_db::limits::RESTARTS_BEFORE_HELP;
+use ordain_db::limits::RESTARTS_BEFORE_DISTRIBUTED_HELP;
 use ordain_db::message::Operation;
 use ordain_workload::micro::{CallKind, Micro};
 
@@ -86,7 +86,7 @@ pub fn measure_latency(
         dependent_percent: SHARE,
         volatility: VOLATILITY,
         position_percent: 0,
-        help_after: RESTARTS_BEFORE_HELP,
+        help_after: RESTARTS_BEFORE_DISTRIBUTED_HELP,
     };
     let base = plan(&mix, measured, OUTSTANDING_MAX);
     // Pauses are even, up to twice their mean. Each message is a step of its own: what it says leaves at once.

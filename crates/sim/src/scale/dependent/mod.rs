@@ -26,7 +26,7 @@ use ordain_db::engine::EngineKind;
 use ordain_db::error::Error;
 use ordain_db::execution::Executions;
 use ordain_db::gateway::scouting::Scouting;
-use ordain_db::limits::{Limits, RESTARTS_BEFORE_HELP};
+use ordain_db::limits::{Limits, RESTARTS_BEFORE_DISTRIBUTED_HELP, RESTARTS_BEFORE_HELP};
 use ordain_db::position::{NodeId, PartitionId};
 use ordain_workload::micro;
 
@@ -65,12 +65,12 @@ pub const POSITIONS: [u8; 6] = [0, 20, 40, 60, 80, 100];
 /// Volatilities of Figure 6 (c); the paper's text names none.
 pub const VOLATILITIES_OF_POSITIONS: [f64; 3] = [0.0, 10.0, 100.0];
 
-/// Misses after which calls are helped, where that is not the usual number, to tell what help costs: see
+/// Misses after which calls of several nodes are helped, where that is not the usual number, to tell what help costs: see
 /// [`widening`](ordain_db::gateway::widening).
-pub const LATE_HELP: u32 = 8;
-const OTHER_HELP: [u32; 2] = [2, 16];
+pub const EARLY_HELP: u32 = 4;
+const OTHER_HELP: [u32; 3] = [2, 8, 16];
 
-/// Volatilities at which [`LATE_HELP`] is tried, with all transactions distributed.
+/// Volatilities at which [`EARLY_HELP`] is tried, with all transactions distributed.
 pub const VOLATILITIES_OF_HELP: [f64; 2] = [10.0, 100.0];
 
 /// Records of each site beyond the contended ones: see [the evaluation](super::evaluation).
@@ -92,7 +92,7 @@ pub struct DependentSetting {
     pub volatility: f64,
     /// Percentage of a dependent transaction's work that comes before it reads the index.
     pub position_percent: u8,
-    /// Misses after which a call is helped.
+    /// Misses after which a call of several nodes is helped.
     pub help_after: u32,
 }
 
@@ -100,7 +100,7 @@ impl DependentSetting {
     /// With the usual number of misses before help.
     pub fn new(engine: EngineKind, cell: Cell) -> DependentSetting {
         let Cell { distributed_percent, dependent_percent, volatility, position_percent } = cell;
-        let help_after = RESTARTS_BEFORE_HELP;
+        let help_after = RESTARTS_BEFORE_DISTRIBUTED_HELP;
         DependentSetting {
             engine,
             distributed_percent,
@@ -171,7 +171,7 @@ impl Default for DependentEffort {
     fn default() -> DependentEffort {
         DependentEffort {
             warm_up: 200 * MILLISECOND,
-            time: 500 * MILLISECOND,
+            time: SECOND,
             windows: vec![8, 32, 128],
             messages: vec![1, usize::MAX],
         }
@@ -208,7 +208,7 @@ pub fn settings() -> Vec<DependentSetting> {
     };
     for volatility in VOLATILITIES_OF_HELP {
         let shares = SHARES.into_iter().filter(|share| *share > 0.0);
-        all.extend(shares.map(|share| helped(volatility, share, LATE_HELP)));
+        all.extend(shares.map(|share| helped(volatility, share, EARLY_HELP)));
     }
     all.extend(OTHER_HELP.map(|help_after| helped(100.0, 100.0, help_after)));
     all
@@ -351,7 +351,8 @@ fn plan(setting: &DependentSetting, measured: &CostTable, window: u64) -> Plan {
         // What a step says leaves when it is over: many long transactions in one would keep all others waiting.
         limits: Limits {
             step_transactions: 1,
-            restarts_before_help: setting.help_after,
+            restarts_before_help: setting.help_after.min(RESTARTS_BEFORE_HELP),
+            restarts_before_distributed_help: setting.help_after,
             ..Limits::default()
         },
         ..cluster(NODES, WorkloadPlan::Micro(workload(setting)), costs, window)
@@ -369,7 +370,7 @@ mod tests {
         dependent_percent: 100.0,
         volatility: 0.0,
         position_percent: 0,
-        help_after: RESTARTS_BEFORE_HELP,
+        help_after: RESTARTS_BEFORE_DISTRIBUTED_HELP,
     };
 
     fn point(setting: DependentSetting) -> DependentPoint {
@@ -423,7 +424,7 @@ mod tests {
     #[test]
     fn no_setting_is_run_twice() {
         let all = settings();
-        assert_eq!(all.len(), 2 * (2 * 4 * 4 + 3 * 5) + 2 * 3 + 2);
+        assert_eq!(all.len(), 2 * (2 * 4 * 4 + 3 * 5) + 2 * 3 + 3);
         assert!(all.iter().enumerate().all(|(place, setting)| !all[..place].contains(setting)));
     }
 }

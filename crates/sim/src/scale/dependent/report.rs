@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use ordain_workload::micro::CallKind;
 
 use super::latency::{KINDS, LOADS, Latencies};
-use ordain_db::limits::RESTARTS_BEFORE_HELP;
+use ordain_db::limits::RESTARTS_BEFORE_DISTRIBUTED_HELP;
 
 use super::{
-    DISTRIBUTED, DependentPoint, DependentSetting, ENGINES, LATE_HELP, VOLATILITIES, VOLATILITIES_OF_HELP,
+    DISTRIBUTED, DependentPoint, DependentSetting, EARLY_HELP, ENGINES, VOLATILITIES, VOLATILITIES_OF_HELP,
     VOLATILITIES_OF_POSITIONS,
 };
 use crate::scale::figure::{Axis, Figure, Panel, Scale, Series, Style};
@@ -102,7 +102,7 @@ fn lines(
             let label = (format!("{}, volatility {volatility}", engine.name()), Style { color, shape });
             let of = |setting: &DependentSetting| {
                 (setting.engine, setting.volatility, setting.help_after)
-                    == (engine, *volatility, RESTARTS_BEFORE_HELP)
+                    == (engine, *volatility, RESTARTS_BEFORE_DISTRIBUTED_HELP)
                     && of(setting)
             };
             lines.push(series(points, label, of, &place));
@@ -129,7 +129,7 @@ pub fn figure(points: &[DependentPoint], notes: &[String]) -> Figure {
         })
         .collect();
     if let Some(panel) = panels.last_mut() {
-        panel.series.extend(late_help(points));
+        panel.series.extend(early_help(points));
     }
     panels.push(Panel {
         title: "all dependent, none distributed".to_owned(),
@@ -145,14 +145,14 @@ pub fn figure(points: &[DependentPoint], notes: &[String]) -> Figure {
     Figure { title: "Throughput of dependent transactions".to_owned(), panels, notes: notes.to_vec() }
 }
 
-/// The lines of calls that are helped later; without dependent transactions nobody is helped.
-fn late_help(points: &[DependentPoint]) -> impl Iterator<Item = Series> {
+/// The lines of calls that are helped earlier; without dependent transactions nobody is helped.
+fn early_help(points: &[DependentPoint]) -> impl Iterator<Item = Series> {
     VOLATILITIES_OF_HELP.into_iter().map(|volatility| {
         let color = VOLATILITIES.iter().position(|known| *known == volatility).unwrap_or(0);
         let label =
-            (format!("calvin, volatility {volatility}, help after {LATE_HELP}"), Style { color, shape: 2 });
+            (format!("calvin, volatility {volatility}, help after {EARLY_HELP}"), Style { color, shape: 2 });
         let of = |setting: &DependentSetting| {
-            let helped = setting.help_after == LATE_HELP || setting.dependent_percent == 0.0;
+            let helped = setting.help_after == EARLY_HELP || setting.dependent_percent == 0.0;
             setting.engine == ENGINES[0]
                 && setting.volatility == volatility
                 && helped

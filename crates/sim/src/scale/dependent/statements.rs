@@ -5,7 +5,7 @@
 
 use ordain_db::engine::EngineKind;
 use ordain_db::engine::EngineKind::Calvin;
-use ordain_db::limits::{RESTARTS_BEFORE_HELP, RESTARTS_MAX};
+use ordain_db::limits::{RESTARTS_BEFORE_DISTRIBUTED_HELP, RESTARTS_MAX};
 use ordain_workload::micro::CallKind;
 
 use super::figure_6::{Cell, FIGURES, Figure6, SIMILAR, judge_figure_6};
@@ -121,7 +121,7 @@ fn misses_as_derived(points: &Points<'_>, distributed: f64) -> Option<(String, b
 fn progress(points: &Points<'_>) -> Vec<Judgement> {
     // What another number of misses before help would do is no promise.
     let is_meant = |point: &&DependentPoint| {
-        point.setting.dependent_percent > 0.0 && point.setting.help_after == RESTARTS_BEFORE_HELP
+        point.setting.dependent_percent > 0.0 && point.setting.help_after == RESTARTS_BEFORE_DISTRIBUTED_HELP
     };
     let dependent: Vec<&DependentPoint> = points.0.iter().filter(is_meant).collect();
     let at_most =
@@ -185,7 +185,7 @@ fn help(points: &Points<'_>) -> Option<(String, bool)> {
         .map(|point| (point.setting.help_after, point.throughput / base))
         .collect();
     each.sort_by_key(|(help_after, _)| *help_after);
-    let usual = each.iter().find(|(help_after, _)| *help_after == RESTARTS_BEFORE_HELP)?.1;
+    let usual = each.iter().find(|(help_after, _)| *help_after == RESTARTS_BEFORE_DISTRIBUTED_HELP)?.1;
     let texts = each.iter().map(|(help_after, left)| format!("{} after {help_after}", percent(*left)));
     let text = format!(
         "all dependent and distributed, volatility {most}: left when calls are helped {} misses",

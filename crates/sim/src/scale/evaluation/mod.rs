@@ -22,7 +22,6 @@ mod statements;
 pub mod tpcc;
 
 use ordain_db::engine::EngineKind;
-use ordain_db::engine::two_phase::admission::LoadControl;
 use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::error::Error;
 use ordain_db::limits::Limits;
@@ -389,7 +388,7 @@ fn plan(setting: &EvaluationSetting, measured: &CostTable, window: u64, effort: 
 /// What a node may do in a step. Without load control, of which the paper says nothing: how many calls are outstanding is varied
 /// instead, and the best is taken.
 fn limits_of(length: Length) -> Limits {
-    let usual = Limits { load_control: LoadControl::None, ..Limits::default() };
+    let usual = Limits { load_control: false, ..Limits::default() };
     match length {
         Length::Short => usual,
         // What a step says leaves when it is over: many long transactions in one would keep all others waiting.
