@@ -41,15 +41,14 @@ pub struct ClusterFile {
     /// Who decides when epochs close.
     #[serde(default, skip_serializing_if = "is_default")]
     pub epochs: EpochPolicy,
-    /// How long a transaction of the engine `two-phase` waits for locks of a partition before it begins again; none: as long as no
-    /// deadlock is found.
+    /// How long a transaction of `two-phase` waits for locks before it begins again; none: as long as no deadlock is found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lock_wait_milliseconds: Option<f64>,
     /// When transactions of the engine `two-phase` ask for their locks.
     #[serde(default, skip_serializing_if = "is_default")]
     pub locks: LockRequests,
     /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks.
-    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    #[serde(default = "yes", skip_serializing_if = "bool::clone")]
     pub load_control: bool,
     /// Whether calls are shed where a node lags behind the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -182,10 +181,6 @@ fn default_seed() -> u64 {
 
 fn yes() -> bool {
     true
-}
-
-fn is_yes(value: &bool) -> bool {
-    *value
 }
 
 impl ClusterFile {

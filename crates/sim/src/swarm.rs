@@ -100,10 +100,7 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         clients,
     };
     plan.limits.throttles = throttles(seed);
-    if let Some(misses) = help(seed) {
-        plan.limits.restarts_before_help = misses;
-        plan.limits.restarts_before_distributed_help = misses;
-    }
+    draw_help(seed, &mut plan.limits);
     plan.clients.early = early(seed).filter(|_| plan.engine.is_ordered());
     fit_to_sessions(&mut plan, fixed);
     if let Some(disk) = &plan.disk {
@@ -217,11 +214,14 @@ fn throttles(seed: u64) -> bool {
     one_in(&mut Random::new(seed, "throttles", &[]), 6)
 }
 
-/// After how many misses a call is helped, if that is not the usual number. Drawn apart from all else, too.
-fn help(seed: u64) -> Option<u32> {
+/// After how many misses a call is helped: in one of three seeds early. Drawn apart from all else, too.
+fn draw_help(seed: u64, limits: &mut Limits) {
     let mut random = Random::new(seed, "help", &[]);
     let early = 1 + random.below(2) as u32;
-    rarely(&mut random, 3, None, Some(early))
+    if one_in(&mut random, 3) {
+        limits.restarts_before_help = early;
+        limits.restarts_before_distributed_help = early;
+    }
 }
 
 /// How often a call is to be acknowledged before it is computed. Drawn apart from all else, too.

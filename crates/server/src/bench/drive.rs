@@ -508,9 +508,7 @@ impl<'a> Driver<'a> {
         if count > 0 || !self.waits() {
             self.answered_at = now;
         } else if now > self.answered_at + STUCK.as_nanos() as u64 {
-            return Err(format!(
-                "no answer for {STUCK:?}: the cluster is stuck, or overloaded: keep fewer calls outstanding with --clients"
-            ));
+            return Err(format!("no answer for {STUCK:?}: the cluster is stuck, or has too many --clients"));
         }
         Ok(())
     }

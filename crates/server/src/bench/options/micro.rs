@@ -129,7 +129,6 @@ impl MicroOptions {
                 position_percent: self.dependent_at_percent,
                 volatility: self.volatility,
             },
-            ..micro::Options::default()
         }
     }
 
