@@ -54,7 +54,7 @@ pub struct MicroOptions {
     #[serde(skip_serializing_if = "is_nothing")]
     pub dependent_percent: f64,
     /// Percentage of a dependent transaction's work that comes before it reads the index.
-    #[arg(long = "dependent-at", value_name = "PERCENT", default_value_t = 0, requires = "dependent_percent", value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long = "dependent-at", value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     #[serde(skip_serializing_if = "is_start")]
     pub dependent_at_percent: u8,
     /// Entries of the index of each site.
