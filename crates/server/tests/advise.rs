@@ -110,7 +110,7 @@ fn updates_of_what_others_depend_on_are_made_both_ways() {
     let advised = |volatility: u32| {
         let output = format!("at-{volatility}");
         folder.succeed(&format!(
-            "advise {SHORT} --clients 64 --partitions 2 --nodes 2 --output {output} micro --records 4000 --dependent 100 --volatility \
+            "advise {SHORT} --clients 64 --partitions 2 --nodes 2 --output {output} micro --records 40000 --dependent 100 --volatility \
              {volatility}"
         ));
         let report = folder.read(&format!("{output}/report.txt"));
@@ -134,7 +134,7 @@ fn updates_of_what_others_depend_on_are_made_both_ways() {
 fn work_before_a_dependent_read_is_done_twice_where_it_is_simulated_too() {
     let folder = Folder::create();
     folder.succeed(&format!(
-        "advise {SHORT} --clients 64 --partitions 2 --nodes 2 --output out micro --records 4000 --work 15 --dependent 100 \
+        "advise {SHORT} --clients 64 --partitions 2 --nodes 2 --output out micro --records 40000 --work 15 --dependent 100 \
          --dependent-at 100"
     ));
     let simulated = folder.read("out/simulated.csv");

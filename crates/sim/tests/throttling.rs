@@ -1,5 +1,5 @@
 //! Nodes that shed calls while machines crash, leaders change and ways are cut. The swarm's load is too light for that: a node
-//! sheds only when hundreds of calls wait for its processor, and few for those of the others.
+//! sheds only when it has work for 50 ms, and twice as long as half of the others.
 
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -14,11 +14,15 @@ pub(super) struct Pace {
     most: usize,
     /// How many the next step may have.
     allowed: usize,
-    /// When the last step began, in microseconds, and how many it executed, if the next one follows at once.
-    last: Option<(u64, u64)>,
-    /// Of steps that the next one followed at once, the late ones counting most: the time that they took, in microseconds, and what
-    /// they executed.
+    /// Whether the step after a pause is to be a small one.
+    minds_pauses: bool,
+    /// When the last step began, in microseconds, how many it executed, and whether the next one follows at once.
+    last: Option<(u64, u64, bool)>,
+    /// Of steps that executed something and that the next one followed at once, the late ones counting most: the time that they took,
+    /// in microseconds, and what they executed.
     taken: (u64, u64),
+    /// The time of steps since then that executed nothing, in microseconds.
+    besides: u64,
 }
 
 /// The time over which it is averaged what transactions take, in microseconds.
@@ -27,7 +31,13 @@ const AVERAGED_MICROSECONDS: u64 = 200_000;
 impl Pace {
     /// At most so many transactions in a step.
     pub(super) fn new(most: usize) -> Pace {
-        Pace { most, allowed: most, last: None, taken: (0, 0) }
+        Pace { most, allowed: most, minds_pauses: false, last: None, taken: (0, 0), besides: 0 }
+    }
+
+    /// The same for a node whose messages may bring more than it has itself: it cannot know whether a step follows at once. A pause is
+    /// taken for work; so the step after it executes little, and has more to do at once.
+    pub(super) fn minding_pauses(most: usize) -> Pace {
+        Pace { minds_pauses: true, ..Pace::new(most) }
     }
 
     /// How many transactions the next step may execute.
@@ -44,13 +54,14 @@ impl Pace {
 
     /// A step begins.
     pub(super) fn begin(&mut self, now: u64) {
-        let Some((began, executed)) = self.last.take() else { return };
+        let Some((began, executed, follows)) = self.last.take() else { return };
         let took = now.saturating_sub(began);
-        self.taken = (self.taken.0 + took, self.taken.1 + executed);
-        if self.taken.0 > AVERAGED_MICROSECONDS {
-            self.taken = (self.taken.0 / 2, self.taken.1 / 2);
+        if follows {
+            self.average(took.min(AVERAGED_MICROSECONDS), executed);
+        } else {
+            self.besides = 0;
         }
-        if executed > 0 {
+        if executed > 0 && (follows || self.minds_pauses) {
             let fits = (STEP_MICROSECONDS * executed).checked_div(took).unwrap_or(u64::MAX);
             let fits = usize::try_from(fits).unwrap_or(usize::MAX);
             self.allowed = fits.clamp(STEP_TRANSACTIONS_MIN.min(self.most), self.most);
@@ -59,7 +70,19 @@ impl Pace {
 
     /// A step that began then has executed so many; whether there is more to do at once.
     pub(super) fn end(&mut self, began: u64, executed: u64, more: bool) {
-        self.last = more.then_some((began, executed));
+        self.last = Some((began, executed, more));
+    }
+
+    fn average(&mut self, took: u64, executed: u64) {
+        if executed == 0 {
+            self.besides = (self.besides + took).min(AVERAGED_MICROSECONDS);
+            return;
+        }
+        let (before, count) = self.taken;
+        self.taken = (before + took + std::mem::take(&mut self.besides), count + executed);
+        while self.taken.0 > AVERAGED_MICROSECONDS && self.taken.1 > 1 {
+            self.taken = (self.taken.0 / 2, self.taken.1 / 2);
+        }
     }
 }
 
@@ -82,12 +105,34 @@ mod tests {
         };
         steps(&mut pace, 10, 20, 100);
         assert_eq!(pace.time_for(1_000), 5_000);
-        // A step that executes nothing takes time from the others.
+        // A step that executes nothing takes time from the next one that does.
         steps(&mut pace, 10, 0, 100);
-        assert_eq!(pace.time_for(1_000), 10_000);
+        assert_eq!(pace.time_for(1_000), 5_000);
+        steps(&mut pace, 10, 20, 100);
+        assert_eq!(pace.time_for(1_000), 7_500);
         // What was long ago does not count.
         steps(&mut pace, 10_000, 1, 100);
-        assert!((95_000..=100_000).contains(&pace.time_for(1_000)), "{}", pace.time_for(1_000));
+        assert!((95_000..=101_000).contains(&pace.time_for(1_000)), "{}", pace.time_for(1_000));
+        // One that takes very long is not forgotten.
+        steps(&mut pace, 20, 1, 10 * AVERAGED_MICROSECONDS);
+        assert!(pace.time_for(1) > AVERAGED_MICROSECONDS / 2, "{}", pace.time_for(1));
+    }
+
+    #[test]
+    fn a_pause_takes_no_time_from_transactions() {
+        for mut pace in [Pace::new(256), Pace::minding_pauses(256)] {
+            for second in 0..100 {
+                let now = second * 1_000_000;
+                pace.begin(now);
+                pace.end(now, 10, true);
+                pace.begin(now + 100);
+                // It closes an epoch, and the next one executes what is left.
+                pace.end(now + 100, 0, true);
+                pace.begin(now + 200);
+                pace.end(now + 200, 10, false);
+            }
+            assert_eq!(pace.time_for(1_000), 10_000);
+        }
     }
 
     /// How many transactions a step may have after one that took so long for so many.

@@ -118,7 +118,7 @@ impl Throttle {
         others.sort_unstable();
         // Of two others the better one counts: one that waits for this node may be behind as well.
         let Some(median) = others.get(others.len().saturating_sub(1) / 2) else { return false };
-        backlog >= LAG_MICROSECONDS_MIN.max(LAG_FACTOR * median)
+        backlog >= LAG_MICROSECONDS_MIN.max(median.saturating_mul(LAG_FACTOR))
     }
 
     /// The share of the calls with these participants, in thousandths, that is shed, and for whose sake.

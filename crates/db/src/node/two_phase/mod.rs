@@ -125,7 +125,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             waiting: VecDeque::new(),
             snapshots: Snapshots::default(),
             throttling: Throttling::new(id.partition, partitions, limits.throttles),
-            pace: Pace::new(limits.step_transactions),
+            pace: Pace::minding_pauses(limits.step_transactions),
             held: Held::default(),
             hashes: Vec::new(),
             counters: Counters::default(),
@@ -441,9 +441,7 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
         let due = self.engine.deadline().is_some_and(|at| at <= now);
         let more = more || due || garbage_left || (self.started && !self.early.is_empty());
         debug_assert!(self.snapshots.are_ahead_of(self.engine.clock()));
-        // What others ask for comes with messages, which may wait for the next step at once. So a pause is taken for work, too: the step
-        // after it executes little, and has more to do at once.
-        self.pace.end(now, self.effects.executions.runs() - executed, true);
+        self.pace.end(now, self.effects.executions.runs() - executed, more);
         Ok(more)
     }
 

@@ -264,6 +264,6 @@ mod tests {
         let latencies = latency_figure(&latencies_as_stated(), &[]);
         assert!(latencies.panels.iter().all(|panel| panel.series.len() == ENGINES.len() * KINDS.len()));
         assert!(latencies.svg().contains("calvin, dependent distributed"));
-        assert_eq!(table(&points_as_stated()).lines().count(), 1 + 2 * (2 * 4 * 3 + 3 * 5) + 8);
+        assert_eq!(table(&points_as_stated()).lines().count(), 1 + 2 * (2 * 4 * 3 + 3 * 5) + 9);
     }
 }
