@@ -3,8 +3,8 @@
 //! The cluster is that of all experiments: a machine with one core for each node, all in one hall, no disks, clients beside their
 //! node that keep so many calls outstanding.
 //!
-//! Clients that wait for their answers let a slow node fall behind no further than they have calls outstanding: so shedding calls
-//! there (`throttle`) changes nothing here. What it does for clients that do not wait is measured by [`slow_node`](super::slow_node).
+//! Nothing is shed here (`throttle` is off): clients that wait for their answers let a slow node fall behind no further than they
+//! have calls outstanding. What it does for clients that do not wait is measured by [`slow_node`](super::slow_node).
 //!
 //! Not charged is what the lock managers of `calvin` differ by: a fraction of a microsecond for each transaction that waits
 //! (DET-X07). `serial` costs what `calvin` does, so that it differs by what waits for what. `aloha` does other work for each
