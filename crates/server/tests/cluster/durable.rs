@@ -1,5 +1,9 @@
 //! A database that keeps what it acknowledges: killed, started again, started wrongly.
 
+use std::os::unix::process::ExitStatusExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use ordain::cluster_file::ClusterFile;
 use ordain::{Connection, Error};
 use ordain_workload::{Totals, Workload};
@@ -32,14 +36,15 @@ impl Single {
     }
 
     fn start_with(engine: &str) -> Single {
+        Single::start_of(engine, &COUNTING)
+    }
+
+    fn start_of(engine: &str, workload: &[&str]) -> Single {
         let folder = TemporaryFolder::create();
         let address = format!("127.0.0.1:{}", free_port());
         let process = Process::start(
-            &[
-                &["start", "--data-dir", folder.path(), "--listen", &address, "--engine", engine],
-                &COUNTING[..],
-            ]
-            .concat(),
+            &[&["start", "--data-dir", folder.path(), "--listen", &address, "--engine", engine], workload]
+                .concat(),
         );
         process.says(" ready ");
         Single { folder, address, process }
@@ -142,6 +147,40 @@ fn what_was_acknowledged_is_there_after_kills(mut single: Single) {
     single.process.wait_for_success();
     single.start_again();
     assert_eq!(single.digest(), before, "and after an end in good order");
+}
+
+/// Memory that is used up is a failure like any other: the log is replayed where there is more (DET-17).
+#[test]
+fn what_was_acknowledged_is_there_after_memory_was_used_up() {
+    for engine in ["calvin", "two-phase"] {
+        let workload = ["--partitions", "2", "tpcc", "--items", "1000", "--customers", "30"];
+        let mut single = Single::start_of(engine, &workload);
+        let (connection, workload) = single.connect();
+        let has_more = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&has_more);
+        let calls = std::thread::spawn(move || {
+            // Some are made after the restart, so that those before it are settled.
+            let mut left = 1_000_u32;
+            run_calls(&connection, &*workload, 1, |_| {
+                left -= u32::from(left > 0 && until.load(Ordering::Relaxed));
+                left > 0
+            })
+        });
+        single.process.limit_memory(32 * 1024 * 1024);
+        let end = single.process.wait();
+        assert_eq!(end.signal(), Some(Signal::ABORT.as_raw()), "{end}: {}", single.process.log());
+        single.process.says("memory allocation of ");
+        single.start_again();
+        has_more.store(true, Ordering::Relaxed);
+        let tally = calls.join().unwrap();
+        assert_eq!(tally.unavailable, 0, "every call has got its answer");
+        let (connection, workload) = single.connect();
+        check(&connection, &*workload, &tally.totals);
+        let before = single.digest();
+        single.kill();
+        single.start_again();
+        assert_eq!(single.digest(), before, "{engine}");
+    }
 }
 
 #[test]

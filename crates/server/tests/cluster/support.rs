@@ -18,7 +18,7 @@ use ordain::transport::{ClientReceiver, ClientSender, client};
 use ordain::wire::{ClientPayload, ServerPayload};
 use ordain::{Connection, RemoteCluster, Snapshot};
 use ordain_workload::{Call, Part, SnapshotReader, Totals, Workload};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 /// Long enough for anything that does happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
@@ -190,6 +190,16 @@ impl Process {
 
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// From now on it gets at most so many more bytes of memory.
+    pub(crate) fn limit_memory(&self, more: u64) {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();
+        let kibibytes: u64 = size.trim().trim_end_matches(" kB").parse().unwrap();
+        let most = 1024 * kibibytes + more;
+        let limit = Rlimit { current: Some(most), maximum: Some(most) };
+        prlimit(Some(Pid::from_child(&self.child)), Resource::As, limit).unwrap();
     }
 
     /// Waits for the end.
