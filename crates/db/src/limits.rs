@@ -124,15 +124,15 @@ pub const RESTARTS_BEFORE_HELP: u32 = 4;
 /// nobody else goes on there; so it comes when it is all but certain that chance alone does not let the request through.
 pub const RESTARTS_BEFORE_DISTRIBUTED_HELP: u32 = 12;
 
-/// Misses of one request after which its attempts declare whole tables.
+/// Misses of one request after which its attempts declare whole tables, if these are not too large to be sent to others.
 pub const RESTARTS_BEFORE_TABLES: u32 = 16;
 
 /// How long a call that has missed its footprint twice waits before its next reconnaissance, in microseconds; twice as long after
 /// each further miss. The first time it goes on at once: one miss is most often chance.
 pub const BACK_OFF_MICROSECONDS: u64 = 2_500;
 
-/// The longest such wait, in microseconds.
-pub const BACK_OFF_MICROSECONDS_MAX: u64 = 160_000;
+/// The longest such wait, in microseconds: with twice as long ones the slowest calls take almost twice as long, and no more is done.
+pub const BACK_OFF_MICROSECONDS_MAX: u64 = 40_000;
 
 /// Most snapshots that may be open at one time on one node.
 pub const SNAPSHOTS_MAX: usize = 1024;
@@ -189,7 +189,7 @@ pub struct Limits {
     pub restarts_before_distributed_help: u32,
     /// See [`SNAPSHOTS_MAX`].
     pub snapshots: usize,
-    /// Whether calls are shed where a node lags behind the others, with any engine: see [`throttle`](crate::sequencer::throttle).
+    /// Whether nodes take on less where they lag behind the others, with any engine: see [`throttle`](crate::sequencer::throttle).
     pub throttles: bool,
     /// How long a transaction of the engine `two-phase` may wait for locks of a partition before it is begun again, in
     /// microseconds (DET-37); twice as long with each attempt, up to 4 s. `None`, the default: as long as no deadlock is found.

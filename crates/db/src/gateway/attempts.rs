@@ -7,7 +7,7 @@ use super::reconnaissance::{Found, Reconnaissance, Scouted};
 use super::{Gateway, GatewayContext, widening};
 use crate::data::Key;
 use crate::error::Error;
-use crate::limits::{BACK_OFF_MICROSECONDS, BACK_OFF_MICROSECONDS_MAX};
+use crate::limits::{BACK_OFF_MICROSECONDS, BACK_OFF_MICROSECONDS_MAX, RESTARTS_BEFORE_TABLES};
 use crate::message::{Ordered, Reconnoitred, Report, RequestId, Verdict, Want, Work};
 use crate::position::{PartitionId, PartitionSet, Position};
 use crate::procedure::{Footprint, ProcedureId};
@@ -120,26 +120,45 @@ impl Gateway {
         if let Some(known) = self.dependent.get_mut(&id) {
             known.scouted_at = Some(context.now);
         }
-        let (schema, partitions) = (&context.catalog.schema, self.partitions);
         let mut footprint = self.spare.pop().unwrap_or_default();
-        footprint.decode(&found, schema, partitions)?;
+        footprint.decode(&found, &context.catalog.schema, self.partitions)?;
         let (mut recorded, restarts) = (found, restarts + u32::from(attempt.is_some()));
-        if let Some(before) = attempt.filter(|_| restarts >= self.limits.restarts_before_help) {
-            let mut declared = Footprint::default();
-            declared.decode(&before.footprint, schema, partitions)?;
-            let widened = widening::widen(&footprint, &declared, restarts, schema, partitions)?;
-            let is_alone = widened.participants(self.me).len() == 1;
-            let is_due = is_alone || restarts >= self.limits.restarts_before_distributed_help;
-            if is_due && (is_alone || widening::can_be_sent(&widened, context.storage)) {
-                *footprint = widened;
-                recorded = footprint.encode();
-                self.counters.helped += 1;
-            }
+        if let Some(before) = attempt.filter(|_| restarts >= self.limits.restarts_before_help)
+            && let Some(widened) = self.help(&footprint, &before.footprint, restarts, context)?
+        {
+            *footprint = widened;
+            recorded = footprint.encode();
+            self.counters.helped += 1;
         }
         let reconnoitred = Some(Reconnoitred { footprint: Bytes::from(recorded), restarts });
         let work = Work::Call { procedure, arguments, reconnoitred };
         self.order(Ordered { request: id, acknowledged: 0, work }, footprint, context.sequencer);
         Ok(())
+    }
+
+    /// What a call declares after so many misses instead of what reconnaissance found, if it is to be helped and can be.
+    fn help(
+        &self,
+        found: &Footprint,
+        before: &[u8],
+        restarts: u32,
+        context: &mut GatewayContext<'_>,
+    ) -> Result<Option<Footprint>, Error> {
+        let (schema, partitions) = (&context.catalog.schema, self.partitions);
+        let mut declared = Footprint::default();
+        declared.decode(before, schema, partitions)?;
+        // Whole tables may be too large where ranges are not.
+        let ranges = (restarts >= RESTARTS_BEFORE_TABLES).then_some(RESTARTS_BEFORE_TABLES - 1);
+        for misses in [Some(restarts), ranges].into_iter().flatten() {
+            // One with too many entries is no help.
+            let Ok(widened) = widening::widen(found, &declared, misses, schema, partitions) else { continue };
+            let is_alone = widened.participants(self.me).len() == 1;
+            let is_due = is_alone || restarts >= self.limits.restarts_before_distributed_help;
+            if is_due && (is_alone || widening::can_be_sent(&widened, context.storage)) {
+                return Ok(Some(widened));
+            }
+        }
+        Ok(None)
     }
 
     /// Counts the verdict on an attempt whose footprint was found here.

@@ -4,13 +4,14 @@
 //! attempt gets through the order, the call would start over for ever (trap 7; the paper gives no bound). So after
 //! [`RESTARTS_BEFORE_HELP`](crate::limits::RESTARTS_BEFORE_HELP) misses, or
 //! [more](crate::limits::RESTARTS_BEFORE_DISTRIBUTED_HELP) if it touches several partitions, what differs between two attempts is
-//! declared as a range that holds both: all keys with the columns that they have in common. Where the next miss leaves the range it grows to fewer
-//! columns, so that no table takes more misses than its key has columns; and after [`RESTARTS_BEFORE_TABLES`] misses whole tables
-//! are declared. What does not change from one attempt to the next stays as narrow as it was found.
+//! declared as a range that holds both: all keys with the columns that they have in common. Where the next miss leaves the range
+//! it grows to fewer columns, so that no table takes more misses than its key has columns; and after [`RESTARTS_BEFORE_TABLES`]
+//! misses whole tables are declared. What does not change from one attempt to the next stays as narrow as it was found.
 //!
 //! A range is locked like any other, and makes others wait longer than a key would: helped calls pay for themselves with the
-//! parallelism of those around them. If other partitions take part, all its rows are sent to them; a call for which that would
-//! be too much goes on without help, and ends as one that met too many others if it has no luck. What is declared is in the order, so all replicas know it.
+//! parallelism of those around them. If other partitions take part, all its rows are sent to them. A call for which that would be
+//! too much goes on without help, and ends as one that met too many others if it has no luck; if only whole tables are too much,
+//! ranges it is again. What is declared is in the order, so all replicas know it.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
