@@ -50,7 +50,7 @@ pub struct ClusterFile {
     /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks.
     #[serde(default = "yes", skip_serializing_if = "bool::clone")]
     pub load_control: bool,
-    /// Whether calls are shed where a node lags behind the others.
+    /// Whether nodes take on less where they lag behind the others.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub throttle: bool,
     /// Seed of the workload's rows.

@@ -45,7 +45,7 @@ pub struct ClusterOptions {
     pub locks: LockRequests,
     /// Whether transactions of the engine `two-phase` wait at the door while many wait for locks.
     pub load_control: bool,
-    /// Whether calls are shed where a node lags behind the others: see [`ordain_db::sequencer::throttle`].
+    /// Whether nodes take on less where they lag behind the others: see [`ordain_db::sequencer::throttle`].
     pub throttle: bool,
 }
 

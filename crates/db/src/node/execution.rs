@@ -53,7 +53,7 @@ impl<E: Engine> Node<E> {
                 }
                 break;
             }
-            let Some(delivered) = self.ready.pop_front() else { break };
+            let Some(delivered) = self.next_ready() else { break };
             let call = Call::of(delivered, &mut self.gateway.spare, &self.catalog, self.partitions)?;
             let Some(call) = call else { continue };
             self.effects.executions.delivered += 1;
@@ -64,9 +64,16 @@ impl<E: Engine> Node<E> {
         Ok(())
     }
 
+    /// Takes what is next in the order.
+    fn next_ready(&mut self) -> Option<Delivered> {
+        let delivered = self.ready.pop_front()?;
+        self.own_ready -= usize::from(delivered.position.origin == self.me);
+        Some(delivered)
+    }
+
     /// Does what is next in the order and is no call.
     fn do_own_work(&mut self) {
-        let Some(Delivered { position, ordered, .. }) = self.ready.pop_front() else { return };
+        let Some(Delivered { position, ordered, .. }) = self.next_ready() else { return };
         match ordered.work {
             Work::Call { .. } => unreachable!("calls go to the engine"),
             Work::OpenSnapshot => {

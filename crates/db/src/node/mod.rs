@@ -57,7 +57,7 @@ use crate::limits::{Limits, STEP_GARBAGE_MAX, STREAM_BYTES_MAX};
 use crate::message::{ClientRequest, Delivered, Message, Operation, Reply, Request, RequestId};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::Catalog;
-use crate::sequencer::{ClosedBatch, EpochOptions, Merger, Progress, Sequencer};
+use crate::sequencer::{ClosedBatch, EpochOptions, Merger, Sequencer};
 use crate::storage::Storage;
 
 use agreement::Agreement;
@@ -249,6 +249,8 @@ pub struct Node<E> {
     written: Vec<(Epoch, Digest)>,
     /// Delivered transactions that the engine has not got, in order.
     ready: VecDeque<Delivered>,
+    /// How many of them were ordered here.
+    own_ready: usize,
     effects: Effects,
     /// Snapshots that wait for earlier transactions to finish here, in order.
     opening: VecDeque<(Position, RequestId)>,
@@ -350,6 +352,7 @@ impl<E: Engine> Node<E> {
             stand_in: StandIn::default(),
             written: Vec::new(),
             ready: VecDeque::new(),
+            own_ready: 0,
             effects,
             opening: VecDeque::new(),
             open: Vec::new(),
@@ -427,6 +430,7 @@ impl<E: Engine> Node<E> {
             && self.engine.live() < self.limits.transactions_live
             && !self.checkpoints.is_frozen();
         // Execution may have made room for an epoch, and a restart may have brought work for one.
+        self.make_room();
         let more = self.is_installed()
             || executes
             || garbage_left
@@ -437,21 +441,6 @@ impl<E: Engine> Node<E> {
             || self.epochs_are_pressing();
         self.pace.end(now, self.effects.executions.delivered - executed, more);
         Ok(more)
-    }
-
-    /// What decides whether an epoch may close.
-    fn progress(&self) -> Progress {
-        Progress {
-            delivered: self.merger.delivered(),
-            // What this node has not executed may be executed all the same.
-            busy: self.is_busy() && !self.stand_in.is_on(self.now),
-            full: self.is_full(),
-        }
-    }
-
-    /// Whether so much waits for execution that no more can be delivered.
-    fn is_full(&self) -> bool {
-        self.ready.len() >= self.limits.sequencer_waiting
     }
 
     /// When the node next wants to be stepped although nothing has happened, in microseconds. What was due at the last step waits

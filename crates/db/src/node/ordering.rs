@@ -9,9 +9,9 @@ use crate::engine::Engine;
 use crate::error::Fatal;
 use crate::execution::place;
 use crate::failpoint::{Failpoint, Failpoints};
-use crate::message::{Message, Ordered, Work};
+use crate::message::{Delivered, Message, Ordered, Work};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position};
-use crate::sequencer::{ClosedBatch, Load, Waiting};
+use crate::sequencer::{ClosedBatch, Load, Progress, Waiting};
 
 /// What the log holds of an epoch: the requests and nothing of what they do (CAL-28, CAL-31, CAL-85).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -37,6 +37,7 @@ impl<E: Engine> Node<E> {
         if let Some(log) = &mut self.log.replicated {
             log.tick(now);
         }
+        self.make_room();
         self.sequencer.start(now);
         loop {
             self.propose()?;
@@ -259,6 +260,38 @@ impl<E: Engine> Node<E> {
         Ok(Waiting { ordered, footprint: None, participants })
     }
 
+    /// What decides whether an epoch may close.
+    fn progress(&self) -> Progress {
+        Progress {
+            delivered: self.merger.delivered(),
+            // What this node has not executed may be executed all the same.
+            busy: self.is_busy() && !self.stand_in.is_on(self.now),
+            full: self.is_full(),
+        }
+    }
+
+    /// Whether so much waits for execution that no more can be delivered.
+    fn is_full(&self) -> bool {
+        self.ready.len() >= self.limits.sequencer_waiting
+    }
+
+    /// How long it takes to execute the delivered transactions that wait for nothing but this node's processor, and clients for them,
+    /// in microseconds: see [`throttle`](crate::sequencer::throttle). Where there is no room for more they wait for those under way,
+    /// and these for other nodes.
+    fn backlog(&self) -> u64 {
+        let is_room = self.engine.live() < self.limits.transactions_live;
+        let waits = is_room && !self.stand_in.is_on(self.now);
+        self.pace.time_for(if waits { self.ready.len() as u64 } else { 0 })
+    }
+
+    /// Tells the sequencer how many more of this node's calls may wait for execution here. One always may, however long it takes.
+    pub(super) fn make_room(&mut self) {
+        // While another replica stands in, what this one has not executed keeps nobody waiting.
+        let ahead = self.sequencer.throttle.ahead().filter(|_| !self.stand_in.is_on(self.now));
+        let most = ahead.map(|microseconds| self.pace.fits(microseconds).max(1));
+        self.sequencer.make_room(most.map_or(usize::MAX, |most| most.saturating_sub(self.own_ready)));
+    }
+
     /// Whether an epoch can be delivered, and execution has room for it.
     pub(super) fn may_deliver(&self) -> bool {
         self.merger.has_next() && !self.is_full()
@@ -266,7 +299,13 @@ impl<E: Engine> Node<E> {
 
     /// Delivers the epochs of which all parts have come, as far as execution has room.
     fn deliver(&mut self) -> Result<(), Fatal> {
-        while !self.is_full() && self.merger.deliver_next::<E::Failpoints>(&mut self.ready) {
+        while !self.is_full() {
+            let before = self.ready.len();
+            if !self.merger.deliver_next::<E::Failpoints>(&mut self.ready) {
+                break;
+            }
+            let is_own = |delivered: &&Delivered| delivered.position.origin == self.me;
+            self.own_ready += self.ready.range(before..).filter(is_own).count();
             for (from, message) in self.branches.release(self.merger.delivered()) {
                 self.take_result(from, message)?;
             }

@@ -52,6 +52,14 @@ impl Pace {
         transactions.saturating_mul(took).checked_div(executed).unwrap_or(0)
     }
 
+    /// How many transactions are executed in so many microseconds, with all else that there is to do meanwhile; as many as one likes if
+    /// none was executed yet.
+    pub(super) fn fits(&self, microseconds: u64) -> usize {
+        let (took, executed) = self.taken;
+        let fits = microseconds.saturating_mul(executed).checked_div(took);
+        fits.and_then(|fits| usize::try_from(fits).ok()).unwrap_or(usize::MAX)
+    }
+
     /// A step begins.
     pub(super) fn begin(&mut self, now: u64) {
         let Some((began, executed, follows)) = self.last.take() else { return };
@@ -93,7 +101,7 @@ mod tests {
     #[test]
     fn the_time_for_transactions_is_what_the_last_ones_took() {
         let mut pace = Pace::new(256);
-        assert_eq!(pace.time_for(9), 0, "nothing is known yet");
+        assert_eq!((pace.time_for(9), pace.fits(9)), (0, usize::MAX), "nothing is known yet");
         let mut now = 0;
         let mut steps = |pace: &mut Pace, count: u32, executed: u64, took: u64| {
             for _ in 0..count {
@@ -104,7 +112,7 @@ mod tests {
             pace.begin(now);
         };
         steps(&mut pace, 10, 20, 100);
-        assert_eq!(pace.time_for(1_000), 5_000);
+        assert_eq!((pace.time_for(1_000), pace.fits(5_000)), (5_000, 1_000));
         // A step that executes nothing takes time from the next one that does.
         steps(&mut pace, 10, 0, 100);
         assert_eq!(pace.time_for(1_000), 5_000);

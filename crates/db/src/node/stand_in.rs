@@ -163,15 +163,6 @@ impl<E: Engine> Node<E> {
         true
     }
 
-    /// How long it takes to execute the delivered transactions that wait for nothing but this node's processor, and clients for them,
-    /// in microseconds: see [`throttle`](crate::sequencer::throttle). Where there is no room for more they wait for those under way,
-    /// and these for other nodes.
-    pub(super) fn backlog(&self) -> u64 {
-        let is_room = self.engine.live() < self.limits.transactions_live;
-        let waits = is_room && !self.stand_in.is_on(self.now);
-        self.pace.time_for(if waits { self.ready.len() as u64 } else { 0 })
-    }
-
     /// Whether execution has enough delivered work for a step.
     pub(super) fn is_busy(&self) -> bool {
         self.ready.len() >= self.limits.step_transactions

@@ -15,9 +15,10 @@
 //! 4. when calls are [shed](throttle), or somebody [waits](Sequencer::want) for an epoch to be agreed on, and it has lasted 10 ms, also
 //!    without work: only epochs bring that to an end.
 //!
-//! Rules 1, 2 and 4 rest while execution has enough delivered work to be busy: then the epoch grows. While nobody has work
-//! there are no epochs, once no calls are shed any more. Under load, epochs grow by themselves: the next one closes when the one
-//! before has been delivered.
+//! Rules 1, 2 and 4 rest while execution has enough delivered work to be busy: then the epoch grows. They rest, too, while so many of
+//! this node's calls wait for execution that no more [may be ordered](Sequencer::make_room); by rule 3 it closes epochs without any
+//! then. While nobody has work there are no epochs, once no calls are shed any more. Under load, epochs grow by themselves: the next one
+//! closes when the one before has been delivered.
 //!
 //! That is so with [`EpochPolicy::Adaptive`]. With the others an [`epoch_manager`] says when epochs begin and end, and an
 //! [`authority`] what a partition may start in between. An epoch closes then at the end of its validity period, or by rule 3 where
@@ -108,6 +109,8 @@ pub struct Sequencer {
     /// The first so many of them are started: they have their places in the batch of the open epoch. With their bytes.
     started: usize,
     started_bytes: usize,
+    /// How many more calls that this partition has a part in may get their places.
+    room: usize,
     /// How many have got their places since this node runs.
     starts: u64,
     /// The epoch that is open: `open` − 1 have been closed.
@@ -147,6 +150,7 @@ impl Sequencer {
             waiting_bytes: 0,
             started: 0,
             started_bytes: 0,
+            room: usize::MAX,
             starts: 0,
             open: Epoch(1),
             opened_at: 0,
@@ -180,6 +184,13 @@ impl Sequencer {
         self.waiting.push_back(waiting);
     }
 
+    /// Lets only so many of the calls that this partition has a part in be ordered, until it is told again.
+    pub fn make_room(&mut self, room: usize) {
+        let is_own = |waiting: &&Waiting| waiting.participants.contains(self.me);
+        let started = self.waiting.range(..self.started).filter(is_own).count();
+        self.room = room.saturating_sub(started);
+    }
+
     /// Notes that a peer has closed an epoch.
     pub fn follow(&mut self, closed: Epoch) {
         self.peers_closed = self.peers_closed.max(closed);
@@ -202,7 +213,8 @@ impl Sequencer {
         if self.peers_closed >= self.open {
             return true;
         }
-        if !self.has_reason() || progress.busy || in_flight >= self.limits.epochs_in_flight {
+        if !self.has_reason() || progress.busy || self.room == 0 || in_flight >= self.limits.epochs_in_flight
+        {
             return false;
         }
         (in_flight == 0 && !self.waiting.is_empty()) || now >= self.opened_at + self.epoch_microseconds
@@ -329,13 +341,17 @@ impl Sequencer {
 
     /// Whether something waits that is not started, and the batch of the open epoch has room for it.
     fn may_start_more(&self) -> bool {
-        self.started < self.limits.batch_calls.min(self.waiting.len())
+        let Some(next) = self.waiting.get(self.started) else { return false };
+        self.started < self.limits.batch_calls
             && self.started_bytes <= self.limits.batch_bytes
+            && (self.room > 0 || !next.participants.contains(self.me))
     }
 
     fn start_waiting(&mut self) {
         while self.may_start_more() {
-            self.started_bytes += self.waiting[self.started].ordered.payload_bytes();
+            let next = &self.waiting[self.started];
+            self.started_bytes += next.ordered.payload_bytes();
+            self.room -= usize::from(next.participants.contains(self.me));
             self.started += 1;
             self.starts += 1;
         }

@@ -17,6 +17,9 @@
 //! - In every *round* it changes the level: up by [`RISE`] while it lags, down by [`FALL`] while it does not. With an order a round
 //!   is an epoch that the leader closes; without, it is as long as an epoch may be. The level is the share of its own calls that
 //!   are refused, up to [`SHARE_MAX`]; what it is above that, the share of those that other partitions have a part in.
+//! - Only what was not ordered can be held back. So no node with an order gives an epoch more of its clients' calls than it can execute
+//!   in [`AHEAD_MICROSECONDS`] together with those that wait for execution; the others wait before the order. A slow node does not fill
+//!   the order with its own.
 //! - The level in force is in the log with each batch: whoever leads next goes on with it, and a reader of the log can see why
 //!   calls were refused. Where there is one replica and no batch nobody needs to know.
 //!
@@ -44,6 +47,10 @@ const LAG_FACTOR: u64 = 2;
 
 /// How long it must be at least, in microseconds: short ones come and go.
 const LAG_MICROSECONDS_MIN: u64 = 50_000;
+
+/// How much of its clients' calls a node lets wait for execution, in microseconds of its work: half of what is a lag, so that none is
+/// refused where others ask it for no more than that.
+const AHEAD_MICROSECONDS: u64 = LAG_MICROSECONDS_MIN / 2;
 
 /// By how much the level rises in a round, in thousandths.
 const RISE: u16 = 50;
@@ -73,7 +80,14 @@ pub struct Throttle {
 impl Throttle {
     /// Sheds nothing at first; never anything for the sake of this partition unless `is_on`.
     pub fn new(me: PartitionId, partitions: u16, is_on: bool) -> Throttle {
+        // Alone, there is nobody to hold up.
+        let is_on = is_on && partitions > 1;
         Throttle { is_on, me, loads: vec![Load::default(); usize::from(partitions)] }
+    }
+
+    /// Whether anything may be shed for the sake of this partition.
+    pub fn is_on(&self) -> bool {
+        self.is_on
     }
 
     /// How this partition keeps up, as the others are to know.
@@ -93,6 +107,11 @@ impl Throttle {
     /// Takes over the level that the log has with a batch of this partition.
     pub fn follow(&mut self, level: u16) {
         self.heard(self.me, Load { level, ..self.load() });
+    }
+
+    /// How much work of its clients may wait for execution here, in microseconds, if that is limited.
+    pub fn ahead(&self) -> Option<u64> {
+        self.is_on.then_some(AHEAD_MICROSECONDS)
     }
 
     /// Notes how another partition keeps up.
@@ -206,6 +225,7 @@ mod tests {
         let mut alone = Throttle::new(PartitionId(0), 1, true);
         assert_eq!(level(&mut alone, 9, 1 << 20), 0, "there is nobody to hold up");
         assert_eq!(level(&mut throttle(false, [0; 3]), 9, 1 << 20), 0, "it is off");
+        assert_eq!((all_busy.ahead(), alone.ahead()), (Some(AHEAD_MICROSECONDS), None));
     }
 
     #[test]

@@ -72,6 +72,8 @@ enum Command {
         #[arg(key, optional)]
         full: bool,
     },
+    /// Says how many more transactions that this partition has a part in may be ordered.
+    Room(usize),
     /// Gives the sequencer transactions.
     Add(Vec<Transaction>),
     /// Gives the sequencer so many transactions with so many bytes of arguments.
@@ -208,6 +210,7 @@ impl goldenscript::Runner for Runner {
             Command::Progress { delivered, busy, full } => {
                 self.progress = Progress { delivered: delivered.0, busy: *busy, full: *full };
             }
+            Command::Room(room) => self.sequencer.make_room(*room),
             Command::Add(transactions) => {
                 for transaction in transactions {
                     self.add(ordered(&transaction.name, 0), &transaction.participants);
@@ -257,6 +260,7 @@ scripts!(
     epoch_closes_at_once,
     epoch_follows_peers,
     epochs_in_flight_are_limited,
+    execution_takes_no_more,
     idle_makes_no_epochs,
     late_batch_stalls,
     merger_resumes,

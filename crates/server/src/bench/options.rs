@@ -79,7 +79,7 @@ pub struct RunOptions {
     /// Begin transactions of the engine two-phase also while over half of those that hold or ask for locks at a partition wait.
     #[arg(long, global = true)]
     pub without_load_control: bool,
-    /// Let calls be shed where a node lags behind the others: its own, and then those of others that need it.
+    /// Let nodes take on less where they lag behind the others: few calls wait in the order, and others are shed
     #[arg(long, global = true)]
     pub throttle: bool,
     /// Write the result as one JSON object to a file, or to the standard output with "-".

@@ -66,7 +66,7 @@ pub struct SlowNodeSetting {
     pub factor: u64,
     /// The percentage of transactions that touch another partition too.
     pub multi_partition_percent: f64,
-    /// Whether nodes that lag shed calls.
+    /// Whether nodes that lag take on less.
     pub throttles: bool,
     /// Calls that each node's client makes per second, however many are outstanding.
     pub offered: u64,

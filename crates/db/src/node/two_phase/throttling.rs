@@ -23,7 +23,6 @@ const ROUND_MICROSECONDS: u64 = EPOCH_MICROSECONDS_DEFAULT;
 #[derive(Debug)]
 pub(super) struct Throttling {
     throttle: Throttle,
-    is_on: bool,
     /// The number of the round.
     round: u64,
     /// When it ends, in microseconds; `None` while nothing waits.
@@ -34,9 +33,8 @@ pub(super) struct Throttling {
 
 impl Throttling {
     pub(super) fn new(me: PartitionId, partitions: u16, is_on: bool) -> Throttling {
-        let is_on = is_on && partitions > 1;
         let throttle = Throttle::new(me, partitions, is_on);
-        Throttling { throttle, is_on, round: 0, ends_at: None, told: Load::default() }
+        Throttling { throttle, round: 0, ends_at: None, told: Load::default() }
     }
 
     /// When a round ends, in microseconds.
@@ -46,14 +44,14 @@ impl Throttling {
 
     /// Notes how another partition keeps up. Where it is off nothing is shed for others either: there are no rounds.
     pub(super) fn heard(&mut self, from: PartitionId, load: Load) {
-        if self.is_on {
+        if self.throttle.is_on() {
             self.throttle.heard(from, load);
         }
     }
 
     /// Ends a round if it is over, with this backlog; what the others are to be told.
     fn end_round(&mut self, now: u64, backlog: u64) -> Option<Load> {
-        if !self.is_on {
+        if !self.throttle.is_on() {
             return None;
         }
         let is_over = self.ends_at.is_some_and(|at| at <= now);
@@ -83,7 +81,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
     /// What was said by or to another partition may be lost: that it sheds nothing any more, too.
     pub(super) fn reset_load(&mut self, peer: PartitionId, outbox: &mut Outbox) {
         self.throttling.heard(peer, Load::default());
-        if self.throttling.is_on {
+        if self.throttling.throttle.is_on() {
             self.send(peer, Message::Load(self.throttling.told), outbox);
         }
     }
