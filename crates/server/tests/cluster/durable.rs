@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ordain::cluster_file::ClusterFile;
 use ordain::{Connection, Error};
@@ -156,20 +156,22 @@ fn what_was_acknowledged_is_there_after_memory_was_used_up() {
         let workload = ["--partitions", "2", "tpcc", "--items", "1000", "--customers", "30"];
         let mut single = Single::start_of(engine, &workload);
         let (connection, workload) = single.connect();
-        let has_more = Arc::new(AtomicBool::new(false));
-        let until = Arc::clone(&has_more);
+        let (committed, has_more) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (told, until) = (Arc::clone(&committed), Arc::clone(&has_more));
         let calls = std::thread::spawn(move || {
             // Some are made after the restart, so that those before it are settled.
             let mut left = 1_000_u32;
-            run_calls(&connection, &*workload, 1, |_| {
+            run_calls(&connection, &*workload, 1, |tally| {
+                told.store(tally.committed, Ordering::Relaxed);
                 left -= u32::from(left > 0 && until.load(Ordering::Relaxed));
                 left > 0
             })
         });
+        // By then all threads run: what takes more memory is rows.
+        eventually("calls are under way", || committed.load(Ordering::Relaxed) > 500);
         single.process.limit_memory(32 * 1024 * 1024);
         let end = single.process.wait();
         assert_eq!(end.signal(), Some(Signal::ABORT.as_raw()), "{end}: {}", single.process.log());
-        single.process.says("memory allocation of ");
         single.start_again();
         has_more.store(true, Ordering::Relaxed);
         let tally = calls.join().unwrap();
