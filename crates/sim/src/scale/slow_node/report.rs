@@ -436,17 +436,6 @@ mod tests {
         assert!(throttled.slow_after > 0.0, "{throttled:?}");
     }
 
-    /// Calls of which a single one takes longer than may wait for execution are ordered all the same, one by one.
-    #[test]
-    fn calls_that_take_long_are_ordered() {
-        let setting = SlowNodeSetting { offered: 100, ..setting(EngineKind::Calvin, 0.0, true) };
-        let sixty_milliseconds = 60_000_000_000;
-        let costs = CostTable { executed_alone: sixty_milliseconds, ..CostTable::default() };
-        let run = summary(&measure_slow_node(&setting, &costs).unwrap()).unwrap();
-        assert!(run.others_after > 0.8 * 7.0 * 16.0, "{run:?}");
-        assert!(run.slow_after > 0.6 * 4.0, "{run:?}");
-    }
-
     /// Where the others ask it for more than it can do, what it sheds of its own is not enough.
     #[test]
     fn others_spare_a_slow_node_that_they_would_wait_for() {
