@@ -86,8 +86,8 @@ pub const STEP_TRANSACTIONS_MAX: usize = 256;
 /// How long a step should take at most for the transactions that it executes, in microseconds: see the node's pace.
 pub const STEP_MICROSECONDS: u64 = 2_000;
 
-/// Transactions that a step may execute however long they take: what is prefetched together.
-pub const STEP_TRANSACTIONS_MIN: usize = 8;
+/// Most transactions that a step executes when it is not known how long they take, as after a pause.
+pub const STEP_TRANSACTIONS_FIRST: usize = 8;
 
 /// Most old versions that a node frees in one step; more than a step of usual transactions makes.
 pub const STEP_GARBAGE_MAX: usize = 16 * STEP_TRANSACTIONS_MAX;

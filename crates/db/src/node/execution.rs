@@ -5,12 +5,11 @@ use crate::engine::Engine;
 use crate::error::{Error, Fatal};
 use crate::execution::Call;
 use crate::failpoint::{Failpoint, Failpoints};
-use crate::limits::STEP_TRANSACTIONS_MIN;
 use crate::message::{Delivered, Message, RequestId, Work};
 use crate::position::{NodeId, PartitionId, PartitionSet, Position};
 
 /// Transactions whose rows are prefetched together.
-pub(super) const PREFETCH_CALLS: usize = STEP_TRANSACTIONS_MIN;
+pub(super) const PREFETCH_CALLS: usize = 8;
 
 impl<E: Engine> Node<E> {
     /// Gives delivered transactions to the engine, as many as a step may execute, in groups whose rows are prefetched together.

@@ -3,9 +3,10 @@
 //! Between two steps the driver sends what was produced and hands in what has come; the node closes epochs, serves reads and agrees
 //! with its group. So a step must be short, whatever its transactions compute: all others wait for the batches and read results
 //! of a node that does nothing but execute. A node has no clock, but it is told the time with each step: where one step follows
-//! the other at once, the time between them is what the first one took.
+//! the other at once, the time between them is what the first one took. After a pause nothing is known of what is to come, so the
+//! first step executes little, and has more to do at once.
 
-use crate::limits::{STEP_MICROSECONDS, STEP_TRANSACTIONS_MIN};
+use crate::limits::{STEP_MICROSECONDS, STEP_TRANSACTIONS_FIRST};
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -14,8 +15,6 @@ pub(super) struct Pace {
     most: usize,
     /// How many the next step may have.
     allowed: usize,
-    /// Whether the step after a pause is to be a small one.
-    minds_pauses: bool,
     /// When the last step began, in microseconds, how many it executed, and whether the next one follows at once.
     last: Option<(u64, u64, bool)>,
     /// Of steps that executed something and that the next one followed at once, the late ones counting most: the time that they took,
@@ -31,13 +30,7 @@ const AVERAGED_MICROSECONDS: u64 = 200_000;
 impl Pace {
     /// At most so many transactions in a step.
     pub(super) fn new(most: usize) -> Pace {
-        Pace { most, allowed: most, minds_pauses: false, last: None, taken: (0, 0), besides: 0 }
-    }
-
-    /// The same for a node whose messages may bring more than it has itself: it cannot know whether a step follows at once. A pause is
-    /// taken for work; so the step after it executes little, and has more to do at once.
-    pub(super) fn minding_pauses(most: usize) -> Pace {
-        Pace { minds_pauses: true, ..Pace::new(most) }
+        Pace { most, allowed: most.min(STEP_TRANSACTIONS_FIRST), last: None, taken: (0, 0), besides: 0 }
     }
 
     /// How many transactions the next step may execute.
@@ -64,15 +57,15 @@ impl Pace {
     pub(super) fn begin(&mut self, now: u64) {
         let Some((began, executed, follows)) = self.last.take() else { return };
         let took = now.saturating_sub(began);
-        if follows {
-            self.average(took.min(AVERAGED_MICROSECONDS), executed);
-        } else {
+        if !follows {
             self.besides = 0;
+            self.allowed = self.fits(STEP_MICROSECONDS).clamp(1, STEP_TRANSACTIONS_FIRST.min(self.most));
+            return;
         }
-        if executed > 0 && (follows || self.minds_pauses) {
+        self.average(took.min(AVERAGED_MICROSECONDS), executed);
+        if executed > 0 {
             let fits = (STEP_MICROSECONDS * executed).checked_div(took).unwrap_or(u64::MAX);
-            let fits = usize::try_from(fits).unwrap_or(usize::MAX);
-            self.allowed = fits.clamp(STEP_TRANSACTIONS_MIN.min(self.most), self.most);
+            self.allowed = usize::try_from(fits).unwrap_or(usize::MAX).clamp(1, self.most);
         }
     }
 
@@ -128,26 +121,23 @@ mod tests {
 
     #[test]
     fn a_pause_takes_no_time_from_transactions() {
-        for mut pace in [Pace::new(256), Pace::minding_pauses(256)] {
-            for second in 0..100 {
-                let now = second * 1_000_000;
-                pace.begin(now);
-                pace.end(now, 10, true);
-                pace.begin(now + 100);
-                // It closes an epoch, and the next one executes what is left.
-                pace.end(now + 100, 0, true);
-                pace.begin(now + 200);
-                pace.end(now + 200, 10, false);
-            }
-            assert_eq!(pace.time_for(1_000), 10_000);
+        let mut pace = Pace::new(256);
+        for second in 0..100 {
+            let now = second * 1_000_000;
+            pace.begin(now);
+            pace.end(now, 10, true);
+            pace.begin(now + 100);
+            // It closes an epoch, and the next one executes what is left.
+            pace.end(now + 100, 0, true);
+            pace.begin(now + 200);
+            pace.end(now + 200, 10, false);
         }
+        assert_eq!(pace.time_for(1_000), 10_000);
     }
 
-    /// How many transactions a step may have after one that took so long for so many.
+    /// How many transactions a step may have that follows at once on one that took so long for so many.
     fn allowed_after(executed: u64, took: u64) -> usize {
         let mut pace = Pace::new(256);
-        pace.begin(1_000);
-        assert_eq!(pace.allowed(), 256);
         pace.end(1_000, executed, true);
         pace.begin(1_000 + took);
         pace.allowed()
@@ -157,24 +147,31 @@ mod tests {
     fn long_transactions_make_small_steps() {
         assert_eq!(allowed_after(256, 700), 256, "short ones do not");
         assert_eq!(allowed_after(256, 256 * 100), 20);
-        assert_eq!(allowed_after(256, 256 * 5_000), STEP_TRANSACTIONS_MIN);
-        assert_eq!(allowed_after(256, 0), 256);
-        assert_eq!(allowed_after(0, 50_000), 256, "it did something else");
+        assert_eq!(allowed_after(256, 256 * 5_000), 1);
+        assert_eq!(allowed_after(8, 0), 256);
+        assert_eq!(allowed_after(0, 50_000), STEP_TRANSACTIONS_FIRST, "it did something else");
     }
 
+    /// What comes after a pause may take longer than what came before, so it is not begun all at once.
     #[test]
-    fn a_pause_is_not_taken_for_work() {
+    fn the_first_step_after_a_pause_is_small() {
         let mut pace = Pace::new(256);
-        pace.begin(0);
-        pace.end(0, 256, false);
+        assert_eq!(pace.allowed(), STEP_TRANSACTIONS_FIRST);
+        pace.end(0, 8, true);
+        pace.begin(100);
+        assert_eq!(pace.allowed(), 160);
+        pace.end(100, 0, true);
+        pace.begin(200);
+        assert_eq!(pace.allowed(), 160, "it did something else");
+        pace.end(200, 160, false);
         pace.begin(1_000_000);
-        assert_eq!(pace.allowed(), 256);
-        pace.end(1_000_000, 1, true);
-        pace.begin(1_000_000 + STEP_MICROSECONDS);
-        assert_eq!(pace.allowed(), STEP_TRANSACTIONS_MIN);
-        pace.end(1_100_000, STEP_TRANSACTIONS_MIN as u64, true);
-        pace.begin(1_100_010);
-        assert_eq!(pace.allowed(), 256, "it recovers at once");
+        assert_eq!(pace.allowed(), STEP_TRANSACTIONS_FIRST);
+        pace.end(1_000_000, 8, true);
+        pace.begin(1_240_000);
+        assert_eq!(pace.allowed(), 1, "they are long now");
+        pace.end(1_240_000, 1, false);
+        pace.begin(2_000_000);
+        assert_eq!(pace.allowed(), 1, "they were before the pause");
         assert_eq!(Pace::new(2).allowed(), 2);
     }
 }

@@ -125,7 +125,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             waiting: VecDeque::new(),
             snapshots: Snapshots::default(),
             throttling: Throttling::new(id.partition, partitions, limits.throttles),
-            pace: Pace::minding_pauses(limits.step_transactions),
+            pace: Pace::new(limits.step_transactions),
             held: Held::default(),
             hashes: Vec::new(),
             counters: Counters::default(),

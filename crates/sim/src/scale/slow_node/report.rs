@@ -436,6 +436,17 @@ mod tests {
         assert!(throttled.slow_after > 0.0, "{throttled:?}");
     }
 
+    /// A node whose calls take longer than a step should executes them one by one, and the others need not wait for many.
+    #[test]
+    fn long_calls_keep_nobody_waiting() {
+        let thirty_milliseconds = 30_000_000_000;
+        let costs = CostTable { executed_alone: thirty_milliseconds, ..CostTable::default() };
+        let setting = SlowNodeSetting { offered: 100, ..setting(EngineKind::Calvin, 0.0, false) };
+        let run = summary(&measure_slow_node(&setting, &costs).unwrap()).unwrap();
+        let others = f64::from(NODES - 1) * 1e12 / thirty_milliseconds as f64;
+        assert!(run.others_after > 0.9 * others, "{run:?}");
+    }
+
     /// Where the others ask it for more than it can do, what it sheds of its own is not enough.
     #[test]
     fn others_spare_a_slow_node_that_they_would_wait_for() {
