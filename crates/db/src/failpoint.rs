@@ -41,11 +41,21 @@ pub enum Failpoint {
     SkipCertification,
     /// Statements of SQL do not keep an index up that is being built.
     ForgetBuildingIndex,
+    /// A participant of two-phase commit promises to commit before its promise is in the log.
+    VoteBeforeLogged,
+    /// A participant of two-phase commit that starts again gives up what it has promised and not heard the decision of.
+    ForgetInDoubt,
+    /// Without an order in advance, a client is answered before the decision is in its coordinator's log.
+    AnswerBeforeLogged,
+    /// A coordinator says of a transaction that it knows nothing of that it is committed.
+    PresumeCommit,
+    /// The detector of deadlocks over several partitions names its victims to no other partition.
+    ForgetVictim,
 }
 
 impl Failpoint {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Failpoint; 17] = [
+    pub const ALL: [Failpoint; 22] = [
         Failpoint::GrantOutOfOrder,
         Failpoint::SkipEmptyBatch,
         Failpoint::InterleaveByTransaction,
@@ -63,6 +73,11 @@ impl Failpoint {
         Failpoint::ReadBehind,
         Failpoint::SkipCertification,
         Failpoint::ForgetBuildingIndex,
+        Failpoint::VoteBeforeLogged,
+        Failpoint::ForgetInDoubt,
+        Failpoint::AnswerBeforeLogged,
+        Failpoint::PresumeCommit,
+        Failpoint::ForgetVictim,
     ];
 }
 

@@ -7,6 +7,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells which seed found what")]
 
+mod crashing;
+
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind};
@@ -73,6 +75,11 @@ injected! {
     read_behind: Bug::Database(Failpoint::ReadBehind), 80, (Some(1), Some(3)), ["reads"];
     skip_certification: Bug::Database(Failpoint::SkipCertification), 60, ANY, ["equals oracle"];
     forget_building_index: Bug::Database(Failpoint::ForgetBuildingIndex), 200, ANY, ["equals oracle"];
+    vote_before_logged: Bug::Database(Failpoint::VoteBeforeLogged), 150, (Some(3), None), ["replicas agree", "equals oracle"];
+    forget_in_doubt: Bug::Database(Failpoint::ForgetInDoubt), 300, ANY, ["replicas agree", "equals oracle", "assertions hold"];
+    answer_before_logged: Bug::Database(Failpoint::AnswerBeforeLogged), 300, ANY, ["durability"];
+    presume_commit: Bug::Database(Failpoint::PresumeCommit), 300, ANY, ["replicas agree", "equals oracle"];
+    forget_victim: Bug::Database(Failpoint::ForgetVictim), 60, ANY, ["liveness"];
     reply_before_durable: Bug::ReplyBeforeDurable, 100, (None, Some(1)), ["durability", "replicas agree"];
     skip_directory_sync: Bug::SkipDirectorySync, 20, ANY, ["nodes go on"];
     found_again: Bug::FoundAgain, 80, (None, Some(3)), ["nodes go on"];
@@ -86,6 +93,18 @@ const OF_SQL: [Bug; 3] = [
     Bug::Database(Failpoint::SkipCertification),
     Bug::Database(Failpoint::ForgetBuildingIndex),
 ];
+
+/// Mistakes in what only this engine has: two-phase commit, and a detector of deadlocks.
+const OF_TWO_PHASE: [Bug; 5] = [
+    Bug::Database(Failpoint::VoteBeforeLogged),
+    Bug::Database(Failpoint::ForgetInDoubt),
+    Bug::Database(Failpoint::AnswerBeforeLogged),
+    Bug::Database(Failpoint::PresumeCommit),
+    Bug::Database(Failpoint::ForgetVictim),
+];
+
+/// What shows only in a crash within one sync, while the other nodes go on: so machines crash often.
+const OF_SYNCS: [Bug; 1] = [Bug::Database(Failpoint::VoteBeforeLogged)];
 
 /// What takes more luck than seeds have, and a scenario that shows it.
 const BY_HAND: [(Bug, &str); 1] = [(Bug::ForgetVote, include_str!("scenarios/forgotten_vote"))];
@@ -101,9 +120,11 @@ fn find(injected: &Injected) -> Option<Found> {
     (0..injected.seeds).find_map(|seed| {
         let (partitions, replicas) = injected.fixed;
         let workload = OF_SQL.contains(&injected.bug).then_some(WorkloadKind::Sql);
-        let fixed = Fixed { partitions, replicas, workload, ..Fixed::default() };
-        let mut plan = draw(seed, &fixed);
-        plan.bug = Some(injected.bug);
+        let engine = OF_TWO_PHASE.contains(&injected.bug).then_some(EngineKind::TwoPhase);
+        let fixed = Fixed { partitions, replicas, engine, workload, ..Fixed::default() };
+        let plan =
+            if OF_SYNCS.contains(&injected.bug) { crashing::plan(seed, &fixed) } else { draw(seed, &fixed) };
+        let plan = Plan { bug: Some(injected.bug), ..plan };
         let properties = violated(&plan);
         (!properties.is_empty()).then_some(Found { plan, properties })
     })
@@ -133,6 +154,8 @@ fn find_within_bounds(bug: Bug) {
         plan.seed,
         injected.properties
     );
+    let without = violated(&Plan { bug: None, ..plan });
+    assert!(without.is_empty(), "without {name} the seed that finds it violates {without:?}");
 }
 
 #[test]

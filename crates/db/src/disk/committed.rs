@@ -35,6 +35,10 @@ pub struct BatchHeader {
     pub closed_at: u64,
     /// The last epoch that had been delivered to the leader by then.
     pub delivered: Epoch,
+    /// The level of what is shed for the sake of the leader, in thousandths.
+    pub shed: u16,
+    /// How many calls waited because execution at the leader had no room for more of them.
+    pub held_back: u32,
 }
 
 impl LogEntry {
@@ -265,8 +269,14 @@ mod tests {
 
     fn entry(index: u64, term: u64) -> Bytes {
         let (epoch, delivered) = (Epoch(index), Epoch(index - 1));
-        let batch =
-            LoggedBatch { epoch, closed_at: 10 * index, delivered, shed: 0, transactions: Vec::new() };
+        let batch = LoggedBatch {
+            epoch,
+            closed_at: 10 * index,
+            delivered,
+            shed: 0,
+            held_back: 0,
+            transactions: Vec::new(),
+        };
         let payload = Bytes::from(postcard::to_allocvec(&batch).unwrap());
         LogEntry { index, term, kind: EntryKind::Payload, payload }.encode()
     }
@@ -338,7 +348,13 @@ mod tests {
         let found = LogEntry::of(&entry(7, 1)).unwrap().unwrap();
         assert_eq!(
             found.batch(),
-            Ok(Some(BatchHeader { epoch: Epoch(7), closed_at: 70, delivered: Epoch(6) }))
+            Ok(Some(BatchHeader {
+                epoch: Epoch(7),
+                closed_at: 70,
+                delivered: Epoch(6),
+                shed: 0,
+                held_back: 0
+            }))
         );
         assert_eq!(found.decode_batch().unwrap().epoch, Epoch(7));
         let barrier = LogEntry { kind: EntryKind::Barrier, payload: Bytes::new(), ..found.clone() };

@@ -69,7 +69,8 @@ mod tests {
 
     fn batch(epoch: u64, delivered: u64) -> Bytes {
         let (epoch, delivered) = (Epoch(epoch), Epoch(delivered));
-        let batch = LoggedBatch { epoch, closed_at: 0, delivered, shed: 0, transactions: Vec::new() };
+        let batch =
+            LoggedBatch { epoch, closed_at: 0, delivered, shed: 0, held_back: 0, transactions: Vec::new() };
         let payload = Bytes::from(postcard::to_allocvec(&batch).unwrap());
         LogEntry { index: epoch.0, term: 1, kind: EntryKind::Payload, payload }.encode()
     }

@@ -21,9 +21,10 @@ impl<E: Engine> Node<E> {
             if most == 0 {
                 break;
             }
-            left -= most;
             self.place_group(most)?;
             let mut group = std::mem::take(&mut self.group);
+            // What is no call takes no time that matters.
+            left -= group.len();
             for call in group.drain(..) {
                 let (engine, mut context) = self.engine();
                 engine.deliver(call, &mut context);

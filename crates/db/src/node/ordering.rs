@@ -25,6 +25,8 @@ pub struct LoggedBatch {
     pub delivered: Epoch,
     /// The level of what is shed for the sake of the leader, in thousandths: see [`throttle`](crate::sequencer::throttle).
     pub shed: u16,
+    /// How many calls waited because execution at the leader had no room for more of them: see [`ClosedBatch::held_back`].
+    pub held_back: u32,
     /// The partition's whole batch; the place in it is the index of the position.
     pub transactions: Vec<Ordered>,
 }
@@ -67,6 +69,7 @@ impl<E: Engine> Node<E> {
                         closed_at: now,
                         delivered: self.merger.delivered(),
                         shed: self.sequencer.throttle.load().level,
+                        held_back: closed.held_back,
                         transactions: closed.whole.clone(),
                     };
                     self.log.proposal = Some(super::encode_body(&batch));
@@ -316,7 +319,7 @@ impl<E: Engine> Node<E> {
 
     /// Hands an epoch of this partition on: to the own merger and to the other partitions.
     fn dispatch(&mut self, closed: ClosedBatch, term: u64, outbox: &mut Outbox) {
-        let ClosedBatch { epoch, parts, own, whole } = closed;
+        let ClosedBatch { epoch, parts, own, whole, held_back: _ } = closed;
         for (index, ordered) in whole.iter().enumerate() {
             let position = Position { epoch, origin: self.me, index: index as u32 };
             self.gateway.ordered(position, ordered);

@@ -70,13 +70,15 @@ pub struct ClosedBatch {
     pub own: Vec<(u32, Ordered, Option<Box<Footprint>>)>,
     /// What each transaction is, by index: for sessions, and for the log.
     pub whole: Vec<Ordered>,
+    /// How many waiting transactions it was closed without because execution here has [no room](Sequencer::make_room) for more.
+    pub held_back: u32,
 }
 
 impl ClosedBatch {
     /// An empty batch.
     pub fn new(epoch: Epoch, partitions: u16) -> ClosedBatch {
         let parts = vec![Vec::new(); usize::from(partitions)];
-        ClosedBatch { epoch, parts, own: Vec::new(), whole: Vec::new() }
+        ClosedBatch { epoch, parts, own: Vec::new(), whole: Vec::new(), held_back: 0 }
     }
 
     /// Adds a transaction: to the parts of its participants, of which `me` is this partition.
@@ -341,10 +343,18 @@ impl Sequencer {
 
     /// Whether something waits that is not started, and the batch of the open epoch has room for it.
     fn may_start_more(&self) -> bool {
-        let Some(next) = self.waiting.get(self.started) else { return false };
-        self.started < self.limits.batch_calls
-            && self.started_bytes <= self.limits.batch_bytes
-            && (self.room > 0 || !next.participants.contains(self.me))
+        self.started < self.waiting.len() && self.has_batch_room() && !self.is_held_back()
+    }
+
+    /// Whether the batch of the open epoch has room for more, by its own limits.
+    fn has_batch_room(&self) -> bool {
+        self.started < self.limits.batch_calls && self.started_bytes <= self.limits.batch_bytes
+    }
+
+    /// Whether execution here has no room for the next one that waits.
+    fn is_held_back(&self) -> bool {
+        let next = self.waiting.get(self.started);
+        self.room == 0 && next.is_some_and(|next| next.participants.contains(self.me))
     }
 
     fn start_waiting(&mut self) {
@@ -369,6 +379,9 @@ impl Sequencer {
         self.open = epoch.next();
         self.opened_at = now;
         let mut batch = ClosedBatch::new(epoch, self.partitions);
+        if self.has_batch_room() && self.is_held_back() {
+            batch.held_back = u32::try_from(self.waiting.len() - self.started).unwrap_or(u32::MAX);
+        }
         for waiting in self.waiting.drain(..self.started) {
             self.waiting_bytes -= waiting.ordered.payload_bytes();
             batch.add(self.me, waiting);

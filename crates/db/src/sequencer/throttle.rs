@@ -20,8 +20,9 @@
 //! - Only what was not ordered can be held back. So no node with an order gives an epoch more of its clients' calls than it can execute
 //!   in [`AHEAD_MICROSECONDS`] together with those that wait for execution; the others wait before the order. A slow node does not fill
 //!   the order with its own.
-//! - The level in force is in the log with each batch: whoever leads next goes on with it, and a reader of the log can see why
-//!   calls were refused. Where there is one replica and no batch nobody needs to know.
+//! - The log says with each batch which level was in force and how many calls were held back: whoever leads next goes on with the
+//!   level, and a reader of the log (`ordain inspect`) sees why calls were refused or waited. Where there is no log nobody needs to
+//!   know.
 //!
 //! Which calls are refused is drawn from the number of the call and of the round, so a client that tries again has new luck. So
 //! rounds go on while calls are shed, though nothing else happens: else the last ones could be refused for ever.

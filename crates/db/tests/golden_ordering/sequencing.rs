@@ -177,7 +177,8 @@ impl Runner {
                 if part.is_empty() { "empty".to_owned() } else { part.join(" ") }
             )
         });
-        lines.collect::<Vec<_>>().join("\n")
+        let held_back = (closed.held_back > 0).then(|| format!("{} held back", closed.held_back));
+        lines.chain(held_back).collect::<Vec<_>>().join("\n")
     }
 
     fn deliver(&mut self, at: Partition) -> Result<String, Box<dyn Error>> {

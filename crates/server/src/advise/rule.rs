@@ -339,7 +339,8 @@ fn slow_nodes(figures: &Figures) -> Option<Reason> {
     }
     let shown = each(figures, |engine| format!("{:.0}%", engine.simulated.slow_percent));
     let text = format!(
-        "With one of {nodes} nodes slowed to 1/{FACTOR}, so much of the throughput is left: {shown} (Ren et al. §3.5)."
+        "With one of {nodes} nodes slowed to 1/{FACTOR}, so much of the throughput is left: {shown} (Ren et al. §3.5). \
+         That is without the option throttle, which lets the others keep more of theirs."
     );
     Some(Reason { topic: Topic::SlowNodes, text })
 }
@@ -679,7 +680,7 @@ latency: At a light load, the simulated median (99th percentile) in microseconds
 (2,000), serial 1,050 (2,100), two-phase 450 (900), aloha 1,000 (2,000). An order is agreed on before anything runs, which takes time that two-phase \
 does not need (Ren et al. §3.7): if latency matters more, see --prefer latency.
 slow nodes: With one of 4 nodes slowed to 1/4, so much of the throughput is left: calvin 40%, calvin-vll 40%, serial 40%, \
-two-phase 40%, aloha 40% (Ren et al. §3.5).
+two-phase 40%, aloha 40% (Ren et al. §3.5). That is without the option throttle, which lets the others keep more of theirs.
 locks: For real, calvin-vll does 1.02 times what calvin does, with 4.88 and 5.00 us of CPU for each transaction: as far as rounds \
 differ, the lock manager is no bottleneck here (Ren et al. §3.3.1).
 versions: aloha locks nothing, so that who writes waits for nobody's reads to be done. No key that is written has a functor: it \

@@ -254,8 +254,14 @@ mod tests {
     }
 
     fn entry(epoch: u64, transactions: Vec<Ordered>) -> LogEntry {
-        let batch =
-            LoggedBatch { epoch: Epoch(epoch), closed_at: 0, delivered: Epoch(0), shed: 0, transactions };
+        let batch = LoggedBatch {
+            epoch: Epoch(epoch),
+            closed_at: 0,
+            delivered: Epoch(0),
+            shed: 0,
+            held_back: 0,
+            transactions,
+        };
         let payload = postcard::to_allocvec(&batch).unwrap().into();
         LogEntry { index: epoch, term: 1, kind: EntryKind::Payload, payload }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use ordain_consensus::EntryKind;
 use ordain_db::checkpoint::CheckpointVerifier;
-use ordain_db::disk::committed::LogEntry;
+use ordain_db::disk::committed::{BatchHeader, LogEntry};
 use ordain_db::disk::cut::{EpochRange, Holding, restorable};
 use ordain_db::disk::witness::{Witness, compare};
 use ordain_db::engine::two_phase::message::TwoPhaseRecord;
@@ -187,6 +187,34 @@ fn inspect_promises(source: &mut NodeSource, findings: &mut Findings) {
     ));
 }
 
+/// What the log tells of throttling.
+#[derive(Default)]
+struct Throttling {
+    /// Epochs closed while calls were shed, and the highest level of that, in thousandths.
+    shed: (u64, u16),
+    /// Epochs that calls were held back from, and the most of one.
+    held_back: (u64, u32),
+}
+
+impl Throttling {
+    fn add(&mut self, batch: BatchHeader) {
+        if batch.shed > 0 {
+            self.shed = (self.shed.0 + 1, self.shed.1.max(batch.shed));
+        }
+        if batch.held_back > 0 {
+            self.held_back = (self.held_back.0 + 1, self.held_back.1.max(batch.held_back));
+        }
+    }
+
+    /// A line, if there was any.
+    fn line(&self) -> Option<String> {
+        let Throttling { shed: (shed, level), held_back: (held, most) } = self;
+        (shed + held > 0).then(|| {
+            format!("  throttled: calls held back from {held} epochs, at most {most}; refused in {shed}, at level {level} at most")
+        })
+    }
+}
+
 /// Looks at a node; `None` if its log cannot be read.
 fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<(Holding, Witness)> {
     let (node, bytes) = (source.node(), source.log_bytes());
@@ -211,11 +239,13 @@ fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<(Hol
     }
     let (first, last) = (source.committed().first(), source.committed().last());
     let (mut span, mut delivered) = (Span::default(), Epoch(0));
+    let mut throttling = Throttling::default();
     let mut visit = |entry: LogEntry| {
         let batch = entry.batch().map_err(|error| error.to_string())?;
         if let Some(batch) = batch {
             span.add(EpochRange { first: batch.epoch, last: batch.epoch }, batch.closed_at, batch.closed_at);
             delivered = batch.delivered;
+            throttling.add(batch);
         }
         Ok(())
     };
@@ -228,6 +258,7 @@ fn inspect_node(source: &mut NodeSource, findings: &mut Findings) -> Option<(Hol
     }
     let entries = last + 1 - first;
     findings.line(&format!("  log of {bytes} bytes: {entries} entries from {first} on, {}", span.describe()));
+    throttling.line().iter().for_each(|line| findings.line(line));
     holding.batches.extend(span.0.map(|(epochs, _, _)| epochs));
     let checkpoint = holding.bases.last_key_value().map_or(Epoch(0), |(epoch, _)| *epoch);
     let logged = holding.batches.last().map_or(Epoch(0), |epochs| epochs.last);

@@ -55,6 +55,24 @@ pub(super) fn of_replica(replica: usize) -> impl Iterator<Item = usize> {
     replica * PARTITIONS..(replica + 1) * PARTITIONS
 }
 
+/// What a round's seed decides of the cluster. Rounds have ascending seeds: four of them have all that there is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Drawn {
+    checkpoint_mode: CheckpointMode,
+    /// Whether nodes that lag shed calls.
+    throttle: bool,
+}
+
+impl Drawn {
+    fn of(seed: u64) -> Drawn {
+        let is_even = seed.is_multiple_of(2);
+        Drawn {
+            checkpoint_mode: if is_even { CheckpointMode::Concurrent } else { CheckpointMode::Freeze },
+            throttle: seed % 4 < 2,
+        }
+    }
+}
+
 /// See the [module](self).
 pub(super) struct Cluster {
     /// As clients see it.
@@ -153,6 +171,7 @@ fn cluster_file(
     seed: u64,
     listening: &[SocketAddr],
 ) -> ClusterFile {
+    let Drawn { checkpoint_mode, throttle } = Drawn::of(seed);
     let process = |number: usize| {
         let (partition, replica) = (partition_of(number), number / PARTITIONS);
         let name = format!("p{partition}r{replica}");
@@ -173,7 +192,7 @@ fn cluster_file(
         lock_wait_milliseconds: None,
         locks: LockRequests::default(),
         load_control: true,
-        throttle: false,
+        throttle,
         // A number of a cluster file has 63 bits.
         seed: seed >> 1,
         sites: None,
@@ -183,12 +202,7 @@ fn cluster_file(
         // As often and as small as can be, so that checkpoints, cuts of the log and new segments fall together with faults.
         durability: DurabilityEntry {
             checkpoint_seconds: 1,
-            // From round to round the other one: rounds have ascending seeds.
-            checkpoint_mode: if seed.is_multiple_of(2) {
-                CheckpointMode::Concurrent
-            } else {
-                CheckpointMode::Freeze
-            },
+            checkpoint_mode,
             checkpoint_log_mib: 1,
             log_mib: LOG_BYTES_MIN >> 20,
             ..DurabilityEntry::default()
@@ -293,5 +307,22 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_rounds_have_all_that_is_drawn() {
+        for seed in [0, 7, u64::MAX - 3] {
+            let rounds: Vec<Drawn> = (seed..=seed + 3).map(Drawn::of).collect();
+            for throttle in [false, true] {
+                for checkpoint_mode in [CheckpointMode::Concurrent, CheckpointMode::Freeze] {
+                    assert!(rounds.contains(&Drawn { checkpoint_mode, throttle }), "{rounds:?}");
+                }
+            }
+        }
     }
 }

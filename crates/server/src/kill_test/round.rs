@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use ordain::cluster_file::{ClusterFile, DurabilityEntry};
 use ordain_workload::Workload;
 use rustix::process::Signal;
 
@@ -123,6 +124,8 @@ struct Round<'a> {
 pub(super) fn run(setting: &Setting<'_>) -> Result<Finished, String> {
     let seed = setting.seed.wrapping_add(setting.number);
     let cluster = Cluster::create(setting.directory, setting.options, seed, setting.shim)?;
+    let ClusterFile { throttle, durability: DurabilityEntry { checkpoint_mode, .. }, .. } = &cluster.file;
+    tracing::info!(round = setting.number, ?checkpoint_mode, throttle, "the cluster of a round");
     let workload: Arc<dyn Workload> = Arc::from(cluster.file.workload()?);
     let mut round = Round {
         setting,

@@ -1,6 +1,7 @@
 //! `ordain sim evaluation`: deterministic and classical execution against each other, for real where this machine suffices, and
 //! simulated beyond.
 
+mod locking;
 mod real;
 mod statements;
 
@@ -13,6 +14,7 @@ use ordain_sim::scale::evaluation::breakdown::{bars, measure_longer};
 use ordain_sim::scale::evaluation::{
     EvaluationEffort, EvaluationPoint, csv, figures, judge, measure_evaluation, settings, tpcc,
 };
+use ordain_sim::scale::shapes::Judgement;
 use ordain_sim::time::{MICROSECOND, MILLISECOND};
 
 use super::real::RealOptions;
@@ -49,16 +51,22 @@ pub struct EvaluationOptions {
     /// Simulate nothing, and leave what was simulated before as it is
     #[arg(long)]
     pub real_only: bool,
+    /// Measure what locks cost with each lock manager, which takes three seconds, and nothing else
+    #[arg(long, conflicts_with = "real_only")]
+    pub locks_only: bool,
 }
 
-/// Runs for real and writes `real.json`, `real.csv`, `real.txt` and figures; then simulates all settings and writes `points.csv`,
-/// `tpcc.csv`, the figures and `report.txt`.
+/// Runs for real and writes `locking.csv`, `real.json`, `real.csv`, `real.txt` and figures; then simulates all settings and writes
+/// `points.csv`, `tpcc.csv`, the figures and `report.txt`.
 ///
 /// # Errors
 /// When a real run fails, the costs cannot be read, a cluster cannot be made or a file cannot be written.
 pub fn run(options: &EvaluationOptions) -> Result<(), String> {
     options.real.check(options.real_only)?;
     let output = Output::create(&options.output)?;
+    if options.locks_only {
+        return print(&format!("{}\n", measure_locks(&output)?));
+    }
     // Real runs come first, while nothing else keeps the machine busy.
     if options.real.rounds > 0 {
         run_for_real(&options.real, &output)?;
@@ -67,13 +75,24 @@ pub fn run(options: &EvaluationOptions) -> Result<(), String> {
 }
 
 fn run_for_real(options: &RealOptions, output: &Output) -> Result<(), String> {
+    let of_locks = measure_locks(output)?;
     let measured = real::measure(options)?;
     let points = real::Points::new(real::Setting::all(), &measured);
     for (name, figure) in real::figures(&points, options) {
         output.write(name, &figure.svg())?;
     }
-    let (note, judgements) = (options.note(&real::load()), statements::judge(&points));
+    let mut judgements = statements::judge(&points);
+    judgements.push(of_locks);
+    let note = options.note(&real::load());
     super::real::write(output, &measured, &note, (real::COLUMNS, &real::columns()), &judgements)
+}
+
+/// Measures what locks cost and writes `locking.csv` and a figure.
+fn measure_locks(output: &Output) -> Result<Judgement, String> {
+    let locks = locking::measure()?;
+    output.write("locking.csv", &locking::csv(&locks))?;
+    output.write("figure-locking.svg", &locking::bars(&locks).svg())?;
+    Ok(locking::judge(&locks))
 }
 
 fn simulate(options: &EvaluationOptions, output: &Output) -> Result<(), String> {

@@ -18,14 +18,14 @@ pub struct SlowNodeOptions {
     #[arg(long)]
     pub costs: Option<PathBuf>,
     /// Percentages of transactions that touch two partitions
-    #[arg(long, value_delimiter = ',', default_values_t = [0, 5, 20, 50], value_parser = clap::value_parser!(u8).range(0..=100))]
+    #[arg(long, value_delimiter = ',', default_values_t = [0, 5, 20, 50, 100], value_parser = clap::value_parser!(u8).range(0..=100))]
     pub multi_partition: Vec<u8>,
     /// How many times as slow the node becomes, in runs of their own beside those with 4 times
     #[arg(long, value_delimiter = ',', default_values_t = [2, 8], value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub slower: Vec<u64>,
-    /// Calls that each node's client makes in a second; a node can do about 6,000 of them
-    #[arg(long, default_value_t = 4_000, value_parser = clap::value_parser!(u64).range(1..))]
-    pub offered: u64,
+    /// Calls that each node's client makes in a second; a node can do about 6,000 of them, so more is all that it can do
+    #[arg(long, value_delimiter = ',', default_values_t = [4_000, 7_000], value_parser = clap::value_parser!(u64).range(1..))]
+    pub offered: Vec<u64>,
 }
 
 /// Simulates all settings and writes `samples.csv`, the figures and `report.txt`.
@@ -37,16 +37,13 @@ pub fn run(options: &SlowNodeOptions) -> Result<(), String> {
     let costs = costs_of(options.costs.as_deref(), Benchmark::Micro)?;
     let percents: Vec<f64> = options.multi_partition.iter().map(|percent| f64::from(*percent)).collect();
     let mut courses = Vec::new();
-    for setting in settings(&percents, &options.slower, options.offered) {
+    for setting in settings(&percents, &options.slower, &options.offered) {
         let course = measure_slow_node(&setting, &costs);
         courses.push(course.map_err(|error| format!("{setting:?}: {error}"))?);
         tracing::info!("{} courses", courses.len());
     }
     output.write("samples.csv", &csv(&courses))?;
-    let notes = format!(
-        "Simulated: {NODES} nodes with a core each, long transactions, {} calls/s offered to each.",
-        options.offered
-    );
+    let notes = format!("Simulated: {NODES} nodes with a core each, long transactions.");
     for (name, figure) in figures(&courses, &[notes]) {
         output.write(name, &figure.svg())?;
     }

@@ -50,6 +50,6 @@ mod tests {
         let dependent: dependent::DependentOptions = usual(folder).unwrap();
         assert_eq!((dependent.output.as_path(), dependent.real.rounds), (folder, 3));
         let slow_node: slow_node::SlowNodeOptions = usual(folder).unwrap();
-        assert_eq!(slow_node.multi_partition, [0, 5, 20, 50]);
+        assert_eq!(slow_node.multi_partition, [0, 5, 20, 50, 100]);
     }
 }

@@ -74,10 +74,7 @@ impl Single {
     }
 
     fn digest(&self) -> String {
-        let (connection, _) = self.connect();
-        // Behind everything before it on all partitions.
-        let _snapshot = connection.snapshot().unwrap();
-        connection.digest().unwrap().to_string()
+        digest(&self.connect().0)
     }
 }
 

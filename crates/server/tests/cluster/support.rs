@@ -1,6 +1,6 @@
 //! What the tests share: clusters of child processes, and clients of them.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -9,19 +9,27 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use ordain::cluster_file::ClusterFile;
-use ordain::db::data::KeyRange;
+use ordain::db::data::{Key, KeyRange};
 use ordain::db::error::Error;
 use ordain::db::message::{ClientId, ClientRequest, Operation, Reply, Request, RequestId};
 use ordain::db::position::PartitionId;
 use ordain::transport::{ClientReceiver, ClientSender, client};
 use ordain::wire::{ClientPayload, ServerPayload};
 use ordain::{Connection, RemoteCluster, Snapshot};
+use ordain_workload::bank::{Arguments, Options};
 use ordain_workload::{Call, Part, SnapshotReader, Totals, Workload};
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 
 /// Long enough for anything that does happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Calls that a client has outstanding at most, if nothing else is said.
+const WINDOW: usize = 64;
+
+/// How long a client waits after a call was shed: else a node has little to do but to refuse.
+const SHED_PAUSE: Duration = Duration::from_micros(200);
 
 /// A small workload whose money is to be conserved.
 pub(crate) const BANK: &str = "name = \"bank\"\naccounts = 400\nmulti_partition_percent = 50";
@@ -309,6 +317,38 @@ impl Cluster {
         }
     }
 
+    /// Holds the accounts of a bank against the transfers that clients were told of: all of these were made, and no others.
+    pub(crate) fn check_transfers(&self, tally: &Tally) {
+        assert_eq!(tally.unavailable, 0, "every call has got its answer");
+        let connection = self.connect();
+        let accounts = &connection.schema().tables()[0];
+        let mut changes: BTreeMap<Key, i64> = BTreeMap::new();
+        for arguments in &tally.done {
+            let Arguments { from, to, amount } = postcard::from_bytes(arguments).unwrap();
+            for (account, change) in [(from, -amount), (to, amount)] {
+                let key = accounts.key((i32::from(account.site), i64::from(account.id))).unwrap();
+                *changes.entry(key).or_default() += change;
+            }
+        }
+        let at_first = Options::default().balance;
+        let visit = |key: &[u8], row: &[u8]| {
+            let balance = accounts.read(row).int64("balance").unwrap();
+            let change = changes.remove(&Key::from_bytes(key)).unwrap_or_default();
+            assert_eq!(balance, at_first + change, "account {key:x?}");
+            Ok(())
+        };
+        connection.snapshot().unwrap().scan(&accounts.all(), visit).unwrap();
+        assert!(changes.is_empty(), "every account is there");
+    }
+
+    /// Kills processes.
+    pub(crate) fn kill(&mut self, processes: &[usize]) {
+        for process in processes {
+            self.processes[*process].signal(Signal::KILL);
+            self.processes[*process].wait();
+        }
+    }
+
     /// Ends all processes in good order.
     pub(crate) fn stop(mut self) {
         for process in &self.processes {
@@ -318,6 +358,13 @@ impl Cluster {
             process.wait_for_success();
         }
     }
+}
+
+/// The digest of a state in which nothing is under way.
+pub(crate) fn digest(connection: &Connection) -> String {
+    // Behind everything before it on all partitions.
+    let _snapshot = connection.snapshot().unwrap();
+    connection.digest().unwrap().to_string()
 }
 
 struct Reader<'a>(&'a Snapshot);
@@ -337,17 +384,41 @@ pub(crate) struct Tally {
     pub(crate) totals: Totals,
     pub(crate) committed: u64,
     pub(crate) unavailable: u64,
+    /// Refused because a node lags behind the others.
+    pub(crate) shed: u64,
+    /// The arguments of those that have committed.
+    done: Vec<Bytes>,
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: Tally) {
+        self.totals.add(&other.totals);
+        self.committed += other.committed;
+        self.unavailable += other.unavailable;
+        self.shed += other.shed;
+        self.done.extend(other.done);
+    }
 }
 
 /// Keeps calls outstanding as long as `go_on` says so, then waits for the last. Any error but [`Error::Unavailable`] is one
-/// of the test, and so is no answer.
+/// of the test, but for calls that are shed; and so is no answer.
 pub(crate) fn run_calls(
+    connection: &Connection,
+    workload: &dyn Workload,
+    client: u32,
+    go_on: impl FnMut(&Tally) -> bool,
+) -> Tally {
+    run_calls_within(WINDOW, connection, workload, client, go_on)
+}
+
+/// The same with another number of calls outstanding.
+fn run_calls_within(
+    window: usize,
     connection: &Connection,
     workload: &dyn Workload,
     client: u32,
     mut go_on: impl FnMut(&Tally) -> bool,
 ) -> Tally {
-    const WINDOW: usize = 64;
     let mut generator = workload.generator(u64::from(client), client, Part::WHOLE).unwrap();
     let mut tally = Tally::default();
     let mut outstanding = VecDeque::new();
@@ -355,20 +426,26 @@ pub(crate) fn run_calls(
         let more = go_on(&tally);
         if more {
             let Call { procedure, arguments, .. } = generator.next();
-            outstanding.push_back((procedure, connection.submit(procedure, arguments).unwrap()));
+            let pending = connection.submit(procedure, arguments.clone()).unwrap();
+            outstanding.push_back((procedure, arguments, pending));
         }
-        if outstanding.len() >= WINDOW || !more {
-            let Some((procedure, pending)) = outstanding.pop_front() else { return tally };
+        if outstanding.len() >= window || !more {
+            let Some((procedure, arguments, pending)) = outstanding.pop_front() else { return tally };
             let totals = tally.totals.of_mut(workload.catalog().procedures.name(procedure));
             match pending.wait_for(PATIENCE).expect("every request is answered") {
                 Ok(_) => {
                     totals.committed += 1;
                     tally.committed += 1;
+                    tally.done.push(arguments);
                 }
                 Err(Error::Aborted(_)) => totals.aborted += 1,
                 Err(Error::Unavailable(_)) => {
                     totals.unknown += 1;
                     tally.unavailable += 1;
+                }
+                Err(Error::Busy(reason)) if reason.contains(" lags behind the other partitions") => {
+                    tally.shed += 1;
+                    std::thread::sleep(SHED_PAUSE);
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -386,6 +463,11 @@ pub(crate) struct Load {
 impl Load {
     /// Starts clients, each with a connection of its own.
     pub(crate) fn start(cluster: &Cluster, clients: u32) -> Load {
+        Load::start_within(WINDOW, cluster, clients)
+    }
+
+    /// Starts clients that have so many calls outstanding each.
+    pub(crate) fn start_within(window: usize, cluster: &Cluster, clients: u32) -> Load {
         let (stop, committed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let client = |client: u32| {
             let (connection, stop, committed) =
@@ -393,7 +475,7 @@ impl Load {
             let workload = cluster.file.workload().unwrap();
             std::thread::spawn(move || {
                 let mut seen = 0;
-                run_calls(&connection, &*workload, client, |tally| {
+                run_calls_within(window, &connection, &*workload, client, |tally| {
                     committed.fetch_add(tally.committed - seen, Ordering::Relaxed);
                     seen = tally.committed;
                     tally.unavailable == 0 && !stop.load(Ordering::Relaxed)
@@ -429,10 +511,7 @@ impl Load {
         self.stop.store(true, Ordering::Relaxed);
         let mut sum = Tally::default();
         for thread in self.threads {
-            let tally = thread.join().unwrap();
-            sum.totals.add(&tally.totals);
-            sum.committed += tally.committed;
-            sum.unavailable += tally.unavailable;
+            sum.add(thread.join().unwrap());
         }
         sum
     }

@@ -43,7 +43,7 @@ pub const ENGINES: [EngineKind; 2] = [EngineKind::Calvin, EngineKind::TwoPhase];
 const RECORDS: u64 = 100_000;
 
 /// The time between two samples.
-pub const SAMPLE: Nanoseconds = 50 * MILLISECOND;
+pub const SAMPLE: Nanoseconds = 100 * MILLISECOND;
 
 /// The time in which clients come into their stride, and are not measured.
 const WARM_UP: Nanoseconds = 250 * MILLISECOND;
@@ -51,8 +51,8 @@ const WARM_UP: Nanoseconds = 250 * MILLISECOND;
 /// The time from the first sample until the node becomes slow.
 pub const BEFORE: Nanoseconds = 500 * MILLISECOND;
 
-/// The time that is measured.
-pub const TIME: Nanoseconds = 4 * SECOND;
+/// The time that is measured: until those whose calls wait for the slow node wait for nothing else.
+pub const TIME: Nanoseconds = 10 * SECOND;
 
 /// Calls that a client leaves unanswered before it makes no more: far more than a node that keeps up has.
 const OUTSTANDING_MAX: u64 = 4_000;
@@ -92,11 +92,11 @@ pub struct Course {
     pub samples: Vec<Sample>,
 }
 
-/// All runs: both engines with and without throttling at each percentage of multi-partition transactions, and without at `factors`
-/// other than [`FACTOR`], with the paper's 5 %.
-pub fn settings(percents: &[f64], factors: &[u64], offered: u64) -> Vec<SlowNodeSetting> {
+/// All runs: at each load, both engines with and without throttling at each percentage of multi-partition transactions, and without
+/// at `factors` other than [`FACTOR`], with the paper's 5 %.
+pub fn settings(percents: &[f64], factors: &[u64], loads: &[u64]) -> Vec<SlowNodeSetting> {
     let mut all = Vec::new();
-    for engine in ENGINES {
+    for (offered, engine) in loads.iter().flat_map(|load| ENGINES.map(|engine| (*load, engine))) {
         for throttles in [false, true] {
             all.extend(percents.iter().map(|percent| SlowNodeSetting {
                 engine,
@@ -154,7 +154,8 @@ fn counts(world: &World<'_>) -> [Vec<u64>; 2] {
 }
 
 fn plan(setting: &SlowNodeSetting, costs: &CostTable) -> Plan {
-    let session_window = 4 * OUTSTANDING_MAX;
+    // A node's client stands for many, whose calls do not wait until one that was refused again and again is done.
+    let session_window = OUTSTANDING_MAX + setting.offered * (WARM_UP + TIME).div_ceil(SECOND);
     let limits = Limits { throttles: setting.throttles, session_window, ..Limits::default() };
     let workload = WorkloadPlan::Micro(micro::Options {
         sites: NODES,

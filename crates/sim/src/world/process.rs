@@ -1,5 +1,6 @@
 //! A simulated process: one node with its inbox, its disk, and its links to the other nodes.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use ordain_consensus::LogRecord;
@@ -27,46 +28,36 @@ use crate::plan::{Bug, Plan, Replication, WorkloadPlan};
 use crate::sql::catalog as sql_catalog;
 use crate::time::Nanoseconds;
 
-/// One failpoint, by its number in [`Failpoint::ALL`], is on.
-struct Only<const POINT: usize>;
+thread_local! {
+    /// The mistake of the process that is at work in this thread.
+    static MISTAKE: Cell<Option<Failpoint>> = const { Cell::new(None) };
+}
 
-impl<const POINT: usize> Failpoints for Only<POINT> {
-    #[inline(always)]
+/// The failpoint that the plan has on. It is no type, so that the database is not compiled once more for each of them.
+struct Planned;
+
+impl Failpoints for Planned {
     fn on(point: Failpoint) -> bool {
-        point as usize == POINT
+        MISTAKE.get() == Some(point)
     }
 }
 
-/// A function that makes nodes, with the failpoint that the plan has on.
-macro_rules! with_failpoint {
-    ($plan:expr, $make:ident) => {
-        match $plan.bug {
-            Some(Bug::Database(point)) => match point as usize {
-                0 => $make::<Only<0>>,
-                1 => $make::<Only<1>>,
-                2 => $make::<Only<2>>,
-                3 => $make::<Only<3>>,
-                4 => $make::<Only<4>>,
-                5 => $make::<Only<5>>,
-                6 => $make::<Only<6>>,
-                7 => $make::<Only<7>>,
-                8 => $make::<Only<8>>,
-                9 => $make::<Only<9>>,
-                10 => $make::<Only<10>>,
-                11 => $make::<Only<11>>,
-                12 => $make::<Only<12>>,
-                13 => $make::<Only<13>>,
-                14 => $make::<Only<14>>,
-                15 => $make::<Only<15>>,
-                16 => $make::<Only<16>>,
-                other => unreachable!("there is no failpoint number {other}"),
-            },
-            _ => $make::<NoFailpoints>,
-        }
-    };
+/// The mistake in the database that the plan has on.
+fn mistake(plan: &Plan) -> Option<Failpoint> {
+    match plan.bug {
+        Some(Bug::Database(point)) => Some(point),
+        _ => None,
+    }
 }
 
-const _: () = assert!(Failpoint::ALL.len() == 17, "each failpoint has its instance");
+/// A function that makes what has failpoints, with the one that the plan has on.
+macro_rules! with_failpoint {
+    ($plan:expr, $make:ident) => {{
+        let mistake = mistake($plan);
+        MISTAKE.set(mistake);
+        if mistake.is_some() { $make::<Planned> } else { $make::<NoFailpoints> }
+    }};
+}
 
 /// [`recover`] over the simulated files.
 fn recover_on<P: Failpoints>(
@@ -143,6 +134,7 @@ pub(crate) struct Process {
     /// The latest time that its node was given; a clock that shows less is waited for.
     pub(crate) last_now: u64,
     pub(crate) executions: Executions,
+    mistake: Option<Failpoint>,
     /// What the engine `two-phase` counted in earlier lives.
     earlier: TwoPhaseCounters,
 }
@@ -192,6 +184,7 @@ impl Process {
             timer_at: None,
             last_now: 0,
             executions: Executions::default(),
+            mistake: mistake(plan),
             earlier: TwoPhaseCounters::default(),
         };
         if process.disk.is_some() {
@@ -327,6 +320,7 @@ impl Process {
         let Some(node) = &mut self.node else { return Ok(StepWork::default()) };
         let work = StepWork::of_events(&events);
         self.last_now = now;
+        MISTAKE.set(self.mistake);
         self.more = node.step(now, &mut events, outbox)?;
         let before = std::mem::replace(&mut self.executions, node.executions());
         Ok(work.and_did(outbox, before, self.executions))

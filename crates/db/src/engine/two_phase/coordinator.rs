@@ -11,7 +11,7 @@ use super::{CommitProtocol, Phase, Runnable, TwoPhase};
 use crate::data::DataError;
 use crate::error::Error;
 use crate::execution::{Context, Explored, Received, remote_reads};
-use crate::failpoint::Failpoints;
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::limits::LOGGED_READS_BYTES_MAX;
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 
@@ -210,7 +210,11 @@ impl<F: Failpoints> TwoPhase<F> {
     /// A participant can commit. One that says so of a transaction that is decided has not heard of it.
     pub(super) fn take_vote(&mut self, from: PartitionId, id: TransactionId, clock: u64) {
         let Some(coordinated) = self.coordinated.get_mut(&id) else {
-            let (position, reads) = (None, None);
+            let (mut position, reads) = (None, None);
+            if F::on(Failpoint::PresumeCommit) {
+                self.clock = self.clock.max(clock) + 1;
+                position = Some(Position { epoch: Epoch(self.clock), origin: id.coordinator, index: 0 });
+            }
             return self.say(from, TwoPhaseMessage::Decide { id, position, reads });
         };
         match &mut coordinated.progress {

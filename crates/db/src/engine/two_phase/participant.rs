@@ -9,7 +9,7 @@ use super::victims::DETECTOR;
 use super::{Phase, Runnable, TwoPhase};
 use crate::error::Fatal;
 use crate::execution::{Context, Received, remote_reads};
-use crate::failpoint::Failpoints;
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::position::{PartitionId, Position};
 use crate::procedure::Footprint;
 
@@ -96,6 +96,9 @@ impl<F: Failpoints> TwoPhase<F> {
             self.effects.records.push(TwoPhaseRecord::Prepared { id, statement, reads });
         }
         let vote = TwoPhaseMessage::Vote { id, clock: self.clock };
+        if F::on(Failpoint::VoteBeforeLogged) {
+            return self.say(id.coordinator, vote);
+        }
         self.say_when_durable(id.coordinator, vote);
     }
 

@@ -3,12 +3,13 @@
 use super::Phase;
 use super::TwoPhase;
 use super::coordinator::Coordinated;
+use super::locks::Slot;
 use super::message::TwoPhaseRecord;
 use super::placing::place;
 use crate::data::Table;
 use crate::error::Fatal;
 use crate::execution::{Context, Received};
-use crate::failpoint::Failpoints;
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::position::{PartitionSet, Position};
 
 impl<F: Failpoints> TwoPhase<F> {
@@ -78,6 +79,9 @@ impl<F: Failpoints> TwoPhase<F> {
         self.life += 1;
         self.counters.in_doubt = self.table.iter().flatten().count() as u64;
         self.locks.end_replay();
+        if F::on(Failpoint::ForgetInDoubt) {
+            (0..self.table.len()).for_each(|index| drop(self.leave(Slot(index as u32))));
+        }
         if self.durable {
             self.effects.records.push(TwoPhaseRecord::Started);
         }

@@ -9,7 +9,7 @@ use super::message::{Statement, TransactionId, TwoPhaseMessage};
 use super::{Local, Phase, Retry, TwoPhase};
 use crate::data::{Key, KeyRange};
 use crate::execution::Context;
-use crate::failpoint::Failpoints;
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::key_hash;
 use crate::position::PartitionId;
 use crate::procedure::footprint::{Access, KeyEntry, RangeEntry};
@@ -170,7 +170,7 @@ impl<F: Failpoints> TwoPhase<F> {
             self.counters.distributed_deadlocks += 1;
             if victim.coordinator == context.me {
                 self.take_victim(victim, context);
-            } else {
+            } else if !F::on(Failpoint::ForgetVictim) {
                 self.say(victim.coordinator, TwoPhaseMessage::Victim { id: victim });
             }
         }

@@ -9,7 +9,7 @@ use super::TwoPhaseNode;
 use crate::engine::two_phase::message::{SnapshotMessage, TwoPhaseMessage, TwoPhaseRecord};
 use crate::error::Fatal;
 use crate::execution::Executed;
-use crate::failpoint::Failpoints;
+use crate::failpoint::{Failpoint, Failpoints};
 use crate::limits::{ARGUMENTS_BYTES_MAX, FOOTPRINT_BYTES_MAX, LOGGED_READS_BYTES_MAX};
 use crate::message::{Message, Ordered, Reply};
 use crate::node::outgoing::grouped;
@@ -140,6 +140,10 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         }
         if let Some(executed) = &mut self.effects.executed {
             self.held.executed.append(executed);
+        }
+        if F::on(Failpoint::AnswerBeforeLogged) {
+            let replies = std::mem::take(&mut self.held.replies);
+            self.release(Held { replies, ..Held::default() }, outbox);
         }
         let records = std::mem::take(&mut self.engine.effects.records);
         let held = std::mem::take(&mut self.held);

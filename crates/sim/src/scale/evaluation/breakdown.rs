@@ -1,4 +1,4 @@
-//! What nodes spend their time on (Ren et al. §3.3.1, Figure 2: DET-X06, DET-60), and what their locks cost (§3.1.1: DET-X07).
+//! What nodes spend their time on (Ren et al. §3.3.1, Figure 2: DET-X06, DET-60), also on locks (§3.1.1: DET-X07).
 //!
 //! The bars are of runs of Figures 1 (b) and (d) at [`SHARE_OF_INDEXES`], besides those of `two-phase` in which no deadlock spans
 //! nodes, as a transaction asks its partitions one after the other, and those in which it asks for each lock as it goes. How the paper
@@ -14,15 +14,14 @@ use ordain_db::engine::two_phase::requests::LockRequests;
 use ordain_db::error::Error;
 
 use super::{
-    EvaluationEffort, EvaluationPoint, EvaluationSetting, HIGH, LOCKS_HASH, LOCKS_VLL, LOW, Length, Run,
-    SHARE_OF_INDEXES, costs_of, plan, run_plan,
+    EvaluationEffort, EvaluationPoint, EvaluationSetting, HIGH, LOW, Length, Run, SHARE_OF_INDEXES, plan,
+    run_plan,
 };
 use crate::machine::account::Spent;
 use crate::machine::cost::CostTable;
 use crate::plan::Plan;
 use crate::scale::bars::{Bar, Bars};
 use crate::scale::shapes::{Judgement, Verdict, judgement};
-use crate::scale::{Benchmark, costs};
 use crate::time::Nanoseconds;
 
 /// The contention index at which deadlocks are frequent here, where they are not at [`HIGH`].
@@ -173,7 +172,7 @@ pub(super) fn judge(points: &[EvaluationPoint], nodes: u16) -> Vec<Judgement> {
         }
     }
     all.push(judge_low(points, nodes));
-    all.extend(judge_locks(points));
+    all.extend(judge_locks(points, nodes));
     all
 }
 
@@ -186,15 +185,13 @@ fn judge_deadlocks(points: &[EvaluationPoint], with: EvaluationSetting) -> Vec<J
     let stated = format!("{at}: with distributed deadlocks, useful work falls and nodes wait");
     let drop = pair.map(|(with, without)| {
         let (one, other) = (with.run.time, without.run.time);
-        let (victims, transactions) = (with.run.victims(), with.run.transactions());
         let measured = format!(
-            "useful work {:.1} % without, {:.1} % with; waiting {:.1} % and {:.1} %; {victims} deadlocks and {transactions} transactions, \
-             {}",
+            "useful work {:.1} % without, {:.1} % with; waiting {:.1} % and {:.1} %; {}",
             other.useful,
             one.useful,
             other.waiting,
             one.waiting,
-            if is_rare(&with.run) { "which is very rare" } else { "which is not rare" }
+            frequency(&with.run)
         );
         (measured, one.useful < 0.9 * other.useful && one.waiting > other.waiting && !is_rare(&with.run))
     });
@@ -203,9 +200,22 @@ fn judge_deadlocks(points: &[EvaluationPoint], with: EvaluationSetting) -> Vec<J
     let drop = if tells { drop } else { Judgement { verdict: Verdict::NotMeasured, ..drop } };
     let thin = pair.map(|(with, _)| {
         let percent = with.run.time.deadlocks;
-        (format!("{percent:.2} % of the time"), percent < THIN)
+        (format!("{percent:.2} % of the time; {}", frequency(&with.run)), percent < THIN)
     });
-    vec![drop, judgement(FIGURE_2, format!("{at}: handling deadlocks takes little time"), thin)]
+    let thin = judgement(FIGURE_2, format!("{at}: handling deadlocks takes little time"), thin);
+    // Where there are hardly any, that they take little says nothing.
+    let handles = tells && pair.is_none_or(|(with, _)| !is_rare(&with.run));
+    let thin = match thin.verdict {
+        Verdict::Holds if !handles => Judgement { verdict: Verdict::NotMeasured, ..thin },
+        _ => thin,
+    };
+    vec![drop, thin]
+}
+
+/// How many deadlocks there were, for people.
+fn frequency(run: &Run) -> String {
+    let rare = if is_rare(run) { "which is very rare" } else { "which is not rare" };
+    format!("{} deadlocks and {} transactions, {rare}", run.victims(), run.transactions())
 }
 
 /// Whether deadlocks were very rare in a run.
@@ -226,32 +236,21 @@ fn judge_low(points: &[EvaluationPoint], nodes: u16) -> Judgement {
     judgement(FIGURE_2, "at low contention distributed deadlocks are very rare".to_owned(), found)
 }
 
-/// What locks cost: of a transaction of one partition, with `calvin`.
-fn judge_locks(points: &[EvaluationPoint]) -> Vec<Judgement> {
-    let measured = costs(Benchmark::Micro);
-    let share = |length| {
-        let costs = costs_of(EngineKind::Calvin, length, &measured);
-        let whole = costs.request + costs.delivered + costs.executed_alone + costs.reply;
-        100.0 * LOCKS_HASH as f64 / whole as f64
+/// What part of its time a transaction's locks take: of one partition, with `calvin`, as nodes account for it.
+fn judge_locks(points: &[EvaluationPoint], nodes: u16) -> Vec<Judgement> {
+    let judge = |length: Length, percent: &str, is_stated: fn(f64) -> bool| {
+        let setting = EvaluationSetting::new(EngineKind::Calvin, length, nodes, LOW, 0.0);
+        let time = find(points, &setting).map(|point| point.run.time).filter(|time| time.busy() > 0.0);
+        let found = time.map(|time| {
+            let share = 100.0 * time.locks / time.busy();
+            (format!("{share:.1} % with the lock manager hash, without contention"), is_stated(share))
+        });
+        let stated = format!("locks take {percent} of the time of {} transactions", length.name());
+        judgement(LOCKS, stated, found)
     };
-    let stated = |length: Length, percent: &str| {
-        format!("locks take {percent} of the time of {} transactions", length.name())
-    };
-    // They are constants; without any run nothing is said of them.
-    let known = !points.is_empty();
-    let found = |percent: f64, holds: bool| {
-        known.then(|| (format!("{percent:.1} % with the lock manager hash, without contention"), holds))
-    };
-    let (short, long) = (share(Length::Short), share(Length::Long));
-    let ratio = LOCKS_HASH as f64 / LOCKS_VLL as f64;
     vec![
-        judgement(LOCKS, stated(Length::Short, "over 30 %"), found(short, short > 30.0)),
-        judgement(LOCKS, stated(Length::Long, "16 %"), found(long, (10.0..=22.0).contains(&long))),
-        judgement(
-            LOCKS,
-            "vll makes locks cheaper by a factor of 2.3".to_owned(),
-            known.then(|| (format!("by {ratio:.1}, without contention"), (1.8..=2.8).contains(&ratio))),
-        ),
+        judge(Length::Short, "over 30 %", |share| share > 30.0),
+        judge(Length::Long, "16 %", |share| (10.0..=22.0).contains(&share)),
     ]
 }
 
@@ -259,14 +258,16 @@ fn judge_locks(points: &[EvaluationPoint]) -> Vec<Judgement> {
 #[cfg(test)]
 pub(super) fn as_stated(setting: &EvaluationSetting) -> Breakdown {
     let contended = setting.engine == EngineKind::TwoPhase && setting.contention_index >= HIGH;
-    let waiting = if contended && setting.lock_requests != LockRequests::InOrder { 70.0 } else { 10.0 };
-    Breakdown { useful: 80.0 - waiting, locks: 16.0, deadlocks: 1.0, commitment: 3.0, waiting }
+    let waiting = if contended && setting.lock_requests != LockRequests::InOrder { 50.0 } else { 10.0 };
+    let locks = if setting.length == Length::Short { 36.0 } else { 16.0 };
+    Breakdown { useful: 96.0 - locks - waiting, locks, deadlocks: 1.0, commitment: 3.0, waiting }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::statements::as_stated;
     use super::*;
+    use crate::scale::{Benchmark, costs};
     use crate::time::{MILLISECOND, SECOND};
 
     fn verdicts(points: &[EvaluationPoint]) -> Vec<Verdict> {
@@ -277,9 +278,8 @@ mod tests {
     fn parts_of_time_are_judged_and_drawn() {
         use Verdict::{Differs, Holds, NotMeasured};
         let mut points = as_stated();
-        assert_eq!(verdicts(&points)[..17], [Holds; 17]);
-        assert_eq!(verdicts(&points)[17..], [Differs; 3], "locks cost less here");
-        assert_eq!(verdicts(&[]), [NotMeasured; 20]);
+        assert_eq!(verdicts(&points), [Holds; 19]);
+        assert_eq!(verdicts(&[]), [NotMeasured; 19]);
         // Three of calvin and seven of two-phase, for each length.
         assert_eq!(bars(&points, 4, &[]).bars.len(), 2 * (3 + 7));
         for point in points.iter_mut().filter(|point| point.setting.engine == EngineKind::TwoPhase) {
@@ -287,15 +287,34 @@ mod tests {
             point.run.deadlocks = point.run.throughput;
         }
         assert_eq!(verdicts(&points)[..17], [Differs; 17]);
+        for point in points.iter_mut().filter(|point| point.setting.engine == EngineKind::Calvin) {
+            point.run.time = Breakdown { useful: 95.0, locks: 5.0, ..Breakdown::default() };
+        }
+        assert_eq!(verdicts(&points)[17..], [Differs; 2], "locks cost less");
+    }
+
+    #[test]
+    fn where_deadlocks_are_rare_nothing_is_said_of_them() {
+        use Verdict::{Differs, NotMeasured};
         let mut points = as_stated();
         points.iter_mut().for_each(|point| point.run.deadlocks = 0.1);
         let judged = judge(&points, 4);
         assert!(
             judged[0].measured.contains("; 10 deadlocks and ") && judged[0].measured.ends_with("very rare")
         );
-        assert_eq!(verdicts(&points)[..16], [Differs, Holds].repeat(8), "what falls is not their doing");
+        assert_eq!(
+            verdicts(&points)[..16],
+            [Differs, NotMeasured].repeat(8),
+            "what falls is not their doing"
+        );
+        let mut costly = points.clone();
+        costly.iter_mut().for_each(|point| point.run.time.deadlocks = 10.0);
+        assert_eq!(verdicts(&costly)[..16], [Differs; 16], "even these take much");
         points.iter_mut().for_each(|point| point.run.measured = MILLISECOND);
-        assert_eq!(verdicts(&points)[..16], [NotMeasured, Holds].repeat(8), "too short to tell");
+        assert_eq!(verdicts(&points)[..16], [NotMeasured; 16], "too short to tell");
+        let mut points = as_stated();
+        points.iter_mut().for_each(|point| point.run.deadlocks = 0.0);
+        assert_eq!(verdicts(&points)[..16], [Differs, NotMeasured].repeat(8), "there are none");
     }
 
     #[test]

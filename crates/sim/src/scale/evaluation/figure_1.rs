@@ -191,7 +191,7 @@ fn loss_shrinks(points: &impl Figure1, length: Length) -> Option<(String, bool)>
     let (few, many) = (at(SHARE_OF_INDEXES)?, at(100.0)?);
     let measured =
         format!("at index {HIGH} {} at {SHARE_OF_INDEXES} %, {} at 100 %", percent(few), percent(many));
-    Some((measured, many < few))
+    Some((measured, many < few - CHANCE))
 }
 
 fn bound_is_behind(points: &impl Figure1, length: Length) -> Option<(String, bool)> {
@@ -211,6 +211,18 @@ pub(super) fn keeps_more(kept: impl Fn(EngineKind) -> Option<f64>, of_what: &str
     Some((measured, two_phase < calvin * (1.0 - CHANCE)))
 }
 
+/// Whether a lead grows along a line: at its end it is larger than at its beginning, and than none, by more than chance makes of two
+/// leads; and nowhere is it by more than chance below what it was before.
+pub(super) fn grows(leads: &[f64]) -> bool {
+    let (Some(first), Some(last)) = (leads.first(), leads.last()) else { return false };
+    let mut highest = 0.0_f64;
+    let falls = leads.iter().any(|lead| {
+        highest = highest.max(*lead);
+        *lead < highest * (1.0 - CHANCE)
+    });
+    !falls && *last > first.max(1.0) * (1.0 + 2.0 * CHANCE)
+}
+
 /// Figures 1 (c) and (d).
 fn over_indexes(points: &impl Figure1, length: Length) -> Vec<Judgement> {
     let from = match length {
@@ -219,11 +231,10 @@ fn over_indexes(points: &impl Figure1, length: Length) -> Vec<Judgement> {
     };
     let at = |index: f64| Cell::new(length, index, SHARE_OF_INDEXES);
     let leads = points.indexes().iter().map(|index| Some((index, points.lead(TwoPhase, at(*index))?)));
-    let gap = leads.collect::<Option<Vec<_>>>().and_then(|leads| {
-        let (first, last) = (leads.first()?.1, leads.last()?.1);
+    let gap = leads.collect::<Option<Vec<_>>>().map(|leads| {
         let each = leads.iter().map(|(index, lead)| format!("{lead:.2} times at {index}"));
         let measured = format!("calvin over two-phase: {}", each.collect::<Vec<_>>().join(", "));
-        Some((measured, last > first * (1.0 + CHANCE) && last > 1.0))
+        (measured, grows(&leads.iter().map(|(_, lead)| *lead).collect::<Vec<f64>>()))
     });
     let kept = |engine| points.kept(engine, at(*points.indexes().first()?), at(*points.indexes().last()?));
     let stated =
@@ -236,4 +247,20 @@ fn over_indexes(points: &impl Figure1, length: Length) -> Vec<Judgement> {
         ),
         judgement(from, stated("the lead of calvin grows with the contention index"), gap),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lead_grows_all_along_and_by_more_than_chance() {
+        assert!(grows(&[1.0, 0.98, 1.73, 3.32]) && grows(&[0.77, 1.23, 1.71]));
+        assert!(!grows(&[0.97, 1.0, 0.99, 0.96, 1.07]), "chance about none");
+        assert!(!grows(&[1.2, 1.25, 1.3]), "two leads differ by as much");
+        assert!(!grows(&[1.44, 2.74, 4.02, 6.24, 4.63]), "it falls at last");
+        assert!(!grows(&[1.0, 1.5, 1.2, 2.0]), "it falls in between");
+        assert!(!grows(&[0.5, 0.7, 0.9]), "there is none");
+        assert!(!grows(&[]) && !grows(&[2.0]));
+    }
 }
