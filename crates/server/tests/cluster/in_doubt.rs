@@ -2,7 +2,7 @@
 
 use ordain::db::engine::EngineKind;
 
-use super::operate::{ordain, statuses};
+use super::operate::{inspect, statuses};
 use super::support::*;
 
 /// Transfers between the two sites, each of which is a partition. The library has p0 coordinate them all, so p1 takes part.
@@ -16,9 +16,7 @@ const KILLS_MAX: usize = 12;
 
 /// How many transactions are in doubt, as the log of a process that does not run says.
 fn promised(cluster: &Cluster, process: usize) -> u64 {
-    let directory = cluster.file.processes[process].data_directory.as_ref().unwrap();
-    let output = ordain(&["inspect", directory.to_str().unwrap()]);
-    let printed = String::from_utf8_lossy(&output.stdout);
+    let printed = inspect(cluster, process);
     let count = printed.split(" transactions in doubt").next().and_then(|before| before.rsplit(' ').next());
     count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{printed}"))
 }

@@ -33,6 +33,13 @@ pub(crate) fn fail(arguments: &[&str], file: &TemporaryFile) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
+/// What `ordain inspect` prints of the data of a process that does not run.
+pub(crate) fn inspect(cluster: &Cluster, process: usize) -> String {
+    let directory = cluster.file.processes[process].data_directory.as_ref().unwrap();
+    let output = ordain(&["inspect", directory.to_str().unwrap()]);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
 /// A cluster of replicas that each are one process with both partitions.
 pub(crate) fn replicated(folder: &TemporaryFolder, replicas: u16, workload: &str) -> Cluster {
     let mut cluster = Cluster::spawn(durable_file(folder, replicas, 1, 2, workload));

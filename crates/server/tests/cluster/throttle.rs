@@ -5,7 +5,7 @@ use std::time::Duration;
 use ordain::db::engine::EngineKind;
 use rustix::process::Signal;
 
-use super::operate::statuses;
+use super::operate::{inspect, statuses};
 use super::support::*;
 
 /// So many accounts that transfers rarely wait for each other.
@@ -72,6 +72,10 @@ fn a_slow_process_takes_on_less(engine: EngineKind) {
     // The log, which has the levels of throttling, leads to the same state.
     let before = digest(&connection);
     cluster.kill(&[0, 1]);
+    if engine.is_ordered() {
+        let printed = inspect(&cluster, 1);
+        assert!(printed.contains("  throttled: "), "{printed}");
+    }
     (0..2).for_each(|process| cluster.restart(process));
     assert!(cluster.wait_until_ready(), "it has its port again");
     assert_eq!(digest(&cluster.connect()), before);
