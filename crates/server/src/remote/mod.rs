@@ -213,7 +213,10 @@ impl Shared {
         for step in 0..runs.len() {
             let place = (preferred + step) % runs.len();
             let process = runs[place];
-            retries.sent(&requests, process, place);
+            retries.sent(&mut requests, process, place);
+            if requests.is_empty() {
+                return;
+            }
             match self.processes[usize::from(process)].request(to, requests) {
                 Ok(()) => return,
                 Err(NotTaken::Full(back) | NotTaken::Stopped(back)) => requests = back,

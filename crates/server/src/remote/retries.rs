@@ -168,17 +168,20 @@ impl Retries {
         *preferred
     }
 
-    /// Notes who is asked, before they are.
-    pub fn sent(&self, requests: &[ClientRequest], process: u16, place: usize) {
+    /// Notes who is asked, before they are. Takes out what was answered since it was due: it may have been refused, and would take effect
+    /// all the same.
+    pub fn sent(&self, requests: &mut Vec<ClientRequest>, process: u16, place: usize) {
         let now = Instant::now();
         let mut state = self.lock();
-        for id in requests.iter().filter_map(ClientRequest::id) {
-            let Some(under_way) = state.under_way.get_mut(&id) else { continue };
+        requests.retain(|request| {
+            let Some(id) = request.id() else { return true };
+            let Some(under_way) = state.under_way.get_mut(&id) else { return false };
             under_way.process = Some((process, place));
             under_way.sendings += 1;
             let due = now + under_way.answer_time();
             state.set_due(id, due);
-        }
+            true
+        });
     }
 
     /// Notes that nobody could be asked.
@@ -285,7 +288,7 @@ mod tests {
 
     fn sent_to(retries: &Retries, process: u16, place: usize) {
         assert!(retries.begin(HOME, &[request(1)]));
-        retries.sent(&[request(1)], process, place);
+        retries.sent(&mut vec![request(1)], process, place);
     }
 
     #[test]
@@ -319,10 +322,22 @@ mod tests {
         let retries = Retries::new(1);
         sent_to(&retries, 4, 0);
         assert_eq!(sent_again(&retries), [request(1)], "nobody has answered");
-        retries.sent(&[request(1)], 5, 1);
+        retries.sent(&mut vec![request(1)], 5, 1);
         let busy = Err(Error::Busy("the inbox is full".to_owned()));
         assert!(retries.take_replies(answer(1, busy)).is_empty());
         assert_eq!(sent_again(&retries), [request(1)]);
+    }
+
+    #[test]
+    fn what_was_refused_is_not_sent_again_although_it_was_due() {
+        let retries = Retries::new(1);
+        sent_to(&retries, 4, 0);
+        let mut again = sent_again(&retries);
+        assert_eq!(again, [request(1)], "nobody has answered");
+        let busy = Err(Error::Busy("the inbox is full".to_owned()));
+        assert_eq!(retries.take_replies(answer(1, busy.clone())), answer(1, busy), "it was sent once so far");
+        retries.sent(&mut again, 4, 0);
+        assert!(again.is_empty(), "its caller may make a new one of it");
     }
 
     #[test]
@@ -330,7 +345,7 @@ mod tests {
         let retries = Retries::new(1);
         sent_to(&retries, 4, 0);
         assert!(retries.begin(HOME, &[request(2)]));
-        retries.sent(&[request(2)], 5, 1);
+        retries.sent(&mut vec![request(2)], 5, 1);
         retries.lost(4);
         assert_eq!(sent_again(&retries), [request(1)]);
     }

@@ -238,7 +238,7 @@ fn what_is_there_already_is_not_sent_again() {
     layout.create(7);
     let (_, store) = memory();
     let mut cluster = Cluster::open(&layout, 6, 1, MANY_CHECKPOINTS);
-    cluster.work(200);
+    cluster.work(600);
     cluster.finish();
     let first = back_up(&directory, &store, cluster.now).unwrap();
     assert!(first.sent.objects >= 4 && first.sent.bytes > 1500, "{:?}", first.sent);
