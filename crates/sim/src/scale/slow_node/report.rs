@@ -550,7 +550,7 @@ mod tests {
     fn throttling_keeps_the_others_throughput() {
         let (unthrottled, throttled) =
             (run(EngineKind::Calvin, 10.0, false), run(EngineKind::Calvin, 10.0, true));
-        assert!(unthrottled.others_after < 0.7 * unthrottled.others_before, "{unthrottled:?}");
+        assert!(unthrottled.others_after < UNHARMED * unthrottled.others_before, "{unthrottled:?}");
         assert!(throttled.others_after > UNHARMED * throttled.others_before, "{throttled:?}");
         assert!(throttled.shed < 0.5 && throttled.slow_after > 0.0, "{throttled:?}");
     }
