@@ -19,7 +19,7 @@ pub struct StudyOptions {
     pub real: RealOptions,
 }
 
-/// Carries out the experiments, one after the other. On two cores that takes about forty minutes.
+/// Carries out the experiments, one after the other. On two cores that takes about an hour.
 ///
 /// # Errors
 /// When one of them fails; those before it are written.
