@@ -32,7 +32,7 @@ enum SimCommand {
     Aloha(aloha::AlohaOptions),
     /// Measure transactions that must read an index to know what they touch, and latencies, for real and on simulated clusters
     Dependent(dependent::DependentOptions),
-    /// Run `evaluation`, `dependent` and `slow-node` one after the other, with their usual options: about forty minutes
+    /// Run `evaluation`, `dependent` and `slow-node` one after the other, with their usual options: about an hour
     Study(study::StudyOptions),
 }
 
