@@ -279,11 +279,14 @@ impl Connection {
         self.caller.send(partition, |request, _| ClientRequest::Status { request, digest })
     }
 
-    /// Digest of the state of all partitions. Only means something while nothing is under way.
+    /// Digest of the state of all partitions, after all that was ordered before it, replayed calls included. Only means something
+    /// while nobody calls.
     ///
     /// # Errors
-    /// When a node cannot be asked.
+    /// When no snapshot can be opened, or a node cannot be asked.
     pub fn digest(&self) -> Result<Digest, Error> {
+        // It opens when everything before it has been executed.
+        let _executed = self.snapshot()?;
         let mut digest = Digest::default();
         for status in self.statuses(true)? {
             digest.merge(Digest(status.digest.unwrap_or_default()));

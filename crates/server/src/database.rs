@@ -181,7 +181,7 @@ impl Database {
         Ok(Database { process, connection: Connection::new(port, catalog)? })
     }
 
-    /// Waits until every node takes requests: it has replayed its log.
+    /// Waits until every node takes requests: all of its log is in the order again, ahead of what is to come.
     pub(crate) fn wait_until_recovered(&self) -> Result<(), Error> {
         while !self.statuses(false)?.iter().all(|status| status.leads) {
             std::thread::sleep(RECOVERY_PAUSE);

@@ -83,6 +83,25 @@ fn what_was_called_is_there_when_it_is_opened_again() {
     }
 }
 
+/// A node takes requests as soon as its log is in the order again, and may have much of it to execute then.
+#[test]
+fn a_digest_waits_for_what_is_replayed() {
+    let folder = Folder::create();
+    let (database, count) = open(&folder.0, 2).unwrap();
+    std::thread::scope(|scope| {
+        for counter in 0..64 {
+            let database = &database;
+            scope.spawn(move || {
+                (1..=40).for_each(|times| assert_eq!(database.call(count, &(counter, vec![])), Ok(times)));
+            });
+        }
+    });
+    let digest = database.digest().unwrap();
+    database.close().unwrap();
+    let (database, _) = open(&folder.0, 2).unwrap();
+    assert_eq!(database.digest().unwrap(), digest);
+}
+
 /// Long enough for anything that does happen.
 const PATIENCE: Duration = Duration::from_secs(60);
 
