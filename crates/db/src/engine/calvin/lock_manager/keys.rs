@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::{Mode, Slot};
 use crate::failpoint::{Failpoint, Failpoints};
-use crate::hash::FastMap;
+use crate::hash::{FastMap, keep_sparse};
 
 #[derive(Clone, Copy, Debug)]
 struct Request {
@@ -48,6 +48,7 @@ impl KeyLocks {
     /// Appends a request; whether it was granted at once. The positions of a queue ascend, since transactions request in the
     /// order of the log (CAL-42).
     pub(super) fn request<F: Failpoints>(&mut self, hash: u64, slot: Slot, mode: Mode) -> bool {
+        keep_sparse(&mut self.queues);
         let queue = self.queues.entry(hash).or_default();
         if let Some(own) = queue.iter_mut().find(|request| request.slot == slot) {
             // Two keys of one transaction with one hash: the stronger mode covers both. The request is the queue's last.

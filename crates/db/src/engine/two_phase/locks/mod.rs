@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 use super::deadlock::Place;
 use crate::data::TableId;
 use crate::failpoint::{Failpoint, Failpoints};
-use crate::hash::FastMap;
+use crate::hash::{FastMap, keep_sparse};
 use crate::position::PartitionId;
 use crate::procedure::Footprint;
 use crate::procedure::footprint::KeyEntry;
@@ -89,6 +89,7 @@ impl Locks {
         self.live += usize::from(is_new);
         requests.live = true;
         for (entry, mode) in local_keys::<F>(footprint, me) {
+            keep_sparse(&mut self.keys);
             let queue = self.keys.entry(entry.hash).or_default();
             // A new one may have entered too: two of its keys may have one hash.
             let known = requests.keys.iter().find(|(hash, _)| *hash == entry.hash);
