@@ -75,8 +75,12 @@ impl LockManager for HashLockManager {
     }
 
     /// Every release tells all that can be told.
-    fn analyse<F: Failpoints>(&mut self) -> Option<Slot> {
+    fn analyse<F: Failpoints>(&mut self, _: bool) -> Option<Slot> {
         None
+    }
+
+    fn may_find(&self) -> bool {
+        false
     }
 
     fn live(&self) -> usize {
