@@ -141,7 +141,7 @@ fn lag(details: &Details) -> u64 {
 }
 
 /// What is told of each node.
-fn gauges() -> [Gauge; 18] {
+fn gauges() -> [Gauge; 20] {
     [
         ("epoch", "counter", "The last epoch that was delivered.", |node| node.status.delivered.0),
         ("rows", "gauge", "Rows held.", |node| node.status.rows),
@@ -159,6 +159,18 @@ fn gauges() -> [Gauge; 18] {
             "counter",
             "Requests of clients at home here that were committed.",
             |node| node.status.counters.committed,
+        ),
+        (
+            "requests_refused_total",
+            "counter",
+            "Requests of clients that were refused as busy before anything was done for them.",
+            |node| node.status.counters.refused,
+        ),
+        (
+            "requests_shed_total",
+            "counter",
+            "Those that were refused because a partition lags behind the others: see the option `throttle`.",
+            |node| node.status.counters.shed,
         ),
         (
             "keys_contended",
