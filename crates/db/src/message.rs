@@ -471,7 +471,13 @@ pub enum Message {
         digest: u128,
     },
     /// How the sender keeps up, where no batches say so.
-    Load(Load),
+    Load {
+        /// The same as a batch would say.
+        load: Load,
+        /// How many calls may be under way for which one other partition needs the sender: see
+        /// [`TwoPhaseNode`](crate::node::two_phase::TwoPhaseNode).
+        room: u64,
+    },
     /// An authorisation for an epoch, or what gives one back: see [`authority`](crate::sequencer::authority).
     Epochs(EpochMessage),
     /// One of the two has started again, and what the other was told of turns may be lost: no checkpoint through this epoch is still
@@ -504,7 +510,7 @@ impl Message {
                 Message::CheckpointWanted { .. } | Message::Serving { .. } => HEADER,
                 Message::CheckpointFetch { .. } => HEADER,
                 Message::TwoPhase(message) => message.payload_bytes(),
-                Message::TwoPhaseSnapshot(_) | Message::Load(_) | Message::Epochs(_) => HEADER,
+                Message::TwoPhaseSnapshot(_) | Message::Load { .. } | Message::Epochs(_) => HEADER,
                 Message::CheckpointPiece { bytes, .. } | Message::Consensus(bytes) => bytes.len(),
                 Message::Fetched { rows, .. } => {
                     rows.iter().map(|(key, row)| key.bytes().len() + row.len()).sum()

@@ -151,7 +151,7 @@ impl<E: Engine> Node<E> {
                 self.take_piece(now, from, (epoch, offset), bytes, last, outbox);
             }
             Message::Digest { basis, digest } => self.agreement.note(basis, from.replica, Digest(digest)),
-            Message::TwoPhase(_) | Message::TwoPhaseSnapshot(_) | Message::Load(_) => {
+            Message::TwoPhase(_) | Message::TwoPhaseSnapshot(_) | Message::Load { .. } => {
                 return Err(Fatal::OtherEngine(from));
             }
             Message::Batch { .. }

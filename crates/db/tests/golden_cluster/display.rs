@@ -113,7 +113,9 @@ pub(crate) fn message(tables: &Tables, message: &Message) -> String {
         Message::TwoPhase(message) => message.to_string(),
         Message::TwoPhaseSnapshot(message) => message.to_string(),
         Message::Epochs(message) => message.to_string(),
-        Message::Load(load) => format!("is {} us behind, sheds at {}", load.backlog, load.level),
+        Message::Load { load, room } => {
+            format!("is {} us behind, sheds at {}, has room for {room}", load.backlog, load.level)
+        }
         // What replicas say, which clusters without a log do not have.
         other => unreachable!("{other:?}"),
     }

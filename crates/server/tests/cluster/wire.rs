@@ -183,7 +183,7 @@ impl Any {
                 term: self.number(),
             },
             11 => Message::Unsubscribe,
-            12 => Message::Load(self.load()),
+            12 => Message::Load { load: self.load(), room: self.number() },
             13 => Message::Alive(Reached {
                 handed_on: Epoch(self.number()),
                 delivered: Epoch(self.number()),

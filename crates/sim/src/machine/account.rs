@@ -132,7 +132,7 @@ mod tests {
         ] {
             overhead.count(&Message::TwoPhase(said));
         }
-        overhead.count(&Message::Load(Load::default()));
+        overhead.count(&Message::Load { load: Load::default(), room: 7 });
         let Overhead { locks, deadlocks, commitment, edges } = overhead;
         assert_eq!((locks.messages, deadlocks.messages, commitment.messages, edges), (1, 3, 2, 3));
         assert!(deadlocks.bytes > 0 && commitment.bytes > 0);

@@ -264,7 +264,9 @@ pub(super) fn describe_message(message: &Message) -> String {
         Message::TwoPhase(message) => message.to_string(),
         Message::TwoPhaseSnapshot(message) => message.to_string(),
         Message::Epochs(message) => message.to_string(),
-        Message::Load(load) => format!("is {} us behind, sheds at {}", load.backlog, load.level),
+        Message::Load { load, room } => {
+            format!("is {} us behind, sheds at {}, has room for {room}", load.backlog, load.level)
+        }
         Message::CheckpointNeeded(after) => format!("needs a checkpoint after {after}"),
         Message::CheckpointFetch { epoch, offset } => {
             format!("asks for the checkpoint of {epoch} from byte {offset}")

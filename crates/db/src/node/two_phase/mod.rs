@@ -226,9 +226,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             Admission::Enter => match operation {
                 Operation::Call { procedure, arguments } | Operation::Read { procedure, arguments } => {
                     if let Some(error) = self.refusal(id, procedure, &arguments) {
-                        self.sessions.withdraw(id);
-                        self.counters.shed += 1;
-                        return self.refuse(id, entry, error);
+                        return self.shed(id, error);
                     }
                     let request = id;
                     let footprint = None;
@@ -252,6 +250,14 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                     self.answer(id, None, Err(Error::Invalid(problem.to_owned())));
                 }
             },
+        }
+    }
+
+    /// Refuses a request that was taken in, for the sake of a partition that lags.
+    fn shed(&mut self, request: RequestId, error: Error) {
+        self.counters.shed += 1;
+        if let Some(entry) = self.sessions.withdraw(request) {
+            self.refuse(request, entry, error);
         }
     }
 
@@ -283,7 +289,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                 requests.into_iter().for_each(|request| self.submit(request, entry, outbox));
             }
             Message::Replies(replies) => outbox.replies.extend(replies),
-            Message::Load(load) => self.throttling.heard(from.partition, load),
+            Message::Load { load, room } => self.throttling.heard(from.partition, load, room),
             Message::CloseSnapshot(at) => self.close_snapshot(at),
             Message::Consensus(message) => {
                 if let Some(log) = &mut self.log {
@@ -309,6 +315,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         for ended in std::mem::take(&mut self.engine.effects.ended) {
             let Ended { request, acknowledged, procedure, arguments, reconnoitred, position, outcome } =
                 ended;
+            self.throttling.end(request);
             match &outcome {
                 Ok(_) => self.counters.committed += 1,
                 Err(Error::Aborted(_)) => self.counters.aborted += 1,
@@ -323,6 +330,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         }
         for (statement, error) in std::mem::take(&mut self.engine.effects.refused) {
             self.counters.failed += 1;
+            self.throttling.end(statement.request);
             self.answer(statement.request, None, Err(error));
         }
     }
@@ -380,9 +388,14 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             let Some(statement) = self.waiting.pop_front() else { break };
             self.effects.executions.delivered += 1;
             let (engine, mut context) = self.engine();
-            if let Some(placed) = engine.place(statement, &mut context) {
-                placed.call.local_hashes(self.me, &mut self.hashes);
-                group.push(placed);
+            let Some(placed) = engine.place(statement, &mut context) else { continue };
+            let (request, participants) = (placed.call.request, placed.call.footprint.participants(self.me));
+            match self.throttling.begin(request, participants) {
+                Ok(()) => {
+                    placed.call.local_hashes(self.me, &mut self.hashes);
+                    group.push(placed);
+                }
+                Err(error) => self.shed(request, error),
             }
         }
         self.storage.prefetch(&self.hashes);
