@@ -371,7 +371,7 @@ pub enum WorkloadKind {
     Tpcc,
     /// See [`sql`].
     Sql,
-    /// See [`ycsb`]. The swarm runs it only when it is asked for.
+    /// See [`ycsb`].
     Ycsb,
 }
 

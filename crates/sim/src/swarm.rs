@@ -50,6 +50,7 @@ pub struct Fixed {
 pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
     let mut random = Random::new(seed, "swarm", &[]);
     let random = &mut random;
+    let fixed = &Fixed { engine: fixed.engine.or_else(|| unordered_engine(seed, fixed)), ..*fixed };
     // Without an order in advance there are neither replicas nor checkpoints.
     let unordered = fixed.engine.is_some_and(|engine| !engine.is_ordered());
     let fixed = &Fixed { replicas: if unordered { Some(1) } else { fixed.replicas }, ..*fixed };
@@ -228,6 +229,13 @@ fn draw_help(seed: u64, limits: &mut Limits) {
 fn early(seed: u64) -> Option<Chance> {
     let mut random = Random::new(seed, "early answers", &[]);
     one_in(&mut random, 4).then(|| percent([20.0, 100.0][random.below(2) as usize]))
+}
+
+/// Now and then an engine without an order in advance, if what is fixed leaves room for it. Drawn apart from all else, too.
+fn unordered_engine(seed: u64, fixed: &Fixed) -> Option<EngineKind> {
+    let alone = fixed.replicas.is_none_or(|replicas| replicas == 1);
+    let room = alone && fixed.replication.is_none() && fixed.epochs.is_none();
+    (room && one_in(&mut Random::new(seed, "locks without an order", &[]), 8)).then_some(EngineKind::TwoPhase)
 }
 
 /// Which engine runs transactions concurrently, and which lock manager `calvin` has. Drawn apart from all else, too.

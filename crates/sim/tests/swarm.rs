@@ -155,12 +155,14 @@ fn the_sample_is_wide() {
         "engine calvin",
         "engine calvin-vll",
         "engine aloha",
+        "engine two-phase",
         "an epoch manager",
         "an epoch manager and nothing without authorisation",
         "workload append",
         "workload bank",
         "workload sql",
         "workload micro",
+        "workload ycsb",
         "workload tpcc",
         "workload tpcc with all transactions",
         "dependent calls",
@@ -312,7 +314,7 @@ fn require(seen: &Seen, expected: &[&'static str]) {
     assert!(missing.is_empty(), "the swarm has become narrow: {missing:?} are missing, of {seen:#?}");
 }
 
-/// YCSB is in no seed of the sample, since it is run when it is asked for.
+/// YCSB is in few seeds of the sample.
 #[test]
 fn ycsb_keeps_all_properties_and_repeats_itself() {
     let mut seen = Seen::new();
@@ -343,18 +345,20 @@ fn ycsb_keeps_all_properties_and_repeats_itself() {
     require(&seen, &expected);
 }
 
-/// Seeds that have found a mistake, with the replicas, the mode and the engine that they found it with.
+/// Seeds that have found a mistake, with the replicas, the mode, the engine and the workload that they found it with.
 #[test]
 fn seeds_that_failed_once_go_well() {
     let any = Fixed::default;
     let five = || Fixed { replicas: Some(5), ..any() };
-    let drawn = [69, 294, 312, 1416, 3006, 4041, 6577, 7211, 8431, 8762, 9862].map(|seed| (seed, any()));
+    let drawn = [69, 294, 312, 1416, 3006, 4041, 7211, 8762, 9862].map(|seed| (seed, any()));
     let managed = Fixed { epochs: Some(EpochPolicy::Managed), ..any() };
     let aloha = Fixed { engine: Some(EngineKind::Aloha), ..any() };
     let five = [21117, 21222].map(|seed| (seed, five()));
     let two_phase = || Fixed { engine: Some(EngineKind::TwoPhase), ..any() };
     let two_phase = [826, 1159, 2029].map(|seed| (seed, two_phase()));
-    let others = [(24, managed), (964, aloha)];
+    let vll = Fixed { engine: Some(EngineKind::CalvinVll), ..any() };
+    let bank = Fixed { workload: Some(WorkloadKind::Bank), ..any() };
+    let others = [(24, managed), (964, aloha), (6577, vll), (8431, bank)];
     for (seed, fixed) in drawn.into_iter().chain(five).chain(two_phase).chain(others) {
         let plan = draw(seed, &fixed);
         let report = run(&plan).unwrap();

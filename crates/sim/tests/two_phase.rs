@@ -86,7 +86,7 @@ fn crashes_in_syncs_lose_nothing_that_was_said() {
     assert!(crashes > 300 && in_doubt > 10, "{crashes} crashes, {in_doubt} in doubt");
 }
 
-/// What other workloads and engines have in the swarm, this engine has here.
+/// YCSB and this engine together are in few seeds of the swarm.
 #[test]
 fn ycsb_keeps_all_properties() {
     let mut answered = 0;

@@ -7,8 +7,10 @@ use super::{one_in, rarely};
 use crate::plan::{WorkloadKind, WorkloadPlan};
 use crate::sql;
 
-/// SQL is what the clients of one in so many seeds do. Drawn from a stream of its own: the others draw what they drew without it.
+/// SQL is what the clients of one in so many seeds do, and YCSB in one of so many of the others. Each is drawn from a stream of its own:
+/// the others draw what they drew without it.
 const SQL_ONE_IN: u64 = 8;
+const YCSB_ONE_IN: u64 = 16;
 
 /// Draws a workload for a cluster of so many partitions, of the kind that is fixed, if one is.
 pub(super) fn draw(
@@ -26,8 +28,12 @@ pub(super) fn draw(
         3 => WorkloadKind::Tpcc,
         _ => WorkloadKind::Append,
     };
-    let drawn =
-        if one_in(&mut Random::new(seed, "swarm sql", &[]), SQL_ONE_IN) { WorkloadKind::Sql } else { drawn };
+    let apart = |stream, count| one_in(&mut Random::new(seed, stream, &[]), count);
+    let drawn = match drawn {
+        _ if apart("swarm sql", SQL_ONE_IN) => WorkloadKind::Sql,
+        _ if apart("swarm ycsb", YCSB_ONE_IN) => WorkloadKind::Ycsb,
+        drawn => drawn,
+    };
     match fixed.unwrap_or(drawn) {
         WorkloadKind::Sql => WorkloadPlan::Sql(sql_options(seed)),
         WorkloadKind::Bank => WorkloadPlan::Bank(bank::Options {
