@@ -474,8 +474,7 @@ pub enum Message {
     Load {
         /// The same as a batch would say.
         load: Load,
-        /// How many calls may be under way for which one other partition needs the sender: see
-        /// [`TwoPhaseNode`](crate::node::two_phase::TwoPhaseNode).
+        /// How many calls the receiver may have under way for which it needs the sender, if that lags; else the highest number.
         room: u64,
     },
     /// An authorisation for an epoch, or what gives one back: see [`authority`](crate::sequencer::authority).

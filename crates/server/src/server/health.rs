@@ -163,7 +163,7 @@ fn gauges() -> [Gauge; 20] {
         (
             "requests_refused_total",
             "counter",
-            "Requests of clients that were refused as busy before anything was done for them.",
+            "Requests of clients that were refused before anything was done for them.",
             |node| node.status.counters.refused,
         ),
         (

@@ -386,17 +386,19 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         self.hashes.clear();
         for _ in 0..most {
             let Some(statement) = self.waiting.pop_front() else { break };
-            self.effects.executions.delivered += 1;
             let (engine, mut context) = self.engine();
-            let Some(placed) = engine.place(statement, &mut context) else { continue };
-            let (request, participants) = (placed.call.request, placed.call.footprint.participants(self.me));
-            match self.throttling.begin(request, participants) {
-                Ok(()) => {
-                    placed.call.local_hashes(self.me, &mut self.hashes);
-                    group.push(placed);
+            if let Some(placed) = engine.place(statement, &mut context) {
+                let call = &placed.call;
+                let (request, participants) = (call.request, call.footprint.participants(self.me));
+                if let Err(error) = self.throttling.begin(request, participants) {
+                    self.effects.footprints.push(placed.call.footprint);
+                    self.shed(request, error);
+                    continue;
                 }
-                Err(error) => self.shed(request, error),
+                call.local_hashes(self.me, &mut self.hashes);
+                group.push(placed);
             }
+            self.effects.executions.delivered += 1;
         }
         self.storage.prefetch(&self.hashes);
         group

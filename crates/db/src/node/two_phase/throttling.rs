@@ -7,10 +7,10 @@
 //! A call is shed when it comes, before it locks anything; one whose footprint is found as it runs is not, since it may need others.
 //!
 //! A share that is adjusted step by step comes too late for a node that gets slow while many calls need it: all that clients have
-//! outstanding waits for that node then, with locks, and the others have nothing to do. So a node tells with its load also how much
-//! *room* it has: how many calls it executes in the time for which those of its own clients may wait, see
-//! [`Throttle::ahead`]. Another partition has no more calls under way for which it needs that node, and refuses those beyond when
-//! their turn has come. (With an order such calls hold no locks, and keep nobody from closing the next epoch.)
+//! outstanding waits for that node then, with locks, and the others have nothing to do. So a node for whose sake calls are shed tells
+//! also how much *room* it has for each of the others: how many calls it executes in the time for which those of clients may wait, see
+//! [`Throttle::ahead`], divided among them. No other has more calls under way for which it needs that node, and each
+//! refuses those beyond when their turn has come. (With an order such calls hold no locks, and keep nobody from closing the next epoch.)
 
 use super::TwoPhaseNode;
 use crate::error::Error;
@@ -49,18 +49,18 @@ struct Windows {
     under_way: FastMap<RequestId, PartitionSet>,
 }
 
-/// Room of partitions that have not told theirs.
-const UNKNOWN: u64 = u64::MAX;
+/// Room of partitions that do not lag, as far as is known.
+const UNLIMITED: u64 = u64::MAX;
 
 impl Windows {
     fn new(me: PartitionId, partitions: u16) -> Windows {
-        let by_partition = vec![(UNKNOWN, 0); usize::from(partitions)];
+        let by_partition = vec![(UNLIMITED, 0); usize::from(partitions)];
         Windows { me, by_partition, under_way: FastMap::default() }
     }
 
     fn heard(&mut self, from: PartitionId, room: u64) {
         if let Some((known, _)) = self.by_partition.get_mut(from.index()) {
-            *known = room.max(1);
+            *known = room;
         }
     }
 
@@ -98,7 +98,7 @@ impl Windows {
 impl Throttling {
     pub(super) fn new(me: PartitionId, partitions: u16, is_on: bool) -> Throttling {
         let throttle = Throttle::new(me, partitions, is_on);
-        let told = (Load::default(), UNKNOWN);
+        let told = (Load::default(), UNLIMITED);
         Throttling { throttle, round: 0, ends_at: None, told, windows: Windows::new(me, partitions) }
     }
 
@@ -122,7 +122,7 @@ impl Throttling {
         }
         self.windows.begin(request, participants).map_err(|full| {
             Error::Busy(format!(
-                "{full} has as many calls of this partition under way as it can execute in a short time"
+                "{full} lags behind the other partitions, and has as many calls of this one under way as it executes in a short time"
             ))
         })
     }
@@ -132,8 +132,16 @@ impl Throttling {
         self.windows.end(request);
     }
 
-    /// Ends a round if it is over, with this backlog and this room; what the others are to be told.
-    fn end_round(&mut self, now: u64, backlog: u64, room: u64) -> Option<(Load, u64)> {
+    /// How many calls each of the others may have under way here, if this partition lags and executes so many in the time for which calls
+    /// may wait.
+    fn room(&self, fits: u64) -> u64 {
+        let others = self.windows.by_partition.len() as u64 - 1;
+        if self.throttle.load().level > 0 { (fits / others.max(1)).max(1) } else { UNLIMITED }
+    }
+
+    /// Ends a round if it is over, with this backlog, where so many calls are executed in the time for which they may wait; what the
+    /// others are to be told.
+    fn end_round(&mut self, now: u64, backlog: u64, fits: u64) -> Option<(Load, u64)> {
         if !self.throttle.is_on() {
             return None;
         }
@@ -142,7 +150,7 @@ impl Throttling {
             self.round += 1;
             self.throttle.adjust(backlog);
         }
-        let load = self.throttle.load();
+        let (load, room) = (self.throttle.load(), self.room(fits));
         let changed = is_over && std::mem::replace(&mut self.told, (load, room)) != (load, room);
         let goes_on = backlog > 0 || load.backlog > 0 || self.throttle.is_shedding();
         if is_over || self.ends_at.is_none() {
@@ -155,16 +163,16 @@ impl Throttling {
 impl<F: Failpoints> TwoPhaseNode<F> {
     /// Ends a round if it is over.
     pub(super) fn throttle(&mut self, outbox: &mut Outbox) {
-        let (backlog, room) = (self.backlog(), self.throttling.throttle.ahead());
-        let room = room.map_or(UNKNOWN, |microseconds| self.pace.fits(microseconds) as u64);
-        if let Some((load, room)) = self.throttling.end_round(self.now, backlog, room) {
+        let ahead = self.throttling.throttle.ahead().unwrap_or_default();
+        let (backlog, fits) = (self.backlog(), self.pace.fits(ahead) as u64);
+        if let Some((load, room)) = self.throttling.end_round(self.now, backlog, fits) {
             self.tell_others(&Message::Load { load, room }, outbox);
         }
     }
 
     /// What was said by or to another partition may be lost: that it sheds nothing any more, too.
     pub(super) fn reset_load(&mut self, peer: PartitionId, outbox: &mut Outbox) {
-        self.throttling.heard(peer, Load::default(), UNKNOWN);
+        self.throttling.heard(peer, Load::default(), UNLIMITED);
         if self.throttling.throttle.is_on() {
             let (load, room) = self.throttling.told;
             self.send(peer, Message::Load { load, room }, outbox);
@@ -208,7 +216,7 @@ mod tests {
         let (mut now, mut told) = (0, 0);
         while let Some(at) = throttling.deadline() {
             now = at;
-            told += u32::from(throttling.end_round(now, 0, UNKNOWN).is_some());
+            told += u32::from(throttling.end_round(now, 0, 9).is_some());
         }
         (now, told)
     }
@@ -217,37 +225,40 @@ mod tests {
     #[test]
     fn rounds_end_with_the_backlog() {
         let mut lags = Throttling::new(PartitionId(1), 3, true);
-        assert_eq!(lags.end_round(0, 0, UNKNOWN), None);
+        assert_eq!(lags.end_round(0, 0, 9), None);
         assert_eq!(lags.deadline(), None, "nothing waits");
-        assert_eq!(lags.end_round(5, 100_000, UNKNOWN), None);
+        assert_eq!(lags.end_round(5, 100_000, 9), None);
         assert_eq!(lags.deadline(), Some(5 + ROUND_MICROSECONDS));
-        assert_eq!(lags.end_round(6, 100_000, UNKNOWN), None, "the round is not over");
+        assert_eq!(lags.end_round(6, 100_000, 9), None, "the round is not over");
         let end = 5 + ROUND_MICROSECONDS;
-        let (first, room) = lags.end_round(end, 100_000, 7).unwrap();
-        assert!(first.backlog == 100_000 && first.level > 0 && room == 7, "{first:?}");
-        let (second, _) = lags.end_round(end + ROUND_MICROSECONDS, 100_000, 7).unwrap();
-        assert!(second.level > first.level, "{second:?}");
+        let (first, room) = lags.end_round(end, 100_000, 9).unwrap();
+        assert!(
+            first.backlog == 100_000 && first.level > 0 && room == 4,
+            "{first:?}, {room} for each of two"
+        );
+        let (second, room) = lags.end_round(end + ROUND_MICROSECONDS, 100_000, 1).unwrap();
+        assert!(second.level > first.level && room == 1, "{second:?}, {room}");
         let (at, told) = rest(&mut lags);
         assert!(told > 1 && at > end + 2 * ROUND_MICROSECONDS, "{told} times, until {at}");
-        assert_eq!(lags.told, (Load::default(), UNKNOWN));
+        assert_eq!(lags.told, (Load::default(), UNLIMITED), "who does not lag has room");
     }
 
     /// Else the last calls that another partition does not want could be refused for ever.
     #[test]
     fn rounds_go_on_while_calls_are_shed_for_others() {
         let mut waits = Throttling::new(PartitionId(1), 3, true);
-        waits.heard(OTHER, Load { backlog: 9_000, level: 1_200 }, UNKNOWN);
-        assert_eq!(waits.end_round(7, 0, UNKNOWN), None);
+        waits.heard(OTHER, Load { backlog: 9_000, level: 1_200 }, UNLIMITED);
+        assert_eq!(waits.end_round(7, 0, 9), None);
         for round in 1..100 {
             assert_eq!(waits.deadline(), Some(7 + round * ROUND_MICROSECONDS));
             assert_eq!(
-                waits.end_round(7 + round * ROUND_MICROSECONDS, 0, UNKNOWN),
+                waits.end_round(7 + round * ROUND_MICROSECONDS, 0, 9),
                 None,
                 "nothing has changed here"
             );
             assert_eq!(waits.round, round);
         }
-        waits.heard(OTHER, Load::default(), UNKNOWN);
+        waits.heard(OTHER, Load::default(), UNLIMITED);
         rest(&mut waits);
     }
 
@@ -255,7 +266,7 @@ mod tests {
     fn nothing_is_told_or_shed_when_it_is_off_or_there_is_nobody_else() {
         for mut off in [Throttling::new(PartitionId(0), 3, false), Throttling::new(PartitionId(0), 1, true)] {
             off.heard(PartitionId(2), Load { backlog: 9_000, level: 1_200 }, 1);
-            assert!((0..99).all(|round| off.end_round(round * ROUND_MICROSECONDS, 100_000, 7).is_none()));
+            assert!((0..99).all(|round| off.end_round(round * ROUND_MICROSECONDS, 100_000, 9).is_none()));
             assert_eq!((off.deadline(), off.throttle.is_shedding()), (None, false));
             let both = PartitionSet::all(2);
             assert!((0..9).all(|sequence| off.begin(request(sequence), both).is_ok()));
@@ -281,11 +292,9 @@ mod tests {
         windows.end(request(9));
         assert_eq!(windows.begin(request(10), all), Ok(()));
         assert_eq!(windows.begin(request(11), with_other), Err(OTHER));
-        windows.heard(OTHER, 0);
-        (3..11).for_each(|sequence| windows.end(request(sequence)));
-        assert_eq!(windows.begin(request(11), with_other), Ok(()), "some calls must tell when it is over");
-        assert_eq!(windows.begin(request(12), with_other), Err(OTHER));
-        windows.end(request(11));
+        windows.heard(OTHER, UNLIMITED);
+        assert_eq!(windows.begin(request(11), with_other), Ok(()), "it does not lag any more");
+        (3..12).for_each(|sequence| windows.end(request(sequence)));
         assert!(windows.by_partition.iter().all(|(_, taken)| *taken == 0) && windows.under_way.is_empty());
     }
 }
