@@ -10,7 +10,7 @@
 //! outstanding waits for that node then, with locks, and the others have nothing to do. So a node for whose sake calls are shed tells
 //! also how much *room* it has for each of the others: how many calls it executes in the time for which those of clients may wait, see
 //! [`Throttle::ahead`], divided among them. No other has more calls under way for which it needs that node, and each
-//! refuses those beyond when their turn has come. (With an order such calls hold no locks, and keep nobody from closing the next epoch.)
+//! refuses those beyond when their turn has come.
 
 use super::TwoPhaseNode;
 use crate::error::Error;

@@ -588,7 +588,7 @@ mod tests {
     /// Where the others ask it for more than it can do, what it sheds of its own is not enough.
     #[test]
     fn others_spare_a_slow_node_that_they_would_wait_for() {
-        // With locks, all that clients have outstanding would wait for it before a share is found.
+        // Without an order, all that clients have outstanding would wait for it before a share is found.
         for (engine, percent, offered) in
             [(EngineKind::Calvin, 50.0, 4_000), (EngineKind::TwoPhase, 100.0, 7_000)]
         {

@@ -23,7 +23,7 @@
 //! all releases of the step, however many, and not before one in [`LOOKS_PER_RELEASE_MAX`] of the live
 //! transactions has finished since the last time, so that a release never pays for more than so many looks at others.
 //! (That alone is not enough: where messages are on their way for long, most of the live transactions wait for them, and it takes long
-//! until so many finish; throughput was 0.4 to 0.8 of that of `hash` in simulations with contention.)
+//! until so many finish; throughput was down to 0.4 of that of `hash` in simulations.)
 //!
 //! Only those are looked at that were blocked for a key that was released meanwhile, since for no other anything has changed: first
 //! whether they are alone, and only if one of them is not sure, by a walk. With little contention nearly all are alone. A
