@@ -7,9 +7,12 @@
 //!
 //! Those at the door are let in by age, so a victim of a deadlock goes before those that began after it. Nobody stays there for
 //! good, whatever keeps the partition crowded, others' transactions on one row or locks that a crash has left: every
-//! [`LOOK_MICROSECONDS`] the oldest comes in, and whoever would not wait any more.
+//! [`LOOK_MICROSECONDS`] the oldest comes in, and whoever would not wait any more of the [`LOOKED_AT_MAX`] whose turn it is.
 //!
 //! Parts of transactions that others coordinate are not held up: they may hold locks elsewhere.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
 
 use super::message::TransactionId;
 use super::{Placed, TwoPhase};
@@ -17,9 +20,76 @@ use crate::execution::Context;
 use crate::failpoint::Failpoints;
 use crate::position::PartitionSet;
 
-/// How often the door is looked at though most of those inside wait, in microseconds: so rarely that a thousand who wait there take a
-/// small part of the time.
-pub const LOOK_MICROSECONDS: u64 = 20_000;
+/// How often the door is looked at though most of those inside wait, in microseconds.
+const LOOK_MICROSECONDS: u64 = 20_000;
+
+/// How many of those at the door are asked in a look whether they would wait: so few that it takes a small part of the time, however
+/// many wait there.
+const LOOKED_AT_MAX: usize = 500;
+
+/// Who waits to ask for locks, by age. See the [module](self).
+#[derive(Debug)]
+pub(super) struct Door<T = Placed> {
+    waiting: BTreeMap<TransactionId, T>,
+    /// When it is looked at, if somebody waits.
+    next_look: Option<u64>,
+    /// The last one that was looked at; none if the next look begins with the oldest.
+    looked_at: Option<TransactionId>,
+}
+
+impl<T> Default for Door<T> {
+    fn default() -> Door<T> {
+        Door { waiting: BTreeMap::new(), next_look: None, looked_at: None }
+    }
+}
+
+impl<T> Door<T> {
+    /// Those that wait, by age.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&TransactionId, &T)> {
+        self.waiting.iter()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// When it is looked at, in microseconds.
+    pub(super) fn next_look(&self) -> Option<u64> {
+        self.next_look
+    }
+
+    fn keep(&mut self, id: TransactionId, waiting: T, now: u64) {
+        self.next_look.get_or_insert(now + LOOK_MICROSECONDS);
+        self.waiting.insert(id, waiting);
+    }
+
+    fn take_oldest(&mut self) -> Option<(TransactionId, T)> {
+        let oldest = self.waiting.pop_first();
+        self.rest_if_empty();
+        oldest
+    }
+
+    fn take(&mut self, id: TransactionId) -> Option<T> {
+        let taken = self.waiting.remove(&id);
+        self.rest_if_empty();
+        taken
+    }
+
+    fn rest_if_empty(&mut self) {
+        if self.waiting.is_empty() {
+            self.next_look = None;
+        }
+    }
+
+    /// Those whose turn it is to be looked at: all in turn, by age.
+    fn take_turns(&mut self) -> Vec<TransactionId> {
+        let from = self.looked_at.map_or(Unbounded, Excluded);
+        let turn: Vec<TransactionId> =
+            self.waiting.range((from, Unbounded)).take(LOOKED_AT_MAX).map(|(id, _)| *id).collect();
+        self.looked_at = turn.last().copied().filter(|_| turn.len() == LOOKED_AT_MAX);
+        turn
+    }
+}
 
 impl<F: Failpoints> TwoPhase<F> {
     /// Whether most of those that hold or ask for locks here wait.
@@ -34,11 +104,10 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// Takes an attempt in, unless it has to wait at the door.
     pub(super) fn take_in(&mut self, id: TransactionId, placed: Placed, context: &mut Context<'_>) {
-        let waits_its_turn = self.is_crowded() || !self.door.is_empty();
+        let waits_its_turn = self.is_crowded() || self.door.len() > 0;
         if waits_its_turn && !self.passes(&placed, context) {
             self.counters.held_at_the_door += 1;
-            self.next_look.get_or_insert(self.now + LOOK_MICROSECONDS);
-            self.door.insert(id, placed);
+            self.door.keep(id, placed, self.now);
             return;
         }
         self.let_in(id, placed, context);
@@ -51,18 +120,19 @@ impl<F: Failpoints> TwoPhase<F> {
 
     /// Lets in who is not to stay at the door longer, if it is time to look.
     pub(super) fn look_at_the_door(&mut self, context: &mut Context<'_>) {
-        if self.next_look.is_none_or(|at| at > self.now) {
+        if self.door.next_look.is_none_or(|at| at > self.now) {
             return;
         }
-        let mut oldest = true;
-        for (id, placed) in std::mem::take(&mut self.door) {
-            if std::mem::take(&mut oldest) || self.passes(&placed, context) {
+        self.door.next_look = Some(self.now + LOOK_MICROSECONDS);
+        if let Some((id, placed)) = self.door.take_oldest() {
+            self.let_in(id, placed, context);
+        }
+        for id in self.door.take_turns() {
+            let passes = self.door.waiting.get(&id).is_some_and(|placed| self.passes(placed, context));
+            if passes && let Some(placed) = self.door.take(id) {
                 self.let_in(id, placed, context);
-            } else {
-                self.door.insert(id, placed);
             }
         }
-        self.next_look = (!self.door.is_empty()).then_some(self.now + LOOK_MICROSECONDS);
     }
 
     /// Asks for the first locks of a transaction.
@@ -81,11 +151,56 @@ impl<F: Failpoints> TwoPhase<F> {
         if self.is_crowded() {
             return false;
         }
-        let Some((id, placed)) = self.door.pop_first() else { return false };
-        if self.door.is_empty() {
-            self.next_look = None;
-        }
+        let Some((id, placed)) = self.door.take_oldest() else { return false };
         self.let_in(id, placed, context);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::PartitionId;
+
+    fn id(started: u64) -> TransactionId {
+        TransactionId { started, coordinator: PartitionId(0), life: 0, attempt: 0 }
+    }
+
+    #[test]
+    fn a_look_is_bounded_and_everybody_has_a_turn() {
+        let waiting = 2 * LOOKED_AT_MAX as u64 + 7;
+        let mut door = Door::default();
+        (0..waiting).for_each(|started| door.keep(id(started), (), 0));
+        let rounds: Vec<Vec<TransactionId>> = (0..4).map(|_| door.take_turns()).collect();
+        assert_eq!(
+            rounds.iter().map(Vec::len).collect::<Vec<_>>(),
+            [LOOKED_AT_MAX, LOOKED_AT_MAX, 7, LOOKED_AT_MAX]
+        );
+        assert_eq!(rounds[..3].concat(), (0..waiting).map(id).collect::<Vec<_>>(), "by age");
+        assert_eq!(rounds[3], rounds[0], "and from the oldest again");
+    }
+
+    #[test]
+    fn who_comes_and_goes_between_looks_takes_nobodys_turn() {
+        let mut door = Door::default();
+        (10..10 + LOOKED_AT_MAX as u64 + 2).for_each(|started| door.keep(id(started), (), 0));
+        let first = door.take_turns();
+        door.take(first[LOOKED_AT_MAX - 1]);
+        door.keep(id(1), (), 0);
+        let next = LOOKED_AT_MAX as u64 + 10;
+        assert_eq!(door.take_turns(), [id(next), id(next + 1)]);
+        assert_eq!(door.take_turns()[..2], [id(1), id(10)], "a victim that comes back is older than those");
+    }
+
+    #[test]
+    fn nobody_looks_where_nobody_waits() {
+        let mut door = Door::default();
+        door.keep(id(1), (), 5);
+        door.keep(id(2), (), 9);
+        assert_eq!(door.next_look(), Some(5 + LOOK_MICROSECONDS));
+        door.take_oldest();
+        assert_eq!(door.next_look(), Some(5 + LOOK_MICROSECONDS));
+        door.take(id(2));
+        assert_eq!(door.next_look(), None);
     }
 }

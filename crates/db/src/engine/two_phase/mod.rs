@@ -56,6 +56,7 @@ use crate::limits::Limits;
 use crate::message::{Reconnoitred, RequestId, Verdict};
 use crate::position::{Epoch, PartitionId, PartitionSet, Position};
 
+use admission::Door;
 use coordinator::Coordinated;
 pub use counters::TwoPhaseCounters;
 use deadlock::{Detector, Reports};
@@ -181,10 +182,8 @@ pub struct TwoPhase<F = NoFailpoints> {
     committed: usize,
     /// Who waits for locks no longer than to a time in microseconds, in the order of times: with the round of its request.
     lock_waits: BTreeSet<(u64, TransactionId, u32)>,
-    /// What waits at the door, by age: see [`admission`].
-    door: BTreeMap<TransactionId, Placed>,
-    /// When the door is looked at, if somebody waits there.
-    next_look: Option<u64>,
+    /// What waits at the door: see [`admission`].
+    door: Door,
     /// What is begun again, by time in microseconds.
     retries: BTreeMap<(u64, TransactionId), Retry>,
     detector: Detector,
@@ -234,8 +233,7 @@ impl<F: Failpoints> TwoPhase<F> {
             coordinated: BTreeMap::new(),
             committed: 0,
             lock_waits: BTreeSet::new(),
-            door: BTreeMap::new(),
-            next_look: None,
+            door: Door::default(),
             retries: BTreeMap::new(),
             detector: Detector::default(),
             reports: Reports::default(),
@@ -498,7 +496,10 @@ impl<F: Failpoints> TwoPhase<F> {
     pub fn deadline(&self) -> Option<u64> {
         let retry = self.retries.keys().next().map(|(at, _)| *at);
         let lock_wait = self.lock_waits.first().map(|(at, ..)| *at);
-        [retry, lock_wait, self.reports.due(), self.next_search, self.next_look].into_iter().flatten().min()
+        [retry, lock_wait, self.reports.due(), self.next_search, self.door.next_look()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Moves the clock on to what was heard of, if it is behind.
@@ -572,7 +573,7 @@ impl<F: Failpoints> TwoPhase<F> {
         }
         let coordinated = self.coordinated.iter();
         lines.extend(coordinated.map(|(id, coordinated)| (*id, format!("{id} {}", coordinated.describe()))));
-        lines.extend(self.door.keys().map(|id| (*id, format!("{id} AtTheDoor"))));
+        lines.extend(self.door.iter().map(|(id, _)| (*id, format!("{id} AtTheDoor"))));
         lines.extend(self.retries.keys().map(|(_, id)| (*id, format!("{id} Paused"))));
         lines.sort();
         lines.into_iter().for_each(|(_, line)| out.push_str(&format!("{line}\n")));
