@@ -76,10 +76,6 @@ pub const DETAILS_TRANSACTIONS_MAX: usize = 256;
 /// Most keys of these transactions that are looked at to find those which several need: well below a millisecond.
 pub const DETAILS_KEYS_MAX: usize = 4096;
 
-/// Most live transactions that one contention analysis passes, unless the processor is idle: about ten microseconds with short
-/// transactions. Those nearest to the front of the queue are the ones that have most likely become free (VLL §2.6).
-pub const ANALYSED_TRANSACTIONS_MAX: usize = 1024;
-
 /// Most transactions that a node executes in one step before it lets its driver send what was produced.
 pub const STEP_TRANSACTIONS_MAX: usize = 256;
 

@@ -103,8 +103,6 @@ enum Command {
     Analyse,
     /// The same, but each that is found finishes at once.
     AnalyseAndFinish,
-    /// The same as `analyse`, for a processor that is idle otherwise.
-    AnalyseIdly,
     /// Whether all locks would be granted at once.
     Free(Vec<Lock>),
     /// How many transactions hold or wait for locks.
@@ -198,9 +196,9 @@ impl<L: Shown> Runner<L> {
         Ok(())
     }
 
-    fn analyse(&mut self, finish: bool, idle: bool) -> Result<String, Box<dyn Error>> {
+    fn analyse(&mut self, finish: bool) -> Result<String, Box<dyn Error>> {
         let mut lines = Vec::new();
-        while let Some(slot) = self.locks.analyse::<NoFailpoints>(idle) {
+        while let Some(slot) = self.locks.analyse::<NoFailpoints>() {
             let mut line = format!("t{} granted", slot.0);
             if finish {
                 line.push_str(", ");
@@ -210,9 +208,6 @@ impl<L: Shown> Runner<L> {
         }
         if lines.is_empty() {
             lines.push("found nobody".to_owned());
-        }
-        if self.locks.may_find() {
-            lines.push("something was put off".to_owned());
         }
         Ok(lines.join("\n"))
     }
@@ -241,9 +236,8 @@ impl<L: Shown> goldenscript::Runner for Runner<L> {
                 write!(output, "{key}: {}", self.locks.show_key(hash))?;
             }
             Command::Transactions => output = self.locks.show_transactions(),
-            Command::Analyse => output = self.analyse(false, false)?,
-            Command::AnalyseAndFinish => output = self.analyse(true, false)?,
-            Command::AnalyseIdly => output = self.analyse(false, true)?,
+            Command::Analyse => output = self.analyse(false)?,
+            Command::AnalyseAndFinish => output = self.analyse(true)?,
             Command::Free(locks) => {
                 let free = self.locks.is_free::<NoFailpoints>(&self.footprint(locks)?, self.me);
                 output.push_str(if free { "free" } else { "not free" });
@@ -284,7 +278,6 @@ mod vll {
         Runner::<VllLockManager>::new(),
         analysis_is_selective,
         analysis_passes_readers,
-        analysis_when_idle,
         counters_and_the_front,
         ranges,
         the_front_always_runs,

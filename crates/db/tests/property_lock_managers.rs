@@ -9,7 +9,7 @@ mod interpreted;
 use std::collections::BTreeMap;
 
 use ordain_db::engine::calvin::lock_manager::hash::HashLockManager;
-use ordain_db::engine::calvin::lock_manager::vll::VllLockManager;
+use ordain_db::engine::calvin::lock_manager::vll::{LOOKS_PER_RELEASE_MAX, VllLockManager};
 use ordain_db::engine::calvin::lock_manager::{LockManager, Slot};
 use ordain_db::failpoint::NoFailpoints;
 use ordain_db::position::PartitionId;
@@ -152,10 +152,10 @@ impl<L: LockManager> Checked<L> {
         assert_eq!(self.locks.live(), self.live.len());
     }
 
-    /// Those that are found hold their locks on; every other one finishes at once if `finishes`. If `idle`, nothing is put off.
-    fn analyse(&mut self, finishes: bool, idle: bool) {
+    /// Those that are found hold their locks on; every other one finishes at once if `finishes`.
+    fn analyse(&mut self, finishes: bool) {
         let mut found = 0;
-        while let Some(slot) = self.locks.analyse::<NoFailpoints>(idle) {
+        while let Some(slot) = self.locks.analyse::<NoFailpoints>() {
             self.grant(slot);
             found += 1;
             if finishes && found % 2 == 0 {
@@ -194,7 +194,7 @@ fn is_safe_and_live<L: LockManager>(database: &Database, actions: &[Action], ana
         match action {
             Action::Request(locks) => checked.request(database, locks),
             Action::Release(choice) => checked.release(*choice),
-            Action::Analyse if analyses => checked.analyse(true, false),
+            Action::Analyse if analyses => checked.analyse(true),
             Action::Analyse => {}
         }
     }
@@ -202,7 +202,7 @@ fn is_safe_and_live<L: LockManager>(database: &Database, actions: &[Action], ana
     assert_eq!(checked.locks.live(), 0);
 }
 
-/// With an idle analysis after each release, counters tell as much as queues: the same transactions hold their locks at any time.
+/// With an analysis after each release, counters tell as much as queues: the same transactions hold their locks at any time.
 fn are_equal(database: &Database, actions: &[Action]) {
     let (mut hash, mut vll) = (Checked::<HashLockManager>::new(), Checked::<VllLockManager>::new());
     for action in actions {
@@ -214,7 +214,7 @@ fn are_equal(database: &Database, actions: &[Action]) {
             Action::Release(choice) => {
                 hash.release(*choice);
                 vll.release(*choice);
-                vll.analyse(false, true);
+                vll.analyse(false);
             }
             Action::Analyse => {}
         }
@@ -230,8 +230,7 @@ fn nobody_is_missed(database: &Database, actions: &[Action]) {
             Action::Request(locks) => vll.request(database, locks),
             Action::Release(choice) => vll.release(*choice),
             Action::Analyse => {
-                vll.analyse(true, true);
-                assert!(!vll.locks.may_find(), "nothing is left to find out");
+                vll.analyse(true);
                 vll.nobody_is_missed();
             }
         }
@@ -264,4 +263,38 @@ proptest! {
     fn both_grant_the_same(actions in prop_oneof![actions(false), actions(true)]) {
         are_equal(&Database::new(), &actions);
     }
+}
+
+/// Keys of `account/0/NUMBER`, all exclusive.
+fn writes(numbers: &[u8]) -> Vec<Lock> {
+    numbers.iter().map(|start| Lock { exclusive: true, site: 0, start: *start, end: None }).collect()
+}
+
+#[test]
+fn releases_pay_for_what_an_analysis_looks_at() {
+    let (database, mut vll) = (Database::new(), Checked::<VllLockManager>::new());
+    // The fourth waits for the second. Whoever is first of all does not finish.
+    [0, 1, 2, 1].iter().for_each(|number| vll.request(&database, &writes(&[*number])));
+    (0..LOOKS_PER_RELEASE_MAX).for_each(|_| vll.request(&database, &writes(&[2])));
+    vll.finish(1);
+    vll.analyse(false);
+    assert!(!vll.live[&3].3, "one release does not pay for so many looks");
+    vll.finish(2);
+    vll.analyse(false);
+    assert!(vll.live[&3].3, "two do");
+    vll.drain();
+}
+
+#[test]
+fn who_is_not_blocked_any_more_is_forgotten() {
+    let (database, mut vll) = (Database::new(), Checked::<VllLockManager>::new());
+    (0..10).for_each(|_| vll.request(&database, &writes(&[1])));
+    for _ in 0..1_000 {
+        // The second of them was blocked, and its slot is given to another one that is.
+        (0..2).for_each(|_| vll.release(0));
+        (0..2).for_each(|_| vll.request(&database, &writes(&[1])));
+        vll.analyse(false);
+        assert!(vll.locks.remembered() <= 10);
+    }
+    vll.drain();
 }

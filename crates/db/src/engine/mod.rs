@@ -41,9 +41,8 @@ pub trait Engine {
     /// When they are malformed, which means that the cluster is misconfigured: the node must stop.
     fn receive(&mut self, from: PartitionId, reads: &Bytes, context: &mut Context<'_>) -> Result<(), Fatal>;
 
-    /// Does what is done once for all that a step has brought: nothing else is left to do in it. `idle`: whether the step has brought
-    /// nothing, so that the processor would rest otherwise. Whether there is something to do for such a step.
-    fn settle(&mut self, idle: bool, context: &mut Context<'_>) -> bool;
+    /// Does what is done once for all that a step has brought: nothing else is left to do in it.
+    fn settle(&mut self, _context: &mut Context<'_>) {}
 
     /// Number of delivered transactions that have not finished here.
     fn live(&self) -> usize;

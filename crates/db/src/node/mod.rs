@@ -385,7 +385,6 @@ impl<E: Engine> Node<E> {
         self.pace.begin(now);
         let executed = self.effects.executions.delivered;
         self.check_installed()?;
-        let idle = events.is_empty();
         for event in events.drain(..) {
             match event {
                 Event::Requests(requests) => self.take_requests(requests, outbox),
@@ -416,9 +415,8 @@ impl<E: Engine> Node<E> {
         if !closed || self.partitions == 1 {
             self.execute()?;
         }
-        let idle = idle && self.effects.executions.delivered == executed;
         let (engine, mut context) = self.engine();
-        let idles = engine.settle(idle, &mut context);
+        engine.settle(&mut context);
         self.open_snapshots();
         self.agree(outbox)?;
         self.watch(now, outbox)?;
@@ -435,7 +433,6 @@ impl<E: Engine> Node<E> {
         self.make_room();
         let more = self.is_installed()
             || executes
-            || idles
             || garbage_left
             || checkpoint_goes_on
             || self.may_dispatch()

@@ -66,7 +66,7 @@ impl<'a, E: Engine> Part<'a, E> {
         let from = PartitionId(1 - self.me.0);
         self.with(|engine, context| {
             engine.receive(from, &reads, context).unwrap();
-            engine.settle(false, context);
+            engine.settle(context);
         });
     }
 

@@ -63,8 +63,8 @@ impl<E: Engine> Engine for Observed<E> {
         self.engine.receive(from, reads, context)
     }
 
-    fn settle(&mut self, idle: bool, context: &mut Context<'_>) -> bool {
-        self.engine.settle(idle, context)
+    fn settle(&mut self, context: &mut Context<'_>) {
+        self.engine.settle(context);
     }
 
     fn live(&self) -> usize {

@@ -278,10 +278,6 @@ impl<F: Failpoints> Engine for Aloha<F> {
     }
 
     /// Whatever can go on has gone on.
-    fn settle(&mut self, _: bool, _: &mut Context<'_>) -> bool {
-        false
-    }
-
     fn live(&self) -> usize {
         self.table.len()
     }

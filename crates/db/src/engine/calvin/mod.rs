@@ -205,12 +205,11 @@ impl<F: Failpoints, L: LockManager> Engine for Calvin<F, L> {
         Ok(())
     }
 
-    fn settle(&mut self, idle: bool, context: &mut Context<'_>) -> bool {
-        while let Some(slot) = self.locks.analyse::<F>(idle) {
+    fn settle(&mut self, context: &mut Context<'_>) {
+        while let Some(slot) = self.locks.analyse::<F>() {
             self.granted.push(slot);
             self.continue_granted(context);
         }
-        self.locks.may_find()
     }
 
     fn live(&self) -> usize {

@@ -124,10 +124,6 @@ impl<F: Failpoints> Engine for Serial<F> {
     }
 
     /// Whatever can go on has gone on.
-    fn settle(&mut self, _: bool, _: &mut Context<'_>) -> bool {
-        false
-    }
-
     fn live(&self) -> usize {
         self.waiting.len() + usize::from(self.current.is_some())
     }

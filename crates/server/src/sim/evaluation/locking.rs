@@ -197,7 +197,7 @@ fn run<L: LockManager>(case: &Case, footprints: &[Footprint], count: usize) -> T
             held.extend(granted.drain(..));
             unused.push(slot);
         }
-        while let Some(slot) = locks.analyse::<NoFailpoints>(false) {
+        while let Some(slot) = locks.analyse::<NoFailpoints>() {
             held.push_back(slot);
         }
     }

@@ -1,4 +1,5 @@
-//! The state of a key under VLL: how many transactions have requested it exclusively (CX) and shared (CS), and not which.
+//! The state of a key under VLL: how many transactions have requested it exclusively (CX) and shared (CS), and not which. Ours tells
+//! also how many of them are blocked for this key.
 //!
 //! The paper puts the two counters beside the record, or, where locks are managed apart from records as in Calvin, into
 //! arrays with an element per record ("arrayed VLL", VLL §2.2). Storage knows no locks here and a record has no lasting
@@ -26,6 +27,9 @@ struct Counter {
     hash: u64,
     exclusive: u32,
     shared: u32,
+    /// How many of them are blocked for this key.
+    exclusive_blocked: u32,
+    shared_blocked: u32,
     /// The next counter of the bucket, or the next that nobody uses.
     next: u32,
 }
@@ -36,6 +40,12 @@ impl Counter {
             Mode::Shared => self.exclusive > 0,
             Mode::Exclusive => self.exclusive + self.shared > 0,
         }
+    }
+
+    /// Whether a request would conflict with those alone that are blocked.
+    fn is_open(&self, mode: Mode) -> bool {
+        self.exclusive == self.exclusive_blocked
+            && (mode == Mode::Shared || self.shared == self.shared_blocked)
     }
 }
 
@@ -114,7 +124,14 @@ impl Counters {
         }
         self.in_use += 1;
         let bucket = self.bucket(hash);
-        let counter = Counter { hash, exclusive: 0, shared: 0, next: self.buckets[bucket] };
+        let counter = Counter {
+            hash,
+            exclusive: 0,
+            shared: 0,
+            exclusive_blocked: 0,
+            shared_blocked: 0,
+            next: self.buckets[bucket],
+        };
         let place = match self.unused {
             END => {
                 self.counters.push(counter);
@@ -160,7 +177,27 @@ impl Counters {
         }
     }
 
-    /// Takes a request back; whether another is left that it conflicted with, so that somebody may have waited for it.
+    /// Notes that a request, which is counted, is blocked.
+    #[inline]
+    pub(super) fn block(&mut self, place: Place, mode: Mode) {
+        let counter = &mut self.counters[place as usize];
+        match mode {
+            Mode::Shared => counter.shared_blocked += 1,
+            Mode::Exclusive => counter.exclusive_blocked += 1,
+        }
+    }
+
+    /// Notes that a request is not blocked any more.
+    #[inline]
+    pub(super) fn unblock(&mut self, place: Place, mode: Mode) {
+        let counter = &mut self.counters[place as usize];
+        match mode {
+            Mode::Shared => counter.shared_blocked -= 1,
+            Mode::Exclusive => counter.exclusive_blocked -= 1,
+        }
+    }
+
+    /// Takes a request back that is not blocked; whether a blocked one may not conflict with any other before it any more.
     #[inline]
     pub(super) fn remove(&mut self, place: Place, mode: Mode) -> bool {
         let counter = &mut self.counters[place as usize];
@@ -172,18 +209,14 @@ impl Counters {
             self.give_back(place);
             return false;
         }
-        mode == Mode::Exclusive || counter.exclusive > 0
+        counter.shared_blocked > 0 && counter.is_open(Mode::Shared)
+            || counter.exclusive_blocked > 0 && counter.is_open(Mode::Exclusive)
     }
 
-    /// Whether one request, which is counted, conflicts with no other that is: CX is 1 and CS is 0 if it is exclusive, CX is 0
-    /// if it is shared (VLL §2.1).
+    /// Whether all requests that conflict with one that is blocked are blocked, too.
     #[inline]
-    pub(super) fn is_alone(&self, place: Place, mode: Mode) -> bool {
-        let counter = &self.counters[place as usize];
-        match mode {
-            Mode::Shared => counter.exclusive == 0,
-            Mode::Exclusive => counter.exclusive + counter.shared == 1,
-        }
+    pub(super) fn is_open(&self, place: Place, mode: Mode) -> bool {
+        self.counters[place as usize].is_open(mode)
     }
 
     #[inline]
@@ -221,36 +254,63 @@ mod tests {
 
     use super::*;
 
+    /// Requests of a key: shared and exclusive ones, those that are blocked after the others.
+    #[derive(Default)]
+    struct Known([Vec<Place>; 2], [usize; 2]);
+
+    impl Known {
+        fn is_open(&self, mode: Mode) -> bool {
+            let Known(requests, blocked) = self;
+            requests[1].len() == blocked[1] && (mode == Mode::Shared || requests[0].len() == blocked[0])
+        }
+    }
+
     proptest! {
         /// Against a map, with hashes of which many share a bucket, and with more of them than there are buckets at first.
         #[test]
-        fn counters_count(actions in prop::collection::vec((0u64..4, 0u64..600, any::<bool>(), any::<bool>()), 0..3000)) {
-            let (mut counters, mut model) = (Counters::default(), BTreeMap::<u64, [Vec<Place>; 2]>::new());
-            for (high, low, exclusive, releases) in actions {
+        fn counters_count(actions in prop::collection::vec((0u64..4, 0u64..600, any::<bool>(), 0u8..6), 0..3000)) {
+            let (mut counters, mut model) = (Counters::default(), BTreeMap::<u64, Known>::new());
+            for (high, low, exclusive, action) in actions {
                 let (hash, mode) = (high << 40 | low, if exclusive { Mode::Exclusive } else { Mode::Shared });
+                let which = usize::from(exclusive);
                 let known = model.entry(hash).or_default();
-                if releases {
-                    if let Some(place) = known[usize::from(exclusive)].pop() {
-                        let [shared, exclusive_left] = [known[0].len(), known[1].len()];
-                        let left = exclusive_left > 0 || exclusive && shared > 0;
-                        prop_assert_eq!(counters.remove(place, mode), left);
+                match action {
+                    0..2 if known.0[which].len() > known.1[which] => {
+                        let place = known.0[which].pop().unwrap_or_default();
+                        let open = known.1[0] > 0 && known.is_open(Mode::Shared)
+                            || known.1[1] > 0 && known.is_open(Mode::Exclusive);
+                        prop_assert_eq!(counters.remove(place, mode), open);
                     }
-                } else {
-                    let conflicts = !known[1].is_empty() || exclusive && !known[0].is_empty();
-                    prop_assert_eq!(counters.excludes(hash, mode), conflicts);
-                    let (place, found) = counters.place(hash, mode);
-                    prop_assert_eq!(found, conflicts);
-                    prop_assert!(known.iter().flatten().all(|known| *known == place), "a counter keeps its place");
-                    counters.add(place, mode);
-                    known[usize::from(exclusive)].push(place);
+                    2 if known.1[which] > 0 => {
+                        known.1[which] -= 1;
+                        counters.unblock(known.0[which][0], mode);
+                    }
+                    _ => {
+                        let conflicts = !known.0[1].is_empty() || exclusive && !known.0[0].is_empty();
+                        prop_assert_eq!(counters.excludes(hash, mode), conflicts);
+                        let (place, found) = counters.place(hash, mode);
+                        prop_assert_eq!(found, conflicts);
+                        prop_assert!(known.0.iter().flatten().all(|known| *known == place), "a counter keeps its place");
+                        counters.add(place, mode);
+                        known.0[which].push(place);
+                        if conflicts {
+                            counters.block(place, mode);
+                            known.1[which] += 1;
+                        }
+                    }
                 }
                 let known = &model[&hash];
-                prop_assert_eq!(counters.of(hash), (known[1].len() as u32, known[0].len() as u32));
+                prop_assert_eq!(counters.of(hash), (known.0[1].len() as u32, known.0[0].len() as u32));
+                if let Some(place) = known.0.concat().first() {
+                    for mode in [Mode::Shared, Mode::Exclusive] {
+                        prop_assert_eq!(counters.is_open(*place, mode), known.is_open(mode));
+                    }
+                }
             }
             for (hash, known) in &model {
-                prop_assert_eq!(counters.of(*hash), (known[1].len() as u32, known[0].len() as u32));
+                prop_assert_eq!(counters.of(*hash), (known.0[1].len() as u32, known.0[0].len() as u32));
             }
-            let in_use = model.values().filter(|known| !known.concat().is_empty()).count();
+            let in_use = model.values().filter(|known| !known.0.concat().is_empty()).count();
             prop_assert_eq!(counters.in_use, in_use);
         }
     }

@@ -75,14 +75,6 @@ impl LockManager for HashLockManager {
     }
 
     /// Every release tells all that can be told.
-    fn analyse<F: Failpoints>(&mut self, _: bool) -> Option<Slot> {
-        None
-    }
-
-    fn may_find(&self) -> bool {
-        false
-    }
-
     fn live(&self) -> usize {
         self.live
     }

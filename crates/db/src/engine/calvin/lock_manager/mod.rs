@@ -70,13 +70,12 @@ pub trait LockManager: std::fmt::Debug + Default + Send + 'static {
         granted: &mut Vec<Slot>,
     );
 
-    /// Finds a transaction that has all its locks although no release has told so. The caller takes it as far as it goes
-    /// and asks again, until there is none; nothing is requested in between. Unless the processor is `idle` otherwise, it may put that
-    /// off until it is worth its while.
-    fn analyse<F: Failpoints>(&mut self, idle: bool) -> Option<Slot>;
-
-    /// Whether that was put off.
-    fn may_find(&self) -> bool;
+    /// Finds a transaction that has all its locks although no release has told so, if releases do not tell of all. The caller takes
+    /// it as far as it goes and asks again, until there is none; nothing is requested in between. It may put that off until some more
+    /// have finished.
+    fn analyse<F: Failpoints>(&mut self) -> Option<Slot> {
+        None
+    }
 
     /// Number of transactions that hold or wait for locks.
     fn live(&self) -> usize;

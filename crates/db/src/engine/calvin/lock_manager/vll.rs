@@ -5,41 +5,41 @@
 //! Nobody queues for a key. A key has two [`counters`](super::counters): how many transactions have requested it
 //! exclusively, and how many shared. The transactions stand in one queue in the order of their requests (TxnQueue). One that
 //! meets no conflicting request is *free*; any other is *blocked*, and nobody notes by whom. So a release can not hand
-//! anything over. A blocked transaction is found to be free in three ways:
+//! anything over. A blocked transaction is found to be free in two ways:
 //!
 //! 1. It is at the *front* of the queue: all before it have finished (VLL §2.1). Every release looks there. This alone lets
 //!    everybody run at last, across partitions too: the first unfinished transaction of the order is at the front wherever it
 //!    has not finished.
-//! 2. It is *alone*: the counters of the keys for which it was blocked count nobody else that conflicts (VLL §2.1).
-//! 3. *Selective contention analysis* (SCA, VLL §2.6): a walk along the queue from the front notes what each live transaction
-//!    has requested, and so sees which of the blocked conflict with nobody before them any more.
+//! 2. *Selective contention analysis* (SCA, VLL §2.6) finds that it conflicts with nobody before it any more.
 //!
 //! One that is kept back by ranges alone is told: they know who waits for whom.
 //!
-//! # When to analyse
+//! # The analysis
 //!
-//! The paper analyses when the processor would be idle otherwise. For a state machine that is a step that brings nothing: a
-//! node that has something to find out asks for one. A processor that is never idle analyses at the end of a step: once for
-//! all releases of the step, however many, and not before one in [`LOOKS_PER_RELEASE_MAX`] of the live
-//! transactions has finished since the last time, so that a release never pays for more than so many looks at others.
-//! (That alone is not enough: where messages are on their way for long, most of the live transactions wait for them, and it takes long
-//! until so many finish; throughput was down to 0.4 of that of `hash` in simulations.)
+//! The paper's walks along the queue from the front and notes what everybody has requested. Ours looks at those alone that are
+//! blocked, and at nothing but what they are blocked for, which lies side by side in memory. For each key is counted, too, how many
+//! of its requests are blocked for it. The others are before all blocked ones that they conflict with, since they met nobody, or were
+//! found to conflict with nobody. So a blocked request conflicts with nobody before it if all that conflict with it are blocked,
+//! and none of these is before it: the first is to be read off the counters, and the second is noted on the way.
 //!
-//! Only those are looked at that were blocked for a key that was released meanwhile, since for no other anything has changed: first
-//! whether they are alone, and only if one of them is not sure, by a walk. With little contention nearly all are alone. A
-//! walk ends behind the last that is not sure, or, unless the processor is idle, after [`ANALYSED_TRANSACTIONS_MAX`]: those near the
-//! front are the ones that have become free most likely, and the others come nearer.
+//! That finds those that are *alone*, too (VLL §2.1): the counters of their keys count nobody else.
 //!
-//! What is found is executed at once and, if it finishes, is not noted, so that one walk finds all that a walk after each
-//! release would have found.
+//! There is something to find out when a release leaves a key with none but blocked requests that conflict. Then an analysis ends the
+//! step, one for all of its releases, but not before [`LOOKS_PER_RELEASE_MAX`] times the releases since the last one are as many as the
+//! requests to look at.
+//!
+//! What is found is executed at once and, if it finishes, opens its keys for those behind it: one analysis finds all that an
+//! analysis after each release would have found.
 //!
 //! # What differs from the paper
 //!
+//! - The analysis does not look at free transactions, see above. The paper's does, and so is left to processors that would be idle
+//!   otherwise; ours need not wait for that.
 //! - Counters are neither beside records nor one per record, but one per key that somebody holds. They are exact (per
-//!   64-bit hash), and so is the analysis, which notes places of counters: the bit arrays of the paper have a fixed size, and
+//!   64-bit hash), and so is the analysis: the bit arrays of the paper have a fixed size, and
 //!   may leave a transaction blocked that is free.
 //! - The number of blocked transactions is not limited by itself. The paper stops to take transactions in, so that the
-//!   walk stays short and new ones find less in their way. Here the walk has its limit, the node limits live transactions
+//!   walk stays short and new ones find less in their way. Here releases pay for it, the node limits live transactions
 //!   ([`TRANSACTIONS_LIVE_MAX`](crate::limits::TRANSACTIONS_LIVE_MAX)), and a transaction that waits at the door would make
 //!   all behind it in the order wait that conflict with nobody.
 //! - Ranges do not lock prefixes (VLLR, VLL §2.7), which takes an increment for every bit of a key; both lock managers share
@@ -52,7 +52,6 @@ use super::counters::{Counters, Place};
 use super::ranges::RangeLocks;
 use super::{LockManager, Mode, Slot, local_keys};
 use crate::failpoint::{Failpoint, Failpoints};
-use crate::limits::ANALYSED_TRANSACTIONS_MAX;
 use crate::position::PartitionId;
 use crate::procedure::Footprint;
 
@@ -74,9 +73,9 @@ impl Request {
     }
 }
 
-/// An analysis is due when so many times the releases since the last one are as many as the live transactions. The longest
-/// that a transaction waits for it is then the time in which an eighth of those that are live finish.
-const LOOKS_PER_RELEASE_MAX: usize = 8;
+/// An analysis is due when so many times the releases since the last one are as many as the requests that it looks at. A look takes
+/// some nanoseconds, so that a release never pays for more than a part of what a short transaction takes.
+pub const LOOKS_PER_RELEASE_MAX: usize = 128;
 
 /// Requests that need no allocation. A footprint of the papers' transactions has ten keys.
 const REQUESTS_INLINE: usize = 12;
@@ -87,7 +86,6 @@ struct Transaction {
     /// Its neighbours in the queue. Transactions leave it in any order.
     before: Option<Slot>,
     behind: Option<Slot>,
-    blocked: bool,
     /// How many earlier transactions it waits for because of ranges.
     range_waits: u32,
     /// So many of its requests, the first ones, met a conflicting one. The others will never meet any that is before them.
@@ -102,55 +100,38 @@ impl Transaction {
     }
 }
 
-/// Marks a key that was requested shared by a transaction that was passed (DS in the paper).
+/// Marks a key that is requested shared by a blocked transaction that an analysis has passed (DS in the paper).
 const SHARED: u8 = 1;
-/// Marks a key that was requested exclusively by a transaction that was passed (DX in the paper).
+/// Marks a key that is requested exclusively by one (DX in the paper).
 const EXCLUSIVE: u8 = 2;
-/// Marks a key for which somebody was blocked. No other needs to be noted.
-const CONTENDED: u8 = 4;
-/// Marks a key that was released since the last analysis while somebody else had requested it who may have waited for that.
-const HANDED_ON: u8 = 8;
+
+/// What tells a blocked transaction from others that have had its slot.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+struct Ticket(u32);
+
+impl Ticket {
+    /// That of whoever is not blocked.
+    const NONE: Ticket = Ticket(0);
+}
+
+/// A request of a transaction that was blocked for it.
+#[derive(Clone, Copy, Debug)]
+struct Excluded {
+    slot: Slot,
+    ticket: Ticket,
+    request: Request,
+}
 
 /// What an analysis is at.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-enum Stage {
-    #[default]
-    Rests,
-    /// Asks who is alone, one after the other.
-    Asks,
-    /// Walks along the queue.
-    Walks,
-}
-
 #[derive(Debug, Default)]
 struct Analysis {
-    stage: Stage,
-    /// How many of those that wait were asked, and how many of them wait on.
-    asked: usize,
+    /// Whether it has begun and not ended.
+    runs: bool,
+    /// How many of the requests in `waiting` were looked at, and how many of them wait on.
+    looked_at: usize,
     kept: usize,
-    /// How many of them are not sure, and are not passed yet.
-    unsure: usize,
-    /// Whether a key was handed on during the walk: there may be more that are not sure.
-    more: bool,
-    /// Who is looked at next in a walk.
-    next: Option<Slot>,
-    passed: usize,
-    /// How many it passes at most.
-    passed_max: usize,
-    /// The keys that are marked [`SHARED`] or [`EXCLUSIVE`]; those that are marked [`HANDED_ON`].
+    /// The keys that are marked.
     noted: Vec<Place>,
-    handed_on: Vec<Place>,
-}
-
-/// What a blocked transaction can be told before anybody walks.
-#[derive(PartialEq, Eq)]
-enum Answer {
-    /// Nothing that it waited for was released.
-    Waits,
-    /// It has all its locks.
-    Alone,
-    /// Others have requested its keys, before it or behind it.
-    Unsure,
 }
 
 /// See the [module](self).
@@ -164,10 +145,14 @@ pub struct VllLockManager {
     front: Option<Slot>,
     back: Option<Slot>,
     live: usize,
-    /// How many have finished since the last analysis.
+    /// By slot: the tickets of those that are blocked. Apart from the transactions, so that an analysis finds them in the nearest cache.
+    blocked: Vec<Ticket>,
+    last_ticket: Ticket,
+    /// What somebody was blocked for, in the order of requests. An analysis drops those of whoever is not any more.
+    waiting: Vec<Excluded>,
+    /// Whether, since the last analysis, a release has left somebody who may be free, and how many releases there were.
+    may_find: bool,
     released: usize,
-    /// Those that were blocked for keys, in the order of their requests. An analysis drops those that are not any more.
-    waiting: Vec<Slot>,
     analysis: Analysis,
 }
 
@@ -177,11 +162,20 @@ impl VllLockManager {
         self.counters.of(hash)
     }
 
+    /// How many requests are remembered for which somebody is blocked, or was until lately.
+    pub fn remembered(&self) -> usize {
+        self.waiting.len()
+    }
+
     /// The queue of transactions, and which of them are blocked.
     pub fn queue(&self) -> Vec<(Slot, bool)> {
         let behind = |slot: &Slot| self.transactions[slot.index()].behind;
         let queue = std::iter::successors(self.front, behind);
-        queue.map(|slot| (slot, self.transactions[slot.index()].blocked)).collect()
+        queue.map(|slot| (slot, self.is_blocked(slot))).collect()
+    }
+
+    fn is_blocked(&self, slot: Slot) -> bool {
+        self.blocked[slot.index()] != Ticket::NONE
     }
 
     fn enqueue(&mut self, slot: Slot) {
@@ -205,113 +199,77 @@ impl VllLockManager {
             Some(behind) => self.transactions[behind.index()].before = before,
             None => self.back = before,
         }
-        if self.analysis.next == Some(slot) {
-            self.analysis.next = behind;
-        }
     }
 
     fn unblock(&mut self, slot: Slot) -> Slot {
-        let transaction = &mut self.transactions[slot.index()];
-        debug_assert!(transaction.blocked, "a transaction is unblocked once");
+        let transaction = &self.transactions[slot.index()];
+        debug_assert!(self.is_blocked(slot), "a transaction is unblocked once");
         debug_assert_eq!(transaction.range_waits, 0, "all that it waited for have finished");
-        transaction.blocked = false;
+        self.blocked[slot.index()] = Ticket::NONE;
+        for request in transaction.excluded() {
+            self.counters.unblock(request.place(), request.mode());
+        }
         slot
     }
 
-    fn hand_on(counters: &mut Counters, analysis: &mut Analysis, place: Place) {
-        counters.marks[place as usize] |= HANDED_ON;
-        analysis.handed_on.push(place);
-        analysis.more = true;
+    /// Whether a transaction that is blocked for this conflicts with nobody before it any more.
+    fn is_its_turn(&self, excluded: &[Excluded]) -> bool {
+        let is_its_turn = |Excluded { request, .. }: &Excluded| {
+            let mark = self.counters.marks[request.place() as usize];
+            let is_noted = match request.mode() {
+                Mode::Shared => mark & EXCLUSIVE != 0,
+                Mode::Exclusive => mark != 0,
+            };
+            !is_noted && self.counters.is_open(request.place(), request.mode())
+        };
+        excluded.iter().all(is_its_turn)
     }
 
-    /// Whether a key that a transaction is blocked for was handed on.
-    fn is_concerned(&self, transaction: &Transaction) -> bool {
-        let handed_on = |request: &Request| self.counters.marks[request.place() as usize] & HANDED_ON != 0;
-        transaction.range_waits == 0 && transaction.excluded().iter().any(handed_on)
-    }
-
-    fn ask(&self, transaction: &Transaction) -> Answer {
-        if !self.is_concerned(transaction) {
-            return Answer::Waits;
-        }
-        let is_alone = |request: &Request| self.counters.is_alone(request.place(), request.mode());
-        if transaction.excluded().iter().all(is_alone) { Answer::Alone } else { Answer::Unsure }
-    }
-
-    /// Goes on asking those that wait; the first that is alone.
-    fn ask_waiting(&mut self) -> Option<Slot> {
-        while let Some(slot) = self.waiting.get(self.analysis.asked).copied() {
-            self.analysis.asked += 1;
-            let transaction = &self.transactions[slot.index()];
-            if !transaction.blocked {
-                continue;
+    /// Notes what a transaction is blocked for.
+    fn pass<F: Failpoints>(&mut self, excluded: std::ops::Range<usize>) {
+        for index in excluded {
+            let request = self.waiting[index].request;
+            let mark = &mut self.counters.marks[request.place() as usize];
+            if *mark == 0 {
+                self.analysis.noted.push(request.place());
             }
-            match self.ask(transaction) {
-                Answer::Alone => return Some(self.unblock(slot)),
-                Answer::Unsure => self.analysis.unsure += 1,
-                Answer::Waits => {}
+            let exclusive = request.mode() == Mode::Exclusive && !F::on(Failpoint::GrantOutOfOrder);
+            *mark |= if exclusive { EXCLUSIVE } else { SHARED };
+            if self.analysis.kept < index {
+                self.waiting[self.analysis.kept] = self.waiting[index];
             }
-            self.waiting[self.analysis.kept] = slot;
             self.analysis.kept += 1;
         }
+    }
+
+    /// Goes on along those that are blocked; the first that conflicts with nobody before it.
+    fn look<F: Failpoints>(&mut self) -> Option<Slot> {
+        while let Some(Excluded { slot, ticket, .. }) = self.waiting.get(self.analysis.looked_at).copied() {
+            let begin = self.analysis.looked_at;
+            // What a transaction is blocked for is side by side.
+            let others = self.waiting[begin..].iter();
+            let end = begin + others.take_while(|excluded| excluded.ticket == ticket).count();
+            self.analysis.looked_at = end;
+            if self.blocked[slot.index()] != ticket {
+                continue;
+            }
+            if self.is_its_turn(&self.waiting[begin..end]) && self.transactions[slot.index()].range_waits == 0
+            {
+                return Some(self.unblock(slot));
+            }
+            self.pass::<F>(begin..end);
+        }
         None
     }
 
-    /// Goes on along the queue; the first that conflicts with nobody who was passed.
-    fn walk<F: Failpoints>(&mut self) -> Option<Slot> {
-        while let Some(slot) = self.analysis.next
-            && (self.analysis.unsure > 0 || self.analysis.more)
-            && self.analysis.passed < self.analysis.passed_max
-        {
-            let transaction = &self.transactions[slot.index()];
-            if transaction.blocked && self.is_concerned(transaction) {
-                self.analysis.unsure = self.analysis.unsure.saturating_sub(1);
-                if !transaction.excluded().iter().any(|request| self.is_noted(*request)) {
-                    // The walk stays here. If the caller finishes it, the walk goes on behind it as if it had never been.
-                    return Some(self.unblock(slot));
-                }
-            }
-            self.pass::<F>(slot);
-        }
-        None
-    }
-
-    /// Whether a request conflicts with one of those who were passed.
-    fn is_noted(&self, request: Request) -> bool {
-        let mark = self.counters.marks[request.place() as usize];
-        match request.mode() {
-            Mode::Shared => mark & EXCLUSIVE != 0,
-            Mode::Exclusive => mark & (EXCLUSIVE | SHARED) != 0,
-        }
-    }
-
-    /// Notes what a transaction has requested, as far as somebody was blocked for it.
-    fn pass<F: Failpoints>(&mut self, slot: Slot) {
-        let transaction = &self.transactions[slot.index()];
-        let overlooked = F::on(Failpoint::GrantOutOfOrder) && transaction.blocked;
-        for request in &transaction.requests {
-            let mark = &mut self.counters.marks[request.place() as usize];
-            if *mark & CONTENDED != 0 {
-                if *mark & (EXCLUSIVE | SHARED) == 0 {
-                    self.analysis.noted.push(request.place());
-                }
-                let exclusive = request.mode() == Mode::Exclusive && !overlooked;
-                *mark |= if exclusive { EXCLUSIVE } else { SHARED };
-            }
-        }
-        self.analysis.passed += 1;
-        self.analysis.next = transaction.behind;
-    }
-
+    /// What releases have opened meanwhile was for those behind the ones that were found, who were looked at after that.
     fn end_analysis(&mut self) {
-        let Analysis { stage, next, noted, handed_on, .. } = &mut self.analysis;
-        (*stage, *next) = (Stage::Rests, None);
-        for place in noted.drain(..) {
-            self.counters.marks[place as usize] &= !(EXCLUSIVE | SHARED);
+        self.waiting.truncate(self.analysis.kept);
+        for place in self.analysis.noted.drain(..) {
+            self.counters.marks[place as usize] = 0;
         }
-        for place in handed_on.drain(..) {
-            self.counters.marks[place as usize] &= !HANDED_ON;
-        }
+        self.analysis.runs = false;
+        self.may_find = false;
     }
 }
 
@@ -325,11 +283,12 @@ impl LockManager for VllLockManager {
     }
 
     fn request<F: Failpoints>(&mut self, slot: Slot, footprint: &Footprint, me: PartitionId) -> bool {
-        debug_assert!(self.analysis.stage == Stage::Rests, "an analysis comes to its end first");
+        debug_assert!(!self.analysis.runs, "an analysis comes to its end first");
         if self.transactions.len() <= slot.index() {
             self.transactions.resize_with(slot.index() + 1, Transaction::default);
+            self.blocked.resize(slot.index() + 1, Ticket::NONE);
         }
-        let VllLockManager { counters, analysis, transactions, .. } = self;
+        let VllLockManager { counters, transactions, .. } = self;
         let transaction = &mut transactions[slot.index()];
         debug_assert!(transaction.requests.is_empty(), "a slot requests once");
         transaction.range_waits = self.ranges.request::<F>(slot, footprint, me);
@@ -342,21 +301,23 @@ impl LockManager for VllLockManager {
                 let last = transaction.requests.len() - 1;
                 transaction.requests.swap(transaction.excluded as usize, last);
                 transaction.excluded += 1;
-                counters.marks[place as usize] |= CONTENDED;
-                if F::on(Failpoint::GrantOutOfOrder) {
-                    VllLockManager::hand_on(counters, analysis, place);
-                }
             }
         }
         // Only then does it count itself: two of its keys may have one hash.
         for request in &transaction.requests {
             counters.add(request.place(), request.mode());
         }
-        if transaction.excluded > 0 {
-            self.waiting.push(slot);
-        }
         let free = transaction.excluded == 0 && transaction.range_waits == 0;
-        transaction.blocked = !free;
+        if !free {
+            self.last_ticket = Ticket(self.last_ticket.0.wrapping_add(1).max(1));
+            let ticket = self.last_ticket;
+            self.blocked[slot.index()] = ticket;
+            for request in transaction.excluded().iter().copied() {
+                counters.block(request.place(), request.mode());
+                self.waiting.push(Excluded { slot, ticket, request });
+            }
+            self.may_find |= F::on(Failpoint::GrantOutOfOrder);
+        }
         self.live += 1;
         self.enqueue(slot);
         free
@@ -369,68 +330,46 @@ impl LockManager for VllLockManager {
         me: PartitionId,
         granted: &mut Vec<Slot>,
     ) {
-        let VllLockManager { counters, analysis, transactions, .. } = self;
+        let VllLockManager { counters, transactions, blocked, may_find, .. } = self;
         let transaction = &mut transactions[slot.index()];
-        debug_assert!(!transaction.blocked, "only a transaction with all its locks can finish");
+        debug_assert!(
+            blocked[slot.index()] == Ticket::NONE,
+            "only a transaction with all its locks can finish"
+        );
         for request in transaction.requests.drain(..) {
-            if counters.remove(request.place(), request.mode()) {
-                VllLockManager::hand_on(counters, analysis, request.place());
-            }
+            *may_find |= counters.remove(request.place(), request.mode());
         }
         self.ranges.release::<F>(slot, footprint, me, &mut |slot| {
             let waiting = &mut transactions[slot.index()];
             waiting.range_waits -= 1;
             if waiting.range_waits == 0 && waiting.excluded == 0 {
-                waiting.blocked = false;
+                blocked[slot.index()] = Ticket::NONE;
                 granted.push(slot);
             } else if waiting.range_waits == 0 {
-                // Its keys may have been handed on before, when it was not looked at.
-                for request in waiting.excluded() {
-                    VllLockManager::hand_on(counters, analysis, request.place());
-                }
+                // It may have been its turn at its keys before.
+                *may_find = true;
             }
         });
         self.live -= 1;
         self.released += 1;
         self.dequeue(slot);
         if let Some(front) = self.front
-            && self.transactions[front.index()].blocked
+            && self.is_blocked(front)
         {
             granted.push(self.unblock(front));
         }
     }
 
-    fn may_find(&self) -> bool {
-        !self.analysis.handed_on.is_empty()
-    }
-
-    fn analyse<F: Failpoints>(&mut self, idle: bool) -> Option<Slot> {
-        if self.analysis.stage == Stage::Rests {
-            let due = idle || self.released * LOOKS_PER_RELEASE_MAX >= self.live;
-            if self.analysis.handed_on.is_empty() || !due {
+    fn analyse<F: Failpoints>(&mut self) -> Option<Slot> {
+        if !self.analysis.runs {
+            if !self.may_find || self.released * LOOKS_PER_RELEASE_MAX < self.waiting.len() {
                 return None;
             }
             self.released = 0;
-            self.analysis = Analysis {
-                stage: Stage::Asks,
-                passed_max: if idle { self.live } else { ANALYSED_TRANSACTIONS_MAX },
-                noted: std::mem::take(&mut self.analysis.noted),
-                handed_on: std::mem::take(&mut self.analysis.handed_on),
-                ..Analysis::default()
-            };
+            let noted = std::mem::take(&mut self.analysis.noted);
+            self.analysis = Analysis { runs: true, noted, ..Analysis::default() };
         }
-        if self.analysis.stage == Stage::Asks {
-            let alone = self.ask_waiting();
-            if alone.is_some() {
-                return alone;
-            }
-            self.waiting.truncate(self.analysis.kept);
-            // Whatever was handed on till now was by those of whom nobody who was asked is behind.
-            self.analysis.more = false;
-            self.analysis.stage = Stage::Walks;
-            self.analysis.next = self.front;
-        }
-        let found = self.walk::<F>();
+        let found = self.look::<F>();
         if found.is_none() {
             self.end_analysis();
         }
