@@ -243,7 +243,7 @@ impl ClusterFile {
                 "lock_wait_milliseconds must be a number from {min} to {max}, for example 100"
             ));
         }
-        self.options().check().map_err(|problem| format!("partitions: {problem}"))?;
+        self.options().check()?;
         if self.processes.iter().any(|process| process.data_directory.is_some()) {
             check_engine(&self.options()).map_err(|problem| format!("engine: {problem}"))?;
         }
@@ -679,9 +679,13 @@ partitions = [1]
             ("partitions = 2", "partitions = 2\nsites = 0", "sites must be at least 1"),
             ("partitions = 2", "partitions = 2\nengine = \"magic\"", "unknown variant `magic`"),
             ("partitions = 2", "partitions = 2\nengine = \"two-phase-without\"", "unknown variant"),
-            ("partitions = 2", "partitions = 2\nlock_wait_milliseconds = 5", "calvin has no deadlocks"),
+            (
+                "partitions = 2",
+                "partitions = 2\nlock_wait_milliseconds = 5",
+                "lock_wait_milliseconds: calvin has no deadlocks",
+            ),
             ("partitions = 2", "partitions = 2\nlocks = \"as-it-goes\"", "leave locks out"),
-            ("partitions = 2", "partitions = 2\nload_control = false", "has no load control"),
+            ("partitions = 2", "partitions = 2\nload_control = false", "load_control: calvin has none"),
             (
                 "partitions = 2",
                 "partitions = 2\nengine = \"two-phase\"\nlock_wait_milliseconds = 0",

@@ -74,36 +74,38 @@ impl ClusterOptions {
     pub fn check(&self) -> Result<(), String> {
         if self.partitions == 0 || usize::from(self.partitions) > PARTITIONS_MAX {
             return Err(format!(
-                "the number of partitions must be 1 to {PARTITIONS_MAX}, not {}",
+                "partitions: their number must be 1 to {PARTITIONS_MAX}, not {}",
                 self.partitions
             ));
         }
         if self.replicas == 0 || usize::from(self.replicas) > REPLICAS_MAX {
-            return Err(format!("the number of replicas must be 1 to {REPLICAS_MAX}, not {}", self.replicas));
+            return Err(format!("replicas: their number must be 1 to {REPLICAS_MAX}, not {}", self.replicas));
         }
         if self.epoch.is_zero() || self.epoch > Duration::from_secs(10) {
             return Err(format!("an epoch must last from 1 microsecond to 10 seconds, not {:?}", self.epoch));
         }
         let name = self.engine.name();
         if self.replicas > 1 && !self.engine.is_ordered() {
-            return Err(format!("the engine {name} has one replica: choose calvin, or leave the others out"));
+            return Err(format!(
+                "replicas: the engine {name} has one: choose calvin, or leave the others out"
+            ));
         }
         if self.epochs.is_managed() && !self.engine.is_ordered() {
             return Err(format!(
-                "the engine {name} has no epochs for a manager: choose aloha, or leave the epochs out"
+                "epochs: the engine {name} has no epochs for a manager: choose aloha, or leave them out"
             ));
         }
         if self.lock_wait.is_some() && self.engine.is_ordered() {
-            return Err(format!("{name} has no deadlocks: leave the limit of waits for locks out"));
+            return Err(format!("lock_wait_milliseconds: {name} has no deadlocks: leave it out"));
         }
         if self.locks != LockRequests::default() && self.engine.is_ordered() {
-            return Err(format!("{name} asks for locks in the order of transactions: leave locks out"));
+            return Err(format!("locks: {name} asks for them in the order of transactions: leave it out"));
         }
         if !self.load_control && self.engine.is_ordered() {
-            return Err(format!("{name} has no load control: leave it out"));
+            return Err(format!("load_control: {name} has none: leave it out"));
         }
         if self.lock_wait.is_some_and(|wait| wait < Duration::from_micros(1)) {
-            return Err("the limit of waits for locks must be at least 1 microsecond".to_owned());
+            return Err("lock_wait_milliseconds: it must be at least 0.001".to_owned());
         }
         Ok(())
     }

@@ -126,6 +126,10 @@ fn what_would_be_ignored_or_tell_nothing_is_refused() {
         &["two-phase has no epochs for a manager"],
     );
     folder.refused("sim --seed 1 --engine two-phase --replicas 3", FAILED, &["two-phase has no replicas"]);
+    for offered in ["0", "18446744073709551614"] {
+        let command = format!("sim slow-node --output new --slower 1000 --offered {offered}");
+        folder.refused(&command, WRONG_COMMAND_LINE, &["1..=1000000"]);
+    }
     let no_epochs = ["two-phase has no epochs for a manager"];
     folder.refused("start --data-dir new --engine two-phase --epochs managed", FAILED, &no_epochs);
     folder.refused("start --data-dir new --epochs strict", WRONG_COMMAND_LINE, &["managed-strictly"]);

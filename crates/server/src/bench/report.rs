@@ -49,7 +49,7 @@ pub struct Report {
     pub reconnaissance: u64,
     /// Requests of an open loop that were due and had not begun when the time was over.
     pub not_begun: u64,
-    /// Times that a partition pushed requests back, over the whole run.
+    /// Times that a partition took no more requests, and requests that were refused as busy, over the whole run.
     pub pushed_back: u64,
     /// Committed and aborted transactions per second.
     pub throughput_txn_s: f64,
@@ -169,6 +169,9 @@ impl Report {
         if self.contended > 0 {
             let limit = ordain_db::limits::RESTARTS_MAX;
             row("gave up", format!("{} after {limit} restarts", thousands(self.contended as f64)));
+        }
+        if self.pushed_back > 0 {
+            row("pushed back", format!("{} times: nodes were busy", thousands(self.pushed_back as f64)));
         }
         if self.not_begun > 0 {
             row("due and not begun", format!("{}: the rate is too high", thousands(self.not_begun as f64)));

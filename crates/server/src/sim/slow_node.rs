@@ -17,14 +17,15 @@ pub struct SlowNodeOptions {
     /// A file of costs that `ordain sim calibrate` wrote [default: the one in the binary]
     #[arg(long)]
     pub costs: Option<PathBuf>,
-    /// Percentages of transactions that touch two partitions
+    /// Percentages of transactions that touch two partitions, with commas between
     #[arg(long, value_delimiter = ',', default_values_t = [0, 5, 20, 50, 100], value_parser = clap::value_parser!(u8).range(0..=100))]
     pub multi_partition: Vec<u8>,
-    /// How many times as slow the node becomes, in runs of their own beside those with 4 times
+    /// How many times as slow the node becomes, in runs of their own beside those with 4 times; with commas between
     #[arg(long, value_delimiter = ',', default_values_t = [2, 8], value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub slower: Vec<u64>,
-    /// Calls that each node's client makes in a second; a node can do about 6,000 of them, so more is all that it can do
-    #[arg(long, value_delimiter = ',', default_values_t = [4_000, 7_000], value_parser = clap::value_parser!(u64).range(1..))]
+    /// Calls that each node's client makes in a second, with commas between; a node can do about 6,000 of them, so more is all that it
+    /// can do
+    #[arg(long, value_delimiter = ',', default_values_t = [4_000, 7_000], value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub offered: Vec<u64>,
 }
 

@@ -93,27 +93,24 @@ pub struct Course {
 }
 
 /// All runs: at each load, both engines with and without throttling at each percentage of multi-partition transactions, and without
-/// at `factors` other than [`FACTOR`], with the paper's 5 %.
+/// at `factors` other than [`FACTOR`], with the paper's 5 %. Each once, however often it is asked for.
 pub fn settings(percents: &[f64], factors: &[u64], loads: &[u64]) -> Vec<SlowNodeSetting> {
-    let mut all = Vec::new();
+    let mut all: Vec<SlowNodeSetting> = Vec::new();
+    let mut add = |setting: SlowNodeSetting| {
+        if !all.contains(&setting) {
+            all.push(setting);
+        }
+    };
     for (offered, engine) in loads.iter().flat_map(|load| ENGINES.map(|engine| (*load, engine))) {
         for throttles in [false, true] {
-            all.extend(percents.iter().map(|percent| SlowNodeSetting {
-                engine,
-                factor: FACTOR,
-                multi_partition_percent: *percent,
-                throttles,
-                offered,
-            }));
+            for multi_partition_percent in percents.iter().copied() {
+                add(SlowNodeSetting { engine, factor: FACTOR, multi_partition_percent, throttles, offered });
+            }
         }
-        let others = factors.iter().filter(|factor| **factor != FACTOR);
-        all.extend(others.map(|factor| SlowNodeSetting {
-            engine,
-            factor: *factor,
-            multi_partition_percent: SHARE_OF_FIGURE_5B,
-            throttles: false,
-            offered,
-        }));
+        for factor in factors.iter().copied().filter(|factor| *factor != FACTOR) {
+            let multi_partition_percent = SHARE_OF_FIGURE_5B;
+            add(SlowNodeSetting { engine, factor, multi_partition_percent, throttles: false, offered });
+        }
     }
     all
 }
@@ -178,5 +175,21 @@ fn plan(setting: &SlowNodeSetting, costs: &CostTable) -> Plan {
         }],
         heal_at: WARM_UP + BEFORE + TIME,
         ..base
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_twice_is_run_once() {
+        let once = settings(&[5.0, 20.0], &[2, 8], &[4_000]);
+        assert_eq!(
+            once.len(),
+            2 * (2 * 2 + 2),
+            "both engines, with and without throttling, and two factors without"
+        );
+        assert_eq!(settings(&[5.0, 5.0, 20.0], &[2, 8, 2, FACTOR], &[4_000, 4_000]), once);
     }
 }

@@ -277,7 +277,6 @@ impl<F: Failpoints> Engine for Aloha<F> {
         Ok(())
     }
 
-    /// Whatever can go on has gone on.
     fn live(&self) -> usize {
         self.table.len()
     }

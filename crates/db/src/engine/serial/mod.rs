@@ -123,7 +123,6 @@ impl<F: Failpoints> Engine for Serial<F> {
         Ok(())
     }
 
-    /// Whatever can go on has gone on.
     fn live(&self) -> usize {
         self.waiting.len() + usize::from(self.current.is_some())
     }

@@ -55,7 +55,7 @@ pub(super) struct Counters {
     /// The chain of each bucket. A power of two.
     buckets: Vec<u32>,
     counters: Vec<Counter>,
-    /// By place: what an analysis notes of the key. Zero when the key gets its counter. Apart from the counters, so that
+    /// By place: what an analysis notes of the key. Zero but in an analysis. Apart from the counters, so that
     /// the notes of many keys are in the nearest cache.
     pub(super) marks: Vec<u8>,
     /// The chain of counters that nobody uses. The last that was given back is the first that is used again: it is in the
@@ -142,7 +142,7 @@ impl Counters {
                 let unused = &mut self.counters[link as usize - 1];
                 self.unused = unused.next;
                 *unused = counter;
-                self.marks[link as usize - 1] = 0;
+                debug_assert_eq!(self.marks[link as usize - 1], 0, "nothing is requested in an analysis");
                 link - 1
             }
         };
@@ -197,7 +197,7 @@ impl Counters {
         }
     }
 
-    /// Takes a request back that is not blocked; whether a blocked one may not conflict with any other before it any more.
+    /// Takes a request back that is not blocked; whether that may leave a blocked one without conflict.
     #[inline]
     pub(super) fn remove(&mut self, place: Place, mode: Mode) -> bool {
         let counter = &mut self.counters[place as usize];

@@ -74,7 +74,6 @@ impl LockManager for HashLockManager {
         self.ranges.release::<F>(slot, footprint, me, &mut grant);
     }
 
-    /// Every release tells all that can be told.
     fn live(&self) -> usize {
         self.live
     }

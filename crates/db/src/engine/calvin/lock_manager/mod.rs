@@ -7,7 +7,7 @@
 //! | lock manager | keeps for a key | finds who may go on |
 //! |---|---|---|
 //! | [`hash`] | a queue of requests (DET-04) | at each release, in the queues of the released keys |
-//! | [`vll`] | two counters (DET-05) | at the front of one queue of transactions, and by an analysis once per step |
+//! | [`vll`] | counters (DET-05) | at the front of one queue of transactions, and by an analysis once per step |
 //!
 //! Both let the same transactions hold locks together, and both order those that conflict as the log does; they may differ
 //! in *when* they find out that one can go on, and never in what it then does. [`ranges`] makes ranges exclude phantoms
@@ -71,8 +71,8 @@ pub trait LockManager: std::fmt::Debug + Default + Send + 'static {
     );
 
     /// Finds a transaction that has all its locks although no release has told so, if releases do not tell of all. The caller takes
-    /// it as far as it goes and asks again, until there is none; nothing is requested in between. It may put that off until some more
-    /// have finished.
+    /// it as far as it goes and asks again, until there is none; nothing is requested, and nobody else finishes, in
+    /// between. It may put that off until some more have finished.
     fn analyse<F: Failpoints>(&mut self) -> Option<Slot> {
         None
     }

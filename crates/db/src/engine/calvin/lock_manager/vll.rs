@@ -2,7 +2,7 @@
 //! 2013*, and its extended form, *VLL: a lock manager redesign for main memory database systems. VLDB Journal 24, 2015*,
 //! whose sections are cited. DET-05.
 //!
-//! Nobody queues for a key. A key has two [`counters`](super::counters): how many transactions have requested it
+//! Nobody queues for a key. A key has [`counters`](super::counters): how many transactions have requested it
 //! exclusively, and how many shared. The transactions stand in one queue in the order of their requests (TxnQueue). One that
 //! meets no conflicting request is *free*; any other is *blocked*, and nobody notes by whom. So a release can not hand
 //! anything over. A blocked transaction is found to be free in two ways:
@@ -24,9 +24,9 @@
 //!
 //! That finds those that are *alone*, too (VLL §2.1): the counters of their keys count nobody else.
 //!
-//! There is something to find out when a release leaves a key with none but blocked requests that conflict. Then an analysis ends the
-//! step, one for all of its releases, but not before [`LOOKS_PER_RELEASE_MAX`] times the releases since the last one are as many as the
-//! requests to look at.
+//! There is something to find out when a release leaves a blocked request with no conflicting ones but blocked ones, or when it
+//! was the last that a blocked transaction waited for because of ranges. Then an analysis ends the step, one for all of its releases, once
+//! these pay for it: each for [`LOOKS_PER_RELEASE_MAX`] requests, and for those of its own that are looked at in vain.
 //!
 //! What is found is executed at once and, if it finishes, opens its keys for those behind it: one analysis finds all that an
 //! analysis after each release would have found.
@@ -37,8 +37,9 @@
 //!   otherwise; ours need not wait for that.
 //! - Counters are neither beside records nor one per record, but one per key that somebody holds. They are exact (per
 //!   64-bit hash), and so is the analysis: the bit arrays of the paper have a fixed size, and
-//!   may leave a transaction blocked that is free.
-//! - The number of blocked transactions is not limited by itself. The paper stops to take transactions in, so that the
+//!   may leave a transaction blocked that is free. (But one that reads one key and writes another with the same hash may wait
+//!   until it is at the front.)
+//! - The number of blocked transactions is not limited by itself. The paper stops taking transactions in, so that the
 //!   walk stays short and new ones find less in their way. Here releases pay for it, the node limits live transactions
 //!   ([`TRANSACTIONS_LIVE_MAX`](crate::limits::TRANSACTIONS_LIVE_MAX)), and a transaction that waits at the door would make
 //!   all behind it in the order wait that conflict with nobody.
@@ -73,8 +74,8 @@ impl Request {
     }
 }
 
-/// An analysis is due when so many times the releases since the last one are as many as the requests that it looks at. A look takes
-/// some nanoseconds, so that a release never pays for more than a part of what a short transaction takes.
+/// How many looks of an analysis a release pays for. A look takes some nanoseconds, so that this is a part of what a short transaction
+/// takes.
 pub const LOOKS_PER_RELEASE_MAX: usize = 128;
 
 /// Requests that need no allocation. A footprint of the papers' transactions has ten keys.
@@ -148,11 +149,11 @@ pub struct VllLockManager {
     /// By slot: the tickets of those that are blocked. Apart from the transactions, so that an analysis finds them in the nearest cache.
     blocked: Vec<Ticket>,
     last_ticket: Ticket,
-    /// What somebody was blocked for, in the order of requests. An analysis drops those of whoever is not any more.
+    /// What somebody was blocked for, in the order of requests. An analysis drops what is of nobody who still is.
     waiting: Vec<Excluded>,
-    /// Whether, since the last analysis, a release has left somebody who may be free, and how many releases there were.
+    /// Whether, since the last analysis, a release has left somebody who may be free, and how many looks releases pay for.
     may_find: bool,
-    released: usize,
+    paid: usize,
     analysis: Analysis,
 }
 
@@ -330,8 +331,9 @@ impl LockManager for VllLockManager {
         me: PartitionId,
         granted: &mut Vec<Slot>,
     ) {
-        let VllLockManager { counters, transactions, blocked, may_find, .. } = self;
+        let VllLockManager { counters, transactions, blocked, may_find, paid, .. } = self;
         let transaction = &mut transactions[slot.index()];
+        *paid += LOOKS_PER_RELEASE_MAX + transaction.excluded().len();
         debug_assert!(
             blocked[slot.index()] == Ticket::NONE,
             "only a transaction with all its locks can finish"
@@ -351,7 +353,6 @@ impl LockManager for VllLockManager {
             }
         });
         self.live -= 1;
-        self.released += 1;
         self.dequeue(slot);
         if let Some(front) = self.front
             && self.is_blocked(front)
@@ -362,10 +363,10 @@ impl LockManager for VllLockManager {
 
     fn analyse<F: Failpoints>(&mut self) -> Option<Slot> {
         if !self.analysis.runs {
-            if !self.may_find || self.released * LOOKS_PER_RELEASE_MAX < self.waiting.len() {
+            if !self.may_find || self.paid < self.waiting.len() {
                 return None;
             }
-            self.released = 0;
+            self.paid = 0;
             let noted = std::mem::take(&mut self.analysis.noted);
             self.analysis = Analysis { runs: true, noted, ..Analysis::default() };
         }
