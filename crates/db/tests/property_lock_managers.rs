@@ -313,11 +313,14 @@ fn who_is_not_blocked_any_more_is_forgotten() {
 #[test]
 fn who_was_blocked_for_many_keys_is_forgotten_too() {
     let (database, mut vll) = (Database::new(), Checked::<VllLockManager>::new());
-    let many: Vec<u8> = (0..2 * LOOKS_PER_RELEASE_MAX).map(|number| number as u8).take(255).collect();
-    (0..2).for_each(|_| vll.request(&database, &writes(&many)));
+    // More than a release pays for.
+    let of_site = |site| (0..255).map(move |start| Lock { exclusive: true, site, start, end: None });
+    let many: Vec<Lock> = (0..3).flat_map(of_site).collect();
+    assert!(many.len() > LOOKS_PER_RELEASE_MAX);
+    (0..2).for_each(|_| vll.request(&database, &many));
     for _ in 0..100 {
         vll.release(0);
-        vll.request(&database, &writes(&many));
+        vll.request(&database, &many);
         vll.analyse(false);
         assert!(vll.locks.remembered() <= 4 * many.len());
     }
