@@ -684,7 +684,11 @@ partitions = [1]
                 "partitions = 2\nlock_wait_milliseconds = 5",
                 "lock_wait_milliseconds: calvin has no deadlocks",
             ),
-            ("partitions = 2", "partitions = 2\nlocks = \"as-it-goes\"", "leave locks out"),
+            (
+                "partitions = 2",
+                "partitions = 2\nlocks = \"as-it-goes\"",
+                "locks: calvin asks for them in the order of transactions: leave it out",
+            ),
             ("partitions = 2", "partitions = 2\nload_control = false", "load_control: calvin has none"),
             (
                 "partitions = 2",
