@@ -30,6 +30,23 @@ fn nothing_acknowledged_is_lost_under_any_fault() {
     assert!(summary.contains("digests equal"), "{summary}");
 }
 
+/// Where the test may not make namespaces, it says what to do instead.
+#[test]
+fn nothing_acknowledged_is_lost_when_packets_are_dropped() {
+    let output = kill_test("--links namespaces --seconds 5 --seed 2 --pause 0.5 --clients 12 --rate 300");
+    let summary = summary(&output);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lacks_rights = ["Operation not permitted", "Permission denied", "cannot run `ip`", "not supported"];
+    if output.status.code() == Some(1) && lacks_rights.iter().any(|lack| said.contains(lack)) {
+        assert!(said.contains("be root on Linux, or use --links proxies"), "{said}");
+        return;
+    }
+    assert!(output.status.success(), "{}: {summary}", output.status);
+    assert!(summary.contains(" 0 lost, 0 doubled, 0 unfounded, "), "{summary}");
+    assert!(summary.contains("digests equal"), "{summary}");
+    assert!(summary.contains("SKIPPED slow (links between namespaces cannot be)"), "{summary}");
+}
+
 #[test]
 fn wrong_options_are_refused_with_what_to_do() {
     let output = kill_test("--seconds 0");
@@ -39,4 +56,7 @@ fn wrong_options_are_refused_with_what_to_do() {
     let output = kill_test(&format!("--directory {folder}"));
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("choose another --directory"));
+    let output = kill_test("--links namespaces --faults slow,cut");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("leave out slow, or --links"));
 }

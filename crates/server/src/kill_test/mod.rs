@@ -71,11 +71,20 @@ pub(crate) fn run(options: &KillTestOptions) -> Result<bool, String> {
         None => random_number().map_err(|error| error.to_string())? >> 32,
     };
     let directory = Directory::create(options.directory.as_deref())?;
-    let (shim, skipped) = disks(options, &directory.path)?;
+    let (shim, without_disks) = disks(options, &directory.path)?;
     let mut kinds = options.faults();
-    kinds.retain(|kind| skipped.is_none() || !kind.is_of_disks());
+    kinds.retain(|kind| without_disks.is_none() || !kind.is_of_disks());
+    let mut skipped: Vec<String> = Vec::new();
+    skipped.extend(without_disks.map(|reason| format!("full-disk, failing-sync ({reason})")));
+    if !options.links.can_be_slow() && kinds.contains(&FaultKind::Slow) {
+        if !options.faults.is_empty() {
+            return Err("links between namespaces cannot be slow: leave out slow, or --links".to_owned());
+        }
+        kinds.retain(|kind| *kind != FaultKind::Slow);
+        skipped.push("slow (links between namespaces cannot be)".to_owned());
+    }
     if kinds.is_empty() {
-        return Err(format!("no fault is left: {}", skipped.unwrap_or_default()));
+        return Err(format!("no fault is left: {}", skipped.join("; ")));
     }
     tracing::info!(seed, directory = %directory.path.display(), "kill test");
     let mut sums = Sums::default();
@@ -110,7 +119,7 @@ pub(crate) fn run(options: &KillTestOptions) -> Result<bool, String> {
     if let Some(output) = &options.output {
         report::write(output, &sums.rounds, &note)?;
     }
-    publish(&sums, options, seed, skipped.as_deref(), &directory.path)?;
+    publish(&sums, options, seed, &skipped, &directory.path)?;
     Ok(passed)
 }
 
@@ -181,7 +190,7 @@ fn publish(
     sums: &Sums,
     options: &KillTestOptions,
     seed: u64,
-    skipped: Option<&str>,
+    skipped: &[String],
     directory: &Path,
 ) -> Result<(), String> {
     let mut text = format!("\n{}\n", report::stops_table(&sums.rounds));
@@ -200,14 +209,14 @@ fn publish(
     std::io::stdout().write_all(text.as_bytes()).map_err(|error| format!("cannot print: {error}"))
 }
 
-fn summary(sums: &Sums, seed: u64, skipped: Option<&str>, seconds: f64, passed: bool) -> String {
+fn summary(sums: &Sums, seed: u64, skipped: &[String], seconds: f64, passed: bool) -> String {
     let faults: Vec<String> =
         sums.faults.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
     let [committed, aborted, refused, unknown] = sums.calls;
     let digests = if sums.equal == sums.rounds.len() { "digests equal" } else { "DIGESTS NOT EQUAL" };
     let verdict = if passed { "passed" } else { "FAILED" };
     let longest = f64::from(report::longest_stop_with_majority(&sums.rounds)) / 1e3;
-    let skipped = skipped.map(|reason| format!("; SKIPPED full-disk, failing-sync ({reason})"));
+    let skipped: String = skipped.iter().map(|what| format!("; SKIPPED {what}")).collect();
     format!(
         "kill-test: {verdict}: seed {seed}, {seconds} s, faults: {} ({} restarts asked for); {committed} acknowledged, \
          {} lost, {} doubled, {} unfounded, {aborted} aborted, {refused} refused, {unknown} unknown, {} violations, {digests}, \
@@ -218,7 +227,7 @@ fn summary(sums: &Sums, seed: u64, skipped: Option<&str>, seconds: f64, passed: 
         sums.doubled,
         sums.unfounded,
         sums.violations.len(),
-        skipped.unwrap_or_default(),
+        skipped,
     )
 }
 

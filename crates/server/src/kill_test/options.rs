@@ -13,6 +13,7 @@ use ordain::db::sequencer::EpochPolicy;
 use ordain::quantity::number_within;
 
 use super::faults::FaultKind;
+use super::network::Links;
 
 /// Seconds that a test, a round or a gap may last.
 const SECONDS: RangeInclusive<f64> = 0.1..=86_400.0;
@@ -20,8 +21,7 @@ const SECONDS: RangeInclusive<f64> = 0.1..=86_400.0;
 /// Run a cluster of real processes on this machine, break it in every way that is allowed, and check that nothing that was
 /// acknowledged is lost.
 ///
-/// The cluster has 3 replicas of 2 partitions, with one process for each node, and the links between the processes go through
-/// proxies of this program. docs/kill-test.md explains the faults and the checks. The last line is a summary; the exit code is
+/// The cluster has 3 replicas of 2 partitions, with one process for each node. docs/kill-test.md explains the faults and the checks. The last line is a summary; the exit code is
 /// 3 if something acknowledged was lost or a condition does not hold, and 1 if the test could not be run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KillTestOptions {
@@ -48,6 +48,9 @@ pub(crate) struct KillTestOptions {
     /// The faults to choose from, separated by commas. Default: all.
     #[arg(long, value_enum, value_delimiter = ',', value_name = "FAULT")]
     pub(crate) faults: Vec<FaultKind>,
+    /// What is between the processes, and can be cut.
+    #[arg(long, value_enum, default_value_t = Links::Proxies)]
+    pub(crate) links: Links,
     /// The longest time between the beginnings of two faults, in seconds.
     #[arg(long, default_value_t = 1.5, value_parser = number_within(0.01..=3_600.0, "seconds"))]
     pub(crate) pause: f64,

@@ -1,13 +1,10 @@
 //! The cluster: its files, and one process for each node.
 
-use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
-use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-use ordain::caller::random_number;
 use ordain::cluster_file::{ClusterFile, DurabilityEntry, ProcessEntry, ReplicationEntry};
 use ordain::db::engine::two_phase::requests::LockRequests;
 use ordain::db::node::CheckpointMode;
@@ -33,12 +30,6 @@ const READY: &str = ": ready ";
 
 /// Lines of a log that are shown when its process has failed.
 const LAST_LINES: usize = 8;
-
-/// Ports to choose from: below those that operating systems give to outgoing connections.
-const PORTS: std::ops::Range<u64> = 10_240..32_000;
-
-/// How often to look for a port that is free.
-const PORT_TRIES: u32 = 1_000;
 
 /// The partition of a process.
 pub(super) fn partition_of(process: usize) -> usize {
@@ -79,8 +70,9 @@ pub(super) struct Cluster {
     pub(super) file: ClusterFile,
     /// Where that file is.
     pub(super) path: PathBuf,
-    pub(super) network: Network,
+    /// They end before their network does.
     pub(super) processes: Vec<Process>,
+    pub(super) network: Network,
 }
 
 impl Cluster {
@@ -94,9 +86,8 @@ impl Cluster {
         seed: u64,
         shim: Option<&Shim>,
     ) -> Result<Cluster, String> {
-        let listening = free_addresses()?;
-        let network = Network::start(&listening)?;
-        let file = cluster_file(directory, options, seed, &listening);
+        let network = Network::start(options.links, PROCESSES)?;
+        let file = cluster_file(directory, options, seed, &network);
         file.check()?;
         for folder in ["data", "logs", "flags"] {
             let path = directory.join(folder);
@@ -122,7 +113,7 @@ impl Cluster {
             processes.push(Process {
                 log: directory.join("logs").join(format!("{name}.log")),
                 flag: Flag::new(directory.join("flags").join(&name)),
-                command: Box::new(command(&program, &path, &name, shim)),
+                command: Box::new(command(network.command(number, &program), &path, &name, shim)),
                 name,
                 child: None,
                 log_begin: 0,
@@ -133,13 +124,12 @@ impl Cluster {
                 shim.load_into(&mut process.command, process.flag.path());
             }
         }
-        Ok(Cluster { file, path: own_path, network, processes })
+        Ok(Cluster { file, path: own_path, processes, network })
     }
 }
 
-/// The command that starts a process.
-fn command(program: &Path, file: &Path, name: &str, shim: Option<&Shim>) -> Command {
-    let mut command = Command::new(program);
+/// What starts a process, from the command that runs the program at its place in the network.
+fn command(mut command: Command, file: &Path, name: &str, shim: Option<&Shim>) -> Command {
     command.arg("start").arg("--cluster").arg(file).args(["--process", name]);
     command.arg("--parent").arg(std::process::id().to_string());
     command.env("ORDAIN_LOG", "info").env("NO_COLOR", "1").env("RUST_BACKTRACE", "1");
@@ -149,34 +139,13 @@ fn command(program: &Path, file: &Path, name: &str, shim: Option<&Shim>) -> Comm
     command
 }
 
-/// Addresses that nobody listens on at the moment.
-fn free_addresses() -> Result<Vec<SocketAddr>, String> {
-    let mut ports = BTreeSet::new();
-    for _ in 0..PORT_TRIES {
-        let random = random_number().map_err(|error| error.to_string())?;
-        let port = (PORTS.start + random % (PORTS.end - PORTS.start)) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            ports.insert(port);
-        }
-        if ports.len() == PROCESSES {
-            return Ok(ports.into_iter().map(|port| SocketAddr::from(([127, 0, 0, 1], port))).collect());
-        }
-    }
-    Err(format!("found no {PROCESSES} free ports from {} to {}", PORTS.start, PORTS.end))
-}
-
-fn cluster_file(
-    directory: &Path,
-    options: &KillTestOptions,
-    seed: u64,
-    listening: &[SocketAddr],
-) -> ClusterFile {
+fn cluster_file(directory: &Path, options: &KillTestOptions, seed: u64, network: &Network) -> ClusterFile {
     let Drawn { checkpoint_mode, throttle } = Drawn::of(seed);
     let process = |number: usize| {
         let (partition, replica) = (partition_of(number), number / PARTITIONS);
         let name = format!("p{partition}r{replica}");
         ProcessEntry {
-            address: listening[number].to_string(),
+            address: network.listening(number).to_string(),
             listen: None,
             partitions: vec![partition as u16],
             replica: replica as u16,

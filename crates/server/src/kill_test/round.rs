@@ -361,7 +361,7 @@ impl Round<'_> {
             well: from,
             outcome: "",
         });
-        self.set_directions(&fault, true);
+        self.set_directions(&fault, true)?;
         for victim in &fault.victims {
             let process = &mut self.cluster.processes[*victim];
             match fault.kind {
@@ -422,15 +422,16 @@ impl Round<'_> {
         }
     }
 
-    fn set_directions(&self, fault: &Fault, begin: bool) {
+    fn set_directions(&mut self, fault: &Fault, begin: bool) -> Result<(), String> {
         for (from, to) in &fault.directions {
             if matches!(fault.kind, FaultKind::Slow | FaultKind::HandOver) {
                 let delay = if begin { fault.delay } else { Duration::ZERO };
                 self.cluster.network.set_delay(*from, *to, delay);
             } else {
-                self.cluster.network.set_cut(*from, *to, begin);
+                self.cluster.network.set_cut(*from, *to, begin)?;
             }
         }
+        Ok(())
     }
 
     /// Whether it is time to mend a fault. A process whose `fsync` has failed must end, and so must one that was told to.
@@ -471,7 +472,7 @@ impl Round<'_> {
 
     fn mend(&mut self, active: &mut Active) -> Result<(), String> {
         active.mended = true;
-        self.set_directions(&active.fault, false);
+        self.set_directions(&active.fault, false)?;
         if active.fault.resets {
             for (from, to) in &active.fault.directions {
                 self.cluster.network.reset(*from, *to);

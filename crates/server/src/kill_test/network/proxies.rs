@@ -1,15 +1,18 @@
-//! The network between the processes: a proxy for each of them and each that it connects to.
+//! A proxy for each process and each that it connects to.
 //!
 //! A process has a cluster file of its own, in which the addresses of the others are those of its proxies. So every byte that
 //! goes from one process to another passes here, and can be kept back: that is a cut, in one direction or both, with
 //! connections that stay open and say nothing, as when packets are dropped. When it heals, what was kept back arrives, as TCP
 //! would send it again, or the connections are reset.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
+
+use ordain::caller::random_number;
 
 /// How often to look whether a cut has healed.
 const CUT_PAUSE: Duration = Duration::from_millis(2);
@@ -17,9 +20,17 @@ const CUT_PAUSE: Duration = Duration::from_millis(2);
 /// Bytes that are passed on at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
+/// Ports to choose from: below those that operating systems give to outgoing connections.
+const PORTS: std::ops::Range<u64> = 10_240..32_000;
+
+/// How often to look for a port that is free.
+const PORT_TRIES: u32 = 1_000;
+
 /// See the [module](self).
-pub(super) struct Network {
+pub(in crate::kill_test) struct Proxies {
     shared: Arc<Shared>,
+    /// Where the processes listen.
+    listening: Vec<SocketAddr>,
     /// By the process that connects and then by the one that it connects to; its own place is not used.
     addresses: Vec<Vec<SocketAddr>>,
 }
@@ -48,12 +59,16 @@ struct Connection {
     closed: AtomicBool,
 }
 
-impl Network {
-    /// Proxies between all processes, which listen on these addresses.
+impl Proxies {
+    /// Proxies between so many processes, which get ports that nobody listens on at the moment.
     ///
     /// # Errors
     /// When the operating system gives no port or thread.
-    pub(super) fn start(listening: &[SocketAddr]) -> Result<Network, String> {
+    pub(super) fn start(processes: usize) -> Result<Proxies, String> {
+        Proxies::between(&free_addresses(processes)?)
+    }
+
+    fn between(listening: &[SocketAddr]) -> Result<Proxies, String> {
         let processes = listening.len();
         let shared = Arc::new(Shared {
             processes,
@@ -61,7 +76,7 @@ impl Network {
             connections: Mutex::default(),
             stopped: AtomicBool::new(false),
         });
-        let mut network = Network { shared, addresses: Vec::new() };
+        let mut network = Proxies { shared, listening: listening.to_vec(), addresses: Vec::new() };
         for from in 0..processes {
             let mut addresses = Vec::new();
             for (to, target) in listening.iter().enumerate() {
@@ -76,6 +91,11 @@ impl Network {
             network.addresses.push(addresses);
         }
         Ok(network)
+    }
+
+    /// Where a process listens.
+    pub(super) fn listening(&self, process: usize) -> SocketAddr {
+        self.listening[process]
     }
 
     /// Where a process reaches another.
@@ -104,7 +124,7 @@ impl Network {
     }
 }
 
-impl Drop for Network {
+impl Drop for Proxies {
     fn drop(&mut self) {
         self.shared.stopped.store(true, Ordering::SeqCst);
         self.shared.lock().iter().filter_map(Weak::upgrade).for_each(|connection| connection.close());
@@ -150,6 +170,22 @@ impl Connection {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
+}
+
+/// Addresses that nobody listens on at the moment.
+fn free_addresses(count: usize) -> Result<Vec<SocketAddr>, String> {
+    let mut ports = BTreeSet::new();
+    for _ in 0..PORT_TRIES {
+        let random = random_number().map_err(|error| error.to_string())?;
+        let port = (PORTS.start + random % (PORTS.end - PORTS.start)) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            ports.insert(port);
+        }
+        if ports.len() == count {
+            return Ok(ports.into_iter().map(|port| SocketAddr::from(([127, 0, 0, 1], port))).collect());
+        }
+    }
+    Err(format!("found no {count} free ports from {} to {}", PORTS.start, PORTS.end))
 }
 
 fn spawn(run: impl FnOnce() + Send + 'static) -> Result<(), String> {
@@ -227,10 +263,10 @@ mod tests {
     use super::*;
 
     /// Two processes that listen, and a connection of the first to the second.
-    fn connected() -> (Network, TcpStream, TcpStream) {
+    fn connected() -> (Proxies, TcpStream, TcpStream) {
         let listeners = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
         let addresses = [0, 1].map(|process| listeners[process].local_addr().unwrap());
-        let network = Network::start(&addresses).unwrap();
+        let network = Proxies::between(&addresses).unwrap();
         let near = TcpStream::connect(network.address(0, 1)).unwrap();
         let (far, _) = listeners[1].accept().unwrap();
         (network, near, far)
