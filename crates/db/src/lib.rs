@@ -75,6 +75,7 @@ pub mod execution;
 pub mod failpoint;
 pub mod gateway;
 pub mod hash;
+pub mod kept;
 pub mod limits;
 pub mod message;
 pub mod node;

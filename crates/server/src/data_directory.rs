@@ -21,7 +21,7 @@ use crate::cluster_file::ClusterFile;
 use crate::files::{create_directory, sync_directory};
 
 /// The version of the layout that this build makes and reads.
-pub const DIRECTORY_FORMAT: u32 = 2;
+pub const DIRECTORY_FORMAT: u32 = 3;
 
 const LOCK: &str = "LOCK";
 /// The name of the file that makes a directory a data directory.

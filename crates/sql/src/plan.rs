@@ -29,6 +29,17 @@ pub use path::Path;
 pub use shared::SharedPlan;
 pub use tables::{CheckShape, ColumnShape, IndexShape, IndexState, TableShape};
 
+/// The version of the form in which plans, statements and definitions are kept: raised whenever one of their types changes. A test has the form
+/// (`tests/kept_forms.rs`).
+pub const FORM: u8 = 1;
+
+/// Why something that is kept in another form cannot be used.
+pub fn other_form(form: u8) -> String {
+    format!(
+        "it has form {form} of what SQL keeps, and this release knows {FORM}: use the release that wrote it"
+    )
+}
+
 /// What an expression tests a value against in a subquery.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum SubqueryKind {

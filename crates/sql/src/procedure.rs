@@ -13,13 +13,13 @@ use ordain_db::data::DataError;
 use ordain_db::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use ordain_db::procedure::overlay::Written;
 use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::error::{SqlError, SqlState, Subject};
 use crate::execute::declare::declare;
 use crate::execute::{Failure, Inputs, Output, Patience, Pending, Run};
 use crate::keys::Storages;
-use crate::plan::{Action, IndexState, Plan, SharedPlan};
+use crate::plan::{Action, FORM, IndexState, Plan, SharedPlan, other_form};
 
 /// The name under which the procedure is registered.
 pub const NAME: &str = "sql";
@@ -53,9 +53,30 @@ pub struct Undone {
     pub end: u32,
 }
 
+/// The version of the form of what follows; another one is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Form;
+
+impl Serialize for Form {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        FORM.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Form {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Form, D::Error> {
+        match u8::deserialize(deserializer)? {
+            FORM => Ok(Form),
+            form => Err(de::Error::custom(other_form(form))),
+        }
+    }
+}
+
 /// The statements of a transaction.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Steps {
+    /// Of all that follows.
+    pub form: Form,
     /// One after the other.
     pub steps: Vec<Step>,
     /// Which of them are undone: such parts come one after the other, or one within another.
@@ -64,7 +85,7 @@ pub struct Steps {
 
 impl From<Step> for Steps {
     fn from(step: Step) -> Steps {
-        Steps { steps: vec![step], undone: Vec::new() }
+        Steps { form: Form, steps: vec![step], undone: Vec::new() }
     }
 }
 
@@ -135,7 +156,7 @@ impl<F: Failpoints> Procedure for SqlProcedure<F> {
     }
 
     fn run(&self, steps: &Steps, transaction: &mut Transaction<'_>) -> Result<Output, Stop> {
-        let Steps { steps, undone } = steps;
+        let Steps { steps, undone, .. } = steps;
         let (mut last, mut deferred) = (Output::default(), Vec::<(&Step, Vec<Pending>)>::new());
         // What the parts that are undone have written by now, and had written when each of those began that have not ended.
         let (mut written, mut before) = (Written::new(), Vec::new());
@@ -262,7 +283,7 @@ fn without_building(plan: &SharedPlan) -> SharedPlan {
 /// When they are too long.
 pub fn encode_steps(steps: &[Step], undone: &[Undone]) -> Result<Vec<u8>, SqlError> {
     // As [`Steps`] are encoded.
-    let bytes = postcard::to_allocvec(&(steps, undone)).map_err(|error| {
+    let bytes = postcard::to_allocvec(&(Form, steps, undone)).map_err(|error| {
         SqlError::new(SqlState::INTERNAL_ERROR, format!("a statement cannot be sent: {error}"))
     })?;
     if bytes.len() > ordain_db::limits::ARGUMENTS_BYTES_MAX {

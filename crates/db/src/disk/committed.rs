@@ -10,6 +10,7 @@ use bytes::Bytes;
 use ordain_consensus::{EntryKind, LogRecord, LogStart, Membership, RecordError};
 use serde::{Deserialize, Serialize};
 
+use crate::kept::decode_whole;
 use crate::node::ordering::LoggedBatch;
 use crate::position::Epoch;
 
@@ -79,9 +80,7 @@ impl LogEntry {
     /// # Errors
     /// When the payload is no batch.
     pub fn decode_batch(&self) -> Result<LoggedBatch, CommittedError> {
-        let damaged =
-            |error: postcard::Error| CommittedError::Batch { index: self.index, error: error.to_string() };
-        postcard::from_bytes(&self.payload).map_err(damaged)
+        decode_whole(&self.payload).map_err(|error| CommittedError::Batch { index: self.index, error })
     }
 }
 

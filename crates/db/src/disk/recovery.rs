@@ -14,6 +14,7 @@ use crate::checkpoint::{Checkpoint, CheckpointIdentity, CheckpointReader};
 use crate::engine::EngineKind;
 use crate::error::Error;
 use crate::failpoint::Failpoints;
+use crate::kept::decode_whole;
 use crate::node::{AnyNode, NODE_SECTION, NodeConfiguration, Resumed, SavedNode, node_with};
 use crate::position::Epoch;
 use crate::procedure::Catalog;
@@ -260,7 +261,7 @@ fn identity(configuration: &NodeConfiguration) -> CheckpointIdentity {
 
 fn saved_node(section: Option<&[u8]>) -> Result<SavedNode, String> {
     let section = section.ok_or("the state of the node is missing")?;
-    postcard::from_bytes(section).map_err(|error| format!("the state of the node: {error}"))
+    decode_whole(section).map_err(|error| format!("the state of the node: {error}"))
 }
 
 /// Reads a checkpoint.

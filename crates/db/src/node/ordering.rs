@@ -9,6 +9,7 @@ use crate::engine::Engine;
 use crate::error::Fatal;
 use crate::execution::place;
 use crate::failpoint::{Failpoint, Failpoints};
+use crate::kept::decode_whole;
 use crate::message::{Delivered, Message, Ordered, Work};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position};
 use crate::sequencer::{ClosedBatch, Load, Progress, Waiting};
@@ -229,8 +230,7 @@ impl<E: Engine> Node<E> {
         }
         let malformed =
             |problem: String| Fatal::Log(format!("entry {} of the log: {problem}", committed.index));
-        let logged: LoggedBatch =
-            postcard::from_bytes(&committed.payload).map_err(|error| malformed(error.to_string()))?;
+        let logged: LoggedBatch = decode_whole(&committed.payload).map_err(malformed)?;
         if logged.epoch != self.log.dispatched.next() {
             return Err(malformed(format!("{} follows {}", logged.epoch, self.log.dispatched)));
         }

@@ -19,6 +19,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::data::{DataError, Schema};
 use crate::error::Error;
+use crate::kept::decode_whole;
 use crate::limits::ABORT_REASON_BYTES_MAX;
 
 pub use footprint::{Declaration, Footprint};
@@ -233,13 +234,7 @@ impl Extend<u8> for Appender<'_> {
 }
 
 fn decode_arguments<P: Procedure>(procedure: &P, arguments: &[u8]) -> Result<P::Arguments, String> {
-    match postcard::take_from_bytes(arguments) {
-        Ok((decoded, [])) => Ok(decoded),
-        Ok((_, rest)) => {
-            Err(format!("arguments of {}: {} bytes too many", Procedure::name(procedure), rest.len()))
-        }
-        Err(error) => Err(format!("arguments of {}: {error}", Procedure::name(procedure))),
-    }
+    decode_whole(arguments).map_err(|error| format!("arguments of {}: {error}", Procedure::name(procedure)))
 }
 
 fn downcast<P: Procedure>(decoded: &dyn Any) -> Result<&P::Arguments, Stop> {

@@ -12,6 +12,7 @@ use ordain_consensus::log::FOUNDING_INDEX;
 use ordain_db::checkpoint::{CheckpointError, CheckpointVerifier, VerifiedCheckpoint};
 use ordain_db::disk::committed::{Committed, CommittedError, LogEntry, LogSurvey};
 use ordain_db::disk::{checkpoint_name, stable_name};
+use ordain_db::kept::decode_whole;
 use ordain_db::node::{NODE_SECTION, SavedNode};
 use ordain_db::position::{Epoch, NodeId};
 
@@ -239,7 +240,7 @@ pub fn log_start(checkpoint: &VerifiedCheckpoint, node: NodeId, epoch: Epoch) ->
     }
     let section = checkpoint.sections.get(NODE_SECTION).ok_or("the state of the node is missing")?;
     let saved: SavedNode =
-        postcard::from_bytes(section).map_err(|error| format!("the state of the node: {error}"))?;
+        decode_whole(section).map_err(|error| format!("the state of the node: {error}"))?;
     Ok(saved.log)
 }
 

@@ -13,10 +13,11 @@ pub use loading::Loading;
 pub use shapes::storage_numbers;
 
 use ordain_db::data::Key;
+use ordain_db::kept::decode_whole;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{SqlError, SqlState};
-use crate::plan::{IndexState, ReferentialAction, Reliance};
+use crate::plan::{FORM, IndexState, ReferentialAction, Reliance, other_form};
 use crate::types::{Datum, SqlType};
 
 /// The schema of tables whose names have none.
@@ -258,9 +259,9 @@ pub enum Definition {
 }
 
 impl Definition {
-    /// The form in a row.
+    /// The form in a row: its version, and what is defined.
     pub fn encode(&self) -> Vec<u8> {
-        postcard::to_allocvec(self).unwrap_or_default()
+        postcard::to_extend(self, vec![FORM]).unwrap_or_default()
     }
 
     /// What a row holds.
@@ -268,7 +269,12 @@ impl Definition {
     /// # Errors
     /// When that is none.
     pub fn decode(bytes: &[u8]) -> Result<Definition, SqlError> {
-        postcard::from_bytes(bytes).map_err(|error| {
+        let decoded = match bytes {
+            [FORM, definition @ ..] => decode_whole(definition),
+            [form, ..] => Err(other_form(*form)),
+            [] => Err("it is empty".to_owned()),
+        };
+        decoded.map_err(|error| {
             SqlError::new(SqlState::INTERNAL_ERROR, format!("a definition cannot be read: {error}"))
         })
     }

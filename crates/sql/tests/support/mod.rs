@@ -44,6 +44,8 @@ struct State {
     calls_left: Option<u32>,
     /// Whether calls take effect and nobody is told.
     loses_answers: bool,
+    /// The arguments of all calls.
+    called: Vec<Vec<u8>>,
 }
 
 /// A database in memory.
@@ -84,6 +86,12 @@ impl World {
     pub fn signals(&mut self) -> String {
         let signals = std::mem::take(&mut self.state.lock().unwrap().signals);
         signals.iter().map(|(process, signal)| format!("{signal:?} {process}\n")).collect()
+    }
+
+    /// The arguments of the calls since this was asked last.
+    #[allow(dead_code, reason = "only one test looks at them")]
+    pub fn called(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.state.lock().unwrap().called)
     }
 
     /// Puts the database out of reach after some calls, or back into it.
@@ -136,6 +144,7 @@ impl World {
             signals: Vec::new(),
             calls_left: None,
             loses_answers: false,
+            called: Vec::new(),
         };
         World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
     }
@@ -224,6 +233,7 @@ impl Database for Shared {
 
     fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let mut state = self.state();
+        state.called.push(arguments.clone());
         match &mut state.calls_left {
             Some(0) => return Err(Error::Unavailable("out of reach".to_owned())),
             Some(left) => *left -= 1,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::deadlock::Edge;
 use crate::error::Outcome;
+use crate::kept::decode_whole;
 use crate::message::{Reconnoitred, RequestId};
 use crate::position::{PartitionId, Position};
 use crate::procedure::ProcedureId;
@@ -224,7 +225,7 @@ impl TwoPhaseRecord {
     /// # Errors
     /// When it is none.
     pub fn decode(payload: &[u8]) -> Result<Vec<TwoPhaseRecord>, String> {
-        postcard::from_bytes(payload).map_err(|error| format!("it holds no records: {error}"))
+        decode_whole(payload).map_err(|error| format!("it holds no records: {error}"))
     }
 
     /// The bytes of payload in it, about.
