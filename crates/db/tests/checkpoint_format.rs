@@ -93,12 +93,12 @@ fn small_bytes() -> Vec<u8> {
 fn the_bytes_are_as_documented() {
     // The example of docs/checkpoint-format.md.
     let golden = "\
-        4f52444e434b5054 0200 0000 efcdab8967452301 0200 0500 0700000000000000 0102000000000000 136463f1 \
-        01 000000 21000000 676196b7 03000000 \
+        4f52444e434b5054 0300 0000 efcdab8967452301 0200 0500 0700000000000000 0102000000000000 01020000 \
+        01 000000 21000000 01000000 03000000 \
         0300 0500 000161 6170706c65  0300 0000 000162  0200 0400 0002 70656172 \
-        02 000000 07000000 dbf24628 01 05 656d707479 \
-        02 000000 13000000 fd536e24 01 08 73657373696f6e73 74776f20776f726473 \
-        03 000000 1c000000 69f27743 0300000000000000 02000000 78a2982314cfe7abda3c58859f5ac920";
+        02 000000 07000000 02000000 01 05 656d707479 \
+        02 000000 13000000 02000000 01 08 73657373696f6e73 74776f20776f726473 \
+        03 000000 1c000000 03000000 0300000000000000 02000000 78a2982314cfe7abda3c58859f5ac920";
     let bytes = small_bytes();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, golden.replace(' ', ""));
@@ -208,8 +208,8 @@ fn others_checkpoints_are_refused_with_what_to_do() {
     }
     assert_eq!(refused(b"something else"), CheckpointError::NotACheckpoint);
     let mut newer = small_bytes();
-    newer[8] = 3;
-    assert_eq!(refused(&newer), CheckpointError::UnknownVersion { found: 3 });
+    newer[8] = 4;
+    assert_eq!(refused(&newer), CheckpointError::UnknownVersion { found: 4 });
 }
 
 /// A checkpoint with rows as they come, whose checksums are right.

@@ -143,6 +143,8 @@ pub struct DurabilityEntry {
     pub checkpoint_seconds: u64,
     /// The mebibytes of a partition's batches in the log between two checkpoints.
     pub checkpoint_log_mib: u64,
+    /// The mebibytes of rows that a node puts into a checkpoint in a second at most, while it has other work.
+    pub checkpoint_mib_per_second: u64,
     /// The most mebibytes that the log of a partition may have.
     pub log_mib: u64,
     /// The most mebibytes that all files of a partition may have.
@@ -157,6 +159,7 @@ impl Default for DurabilityEntry {
             checkpoint_mode: usual.checkpoint_mode,
             checkpoint_seconds: usual.checkpoint_interval.as_secs(),
             checkpoint_log_mib: usual.checkpoint_log_bytes >> 20,
+            checkpoint_mib_per_second: usual.checkpoint_bytes_per_second >> 20,
             log_mib: usual.log_bytes_max >> 20,
             disk_mib: None,
         }
@@ -352,8 +355,14 @@ impl ClusterFile {
 
     /// How a process keeps its data in a directory.
     pub fn durable_options(&self, directory: &Path) -> DurableOptions {
-        let DurabilityEntry { checkpoint_mode, checkpoint_seconds, checkpoint_log_mib, log_mib, disk_mib } =
-            self.durability;
+        let DurabilityEntry {
+            checkpoint_mode,
+            checkpoint_seconds,
+            checkpoint_log_mib,
+            checkpoint_mib_per_second,
+            log_mib,
+            disk_mib,
+        } = self.durability;
         let bytes = |mib: u64| mib.saturating_mul(1 << 20);
         DurableOptions {
             replication: self.replication.mode,
@@ -361,6 +370,7 @@ impl ClusterFile {
             checkpoint_mode,
             checkpoint_interval: Duration::from_secs(checkpoint_seconds),
             checkpoint_log_bytes: bytes(checkpoint_log_mib),
+            checkpoint_bytes_per_second: bytes(checkpoint_mib_per_second),
             log_bytes_max: bytes(log_mib),
             disk_bytes_max: disk_mib.map_or(u64::MAX, bytes),
             ..DurableOptions::new(directory)

@@ -53,6 +53,8 @@ pub struct DurableOptions {
     pub checkpoint_interval: Duration,
     /// The bytes of a partition's batches in the log between two checkpoints.
     pub checkpoint_log_bytes: u64,
+    /// The bytes of rows that a node puts into a checkpoint in a second at most, while it has other work.
+    pub checkpoint_bytes_per_second: u64,
     /// The most bytes that the log of a partition may have.
     pub log_bytes_max: u64,
     /// The most bytes that all files of a partition may have.
@@ -81,6 +83,7 @@ impl DurableOptions {
                 checkpoints.interval_microseconds.unwrap_or(60_000_000),
             ),
             checkpoint_log_bytes: checkpoints.log_bytes,
+            checkpoint_bytes_per_second: checkpoints.bytes_per_second,
             log_bytes_max: 16 << 30,
             disk_bytes_max: u64::MAX,
         }
@@ -103,6 +106,9 @@ impl DurableOptions {
                 self.log_bytes_max / 2,
                 self.checkpoint_log_bytes
             ));
+        }
+        if self.checkpoint_bytes_per_second == 0 {
+            return Err("a checkpoint must get on: give it at least a MiB per second".to_owned());
         }
         let seconds = 1..=86_400;
         if !seconds.contains(&self.checkpoint_interval.as_secs()) {
@@ -240,6 +246,7 @@ impl Opener<'_> {
                 interval_microseconds: Some(self.options.checkpoint_interval.as_micros() as u64),
                 log_bytes: self.options.checkpoint_log_bytes,
                 mode: self.options.checkpoint_mode,
+                bytes_per_second: self.options.checkpoint_bytes_per_second,
             },
             ..NodeConfiguration::new(me.partition, self.cluster.partitions)
         };

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 use ordain_db::error::Fatal;
 use ordain_db::message::Message;
 use ordain_db::node::{AnyNode, Event, GroupStatus, Outbox};
-use ordain_db::position::NodeId;
+use ordain_db::position::{Epoch, NodeId};
 
 use crate::disk_thread::DiskQueue;
 use crate::inbox::{Inbox, Taken};
@@ -231,6 +231,7 @@ impl Partition {
         let mut now = self.now();
         let mut told_at = now;
         let (mut told_group_at, mut looked) = (0, 0);
+        let mut told_undecided = false;
         loop {
             let patience = if more { Some(Duration::ZERO) } else { self.prepare_to_sleep(now) };
             let idle = !more && self.node.is_idle();
@@ -259,7 +260,12 @@ impl Partition {
             }
             let is_due = self.disk.is_some() && now >= told_group_at + GROUP_SAMPLE_MICROSECONDS;
             if is_due || taken.look > looked {
-                self.gauges.tell_group(self.node.status(false).group, taken.look);
+                let status = self.node.status(false);
+                if let Some(epoch) = status.undecided.filter(|_| !told_undecided) {
+                    told_undecided = true;
+                    self.tell_undecided(epoch);
+                }
+                self.gauges.tell_group(status.group, taken.look);
                 (told_group_at, looked) = (now, taken.look);
             }
         }
@@ -278,6 +284,16 @@ impl Partition {
             self.replay = None;
             self.gauges.replays.store(false, Ordering::Release);
         }
+    }
+
+    fn tell_undecided(&self, epoch: Epoch) {
+        let node = self.me;
+        tracing::error!(
+            %node,
+            %epoch,
+            "the replicas have written different things and no majority agrees: find out which one is wrong, remove it by \
+             `ordain replica remove`, and add it again"
+        );
     }
 
     fn now(&self) -> u64 {

@@ -182,7 +182,7 @@ fn what_is_not_there_is_named_with_what_to_name_instead() {
     let folder = Folder::create();
     std::fs::create_dir(folder.0.join("empty")).unwrap();
     folder.write("strange/letter.txt", "dear all");
-    folder.write("process/ORDAIN", "format = 2\n");
+    folder.write("process/ORDAIN", "format = 3\n");
     for command in ["status", "checkpoint"] {
         let missing = format!("{command} --data-dir missing");
         folder.refused(&missing, FAILED, &["there is no directory missing: name the one"]);

@@ -331,6 +331,7 @@ fn checkpoints(random: &mut Random) -> CheckpointOptions {
         mode: rarely(random, 4, CheckpointMode::Concurrent, CheckpointMode::Freeze),
         interval_microseconds,
         log_bytes: rarely(random, 2, 256 << 20, log_bytes),
+        ..CheckpointOptions::default()
     }
 }
 

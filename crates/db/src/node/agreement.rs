@@ -24,6 +24,7 @@ pub struct Agreement {
     known: BTreeMap<Epoch, Vec<Told>>,
     /// Epochs of which something is known that was not compared.
     changed: Vec<Epoch>,
+    undecided: Option<Epoch>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +55,7 @@ impl Agreement {
             sum: Digest::default(),
             known: BTreeMap::new(),
             changed: Vec::new(),
+            undecided: None,
         }
     }
 
@@ -96,6 +98,11 @@ impl Agreement {
         self.through = self.through.max(through);
     }
 
+    /// The first epoch at whose end all replicas have told what they wrote, and no majority agrees.
+    pub fn undecided(&self) -> Option<Epoch> {
+        self.undecided
+    }
+
     /// Notes what another replica has told.
     pub fn note(&mut self, basis: Basis, replica: ReplicaId, sum: Digest) {
         let told = Told { replica, lineage: basis.lineage, sum };
@@ -111,7 +118,7 @@ impl Agreement {
     }
 
     /// Whether a majority of the voters agrees on something else than this replica, of the same history. What all agree on is
-    /// forgotten.
+    /// forgotten; where they differ and no majority agrees, nobody can tell who is right, and [`undecided`](Agreement::undecided) tells.
     ///
     /// # Errors
     /// The first epoch at whose end it is so.
@@ -125,6 +132,14 @@ impl Agreement {
                 if known.iter().filter(votes).filter(|told| told.sum == other.sum).count() >= majority {
                     return Err(Divergence { epoch, own: own.sum, others: other.sum });
                 }
+            }
+            let most = known
+                .iter()
+                .filter(votes)
+                .map(|told| known.iter().filter(votes).filter(|other| other.sum == told.sum).count());
+            let all_told = known.iter().filter(votes).count() == voters.len();
+            if all_told && most.max().is_some_and(|most| most < majority) {
+                self.undecided.get_or_insert(epoch);
             }
             let agrees = |voter| known.iter().any(|told| told.replica == voter && told.sum == own.sum);
             if voters.iter().all(|voter| agrees(*voter)) {
@@ -179,6 +194,22 @@ mod tests {
             told(&mut agreement, &[(1, 1)], 1);
             let divergence = Divergence { epoch: FIRST, own: Digest(1), others: Digest(5) };
             assert_eq!(agreement.check(&replicas(3)), if wrong { Err(divergence) } else { Ok(()) });
+        }
+    }
+
+    #[test]
+    fn a_difference_without_a_majority_is_told() {
+        let mut two = Agreement::new(ReplicaId(0));
+        told(&mut two, &[(1, 1)], 1);
+        note(&mut two, 1, 5);
+        assert_eq!((two.check(&replicas(2)), two.undecided()), (Ok(()), Some(FIRST)));
+        for (third, undecided) in [(9, Some(FIRST)), (1, None)] {
+            let mut three = Agreement::new(ReplicaId(0));
+            told(&mut three, &[(1, 1)], 1);
+            note(&mut three, 1, 5);
+            assert_eq!((three.check(&replicas(3)), three.undecided()), (Ok(()), None), "one may yet agree");
+            note(&mut three, 2, third);
+            assert_eq!((three.check(&replicas(3)), three.undecided()), (Ok(()), undecided));
         }
     }
 

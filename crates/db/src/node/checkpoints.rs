@@ -38,10 +38,6 @@ const CHUNKS_UNDER_WAY_MAX: usize = 1;
 /// Bytes of records that one step scans for a checkpoint: some tens of microseconds.
 const STEP_SCAN_BYTES: usize = 64 * 1024;
 
-/// Bytes of records that are scanned in a second at most while requests are under way, so that neither they nor the log wait
-/// for the disk.
-const SCAN_BYTES_PER_SECOND: u64 = 16 * 1024 * 1024;
-
 /// Bytes of records that one step scans when the node does nothing else.
 const FREEZE_SCAN_BYTES: usize = 4 * 1024 * 1024;
 
@@ -65,15 +61,19 @@ pub struct CheckpointOptions {
     pub interval_microseconds: Option<u64>,
     /// Bytes of one partition's batches in the log from one to the next.
     pub log_bytes: u64,
+    /// Bytes of records that a node scans in a second at most while it has other work, so that neither that nor the log waits for the
+    /// disk; at least 1.
+    pub bytes_per_second: u64,
 }
 
 impl Default for CheckpointOptions {
-    /// While transactions go on, after a minute or 256 MiB.
+    /// While transactions go on, after a minute or 256 MiB, at 16 MiB a second.
     fn default() -> CheckpointOptions {
         CheckpointOptions {
             mode: CheckpointMode::Concurrent,
             interval_microseconds: Some(60_000_000),
             log_bytes: 256 << 20,
+            bytes_per_second: 16 << 20,
         }
     }
 }
@@ -150,7 +150,7 @@ struct Taking {
     writer: Option<CheckpointWriter>,
     /// Where the scan goes on.
     cursor: RecordCursor,
-    /// Until when nothing more is scanned while requests are under way, in microseconds.
+    /// Until when nothing more is scanned while the node has other work, in microseconds.
     paced_until: u64,
     /// Chunks that the disk has not got yet.
     chunks: VecDeque<Vec<u8>>,
@@ -220,7 +220,7 @@ impl Checkpoints {
         self.taking.as_ref().filter(goes_on).map(|taking| taking.paced_until)
     }
 
-    /// Whether nothing is scanned now for the sake of the requests that are under way.
+    /// Whether nothing is scanned now for the sake of other work.
     fn is_paced(&self, now: u64) -> bool {
         self.paced_until().is_some_and(|until| now < until)
     }
@@ -240,6 +240,11 @@ impl Checkpoints {
         if self.due.back() != Some(&epoch) && epoch > self.stability.stable() {
             self.due.push_back(epoch);
         }
+    }
+
+    /// Notes why one was not written, taken or fetched.
+    pub(super) fn note_problem(&mut self, epoch: Epoch, problem: String) {
+        self.problem = Some((epoch, problem));
     }
 
     /// Why the last one was not written, until the next one begins.
@@ -286,7 +291,7 @@ impl<E: Engine> Node<E> {
         if self.log.replicated.is_none() {
             return false;
         }
-        self.order_checkpoint(now);
+        self.order_checkpoint(now, outbox);
         self.open_point();
         if self.checkpoints.taking.is_none()
             && !self.transfers.is_receiving()
@@ -305,27 +310,35 @@ impl<E: Engine> Node<E> {
             });
         }
         self.begin_checkpoint(outbox);
-        let hurries = self.checkpoints.is_frozen() || self.gateway.in_flight() == 0;
+        let hurries = self.checkpoints.is_frozen() || self.has_nothing_else();
         self.carry_on(now, hurries, outbox);
         self.checkpoints.can_go_on(self.transfers.is_receiving())
             && (hurries || !self.checkpoints.is_paced(now))
     }
 
-    /// The leader of the first partition decides when it is time.
-    fn order_checkpoint(&mut self, now: u64) {
+    /// The leader of the first partition decides when it is time; that of another one has its own log to look at.
+    fn order_checkpoint(&mut self, now: u64, outbox: &mut Outbox) {
         let last = *self.checkpoints.last_at.get_or_insert(now);
-        if self.me != DECIDES_TURNS || !self.gateway.leads() {
-            return;
-        }
-        if !self.may_order_checkpoint(now) || self.transfers.is_sending(now) {
+        if !self.gateway.leads() || !self.may_order_checkpoint(now) || self.transfers.is_sending(now) {
             return;
         }
         let Checkpoints { options, logged_bytes, .. } = &self.checkpoints;
         let old = options.interval_microseconds.is_some_and(|interval| now >= last + interval);
-        if *logged_bytes >= options.log_bytes || (old && *logged_bytes > 0) {
+        let is_long = *logged_bytes >= options.log_bytes;
+        if self.me == DECIDES_TURNS && (is_long || (old && *logged_bytes > 0)) {
             self.checkpoints.logged_bytes = 0;
             self.order_checkpoint_by(self.next_turn());
+        } else if is_long {
+            // As much again has to come until it asks again.
+            self.checkpoints.logged_bytes = 0;
+            self.need_checkpoint(self.live_members(), outbox);
         }
+    }
+
+    /// The order has come to a checkpoint: the next one is due as long after it as ever.
+    pub(super) fn note_ordered(&mut self) {
+        self.checkpoints.logged_bytes = 0;
+        self.checkpoints.last_at = Some(self.now);
     }
 
     /// Opens the snapshot of a point that all transactions before it have been delivered for, if it is not open yet.
@@ -386,7 +399,7 @@ impl<E: Engine> Node<E> {
             let budget = if frozen { FREEZE_SCAN_BYTES } else { STEP_SCAN_BYTES };
             let at = Position::end_of(taking.epoch);
             let cursor = writer.write_rows(&mut *self.storage, taking.cursor, budget);
-            let pause = budget as u64 * 1_000_000 / SCAN_BYTES_PER_SECOND;
+            let pause = budget as u64 * 1_000_000 / self.checkpoints.options.bytes_per_second.max(1);
             taking.paced_until = now.max(taking.paced_until) + pause;
             while let Some(chunk) = writer.take_chunk() {
                 taking.chunks.push_back(chunk);
@@ -432,7 +445,7 @@ impl<E: Engine> Node<E> {
             self.close_point(taking.epoch);
         }
         self.checkpoints.ordered = false;
-        self.checkpoints.problem = Some((taking.epoch, reason.to_owned()));
+        self.checkpoints.note_problem(taking.epoch, reason.to_owned());
         self.end_turn(outbox);
         self.fail_turn(outbox);
     }

@@ -83,6 +83,7 @@ impl<E: Engine> Node<E> {
             Work::CloseSnapshot(at) => self.end_snapshot(at),
             Work::GiveUp(error) => self.gateway.answer(ordered.request, Some(position), Err(error)),
             Work::Checkpoint(by) => {
+                self.note_ordered();
                 let keeps = self.log.replicated.is_some();
                 if keeps && by.is_none_or(|replica| replica == self.id.replica) {
                     self.checkpoints.want(position.epoch);

@@ -458,6 +458,11 @@ impl<E: Engine> Node<E> {
 
     /// Whether nothing is under way here.
     pub fn is_idle(&self) -> bool {
+        self.has_nothing_else() && self.checkpoints.is_idle()
+    }
+
+    /// The same, besides a checkpoint.
+    fn has_nothing_else(&self) -> bool {
         let logged = self.log.closed.is_empty() && self.log.committed.is_empty();
         let in_flight = self.log.replicated.as_ref().map_or(0, |log| log.in_flight());
         self.sequencer.waiting() == 0
@@ -469,7 +474,6 @@ impl<E: Engine> Node<E> {
             && self.engine.live() == 0
             && self.gateway.in_flight() == 0
             && self.opening.is_empty()
-            && self.checkpoints.is_idle()
     }
 
     fn take_requests(&mut self, requests: Vec<ClientRequest>, outbox: &mut Outbox) {

@@ -57,6 +57,9 @@ pub struct Status {
     pub functors_stopped: u64,
     /// The last of them: its procedure, key, table and position, and why.
     pub functor_problem: Option<String>,
+    /// The first epoch at whose end the replicas of the partition had written different things, and no majority agreed, so that none of them
+    /// has stopped: an operator has to decide whom to trust.
+    pub undecided: Option<Epoch>,
     /// Its replication group; `None` if the node keeps no log.
     pub group: Option<GroupStatus>,
     /// Digest of this partition's rows, if asked for; see [`Node::digest`].
@@ -154,6 +157,7 @@ impl<E: Engine> Node<E> {
             frozen: self.checkpoints.is_frozen(),
             functors_stopped: self.effects.executions.functors_stopped,
             functor_problem: self.effects.functor_problem.clone(),
+            undecided: self.agreement.undecided(),
             group: self.group_status(),
             digest: digest.then(|| self.digest().0),
         }

@@ -2,8 +2,8 @@
 //!
 //! That is so when the log that it needs has been cut, or when what it needs of the other partitions is no longer kept
 //! anywhere. It fetches the file piece by piece, one at a time, and a sender that has other work gives so many bytes a second and
-//! no more, so that it keeps its speed. Then the replica starts again, and goes on from there. While it fetches, the sender keeps
-//! the checkpoint, and the log after it.
+//! no more, so that it keeps its speed. What comes is verified, digest and all, before anything of the own goes; then the replica
+//! starts again, and goes on from there. While it fetches, the sender keeps the checkpoint, and the log after it.
 
 use std::collections::VecDeque;
 
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use ordain_consensus::{HandOut, SnapshotRequest};
 
 use super::{DiskWrite, Node, Outbox};
+use crate::checkpoint::{CheckpointHeader, CheckpointIdentity, CheckpointVerifier};
 use crate::engine::Engine;
 use crate::error::Fatal;
 use crate::message::Message;
@@ -57,6 +58,8 @@ pub(super) struct Transfers {
     no_room_until: u64,
     /// The end of the epoch of a checkpoint that is on the disk, from which the node is to be made again.
     installed: Option<Epoch>,
+    /// The last checkpoint that was damaged where it came from: it is not fetched from there again.
+    damaged: Option<(NodeId, Epoch)>,
 }
 
 /// A checkpoint that is being received.
@@ -69,6 +72,24 @@ struct Receiving {
     /// How often the next piece was asked for.
     attempts: u32,
     ended: bool,
+    /// What has come of it so far.
+    verifier: CheckpointVerifier,
+}
+
+impl Receiving {
+    /// Takes the next piece into account, and after the last one says whether the whole is what it is to be.
+    fn verify(&mut self, identity: CheckpointIdentity, piece: &[u8], last: bool) -> Result<(), String> {
+        self.verifier.push(piece).map_err(|error| error.to_string())?;
+        if !last {
+            return Ok(());
+        }
+        let verified = std::mem::take(&mut self.verifier).finish().map_err(|error| error.to_string())?;
+        let CheckpointHeader { identity: found, epoch, .. } = verified.header;
+        if (found, epoch) == (identity, self.epoch) {
+            return Ok(());
+        }
+        Err(format!("it is of {} of cluster {:x}, at the end of {epoch}", found.partition, found.cluster))
+    }
 }
 
 /// A piece of a checkpoint that a node asks for.
@@ -202,10 +223,15 @@ impl<E: Engine> Node<E> {
         if busy || self.is_installed() || now < self.transfers.no_room_until || epoch <= self.completed() {
             return;
         }
+        // Another replica may have it whole.
+        if self.transfers.damaged == Some((from, epoch)) {
+            return;
+        }
         // The checkpoint that this node may be taking itself is of the past.
         self.checkpoint_failed("a newer one comes from another replica", outbox);
+        let verifier = CheckpointVerifier::default();
         self.transfers.receiving =
-            Some(Receiving { from, epoch, offset: 0, asked_at: now, attempts: 1, ended: false });
+            Some(Receiving { from, epoch, offset: 0, asked_at: now, attempts: 1, ended: false, verifier });
         outbox.disk.push(DiskWrite::BeginCheckpoint(epoch));
         self.send(from, Message::CheckpointFetch { epoch, offset: 0 }, outbox);
     }
@@ -278,6 +304,11 @@ impl<E: Engine> Node<E> {
         if expected != (from, epoch, offset, false) {
             return;
         }
+        let identity =
+            CheckpointIdentity { cluster: self.cluster, partition: self.me, partitions: self.partitions };
+        if let Err(problem) = receiving.verify(identity, &bytes, last) {
+            return self.refuse_checkpoint(from, epoch, &problem);
+        }
         receiving.offset += bytes.len() as u64;
         (receiving.asked_at, receiving.attempts, receiving.ended) = (now, 1, last);
         if !bytes.is_empty() {
@@ -289,6 +320,14 @@ impl<E: Engine> Node<E> {
         }
         let (from, offset) = (receiving.from, receiving.offset);
         self.send(from, Message::CheckpointFetch { epoch, offset }, outbox);
+    }
+
+    /// What comes from another replica is not what that has taken.
+    fn refuse_checkpoint(&mut self, from: NodeId, epoch: Epoch, problem: &str) {
+        self.transfers.receiving = None;
+        self.transfers.damaged = Some((from, epoch));
+        let problem = format!("that of {from} is damaged: {problem}: another replica is asked");
+        self.checkpoints.note_problem(epoch, problem);
     }
 
     /// Whether a checkpoint that is on the disk now came from another replica: then older ones go, and the node starts again.

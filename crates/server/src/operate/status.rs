@@ -64,6 +64,17 @@ pub fn run(options: &StatusOptions) -> Result<bool, String> {
             say(&format!("{}: {told}", node.node))?;
         }
     }
+    for node in &nodes {
+        if let Ok(status) = &node.status
+            && let Some(epoch) = status.undecided
+        {
+            say(&format!(
+                "{}: the replicas have written different things by the end of {epoch}, and no majority agrees: remove the one that is wrong, and \
+                 add it again",
+                node.node
+            ))?;
+        }
+    }
     Ok(all)
 }
 

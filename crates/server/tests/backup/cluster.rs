@@ -58,7 +58,7 @@ impl Layout {
             if first == partition {
                 let id = id + first as u128;
                 let text = format!(
-                    "format = 2\nrelease = \"0.1.0\"\nlog = \"order\"\nid = \"{id:032x}\"\nfingerprint = \"00000000000000ab\"\nnodes = [{}]\n\
+                    "format = 3\nrelease = \"0.1.0\"\nlog = \"order\"\nid = \"{id:032x}\"\nfingerprint = \"00000000000000ab\"\nnodes = [{}]\n\
                      established = true\n\n[options]\npartitions = {}\n",
                     nodes.join(", "),
                     self.0.len()

@@ -1,15 +1,16 @@
 //! An embedded database in a directory: closed, dropped, opened again, opened wrongly, and without room.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ordain::backup::inspect::inspect_directory;
 use ordain::backup::send::Sender;
 use ordain::backup::store::{Store, StoreOptions};
 use ordain::data_directory::Contents;
-use ordain::db::data::{ColumnType::Int64, DataError, SchemaBuilder, Table};
+use ordain::db::data::{ColumnType::Int64, DataError, Owner, SchemaBuilder, Table};
 use ordain::db::engine::EngineKind;
 use ordain::db::error::Error;
+use ordain::db::position::{Epoch, PartitionId};
 use ordain::db::procedure::{Catalog, Declaration, Declared, Procedure, Procedures, Stop, Transaction};
 use ordain::durable::DurableOptions;
 use ordain::process::ClusterOptions;
@@ -279,6 +280,36 @@ fn open_limited(directory: &Path, disk_bytes_max: u64) -> (Database, Handle<Coun
     let database = Database::durable(&durable, &options, &contents, catalog, &|_, _| Ok(())).unwrap();
     let count = database.handle::<Count>("count").unwrap();
     (database, count)
+}
+
+#[test]
+fn a_long_log_of_any_partition_brings_about_a_checkpoint() {
+    let folder = Folder::create();
+    let (mut schema, mut procedures) = (SchemaBuilder::default(), Procedures::default());
+    let table = schema.table(counters()).unwrap();
+    procedures.register(Count(table.clone())).unwrap();
+    let catalog = Catalog { schema: schema.finish(), procedures };
+    let durable = DurableOptions {
+        checkpoint_interval: Duration::from_secs(86_400),
+        checkpoint_log_bytes: 1 << 20,
+        ..DurableOptions::new(&folder.0)
+    };
+    let options = ClusterOptions { partitions: 2, ..ClusterOptions::default() };
+    let contents = Contents::alone(EngineKind::Calvin, 2, 7);
+    let database = Database::durable(&durable, &options, &contents, catalog, &|_, _| Ok(())).unwrap();
+    let count = database.handle::<Count>("count").unwrap();
+    let is_of_second = |counter: &i64| {
+        let key = table.key((*counter,)).unwrap();
+        table.owner(&key, 2) == Owner::Partition(PartitionId(1))
+    };
+    // All that is ordered has its home at the second partition.
+    let counter = (0..).find(is_of_second).unwrap();
+    let begun = Instant::now();
+    while database.statuses(false).unwrap().iter().any(|status| status.stable == Epoch(0)) {
+        database.call(count, &(counter, vec![7; 100_000])).unwrap();
+        assert!(begun.elapsed() < PATIENCE, "no checkpoint was taken");
+    }
+    database.close().unwrap();
 }
 
 /// The bytes of all files in a directory and those in it.

@@ -188,6 +188,7 @@ fn prepare(setting: &CheckpointSetting, plan: &mut Plan) {
         mode: setting.way.mode(),
         interval_microseconds: Some((ELECTIONS + WARM_UP + BEFORE) / MICROSECOND),
         log_bytes: u64::MAX,
+        ..CheckpointOptions::default()
     };
     plan.disk = plan
         .disk

@@ -2,7 +2,7 @@
 //! reached, no faults. Tests add what they are about.
 
 use ordain_db::limits::Limits;
-use ordain_db::node::{CheckpointMode, CheckpointOptions};
+use ordain_db::node::CheckpointOptions;
 use ordain_db::sequencer::{EpochOptions, EpochPolicy};
 use ordain_sim::machine::disk::{DiskOptions, Loss};
 use ordain_sim::network::NetworkOptions;
@@ -58,5 +58,5 @@ pub fn plan(seed: u64, partitions: u16, replicas: u16, workload: WorkloadKind, c
 
 /// Checkpoints at an interval in microseconds, if any.
 pub fn checkpoints(interval_microseconds: Option<u64>) -> CheckpointOptions {
-    CheckpointOptions { mode: CheckpointMode::Concurrent, interval_microseconds, log_bytes: u64::MAX }
+    CheckpointOptions { interval_microseconds, log_bytes: u64::MAX, ..CheckpointOptions::default() }
 }

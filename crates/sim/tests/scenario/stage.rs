@@ -6,7 +6,7 @@ use ordain_db::engine::EngineKind;
 use ordain_db::error::Outcome;
 use ordain_db::limits::Limits;
 use ordain_db::message::{Operation as Asked, RequestId};
-use ordain_db::node::{CheckpointMode, CheckpointOptions};
+use ordain_db::node::CheckpointOptions;
 use ordain_db::position::{NodeId, Position};
 use ordain_db::procedure::encode_arguments;
 use ordain_db::sequencer::EpochOptions;
@@ -112,9 +112,9 @@ impl Stage {
             network: NetworkOptions::reliable(Topology::uniform(Latency::fixed(cluster.latency.0))),
             disk,
             checkpoints: CheckpointOptions {
-                mode: CheckpointMode::Concurrent,
                 interval_microseconds: cluster.checkpoints.map(|Time(interval)| interval / MICROSECOND),
                 log_bytes: u64::MAX,
+                ..CheckpointOptions::default()
             },
             clocks: Vec::new(),
             costs: CostTable { step: cluster.cpu.0 * 1_000, ..CostTable::default() },

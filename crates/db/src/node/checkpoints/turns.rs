@@ -24,7 +24,8 @@ impl<E: Engine> Node<E> {
     /// one.
     pub(super) fn may_order_checkpoint(&self, now: u64) -> bool {
         let Checkpoints { ordered, ordered_for, last_at, .. } = self.checkpoints;
-        let expired = last_at.is_some_and(|last| now >= last + ordered_for);
+        // One that is under way here has not failed, however long it takes.
+        let expired = last_at.is_some_and(|last| now >= last + ordered_for) && self.checkpoints.is_idle();
         !ordered || expired || self.has_turn_failed()
     }
 

@@ -501,6 +501,7 @@ impl<F: Failpoints> AnyNode for TwoPhaseNode<F> {
             frozen: false,
             functors_stopped: 0,
             functor_problem: None,
+            undecided: None,
             group: log.map(|log| group_status(log, self.id.replica)),
             digest: digest.then(|| digest_of(&*self.storage, &self.catalog.schema, self.me).0),
         }
