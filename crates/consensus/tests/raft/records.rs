@@ -64,8 +64,8 @@ fn records_survive_their_encoding() {
         }
         let longer = [&bytes[..], &[0]].concat();
         assert!(matches!(LogRecord::decode(&longer), Err(RecordError::Damaged(_))));
-        let newer = [&[3], &bytes[1..]].concat();
-        assert_eq!(LogRecord::decode(&newer), Err(RecordError::Version(3)));
+        let newer = [&[4], &bytes[1..]].concat();
+        assert_eq!(LogRecord::decode(&newer), Err(RecordError::Version(4)));
     }
     assert_eq!(LogRecord::decode(&[]), Err(RecordError::Empty));
 }
