@@ -31,12 +31,7 @@ impl Binder<'_> {
             }
             Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
                 let text = self.implicit(bound, SqlType::TEXT)?;
-                let otherwise = self.explicit(text.clone(), SqlType::OID)?.expression;
-                let mut number = self.relation_number(text)?;
-                if let Expression::Case { otherwise: unknown, .. } = &mut number.expression {
-                    *unknown = Some(Box::new(otherwise));
-                }
-                Ok(number)
+                self.relation_number(text)
             }
             _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.relation_name(bound),
             _ if bound.data_type.is_text() => self.relation_number(bound),

@@ -14,6 +14,7 @@ mod strings;
 mod time_pattern;
 mod values;
 
+pub(crate) use catalog::{NAME_AS_QUOTED, NUMBER_OF_NONE};
 pub use json::ROW as ROW_TO_JSON;
 pub(crate) use json::{key_of as json_key, of_value as json_of};
 pub(crate) use number_pattern::ordinal;
