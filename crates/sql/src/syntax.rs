@@ -6,6 +6,7 @@ mod fetches;
 mod locks;
 mod past;
 
+mod roles;
 use sqlparser::ast::{Expr, ObjectName, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
@@ -17,6 +18,7 @@ use crate::error::{SqlError, SqlState};
 pub use constraints::deferral;
 pub use definitions::{Restart, changed_sequence};
 pub use locks::locking;
+pub(crate) use locks::check_locked;
 pub use past::time_of;
 
 /// Deepest nesting of a statement.
@@ -46,7 +48,7 @@ fn parser_and_times(text: &str) -> Result<(Parser<'static>, Vec<Option<String>>)
     definitions::spell_out(&mut tokens)?;
     definitions::spell_out_sequences(&mut tokens)?;
     definitions::spell_out_tables(&mut tokens);
-    call_users_roles(&mut tokens);
+    roles::call_users_roles(&mut tokens);
     keep_like_options(&mut tokens);
     drop_deferrable(&mut tokens);
     constraints::spell_out(&mut tokens);
@@ -148,39 +150,6 @@ pub fn parse_query(text: &str) -> Result<Query, SqlError> {
 /// When it is none.
 pub fn parse_expression(text: &str) -> Result<Expr, SqlError> {
     parser(text)?.parse_expr().map_err(failed)
-}
-
-/// Writes `ROLE` for `USER` where users are made, changed and dropped, and leaves out that a password is encrypted, which it always is.
-fn call_users_roles(tokens: &mut Vec<TokenWithSpan>) {
-    let (mut words, mut is_of_role) = (0, false);
-    let mut verb = Keyword::NoKeyword;
-    tokens.retain_mut(|token| match &token.token {
-        Token::SemiColon => {
-            (words, is_of_role) = (0, false);
-            true
-        }
-        Token::Whitespace(_) => true,
-        Token::Word(word) => {
-            let keyword = word.keyword;
-            words += 1;
-            match (words, keyword) {
-                (1, keyword) => verb = keyword,
-                (2, Keyword::USER | Keyword::ROLE) => {
-                    is_of_role = matches!(verb, Keyword::CREATE | Keyword::ALTER | Keyword::DROP);
-                    if is_of_role {
-                        token.token = Token::make_keyword("ROLE");
-                    }
-                }
-                (_, Keyword::ENCRYPTED) if is_of_role => return false,
-                _ => {}
-            }
-            true
-        }
-        _ => {
-            words += 1;
-            true
-        }
-    });
 }
 
 /// Leaves of `VACUUM` the word alone: it does nothing, and the parser knows another form of it.

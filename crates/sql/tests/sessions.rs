@@ -92,4 +92,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates backward basics blocks calls changes constraints copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept locks notices order past paths prepared queries recursion reflection renames rewrites schemas sequences session_state state subqueries temporary timeouts unfinished unseen windows zones }
+scripts! { aggregates backward basics blocks calls changes constraints copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept locks notices options order past paths prepared queries recursion reflection renames rewrites schemas sequences session_state state subqueries temporary timeouts unfinished unseen windows zones }

@@ -179,7 +179,8 @@ impl SqlDatabase {
         let Some(row) = session.open_snapshot()?.get(&key)? else { return Ok(None) };
         let definition = self.0.storages.definitions.read(&row).byte_string(DEFINITION_COLUMN)?;
         match Definition::decode(definition) {
-            Ok(Definition::User { verifier, .. }) => Ok(Some(User { verifier })),
+            Ok(Definition::User { verifier, .. }) => Ok(Some(User { verifier, may_connect: true })),
+            Ok(Definition::Role { verifier, .. }) => Ok(Some(User { verifier, may_connect: false })),
             Ok(_) => Ok(None),
             Err(error) => Err(Error::Unavailable(error.to_string())),
         }

@@ -20,6 +20,7 @@ pub mod handshake;
 pub mod merge;
 mod past;
 mod questions;
+mod setting_values;
 mod settings;
 mod temporary;
 mod transaction;
@@ -46,6 +47,7 @@ use cursors::Cursors;
 use extended::{Portals, Statements};
 use settings::{Changes, Settings};
 
+pub(crate) use commands::ALL_RIGHTS;
 pub use database::{Database, View, definitions, not_kept, take_definition};
 pub use past::Past;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateTableOptions, CreateView, Expr,
-    FunctionArguments, GeneratedAs, OnCommit, SchemaName, SequenceOptions, SqlOption, TableConstraint,
+    ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateView, Expr, FunctionArguments, GeneratedAs,
+    OnCommit, SchemaName, SequenceOptions, TableConstraint,
 };
 
 use super::super::Binder;
@@ -20,6 +20,7 @@ use super::constraints::{
 };
 use super::foreign_keys::NewForeignKey;
 use super::sequences::apply_options;
+use super::storage_options::{check_options, is_replicated};
 use super::{Draft, NewIndex};
 use crate::catalog::{Check, Column, Definition, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
@@ -379,6 +380,7 @@ impl Draft<'_> {
         if create.predicate.is_some() || !create.include.is_empty() || create.nulls_distinct == Some(false) {
             return Err(SqlError::unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT"));
         }
+        check_options(&create.with)?;
         if let Some(method) = &create.using {
             refuse_method(method)?;
         }
@@ -498,26 +500,6 @@ fn refuse_table_options(create: &CreateTable) -> Result<(), SqlError> {
         Some((_, what)) => Err(SqlError::unsupported(what)),
         None => Ok(()),
     }
-}
-
-/// `WITH (replicated)`; other storage parameters of PostgreSQL mean nothing here.
-fn is_replicated(options: &CreateTableOptions) -> Result<bool, SqlError> {
-    let options = match options {
-        CreateTableOptions::None => return Ok(false),
-        CreateTableOptions::With(options) => options,
-        other => return Err(SqlError::unsupported(format!("the option {other}"))),
-    };
-    let mut is_replicated = false;
-    for option in options {
-        match option {
-            SqlOption::Ident(name) if last_name(name)? == "replicated" => is_replicated = true,
-            SqlOption::KeyValue { key, value } if last_name(key)? == "replicated" => {
-                is_replicated = value.to_string().eq_ignore_ascii_case("true");
-            }
-            _ => {}
-        }
-    }
-    Ok(is_replicated)
 }
 
 /// `PARTITION BY HASH (columns)`: the leading columns of the primary key that decide where a row is.

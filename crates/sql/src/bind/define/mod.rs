@@ -17,6 +17,7 @@ mod remove;
 mod rename;
 mod rewrite;
 mod sequences;
+mod storage_options;
 mod users;
 
 use sqlparser::ast::{AlterIndexOperation, ObjectName, ObjectType, Statement};

@@ -381,18 +381,19 @@ fn roles(catalog: &Catalog) -> System {
         ("rolbypassrls", SqlType::BOOL),
         ("rolvaliduntil", SqlType::TIMESTAMPTZ),
     ];
-    let row = |object: u32, name: &str| {
+    let row = |object: u32, name: &str, may_connect: bool| {
         let mut row = vec![number(object), text(name)];
-        row.extend([true, true, false, false, true, false].map(truth));
+        row.extend([true, true, false, false, may_connect, false].map(truth));
         row.extend([number(-1), truth(true), Datum::Null]);
         row
     };
-    let mut rows = vec![row(OWNER, "ordain")];
+    let mut rows = vec![row(OWNER, "ordain", true)];
     for (_, name, definition) in catalog.iter() {
-        if let Definition::User { object, .. } = definition
+        if let Definition::User { object, .. } | Definition::Role { object, .. } = definition
             && let Some(name) = name.strip_prefix("user ").filter(|name| *name != "ordain")
         {
-            rows.push(row(*object, name));
+            let may_connect = matches!(definition, Definition::User { .. });
+            rows.push(row(*object, name, may_connect));
         }
     }
     (rows, columns)
