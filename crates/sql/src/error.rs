@@ -34,6 +34,8 @@ states! {
     SUCCESSFUL_COMPLETION = b"00000";
     /// The client broke the protocol.
     PROTOCOL_VIOLATION = b"08P01";
+    /// What is told may not be what was meant.
+    WARNING = b"01000";
     /// Something that PostgreSQL has and Ordain does not.
     FEATURE_NOT_SUPPORTED = b"0A000";
     /// A number does not fit its type.
@@ -112,6 +114,8 @@ states! {
     SERIALIZATION_FAILURE = b"40001";
     /// Whether the transaction has committed is not known.
     STATEMENT_COMPLETION_UNKNOWN = b"40003";
+    /// Sessions wait for each other.
+    DEADLOCK_DETECTED = b"40P01";
     /// The statement is not one.
     SYNTAX_ERROR = b"42601";
     /// A value for a column that always has its own.

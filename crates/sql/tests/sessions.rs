@@ -1,6 +1,7 @@
 //! Scripts of sessions: each line `name: > statement` is sent by the session with that name, `> data ...` is a row for `COPY`, and
 //! `> numbers 1 5000` are so many: a number and a text of some length. `keep` keeps the state for reads of the past, `calls
-//! 3` puts the database out of reach after three calls, and `calls` back into it.
+//! 3` puts the database out of reach after three calls, and `calls` back into it. `quit` ends a session as when its connection
+//! breaks.
 
 mod support;
 
@@ -52,6 +53,10 @@ impl goldenscript::Runner for Runner {
                 sent
             }
             (None, None) if command.name == "signals" => return Ok(self.world.signals()),
+            (None, None) if command.name == "quit" => {
+                self.world.kill(&session);
+                return Ok(String::new());
+            }
             (None, None) => self.world.send(&session, Frontend::Query(command.name.clone())),
         };
         Ok(told(&sent))
@@ -92,4 +97,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates backward basics blocks calls changes constraints copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept locks notices options order past paths prepared queries recursion reflection renames rewrites schemas sequences session_state state subqueries temporary timeouts unfinished unseen windows zones }
+scripts! { advisory aggregates backward basics blocks calls changes constraints copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept locks notices options order past paths prepared queries recursion reflection renames rewrites schemas sequences session_state state subqueries temporary timeouts unfinished unseen windows zones }

@@ -220,8 +220,6 @@ fn same_for_all(name: &str) -> Option<Bound> {
         | "pg_tablespace_location"
         | "inet_server_addr"
         | "inet_client_addr" => constant(Datum::Null, SqlType::TEXT),
-        // There are none.
-        "pg_advisory_unlock_all" => constant(Datum::Text(String::new()), SqlType::TEXT),
         "inet_server_port" | "inet_client_port" => constant(Datum::Null, SqlType::INT4),
         "pg_my_temp_schema" => constant(Datum::Int(0), SqlType::OID),
         "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "pg_database_size" => {

@@ -55,7 +55,7 @@ pub use foreign_keys::RowCheck;
 pub use functions::VERSION_NUMBER;
 pub use mentioned::{commented, locked};
 use qualify::Naming;
-pub use questions::Question;
+pub use questions::{AdvisoryFunction, Question};
 use recursion::NamedQuery;
 use scope::Level;
 pub use scope::{Bound, Field};

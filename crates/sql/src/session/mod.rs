@@ -151,6 +151,8 @@ impl Session {
         options: Options,
     ) -> Result<Session, SqlError> {
         let surroundings = Surroundings {
+    /// Whether it may have advisory locks that go with its transaction.
+    locks_in_transaction: bool,
             user: options.user,
             database: options.database,
             search_path: vec![crate::catalog::PUBLIC.to_owned()],
@@ -196,6 +198,7 @@ impl Session {
         }
         session.settings.begin();
         session.reported.clear();
+            locks_in_transaction: false,
         Ok(session)
     }
 
@@ -397,6 +400,7 @@ impl Session {
             self.block = Some(block);
         }
         Ok(())
+            self.give_locks_back();
     }
 
     fn end_implicit(&mut self, out: &mut Vec<u8>) {

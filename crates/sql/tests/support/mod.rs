@@ -17,6 +17,7 @@ use ordain_db::message::{ClientId, ClientRequest, Operation};
 use ordain_db::position::{PartitionId, Position};
 use ordain_db::procedure::{self, ProcedureId, Procedures};
 use ordain_db::storage::memory::MemoryStorage;
+use ordain_sql::advisory::{AdvisoryAct, AdvisoryLocks};
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
 use ordain_sql::execute::Interrupt;
@@ -44,6 +45,9 @@ struct State {
     calls_left: Option<u32>,
     /// Whether calls take effect and nobody is told.
     loses_answers: bool,
+    advisory: AdvisoryLocks,
+    /// How many sessions have begun.
+    begun: u64,
 }
 
 /// A database in memory.
@@ -52,6 +56,8 @@ pub struct World {
     schema: Schema,
     storages: Storages,
     sessions: BTreeMap<String, Session>,
+    /// Their numbers among those that have begun.
+    numbers: BTreeMap<String, u64>,
 }
 
 #[derive(Clone)]
@@ -61,6 +67,7 @@ struct Shared {
     /// What a session knows of the definitions, which others may have changed: each is as if on a server of its own.
     catalog: Arc<Mutex<Option<Arc<Catalog>>>>,
     interrupt: Arc<Interrupt>,
+    number: u64,
     /// When the time of its statement is over.
     alarm: Arc<Mutex<Option<i64>>>,
 }
@@ -102,6 +109,10 @@ impl World {
     #[allow(dead_code, reason = "only some tests end processes")]
     pub fn kill(&mut self, session: &str) {
         self.sessions.remove(session);
+        if let Some(number) = self.numbers.remove(session) {
+            let locks = &mut self.state.lock().unwrap().advisory;
+            [true, false].into_iter().for_each(|kind| locks.give_back_all(number, kind));
+        }
     }
 
     /// Lets time pass.
@@ -136,8 +147,11 @@ impl World {
             signals: Vec::new(),
             calls_left: None,
             loses_answers: false,
+            advisory: AdvisoryLocks::default(),
+            begun: 0,
         };
-        World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
+        let (sessions, numbers) = (BTreeMap::new(), BTreeMap::new());
+        World { state: Arc::new(Mutex::new(state)), schema, storages, sessions, numbers }
     }
 
     /// How many times statements were run to find out what they touch.
@@ -174,7 +188,12 @@ impl World {
     fn shared(&self) -> Shared {
         let catalog = Arc::new(Mutex::new(None));
         let (state, storages) = (Arc::clone(&self.state), self.storages.clone());
-        Shared { state, storages, catalog, interrupt: Arc::default(), alarm: Arc::default() }
+        let number = {
+            let mut state = state.lock().unwrap();
+            state.begun += 1;
+            state.begun
+        };
+        Shared { state, storages, catalog, interrupt: Arc::default(), number, alarm: Arc::default() }
     }
 
     fn begin(&self, parameters: Vec<(String, String)>) -> Result<Session, SqlError> {
@@ -188,6 +207,7 @@ impl World {
         if !self.sessions.contains_key(session) {
             let begun = self.begin(Vec::new()).unwrap();
             self.sessions.insert(session.to_owned(), begun);
+            self.numbers.insert(session.to_owned(), self.state.lock().unwrap().begun);
         }
         let session = self.sessions.get_mut(session).unwrap();
         let mut out = Vec::new();
@@ -313,6 +333,24 @@ impl Database for Shared {
         state.now = alarm.unwrap_or(end);
         if alarm.is_some() {
             self.interrupt.time_out();
+        }
+    }
+
+    /// Nobody can wait here, where all take turns.
+    fn advisory(&self, act: AdvisoryAct) -> Result<bool, SqlError> {
+        let locks = &mut self.state().advisory;
+        match act {
+            AdvisoryAct::Take { lock, waits: false } => locks.take(self.number, lock),
+            AdvisoryAct::Take { lock, waits: true } if locks.take(self.number, lock)? => Ok(true),
+            AdvisoryAct::Take { lock, waits: true } => {
+                locks.wait(self.number, lock)?;
+                Err(SqlError::unsupported("here a wait"))
+            }
+            AdvisoryAct::GiveBack(lock) => Ok(locks.give_back(self.number, lock)),
+            AdvisoryAct::GiveBackAll { in_transaction } => {
+                locks.give_back_all(self.number, in_transaction);
+                Ok(true)
+            }
         }
     }
 
