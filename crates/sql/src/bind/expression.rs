@@ -10,7 +10,7 @@ use super::names::{known_collation, last_name, name_of};
 use super::object_names::is_named;
 use super::scope::Bound;
 use super::types::sql_type;
-use super::{Binder, nulls, precedence};
+use super::{Binder, nulls, places, precedence};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, SubqueryKind};
 use crate::types::cast::CastContext;
@@ -23,7 +23,7 @@ impl Binder<'_> {
         if let Some(grouped) = self.grouped(written) {
             return Ok(grouped);
         }
-        self.deeper(|binder| binder.ungrouped(written))
+        self.deeper(|binder| binder.ungrouped(written)).map_err(|error| places::of_expression(error, written))
     }
 
     fn ungrouped(&mut self, written: &Expr) -> Result<Bound, SqlError> {
@@ -156,6 +156,7 @@ impl Binder<'_> {
         let known = matches!(
             name,
             "current_user"
+                | "current_role"
                 | "session_user"
                 | "user"
                 | "current_catalog"

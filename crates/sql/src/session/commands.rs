@@ -538,7 +538,7 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
         Statement::Comment { .. } => "COMMENT",
         // Nobody listens.
         Statement::UNLISTEN { .. } => "UNLISTEN",
-        other => return Err(SqlError::unsupported(bind::first_words(&other.to_string()))),
+        other => return Err(crate::syntax::unsupported_statement(&other.to_string())),
     }))
 }
 

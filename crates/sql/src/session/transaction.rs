@@ -200,7 +200,7 @@ impl Session {
                     }
                     return Ok((prepared, output));
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.in_schema_of(&prepared.plan)),
             }
         }
         Err(crate::execute::stale())
@@ -358,7 +358,9 @@ impl Session {
             let (plan, inputs) = (loading.end(&block.catalog).into(), self.inputs(Vec::new()));
             block.steps.push(Step { plan, inputs, shown: None });
         }
-        let outcome = self.call_all(&block.steps, &block.undone);
+        let outcome = self
+            .call_all(&block.steps, &block.undone)
+            .map_err(|error| block.steps.iter().fold(error, |error, step| error.in_schema_of(&step.plan)));
         self.cursors.end_block(outcome.is_ok());
         match &outcome {
             Ok(_) => self.end_local_settings(),

@@ -169,6 +169,9 @@ pub fn resolve(name: &str, arguments: &[SqlType]) -> Result<Function, SqlError> 
 
 /// `function ... does not exist`, with the types of the arguments.
 pub(crate) fn undefined(name: &str, arguments: &[SqlType]) -> SqlError {
+    if let Some(gap) = crate::syntax::unknown_function(name) {
+        return gap;
+    }
     let names: Vec<String> = arguments.iter().map(|ty| ty.plain().name()).collect();
     SqlError::new(
         SqlState::UNDEFINED_FUNCTION,

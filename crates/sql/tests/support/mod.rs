@@ -386,6 +386,28 @@ impl Drop for Snapshot {
     }
 }
 
+/// Where in a statement the errors among messages of the server are, in what, and about what.
+#[allow(dead_code, reason = "only scripts ask")]
+pub fn places(mut bytes: &[u8]) -> String {
+    let mut lines = String::new();
+    while let Some((kind, rest)) = bytes.split_first() {
+        let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
+        let body = &rest[4..length];
+        bytes = &rest[length..];
+        for field in body.split(|byte| *byte == 0).filter(|field| *kind == b'E' && !field.is_empty()) {
+            let name = match field[0] {
+                b'P' => "AT",
+                b'W' => "CONTEXT",
+                b's' => "SCHEMA",
+                b't' => "TABLE",
+                _ => continue,
+            };
+            lines.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(&field[1..])));
+        }
+    }
+    lines
+}
+
 /// What messages of the server say, a line each.
 pub fn told(mut bytes: &[u8]) -> String {
     let mut lines = String::new();
