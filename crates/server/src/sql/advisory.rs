@@ -71,3 +71,36 @@ impl Advisory {
         self.given_back.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use ordain_sql::advisory::{AdvisoryKey, AdvisoryLock};
+    use ordain_sql::error::SqlState;
+
+    use super::*;
+
+    #[test]
+    fn whoever_waits_has_the_lock_when_the_session_before_ends_or_is_told_to_end() {
+        let lock = AdvisoryLock { key: AdvisoryKey::One(1), shared: false, in_transaction: false };
+        let take = AdvisoryAct::Take { lock, waits: true };
+        let advisory = Arc::<Advisory>::default();
+        let (first, second) = (advisory.session(), advisory.session());
+        assert_eq!(advisory.act(first, take, &Interrupt::default()), Ok(true));
+        let try_it = AdvisoryAct::Take { lock, waits: false };
+        assert_eq!(advisory.act(second, try_it, &Interrupt::default()), Ok(false));
+        let waits = Arc::clone(&advisory);
+        let waiting = thread::spawn(move || waits.act(second, take, &Interrupt::default()));
+        advisory.end(first);
+        assert_eq!(waiting.join().unwrap(), Ok(true));
+        let interrupt = Interrupt::default();
+        interrupt.cancel();
+        let error = advisory.act(first, take, &interrupt).unwrap_err();
+        assert_eq!(error.state, SqlState::QUERY_CANCELED);
+        // It does not wait any more, so nobody waits for it.
+        advisory.end(second);
+        assert_eq!(advisory.act(first, try_it, &Interrupt::default()), Ok(true));
+    }
+}

@@ -70,6 +70,11 @@ impl Binder<'_> {
         self.looked_up(number, &system::relation_names(self.catalog))
     }
 
+    /// The same for `regnamespace`.
+    pub(super) fn schema_name(&mut self, number: Bound) -> Result<Bound, SqlError> {
+        self.looked_up(number, &system::schema_names(self.catalog))
+    }
+
     /// The column of an index, by the number of the index and its own place in it, from 1 on.
     fn index_column(&mut self, index: Bound, place: Bound) -> Result<Bound, SqlError> {
         let mut branches = Vec::new();
@@ -199,6 +204,8 @@ fn same_for_all(name: &str) -> Option<Bound> {
         | "pg_opclass_is_visible"
         | "pg_collation_is_visible"
         | "pg_conversion_is_visible"
+        | "pg_opfamily_is_visible"
+        | "pg_statistics_obj_is_visible"
         | "pg_ts_config_is_visible"
         | "pg_ts_dict_is_visible" => boolean(Expression::Constant(Datum::Bool(true))),
         "pg_is_in_recovery" | "pg_relation_is_publishable" | "pg_is_other_temp_schema" => {
@@ -218,13 +225,19 @@ fn same_for_all(name: &str) -> Option<Bound> {
         | "pg_get_functiondef"
         | "pg_get_statisticsobjdef"
         | "pg_tablespace_location"
+        | "pg_describe_object"
         | "inet_server_addr"
         | "inet_client_addr" => constant(Datum::Null, SqlType::TEXT),
         "inet_server_port" | "inet_client_port" => constant(Datum::Null, SqlType::INT4),
+        // UTF-8 is the only one.
+        "pg_char_to_encoding" => constant(Datum::Int(6), SqlType::INT4),
         "pg_my_temp_schema" => constant(Datum::Int(0), SqlType::OID),
-        "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "pg_database_size" => {
-            constant(Datum::Null, SqlType::INT8)
-        }
+        "pg_relation_size"
+        | "pg_total_relation_size"
+        | "pg_table_size"
+        | "pg_indexes_size"
+        | "pg_database_size"
+        | "pg_tablespace_size" => constant(Datum::Null, SqlType::INT8),
         _ => return None,
     })
 }

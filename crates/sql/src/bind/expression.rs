@@ -330,14 +330,22 @@ impl Binder<'_> {
         if is_named(to, "regproc") {
             return self.function_name(operand);
         }
+        if is_named(to, "regnamespace") {
+            return self.schema_number(operand);
+        }
         let is_regtype = matches!(to, DataType::Custom(name, _) if last_name(name)? == "regtype");
         let to = sql_type(to)?;
         if to.is_text()
             && let Expr::Cast { data_type, .. } = unnested(operand)
-            && is_named(data_type, "regclass")
+            && let Some(kind) =
+                ["regclass", "regnamespace"].into_iter().find(|kind| is_named(data_type, kind))
         {
             let number = self.expression(operand)?;
-            let name = if number.data_type.is_text() { number } else { self.relation_name(number)? };
+            let name = match kind {
+                _ if number.data_type.is_text() => number,
+                "regclass" => self.relation_name(number)?,
+                _ => self.schema_name(number)?,
+            };
             return self.explicit(name, to);
         }
         let operand = self.expression(operand)?;

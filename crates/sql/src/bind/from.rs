@@ -296,7 +296,7 @@ impl<'c> Binder<'c> {
                 name: name.to_owned(),
                 data_type,
                 origin: None,
-                hidden: false,
+                hidden: name == system::TABLE_NUMBER,
             });
             return Ok((node, aliased(last, fields.collect(), alias)?));
         }

@@ -399,6 +399,7 @@ mod tests {
             "me" => Some(User { verifier: Some(pencil()), may_connect: true }),
             "open" => Some(User { verifier: None, may_connect: true }),
             "barred" => Some(User { verifier: None, may_connect: false }),
+            "proved" => Some(User { verifier: Some(pencil()), may_connect: false }),
             "broken" => Some(User { verifier: Some("md5abc".to_owned()), may_connect: true }),
             _ => None,
         })
@@ -470,6 +471,18 @@ mod tests {
             assert_eq!(known.parameters, [("application_name".to_owned(), "x".to_owned())]);
             assert_eq!(sent, b"R\0\0\0\x08\0\0\0\0");
         }
+    }
+
+    #[test]
+    fn who_may_not_connect_is_told_so_once_it_has_proved_who_it_is() {
+        let startup = start(0, &["user", "barred", "database", DATABASE]);
+        let (step, sent) = feed(&mut handshake(true), &startup);
+        let error = refused(step, &sent, "28000");
+        assert_eq!(error.message, "role \"barred\" is not permitted to log in");
+        let (step, sent) = authenticate(&mut handshake(false), "proved", "pencil");
+        refused(step, &sent, "28000");
+        let (step, sent) = authenticate(&mut handshake(false), "proved", "pencils");
+        refused(step, &sent, "28P01");
     }
 
     #[test]

@@ -141,7 +141,11 @@ impl Session {
 
     /// The rows of a view of the state of the process, as an array.
     fn state_rows(&self, view: StateView) -> Result<Datum, SqlError> {
-        let rows = self.database.state(view).map_err(of_database)?;
+        let rows = match view {
+            StateView::PreparedStatements => self.statements.rows(),
+            StateView::Cursors => self.cursors.rows(),
+            other => self.database.state(other).map_err(of_database)?,
+        };
         let width = view.columns().len();
         if rows.iter().any(|row| row.len() != width) {
             let message = "a view of the state has rows of another width";

@@ -246,7 +246,7 @@ impl Draft<'_> {
                     let (columns, written) = (vec![number], written.clone());
                     parts.foreign_keys.push(NewForeignKey { name, columns, written, not_valid: false });
                 }
-                other => return Err(SqlError::unsupported(format!("the column option {other}"))),
+                other => return Err(refused_option(other)),
             }
         }
         Ok(())
@@ -378,7 +378,8 @@ impl Draft<'_> {
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<&'static str, SqlError> {
         const TAG: &str = "CREATE INDEX";
         if create.predicate.is_some() || !create.include.is_empty() || create.nulls_distinct == Some(false) {
-            return Err(SqlError::unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT"));
+            return Err(SqlError::unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT")
+                .with_hint("Index all rows, by all columns that are asked for."));
         }
         check_options(&create.with)?;
         if let Some(method) = &create.using {
@@ -419,7 +420,7 @@ impl Draft<'_> {
     pub(super) fn create_view(&mut self, create: &CreateView) -> Result<&'static str, SqlError> {
         const TAG: &str = "CREATE VIEW";
         if create.materialized {
-            return Err(SqlError::unsupported("a materialized view"));
+            return Err(crate::syntax::unsupported_statement("CREATE MATERIALIZED VIEW"));
         }
         let (schema, name) = qualified(&create.name)?;
         let query = self.query_with_moments(create.query.to_string());
@@ -478,6 +479,14 @@ impl Draft<'_> {
         let mut binder = Binder::new(&self.catalog, self.surroundings);
         binder.checks(name, table)?;
         table.columns.iter().try_for_each(|column| binder.check_default(column))
+    }
+}
+
+fn refused_option(option: &ColumnOption) -> SqlError {
+    match option {
+        ColumnOption::Generated { .. } => SqlError::unsupported("a generated column")
+            .with_hint("Compute it in a view, or where rows are written."),
+        other => SqlError::unsupported(format!("the column option {other}")),
     }
 }
 
