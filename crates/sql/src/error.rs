@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::plan::Plan;
+
 /// A code of PostgreSQL's table of errors ("SQLSTATE"): five characters of `0-9A-Z`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SqlState(pub [u8; 5]);
@@ -32,6 +34,8 @@ states! {
     INVALID_NAME = b"42602";
     /// No error: of notices.
     SUCCESSFUL_COMPLETION = b"00000";
+    /// What is told may not be what was meant.
+    WARNING = b"01000";
     /// The client broke the protocol.
     PROTOCOL_VIOLATION = b"08P01";
     /// Something that PostgreSQL has and Ordain does not.
@@ -110,6 +114,8 @@ states! {
     INVALID_SCHEMA_NAME = b"3F000";
     /// What the transaction read has changed: begin it again.
     SERIALIZATION_FAILURE = b"40001";
+    /// Sessions wait for each other.
+    DEADLOCK_DETECTED = b"40P01";
     /// Whether the transaction has committed is not known.
     STATEMENT_COMPLETION_UNKNOWN = b"40003";
     /// The statement is not one.
@@ -211,6 +217,8 @@ pub struct SqlError {
     pub hint: Option<String>,
     /// Where in the statement, in characters from 1 on.
     pub position: Option<u32>,
+    /// In what it happened, if that is no statement: the line of data.
+    pub context: Option<String>,
     /// What a constraint that does not hold is about.
     pub subject: Option<Box<Subject>>,
 }
@@ -218,6 +226,8 @@ pub struct SqlError {
 /// What a constraint that does not hold is about: programs tell by it which of their mistakes it is. Names that are empty are not told.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Subject {
+    /// The schema of the table, which the session knows and adds.
+    pub schema: String,
     /// The table.
     pub table: String,
     /// The column, if it is about one.
@@ -229,7 +239,15 @@ pub struct Subject {
 impl SqlError {
     /// An error with a line of text.
     pub fn new(state: SqlState, message: impl Into<String>) -> SqlError {
-        SqlError { state, message: message.into(), detail: None, hint: None, position: None, subject: None }
+        SqlError {
+            state,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            position: None,
+            context: None,
+            subject: None,
+        }
     }
 
     /// Something that is not built.
@@ -248,6 +266,17 @@ impl SqlError {
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> SqlError {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with the schema of the table that it is about, as the plan that has failed knows it.
+    #[must_use]
+    pub(crate) fn in_schema_of(mut self, plan: &Plan) -> SqlError {
+        if let Some(subject) = self.subject.as_mut().filter(|subject| subject.schema.is_empty())
+            && let Some(reliance) = plan.reliances.iter().find(|reliance| reliance.name == subject.table)
+        {
+            subject.schema.clone_from(&reliance.schema);
+        }
         self
     }
 

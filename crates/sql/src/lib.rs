@@ -3,6 +3,7 @@
 //! Pure, as the database is: no sockets, threads or clocks. Whoever drives a session hands it the bytes of a client and a way to the
 //! database.
 
+pub mod advisory;
 pub mod bind;
 pub mod catalog;
 pub mod error;

@@ -423,6 +423,16 @@ pub enum OnConflict {
     },
 }
 
+impl OnConflict {
+    /// The conflict that it is about.
+    pub fn arbiter(&self) -> Option<ConflictTarget> {
+        match self {
+            OnConflict::Fail => None,
+            OnConflict::Nothing(target) | OnConflict::Update { target, .. } => Some(*target),
+        }
+    }
+}
+
 /// What rows of an insertion may conflict with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ConflictTarget {

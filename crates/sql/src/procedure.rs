@@ -346,7 +346,7 @@ pub fn decode_error(reason: &str) -> SqlError {
     let (detail, hint) = (part(), part());
     let subject = part().map(|table| {
         let (column, constraint) = (part().unwrap_or_default(), part().unwrap_or_default());
-        Box::new(Subject { table, column, constraint })
+        Box::new(Subject { table, column, constraint, ..Subject::default() })
     });
-    SqlError { state: SqlState(state), message: message.to_owned(), detail, hint, position: None, subject }
+    SqlError { detail, hint, subject, ..SqlError::new(SqlState(state), message) }
 }

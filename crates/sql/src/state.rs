@@ -22,6 +22,10 @@ pub enum StateView {
     Locks,
     /// `ordain.snapshots`: open snapshots.
     Snapshots,
+    /// `pg_prepared_statements`: those of the session, which knows them itself.
+    PreparedStatements,
+    /// `pg_cursors`: those of the session, which knows them itself.
+    Cursors,
 }
 
 /// A column: its name and type.
@@ -40,7 +44,12 @@ impl StateView {
     /// The view with a name.
     pub fn find(schema: Option<&str>, name: &str) -> Option<StateView> {
         match schema {
-            None | Some("pg_catalog") => (name == "pg_stat_activity").then_some(StateView::Activity),
+            None | Some("pg_catalog") => match name {
+                "pg_stat_activity" => Some(StateView::Activity),
+                "pg_prepared_statements" => Some(StateView::PreparedStatements),
+                "pg_cursors" => Some(StateView::Cursors),
+                _ => None,
+            },
             Some(STATE_SCHEMA) => {
                 StateView::OWN.iter().find(|(known, _)| *known == name).map(|(_, view)| *view)
             }
@@ -57,6 +66,8 @@ impl StateView {
             StateView::Transactions => &TRANSACTIONS,
             StateView::Locks => &LOCKS,
             StateView::Snapshots => &SNAPSHOTS,
+            StateView::PreparedStatements => &PREPARED_STATEMENTS,
+            StateView::Cursors => &CURSORS,
         }
     }
 }
@@ -85,6 +96,25 @@ const ACTIVITY: [Column; 22] = [
     ("query_id", SqlType::INT8),
     ("query", SqlType::TEXT),
     ("backend_type", SqlType::TEXT),
+];
+
+const PREPARED_STATEMENTS: [Column; 7] = [
+    ("name", SqlType::TEXT),
+    ("statement", SqlType::TEXT),
+    ("prepare_time", SqlType::TIMESTAMPTZ),
+    ("parameter_types", SqlType::TEXT.array_of()),
+    ("from_sql", SqlType::BOOL),
+    ("generic_plans", SqlType::INT8),
+    ("custom_plans", SqlType::INT8),
+];
+
+const CURSORS: [Column; 6] = [
+    ("name", SqlType::TEXT),
+    ("statement", SqlType::TEXT),
+    ("is_holdable", SqlType::BOOL),
+    ("is_binary", SqlType::BOOL),
+    ("is_scrollable", SqlType::BOOL),
+    ("creation_time", SqlType::TIMESTAMPTZ),
 ];
 
 const PARTITIONS: [Column; 18] = [

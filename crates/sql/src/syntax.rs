@@ -3,21 +3,28 @@
 mod constraints;
 mod definitions;
 mod fetches;
+mod gaps;
 mod locks;
 mod past;
+mod positions;
+mod roles;
+mod spelling;
 
 use sqlparser::ast::{Expr, ObjectName, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{SqlError, SqlState};
 
 pub use constraints::deferral;
 pub use definitions::{Restart, changed_sequence};
+pub use gaps::{unknown_function, unknown_type, unsupported_statement};
+pub(crate) use locks::check_locked;
 pub use locks::locking;
 pub use past::time_of;
+pub(crate) use positions::{at, at_name};
 
 /// Deepest nesting of a statement.
 const DEPTH_MAX: usize = 100;
@@ -28,25 +35,39 @@ const CHAIN_MAX: usize = 2000;
 /// Most queries that `UNION`, `INTERSECT` and `EXCEPT` combine, without brackets around some of them.
 const COMBINED_MAX: usize = 1000;
 
+/// A parser of a text that is no statement of a client.
 fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
-    let (parser, times) = parser_and_times(text)?;
+    let (parser, times) = parser_and_times(tokens_of(text, |_| {})?)?;
     if times.iter().any(Option::is_some) {
         return Err(SqlError::unsupported("AS OF within a part of a statement"));
     }
     Ok(parser)
 }
 
+fn tokens_of(text: &str, place: impl Fn(&mut [TokenWithSpan])) -> Result<Vec<TokenWithSpan>, SqlError> {
+    let mut tokens =
+        Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().map_err(|error| {
+            let mut at =
+                [TokenWithSpan { token: Token::EOF, span: Span::new(error.location, error.location) }];
+            place(&mut at);
+            positions::at(failed(ParserError::TokenizerError(error.message)), at[0].span)
+        })?;
+    place(&mut tokens);
+    Ok(tokens)
+}
+
 /// A parser, and the times as of which the statements are asked.
-fn parser_and_times(text: &str) -> Result<(Parser<'static>, Vec<Option<String>>), SqlError> {
-    let mut tokens = Tokenizer::new(&PostgreSqlDialect {}, text)
-        .tokenize_with_location()
-        .map_err(|error| failed(ParserError::TokenizerError(error.to_string())))?;
+fn parser_and_times(
+    mut tokens: Vec<TokenWithSpan>,
+) -> Result<(Parser<'static>, Vec<Option<String>>), SqlError> {
+    spelling::join_texts(&mut tokens);
+    spelling::spell_like(&mut tokens);
     spell_out_switches(&mut tokens);
     cut_vacuum(&mut tokens);
     definitions::spell_out(&mut tokens)?;
     definitions::spell_out_sequences(&mut tokens)?;
     definitions::spell_out_tables(&mut tokens);
-    call_users_roles(&mut tokens);
+    roles::call_users_roles(&mut tokens);
     keep_like_options(&mut tokens);
     drop_deferrable(&mut tokens);
     constraints::spell_out(&mut tokens);
@@ -128,8 +149,9 @@ fn spell_out_switches(tokens: &mut [TokenWithSpan]) {
 /// # Errors
 /// When one of them is none.
 pub fn parse(text: &str) -> Result<Vec<Statement>, SqlError> {
-    let (mut parser, times) = parser_and_times(text)?;
-    let mut statements = parser.parse_statements().map_err(failed)?;
+    let tokens = tokens_of(text, |tokens| positions::count_from_first(text, tokens))?;
+    let (mut parser, times) = parser_and_times(tokens)?;
+    let mut statements = parser.parse_statements().map_err(|error| stopped(text, error))?;
     past::attach(&mut statements, times)?;
     statements.into_iter().map(definitions::made_by_selection).collect()
 }
@@ -148,39 +170,6 @@ pub fn parse_query(text: &str) -> Result<Query, SqlError> {
 /// When it is none.
 pub fn parse_expression(text: &str) -> Result<Expr, SqlError> {
     parser(text)?.parse_expr().map_err(failed)
-}
-
-/// Writes `ROLE` for `USER` where users are made, changed and dropped, and leaves out that a password is encrypted, which it always is.
-fn call_users_roles(tokens: &mut Vec<TokenWithSpan>) {
-    let (mut words, mut is_of_role) = (0, false);
-    let mut verb = Keyword::NoKeyword;
-    tokens.retain_mut(|token| match &token.token {
-        Token::SemiColon => {
-            (words, is_of_role) = (0, false);
-            true
-        }
-        Token::Whitespace(_) => true,
-        Token::Word(word) => {
-            let keyword = word.keyword;
-            words += 1;
-            match (words, keyword) {
-                (1, keyword) => verb = keyword,
-                (2, Keyword::USER | Keyword::ROLE) => {
-                    is_of_role = matches!(verb, Keyword::CREATE | Keyword::ALTER | Keyword::DROP);
-                    if is_of_role {
-                        token.token = Token::make_keyword("ROLE");
-                    }
-                }
-                (_, Keyword::ENCRYPTED) if is_of_role => return false,
-                _ => {}
-            }
-            true
-        }
-        _ => {
-            words += 1;
-            true
-        }
-    });
 }
 
 /// Leaves of `VACUUM` the word alone: it does nothing, and the parser knows another form of it.
@@ -307,6 +296,21 @@ fn refuse_exclusion(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// The error of a text that the parser does not understand.
+fn stopped(text: &str, error: ParserError) -> SqlError {
+    let error = failed(error);
+    if error.state != SqlState::SYNTAX_ERROR {
+        return error;
+    }
+    let tokens = tokens_of(text, |tokens| positions::count_from_first(text, tokens)).unwrap_or_default();
+    if let Some(gap) = gaps::of_tokens(&tokens, error.position) {
+        return gap;
+    }
+    let end = text.trim_end().chars().count() + 1;
+    let position = error.position.or_else(|| u32::try_from(end).ok());
+    SqlError { position, ..error }
+}
+
 fn failed(error: ParserError) -> SqlError {
     match error {
         ParserError::RecursionLimitExceeded => {
@@ -314,7 +318,8 @@ fn failed(error: ParserError) -> SqlError {
             SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
-            SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {message}"))
+            let (message, position) = positions::stopped(&message);
+            SqlError { position, ..SqlError::new(SqlState::SYNTAX_ERROR, format!("syntax error: {message}")) }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Scripts of sessions: each line `name: > statement` is sent by the session with that name, `> data ...` is a row for `COPY`, and
 //! `> numbers 1 5000` are so many: a number and a text of some length. `keep` keeps the state for reads of the past, `calls
-//! 3` puts the database out of reach after three calls, and `calls` back into it.
+//! 3` puts the database out of reach after three calls, and `calls` back into it. From `places` on it is told where in a statement errors
+//! are, and `quit` ends a session as when its connection breaks.
 
 mod support;
 
@@ -8,10 +9,12 @@ use std::error::Error;
 
 use ordain_db::engine::EngineKind;
 use ordain_sql::protocol::frontend::Frontend;
-use support::{World, told};
+use support::{World, places, told};
 
 struct Runner {
     world: World,
+    /// Whether it is told where errors are.
+    tells_places: bool,
 }
 
 impl goldenscript::Runner for Runner {
@@ -52,9 +55,17 @@ impl goldenscript::Runner for Runner {
                 sent
             }
             (None, None) if command.name == "signals" => return Ok(self.world.signals()),
+            (None, None) if command.name == "places" => {
+                self.tells_places = true;
+                return Ok(String::new());
+            }
+            (None, None) if command.name == "quit" => {
+                self.world.kill(&session);
+                return Ok(String::new());
+            }
             (None, None) => self.world.send(&session, Frontend::Query(command.name.clone())),
         };
-        Ok(told(&sent))
+        Ok(told(&sent) + &if self.tells_places { places(&sent) } else { String::new() })
     }
 }
 
@@ -66,7 +77,8 @@ macro_rules! scripts {
 
             fn run(engine: EngineKind, partitions: u16) {
                 let path = concat!("tests/sessions/", stringify!($name));
-                goldenscript::run(&mut Runner { world: World::new(engine, partitions) }, path).unwrap();
+                let mut runner = Runner { world: World::new(engine, partitions), tells_places: false };
+                goldenscript::run(&mut runner, path).unwrap();
             }
 
             #[test]
@@ -92,4 +104,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { aggregates backward basics blocks calls changes constraints copy cursors definitions dependents expressions foreign_keys functions grouping_sets isolation joins json kept locks notices order past paths prepared queries recursion reflection renames rewrites schemas sequences session_state state subqueries temporary timeouts unfinished windows zones }
+scripts! { advisory aggregates backward basics blocks calls changes constraints copy cursors definitions dependents describe expressions foreign_keys functions gaps grouping_sets isolation joins json kept locks notices options order past paths places prepared queries recursion reflection renames rewrites schemas sequences session_state state subqueries temporary timeouts unfinished unseen windows zones }

@@ -52,6 +52,8 @@ pub enum Wait {
     Snapshot,
     /// The time for which it pauses.
     Pause,
+    /// An advisory lock.
+    Advisory,
 }
 
 impl Wait {
@@ -62,6 +64,7 @@ impl Wait {
             Wait::Read => ("IPC", "Read"),
             Wait::Snapshot => ("IPC", "Snapshot"),
             Wait::Pause => ("Timeout", "PgSleep"),
+            Wait::Advisory => ("Lock", "advisory"),
         }
     }
 }

@@ -13,6 +13,7 @@ use ordain_db::limits::ARGUMENTS_BYTES_MAX;
 use ordain_db::message::Page;
 use ordain_db::position::PartitionId;
 use ordain_db::procedure::{self, ProcedureId};
+use ordain_sql::advisory::AdvisoryAct;
 use ordain_sql::catalog::user_definition;
 use ordain_sql::catalog::{Catalog, Definition};
 use ordain_sql::error::SqlError;
@@ -28,6 +29,7 @@ use ordain_sql::state::{Signal, StateView};
 use ordain_sql::types::Datum;
 
 use super::activity::{Record, Wait};
+use super::advisory::Advisory;
 use super::alarms::{Alarms, Due};
 use super::history::{self, History};
 use super::state::Nodes;
@@ -78,6 +80,7 @@ pub(super) struct Shared {
     /// Snapshots that were asked for and not waited for: whoever opens one next closes those that have come.
     given_up: Mutex<Vec<Opening>>,
     alarms: Arc<Alarms>,
+    advisory: Advisory,
     definitions: Mutex<Option<Known>>,
     /// Held by whoever loads them.
     loading: Mutex<()>,
@@ -131,6 +134,7 @@ impl SqlDatabase {
             idle: Mutex::default(),
             given_up: Mutex::default(),
             alarms,
+            advisory: Advisory::default(),
             definitions: Mutex::default(),
             loading: Mutex::default(),
             garbage,
@@ -179,7 +183,8 @@ impl SqlDatabase {
         let Some(row) = session.open_snapshot()?.get(&key)? else { return Ok(None) };
         let definition = self.0.storages.definitions.read(&row).byte_string(DEFINITION_COLUMN)?;
         match Definition::decode(definition) {
-            Ok(Definition::User { verifier, .. }) => Ok(Some(User { verifier })),
+            Ok(Definition::User { verifier, .. }) => Ok(Some(User { verifier, may_connect: true })),
+            Ok(Definition::Role { verifier, .. }) => Ok(Some(User { verifier, may_connect: false })),
             Ok(_) => Ok(None),
             Err(error) => Err(Error::Unavailable(error.to_string())),
         }
@@ -215,6 +220,8 @@ pub struct SessionDatabase {
     /// `None` once it has been given back.
     connection: Option<Connection>,
     interrupt: Arc<Interrupt>,
+    /// Its number among those that may have advisory locks.
+    number: u64,
     /// The alarm that is set.
     due: Mutex<Option<Due>>,
     /// Where the session is seen, and sees others: those of its listener. `None` for what the server does itself.
@@ -238,6 +245,7 @@ impl SessionDatabase {
             shared: Arc::clone(shared),
             connection: Some(connection),
             interrupt: Arc::default(),
+            number: shared.advisory.session(),
             due: Mutex::default(),
             watched: None,
         })
@@ -364,6 +372,7 @@ impl Drop for Shared {
 impl Drop for SessionDatabase {
     fn drop(&mut self) {
         self.alarm(None);
+        self.shared.advisory.end(self.number);
         lock(&self.shared.idle).extend(self.connection.take());
     }
 }
@@ -509,6 +518,11 @@ impl Database for SessionDatabase {
                 thread::sleep(rest.min(PAUSE_STEP));
             }
         });
+    }
+
+    fn advisory(&self, act: AdvisoryAct) -> Result<bool, SqlError> {
+        let act = || self.shared.advisory.act(self.number, act, &self.interrupt);
+        self.waiting(Wait::Advisory, act)
     }
 
     fn sweep(&self) {

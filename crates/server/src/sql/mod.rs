@@ -4,6 +4,7 @@
 //! a [`SqlDatabase`], in this process or over the network. `docs/sql/server.md` is for those who run it.
 
 pub mod activity;
+mod advisory;
 mod alarms;
 pub mod cancel;
 pub mod connection;

@@ -7,6 +7,7 @@ use super::scope::Bound;
 use crate::catalog::{Definition, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
+use crate::types::functions::{self, NAME_AS_QUOTED, NUMBER_OF_NONE};
 use crate::types::operators::BinaryOperator;
 use crate::types::{Datum, SqlType};
 
@@ -69,6 +70,11 @@ impl Binder<'_> {
         self.looked_up(number, &system::relation_names(self.catalog))
     }
 
+    /// The same for `regnamespace`.
+    pub(super) fn schema_name(&mut self, number: Bound) -> Result<Bound, SqlError> {
+        self.looked_up(number, &system::schema_names(self.catalog))
+    }
+
     /// The column of an index, by the number of the index and its own place in it, from 1 on.
     fn index_column(&mut self, index: Bound, place: Bound) -> Result<Bound, SqlError> {
         let mut branches = Vec::new();
@@ -110,7 +116,7 @@ impl Binder<'_> {
     fn computed_sequence(&mut self, arguments: &[Bound]) -> Result<Bound, SqlError> {
         let [table, column] = arguments else {
             let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
-            return Err(crate::types::functions::undefined("pg_get_serial_sequence", &types));
+            return Err(functions::undefined("pg_get_serial_sequence", &types));
         };
         let mut branches = Vec::new();
         for (schema, name, definition) in self.catalog.iter() {
@@ -127,21 +133,41 @@ impl Binder<'_> {
         Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
     }
 
-    /// The number of the relation whose name, with its schema or without, is a text.
+    /// The number of the relation whose name, with its schema or without, is a text that is computed; or which the text is itself.
     pub(super) fn relation_number(&mut self, name: Bound) -> Result<Bound, SqlError> {
-        let own = self.catalog.iter().filter_map(|(schema, relation, definition)| {
-            Some((schema, relation, definition.object().filter(|_| !relation.is_empty())?))
+        let called = |function: &str, argument: Bound| -> Result<Bound, SqlError> {
+            let function = functions::resolve(function, &[SqlType::TEXT])?;
+            let arguments = vec![argument.expression];
+            let expression = Expression::Call { function: function.id, arguments };
+            Ok(Bound { expression, data_type: function.result })
+        };
+        let name = self.explicit(name, SqlType::TEXT)?;
+        let as_quoted = called(NAME_AS_QUOTED, name.clone())?;
+        let own = self.catalog.iter().filter(|(_, relation, _)| !relation.is_empty());
+        let own = own.filter_map(|(schema, relation, definition)| {
+            let object = match definition {
+                Definition::Index(table) => {
+                    let numbers = system::index_numbers(self.catalog.get(schema, table));
+                    numbers.into_iter().find(|(known, _)| known == relation)?.1
+                }
+                other => other.object().filter(|_| !schema.is_empty())?,
+            };
+            let is_found = self.find(None, relation).is_some_and(|(found, _)| found == schema);
+            Some((schema, relation, object, is_found))
         });
-        let system = system::table_objects().map(|(relation, object)| ("pg_catalog", relation, object));
+        let own: Vec<(&str, &str, u32, bool)> = own.collect();
+        let system = system::table_objects().map(|(relation, object)| ("pg_catalog", relation, object, true));
         let mut branches = Vec::new();
-        for (schema, relation, object) in own.chain(system) {
-            for shown in [quoted(relation), format!("{}.{}", quoted(schema), quoted(relation))] {
-                let is_it = self.operate(BinaryOperator::Equal, name.clone(), text_constant(&shown))?;
+        for (schema, relation, object, is_found) in own.into_iter().chain(system) {
+            let alone = is_found.then(|| quoted(relation));
+            for shown in alone.into_iter().chain([format!("{}.{}", quoted(schema), quoted(relation))]) {
+                let is_it = self.operate(BinaryOperator::Equal, as_quoted.clone(), text_constant(&shown))?;
                 let number = Expression::Constant(Datum::Int(i64::from(object)));
                 branches.push((is_it.expression, number));
             }
         }
-        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::OID })
+        let otherwise = Some(Box::new(called(NUMBER_OF_NONE, name)?.expression));
+        Ok(Bound { expression: Expression::Case { branches, otherwise }, data_type: SqlType::OID })
     }
 
     /// The text that goes with a number.
@@ -178,6 +204,8 @@ fn same_for_all(name: &str) -> Option<Bound> {
         | "pg_opclass_is_visible"
         | "pg_collation_is_visible"
         | "pg_conversion_is_visible"
+        | "pg_opfamily_is_visible"
+        | "pg_statistics_obj_is_visible"
         | "pg_ts_config_is_visible"
         | "pg_ts_dict_is_visible" => boolean(Expression::Constant(Datum::Bool(true))),
         "pg_is_in_recovery" | "pg_relation_is_publishable" | "pg_is_other_temp_schema" => {
@@ -197,15 +225,19 @@ fn same_for_all(name: &str) -> Option<Bound> {
         | "pg_get_functiondef"
         | "pg_get_statisticsobjdef"
         | "pg_tablespace_location"
+        | "pg_describe_object"
         | "inet_server_addr"
         | "inet_client_addr" => constant(Datum::Null, SqlType::TEXT),
-        // There are none.
-        "pg_advisory_unlock_all" => constant(Datum::Text(String::new()), SqlType::TEXT),
         "inet_server_port" | "inet_client_port" => constant(Datum::Null, SqlType::INT4),
+        // UTF-8 is the only one.
+        "pg_char_to_encoding" => constant(Datum::Int(6), SqlType::INT4),
         "pg_my_temp_schema" => constant(Datum::Int(0), SqlType::OID),
-        "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "pg_database_size" => {
-            constant(Datum::Null, SqlType::INT8)
-        }
+        "pg_relation_size"
+        | "pg_total_relation_size"
+        | "pg_table_size"
+        | "pg_indexes_size"
+        | "pg_database_size"
+        | "pg_tablespace_size" => constant(Datum::Null, SqlType::INT8),
         _ => return None,
     })
 }

@@ -10,7 +10,7 @@ use super::names::{known_collation, last_name, name_of};
 use super::object_names::is_named;
 use super::scope::Bound;
 use super::types::sql_type;
-use super::{Binder, nulls, precedence};
+use super::{Binder, nulls, places, precedence};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, SubqueryKind};
 use crate::types::cast::CastContext;
@@ -23,7 +23,7 @@ impl Binder<'_> {
         if let Some(grouped) = self.grouped(written) {
             return Ok(grouped);
         }
-        self.deeper(|binder| binder.ungrouped(written))
+        self.deeper(|binder| binder.ungrouped(written)).map_err(|error| places::of_expression(error, written))
     }
 
     fn ungrouped(&mut self, written: &Expr) -> Result<Bound, SqlError> {
@@ -156,6 +156,7 @@ impl Binder<'_> {
         let known = matches!(
             name,
             "current_user"
+                | "current_role"
                 | "session_user"
                 | "user"
                 | "current_catalog"
@@ -329,14 +330,22 @@ impl Binder<'_> {
         if is_named(to, "regproc") {
             return self.function_name(operand);
         }
+        if is_named(to, "regnamespace") {
+            return self.schema_number(operand);
+        }
         let is_regtype = matches!(to, DataType::Custom(name, _) if last_name(name)? == "regtype");
         let to = sql_type(to)?;
         if to.is_text()
             && let Expr::Cast { data_type, .. } = unnested(operand)
-            && is_named(data_type, "regclass")
+            && let Some(kind) =
+                ["regclass", "regnamespace"].into_iter().find(|kind| is_named(data_type, kind))
         {
             let number = self.expression(operand)?;
-            let name = if number.data_type.is_text() { number } else { self.relation_name(number)? };
+            let name = match kind {
+                _ if number.data_type.is_text() => number,
+                "regclass" => self.relation_name(number)?,
+                _ => self.schema_name(number)?,
+            };
             return self.explicit(name, to);
         }
         let operand = self.expression(operand)?;

@@ -17,6 +17,7 @@ use crate::catalog::{Definition, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, JoinKind, Node, Path};
 use crate::state::StateView;
+use crate::syntax::at_name;
 use crate::types::operators::BinaryOperator;
 use crate::types::{Datum, SqlType, functions};
 
@@ -232,7 +233,8 @@ impl<'c> Binder<'c> {
             }
             TableFactor::Table { sample: Some(_), .. } => Err(SqlError::unsupported("TABLESAMPLE")),
             TableFactor::Table { name, alias, args: None, .. } => {
-                let (node, relation) = self.named(name, alias.as_ref())?;
+                let named = self.named(name, alias.as_ref());
+                let (node, relation) = named.map_err(|error| at_name(error, name))?;
                 Ok(of((node, relation, false)))
             }
             TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
@@ -294,7 +296,7 @@ impl<'c> Binder<'c> {
                 name: name.to_owned(),
                 data_type,
                 origin: None,
-                hidden: false,
+                hidden: name == system::TABLE_NUMBER,
             });
             return Ok((node, aliased(last, fields.collect(), alias)?));
         }

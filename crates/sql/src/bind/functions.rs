@@ -1,11 +1,14 @@
 //! Calls of functions.
 
-use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments};
+use sqlparser::ast::{
+    DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, TimezoneInfo,
+};
 
 use super::expression::{constant, text_constant};
 use super::names::{last_name, relation_named};
 use super::questions::Question;
 use super::scope::Bound;
+use super::types::sql_type;
 use super::{Binder, windows};
 use crate::catalog::Definition;
 use crate::error::{SqlError, SqlState};
@@ -95,8 +98,12 @@ impl Binder<'_> {
                 let expression = Expression::Random(RandomKind::Uuid);
                 return Ok(Bound { expression, data_type: SqlType::UUID });
             }
+            "current_timestamp" | "localtimestamp" | "current_time" | "localtime" if arguments.len() == 1 => {
+                return self.with_digits(name, &arguments[0]);
+            }
             "pg_typeof" => {
-                let name = arguments.first().map_or_else(String::new, |argument| argument.data_type.name());
+                let plain = |argument: &Bound| argument.data_type.plain().name();
+                let name = arguments.first().map_or_else(String::new, plain);
                 return Ok(text_constant(&name));
             }
             _ => {}
@@ -120,6 +127,22 @@ impl Binder<'_> {
         })
     }
 
+    /// The time with some digits after the second.
+    fn with_digits(&mut self, name: &str, digits: &Bound) -> Result<Bound, SqlError> {
+        let Expression::Constant(Datum::Int(digits @ 0..)) = digits.expression else {
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("{name}: the digits are a number")));
+        };
+        // PostgreSQL takes more for six, with a warning.
+        let digits = Some(digits.min(6).cast_unsigned());
+        let data_type = match name {
+            "current_timestamp" => DataType::Timestamp(digits, TimezoneInfo::Tz),
+            "localtimestamp" => DataType::Timestamp(digits, TimezoneInfo::None),
+            _ => DataType::Time(digits, TimezoneInfo::None),
+        };
+        let time = self.call(name, Vec::new())?;
+        self.explicit(time, sql_type(&data_type)?)
+    }
+
     fn null_if(&mut self, arguments: Vec<Bound>) -> Result<Bound, SqlError> {
         let Ok([value, other]) = <[Bound; 2]>::try_from(arguments) else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"));
@@ -141,7 +164,7 @@ impl Binder<'_> {
         let named = |name: &str| Some(constant(Datum::Text(name.to_owned()), SqlType::NAME));
         match name {
             "version" => Some(text_constant(VERSION)),
-            "current_user" | "session_user" | "user" => named(&surroundings.user),
+            "current_user" | "current_role" | "session_user" | "user" => named(&surroundings.user),
             "current_database" | "current_catalog" => named(&surroundings.database),
             "current_schema" => {
                 let first = self.schemas_of_path().next();

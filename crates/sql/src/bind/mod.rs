@@ -25,6 +25,7 @@ mod numbering;
 mod object_names;
 mod order;
 mod path;
+mod places;
 mod precedence;
 mod qualify;
 mod query;
@@ -55,7 +56,7 @@ pub use foreign_keys::RowCheck;
 pub use functions::VERSION_NUMBER;
 pub use mentioned::{commented, locked};
 use qualify::Naming;
-pub use questions::Question;
+pub use questions::{AdvisoryFunction, Question};
 use recursion::NamedQuery;
 use scope::Level;
 pub use scope::{Bound, Field};
@@ -120,7 +121,7 @@ pub fn prepare(
             Some(query) => binder.query_statement(query)?,
             None => return Err(SqlError::unsupported(first_words(&statement.to_string()))),
         },
-        other => return Err(SqlError::unsupported(first_words(&other.to_string()))),
+        other => return Err(crate::syntax::unsupported_statement(&other.to_string())),
     };
     binder.refuse_own_numbers()?;
     Ok(binder.finish(action, fields))

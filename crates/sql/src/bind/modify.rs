@@ -18,6 +18,7 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{
     Action, CheckShape, ConflictTarget, Expression, IndexShape, IndexState, Node, OnConflict, Path,
 };
+use crate::syntax::at_name;
 use crate::types::{Datum, SqlType};
 
 /// What is told of rows that were written: columns and their values.
@@ -35,9 +36,10 @@ struct Target<'c> {
 }
 
 impl<'c> Binder<'c> {
-    fn target(&mut self, name: &ObjectName, alias: Option<String>) -> Result<Target<'c>, SqlError> {
-        let (schema, name) = qualified(name)?;
-        let (schema, table) = self.find_table(schema.as_deref(), &name)?;
+    fn target(&mut self, written: &ObjectName, alias: Option<String>) -> Result<Target<'c>, SqlError> {
+        let (schema, name) = qualified(written)?;
+        let found = self.find_table(schema.as_deref(), &name);
+        let (schema, table) = found.map_err(|error| at_name(error, written))?;
         let number = self.use_table(&schema, &name, table)?;
         let alias = alias.unwrap_or_else(|| name.clone());
         Ok(Target { schema, name, alias, table, number })
@@ -486,9 +488,9 @@ fn target_columns(target: &Target<'_>, written: &[ObjectName]) -> Result<Vec<u16
         return Ok(all.map(|(number, _)| number).collect());
     }
     let mut columns = Vec::with_capacity(written.len());
-    for name in written {
-        let name = last_name(name)?;
-        let number = column_number(target, &name)?;
+    for written in written {
+        let name = last_name(written)?;
+        let number = column_number(target, &name).map_err(|error| at_name(error, written))?;
         if columns.contains(&number) {
             let message = format!("column \"{name}\" specified more than once");
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));

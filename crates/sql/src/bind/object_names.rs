@@ -4,10 +4,10 @@ use sqlparser::ast::{DataType, Expr};
 
 use super::Binder;
 use super::expression::{constant, text_constant};
-use super::names::{last_name, relation_named};
+use super::names::{last_name, names_in, relation_named};
 use super::scope::Bound;
 use crate::catalog::{Definition, system};
-use crate::error::SqlError;
+use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
 use crate::types::{Datum, SqlType};
 
@@ -31,15 +31,32 @@ impl Binder<'_> {
             }
             Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
                 let text = self.implicit(bound, SqlType::TEXT)?;
-                let otherwise = self.explicit(text.clone(), SqlType::OID)?.expression;
-                let mut number = self.relation_number(text)?;
-                if let Expression::Case { otherwise: unknown, .. } = &mut number.expression {
-                    *unknown = Some(Box::new(otherwise));
-                }
-                Ok(number)
+                self.relation_number(text)
             }
             _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.relation_name(bound),
             _ if bound.data_type.is_text() => self.relation_number(bound),
+            _ => self.explicit(bound, SqlType::OID),
+        }
+    }
+
+    /// `'name'::regnamespace`: the number of a schema. A text may be the number, too.
+    pub(super) fn schema_number(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
+        let bound = self.expression(operand)?;
+        match &bound.expression {
+            Expression::Constant(Datum::Text(name)) if name.parse::<u32>().is_err() => {
+                let invalid = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
+                let name = match names_in(name, '.').as_deref() {
+                    Some([name]) => name.clone(),
+                    _ => return Err(invalid()),
+                };
+                let known = system::schema_names(self.catalog);
+                let found = known.into_iter().find(|(_, schema)| *schema == name).map(|(number, _)| number);
+                let number = found.ok_or_else(|| {
+                    SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{name}\" does not exist"))
+                })?;
+                Ok(constant(Datum::Int(i64::from(number)), SqlType::OID))
+            }
+            _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.schema_name(bound),
             _ => self.explicit(bound, SqlType::OID),
         }
     }

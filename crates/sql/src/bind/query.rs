@@ -51,6 +51,7 @@ impl Binder<'_> {
         if query.for_clause.is_some() {
             return Err(SqlError::unsupported("this clause of a query"));
         }
+        crate::syntax::check_locked(query)?;
         let known = self.name_queries(query)?;
         self.keeps_sort = with_ties(query);
         let bound = self.body_and_order(query);

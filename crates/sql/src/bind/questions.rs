@@ -52,6 +52,49 @@ pub enum Question {
     State(StateView),
     /// The numbers of all sessions of the process: an array.
     Processes,
+    /// Takes an advisory lock, or gives it back; what the function says.
+    Advisory {
+        /// What is done.
+        function: AdvisoryFunction,
+        /// The number that is locked, or the two; none if it is about all.
+        key: Vec<Expression>,
+    },
+}
+
+/// What is done with an advisory lock.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AdvisoryFunction {
+    /// Whether it is taken.
+    pub takes: bool,
+    /// Whether it may have to be waited for.
+    pub waits: bool,
+    /// Whether it may be shared.
+    pub shared: bool,
+    /// Whether it goes with the transaction.
+    pub in_transaction: bool,
+}
+
+impl AdvisoryFunction {
+    /// The function with a name, if it is one.
+    fn named(name: &str) -> Option<AdvisoryFunction> {
+        let of = |takes, waits, shared, in_transaction| {
+            Some(AdvisoryFunction { takes, waits, shared, in_transaction })
+        };
+        match name {
+            "pg_advisory_lock" => of(true, true, false, false),
+            "pg_advisory_lock_shared" => of(true, true, true, false),
+            "pg_try_advisory_lock" => of(true, false, false, false),
+            "pg_try_advisory_lock_shared" => of(true, false, true, false),
+            "pg_advisory_xact_lock" => of(true, true, false, true),
+            "pg_advisory_xact_lock_shared" => of(true, true, true, true),
+            "pg_try_advisory_xact_lock" => of(true, false, false, true),
+            "pg_try_advisory_xact_lock_shared" => of(true, false, true, true),
+            "pg_advisory_unlock" => of(false, false, false, false),
+            "pg_advisory_unlock_shared" => of(false, false, true, false),
+            "pg_advisory_unlock_all" => of(false, true, false, false),
+            _ => None,
+        }
+    }
 }
 
 impl Binder<'_> {
@@ -89,6 +132,11 @@ impl Binder<'_> {
             let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
             Err(crate::types::functions::undefined(name, &types))
         };
+        if let Some(function) = AdvisoryFunction::named(name) {
+            let is_all = !function.takes && function.waits;
+            taken(if is_all { 0..=0 } else { 1..=2 })?;
+            return self.advisory(function, arguments).map(Some);
+        }
         let no = || constant(Datum::Bool(false), SqlType::BOOL);
         let argument = |place: usize| arguments.get(place).cloned().unwrap_or_else(no);
         let (question, data_type) = match name {
@@ -138,6 +186,18 @@ impl Binder<'_> {
         self.asked(question, data_type).map(Some)
     }
 
+    /// Each call is one of its own: a lock can be taken several times.
+    fn advisory(&mut self, function: AdvisoryFunction, arguments: &[Bound]) -> Result<Bound, SqlError> {
+        let data_type = if arguments.len() == 1 { SqlType::INT8 } else { SqlType::INT4 };
+        let mut key = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            key.push(self.argument(argument.clone(), data_type)?);
+        }
+        // PostgreSQL gives a value of the type `void` where there is nothing to tell, which is shown as an empty text.
+        let data_type = if function.waits { SqlType::TEXT } else { SqlType::BOOL };
+        self.asked_anew(Question::Advisory { function, key }, data_type)
+    }
+
     /// What a session does to another one, if there is one with the number.
     fn signal(&mut self, process: Bound, signal: Signal) -> Result<Bound, SqlError> {
         let process = Box::new(self.argument(process, SqlType::INT4)?);
@@ -168,14 +228,20 @@ impl Binder<'_> {
 
     /// Adds a question to the statement; its answer.
     pub(super) fn asked(&mut self, question: Question, data_type: SqlType) -> Result<Bound, SqlError> {
-        let known = self.questions.iter().position(|known| *known == question);
-        let place = known.unwrap_or_else(|| {
-            self.questions.push(question);
-            self.questions.len() - 1
-        });
-        let place = u16::try_from(place).map_err(|_| {
-            SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "too many functions of the session")
-        })?;
-        Ok(Bound { expression: Expression::Answer(place), data_type })
+        match self.questions.iter().position(|known| *known == question) {
+            Some(place) => answer(place, data_type),
+            None => self.asked_anew(question, data_type),
+        }
     }
+
+    fn asked_anew(&mut self, question: Question, data_type: SqlType) -> Result<Bound, SqlError> {
+        self.questions.push(question);
+        answer(self.questions.len() - 1, data_type)
+    }
+}
+
+fn answer(place: usize, data_type: SqlType) -> Result<Bound, SqlError> {
+    let place = u16::try_from(place)
+        .map_err(|_| SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "too many functions of the session"))?;
+    Ok(Bound { expression: Expression::Answer(place), data_type })
 }

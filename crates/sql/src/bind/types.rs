@@ -112,7 +112,7 @@ fn custom(name: &ObjectName) -> Result<SqlType, SqlError> {
 }
 
 pub(super) fn undefined(name: &str) -> SqlError {
-    SqlError::new(SqlState::UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))
+    crate::syntax::unknown_type(name)
 }
 
 fn numeric(size: &ExactNumberInfo) -> Result<SqlType, SqlError> {

@@ -256,6 +256,13 @@ pub enum Definition {
     },
     /// Rows that a transaction block loads, which is yet to end.
     Loading(Loading),
+    /// A user who may not connect.
+    Role {
+        /// Its object number.
+        object: u32,
+        /// As that of [`User`](Definition::User).
+        verifier: Option<String>,
+    },
 }
 
 impl Definition {
@@ -375,7 +382,8 @@ impl Definition {
             Definition::Sequence(sequence) => Some(sequence.object),
             Definition::View { object, .. }
             | Definition::Schema { object }
-            | Definition::User { object, .. } => Some(*object),
+            | Definition::User { object, .. }
+            | Definition::Role { object, .. } => Some(*object),
             Definition::Index(_)
             | Definition::Garbage { .. }
             | Definition::Numbers(_)

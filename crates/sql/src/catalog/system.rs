@@ -2,6 +2,7 @@
 
 mod columns;
 mod constraints;
+mod empty;
 mod relations;
 mod tables;
 
@@ -10,6 +11,7 @@ use crate::bind::Surroundings;
 use crate::types::{Datum, SqlType};
 
 pub(crate) use constraints::constraint_definitions;
+pub(crate) use empty::TABLE_NUMBER;
 pub(crate) use relations::{
     index_columns, index_definitions, index_numbers, relation_names, view_definitions,
 };
@@ -30,28 +32,43 @@ pub(crate) const INFORMATION_SCHEMA: u32 = 13_000;
 pub(crate) const OWNER: u32 = 10;
 
 /// Numbers of system tables, by which other system tables name them.
-const TABLES: [(&str, u32); 22] = [
+const TABLES: [(&str, u32); 37] = [
     ("pg_am", 2601),
+    ("pg_amop", 2602),
+    ("pg_amproc", 2603),
     ("pg_attrdef", 2604),
     ("pg_attribute", 1249),
     ("pg_authid", 1260),
+    ("pg_cast", 2605),
     ("pg_class", 1259),
     ("pg_collation", 3456),
     ("pg_constraint", 2606),
+    ("pg_conversion", 2607),
     ("pg_database", 1262),
+    ("pg_default_acl", 826),
     ("pg_depend", 2608),
     ("pg_description", 2609),
     ("pg_enum", 3501),
+    ("pg_event_trigger", 3466),
     ("pg_extension", 3079),
+    ("pg_foreign_data_wrapper", 2328),
+    ("pg_foreign_server", 1417),
     ("pg_index", 2610),
     ("pg_inherits", 2611),
+    ("pg_language", 2612),
     ("pg_namespace", 2615),
     ("pg_opclass", 2616),
+    ("pg_operator", 2617),
+    ("pg_opfamily", 2753),
     ("pg_policy", 3256),
     ("pg_proc", 1255),
     ("pg_rewrite", 2618),
     ("pg_sequence", 2224),
+    ("pg_statistic_ext", 3381),
     ("pg_tablespace", 1213),
+    ("pg_trigger", 2620),
+    ("pg_ts_config", 3602),
+    ("pg_ts_dict", 3600),
     ("pg_type", 1247),
 ];
 
@@ -91,11 +108,21 @@ pub(crate) fn table(
             if schema.is_none() && !name.starts_with("pg_") {
                 return None;
             }
-            relations::table(catalog, views, name).or_else(|| tables::table(catalog, surroundings, name))
+            let found = relations::table(catalog, views, name);
+            let found = found.or_else(|| tables::table(catalog, surroundings, name))?;
+            Some(empty::extended(name, found))
         }
         Some("information_schema") => tables::information(catalog, views, surroundings, name),
         Some(_) => None,
     }
+}
+
+/// The numbers of schemas, with their names.
+pub(crate) fn schema_names(catalog: &Catalog) -> Vec<(u32, String)> {
+    let own = catalog.iter().filter(|(_, name, _)| name.is_empty()).map(|(schema, _, _)| schema);
+    let all = [super::PUBLIC, "pg_catalog", "information_schema"].into_iter().chain(own);
+    let named = all.filter(|schema| !schema.is_empty());
+    named.map(|schema| (relations::schema_object(catalog, schema), schema.to_owned())).collect()
 }
 
 fn text(value: impl Into<String>) -> Datum {

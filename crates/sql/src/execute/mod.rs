@@ -4,6 +4,7 @@
 //! among the inputs.
 
 mod aggregate;
+mod decide;
 pub mod declare;
 mod evaluate;
 mod fill;

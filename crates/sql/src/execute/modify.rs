@@ -2,6 +2,7 @@
 
 use ordain_db::data::Key;
 
+use super::decide::reads_tables;
 use super::rows::{Stored, index_of, pick};
 use super::{Failure, Output, Row, Run, encode_row};
 use crate::error::{SqlError, SqlState};
@@ -47,10 +48,13 @@ impl Run<'_, '_> {
             }
             Ok(keys)
         })?;
+        if reads_tables(on_conflict, returning) {
+            return self.insert_decided(table, rows, on_conflict, returning);
+        }
         for values in rows {
             self.check_row(shape, &values)?;
             let key = self.key_of(shape, &values)?;
-            let written = match self.conflict(shape, &key, &values)? {
+            let written = match self.conflict(shape, (&key, &values), on_conflict.arbiter())? {
                 None => {
                     self.add(shape, &key, &values)?;
                     self.note(table, None, Some((&key, &values)));
@@ -141,15 +145,20 @@ impl Run<'_, '_> {
     ) -> Result<Output, Failure> {
         let shape = self.table(table)?;
         let mut output = Output::default();
-        for (Stored { key, values }, besides) in self.targets(shape, source)? {
+        let mut targets = self.targets(shape, source)?;
+        output.written = targets.len() as u64;
+        // What is told may read the table, which is as it was until then.
+        if returning.is_some() {
+            for (stored, besides) in &mut targets {
+                let columns = stored.values.len();
+                stored.values.append(besides);
+                self.tell(returning, &stored.values, &mut output)?;
+                stored.values.truncate(columns);
+            }
+        }
+        for (Stored { key, values }, _) in targets {
             self.remove(shape, &key, &values)?;
             self.note(table, Some((&key, &values)), None);
-            output.written += 1;
-            if returning.is_some() {
-                let mut seen = values;
-                seen.extend(besides);
-                self.tell(returning, &seen, &mut output)?;
-            }
         }
         self.enforce()?;
         Ok(output)
@@ -178,7 +187,7 @@ impl Run<'_, '_> {
         Ok(targets)
     }
 
-    fn assigned(
+    pub(super) fn assigned(
         &mut self,
         shape: &TableShape,
         old: &[Datum],
@@ -196,7 +205,7 @@ impl Run<'_, '_> {
     }
 
     /// Notes what is told of a row that was written.
-    fn tell(
+    pub(super) fn tell(
         &mut self,
         returning: Option<&[Expression]>,
         row: &[Datum],
@@ -238,17 +247,23 @@ impl Run<'_, '_> {
     }
 
     /// The key of a row that was changed.
-    fn moved_key(&self, shape: &TableShape, key: &Key, new: &[Datum]) -> Result<Key, SqlError> {
+    pub(super) fn moved_key(&self, shape: &TableShape, key: &Key, new: &[Datum]) -> Result<Key, SqlError> {
         if shape.key.is_empty() { Ok(key.clone()) } else { self.storages.row(shape, &pick(new, &shape.key)) }
     }
 
-    /// What stands in the way of a new row.
+    /// What stands in the way of a new row: where the statement says what to do about it, rather than anywhere else.
     fn conflict(
         &mut self,
         shape: &TableShape,
-        key: &Key,
-        values: &[Datum],
+        (key, values): (&Key, &[Datum]),
+        arbiter: Option<ConflictTarget>,
     ) -> Result<Option<Conflict>, Failure> {
+        if let Some(target @ ConflictTarget::Index(number)) = arbiter {
+            let index = index_of(shape, number)?;
+            if let Some(there) = self.unique_conflict(shape, index, key, values)? {
+                return Ok(Some(Conflict { target, key: there }));
+            }
+        }
         if !shape.key.is_empty() && self.transaction.get(key)?.is_some() {
             return Ok(Some(Conflict { target: ConflictTarget::Key, key: key.clone() }));
         }
@@ -260,7 +275,7 @@ impl Run<'_, '_> {
         Ok(None)
     }
 
-    fn unique_conflict(
+    pub(super) fn unique_conflict(
         &mut self,
         shape: &TableShape,
         index: &IndexShape,
@@ -392,11 +407,11 @@ struct Moved {
     entries: Vec<usize>,
 }
 
-fn matches(wanted: ConflictTarget, found: ConflictTarget) -> bool {
+pub(super) fn matches(wanted: ConflictTarget, found: ConflictTarget) -> bool {
     wanted == ConflictTarget::Any || wanted == found
 }
 
-fn second_time() -> SqlError {
+pub(super) fn second_time() -> SqlError {
     let message = "ON CONFLICT DO UPDATE command cannot affect row a second time";
     let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
     SqlError::new(SqlState::CARDINALITY_VIOLATION, message).with_hint(hint)

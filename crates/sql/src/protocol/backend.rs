@@ -258,7 +258,7 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// `ErrorResponse` with the fields S, V, C, M, and D, H, P, t, c, n where they are known.
+    /// `ErrorResponse` with the fields S, V, C, M, and D, H, P, W, s, t, c, n where they are known.
     pub fn error(&mut self, error: &SqlError, severity: Severity) {
         self.small(b'E', |out| {
             let (detail, hint) = (error.detail.as_deref(), error.hint.as_deref());
@@ -266,8 +266,16 @@ impl<'a> Encoder<'a> {
             if let Some(position) = error.position {
                 put_field(out, b'P', &position.to_string());
             }
+            if let Some(context) = &error.context {
+                put_field(out, b'W', context);
+            }
             if let Some(subject) = &error.subject {
-                let fields = [(b't', &subject.table), (b'c', &subject.column), (b'n', &subject.constraint)];
+                let fields = [
+                    (b's', &subject.schema),
+                    (b't', &subject.table),
+                    (b'c', &subject.column),
+                    (b'n', &subject.constraint),
+                ];
                 for (kind, name) in fields.into_iter().filter(|(_, name)| !name.is_empty()) {
                     put_field(out, kind, name);
                 }

@@ -1,8 +1,9 @@
 //! Statements that are for the session: transactions, settings, prepared statements, and what is accepted without effect.
 
 use sqlparser::ast::{
-    AnalyzeFormatKind, ContextModifier, CreateExtension, Expr, Ident, ObjectName, Reset, Set, Statement,
-    TransactionAccessMode, TransactionMode, UtilityOption, VacuumStatement, Value,
+    AnalyzeFormatKind, ContextModifier, CreateExtension, Expr, Ident, ObjectName, Reset, Set,
+    SetSessionAuthorizationParamKind, Statement, TransactionAccessMode, TransactionMode, UtilityOption,
+    VacuumStatement, Value,
 };
 
 use super::answer::{Answer, Rows};
@@ -12,6 +13,7 @@ use super::settings;
 use super::{Notice, Session};
 use crate::bind;
 use crate::bind::names::{name_of, parts_of, quoted};
+use crate::catalog::{FIRST_USER, user_definition};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
 use crate::protocol::backend::NoticeSeverity;
@@ -182,8 +184,17 @@ impl Session {
                     .try_for_each(|table| bind::locked(&table.name, &catalog, &self.surroundings))?;
                 Ok(tag("LOCK TABLE"))
             }
+            Statement::Grant(_) | Statement::GrantRole(_) => Ok(self.leave_rights("GRANT")),
+            Statement::Revoke(_) | Statement::RevokeRole(_) => Ok(self.leave_rights("REVOKE")),
+            Statement::AlterDefaultPrivileges(_) => Ok(self.leave_rights("ALTER DEFAULT PRIVILEGES")),
             other => accepted(other),
         }
+    }
+
+    /// Accepts what would give or take rights, and says that it does neither.
+    fn leave_rights(&mut self, command: &str) -> Answer {
+        self.remark(ALL_RIGHTS);
+        tag(command)
     }
 
     fn begin(&mut self, modes: &[TransactionMode], begin: bool) -> Result<Answer, SqlError> {
@@ -301,6 +312,8 @@ impl Session {
                 }
                 if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
                     self.reset_setting(Some(&name));
+                } else if name.eq_ignore_ascii_case("session_authorization") {
+                    self.stay_user(&values.join(", "))?;
                 } else if name.eq_ignore_ascii_case("transaction_read_only") {
                     self.set_read_only(settings::truth(&values.join(", ")).unwrap_or(true))?;
                 } else {
@@ -331,10 +344,44 @@ impl Session {
                 let zone = if is_first { self.settings.first("timezone")?.to_owned() } else { zone };
                 self.change_setting("timezone", &zone, *local)?;
             }
-            Set::SetNamesDefault {} | Set::SetRole { role_name: None, .. } => {}
+            Set::SetNamesDefault {} => {}
+            Set::SetSessionAuthorization(authorization) => match &authorization.kind {
+                SetSessionAuthorizationParamKind::Default => {}
+                SetSessionAuthorizationParamKind::User(name) => self.stay_user(&name_of(name))?,
+            },
+            Set::SetRole { role_name, .. } => self.set_role(role_name.as_ref())?,
             other => return Err(SqlError::unsupported(format!("SET {other}"))),
         }
         Ok(tag("SET"))
+    }
+
+    /// `SET SESSION AUTHORIZATION`: a session is its user's to its end.
+    fn stay_user(&mut self, name: &str) -> Result<(), SqlError> {
+        if name == self.surroundings.user {
+            return Ok(());
+        }
+        self.find_role(name)?;
+        Err(SqlError::unsupported("SET SESSION AUTHORIZATION to another user")
+            .with_hint("Connect as that user."))
+    }
+
+    /// `SET ROLE`, which changes nothing: whatever the role, it may do everything.
+    fn set_role(&mut self, name: Option<&Ident>) -> Result<(), SqlError> {
+        let Some(name) = name else { return Ok(()) };
+        let name = name_of(name);
+        self.find_role(&name)?;
+        if name != self.surroundings.user {
+            self.remark(ALL_RIGHTS);
+        }
+        Ok(())
+    }
+
+    fn find_role(&mut self, name: &str) -> Result<(), SqlError> {
+        let is_there = self.catalog()?.get("", &user_definition(name)).is_some();
+        if is_there || name == FIRST_USER {
+            return Ok(());
+        }
+        Err(SqlError::new(SqlState::UNDEFINED_OBJECT, format!("role \"{name}\" does not exist")))
     }
 
     /// Says whether the block only reads.
@@ -480,6 +527,9 @@ impl Asked {
     }
 }
 
+/// What is said where rights are given or taken.
+pub(crate) const ALL_RIGHTS: &str = "all users have all rights here: nothing has changed";
+
 /// Statements that clients send as a matter of course and that mean nothing here.
 fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
     Ok(tag(match statement {
@@ -488,7 +538,7 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
         Statement::Comment { .. } => "COMMENT",
         // Nobody listens.
         Statement::UNLISTEN { .. } => "UNLISTEN",
-        other => return Err(SqlError::unsupported(bind::first_words(&other.to_string()))),
+        other => return Err(crate::syntax::unsupported_statement(&other.to_string())),
     }))
 }
 

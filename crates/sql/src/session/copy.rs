@@ -239,14 +239,16 @@ impl Session {
     fn take_rows(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
         loop {
             let line = copy.decoder.line() + 1;
-            let Some(fields) = copy.decoder.next_row()? else { return Ok(()) };
-            let values = copy.values(&fields, self.surroundings.zone).map_err(|error| {
-                let detail = format!("In row {line}.");
-                if error.detail.is_none() { error.with_detail(detail) } else { error }
-            })?;
+            let context = copy.context(line);
+            let in_line = |error: SqlError| SqlError {
+                context: Some(error.context.clone().unwrap_or_else(|| context.clone())),
+                ..error
+            };
+            let Some(fields) = copy.decoder.next_row().map_err(in_line)? else { return Ok(()) };
+            let values = copy.values(&fields, self.surroundings.zone, &context).map_err(in_line)?;
             let answers = self.answers(&copy.prepared.questions, &values)?;
             let inputs = crate::execute::Inputs { answers, ..self.inputs(values) };
-            let encoded = self.full_row(copy, &inputs)?;
+            let encoded = self.full_row(copy, &inputs).map_err(in_line)?;
             copy.bytes += encoded.len() + 8;
             copy.rows.push(encoded);
             if copy.loads.is_none() && !copy.has_others && copy.bytes >= LOAD_BYTES {
@@ -355,8 +357,19 @@ impl CopyIn {
         LOAD_KEYS / self.loads.as_ref().map_or(1, Vec::len).max(1)
     }
 
+    /// What errors in a line of the data are told to have happened in.
+    fn context(&self, line: u64) -> String {
+        let table = self.prepared.plan.tables.first().map_or("", |shape| shape.name.as_str());
+        format!("COPY {table}, line {line}")
+    }
+
     /// The values of a row as they came.
-    fn values(&self, fields: &[Option<bytes::Bytes>], zone: Zone) -> Result<Vec<Datum>, SqlError> {
+    fn values(
+        &self,
+        fields: &[Option<bytes::Bytes>],
+        zone: Zone,
+        context: &str,
+    ) -> Result<Vec<Datum>, SqlError> {
         let types = &self.prepared.parameters;
         if fields.len() != types.len() {
             let problem = match self.columns.get(fields.len()) {
@@ -366,21 +379,35 @@ impl CopyIn {
             return Err(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, problem));
         }
         let mut values = Vec::with_capacity(fields.len());
-        for (field, data_type) in fields.iter().zip(types) {
+        for (place, (field, data_type)) in fields.iter().zip(types).enumerate() {
+            let in_column = |error: SqlError, written: Option<&str>| {
+                let column = self.columns.get(place).map_or("", String::as_str);
+                let written =
+                    written.map_or_else(String::new, |written| format!(": \"{}\"", beginning(written)));
+                SqlError { context: Some(format!("{context}, column {column}{written}")), ..error }
+            };
             values.push(match (field, self.format) {
                 (None, _) => Datum::Null,
-                (Some(bytes), Format::Binary) => binary::decode(bytes, *data_type)?,
+                (Some(bytes), Format::Binary) => {
+                    binary::decode(bytes, *data_type).map_err(|error| in_column(error, None))?
+                }
                 (Some(bytes), Format::Text) => {
                     let written = std::str::from_utf8(bytes).map_err(|_| {
                         let message = "invalid byte sequence for encoding \"UTF8\"";
                         SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message)
                     })?;
-                    text::parse(written, *data_type, zone)?
+                    text::parse(written, *data_type, zone).map_err(|error| in_column(error, Some(written)))?
                 }
             });
         }
         Ok(values)
     }
+}
+
+/// As much of a value as errors show.
+fn beginning(value: &str) -> &str {
+    const SHOWN_MAX: usize = 100;
+    &value[..value.floor_char_boundary(SHOWN_MAX)]
 }
 
 impl CopyOut {

@@ -26,6 +26,10 @@ const CURSORS_MAX: usize = 4096;
 
 /// A cursor.
 struct Cursor {
+    /// The statement that has declared it.
+    text: String,
+    /// When it was declared.
+    at: i64,
     fields: Vec<Field>,
     /// Its rows, encoded.
     rows: Vec<Vec<u8>>,
@@ -48,6 +52,16 @@ struct Cursor {
 pub(super) struct Cursors(BTreeMap<String, Cursor>);
 
 impl Cursors {
+    /// As `pg_cursors` has them.
+    pub(super) fn rows(&self) -> Vec<Vec<Datum>> {
+        let row = |(name, cursor): (&String, &Cursor)| {
+            let [holds, is_binary, scrolls] = [cursor.holds, false, cursor.scrolls].map(Datum::Bool);
+            let (name, text) = (Datum::Text(name.clone()), Datum::Text(cursor.text.clone()));
+            vec![name, text, holds, is_binary, scrolls, Datum::Timestamp(cursor.at)]
+        };
+        self.0.iter().map(row).collect()
+    }
+
     /// Says which rows of its cursors the client of a block was shown.
     pub(super) fn settle(&self, block: &mut Block) {
         self.0.values().for_each(|cursor| cursor.settle(block));
@@ -219,6 +233,8 @@ impl Session {
         let steps = self.block.as_ref().map_or(0, Block::steps);
         let (_, output) = self.execute(statement, prepared, parameters, false)?;
         let mut cursor = Cursor {
+            text: super::beginning_of(&statement.to_string()).to_owned(),
+            at: self.database.now(),
             fields,
             rows: output.rows,
             place: 0,

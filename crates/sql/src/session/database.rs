@@ -10,6 +10,7 @@ use ordain_db::error::Error;
 use ordain_db::procedure::ProcedureId;
 
 use super::past::Past;
+use crate::advisory::AdvisoryAct;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::execute::Interrupt;
@@ -92,6 +93,15 @@ pub trait Database: Send + Sync {
 
     /// Does something to the session with a number, if it is still there.
     fn signal(&self, process: i32, signal: Signal);
+
+    /// Does something to the advisory locks of the session; see [`AdvisoryAct`]. All are given back when this is dropped.
+    ///
+    /// # Errors
+    /// When the statement is to end while it waits, or when there are no such locks.
+    fn advisory(&self, act: AdvisoryAct) -> Result<bool, SqlError> {
+        let _none = act;
+        Err(SqlError::unsupported("an advisory lock outside of a server"))
+    }
 
     /// Says that rows have become garbage, which is to be deleted by and by: see
     /// [`Definition::Garbage`](crate::catalog::Definition::Garbage).

@@ -27,6 +27,10 @@ pub(super) struct Named {
     pub statement: Option<Arc<Statement>>,
     /// The beginning of its text.
     text: Arc<str>,
+    /// Whether `PREPARE` has made it.
+    from_sql: bool,
+    /// When it was made.
+    at: i64,
     /// The types of its parameters that the client has named.
     types: Arc<[Option<SqlType>]>,
     /// Its plan, and the definitions from which that was made.
@@ -47,6 +51,25 @@ impl Statements {
     /// Has them all planned anew: their names may stand for something else.
     pub(super) fn forget_plans(&mut self) {
         self.0.values_mut().for_each(|named| named.stale = true);
+    }
+
+    /// As `pg_prepared_statements` has them: those with a name.
+    pub(super) fn rows(&self) -> Vec<Vec<Datum>> {
+        let named = self.0.iter().filter(|(name, _)| !name.is_empty());
+        let row = |(name, named): (&String, &Named)| {
+            let types = named.planned.iter().flat_map(|(_, prepared)| &prepared.parameters);
+            let types = types.map(|known| Datum::Text(known.name())).collect();
+            vec![
+                Datum::Text(name.clone()),
+                Datum::Text(named.text.to_string()),
+                Datum::Timestamp(named.at),
+                Datum::Array(types),
+                Datum::Bool(named.from_sql),
+                Datum::Int(0),
+                Datum::Int(0),
+            ]
+        };
+        named.map(row).collect()
     }
 
     pub(super) fn forget(&mut self, name: &str) -> Result<(), SqlError> {
@@ -183,7 +206,7 @@ impl Session {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
         let types = types.iter().map(|oid| known_type(*oid)).collect::<Result<_, SqlError>>()?;
-        self.keep_statement(name, query, statements.pop(), types)
+        self.keep_statement((name, false), query, statements.pop(), types)
     }
 
     /// Keeps a statement that SQL's `PREPARE` names.
@@ -193,13 +216,13 @@ impl Session {
         statement: &Statement,
         types: Vec<Option<SqlType>>,
     ) -> Result<(), SqlError> {
-        self.keep_statement(name, &statement.to_string(), Some(statement.clone()), types)
+        self.keep_statement((name, true), &statement.to_string(), Some(statement.clone()), types)
     }
 
     /// Keeps a prepared statement; its text is for those who watch.
     fn keep_statement(
         &mut self,
-        name: String,
+        (name, from_sql): (String, bool),
         text: &str,
         statement: Option<Statement>,
         types: Vec<Option<SqlType>>,
@@ -215,7 +238,9 @@ impl Session {
         self.refuse_if_failed(statement.as_ref())?;
         let (statement, types) = (statement.map(Arc::new), types.into());
         let text = beginning_of(text).into();
-        let mut named = Named { statement, text, types, planned: None, stale: false };
+        let at = if name.is_empty() { 0 } else { self.database.now() };
+        let mut named = Named { statement, text, from_sql, at, types, planned: None, stale: false };
+
         // Mistakes are told now, and not when it runs.
         self.plan(&mut named)?;
         self.statements.0.insert(name, named);

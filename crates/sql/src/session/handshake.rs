@@ -30,12 +30,18 @@ pub const NONCE_BYTES: usize = 18;
 pub struct User {
     /// The text of the verifier of the password; `None` if the user has none.
     pub verifier: Option<String>,
+    /// Whether it may connect once it has proved that.
+    pub may_connect: bool,
 }
 
 /// Without the secret.
 impl fmt::Debug for User {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("User").field("has_password", &self.verifier.is_some()).finish()
+        formatter
+            .debug_struct("User")
+            .field("has_password", &self.verifier.is_some())
+            .field("may_connect", &self.may_connect)
+            .finish()
     }
 }
 
@@ -106,12 +112,15 @@ pub struct Handshake {
     state: State,
     messages: u32,
     encrypted: bool,
+    /// Whether the user may not connect, which it is told once it is known.
+    barred: bool,
 }
 
 impl Handshake {
     /// One for a new connection.
     pub fn new(terms: Terms) -> Handshake {
-        Handshake { terms, decoder: Decoder::new(), state: State::Startup, messages: 0, encrypted: false }
+        let (decoder, state) = (Decoder::new(), State::Startup);
+        Handshake { terms, decoder, state, messages: 0, encrypted: false, barred: false }
     }
 
     /// Takes what was read.
@@ -219,14 +228,16 @@ impl Handshake {
         lookup: &mut dyn FnMut(&str) -> Result<Option<User>, SqlError>,
         out: &mut Vec<u8>,
     ) -> Result<Option<Step>, SqlError> {
-        let user = lookup(&known.user)?.or_else(|| (known.user == OWNER).then_some(User { verifier: None }));
+        let owner = || User { verifier: None, may_connect: true };
+        let user = lookup(&known.user)?.or_else(|| (known.user == OWNER).then(owner));
+        self.barred = user.as_ref().is_some_and(|user| !user.may_connect);
         let verifier = match user {
-            Some(User { verifier: None }) if self.terms.peer_is_loopback => {
+            Some(User { verifier: None, .. }) if self.terms.peer_is_loopback => {
                 return self.admit(known, out).map(Some);
             }
             // One that cannot be read fits no password.
-            Some(User { verifier: Some(text) }) => Verifier::from_text(&text).ok(),
-            Some(User { verifier: None }) | None => None,
+            Some(User { verifier: Some(text), .. }) => Verifier::from_text(&text).ok(),
+            Some(User { verifier: None, .. }) | None => None,
         };
         let mock = || Verifier::mock(&known.user, &self.terms.secret, ITERATIONS_DEFAULT);
         let verifier = verifier.unwrap_or_else(mock);
@@ -282,6 +293,10 @@ impl Handshake {
     /// The client is who it says; but what it wants may not be there.
     fn admit(&mut self, known: Known, out: &mut Vec<u8>) -> Result<Step, SqlError> {
         self.state = State::Ended;
+        if self.barred {
+            let message = format!("role \"{}\" is not permitted to log in", known.user);
+            return Err(SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message));
+        }
         Encoder::new(out).authentication_ok();
         if known.database != DATABASE {
             let message = format!("database \"{}\" does not exist", known.database);
@@ -381,9 +396,11 @@ mod tests {
     fn users(name: &str) -> Result<Option<User>, SqlError> {
         let pencil = || Verifier::from_password("pencil", b"salt of 16 bytes", 4096).to_text();
         Ok(match name {
-            "me" => Some(User { verifier: Some(pencil()) }),
-            "open" => Some(User { verifier: None }),
-            "broken" => Some(User { verifier: Some("md5abc".to_owned()) }),
+            "me" => Some(User { verifier: Some(pencil()), may_connect: true }),
+            "open" => Some(User { verifier: None, may_connect: true }),
+            "barred" => Some(User { verifier: None, may_connect: false }),
+            "proved" => Some(User { verifier: Some(pencil()), may_connect: false }),
+            "broken" => Some(User { verifier: Some("md5abc".to_owned()), may_connect: true }),
             _ => None,
         })
     }
@@ -454,6 +471,18 @@ mod tests {
             assert_eq!(known.parameters, [("application_name".to_owned(), "x".to_owned())]);
             assert_eq!(sent, b"R\0\0\0\x08\0\0\0\0");
         }
+    }
+
+    #[test]
+    fn who_may_not_connect_is_told_so_once_it_has_proved_who_it_is() {
+        let startup = start(0, &["user", "barred", "database", DATABASE]);
+        let (step, sent) = feed(&mut handshake(true), &startup);
+        let error = refused(step, &sent, "28000");
+        assert_eq!(error.message, "role \"barred\" is not permitted to log in");
+        let (step, sent) = authenticate(&mut handshake(false), "proved", "pencil");
+        refused(step, &sent, "28000");
+        let (step, sent) = authenticate(&mut handshake(false), "proved", "pencils");
+        refused(step, &sent, "28P01");
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod handshake;
 pub mod merge;
 mod past;
 mod questions;
+mod setting_values;
 mod settings;
 mod temporary;
 mod transaction;
@@ -46,8 +47,10 @@ use cursors::Cursors;
 use extended::{Portals, Statements};
 use settings::{Changes, Settings};
 
+pub(crate) use commands::ALL_RIGHTS;
 pub use database::{Database, View, definitions, not_kept, take_definition};
 pub use past::Past;
+pub(crate) use settings::truth;
 
 /// Who a session is for.
 #[derive(Clone, Debug, Default)]
@@ -89,7 +92,20 @@ struct Notice {
 
 impl From<String> for Notice {
     fn from(text: String) -> Notice {
-        Notice { severity: NoticeSeverity::Notice, state: SqlState::SUCCESSFUL_COMPLETION, text }
+        Notice { severity: NoticeSeverity::Notice, state: state_of(&text), text }
+    }
+}
+
+/// The state of a notice: that of the error which what is skipped would be, where it is there already.
+fn state_of(text: &str) -> SqlState {
+    let Some(what) = text.strip_suffix(" already exists, skipping") else {
+        return SqlState::SUCCESSFUL_COMPLETION;
+    };
+    match what.split(' ').next() {
+        Some("column") => SqlState::DUPLICATE_COLUMN,
+        Some("schema") => SqlState::DUPLICATE_SCHEMA,
+        Some("relation") => SqlState::DUPLICATE_TABLE,
+        _ => SqlState::DUPLICATE_OBJECT,
     }
 }
 
@@ -135,6 +151,8 @@ pub struct Session {
     process: i32,
     /// Whether it is told what the nodes of plans give.
     observes: bool,
+    /// Whether it may have advisory locks that go with its transaction.
+    locks_in_transaction: bool,
 }
 
 impl Session {
@@ -180,6 +198,7 @@ impl Session {
             last_drawn: None,
             process: 0,
             observes: false,
+            locks_in_transaction: false,
         };
         let parameters = &options.parameters;
         for (_, written) in parameters.iter().filter(|(name, _)| name == "options") {
@@ -381,6 +400,7 @@ impl Session {
         if self.block.is_none() {
             // A statement by itself was the transaction.
             self.end_local_settings();
+            self.give_locks_back();
         }
         self.tell(out);
         Encoder::new(out).ready_for_query(self.status());

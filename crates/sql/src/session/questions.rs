@@ -2,7 +2,8 @@
 
 use super::Session;
 use super::database::of_database;
-use crate::bind::Question;
+use crate::advisory::{AdvisoryAct, AdvisoryKey, AdvisoryLock};
+use crate::bind::{AdvisoryFunction, Question};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
 use crate::plan::Expression;
@@ -22,6 +23,25 @@ impl Session {
         let zone = self.surroundings.zone;
         let inputs = Inputs { parameters: parameters.to_vec(), zone, ..Inputs::default() };
         questions.iter().map(|question| self.answer_to(question, &inputs)).collect()
+    }
+
+    /// The same again for a statement that was planned anew: what was done to advisory locks is not done twice.
+    pub(super) fn answers_again(
+        &mut self,
+        questions: &[Question],
+        parameters: &[Datum],
+        before: Vec<Datum>,
+    ) -> Result<Vec<Datum>, SqlError> {
+        let is_act = |question: &Question| matches!(question, Question::Advisory { .. });
+        if before.len() != questions.len() || !questions.iter().any(is_act) {
+            return self.answers(questions, parameters);
+        }
+        let inputs =
+            Inputs { parameters: parameters.to_vec(), zone: self.surroundings.zone, ..Inputs::default() };
+        let answers = questions.iter().zip(before).map(|(question, before)| {
+            if is_act(question) { Ok(before) } else { self.answer_to(question, &inputs) }
+        });
+        answers.collect()
     }
 
     fn answer_to(&mut self, question: &Question, inputs: &Inputs) -> Result<Datum, SqlError> {
@@ -70,6 +90,10 @@ impl Session {
                 }
                 Ok(Datum::Text(self.settings.get(&name)?.to_owned()))
             }
+            Question::Advisory { function, key } => {
+                let key: Vec<Datum> = key.iter().map(value_of).collect::<Result<_, SqlError>>()?;
+                self.act_on_lock(*function, &key)
+            }
             Question::State(view) => self.state_rows(*view),
             Question::Processes => {
                 let processes = self.database.processes().into_iter();
@@ -88,15 +112,54 @@ impl Session {
         }
     }
 
+    /// Takes or gives back an advisory lock; what the function says.
+    fn act_on_lock(&mut self, function: AdvisoryFunction, key: &[Datum]) -> Result<Datum, SqlError> {
+        let nothing = Datum::Text(String::new());
+        let AdvisoryFunction { takes, waits, shared, in_transaction } = function;
+        let key = match key {
+            [] => {
+                self.database.advisory(AdvisoryAct::GiveBackAll { in_transaction: false })?;
+                return Ok(nothing);
+            }
+            [Datum::Int(one)] => AdvisoryKey::One(*one),
+            [Datum::Int(one), Datum::Int(two)] => AdvisoryKey::Two(*one, *two),
+            _ => return Ok(Datum::Null),
+        };
+        let lock = AdvisoryLock { key, shared, in_transaction };
+        if takes {
+            self.locks_in_transaction |= in_transaction;
+            let has_it = self.database.advisory(AdvisoryAct::Take { lock, waits })?;
+            return Ok(if waits { nothing } else { Datum::Bool(has_it) });
+        }
+        let had_it = self.database.advisory(AdvisoryAct::GiveBack(lock))?;
+        if !had_it {
+            let kind = if shared { "ShareLock" } else { "ExclusiveLock" };
+            self.warn(SqlState::WARNING, &format!("you don't own a lock of type {kind}"));
+        }
+        Ok(Datum::Bool(had_it))
+    }
+
     /// The rows of a view of the state of the process, as an array.
     fn state_rows(&self, view: StateView) -> Result<Datum, SqlError> {
-        let rows = self.database.state(view).map_err(of_database)?;
+        let rows = match view {
+            StateView::PreparedStatements => self.statements.rows(),
+            StateView::Cursors => self.cursors.rows(),
+            other => self.database.state(other).map_err(of_database)?,
+        };
         let width = view.columns().len();
         if rows.iter().any(|row| row.len() != width) {
             let message = "a view of the state has rows of another width";
             return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
         }
         Ok(Datum::Array(rows.into_iter().map(Datum::Array).collect()))
+    }
+
+    /// Gives back the advisory locks that go with the transaction, which has ended.
+    pub(super) fn give_locks_back(&mut self) {
+        if std::mem::take(&mut self.locks_in_transaction) {
+            // It does not fail.
+            let _done = self.database.advisory(AdvisoryAct::GiveBackAll { in_transaction: true });
+        }
     }
 
     /// Notes the numbers that a statement has drawn from sequences.

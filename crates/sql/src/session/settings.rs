@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::setting_values::{check_date_style, check_float_digits, checked};
 use crate::bind::VERSION_NUMBER;
 use crate::bind::names::names_in;
 use crate::error::{SqlError, SqlState};
@@ -304,7 +305,8 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
             matches!(letters.as_str(), "utf8" | "unicode" | "sqlascii")
         }
         "bytea_output" => lower == "hex",
-        "datestyle" => !["sql", "postgres", "german"].iter().any(|style| lower.contains(style)),
+        "datestyle" => check_date_style(value).map(|()| true)?,
+        "extra_float_digits" => check_float_digits(value).map(|()| true)?,
         "intervalstyle" if matches!(lower.as_str(), "postgres" | "iso_8601") => return Ok(Cow::Owned(lower)),
         "intervalstyle" => false,
         _ if SETTINGS.iter().any(|setting| setting.name == name && setting.rule == Rule::Time) => {
@@ -325,14 +327,10 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         }
         "standard_conforming_strings" => truth(&lower) == Some(true),
         "timezone" => return zone_name(value).map(Cow::Owned),
-        "default_transaction_read_only" => {
-            let invalid = || {
-                let message = format!("parameter \"{name}\" requires a Boolean value");
-                SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-            };
-            return Ok(Cow::Borrowed(if truth(&lower).ok_or_else(invalid)? { "on" } else { "off" }));
-        }
-        _ => true,
+        _ => match checked(name, value) {
+            Some(value) => return value,
+            None => true,
+        },
     };
     if is_known {
         return Ok(Cow::Borrowed(value));
@@ -433,7 +431,7 @@ pub(super) fn options_of(text: &str) -> Result<Values, SqlError> {
 }
 
 /// What a parameter that is on or off is set to.
-pub(super) fn truth(value: &str) -> Option<bool> {
+pub(crate) fn truth(value: &str) -> Option<bool> {
     match value.to_ascii_lowercase().as_str() {
         "on" | "true" | "yes" | "1" => Some(true),
         "off" | "false" | "no" | "0" => Some(false),

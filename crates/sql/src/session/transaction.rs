@@ -166,9 +166,11 @@ impl Session {
         }
         let types: Vec<Option<SqlType>> = prepared.parameters.iter().copied().map(Some).collect();
         let mut prepared = Cow::Borrowed(prepared);
+        let mut answered = Vec::new();
         for _ in 0..PLANNINGS_MAX {
             let mut inputs = self.inputs(parameters.to_vec());
-            inputs.answers = self.answers(&prepared.questions, parameters)?;
+            inputs.answers = self.answers_again(&prepared.questions, parameters, answered)?;
+            answered = inputs.answers.clone();
             inputs.observes = self.observes;
             let outcome = if self.block.is_some() {
                 self.in_block(&prepared.plan, inputs)
@@ -198,7 +200,7 @@ impl Session {
                     }
                     return Ok((prepared, output));
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.in_schema_of(&prepared.plan)),
             }
         }
         Err(crate::execute::stale())
@@ -338,26 +340,34 @@ impl Session {
             return Err(error);
         }
         let Some(mut block) = self.block.take() else { return Ok(()) };
+        let outcome = self.commit_block(&mut block);
+        self.give_locks_back();
+        outcome
+    }
+
+    fn commit_block(&mut self, block: &mut Block) -> Result<(), SqlError> {
         if !block.certifies {
             self.end_local_settings();
             self.cursors.end_block(true);
             // It may have gone back to a savepoint from what it has loaded.
-            self.abandon(&block);
+            self.abandon(block);
             return Ok(());
         }
-        self.cursors.settle(&mut block);
+        self.cursors.settle(block);
         if let Some(loading) = &block.loading {
             let (plan, inputs) = (loading.end(&block.catalog).into(), self.inputs(Vec::new()));
             block.steps.push(Step { plan, inputs, shown: None });
         }
-        let outcome = self.call_all(&block.steps, &block.undone);
+        let outcome = self
+            .call_all(&block.steps, &block.undone)
+            .map_err(|error| block.steps.iter().fold(error, |error, step| error.in_schema_of(&step.plan)));
         self.cursors.end_block(outcome.is_ok());
         match &outcome {
             Ok(_) => self.end_local_settings(),
             Err(_) => self.take_back_settings(&block.settings),
         }
         if let Err(error) = &outcome {
-            self.abandon(&block);
+            self.abandon(block);
             if is_stale(error) {
                 // Else the next attempt would fail in the same way.
                 let catalog = self.catalog()?;
@@ -377,6 +387,7 @@ impl Session {
             self.cursors.end_block(false);
             self.take_back_settings(&block.settings);
             self.abandon(&block);
+            self.give_locks_back();
         }
     }
 

@@ -1,11 +1,14 @@
 //! Locking clauses: `FOR UPDATE` and the like.
 
-use sqlparser::ast::{LockType, Query, SetExpr, Statement, TableFactor};
+use sqlparser::ast::{LockType, Query, SetExpr, Statement, TableFactor, TableWithJoins};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-/// Writes `FOR UPDATE` for `FOR NO KEY UPDATE` and `FOR SHARE` for `FOR KEY SHARE`, and names one table at most after `OF`: the parser
-/// knows no more. Nothing is locked here, so that it makes no difference; see [`locking`].
+use crate::bind::names::{name_of, parts_of};
+use crate::error::{SqlError, SqlState};
+
+/// Writes `FOR UPDATE` for `FOR NO KEY UPDATE` and `FOR SHARE` for `FOR KEY SHARE`, and makes the tables after `OF` parts of one name:
+/// the parser knows no more. Nothing is locked here, so that it makes no difference; see [`locking`].
 pub(super) fn spell_plainly(tokens: &mut Vec<TokenWithSpan>) {
     let solid = tokens.iter().enumerate().filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
     let solid: Vec<(usize, &Token)> = solid.map(|(place, token)| (place, &token.token)).collect();
@@ -13,7 +16,7 @@ pub(super) fn spell_plainly(tokens: &mut Vec<TokenWithSpan>) {
         Some((_, Token::Word(word))) => word.keyword,
         _ => Keyword::NoKeyword,
     };
-    let mut dropped = Vec::new();
+    let (mut dropped, mut commas) = (Vec::new(), Vec::new());
     for at in (0..solid.len()).filter(|at| keyword(*at) == Keyword::FOR) {
         let left_out = match [1, 2, 3].map(|more| keyword(at + more)) {
             [Keyword::NO, Keyword::KEY, Keyword::UPDATE] => 2,
@@ -26,22 +29,56 @@ pub(super) fn spell_plainly(tokens: &mut Vec<TokenWithSpan>) {
         if keyword(end) != Keyword::OF {
             continue;
         }
-        // A name, and what belongs to others: each part of a name follows a period, or a comma.
         let mut last = end + 1;
-        let mut is_other = false;
-        while let Some((_, separator @ (Token::Comma | Token::Period))) = solid.get(last + 1) {
-            is_other |= matches!(separator, Token::Comma);
-            if is_other {
-                dropped.extend(solid[last + 1..solid.len().min(last + 3)].iter().map(|(place, _)| *place));
+        while let Some((place, separator @ (Token::Comma | Token::Period))) = solid.get(last + 1) {
+            if matches!(separator, Token::Comma) {
+                commas.push(*place);
             }
             last += 2;
         }
     }
+    commas.into_iter().for_each(|place| tokens[place].token = Token::Period);
     let mut place = 0;
     tokens.retain(|_| {
         place += 1;
         !dropped.contains(&(place - 1))
     });
+}
+
+/// Fails unless what a query asks to lock is named in its `FROM`.
+///
+/// # Errors
+/// When it is not.
+pub(crate) fn check_locked(query: &Query) -> Result<(), SqlError> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
+    for clause in &query.locks {
+        let Some(of) = &clause.of else { continue };
+        for name in parts_of(of)? {
+            if !select.from.iter().any(|from| has_relation(from, &name)) {
+                let strength = &clause.lock_type;
+                let message =
+                    format!("relation \"{name}\" in FOR {strength} clause not found in FROM clause");
+                return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn has_relation(from: &TableWithJoins, name: &str) -> bool {
+    let joined = from.joins.iter().map(|join| &join.relation);
+    std::iter::once(&from.relation).chain(joined).any(|factor| match factor {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. }
+        | TableFactor::Function { alias: Some(alias), .. }
+        | TableFactor::UNNEST { alias: Some(alias), .. }
+        | TableFactor::NestedJoin { alias: Some(alias), .. } => name_of(&alias.name) == name,
+        TableFactor::Table { name: written, .. } | TableFactor::Function { name: written, .. } => {
+            parts_of(written).is_ok_and(|parts| parts.last().is_some_and(|last| last == name))
+        }
+        TableFactor::NestedJoin { table_with_joins, .. } => has_relation(table_with_joins, name),
+        _ => false,
+    })
 }
 
 /// How strong the locks are that a query asks for, if it does: its client relies on what it was shown.

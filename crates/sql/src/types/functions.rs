@@ -14,6 +14,7 @@ mod strings;
 mod time_pattern;
 mod values;
 
+pub(crate) use catalog::{NAME_AS_QUOTED, NUMBER_OF_NONE};
 pub use json::ROW as ROW_TO_JSON;
 pub(crate) use json::{key_of as json_key, of_value as json_of};
 pub(crate) use number_pattern::ordinal;
@@ -168,6 +169,9 @@ pub fn resolve(name: &str, arguments: &[SqlType]) -> Result<Function, SqlError> 
 
 /// `function ... does not exist`, with the types of the arguments.
 pub(crate) fn undefined(name: &str, arguments: &[SqlType]) -> SqlError {
+    if let Some(gap) = crate::syntax::unknown_function(name) {
+        return gap;
+    }
     let names: Vec<String> = arguments.iter().map(|ty| ty.plain().name()).collect();
     SqlError::new(
         SqlState::UNDEFINED_FUNCTION,

@@ -17,6 +17,7 @@ use ordain_db::message::{ClientId, ClientRequest, Operation};
 use ordain_db::position::{PartitionId, Position};
 use ordain_db::procedure::{self, ProcedureId, Procedures};
 use ordain_db::storage::memory::MemoryStorage;
+use ordain_sql::advisory::{AdvisoryAct, AdvisoryLocks};
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
 use ordain_sql::execute::Interrupt;
@@ -46,6 +47,9 @@ struct State {
     loses_answers: bool,
     /// The arguments of all calls.
     called: Vec<Vec<u8>>,
+    advisory: AdvisoryLocks,
+    /// How many sessions have begun.
+    begun: u64,
 }
 
 /// A database in memory.
@@ -54,6 +58,8 @@ pub struct World {
     schema: Schema,
     storages: Storages,
     sessions: BTreeMap<String, Session>,
+    /// Their numbers among those that have begun.
+    numbers: BTreeMap<String, u64>,
 }
 
 #[derive(Clone)]
@@ -63,6 +69,7 @@ struct Shared {
     /// What a session knows of the definitions, which others may have changed: each is as if on a server of its own.
     catalog: Arc<Mutex<Option<Arc<Catalog>>>>,
     interrupt: Arc<Interrupt>,
+    number: u64,
     /// When the time of its statement is over.
     alarm: Arc<Mutex<Option<i64>>>,
 }
@@ -110,6 +117,10 @@ impl World {
     #[allow(dead_code, reason = "only some tests end processes")]
     pub fn kill(&mut self, session: &str) {
         self.sessions.remove(session);
+        if let Some(number) = self.numbers.remove(session) {
+            let locks = &mut self.state.lock().unwrap().advisory;
+            [true, false].into_iter().for_each(|kind| locks.give_back_all(number, kind));
+        }
     }
 
     /// Lets time pass.
@@ -145,8 +156,11 @@ impl World {
             calls_left: None,
             loses_answers: false,
             called: Vec::new(),
+            advisory: AdvisoryLocks::default(),
+            begun: 0,
         };
-        World { state: Arc::new(Mutex::new(state)), schema, storages, sessions: BTreeMap::new() }
+        let (sessions, numbers) = (BTreeMap::new(), BTreeMap::new());
+        World { state: Arc::new(Mutex::new(state)), schema, storages, sessions, numbers }
     }
 
     /// How many times statements were run to find out what they touch.
@@ -183,7 +197,12 @@ impl World {
     fn shared(&self) -> Shared {
         let catalog = Arc::new(Mutex::new(None));
         let (state, storages) = (Arc::clone(&self.state), self.storages.clone());
-        Shared { state, storages, catalog, interrupt: Arc::default(), alarm: Arc::default() }
+        let number = {
+            let mut state = state.lock().unwrap();
+            state.begun += 1;
+            state.begun
+        };
+        Shared { state, storages, catalog, interrupt: Arc::default(), number, alarm: Arc::default() }
     }
 
     fn begin(&self, parameters: Vec<(String, String)>) -> Result<Session, SqlError> {
@@ -197,6 +216,7 @@ impl World {
         if !self.sessions.contains_key(session) {
             let begun = self.begin(Vec::new()).unwrap();
             self.sessions.insert(session.to_owned(), begun);
+            self.numbers.insert(session.to_owned(), self.state.lock().unwrap().begun);
         }
         let session = self.sessions.get_mut(session).unwrap();
         let mut out = Vec::new();
@@ -326,6 +346,24 @@ impl Database for Shared {
         }
     }
 
+    /// Nobody can wait here, where all take turns.
+    fn advisory(&self, act: AdvisoryAct) -> Result<bool, SqlError> {
+        let locks = &mut self.state().advisory;
+        match act {
+            AdvisoryAct::Take { lock, waits: false } => locks.take(self.number, lock),
+            AdvisoryAct::Take { lock, waits: true } if locks.take(self.number, lock)? => Ok(true),
+            AdvisoryAct::Take { lock, waits: true } => {
+                locks.wait(self.number, lock)?;
+                Err(SqlError::unsupported("here a wait"))
+            }
+            AdvisoryAct::GiveBack(lock) => Ok(locks.give_back(self.number, lock)),
+            AdvisoryAct::GiveBackAll { in_transaction } => {
+                locks.give_back_all(self.number, in_transaction);
+                Ok(true)
+            }
+        }
+    }
+
     fn sweep(&self) {}
 }
 
@@ -356,6 +394,28 @@ impl Drop for Snapshot {
             self.shared.state().cluster.send(PartitionId(0), ClientRequest::CloseSnapshot(self.at));
         }
     }
+}
+
+/// Where in a statement the errors among messages of the server are, in what, and about what.
+#[allow(dead_code, reason = "only scripts ask")]
+pub fn places(mut bytes: &[u8]) -> String {
+    let mut lines = String::new();
+    while let Some((kind, rest)) = bytes.split_first() {
+        let length = u32::from_be_bytes(rest[..4].try_into().unwrap()) as usize;
+        let body = &rest[4..length];
+        bytes = &rest[length..];
+        for field in body.split(|byte| *byte == 0).filter(|field| *kind == b'E' && !field.is_empty()) {
+            let name = match field[0] {
+                b'P' => "AT",
+                b'W' => "CONTEXT",
+                b's' => "SCHEMA",
+                b't' => "TABLE",
+                _ => continue,
+            };
+            lines.push_str(&format!("{name}: {}\n", String::from_utf8_lossy(&field[1..])));
+        }
+    }
+    lines
 }
 
 /// What messages of the server say, a line each.

@@ -5,6 +5,7 @@ use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, Drop
 
 use super::super::Binder;
 use super::super::names::{name_of, qualified};
+use super::storage_options::check_changed;
 use super::{Draft, Verification};
 use crate::catalog::{Check, Definition, Table};
 use crate::error::{SqlError, SqlState};
@@ -91,10 +92,9 @@ impl Draft<'_> {
             AlterTableOperation::AlterColumn { column_name, op } => {
                 self.alter_column(schema, name, table, &name_of(column_name), op)
             }
-            // There is one user's worth of rights, and no storage parameter means anything.
-            AlterTableOperation::OwnerTo { .. }
-            | AlterTableOperation::SetOptionsParens { .. }
-            | AlterTableOperation::ReplicaIdentity { .. } => Ok(()),
+            AlterTableOperation::SetOptionsParens { options } => check_changed(options),
+            // There is one user's worth of rights.
+            AlterTableOperation::OwnerTo { .. } | AlterTableOperation::ReplicaIdentity { .. } => Ok(()),
             other => Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateTableOptions, CreateView, Expr,
-    FunctionArguments, GeneratedAs, OnCommit, SchemaName, SequenceOptions, SqlOption, TableConstraint,
+    ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateView, Expr, FunctionArguments, GeneratedAs,
+    OnCommit, SchemaName, SequenceOptions, TableConstraint,
 };
 
 use super::super::Binder;
@@ -20,6 +20,7 @@ use super::constraints::{
 };
 use super::foreign_keys::NewForeignKey;
 use super::sequences::apply_options;
+use super::storage_options::{check_options, is_replicated};
 use super::{Draft, NewIndex};
 use crate::catalog::{Check, Column, Definition, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
@@ -245,7 +246,7 @@ impl Draft<'_> {
                     let (columns, written) = (vec![number], written.clone());
                     parts.foreign_keys.push(NewForeignKey { name, columns, written, not_valid: false });
                 }
-                other => return Err(SqlError::unsupported(format!("the column option {other}"))),
+                other => return Err(refused_option(other)),
             }
         }
         Ok(())
@@ -377,8 +378,10 @@ impl Draft<'_> {
     pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<&'static str, SqlError> {
         const TAG: &str = "CREATE INDEX";
         if create.predicate.is_some() || !create.include.is_empty() || create.nulls_distinct == Some(false) {
-            return Err(SqlError::unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT"));
+            return Err(SqlError::unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT")
+                .with_hint("Index all rows, by all columns that are asked for."));
         }
+        check_options(&create.with)?;
         if let Some(method) = &create.using {
             refuse_method(method)?;
         }
@@ -417,7 +420,7 @@ impl Draft<'_> {
     pub(super) fn create_view(&mut self, create: &CreateView) -> Result<&'static str, SqlError> {
         const TAG: &str = "CREATE VIEW";
         if create.materialized {
-            return Err(SqlError::unsupported("a materialized view"));
+            return Err(crate::syntax::unsupported_statement("CREATE MATERIALIZED VIEW"));
         }
         let (schema, name) = qualified(&create.name)?;
         let query = self.query_with_moments(create.query.to_string());
@@ -479,6 +482,14 @@ impl Draft<'_> {
     }
 }
 
+fn refused_option(option: &ColumnOption) -> SqlError {
+    match option {
+        ColumnOption::Generated { .. } => SqlError::unsupported("a generated column")
+            .with_hint("Compute it in a view, or where rows are written."),
+        other => SqlError::unsupported(format!("the column option {other}")),
+    }
+}
+
 /// The default of a column that takes its numbers from a sequence.
 fn next_value(schema: &str, sequence: &str) -> String {
     format!("nextval('{}')", relation_word(schema, sequence).replace('\'', "''"))
@@ -498,26 +509,6 @@ fn refuse_table_options(create: &CreateTable) -> Result<(), SqlError> {
         Some((_, what)) => Err(SqlError::unsupported(what)),
         None => Ok(()),
     }
-}
-
-/// `WITH (replicated)`; other storage parameters of PostgreSQL mean nothing here.
-fn is_replicated(options: &CreateTableOptions) -> Result<bool, SqlError> {
-    let options = match options {
-        CreateTableOptions::None => return Ok(false),
-        CreateTableOptions::With(options) => options,
-        other => return Err(SqlError::unsupported(format!("the option {other}"))),
-    };
-    let mut is_replicated = false;
-    for option in options {
-        match option {
-            SqlOption::Ident(name) if last_name(name)? == "replicated" => is_replicated = true,
-            SqlOption::KeyValue { key, value } if last_name(key)? == "replicated" => {
-                is_replicated = value.to_string().eq_ignore_ascii_case("true");
-            }
-            _ => {}
-        }
-    }
-    Ok(is_replicated)
 }
 
 /// `PARTITION BY HASH (columns)`: the leading columns of the primary key that decide where a row is.

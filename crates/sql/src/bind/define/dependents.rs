@@ -1,8 +1,8 @@
-//! What depends on what is dropped or changed: views that read it, foreign keys that refer to it.
+//! What depends on what is dropped or changed: views that read it, foreign keys that refer to it, defaults that draw from it.
 
 use super::super::Binder;
 use super::Draft;
-use crate::catalog::{Catalog, Definition, Named, PUBLIC, Table};
+use crate::catalog::{Catalog, Column, Definition, Named, PUBLIC, Table};
 use crate::error::{SqlError, SqlState};
 use crate::types::SqlType;
 
@@ -14,6 +14,11 @@ pub(super) enum Dependent {
         /// The table that refers.
         table: Named,
         object: u32,
+    },
+    /// The default of a column, by its number.
+    Default {
+        table: Named,
+        column: u16,
     },
 }
 
@@ -56,7 +61,57 @@ impl Draft<'_> {
             }
         }
         self.add_views(&mut dependents, dropped.to_vec(), dropped);
+        self.add_defaults(&mut dependents, dropped);
         dependents
+    }
+
+    /// Adds the defaults of other tables that draw from sequences which are dropped, be it since they go with tables that are.
+    fn add_defaults(&self, dependents: &mut Dependents, dropped: &[Named]) {
+        let mut storages = Vec::new();
+        for (schema, name) in dropped {
+            match self.catalog.get(schema, name) {
+                Some(Definition::Sequence(sequence)) => {
+                    storages.push((sequence.storage, schema.clone(), name.clone()));
+                }
+                Some(Definition::Table(_)) => {
+                    let owned = self.owned(schema, name).into_iter();
+                    storages.extend(owned.map(|(sequence, storage)| (storage, schema.clone(), sequence)));
+                }
+                _ => {}
+            }
+        }
+        if storages.is_empty() {
+            return;
+        }
+        for (schema, name, definition) in self.catalog.iter() {
+            let Definition::Table(table) = definition else { continue };
+            if dropped.iter().any(|(known, relation)| known == schema && relation == name) {
+                continue;
+            }
+            for (number, column) in (0..).zip(&table.columns) {
+                for (storage, sequence_schema, sequence) in &storages {
+                    if self.draws_from(column, *storage) {
+                        let table = (schema.to_owned(), name.to_owned());
+                        let column_shown = format!(
+                            "default value for column {} of table {}",
+                            column.name,
+                            shown(schema, name)
+                        );
+                        let on = format!("sequence {}", shown(sequence_schema, sequence));
+                        dependents.add(Dependent::Default { table, column: number }, column_shown, &on);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether the default of a column takes its numbers from a sequence.
+    fn draws_from(&self, column: &Column, storage: u32) -> bool {
+        if !column.default.as_ref().is_some_and(|default| default.contains("val")) {
+            return false;
+        }
+        let mut binder = Binder::new(&self.catalog, self.surroundings);
+        binder.default_of(column).is_ok() && binder.sequences.iter().any(|known| known.storage == storage)
     }
 
     /// The views that read a relation.
@@ -191,6 +246,13 @@ impl Draft<'_> {
         for (dependent, _) in dependents.found {
             match dependent {
                 Dependent::View((schema, name)) => self.set(&schema, &name, None),
+                Dependent::Default { table: at, column } => {
+                    let mut table = self.table(&at.0, &at.1)?;
+                    if let Some(column) = table.columns.get_mut(usize::from(column)) {
+                        column.default = None;
+                    }
+                    self.set(&at.0, &at.1, Some(Definition::Table(table)));
+                }
                 Dependent::ForeignKey { table: at, object } => match &mut own {
                     Some((name, table)) if **name == at => self.drop_by_object(&at, table, object)?,
                     _ => {

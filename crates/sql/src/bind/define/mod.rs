@@ -17,6 +17,7 @@ mod remove;
 mod rename;
 mod rewrite;
 mod sequences;
+mod storage_options;
 mod users;
 
 use sqlparser::ast::{AlterIndexOperation, ObjectName, ObjectType, Statement};
@@ -133,7 +134,7 @@ pub fn define(
             draft.remove(*object_type, *if_exists, names, *cascade)?
         }
         Statement::Truncate(truncate) => draft.truncate(truncate)?,
-        other => return Err(SqlError::unsupported(super::first_words(&other.to_string()))),
+        other => return Err(crate::syntax::unsupported_statement(&other.to_string())),
     };
     Ok(draft.finish(tag))
 }

@@ -46,7 +46,8 @@ impl Draft<'_> {
                 }
             }
         }
-        if matches!(object_type, ObjectType::Table | ObjectType::View) {
+        if matches!(object_type, ObjectType::Table | ObjectType::View | ObjectType::Sequence) {
+            self.refuse_identities(&targets)?;
             let what = match targets.as_slice() {
                 [(schema, name)] => format!("{kind} {}", shown(schema, name)),
                 _ => DESIRED_OBJECTS.to_owned(),
@@ -61,6 +62,27 @@ impl Draft<'_> {
             }
         }
         Ok(tag)
+    }
+
+    /// Fails if one of what is dropped is a sequence that an identity column is made of.
+    fn refuse_identities(&self, dropped: &[Named]) -> Result<(), SqlError> {
+        for (schema, name) in dropped {
+            let Some(Definition::Sequence(sequence)) = self.catalog.get(schema, name) else { continue };
+            let Some((table, column)) = &sequence.owner else { continue };
+            let Some(Definition::Table(owner)) = self.catalog.get(schema, table) else { continue };
+            let number = owner.column(column);
+            let is_identity =
+                number.is_some_and(|number| owner.columns[usize::from(number)].identity.is_some());
+            if is_identity {
+                let (table, name) = (shown(schema, table), shown(schema, name));
+                let message = format!(
+                    "cannot drop sequence {name} because column {column} of table {table} requires it"
+                );
+                return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+                    .with_hint(format!("You can drop column {column} of table {table} instead.")));
+            }
+        }
+        Ok(())
     }
 
     /// Has the tables that are referred to by some that are dropped forget these.
@@ -88,14 +110,6 @@ impl Draft<'_> {
             Definition::Table(table) => self.drop_table(schema, name, &table),
             Definition::Index(table_name) => return self.drop_index(schema, name, &table_name, cascade),
             Definition::Sequence(sequence) => {
-                if let Some((table, column)) = &sequence.owner
-                    && self.catalog.get(schema, table).is_some()
-                {
-                    let message = format!(
-                        "cannot drop sequence {name} because column {column} of table {table} depends on it"
-                    );
-                    return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
-                }
                 self.discard(sequence.storage, false);
                 self.set(schema, name, None);
             }

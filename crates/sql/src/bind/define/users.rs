@@ -7,9 +7,16 @@ use super::Draft;
 use crate::catalog::{Definition, FIRST_USER, user_definition};
 use crate::error::{SqlError, SqlState};
 use crate::protocol::scram::{ITERATIONS_DEFAULT, SALT_BYTES, Verifier};
+use crate::session::ALL_RIGHTS;
 
 impl Draft<'_> {
     pub(super) fn create_role(&mut self, create: &CreateRole) -> Result<&'static str, SqlError> {
+        check_limits(create.connection_limit.as_ref(), create.valid_until.as_ref())?;
+        let flags = [create.superuser, create.create_db, create.create_role, create.bypassrls];
+        let groups = [&create.in_role, &create.in_group, &create.role, &create.user, &create.admin];
+        if flags.contains(&Some(false)) || groups.iter().any(|group| !group.is_empty()) {
+            self.notices.push(ALL_RIGHTS.to_owned());
+        }
         for name in &create.names {
             let name = last_name(name)?;
             if self.user(&name).is_some() {
@@ -25,7 +32,8 @@ impl Draft<'_> {
                 None => None,
             };
             let object = self.number();
-            self.set("", &user_definition(&name), Some(Definition::User { object, verifier }));
+            let definition = role(object, verifier, create.login == Some(true));
+            self.set("", &user_definition(&name), Some(definition));
         }
         Ok("CREATE ROLE")
     }
@@ -36,22 +44,42 @@ impl Draft<'_> {
         operation: &AlterRoleOperation,
     ) -> Result<&'static str, SqlError> {
         let name = name_of(name);
-        let Some(Definition::User { object, mut verifier }) = self.user(&name) else {
-            return Err(undefined(&name));
+        let (object, mut verifier, mut may_connect) = match self.user(&name) {
+            Some(Definition::User { object, verifier }) => (object, verifier, true),
+            Some(Definition::Role { object, verifier }) => (object, verifier, false),
+            _ => return Err(undefined(&name)),
         };
         match operation {
             AlterRoleOperation::WithOptions { options } => {
                 for option in options {
-                    if let RoleOption::Password(password) = option {
-                        verifier = self.verifier(password)?;
+                    match option {
+                        RoleOption::Password(password) => verifier = self.verifier(password)?,
+                        RoleOption::Login(login) => may_connect = *login,
+                        RoleOption::ConnectionLimit(limit) => check_limits(Some(limit), None)?,
+                        RoleOption::ValidUntil(time) => check_limits(None, Some(time))?,
+                        RoleOption::SuperUser(false)
+                        | RoleOption::CreateDB(false)
+                        | RoleOption::CreateRole(false)
+                        | RoleOption::BypassRLS(false) => self.notices.push(ALL_RIGHTS.to_owned()),
+                        _ => {}
                     }
                 }
             }
-            AlterRoleOperation::Set { .. } | AlterRoleOperation::Reset { .. } => {}
+            // None is set.
+            AlterRoleOperation::Reset { .. } => {}
+            AlterRoleOperation::Set { .. } => {
+                return Err(SqlError::unsupported("ALTER ROLE SET").with_hint(
+                    "Let the client set its parameters when it connects: options=-c name=value.",
+                ));
+            }
             other => return Err(SqlError::unsupported(format!("ALTER ROLE {other}"))),
         }
+        if !may_connect && name == FIRST_USER {
+            let message = format!("role \"{name}\" must be able to log in");
+            return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
+        }
         let object = if object == 0 { self.number() } else { object };
-        self.set("", &user_definition(&name), Some(Definition::User { object, verifier }));
+        self.set("", &user_definition(&name), Some(role(object, verifier, may_connect)));
         Ok("ALTER ROLE")
     }
 
@@ -97,6 +125,23 @@ impl Draft<'_> {
         let salt = &salt[..SALT_BYTES.min(salt.len())];
         Ok(Some(Verifier::from_password(password, salt, ITERATIONS_DEFAULT).to_text()))
     }
+}
+
+fn role(object: u32, verifier: Option<String>, may_connect: bool) -> Definition {
+    if may_connect { Definition::User { object, verifier } } else { Definition::Role { object, verifier } }
+}
+
+/// Fails if there are limits, which are not kept.
+fn check_limits(connections: Option<&Expr>, valid_until: Option<&Expr>) -> Result<(), SqlError> {
+    if connections.is_some_and(|limit| limit.to_string() != "-1") {
+        return Err(SqlError::unsupported("CONNECTION LIMIT of a role")
+            .with_hint("The server has a limit for all connections together: --sql-connections."));
+    }
+    if valid_until.is_some_and(|time| !time.to_string().eq_ignore_ascii_case("'infinity'")) {
+        return Err(SqlError::unsupported("VALID UNTIL of a role")
+            .with_hint("Bar the role when its time has come: ALTER ROLE name NOLOGIN."));
+    }
+    Ok(())
 }
 
 fn undefined(name: &str) -> SqlError {

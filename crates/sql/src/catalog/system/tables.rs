@@ -31,167 +31,8 @@ pub(super) const TYPES: &[(&str, SqlType)] = &[
     ("unknown", SqlType::UNKNOWN),
 ];
 
-/// Tables that are always empty here, with the columns that clients ask for.
-const EMPTY: &[(&str, &[(&str, SqlType)])] = &[
-    ("pg_collation", &[("oid", SqlType::OID), ("collname", SqlType::NAME), ("collnamespace", SqlType::OID)]),
-    (
-        "pg_depend",
-        &[
-            ("classid", SqlType::OID),
-            ("objid", SqlType::OID),
-            ("objsubid", SqlType::INT4),
-            ("refclassid", SqlType::OID),
-            ("refobjid", SqlType::OID),
-            ("refobjsubid", SqlType::INT4),
-            ("deptype", SqlType::TEXT),
-        ],
-    ),
-    (
-        "pg_description",
-        &[
-            ("objoid", SqlType::OID),
-            ("classoid", SqlType::OID),
-            ("objsubid", SqlType::INT4),
-            ("description", SqlType::TEXT),
-        ],
-    ),
-    (
-        "pg_enum",
-        &[
-            ("oid", SqlType::OID),
-            ("enumtypid", SqlType::OID),
-            ("enumsortorder", SqlType::FLOAT4),
-            ("enumlabel", SqlType::NAME),
-        ],
-    ),
-    (
-        "pg_extension",
-        &[
-            ("oid", SqlType::OID),
-            ("extname", SqlType::NAME),
-            ("extowner", SqlType::OID),
-            ("extnamespace", SqlType::OID),
-            ("extrelocatable", SqlType::BOOL),
-            ("extversion", SqlType::TEXT),
-        ],
-    ),
-    ("pg_foreign_table", &[("ftrelid", SqlType::OID), ("ftserver", SqlType::OID)]),
-    (
-        "pg_inherits",
-        &[
-            ("inhrelid", SqlType::OID),
-            ("inhparent", SqlType::OID),
-            ("inhseqno", SqlType::INT4),
-            ("inhdetachpending", SqlType::BOOL),
-        ],
-    ),
-    ("pg_partitioned_table", &[("partrelid", SqlType::OID), ("partstrat", SqlType::TEXT)]),
-    (
-        "pg_policy",
-        &[
-            ("oid", SqlType::OID),
-            ("polname", SqlType::NAME),
-            ("polrelid", SqlType::OID),
-            ("polcmd", SqlType::TEXT),
-            ("polpermissive", SqlType::BOOL),
-            ("polroles", SqlType::OID.array_of()),
-            ("polqual", SqlType::TEXT),
-            ("polwithcheck", SqlType::TEXT),
-        ],
-    ),
-    (
-        "pg_proc",
-        &[
-            ("oid", SqlType::OID),
-            ("proname", SqlType::NAME),
-            ("pronamespace", SqlType::OID),
-            ("proowner", SqlType::OID),
-            ("prokind", SqlType::TEXT),
-            ("proretset", SqlType::BOOL),
-            ("prorettype", SqlType::OID),
-            ("proargtypes", SqlType::OID.array_of()),
-            ("prosrc", SqlType::TEXT),
-        ],
-    ),
-    ("pg_publication", &[("oid", SqlType::OID), ("pubname", SqlType::NAME), ("puballtables", SqlType::BOOL)]),
-    ("pg_publication_namespace", &[("pnpubid", SqlType::OID), ("pnnspid", SqlType::OID)]),
-    (
-        "pg_publication_rel",
-        &[
-            ("prpubid", SqlType::OID),
-            ("prrelid", SqlType::OID),
-            ("prqual", SqlType::TEXT),
-            ("prattrs", SqlType::INT2.array_of()),
-        ],
-    ),
-    (
-        "pg_auth_members",
-        &[("roleid", SqlType::OID), ("member", SqlType::OID), ("admin_option", SqlType::BOOL)],
-    ),
-    (
-        "pg_tablespace",
-        &[
-            ("oid", SqlType::OID),
-            ("spcname", SqlType::NAME),
-            ("spcowner", SqlType::OID),
-            ("spcacl", SqlType::TEXT.array_of()),
-            ("spcoptions", SqlType::TEXT.array_of()),
-        ],
-    ),
-    (
-        "pg_opclass",
-        &[
-            ("oid", SqlType::OID),
-            ("opcmethod", SqlType::OID),
-            ("opcname", SqlType::NAME),
-            ("opcnamespace", SqlType::OID),
-            ("opcdefault", SqlType::BOOL),
-        ],
-    ),
-    (
-        "pg_range",
-        &[
-            ("rngtypid", SqlType::OID),
-            ("rngsubtype", SqlType::OID),
-            ("rngmultitypid", SqlType::OID),
-            ("rngcollation", SqlType::OID),
-            ("rngsubopc", SqlType::OID),
-            ("rngcanonical", SqlType::OID),
-            ("rngsubdiff", SqlType::OID),
-        ],
-    ),
-    ("pg_rewrite", &[("oid", SqlType::OID), ("rulename", SqlType::NAME), ("ev_class", SqlType::OID)]),
-    (
-        "pg_statistic_ext",
-        &[
-            ("oid", SqlType::OID),
-            ("stxrelid", SqlType::OID),
-            ("stxname", SqlType::NAME),
-            ("stxnamespace", SqlType::OID),
-            ("stxkind", SqlType::TEXT.array_of()),
-            ("stxstattarget", SqlType::INT4),
-        ],
-    ),
-    (
-        "pg_trigger",
-        &[
-            ("oid", SqlType::OID),
-            ("tgrelid", SqlType::OID),
-            ("tgname", SqlType::NAME),
-            ("tgisinternal", SqlType::BOOL),
-            ("tgenabled", SqlType::TEXT),
-            ("tgparentid", SqlType::OID),
-            ("tgconstraint", SqlType::OID),
-            ("tgdeferrable", SqlType::BOOL),
-        ],
-    ),
-];
-
 /// The system table with a name.
 pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) -> Option<System> {
-    if let Some((_, columns)) = EMPTY.iter().find(|(known, _)| *known == name) {
-        return Some((Vec::new(), columns.to_vec()));
-    }
     match name {
         "pg_type" => Some(types()),
         "pg_settings" => Some(settings()),
@@ -203,7 +44,10 @@ pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) 
         "pg_views" => Some(pg_views(catalog)),
         "pg_indexes" => Some(pg_indexes(catalog)),
         "pg_statio_all_tables" | "pg_statio_user_tables" => Some(reads_of_tables(catalog)),
-        _ => None,
+        "pg_depend" => Some(depend(catalog)),
+        "pg_tablespace" => Some(tablespaces()),
+        "pg_stat_all_tables" | "pg_stat_user_tables" => Some(statistics_of_tables(catalog)),
+        _ => super::empty::table(name),
     }
 }
 
@@ -361,9 +205,24 @@ fn databases(surroundings: &Surroundings) -> System {
         text("c"),
         Datum::Null,
         Datum::Null,
-        number(0),
+        number(DEFAULT_TABLESPACE),
         Datum::Null,
     ];
+    (vec![row], columns)
+}
+
+/// The number of the tablespace that everything counts as being in.
+const DEFAULT_TABLESPACE: u32 = 1663;
+
+fn tablespaces() -> System {
+    let columns = vec![
+        ("oid", SqlType::OID),
+        ("spcname", SqlType::NAME),
+        ("spcowner", SqlType::OID),
+        ("spcacl", SqlType::TEXT.array_of()),
+        ("spcoptions", SqlType::TEXT.array_of()),
+    ];
+    let row = vec![number(DEFAULT_TABLESPACE), text("pg_default"), number(OWNER), Datum::Null, Datum::Null];
     (vec![row], columns)
 }
 
@@ -381,18 +240,19 @@ fn roles(catalog: &Catalog) -> System {
         ("rolbypassrls", SqlType::BOOL),
         ("rolvaliduntil", SqlType::TIMESTAMPTZ),
     ];
-    let row = |object: u32, name: &str| {
+    let row = |object: u32, name: &str, may_connect: bool| {
         let mut row = vec![number(object), text(name)];
-        row.extend([true, true, false, false, true, false].map(truth));
+        row.extend([true, true, false, false, may_connect, false].map(truth));
         row.extend([number(-1), truth(true), Datum::Null]);
         row
     };
-    let mut rows = vec![row(OWNER, "ordain")];
+    let mut rows = vec![row(OWNER, "ordain", true)];
     for (_, name, definition) in catalog.iter() {
-        if let Definition::User { object, .. } = definition
+        if let Definition::User { object, .. } | Definition::Role { object, .. } = definition
             && let Some(name) = name.strip_prefix("user ").filter(|name| *name != "ordain")
         {
-            rows.push(row(*object, name));
+            let may_connect = matches!(definition, Definition::User { .. });
+            rows.push(row(*object, name, may_connect));
         }
     }
     (rows, columns)
@@ -469,6 +329,62 @@ fn reads_of_tables(catalog: &Catalog) -> System {
         Definition::Table(table) => {
             let mut row = vec![number(table.object), text(schema), text(name)];
             row.extend(counts.map(|_| number(0)));
+            Some(row)
+        }
+        _ => None,
+    };
+    (catalog.iter().filter_map(row).collect(), columns)
+}
+
+/// Which sequences go with which columns; nothing else is told.
+fn depend(catalog: &Catalog) -> System {
+    let columns = vec![
+        ("classid", SqlType::OID),
+        ("objid", SqlType::OID),
+        ("objsubid", SqlType::INT4),
+        ("refclassid", SqlType::OID),
+        ("refobjid", SqlType::OID),
+        ("refobjsubid", SqlType::INT4),
+        ("deptype", SqlType::TEXT),
+    ];
+    let class = super::table_object("pg_class").unwrap_or_default();
+    let row = |(schema, _, definition): (&str, &str, &Definition)| {
+        let Definition::Sequence(sequence) = definition else { return None };
+        let (table, column) = sequence.owner.as_ref()?;
+        let Some(Definition::Table(table)) = catalog.get(schema, table) else { return None };
+        let place = table.columns.iter().position(|known| known.name == *column && !known.dropped)?;
+        let kind = if table.columns[place].identity.is_some() { "i" } else { "a" };
+        let owner = [class, table.object].map(number);
+        let mut row = vec![number(class), number(sequence.object), number(0)];
+        row.extend(owner);
+        row.extend([number(place as i64 + 1), text(kind)]);
+        Some(row)
+    };
+    (catalog.iter().filter_map(row).collect(), columns)
+}
+
+/// What was done to tables: nobody counts it.
+fn statistics_of_tables(catalog: &Catalog) -> System {
+    let counts = [
+        "seq_scan",
+        "seq_tup_read",
+        "idx_scan",
+        "idx_tup_fetch",
+        "n_tup_ins",
+        "n_tup_upd",
+        "n_tup_del",
+        "n_live_tup",
+        "n_dead_tup",
+    ];
+    let times = ["last_vacuum", "last_autovacuum", "last_analyze", "last_autoanalyze"];
+    let mut columns =
+        vec![("relid", SqlType::OID), ("schemaname", SqlType::NAME), ("relname", SqlType::NAME)];
+    columns.extend(counts.map(|name| (name, SqlType::INT8)));
+    columns.extend(times.map(|name| (name, SqlType::TIMESTAMPTZ)));
+    let row = |(schema, name, definition): (&str, &str, &Definition)| match definition {
+        Definition::Table(table) => {
+            let mut row = vec![number(table.object), text(schema), text(name)];
+            row.resize(3 + counts.len() + times.len(), Datum::Null);
             Some(row)
         }
         _ => None,

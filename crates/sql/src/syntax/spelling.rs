@@ -1,0 +1,66 @@
+//! Forms that the parser does not know, written in others that mean the same.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+/// Makes one literal of texts on several lines: only a new line goes between them.
+pub(super) fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
+    let mut place = 0;
+    while place < tokens.len() {
+        let is_text = matches!(tokens[place].token, Token::SingleQuotedString(_));
+        let mut next = place + 1;
+        let mut has_line = false;
+        while is_text && let Some(Token::Whitespace(space)) = tokens.get(next).map(|token| &token.token) {
+            has_line |= matches!(space, Whitespace::Newline | Whitespace::SingleLineComment { .. });
+            next += 1;
+        }
+        match tokens.get(next).map(|token| &token.token) {
+            Some(Token::SingleQuotedString(more)) if has_line => {
+                let more = more.clone();
+                if let Token::SingleQuotedString(text) = &mut tokens[place].token {
+                    text.push_str(&more);
+                }
+                tokens.drain(place + 1..=next);
+            }
+            _ => place += 1,
+        }
+    }
+}
+
+/// Writes the operators for `LIKE` and `ILIKE` before `ANY`, `SOME` and `ALL`.
+pub(super) fn spell_like(tokens: &mut Vec<TokenWithSpan>) {
+    let keyword = |place: Option<&usize>, tokens: &[TokenWithSpan]| match place.map(|at| &tokens[*at].token) {
+        Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let is_solid = |place: &usize| !matches!(tokens[*place].token, Token::Whitespace(_));
+    let solid: Vec<usize> = (0..tokens.len()).filter(is_solid).collect();
+    let mut dropped = Vec::new();
+    for at in 0..solid.len() {
+        let like = keyword(solid.get(at), tokens);
+        let is_like = matches!(like, Keyword::LIKE | Keyword::ILIKE);
+        let follows = keyword(solid.get(at + 1), tokens);
+        if !is_like || !matches!(follows, Keyword::ANY | Keyword::SOME | Keyword::ALL) {
+            continue;
+        }
+        let before = at.checked_sub(1);
+        let negated = before.is_some_and(|before| keyword(solid.get(before), tokens) == Keyword::NOT);
+        tokens[solid[at]].token = match (like, negated) {
+            (Keyword::LIKE, false) => Token::DoubleTilde,
+            (Keyword::LIKE, true) => Token::ExclamationMarkDoubleTilde,
+            (_, false) => Token::DoubleTildeAsterisk,
+            (_, true) => Token::ExclamationMarkDoubleTildeAsterisk,
+        };
+        if negated {
+            dropped.extend(before.map(|before| solid[before]));
+        }
+        if follows == Keyword::SOME {
+            tokens[solid[at + 1]].token = Token::make_keyword("ANY");
+        }
+    }
+    let mut place = 0;
+    tokens.retain(|_| {
+        place += 1;
+        !dropped.contains(&(place - 1))
+    });
+}
