@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use ordain_db::cluster::Cluster;
 use ordain_db::data::{ColumnType, DataError, Key, Schema, SchemaBuilder, Table, Value};
 use ordain_db::engine::EngineKind;
-use ordain_db::error::Outcome;
+use ordain_db::error::{Error, Outcome};
 use ordain_db::message::ClientId;
 use ordain_db::position::{PartitionId, Position};
 use ordain_db::procedure::translation::{Compared, Differences, check_functors};
@@ -43,6 +43,7 @@ enum Mistake {
     RunAddsOther,
     RunWritesMore,
     RunStops,
+    FunctorsUncounted,
 }
 
 /// Moves an amount from one account to another if there is as much. Returns nothing.
@@ -99,6 +100,10 @@ impl Procedure for Move {
         }
         let said = self.check(arguments, transaction);
         said.map_err(|stop| if self.mistake == Mistake::GuardSaysElse { Stop::abort("no") } else { stop })
+    }
+
+    fn functors(&self) -> u16 {
+        u16::from(self.mistake != Mistake::FunctorsUncounted)
     }
 
     fn functor(&self, (_, _, amount): &Arguments, _: u16, row: &mut OwnRow<'_>) -> Result<(), Stop> {
@@ -207,6 +212,21 @@ fn what_cannot_be_declared_is_told() {
     let (catalog, account) = catalog(Mistake::None);
     let wrong = check_functors(&catalog, MOVE, &[1], &mut rows(&account)).unwrap_err().to_string();
     assert!(wrong.starts_with("move cannot be declared: "), "{wrong}");
+    let wrong = check(Mistake::FunctorsUncounted, (0, 1, 4)).unwrap_err().to_string();
+    assert!(wrong.contains("move declares its functor 0, but has 0"), "{wrong}");
+}
+
+/// ALO-64: a functor that there is not is refused when the call is made, and not where it would be computed.
+#[test]
+fn a_functor_that_there_is_not_is_refused() {
+    for partitions in [1, 2, 3] {
+        let (outcomes, left, stopped, problems) =
+            run(Mistake::FunctorsUncounted, partitions, 1, &[(0, 1, 4)]);
+        let [Err(Error::Invalid(why))] = &outcomes[..] else { panic!("it is refused: {outcomes:?}") };
+        assert!(why.contains("move declares its functor 0, but has 0"), "{why}");
+        let (_, account) = catalog(Mistake::None);
+        assert_eq!((left, stopped, problems), (rows(&account), 0, vec![]));
+    }
 }
 
 /// Calls on a cluster of the engine, its rows at the end, and what its nodes tell of functors.

@@ -14,7 +14,7 @@ use ordain_sim::network::{Host, InFlight};
 use ordain_sim::plan::{Fault, Plan, WorkloadKind, WorkloadPlan};
 use ordain_sim::run::{Report, observe, run};
 use ordain_sim::swarm::{Fixed, draw};
-use ordain_workload::tpcc;
+use ordain_workload::{bank, micro, tpcc};
 
 /// The sample: seeds below this.
 const SEEDS: u64 = 200;
@@ -160,11 +160,16 @@ fn the_sample_is_wide() {
         "an epoch manager and nothing without authorisation",
         "workload append",
         "workload bank",
+        "transfers with functors",
+        "transfers with functors alone",
         "workload sql",
         "workload micro",
+        "additions with functors alone",
+        "additions as a whole",
         "workload ycsb",
         "workload tpcc",
         "workload tpcc with all transactions",
+        "workload scaled tpcc",
         "dependent calls",
         "ranges",
         "replicated tables",
@@ -268,11 +273,21 @@ fn note_workload(workload: &WorkloadPlan, note: &mut impl FnMut(&'static str, bo
             note("ranges", options.range_percent > 0.0);
             note("replicated tables", options.replicated_percent > 0.0);
         }
-        WorkloadPlan::Bank(_) => note("workload bank", true),
-        WorkloadPlan::Micro(_) => note("workload micro", true),
-        WorkloadPlan::Tpcc(options) => match options.mix {
-            tpcc::Mix::NewOrderPayment(_) => note("workload tpcc", true),
-            tpcc::Mix::Full { .. } => note("workload tpcc with all transactions", true),
+        WorkloadPlan::Bank(options) => {
+            note("workload bank", true);
+            note("transfers with functors", options.transfers == bank::Declare::Functors);
+            note("transfers with functors alone", options.transfers == bank::Declare::OnlyFunctors);
+        }
+        WorkloadPlan::Micro(options) => {
+            note("workload micro", true);
+            let alone = [Some(micro::Declare::Arithmetic), Some(micro::Declare::Own)];
+            note("additions with functors alone", alone.contains(&options.adds));
+            note("additions as a whole", options.adds == Some(micro::Declare::Whole));
+        }
+        WorkloadPlan::Tpcc(options) => match (options.layout, options.mix) {
+            (tpcc::Layout::DistrictsAndItems, _) => note("workload scaled tpcc", true),
+            (_, tpcc::Mix::NewOrderPayment(_)) => note("workload tpcc", true),
+            (_, tpcc::Mix::Full { .. }) => note("workload tpcc with all transactions", true),
         },
         WorkloadPlan::Sql(_) => note("workload sql", true),
         WorkloadPlan::Ycsb(_) => note("workload ycsb", true),

@@ -250,13 +250,17 @@ fn the_full_mix_of_tpcc_agrees_however_it_is_called() {
 
 #[test]
 fn bank_agrees_at_every_share_of_transfers_between_sites() {
-    for multi_partition_percent in [0.0, 10.0, 100.0] {
+    use bank::Declare::{Functors, OnlyFunctors, Whole};
+    for (multi_partition_percent, transfers) in
+        [(0.0, Whole), (10.0, Whole), (100.0, Whole), (50.0, Functors), (50.0, OnlyFunctors)]
+    {
         let options = bank::Options {
             sites: SITES,
             accounts: 64,
             balance: 1_000,
             amount_max: 500,
             multi_partition_percent,
+            transfers,
         };
         all_agree(&bank::Bank::new(options).unwrap(), 300);
     }

@@ -3,9 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use ordain_db::data::{Direction, Key, KeyRange};
-use ordain_db::procedure::Stop;
 use ordain_db::procedure::transaction::Access;
 use ordain_db::procedure::translation::{Compared, State, check_functors};
+use ordain_db::procedure::{Stop, encode_arguments};
+use ordain_workload::bank::{self, Bank};
 use ordain_workload::limit::PlainStore;
 use ordain_workload::micro::{self, Declare, Micro};
 use ordain_workload::tpcc::{self, Mix, Tpcc};
@@ -90,5 +91,43 @@ fn microbenchmark() {
         };
         let sum = compare(&Micro::new(options).unwrap(), 1_000);
         assert_eq!((sum.functors, sum.commits), (functors, 1_000), "{adds:?}");
+    }
+}
+
+#[test]
+fn transfers() {
+    use bank::Declare::{Functors, OnlyFunctors, Whole};
+    for (transfers, functors) in [(Whole, 0), (Functors, 2), (OnlyFunctors, 2)] {
+        let options = bank::Options {
+            sites: 4,
+            accounts: 40,
+            balance: 100,
+            amount_max: 90,
+            multi_partition_percent: 50.0,
+            transfers,
+        };
+        let sum = compare(&Bank::new(options).unwrap(), 2_000);
+        assert_eq!(sum.functors, 2_000 * functors, "{transfers:?}");
+        let aborts = 2_000 - sum.commits;
+        assert!(sum.commits > 500 && aborts > 500, "{transfers:?}: {} commits", sum.commits);
+    }
+}
+
+/// Arguments that no generator draws: one account twice, no money, and accounts that are not there.
+#[test]
+fn transfers_that_nobody_should_call() {
+    for transfers in [bank::Declare::Functors, bank::Declare::OnlyFunctors] {
+        let options = bank::Options { sites: 2, accounts: 10, transfers, ..bank::Options::default() };
+        let bank = Bank::new(options).unwrap();
+        let mut store = PlainStore::load(&bank).unwrap();
+        let procedure = bank.generator(1, 0, Part::WHOLE).unwrap().next().procedure;
+        let here = |id| bank::AccountName { site: 0, id };
+        let calls =
+            [(here(1), here(1), 5), (here(1), here(2), 0), (here(1), here(5), 5), (here(9), here(1), 5)];
+        for (from, to, amount) in calls {
+            let arguments = encode_arguments(&bank::Arguments { from, to, amount }).unwrap();
+            let compared = check_functors(bank.catalog(), procedure, &arguments, &mut Rows(&mut store));
+            assert!(!compared.unwrap().commits, "{from:?} {to:?} {amount}");
+        }
     }
 }

@@ -10,6 +10,13 @@ use crate::procedure::Functor;
 /// Keys that are searched one by one; those that follow have an index.
 const SEARCHED_KEYS_MAX: usize = 64;
 
+/// A call that reads more keys than this has no functors, nor has one that reads a range: the rows of so many can be sent, however long
+/// they are.
+pub const FUNCTOR_READS_MAX: usize = READ_RESULTS_BYTES_MAX / (ROW_BYTES_MAX + ROW_OVERHEAD_BYTES);
+
+/// What is sent with each row: whether it is there, and its length.
+const ROW_OVERHEAD_BYTES: usize = 5;
+
 /// How a transaction touches a key or range.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Access {
@@ -123,8 +130,7 @@ impl Footprint {
     /// reads are too many to be sent, which those who apply a functor would not know.
     pub(crate) fn check_functors(&mut self) {
         let read = self.keys.iter().filter(|entry| entry.access.read).count();
-        let is_small = read <= READ_RESULTS_BYTES_MAX / (ROW_BYTES_MAX + 5)
-            && self.ranges.iter().all(|entry| !entry.access.read);
+        let is_small = read <= FUNCTOR_READS_MAX && self.ranges.iter().all(|entry| !entry.access.read);
         if !is_small || self.keys.iter().all(|entry| entry.functor == 0) {
             self.functors.clear();
             self.keys.iter_mut().for_each(|entry| entry.functor = 0);
@@ -374,6 +380,14 @@ impl<'a> Declaration<'a> {
         Ok(())
     }
 
+    /// The number of a functor of the procedure's own that is declared although it has only so many.
+    pub(super) fn unknown_functor(&self, count: u16) -> Option<u16> {
+        self.footprint.functors.iter().find_map(|functor| match functor {
+            Functor::Own(number) if *number >= count => Some(*number),
+            _ => None,
+        })
+    }
+
     /// All writes of the run are declared as functors, and it returns `()`: then it need not be made.
     pub fn only_functors(&mut self) {
         self.footprint.only_functors = true;
@@ -521,6 +535,28 @@ mod tests {
         let origin = PartitionId(origin);
         let reporter = PartitionSet::one(footprint.reporter(origin));
         [footprint.participants(origin), footprint.readers(), footprint.active(origin), reporter]
+    }
+
+    /// The page of the engine says how many that are.
+    #[test]
+    fn calls_that_read_much_have_no_functors() {
+        let has_functors = |keys: usize, range: bool| {
+            let mut footprint = declared(2, |declaration, [table, ..]| {
+                let key = |number: usize| table.key((1, &number.to_le_bytes()[..])).unwrap();
+                declaration.functor(&key(0), Functor::Own(0)).unwrap();
+                (1..keys).for_each(|number| declaration.read(&key(number)).unwrap());
+                declaration.write_range(&site(table, 2)).unwrap();
+                if range {
+                    declaration.read_range(&site(table, 3)).unwrap();
+                }
+            });
+            footprint.check_functors();
+            footprint.has_functors()
+        };
+        assert!(has_functors(1, false) && has_functors(FUNCTOR_READS_MAX, false));
+        assert!(!has_functors(FUNCTOR_READS_MAX + 1, false) && !has_functors(1, true));
+        let page = include_str!("../../../../docs/engines/aloha.md");
+        assert!(page.contains(&format!("more than {FUNCTOR_READS_MAX} keys")));
     }
 
     #[test]

@@ -69,6 +69,12 @@ pub trait Procedure: Send + Sync + 'static {
         Ok(())
     }
 
+    /// How many functors of its own the procedure has: those that calls may declare have the numbers below this. A call that declares
+    /// another one is refused, before it has a place in the order (ALO-64).
+    fn functors(&self) -> u16 {
+        0
+    }
+
     /// Writes the key that was declared with [`Functor::Own`] of this number, reading nothing but the key itself. It does to it what
     /// [`run`](Procedure::run) does, which may therefore call it with [`Transaction::own_row`]. It must not stop where the
     /// [guard](Procedure::guard) passes: it is too late to take back what other functors of the call do. Where it does, the key is left
@@ -172,7 +178,15 @@ impl<P: Procedure> AnyProcedure for P {
 
     fn declare(&self, arguments: &[u8], footprint: &mut Declaration<'_>) -> Result<Declared, Error> {
         let arguments = decode_arguments::<P>(self, arguments).map_err(Error::Invalid)?;
-        Ok(Procedure::declare(self, &arguments, footprint)?)
+        let declared = Procedure::declare(self, &arguments, footprint)?;
+        match footprint.unknown_functor(Procedure::functors(self)) {
+            None => Ok(declared),
+            Some(number) => Err(Error::Invalid(format!(
+                "{} declares its functor {number}, but has {}: correct Procedure::functors or the declaration",
+                Procedure::name(self),
+                Procedure::functors(self)
+            ))),
+        }
     }
 
     fn decode(&self, arguments: &[u8]) -> Result<Box<dyn Any>, Stop> {

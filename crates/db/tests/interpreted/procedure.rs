@@ -292,6 +292,10 @@ impl Procedure for Interpreter {
         conditions.try_for_each(|condition| run.perform(condition))
     }
 
+    fn functors(&self) -> u16 {
+        u16::MAX
+    }
+
     /// Shares nothing with the run, so that each is a check of the other.
     fn functor(&self, program: &Program, number: u16, row: &mut OwnRow<'_>) -> Result<(), Stop> {
         let changed = match &program.operations[usize::from(number)] {

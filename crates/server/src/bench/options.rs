@@ -238,6 +238,10 @@ pub struct TpccOptions {
     #[arg(long = "by-name", value_name = "PERCENT")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_name_percent: Option<f64>,
+    /// Whether New Orders and Payments declare functors, or are run as a whole by every engine. Default: on.
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub functors: Option<TpccFunctors>,
     /// Items, and stock rows of each warehouse (100,000 by the specification).
     #[arg(long, default_value_t = 100_000)]
     pub items: u32,
@@ -283,6 +287,16 @@ pub enum TpccReads {
     Snapshot,
 }
 
+/// Whether procedures of `tpcc` declare functors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TpccFunctors {
+    /// The engine aloha computes what follows from a key's own row by itself.
+    On,
+    /// Every engine runs the procedures as they are.
+    Off,
+}
+
 /// How the keys of Deliveries of `tpcc` are known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -305,6 +319,7 @@ impl TpccOptions {
             remote: self.remote(),
             payment_remote_percent: self.payment_remote_percent,
             by_name_percent: self.by_name_percent.unwrap_or(own.by_name_percent),
+            functors: self.functors.map_or(own.functors, |functors| functors == TpccFunctors::On),
             items: self.items,
             customers_per_district: self.customers,
             orders_per_district: self.customers,
@@ -366,6 +381,33 @@ pub struct BankOptions {
     /// The balance of each account at first.
     #[arg(long, default_value_t = 100_000)]
     pub balance: i64,
+    /// How transfers are declared. Default: as a whole.
+    // Written only where it is given: data that was made before it could be keeps its fingerprint.
+    #[arg(long, value_enum)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transfers: Option<BankTransfers>,
+}
+
+/// How transfers of `bank` are declared.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BankTransfers {
+    /// Every engine runs the procedure.
+    Whole,
+    /// With functors and a guard, which reads the account that pays. The procedure is run for its result.
+    Functors,
+    /// With these alone: the procedure `move`, which returns nothing.
+    OnlyFunctors,
+}
+
+impl From<BankTransfers> for bank::Declare {
+    fn from(transfers: BankTransfers) -> bank::Declare {
+        match transfers {
+            BankTransfers::Whole => bank::Declare::Whole,
+            BankTransfers::Functors => bank::Declare::Functors,
+            BankTransfers::OnlyFunctors => bank::Declare::OnlyFunctors,
+        }
+    }
 }
 
 /// Settings of `ycsb`.
@@ -422,6 +464,7 @@ impl Default for TpccOptions {
             new_order_percent: None,
             payment_remote_percent: own.payment_remote_percent,
             by_name_percent: None,
+            functors: None,
             items: own.items,
             customers: own.customers_per_district,
         }
@@ -435,6 +478,7 @@ impl Default for BankOptions {
             accounts: own.accounts,
             multi_partition_percent: own.multi_partition_percent,
             balance: own.balance,
+            transfers: None,
         }
     }
 }
@@ -463,6 +507,7 @@ impl WorkloadOptions {
                 accounts: options.accounts,
                 balance: options.balance,
                 multi_partition_percent: options.multi_partition_percent,
+                transfers: options.transfers.map_or_else(bank::Declare::default, bank::Declare::from),
                 ..bank::Options::default()
             })),
             WorkloadOptions::Ycsb(options) => boxed(ycsb::Ycsb::new(ycsb::Options {
@@ -504,6 +549,34 @@ mod tests {
             let from_command_line = CommandLine::parse_from(["ordain", name]).workload;
             let from_file: WorkloadOptions = toml::from_str(&format!("name = {name:?}")).unwrap();
             assert_eq!(from_command_line, from_file);
+        }
+    }
+
+    /// What a data directory is compared with must not change with a release.
+    #[test]
+    fn functors_are_of_the_command_line_and_of_the_file() {
+        let given = [
+            ("bank --transfers only-functors", "name = \"bank\"\ntransfers = \"only-functors\""),
+            ("bank --transfers functors", "name = \"bank\"\ntransfers = \"functors\""),
+            ("tpcc --functors off", "name = \"tpcc\"\nfunctors = \"off\""),
+        ];
+        for (arguments, lines) in given {
+            let words = ["ordain"].into_iter().chain(arguments.split_whitespace());
+            let from_command_line = CommandLine::parse_from(words).workload;
+            assert_eq!(toml::from_str(lines), Ok(from_command_line.clone()));
+            assert!(from_command_line.workload(2, None, 1).is_ok(), "{arguments}");
+            assert!(serde_json::to_string(&from_command_line).unwrap().contains("functors"));
+        }
+        let WorkloadOptions::Tpcc(off) = toml::from_str("name = \"tpcc\"\nfunctors = \"off\"").unwrap()
+        else {
+            panic!("it is tpcc")
+        };
+        assert!(!off.workload(1, 1).unwrap().functors);
+        assert!(TpccOptions::default().workload(1, 1).unwrap().functors);
+        for name in ["bank", "tpcc"] {
+            let usual = CommandLine::parse_from(["ordain", name]).workload;
+            let text = serde_json::to_string(&usual).unwrap();
+            assert!(!text.contains("functors") && !text.contains("transfers"), "{text}");
         }
     }
 

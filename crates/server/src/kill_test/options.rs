@@ -130,6 +130,7 @@ fn small_tpcc() -> TpccOptions {
         remote_percent: Some(20.0),
         payment_remote_percent: 20.0,
         by_name_percent: None,
+        functors: None,
         items: 200,
         customers: 30,
     }

@@ -42,8 +42,9 @@ pub(super) fn draw(
             balance: random.between(0, 1_000),
             amount_max: random.between(1, 1_000),
             multi_partition_percent: multi_site_percent,
+            transfers: transfers(seed),
         }),
-        WorkloadKind::Micro => WorkloadPlan::Micro(micro::Options {
+        WorkloadKind::Micro => WorkloadPlan::Micro(additions(micro::Options {
             seed,
             sites,
             records: u64::from(sites) * (11 + random.below(60)),
@@ -53,9 +54,10 @@ pub(super) fn draw(
             abort_percent: random.below(30) as f64,
             work_rounds: 0,
             ..micro::Options::default()
-        }),
+        })),
         WorkloadKind::Tpcc => WorkloadPlan::Tpcc(scaled(tpcc::Options {
             order_numbers: tpcc::OrderNumbers::Declared,
+            functors: true,
             seed,
             sites,
             layout: tpcc::Layout::Warehouses,
@@ -73,6 +75,27 @@ pub(super) fn draw(
         WorkloadKind::Ycsb => WorkloadPlan::Ycsb(ycsb_options(random, seed, sites, multi_site_percent)),
         WorkloadKind::Append => WorkloadPlan::Append(append_options(random, sites, multi_site_percent)),
     }
+}
+
+/// How the transfers of the bank are declared: in half of the seeds with functors and a guard that may read another partition. Drawn
+/// from a stream of its own, too: else a seed has what it had without it.
+fn transfers(seed: u64) -> bank::Declare {
+    match Random::new(seed, "swarm bank transfers", &[]).below(4) {
+        0 => bank::Declare::Functors,
+        1 => bank::Declare::OnlyFunctors,
+        _ => bank::Declare::Whole,
+    }
+}
+
+/// The same, or in half of the seeds that which only adds, and has no constraint that could abort. Drawn from a stream of its own, too.
+fn additions(options: micro::Options) -> micro::Options {
+    let adds = match Random::new(options.seed, "swarm micro additions", &[]).below(6) {
+        0 => micro::Declare::Arithmetic,
+        1 => micro::Declare::Own,
+        2 => micro::Declare::Whole,
+        _ => return options,
+    };
+    micro::Options { adds: Some(adds), abort_percent: 0.0, ..options }
 }
 
 /// The same, or one time in four the scaled form of it. Drawn from a stream of its own: all else that a seed draws does not depend

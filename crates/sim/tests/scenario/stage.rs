@@ -70,6 +70,7 @@ impl Stage {
                 balance: 100,
                 amount_max: 30,
                 multi_partition_percent: 50.0,
+                ..bank::Options::default()
             }),
             other => return Err(format!("there is no workload {other:?} here: give append or bank").into()),
         };

@@ -12,10 +12,15 @@ use crate::check::{CheckLine, Condition, SnapshotReader, Totals, scan_table};
 use crate::random::Chance;
 use crate::{Generator, Part, Workload};
 
-pub use procedure::{AccountName, Arguments, Balances, Transfer};
+use procedure::Accounts;
 
-/// The procedure's name.
+pub use procedure::{AccountName, Arguments, Balances, Declare, Move, Transfer};
+
+/// The name of the procedure that transfers and returns the balances.
 pub const TRANSFER: &str = "transfer";
+
+/// The name of the procedure that transfers by functors alone.
+pub const MOVE: &str = "move";
 
 /// Column numbers of the table `accounts`.
 pub(crate) mod column {
@@ -35,6 +40,8 @@ pub struct Options {
     pub amount_max: i64,
     /// Share of transfers between two sites, in percent; none when there is one site.
     pub multi_partition_percent: f64,
+    /// How transfers are declared.
+    pub transfers: Declare,
 }
 
 impl Default for Options {
@@ -45,6 +52,7 @@ impl Default for Options {
             balance: 100_000,
             amount_max: 50_000,
             multi_partition_percent: 10.0,
+            transfers: Declare::Whole,
         }
     }
 }
@@ -72,7 +80,7 @@ impl Bank {
     /// Checks the options and builds the catalog.
     pub fn new(options: Options) -> Result<Bank, Error> {
         let invalid = |problem: String| Err(Error::Invalid(format!("bank: {problem}")));
-        let Options { sites, accounts, balance, amount_max, multi_partition_percent } = options;
+        let Options { sites, accounts, balance, amount_max, multi_partition_percent, transfers } = options;
         if sites == 0 {
             return invalid("sites is 0: give at least 1".to_owned());
         }
@@ -96,7 +104,12 @@ impl Bank {
                 .partition_by_column("site"),
         )?;
         let mut procedures = Procedures::new();
-        let transfer = procedures.register(Transfer::new(accounts.clone()))?;
+        let named = Accounts { table: accounts.clone(), sites, per_site: per_site as u32 };
+        let transfer = match transfers {
+            Declare::Whole => procedures.register(Transfer::new(named, false))?,
+            Declare::Functors => procedures.register(Transfer::new(named, true))?,
+            Declare::OnlyFunctors => procedures.register(Move::new(named))?,
+        };
         let multi_site = Chance::of_percent(multi_partition_percent, "multi_partition_percent")?;
         let shape = Shape { transfer, sites, accounts_per_site: per_site as u32, amount_max, multi_site };
         Ok(Bank { options, catalog: Catalog { schema: schema.finish(), procedures }, accounts, shape })

@@ -6,7 +6,7 @@ use ordain_db::procedure::{
 };
 
 use super::procedure::{Arguments, RecordName, key_of};
-use super::{ADD, column};
+use super::{ADD, RECORDS_PER_TRANSACTION, column};
 
 /// How the additions are declared, which makes no difference but to an engine that computes functors by themselves (ALO-X11 e, trap
 /// T-23).
@@ -61,6 +61,10 @@ impl Procedure for Add {
             footprint.only_functors();
         }
         Ok(Declared::Complete)
+    }
+
+    fn functors(&self) -> u16 {
+        RECORDS_PER_TRANSACTION as u16
     }
 
     fn functor(&self, arguments: &Arguments, place: u16, record: &mut OwnRow<'_>) -> Result<(), Stop> {

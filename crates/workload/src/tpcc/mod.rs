@@ -201,6 +201,9 @@ pub struct Options {
     pub by_name_percent: f64,
     /// How the keys of the rows that a New Order inserts are known.
     pub order_numbers: OrderNumbers,
+    /// Whether New Orders and Payments declare functors. Without them they are the procedures as they are, which an engine that computes
+    /// functors runs as a whole: to compare with.
+    pub functors: bool,
     /// Share of New Orders whose last item is unused and that therefore abort, in percent; 1 by clause 2.4.1.4.
     pub abort_percent: f64,
 }
@@ -221,6 +224,7 @@ impl Default for Options {
             payment_remote_percent: 15.0,
             by_name_percent: 60.0,
             order_numbers: OrderNumbers::Declared,
+            functors: true,
             abort_percent: 1.0,
         }
     }
@@ -376,7 +380,7 @@ impl Tpcc {
         let sizes = Sizes::of(&options);
         let mut procedures = Procedures::new();
         let new_order = procedures.register(NewOrder::new(tables.clone(), sizes, &options))?;
-        let payment = procedures.register(Payment::new(tables.clone(), sizes))?;
+        let payment = procedures.register(Payment::new(tables.clone(), sizes, options.functors))?;
         let called = match options.mix {
             Mix::NewOrderPayment(percent) => {
                 Called::NewOrderPayment(Chance::of_percent(percent, "new_order_percent")?)

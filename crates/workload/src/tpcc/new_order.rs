@@ -17,10 +17,11 @@
 //! # Functors
 //! The district's next number and each stock row follow from themselves and the arguments (Fan and Golab, §V-A2). Whether the order
 //! aborts follows from the arguments and from the items, which every partition has: that is the guard. So nobody who has only stock
-//! waits for the home of the order, and the number is known where the order goes before anything comes from elsewhere.
+//! waits for the home of the order, and the number is known where the order goes before anything comes from elsewhere. Without them
+//! ([`Options::functors`]), the same keys are declared for updating.
 
 use arrayvec::{ArrayString, ArrayVec};
-use ordain_db::data::{DataError, Row, Value};
+use ordain_db::data::{DataError, Key, Row, Value};
 use ordain_db::procedure::{
     Arithmetic, Declaration, Declared, Functor, OwnRow, Procedure, Stop, Transaction,
 };
@@ -102,6 +103,7 @@ pub struct NewOrder {
     /// Whether `orders_by_customer` is kept up.
     indexes_orders: bool,
     order_numbers: OrderNumbers,
+    functors: bool,
 }
 
 /// Fetches a row that was loaded and is never deleted.
@@ -115,8 +117,8 @@ macro_rules! fetch {
 
 impl NewOrder {
     pub(super) fn new(tables: Tables, sizes: Sizes, options: &Options) -> NewOrder {
-        let Options { mix, order_numbers, .. } = options;
-        NewOrder { tables, sizes, indexes_orders: mix.indexes_orders(), order_numbers: *order_numbers }
+        let Options { mix, order_numbers, functors, .. } = *options;
+        NewOrder { tables, sizes, indexes_orders: mix.indexes_orders(), order_numbers, functors }
     }
 
     /// What an order with a number touches after that is known, where the keys depend on it.
@@ -242,15 +244,19 @@ impl Procedure for NewOrder {
         }
         let Arguments { warehouse, district, customer, .. } = *arguments;
         for line in &arguments.lines {
-            footprint.guard(&self.tables.item.key((line.item,))?)?;
+            let item = self.tables.item.key((line.item,))?;
+            if self.functors { footprint.guard(&item)? } else { footprint.read(&item)? }
         }
         footprint.read(&self.tables.warehouse.key((warehouse,))?)?;
         footprint.read(&self.tables.customer.key((warehouse, district, customer))?)?;
         let next = Functor::Arithmetic { column: district::NEXT_ORDER, operation: Arithmetic::Add(1) };
-        footprint.functor(&self.tables.district.key((warehouse, district))?, next)?;
+        let mut written = |key: &Key, functor| match self.functors {
+            true => footprint.functor(key, functor),
+            false => footprint.update(key),
+        };
+        written(&self.tables.district.key((warehouse, district))?, next)?;
         for (index, line) in (0..).zip(&arguments.lines) {
-            let key = self.tables.stock.key((line.supply_warehouse, line.item))?;
-            footprint.functor(&key, Functor::Own(index))?;
+            written(&self.tables.stock.key((line.supply_warehouse, line.item))?, Functor::Own(index))?;
         }
         for table in [&self.tables.orders, &self.tables.new_order, &self.tables.order_line] {
             footprint.write_range(&table.prefix((warehouse, district))?)?;
@@ -265,6 +271,10 @@ impl Procedure for NewOrder {
     fn guard(&self, arguments: &Arguments, transaction: &mut Transaction<'_>) -> Result<(), Stop> {
         self.check(arguments)?;
         arguments.lines.iter().try_for_each(|line| self.item(line.item, transaction).map(|_| ()))
+    }
+
+    fn functors(&self) -> u16 {
+        LINES_MAX as u16
     }
 
     fn functor(&self, arguments: &Arguments, index: u16, stock: &mut OwnRow<'_>) -> Result<(), Stop> {

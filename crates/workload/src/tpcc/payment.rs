@@ -76,11 +76,13 @@ pub struct Output {
 pub struct Payment {
     tables: Tables,
     sizes: Sizes,
+    /// Whether they are declared.
+    functors: bool,
 }
 
 impl Payment {
-    pub(super) fn new(tables: Tables, sizes: Sizes) -> Payment {
-        Payment { tables, sizes }
+    pub(super) fn new(tables: Tables, sizes: Sizes, functors: bool) -> Payment {
+        Payment { tables, sizes, functors }
     }
 
     /// What can be told from the arguments alone.
@@ -213,16 +215,24 @@ impl Procedure for Payment {
     fn declare(&self, arguments: &Arguments, footprint: &mut Declaration<'_>) -> Result<Declared, DataError> {
         let CustomerName::Number(customer) = arguments.customer else { return Ok(Declared::Unknown) };
         let paid = |column| Functor::Arithmetic { column, operation: Arithmetic::Add(arguments.amount) };
-        footprint.functor(&self.customer_key(arguments, customer)?, Functor::Own(0))?;
-        footprint.functor(&self.tables.warehouse.key((arguments.warehouse,))?, paid(warehouse::YTD))?;
+        let mut written = |key: &Key, functor| match self.functors {
+            true => footprint.functor(key, functor),
+            false => footprint.update(key),
+        };
+        written(&self.customer_key(arguments, customer)?, Functor::Own(0))?;
+        written(&self.tables.warehouse.key((arguments.warehouse,))?, paid(warehouse::YTD))?;
         let district = self.tables.district.key((arguments.warehouse, arguments.district))?;
-        footprint.functor(&district, paid(district::YTD))?;
+        written(&district, paid(district::YTD))?;
         footprint.write(&self.history_key(arguments, customer)?)?;
         Ok(Declared::Complete)
     }
 
     fn guard(&self, arguments: &Arguments, _: &mut Transaction<'_>) -> Result<(), Stop> {
         self.check(arguments)
+    }
+
+    fn functors(&self) -> u16 {
+        1
     }
 
     fn functor(&self, arguments: &Arguments, _: u16, customer: &mut OwnRow<'_>) -> Result<(), Stop> {
