@@ -176,7 +176,9 @@ fn a_directory_that_was_restored_goes_on_and_is_backed_up() {
     let mut again = Cluster::open(&Layout::together(&second, PARTITIONS), 4, 2, MANY_CHECKPOINTS);
     again.finish();
     let through = restored.cut.through;
-    assert_eq!(again.state(), (vec![through; 2], expected[through.0 as usize]));
+    let (reached, digest) = again.state();
+    assert_eq!(digest, expected[through.0 as usize]);
+    assert!(reached.iter().all(|epoch| *epoch >= through), "a long log may have brought about a checkpoint");
     again.now = cluster.now;
     again.work(150);
     again.finish();
