@@ -53,11 +53,8 @@ pub const STALLS: [u64; 5] = [0, 15, 30, 60, 120];
 const WINDOWS_OF_EPOCHS: [u64; 5] = [16, 64, 256, 1_024, 4_096];
 
 /// Periods before and while throughput is measured over the length of an epoch; at least.
-const PERIODS_BEFORE: u64 = 2;
-const PERIODS: u64 = 6;
-/// The same for latency with half of it.
-const HALF_PERIODS_BEFORE: u64 = 4;
-const HALF_PERIODS: u64 = 10;
+const PERIODS_BEFORE: u64 = 4;
+const PERIODS: u64 = 10;
 
 /// Calls in a second and node: where a straggler is, and where answers are early. At light load for a New Order, half of what additions
 /// as a whole do with much contention.
@@ -71,7 +68,7 @@ const RATES_OF_ANSWERS: [(AlohaWorkload, u64); 2] = [
 const WINDOWS_OF_REPLICAS: [u64; 5] = [16, 64, 256, 1_024, 4_096];
 
 /// So many times as long as a run of the figures take those in which calls wait for long: for other attempts, disks and replicas.
-const LONGER: u64 = 2;
+const LONGER: u64 = 4;
 
 /// Partitions of the cluster that may have replicas: with more it takes too many seeds until all leaders are in one replica.
 const REPLICATED_NODES: u16 = 2;
@@ -370,7 +367,7 @@ fn at_half_load(base: &AlohaSetting, throughput: f64, tables: &Tables) -> Result
     let plan = Plan { step_events: usize::MAX, ..plan(&setting, tables)? };
     let workload = plan.workload.build()?;
     let mut world = World::new(&plan, &*workload)?;
-    let measured = world.measure(HALF_PERIODS_BEFORE * period, HALF_PERIODS * period);
+    let measured = world.measure(PERIODS_BEFORE * period, PERIODS * period);
     settled(&world)?;
     Ok(measured.mean_us())
 }
