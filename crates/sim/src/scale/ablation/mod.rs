@@ -483,7 +483,7 @@ mod tests {
             matches!(setting.base.workload, AlohaWorkload::NewOrder { .. })
                 && setting.base.engine == EngineKind::Aloha
                 && [5_000, 25_000].contains(&setting.base.epochs.microseconds)
-                && setting.base.drive == Drive::Window(256)
+                && setting.base.drive == Drive::Window(1_024)
         };
         let points = measured(Ablation::Epochs, 2, chosen);
         let [short, long] = points.as_slice() else { panic!("{points:?}") };
