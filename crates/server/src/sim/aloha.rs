@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use ordain_sim::scale::ablation::{self, Ablation, AblationPoint, AblationSetting, measure_ablation};
 use ordain_sim::scale::aloha::{
     AlohaEffort, AlohaPoint, AlohaSetting, Figure, NODES, SIZES, Tables, breakdown, csv, drawings, judge,
-    light_settings, measure_aloha, settings,
+    light_settings, measure_aloha, peaks, settings,
 };
 use ordain_sim::time::MILLISECOND;
 
@@ -49,6 +49,9 @@ pub struct AlohaOptions {
     /// What is run for real
     #[command(flatten)]
     pub real: RealOptions,
+    /// Simulate nothing, and leave what was simulated before as it is
+    #[arg(long, conflicts_with = "figures")]
+    pub real_only: bool,
 }
 
 /// A figure of the paper, or an experiment that it does not draw.
@@ -71,26 +74,30 @@ impl std::str::FromStr for Wanted {
     }
 }
 
-/// Runs everything and writes `points.csv`, `ablations.csv`, the figures, `real.json` and `report.txt`.
+/// Runs for real and writes `real.json`, `real.csv`, `real.txt` and `real.svg`; then simulates and writes `points.csv`, `ablations.csv`,
+/// the figures and `report.txt`.
 ///
 /// # Errors
-/// When the costs cannot be read, a cluster cannot be made or a file cannot be written.
+/// When a real run fails, the costs cannot be read, a cluster cannot be made or a file cannot be written.
 pub fn run(options: &AlohaOptions) -> Result<(), String> {
+    options.real.check(options.real_only)?;
     let output = Output::create(&options.output)?;
-    let mut report = String::new();
     // Real runs come first, while nothing else keeps the machine busy.
     if options.real.rounds > 0 {
-        let measured = real::measure(&options.real)?;
-        report.push_str(&super::real::report(&measured));
-        output.write("real.json", &super::real::json(&measured)?)?;
-        output.write("real.svg", &real::bars(&measured, &options.real).svg())?;
+        real::run(&options.real, &output)?;
     }
+    if options.real_only { Ok(()) } else { simulate_all(options, &output) }
+}
+
+fn simulate_all(options: &AlohaOptions, output: &Output) -> Result<(), String> {
+    let mut report = String::new();
     let tables = tables(options)?;
     let notes = [notes(options)];
     let figures = chosen(options);
     if !figures.is_empty() {
         let points = simulate(options, &figures, &tables)?;
-        write_figures(&points, &figures, options, &notes, &output)?;
+        write_figures(&points, &figures, options, &notes, output)?;
+        report.push_str(&peaks(&points));
         for judgement in judge(&points, &figures, options.nodes) {
             // Writing to a string cannot fail.
             let _ = write!(report, "\n{judgement}");
@@ -103,6 +110,7 @@ pub fn run(options: &AlohaOptions) -> Result<(), String> {
         for (name, drawing) in ablation::drawings(&points, &ablations, &notes) {
             output.write(name, &drawing.svg())?;
         }
+        let _ = write!(report, "\n{}", ablation::peaks(&points));
         for judgement in ablation::judge(&points, &ablations) {
             let _ = write!(report, "\n{judgement}");
         }
@@ -164,10 +172,11 @@ fn simulate_ablations(
 ) -> Result<Vec<AblationPoint>, String> {
     let effort = effort(options);
     let all = ablation::settings(ablations, options.nodes);
-    over_cores(&all, options.jobs, AblationSetting::weight, |setting| {
-        let point = measure_ablation(setting, tables, &effort);
-        point.map_err(|error| format!("{setting:?}: {error}"))
-    })
+    let points = over_cores(&all, options.jobs, AblationSetting::weight, |setting| {
+        let points = measure_ablation(setting, tables, &effort);
+        points.map_err(|error| format!("{setting:?}: {error}"))
+    })?;
+    Ok(points.into_iter().flatten().collect())
 }
 
 /// All points: first those at full load, of which the others are a share.
@@ -175,10 +184,11 @@ fn simulate(options: &AlohaOptions, figures: &[Figure], tables: &Tables) -> Resu
     let effort = effort(options);
     let run = |all: &[AlohaSetting]| {
         let weight = |setting: &AlohaSetting| u64::from(setting.nodes);
-        over_cores(all, options.jobs, weight, |setting| {
-            let point = measure_aloha(setting, tables, &effort);
-            point.map_err(|error| format!("{setting:?}: {error}"))
-        })
+        let points = over_cores(all, options.jobs, weight, |setting| {
+            let points = measure_aloha(setting, tables, &effort);
+            points.map_err(|error| format!("{setting:?}: {error}"))
+        });
+        points.map(|points| points.into_iter().flatten().collect::<Vec<AlohaPoint>>())
     };
     let mut points = run(&settings(figures, options.nodes, options.nodes_max))?;
     points.extend(run(&light_settings(figures, options.nodes, &points))?);
@@ -188,8 +198,8 @@ fn simulate(options: &AlohaOptions, figures: &[Figure], tables: &Tables) -> Resu
 fn notes(options: &AlohaOptions) -> String {
     format!(
         "Simulated: {} nodes where their number does not vary, a core for each, no disks, no replicas; all transactions distributed; \
-         costs measured for each engine and procedure; {} ms of virtual time, {} ms at light load. Throughput is the best of several \
-         numbers of calls outstanding.",
+         costs measured for each engine and procedure; {} ms of virtual time, or the mean latency where that is longer, {} ms at light \
+         load. Throughput is the best of several numbers of calls outstanding.",
         options.nodes, options.milliseconds, options.light_milliseconds
     )
 }
@@ -209,6 +219,7 @@ mod tests {
             light_milliseconds: 20,
             jobs: Some(NonZeroUsize::MIN),
             real: RealOptions { rounds: 0, seconds: 0.1 },
+            real_only: false,
         }
     }
 

@@ -32,14 +32,14 @@ use ordain_workload::random::Chance;
 use ordain_workload::tpcc::OrderNumbers;
 
 use super::aloha::{
-    ADAPTIVE, AlohaEffort, AlohaRun, AlohaSetting, AlohaWorkload, Drive, HIGH, LOW, MANAGED, MEDIUM, Tables,
-    plan, run_of,
+    ADAPTIVE, AlohaEffort, AlohaRun, AlohaSetting, AlohaWorkload, Drive, HIGH, LADDER, LOW, MANAGED, MEDIUM,
+    Tables, climb, closed_loop, light_span, managed, plan, run_of,
 };
 use crate::plan::{ClientPlan, Plan, WorkloadPlan};
 use crate::time::{MICROSECOND, SECOND};
 use crate::world::World;
 
-pub use report::{csv, drawings};
+pub use report::{csv, drawings, peaks};
 pub use statements::judge;
 
 /// Lengths of an epoch, in milliseconds. 20 is that of the paper's `calvin`, 25 that of its `aloha`.
@@ -48,11 +48,11 @@ pub const LENGTHS: [u64; 6] = [5, 10, 15, 20, 25, 40];
 /// How long the straggler is held up, in milliseconds; once not at all.
 pub const STALLS: [u64; 5] = [0, 15, 30, 60, 120];
 
-/// Calls outstanding at each node, of which the best counts: with the most of them there are enough for all lengths of an epoch, and too
-/// many for what has conflicts.
-const WINDOWS_OF_EPOCHS: [u64; 2] = [1_024, 8_192];
+/// Calls outstanding at each node, of which the best counts ([`Drive::Climb`]): with the most of them there are enough for all lengths of
+/// an epoch, and too many for what has conflicts. With a manager a client makes about one call in a period, so that few do little.
+const WINDOWS_OF_EPOCHS: [u64; 5] = [16, 64, 256, 1_024, 4_096];
 
-/// Periods before and while throughput is measured over the length of an epoch.
+/// Periods before and while throughput is measured over the length of an epoch; at least.
 const PERIODS_BEFORE: u64 = 4;
 const PERIODS: u64 = 10;
 
@@ -64,10 +64,8 @@ const RATES_OF_ANSWERS: [(AlohaWorkload, u64); 2] = [
     (AlohaWorkload::Adds { declare: Declare::Whole, index: HIGH }, 4_000),
 ];
 
-/// Calls outstanding at each node, of which the best counts: where calls start over, few may be better.
-const WINDOWS_OF_ORDERS: [u64; 4] = [8, 32, 128, 512];
-/// The same where calls wait for disks and replicas.
-const WINDOWS_OF_REPLICAS: [u64; 3] = [128, 512, 2_048];
+/// The same where calls wait for disks and replicas. Where they start over, there are as few as in the figures.
+const WINDOWS_OF_REPLICAS: [u64; 5] = [16, 64, 256, 1_024, 4_096];
 
 /// So many times as long as a run of the figures take those in which calls wait for long: for other attempts, disks and replicas.
 const LONGER: u64 = 4;
@@ -246,11 +244,8 @@ pub fn settings(ablations: &[Ablation], nodes: u16) -> Vec<AblationSetting> {
         match ablation {
             Ablation::Epochs => {
                 for (engine, workload) in workloads_of_epochs() {
-                    for (length, window) in LENGTHS
-                        .into_iter()
-                        .flat_map(|length| WINDOWS_OF_EPOCHS.map(|window| (length, window)))
-                    {
-                        let base = aloha(workload, managed(length), Drive::Window(window));
+                    for length in LENGTHS {
+                        let base = aloha(workload, managed(length), Drive::Climb(&WINDOWS_OF_EPOCHS));
                         add(AlohaSetting { engine, ..base }, Variant::Length);
                     }
                 }
@@ -274,30 +269,21 @@ pub fn settings(ablations: &[Ablation], nodes: u16) -> Vec<AblationSetting> {
             Ablation::OrderNumbers => {
                 for workload in workloads_of_orders() {
                     for numbers in [OrderNumbers::Declared, OrderNumbers::Dependent] {
-                        for window in WINDOWS_OF_ORDERS {
-                            let base = aloha(workload, ADAPTIVE, Drive::Window(window));
-                            add(base, Variant::Numbers(numbers));
-                        }
+                        let base = aloha(workload, ADAPTIVE, Drive::Climb(&LADDER));
+                        add(base, Variant::Numbers(numbers));
                     }
                 }
             }
             Ablation::Replicas => {
                 for workload in workloads_of_replicas() {
-                    for window in WINDOWS_OF_REPLICAS {
-                        let base = aloha(workload, ADAPTIVE, Drive::Window(window));
-                        let base = AlohaSetting { nodes: REPLICATED_NODES, ..base };
-                        Kept::ALL.into_iter().for_each(|kept| add(base, Variant::Kept(kept)));
-                    }
+                    let base = aloha(workload, ADAPTIVE, Drive::Climb(&WINDOWS_OF_REPLICAS));
+                    let base = AlohaSetting { nodes: REPLICATED_NODES, ..base };
+                    Kept::ALL.into_iter().for_each(|kept| add(base, Variant::Kept(kept)));
                 }
             }
         }
     }
     all
-}
-
-/// Epochs of a manager with a length in milliseconds.
-fn managed(length: u64) -> EpochOptions {
-    EpochOptions { microseconds: length * 1_000, ..MANAGED }
 }
 
 /// What is run over the length of an epoch, on each engine.
@@ -325,7 +311,7 @@ fn workloads_of_replicas() -> [AlohaWorkload; 2] {
     ]
 }
 
-/// Runs one setting.
+/// Runs one setting; there are several points where it is a [`Drive::Climb`].
 ///
 /// # Errors
 /// When the workload refuses the setting, it has no costs, or something is noticed that must not be.
@@ -333,33 +319,57 @@ pub fn measure_ablation(
     setting: &AblationSetting,
     tables: &Tables,
     effort: &AlohaEffort,
-) -> Result<AblationPoint, Error> {
-    let (run, details) = match setting.variant {
-        Variant::Length => over_length(&setting.base, tables)?,
-        Variant::Stalled(milliseconds) => straggler::measure(&setting.base, milliseconds, tables)?,
-        Variant::Early(early) => answered(&setting.base, early, tables, effort)?,
-        Variant::Numbers(numbers) => numbered(&setting.base, numbers, tables, effort)?,
-        Variant::Kept(kept) => replicated::measure(&setting.base, kept, tables, effort)?,
+) -> Result<Vec<AblationPoint>, Error> {
+    let run = |base: AlohaSetting| {
+        let (run, details) = match setting.variant {
+            Variant::Length => (over_length(&base, tables)?, Details::default()),
+            Variant::Stalled(milliseconds) => straggler::measure(&base, milliseconds, tables)?,
+            Variant::Early(early) => answered(&base, early, tables, effort)?,
+            Variant::Numbers(numbers) => numbered(&base, numbers, tables, effort)?,
+            Variant::Kept(kept) => (replicated::measure(&base, kept, tables, effort)?, Details::default()),
+        };
+        Ok::<_, Error>(AblationPoint { setting: AblationSetting { base, ..*setting }, run, details })
     };
-    Ok(AblationPoint { setting: *setting, run, details })
+    let Drive::Climb(ladder) = setting.base.drive else { return Ok(vec![run(setting.base)?]) };
+    let mut points = climb(
+        ladder,
+        |point: &AblationPoint| point.run.throughput,
+        |window| run(AlohaSetting { drive: Drive::Window(window), ..setting.base }),
+    )?;
+    if setting.variant == Variant::Length {
+        let best = points
+            .iter_mut()
+            .reduce(|best, point| if point.run.throughput > best.run.throughput { point } else { best });
+        if let Some(best) = best {
+            best.details.half_load_us_mean = at_half_load(&best.setting.base, best.run.throughput, tables)?;
+        }
+    }
+    Ok(points)
 }
 
-/// As many as there can be, and the latency with half of that.
-fn over_length(base: &AlohaSetting, tables: &Tables) -> Result<(AlohaRun, Details), Error> {
+/// As many as there can be with so many calls outstanding, over whole periods.
+fn over_length(base: &AlohaSetting, tables: &Tables) -> Result<AlohaRun, Error> {
     let period = base.epochs.microseconds * MICROSECOND;
-    let run = |setting: &AlohaSetting| {
-        // What one step says leaves at once only at light load.
-        let plan = Plan { step_events: usize::MAX, ..plan(setting, tables)? };
-        let workload = plan.workload.build()?;
-        let mut world = World::new(&plan, &*workload)?;
-        let measured = world.measure(PERIODS_BEFORE * period, PERIODS * period);
-        settled(&world)?;
-        Ok::<_, Error>(run_of(&measured, PERIODS * period, setting.nodes))
-    };
-    let most = run(base)?;
-    let half = (most.throughput / 2.0 / f64::from(base.nodes)).round() as u64;
-    let half = run(&AlohaSetting { drive: Drive::Rate(half.max(1)), ..*base })?;
-    Ok((most, Details { half_load_us_mean: half.latency_us_mean, ..Details::default() }))
+    let plan = plan(base, tables)?;
+    let workload = plan.workload.build()?;
+    let mut world = World::new(&plan, &*workload)?;
+    let run = closed_loop(&mut world, base, (PERIODS_BEFORE * period, PERIODS * period), |_| ());
+    settled(&world)?;
+    Ok(run)
+}
+
+/// The mean latency with half of a throughput, in microseconds.
+fn at_half_load(base: &AlohaSetting, throughput: f64, tables: &Tables) -> Result<f64, Error> {
+    let period = base.epochs.microseconds * MICROSECOND;
+    let half = (throughput / 2.0 / f64::from(base.nodes)).round() as u64;
+    let setting = AlohaSetting { drive: Drive::Rate(half.max(1)), ..*base };
+    // What one step says leaves at once only at light load.
+    let plan = Plan { step_events: usize::MAX, ..plan(&setting, tables)? };
+    let workload = plan.workload.build()?;
+    let mut world = World::new(&plan, &*workload)?;
+    let measured = world.measure(PERIODS_BEFORE * period, PERIODS * period);
+    settled(&world)?;
+    Ok(measured.mean_us())
 }
 
 /// With calls that are acknowledged early, or when they are computed.
@@ -375,12 +385,13 @@ fn answered(
     let plan = Plan { clients, ..plan };
     let workload = plan.workload.build()?;
     let mut world = World::new(&plan, &*workload)?;
-    let measured = world.measure(effort.warm_up, effort.light_time);
+    let span = light_span(base, effort);
+    let measured = world.measure(span.warm_up, span.time);
     settled(&world)?;
     let sum: u64 = measured.acknowledgements.iter().sum();
     let mean = sum as f64 / MICROSECOND as f64 / measured.acknowledgements.len().max(1) as f64;
     let details = Details { acknowledged_us_mean: mean, ..Details::default() };
-    Ok((run_of(&measured, effort.light_time, base.nodes), details))
+    Ok((run_of(&measured, span, base.nodes), details))
 }
 
 /// New Orders whose keys are known in one way or another.
@@ -399,20 +410,19 @@ fn numbered(
     plan.costs.trial = plan.costs.executed_alone / 2;
     let workload = plan.workload.build()?;
     let mut world = World::new(&plan, &*workload)?;
-    let time = LONGER * effort.time;
-    world.run_until(LONGER * effort.warm_up);
-    let before = counted(&world, base.nodes);
-    let measured = world.measure(0, time);
+    let mut before = Counters::default();
+    let times = (LONGER * effort.warm_up, LONGER * effort.time);
+    let run = closed_loop(&mut world, base, times, |world| before = counted(world, base.nodes));
     settled(&world)?;
     let after = counted(&world, base.nodes);
-    let per_second = |count: u64| count as f64 * SECOND as f64 / time as f64;
+    let per_second = |count: u64| count as f64 * SECOND as f64 / run.span.time as f64;
     let details = Details {
         restarts: per_second(after.restarts - before.restarts),
         helped: per_second(after.helped - before.helped),
         failed: after.failed,
         ..Details::default()
     };
-    Ok((run_of(&measured, time, base.nodes), details))
+    Ok((run, details))
 }
 
 /// What the nodes have counted so far.
@@ -448,9 +458,12 @@ mod tests {
         nodes: u16,
         chosen: impl Fn(&AblationSetting) -> bool,
     ) -> Vec<AblationPoint> {
-        let all = settings(&[ablation], nodes).into_iter().filter(|setting| chosen(setting));
+        let all = settings(&[ablation], nodes).into_iter().flat_map(|setting| {
+            let tries = setting.base.tries().into_iter();
+            tries.map(move |base| AblationSetting { base, ..setting })
+        });
         let tables = Tables::measured();
-        all.map(|setting| measure_ablation(&setting, &tables, &EFFORT).unwrap()).collect()
+        all.filter(chosen).flat_map(|setting| measure_ablation(&setting, &tables, &EFFORT).unwrap()).collect()
     }
 
     #[test]
@@ -461,24 +474,40 @@ mod tests {
         assert!("x11b".parse::<Ablation>().unwrap_err().contains("x11a, x11d"));
         let all = settings(&Ablation::ALL, 8);
         let count = |ablation| all.iter().filter(|setting| setting.ablation == ablation).count();
-        assert_eq!(Ablation::ALL.map(count), [4 * 6 * 2, 2 * 5, 2 * 2 * 2, 5 * 2 * 4, 2 * 3 * 4]);
+        assert_eq!(Ablation::ALL.map(count), [4 * 6, 2 * 5, 2 * 2 * 2, 5 * 2, 2 * 4]);
     }
 
     #[test]
     fn longer_epochs_take_longer() {
-        let is_new_order = |setting: &AblationSetting| {
+        let chosen = |setting: &AblationSetting| {
             matches!(setting.base.workload, AlohaWorkload::NewOrder { .. })
                 && setting.base.engine == EngineKind::Aloha
+                && [5_000, 25_000].contains(&setting.base.epochs.microseconds)
+                && setting.base.drive == Drive::Window(1_024)
         };
-        let ends = |setting: &AblationSetting| {
-            [5_000, 25_000].contains(&setting.base.epochs.microseconds)
-                && setting.base.drive == Drive::Window(WINDOWS_OF_EPOCHS[0])
-        };
-        let points = measured(Ablation::Epochs, 2, |setting| is_new_order(setting) && ends(setting));
+        let points = measured(Ablation::Epochs, 2, chosen);
         let [short, long] = points.as_slice() else { panic!("{points:?}") };
         assert!(short.run.throughput > 10_000.0 && long.run.throughput > 10_000.0, "{points:?}");
-        let late = [short, long].map(|point| point.details.half_load_us_mean);
-        assert!((2_500.0..9_000.0).contains(&late[0]) && late[1] > 12_500.0, "{points:?}");
+        let tables = Tables::measured();
+        let late = [short, long]
+            .map(|point| at_half_load(&point.setting.base, point.run.throughput, &tables).unwrap() / 1e3);
+        assert!((2.5..9.0).contains(&late[0]) && late[1] > 12.5, "{late:?}");
+    }
+
+    /// All windows of a climb are measured, and latency at half load at the best of them alone.
+    #[test]
+    fn a_climb_finds_its_best() {
+        let of = |setting: &AblationSetting| {
+            setting.base.engine == EngineKind::Calvin && setting.base.epochs.microseconds == 5_000
+        };
+        let setting = settings(&[Ablation::Epochs], 2).into_iter().find(of).unwrap();
+        let base = AlohaSetting { drive: Drive::Climb(&[16, 64]), ..setting.base };
+        let points =
+            measure_ablation(&AblationSetting { base, ..setting }, &Tables::measured(), &EFFORT).unwrap();
+        let windows: Vec<Drive> = points.iter().map(|point| point.setting.base.drive).collect();
+        assert!(windows.len() >= 3 && windows[0] == Drive::Window(16), "{windows:?}");
+        let best = report::best(points.iter()).unwrap();
+        assert!(points.iter().all(|point| (point.details.half_load_us_mean > 0.0) == (point == best)));
     }
 
     /// Who holds to the bound of the paper goes on starting for up to a period more.
@@ -507,7 +536,7 @@ mod tests {
     fn only_the_optimistic_form_starts_over() {
         let few = |setting: &AblationSetting| {
             setting.base.workload == AlohaWorkload::Scaled { districts: 1 }
-                && setting.base.drive == Drive::Window(32)
+                && setting.base.drive == Drive::Window(16)
         };
         let points = measured(Ablation::OrderNumbers, 2, few);
         let [functors, optimistic] = points.as_slice() else { panic!("{points:?}") };
@@ -520,7 +549,7 @@ mod tests {
     fn keeping_what_is_ordered_takes_time() {
         let chosen = |setting: &AblationSetting| {
             matches!(setting.base.workload, AlohaWorkload::Adds { .. })
-                && setting.base.drive == Drive::Window(128)
+                && setting.base.drive == Drive::Window(64)
                 && setting.variant != Variant::Kept(Kept::Asynchronously)
         };
         let points = measured(Ablation::Replicas, 2, chosen);

@@ -7,10 +7,10 @@
 use ordain_db::error::Error;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 
-use super::{Details, Kept, LONGER, settled};
+use super::{Kept, LONGER, settled};
 use crate::machine::disk::DiskOptions;
 use crate::plan::{ClientPlan, Plan, Replication};
-use crate::scale::aloha::{AlohaEffort, AlohaRun, AlohaSetting, Tables, plan, run_of};
+use crate::scale::aloha::{AlohaEffort, AlohaRun, AlohaSetting, Tables, closed_loop, plan};
 use crate::scale::replication::{ELECTIONS, SEEDS_MAX, SYNC_MAX, SYNC_MIN};
 use crate::world::World;
 
@@ -19,7 +19,7 @@ pub(super) fn measure(
     kept: Kept,
     tables: &Tables,
     effort: &AlohaEffort,
-) -> Result<(AlohaRun, Details), Error> {
+) -> Result<AlohaRun, Error> {
     let plan = planned(base, kept, tables)?;
     let workload = plan.workload.build()?;
     for seed in 1..=SEEDS_MAX {
@@ -29,14 +29,14 @@ pub(super) fn measure(
         if !leads(&world, &plan) {
             continue;
         }
-        let time = LONGER * effort.time;
-        let measured = world.measure(LONGER * effort.warm_up, time);
+        let times = (LONGER * effort.warm_up, LONGER * effort.time);
+        let run = closed_loop(&mut world, base, times, |_| ());
         settled(&world)?;
         if !leads(&world, &plan) {
             return Err(Error::Invalid("the leaders moved while it was measured".to_owned()));
         }
-        let run = run_of(&measured, time, base.nodes * plan.replicas);
-        return Ok((run, Details::default()));
+        // Each replica has a core.
+        return Ok(AlohaRun { busy_percent: run.busy_percent / f64::from(plan.replicas), ..run });
     }
     Err(Error::Invalid("no seed has all leaders in the first replica".to_owned()))
 }

@@ -7,11 +7,12 @@ use ordain_db::sequencer::EpochPolicy;
 use ordain_workload::tpcc::OrderNumbers;
 
 use super::{Ablation, AblationPoint, AblationSetting, Details, Kept, LENGTHS, STALLS, Variant, managed};
-use crate::scale::aloha::{AlohaRun, AlohaWorkload, Drive, name_of, named};
+use crate::scale::aloha::{AlohaRun, AlohaSetting, AlohaWorkload, Drive, Place, name_of, named, tell};
 use crate::scale::figure::{Axis, Figure as Drawing, Panel, Scale, Series, Style};
+use crate::time::MILLISECOND;
 
 const HEADER: &str = "experiment,engine,workload,warehouses_or_districts_per_node,contention_index,nodes,epochs,epoch_ms,variant,\
-                      outstanding,offered_per_node_s,throughput_txn_s,latency_us_mean,latency_us_p50,latency_us_p99,busy_percent,\
+                      outstanding,peak,offered_per_node_s,warm_up_ms,measured_ms,throughput_txn_s,latency_us_mean,latency_us_p50,latency_us_p99,busy_percent,\
                       half_load_us_mean,acknowledged_us_mean,restarts_s,helped_s,failed,longest_pause_ms\n";
 
 /// The stall that is drawn over time.
@@ -26,7 +27,11 @@ pub fn csv(points: &[AblationPoint]) -> String {
         let (window, rate) = match base.drive {
             Drive::Window(window) => (window.to_string(), String::new()),
             Drive::Rate(rate) => (String::new(), rate.to_string()),
+            // A climb has a point for each of its windows.
+            Drive::Climb(_) => (String::new(), String::new()),
         };
+        let peak = place_of(points, setting).map_or("", Place::name);
+        let [warm_up, measured] = [run.span.warm_up, run.span.time].map(|time| time / MILLISECOND);
         let AlohaRun { throughput, latency_us_mean, latency_us_p50, latency_us_p99, busy_percent, .. } = run;
         let Details {
             half_load_us_mean,
@@ -40,8 +45,8 @@ pub fn csv(points: &[AblationPoint]) -> String {
         // Writing to a string cannot fail.
         let _ = writeln!(
             out,
-            "{},{},{name},{granularity},{index},{},{},{},\"{}\",{window},{rate},{throughput:.1},{latency_us_mean:.1},{latency_us_p50},\
-             {latency_us_p99},{busy_percent:.1},{half_load_us_mean:.1},{acknowledged_us_mean:.1},{restarts:.1},{helped:.1},{failed},\
+            "{},{},{name},{granularity},{index},{},{},{},\"{}\",{window},{peak},{rate},{warm_up},{measured},{throughput:.1},\
+             {latency_us_mean:.1},{latency_us_p50},{latency_us_p99},{busy_percent:.1},{half_load_us_mean:.1},{acknowledged_us_mean:.1},{restarts:.1},{helped:.1},{failed},\
              {longest_pause_ms}",
             ablation.name(),
             base.engine.name(),
@@ -52,6 +57,41 @@ pub fn csv(points: &[AblationPoint]) -> String {
         );
     }
     out
+}
+
+/// Whether two runs are of one climb: they differ in how many calls are outstanding, and in nothing else.
+fn are_beside(one: &AblationSetting, other: &AblationSetting) -> bool {
+    let [first, second] =
+        [one, other].map(|setting| AlohaSetting { drive: Drive::Window(0), ..setting.base });
+    (one.ablation, one.variant, first) == (other.ablation, other.variant, second)
+        && [one, other].iter().all(|setting| matches!(setting.base.drive, Drive::Window(_)))
+}
+
+/// Where a point stands among those of its climb, if it is the best of them.
+fn place_of(points: &[AblationPoint], of: &AblationSetting) -> Option<Place> {
+    let window = |setting: &AblationSetting| match setting.base.drive {
+        Drive::Window(window) => Some(window),
+        _ => None,
+    };
+    let beside = points.iter().filter(|point| are_beside(&point.setting, of));
+    let runs = beside.filter_map(|point| Some((window(&point.setting)?, point.run.throughput)));
+    let (best, place) = Place::of_best(runs)?;
+    (window(of) == Some(best)).then_some(place)
+}
+
+/// How many of the peaks have less on both sides, and which are at an end of what was tried.
+pub fn peaks(points: &[AblationPoint]) -> String {
+    let all = || points.iter().filter_map(|point| Some((point, place_of(points, &point.setting)?)));
+    let told = |setting: &AblationSetting| {
+        let epochs = setting.base.epochs;
+        let variant = match setting.variant {
+            Variant::Length => format!("epochs of {} ms", epochs.microseconds as f64 / 1e3),
+            other => other.name(),
+        };
+        format!("{} {}, {variant}", setting.ablation.name(), setting.base.told())
+    };
+    let ends = all().filter(|(_, place)| *place != Place::Peak);
+    tell(all().count(), ends.map(|(point, place)| (told(&point.setting), place)))
 }
 
 /// The drawings of some experiments, each with the name of its file; `notes` say what was run. Answers have too few points to be

@@ -254,7 +254,11 @@ pub(super) fn as_expected() -> Vec<AblationPoint> {
         let run = AlohaRun { throughput, latency_us_mean: 1_000.0, ..AlohaRun::default() };
         AblationPoint { setting, run, details }
     };
-    settings(&Ablation::ALL, 8).into_iter().map(point).collect()
+    let all = settings(&Ablation::ALL, 8).into_iter().flat_map(|setting| {
+        let tries = setting.base.tries().into_iter();
+        tries.map(move |base| AblationSetting { base, ..setting })
+    });
+    all.map(point).collect()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use ordain_db::position::{NodeId, PartitionId};
 
 use super::{Details, settled};
 use crate::plan::{Fault, Plan, PlannedFault};
-use crate::scale::aloha::{AlohaRun, AlohaSetting, Tables, plan, run_of};
+use crate::scale::aloha::{AlohaRun, AlohaSetting, Span, Tables, plan, run_of};
 use crate::time::{MILLISECOND, Nanoseconds};
 use crate::world::World;
 
@@ -56,7 +56,7 @@ pub(super) fn measure(
         starts,
         ..Details::default()
     };
-    Ok((run_of(&measured, TIME, base.nodes), details))
+    Ok((run_of(&measured, Span { warm_up: BEFORE, time: TIME }, base.nodes), details))
 }
 
 /// The most looks one after the other that saw nothing new.

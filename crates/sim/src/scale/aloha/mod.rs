@@ -5,12 +5,16 @@
 //! nothing. Nodes have no disks and no replicas, as fault tolerance is off in the paper (§V-A2). 1 % of New Orders abort with both.
 //!
 //! - [`Figure`]: the paper's figures; [`settings`] are the runs that they need, [`light_settings`] those at light load, which follow from
-//!   what the others came to; [`measure_aloha`] runs one.
+//!   what the others came to; [`measure_aloha`] runs one. [`Drive::Climb`] finds the most that is possible, [`peaks`] tells which
+//!   of the most might not be it.
 //! - [`Tables`]: what each engine's transactions cost, measured for each engine and procedure.
 //! - [`csv`] and [`drawings`]: as a table, and drawn as the paper does. [`breakdown`] are the bars of Figure 10.
 //! - [`judge`]: what the paper states beside what was measured.
 
+mod climb;
+mod participants;
 mod report;
+mod settings;
 mod statements;
 
 use ordain_db::engine::EngineKind;
@@ -29,8 +33,12 @@ use crate::time::{MILLISECOND, Nanoseconds, SECOND};
 use crate::world::stages::StageTimes;
 use crate::world::{Measured, World};
 
+pub(super) use climb::{Place, at_rate, climb, closed_loop, light_span, tell};
+pub use climb::{Span, peaks};
 pub use report::{breakdown, csv, drawings};
 pub(super) use report::{name_of, named};
+pub(super) use settings::{declares, managed};
+pub use settings::{light_settings, settings};
 pub use statements::judge;
 
 /// The engines that are compared.
@@ -67,10 +75,9 @@ pub const ADAPTIVE: EpochOptions =
 pub const MANAGED: EpochOptions =
     EpochOptions { policy: EpochPolicy::Managed, microseconds: MANAGED_EPOCH_MICROSECONDS_DEFAULT };
 
-/// Calls outstanding at each node in Figure 6, from light load to more than is good. The last ones tell the most that is possible.
-pub const WINDOWS: [u64; 5] = [1, 8, 32, 128, 512];
-/// See [`WINDOWS`].
-pub const PEAK_WINDOWS: [u64; 2] = [128, 512];
+/// Calls outstanding at each node in Figures 6 to 9, from light load to more than is good: they are tried one after the other, and
+/// then half and twice as many as at the best of them ([`Drive::Climb`]).
+pub const LADDER: [u64; 6] = [1, 4, 16, 64, 256, 1_024];
 
 /// Light load, as a share of the most that is possible (§V-C1).
 pub const LIGHT: f64 = 0.05;
@@ -222,6 +229,9 @@ impl AlohaWorkload {
 /// How hard a cluster is driven.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Drive {
+    /// As hard as gives the most: these numbers of calls outstanding at each node are tried, ascending, until two in a row do clearly less
+    /// than the best, and then half and twice as many as at the best. Each is a [`Window`](Drive::Window) of its own.
+    Climb(&'static [u64]),
     /// So many calls are outstanding at each node.
     Window(u64),
     /// So many calls come to each node in a second, at random times.
@@ -250,6 +260,8 @@ pub struct AlohaPoint {
     pub setting: AlohaSetting,
     /// What came of it.
     pub run: AlohaRun,
+    /// Nodes that take part in a transaction, in the mean (ALO-X02).
+    pub participants: f64,
 }
 
 /// What came of a run. Times are virtual.
@@ -267,14 +279,16 @@ pub struct AlohaRun {
     pub busy_percent: f64,
     /// Where the time of calls went, at a [`Rate`](Drive::Rate).
     pub stages: StageTimes,
+    /// How long it was measured, and after how long.
+    pub span: Span,
 }
 
 /// How long each point is measured, in virtual time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AlohaEffort {
-    /// Before measuring.
+    /// Before measuring; at least, for twice the mean latency goes by in any case.
     pub warm_up: Nanoseconds,
-    /// Measuring.
+    /// Measuring; at least, for the mean latency is measured in any case.
     pub time: Nanoseconds,
     /// Measuring at light load, where there are few calls.
     pub light_time: Nanoseconds,
@@ -330,103 +344,48 @@ impl Tables {
     }
 }
 
-/// All runs of some figures that can be made at once: on clusters of `nodes`, and for Figure 8 of up to `nodes_max`. Each once, although
-/// several figures may show it.
-pub fn settings(figures: &[Figure], nodes: u16, nodes_max: u16) -> Vec<AlohaSetting> {
-    let mut all: Vec<AlohaSetting> = Vec::new();
-    for engine in ENGINES {
-        let mut add = |workload: AlohaWorkload, nodes: u16, windows: &[u64]| {
-            for window in windows {
-                let drive = Drive::Window(*window);
-                let setting = AlohaSetting { engine, workload, nodes, epochs: ADAPTIVE, drive };
-                if !all.contains(&setting) {
-                    all.push(setting);
-                }
-            }
+/// Runs one setting; there are several points where it is a [`Drive::Climb`].
+///
+/// # Errors
+/// When the workload refuses the setting, or it has no costs.
+pub fn measure_aloha(
+    setting: &AlohaSetting,
+    tables: &Tables,
+    effort: &AlohaEffort,
+) -> Result<Vec<AlohaPoint>, Error> {
+    let workload = setting.workload.plan(setting.nodes).build()?;
+    let participants = participants::mean(&*workload, setting.nodes)?;
+    let run = |setting: AlohaSetting| {
+        let plan = plan(&setting, tables)?;
+        let mut world = World::new(&plan, &*workload)?;
+        let run = match setting.drive {
+            Drive::Rate(_) => at_rate(&mut world, &setting, effort),
+            _ => closed_loop(&mut world, &setting, (effort.warm_up, effort.time), |_| ()),
         };
-        for figure in figures {
-            match figure {
-                Figure::Latency => {
-                    of_tpcc(&FEW_AND_MANY).for_each(|workload| add(workload, nodes, &WINDOWS));
-                }
-                Figure::Granularity => {
-                    of_tpcc(&GRANULARITIES).for_each(|workload| add(workload, nodes, &PEAK_WINDOWS));
-                    for warehouses in GRANULARITIES {
-                        add(AlohaWorkload::Payment { warehouses }, nodes, &PEAK_WINDOWS);
-                    }
-                }
-                Figure::ScaleOut => {
-                    for size in SIZES.into_iter().filter(|size| *size <= nodes_max) {
-                        of_tpcc(&FEW_AND_MANY).for_each(|workload| add(workload, size, &PEAK_WINDOWS));
-                    }
-                }
-                Figure::Contention => {
-                    for (declare, index) in each_adds(engine, &INDEXES) {
-                        add(AlohaWorkload::Adds { declare, index }, nodes, &PEAK_WINDOWS);
-                    }
-                }
-                // What is light is a share of the most that is possible.
-                Figure::Breakdown | Figure::Epochs => {
-                    for (declare, index) in each_adds(engine, &[LOW]) {
-                        add(AlohaWorkload::Adds { declare, index }, nodes, &PEAK_WINDOWS);
-                    }
-                }
-            }
-        }
-    }
-    all
-}
-
-/// New Orders on nodes with so many warehouses each, and with so many districts of one that is spread over them.
-fn of_tpcc(granularities: &[u32]) -> impl Iterator<Item = AlohaWorkload> {
-    let warehouses =
-        granularities.iter().map(|warehouses| AlohaWorkload::NewOrder { warehouses: *warehouses });
-    warehouses
-        .chain(granularities.iter().map(|districts| AlohaWorkload::Scaled { districts: *districts as u16 }))
-}
-
-/// How additions are declared with an engine, at each of some indexes.
-fn each_adds(engine: EngineKind, indexes: &[f64]) -> impl Iterator<Item = (Declare, f64)> {
-    let each = declares(engine).iter();
-    each.flat_map(move |declare| indexes.iter().map(move |index| (*declare, *index)))
-}
-
-/// The ways in which additions are declared with an engine: one that knows no functors has no choice.
-pub(super) fn declares(engine: EngineKind) -> &'static [Declare] {
-    match engine {
-        EngineKind::Aloha => &[Declare::Arithmetic, Declare::Own, Declare::Whole],
-        _ => &[Declare::Whole],
+        Ok::<_, Error>(AlohaPoint { setting, run, participants })
+    };
+    match setting.drive {
+        Drive::Climb(ladder) => climb(
+            ladder,
+            |point: &AlohaPoint| point.run.throughput,
+            |window| run(AlohaSetting { drive: Drive::Window(window), ..*setting }),
+        ),
+        _ => Ok(vec![run(*setting)?]),
     }
 }
 
-/// The runs of some figures at light load, which is [`LIGHT`] of the highest throughput of the engine at the lowest contention index,
-/// among `points`. At all indexes it is the same, so that contention and load do not change together.
-pub fn light_settings(figures: &[Figure], nodes: u16, points: &[AlohaPoint]) -> Vec<AlohaSetting> {
-    let mut all = Vec::new();
-    for engine in ENGINES {
-        for declare in declares(engine) {
-            let low = AlohaWorkload::Adds { declare: *declare, index: LOW };
-            let Some(peak) = peak(points, engine, low, nodes) else { continue };
-            let rate = ((LIGHT * peak / f64::from(nodes.max(1))).round() as u64).max(1);
-            let mut add = |index: f64, epochs: EpochOptions| {
-                let workload = AlohaWorkload::Adds { declare: *declare, index };
-                all.push(AlohaSetting { engine, workload, nodes, epochs, drive: Drive::Rate(rate) });
-            };
-            if figures.contains(&Figure::Breakdown) {
-                [LOW, HIGH].into_iter().for_each(|index| add(index, MANAGED));
-            }
-            if figures.contains(&Figure::Epochs) && *declare == declares(engine)[0] {
-                LENGTHS.into_iter().for_each(|length| add(MEDIUM, managed(length)));
-                add(MEDIUM, ADAPTIVE);
-            }
-        }
+/// What came of so much time on so many nodes.
+pub(super) fn run_of(run: &Measured, span: Span, nodes: u16) -> AlohaRun {
+    let seconds = span.time as f64 / SECOND as f64;
+    AlohaRun {
+        throughput: run.latencies.len() as f64 / seconds,
+        latency_us_mean: run.mean_us(),
+        latency_us_p50: run.percentile_us(50),
+        latency_us_p99: run.percentile_us(99),
+        busy_percent: run.busy as f64 * 100.0 / (span.time as f64 * f64::from(nodes)),
+        stages: run.stages,
+        span,
     }
-    all
-}
-
-/// The paper's epochs with a length in milliseconds.
-fn managed(length: u64) -> EpochOptions {
-    EpochOptions { microseconds: length * 1_000, ..MANAGED }
 }
 
 /// The highest throughput among the windows that were tried.
@@ -440,42 +399,11 @@ fn peak(points: &[AlohaPoint], engine: EngineKind, workload: AlohaWorkload, node
     rates.max_by(f64::total_cmp).filter(|throughput| *throughput > 0.0)
 }
 
-/// Runs one setting.
-///
-/// # Errors
-/// When the workload refuses the setting, or it has no costs.
-pub fn measure_aloha(
-    setting: &AlohaSetting,
-    tables: &Tables,
-    effort: &AlohaEffort,
-) -> Result<AlohaPoint, Error> {
-    let plan = plan(setting, tables)?;
-    let workload = plan.workload.build()?;
-    let mut world = World::new(&plan, &*workload)?;
-    let (time, run) = match setting.drive {
-        Drive::Window(_) => (effort.time, world.measure(effort.warm_up, effort.time)),
-        Drive::Rate(_) => (effort.light_time, world.measure_stages(effort.warm_up, effort.light_time)),
-    };
-    Ok(AlohaPoint { setting: *setting, run: run_of(&run, time, setting.nodes) })
-}
-
-/// What came of so much time on so many nodes.
-pub(super) fn run_of(run: &Measured, time: Nanoseconds, nodes: u16) -> AlohaRun {
-    let seconds = time as f64 / SECOND as f64;
-    AlohaRun {
-        throughput: run.latencies.len() as f64 / seconds,
-        latency_us_mean: run.mean_us(),
-        latency_us_p50: run.percentile_us(50),
-        latency_us_p99: run.percentile_us(99),
-        busy_percent: run.busy as f64 * 100.0 / (time as f64 * f64::from(nodes)),
-        stages: run.stages,
-    }
-}
-
 pub(super) fn plan(setting: &AlohaSetting, tables: &Tables) -> Result<Plan, Error> {
     let AlohaSetting { engine, workload, nodes, epochs, drive } = *setting;
     let costs = tables.of(engine, workload)?;
     Ok(match drive {
+        Drive::Climb(_) => return Err(Error::Invalid("a ladder is climbed window by window".to_owned())),
         Drive::Window(window) => {
             Plan { engine, epochs, ..cluster(nodes, workload.plan(nodes), costs, window) }
         }
@@ -498,7 +426,7 @@ mod tests {
 
     fn run(engine: EngineKind, workload: AlohaWorkload, drive: Drive) -> AlohaRun {
         let setting = AlohaSetting { engine, workload, nodes: 2, epochs: ADAPTIVE, drive };
-        measure_aloha(&setting, &Tables::measured(), &EFFORT).unwrap().run
+        measure_aloha(&setting, &Tables::measured(), &EFFORT).unwrap()[0].run
     }
 
     #[test]
@@ -509,36 +437,6 @@ mod tests {
             assert_eq!(number.parse(), Ok(figure));
         }
         assert!("5".parse::<Figure>().unwrap_err().contains("6 to 11"));
-    }
-
-    #[test]
-    fn no_setting_is_run_twice() {
-        let all = settings(&Figure::ALL, NODES, 20);
-        for (place, setting) in all.iter().enumerate() {
-            assert!(!all[..place].contains(setting), "{setting:?}");
-        }
-        // Of each engine: 3 more windows of Figure 6 for each of four lines; 3 times 4 of Figure 7; 4 at each of 4 other sizes of
-        // Figure 8. Of additions four lines at 5 indexes.
-        let peaks = 2 * (3 * 4 + 4 * 4) + 4 * 5;
-        assert_eq!(all.len(), 2 * (4 * 3) + PEAK_WINDOWS.len() * peaks);
-        let fewer = settings(&[Figure::Breakdown, Figure::Epochs], NODES, 20);
-        assert_eq!(fewer.len(), 4 * PEAK_WINDOWS.len());
-        assert!(fewer.iter().all(|setting| all.contains(setting)));
-    }
-
-    #[test]
-    fn light_load_is_a_share_of_the_peak() {
-        let figures = [Figure::Breakdown, Figure::Epochs];
-        assert_eq!(light_settings(&figures, 2, &[]), []);
-        let point = |setting: AlohaSetting| AlohaPoint {
-            run: AlohaRun { throughput: 80_000.0, ..AlohaRun::default() },
-            setting,
-        };
-        let points: Vec<AlohaPoint> = settings(&figures, 2, 2).into_iter().map(point).collect();
-        let light = light_settings(&figures, 2, &points);
-        assert!(light.iter().all(|setting| setting.drive == Drive::Rate(2_000)));
-        assert_eq!(light.len(), 4 * 2 + 2 * (LENGTHS.len() + 1));
-        assert_eq!(light_settings(&[Figure::Contention], 2, &points), []);
     }
 
     #[test]

@@ -6,18 +6,22 @@ use ordain_db::engine::EngineKind;
 use ordain_db::sequencer::EpochOptions;
 use ordain_workload::micro::Declare;
 
+use super::climb::{Place, place_of};
 use super::{
     AlohaPoint, AlohaRun, AlohaSetting, AlohaWorkload, Drive, ENGINES, FEW_AND_MANY, Figure, HIGH, LOW,
     MEDIUM, declares, managed, peak,
 };
 use crate::scale::bars::{Bar, Bars};
 use crate::scale::figure::{Axis, Figure as Drawing, Panel, Scale, Series, Style};
+use crate::time::MILLISECOND;
 use crate::world::stages::Stage;
 
-const HEADER: &str = "engine,workload,warehouses_or_districts_per_node,contention_index,nodes,epochs,epoch_ms,outstanding,\
-                      offered_per_node_s,throughput_txn_s,latency_us_mean,latency_us_p50,latency_us_p99,busy_percent,staged_calls";
+const HEADER: &str = "engine,workload,warehouses_or_districts_per_node,contention_index,nodes,participants,epochs,epoch_ms,outstanding,\
+                      peak,offered_per_node_s,warm_up_ms,measured_ms,throughput_txn_s,latency_us_mean,latency_us_p50,latency_us_p99,\
+                      busy_percent,staged_calls";
 
-/// A line for each point, in their order, under a line with the names of the columns. What a column does not apply to is empty.
+/// A line for each point, in their order, under a line with the names of the columns. What a column does not apply to is empty. `peak`
+/// says which point of a climb is the best, and whether it is at an end of what was tried.
 pub fn csv(points: &[AlohaPoint]) -> String {
     let mut out = HEADER.to_owned();
     for stage in Stage::ALL {
@@ -25,21 +29,25 @@ pub fn csv(points: &[AlohaPoint]) -> String {
         let _ = write!(out, ",{}_us", stage.name().replace(' ', "_"));
     }
     out.push('\n');
-    for AlohaPoint { setting, run } in points {
+    for AlohaPoint { setting, run, participants } in points {
         let AlohaSetting { engine, workload, nodes, epochs, drive } = *setting;
         let length = epochs.microseconds as f64 / 1e3;
-        let AlohaRun { throughput, latency_us_mean, latency_us_p50, latency_us_p99, busy_percent, stages } =
-            run;
+        let AlohaRun { throughput, latency_us_mean, latency_us_p50, latency_us_p99, busy_percent, .. } = run;
+        let AlohaRun { stages, span, .. } = run;
         let engine = engine.name();
         let (name, granularity, index) = named(workload);
         let (window, rate) = match drive {
             Drive::Window(window) => (window.to_string(), String::new()),
             Drive::Rate(rate) => (String::new(), rate.to_string()),
+            // A climb has a point for each of its windows.
+            Drive::Climb(_) => (String::new(), String::new()),
         };
+        let peak = place_of(points, setting).map_or("", Place::name);
+        let [warm_up, measured] = [span.warm_up, span.time].map(|time| time / MILLISECOND);
         let _ = write!(
             out,
-            "{engine},{name},{granularity},{index},{nodes},{},{length},{window},{rate},{throughput:.1},{latency_us_mean:.1},\
-             {latency_us_p50},{latency_us_p99},{busy_percent:.1},{}",
+            "{engine},{name},{granularity},{index},{nodes},{participants:.2},{},{length},{window},{peak},{rate},{warm_up},{measured},\
+             {throughput:.1},{latency_us_mean:.1},{latency_us_p50},{latency_us_p99},{busy_percent:.1},{}",
             epochs.policy, stages.calls
         );
         for stage in Stage::ALL {
@@ -151,7 +159,8 @@ pub(super) fn lines() -> Vec<(String, AlohaWorkload)> {
     FEW_AND_MANY.into_iter().map(new_orders).chain(FEW_AND_MANY.into_iter().map(scaled)).collect()
 }
 
-/// Figure 6: a colour for each engine, a marker for each number of warehouses. A point is a number of outstanding calls.
+/// Figure 6: a colour for each engine, a marker for each number of warehouses. A point is a number of outstanding calls, and lines go
+/// from few to many, so that they bend back where more calls bring less.
 fn latency(points: &[AlohaPoint], nodes: u16) -> Panel {
     let mut series = Vec::new();
     for (color, engine) in ENGINES.into_iter().enumerate() {
@@ -160,11 +169,18 @@ fn latency(points: &[AlohaPoint], nodes: u16) -> Panel {
                 let at = &point.setting;
                 (at.engine, at.workload, at.nodes) == (engine, workload, nodes)
             };
-            let run = |point: &AlohaPoint| (point.run.throughput, point.run.latency_us_mean / 1e3);
+            let run = |point: &AlohaPoint| match point.setting.drive {
+                Drive::Window(window) => {
+                    Some((window, (point.run.throughput, point.run.latency_us_mean / 1e3)))
+                }
+                _ => None,
+            };
+            let mut over_windows: Vec<(u64, (f64, f64))> = points.iter().filter(of).filter_map(run).collect();
+            over_windows.sort_by_key(|(window, _)| *window);
             series.push(Series {
                 name: format!("{}, {letters}", engine.name()),
                 style: Style { color, shape },
-                points: sorted(points.iter().filter(of).map(run)),
+                points: over_windows.into_iter().map(|(_, place)| place).collect(),
             });
         }
     }
@@ -329,7 +345,8 @@ mod tests {
         assert_eq!(text.lines().count(), points.len() + 1);
         let columns = HEADER.split(',').count() + Stage::ALL.len();
         assert!(text.lines().all(|line| line.split(',').count() == columns), "{text}");
-        assert!(text.contains("\naloha,new-order,1,,8,adaptive,10,1,,"), "{text}");
+        assert!(text.contains("\naloha,new-order,1,,8,2.00,adaptive,10,1,,,"), "{text}");
+        assert!(text.contains("\naloha,new-order,1,,8,2.00,adaptive,10,64,peak,,"), "{text}");
     }
 
     #[test]
@@ -340,7 +357,7 @@ mod tests {
             let panels = drawn[figure].1.panels.iter();
             panels.map(|panel| panel.series.iter().map(|series| series.points.len()).collect()).collect()
         };
-        assert_eq!(counts(0), [[5; 8]]);
+        assert_eq!(counts(0), [[6; 8]]);
         assert_eq!(counts(1), [[4; 2]; 3]);
         assert_eq!(counts(2), [[5; 8]]);
         assert_eq!(counts(3), [[5; 4]]);

@@ -4,15 +4,17 @@
 //! machines of eight cores; ours shares all code with `aloha` but the engine. So its factors between the two systems are not expected
 //! here, and are judged all the same.
 
+mod sizes;
+
 use ordain_db::engine::EngineKind::{self, Aloha, Calvin};
 use ordain_workload::micro::Declare;
 
 use super::report::{light, lines, name_of, over_epochs};
 use super::{
-    ADAPTIVE, AlohaPoint, AlohaRun, AlohaWorkload, Drive, ENGINES, FEW_AND_MANY, Figure, HIGH, LOW, MANAGED,
-    MEDIUM, SIZES, declares, peak,
+    ADAPTIVE, AlohaPoint, AlohaRun, AlohaWorkload, Drive, ENGINES, FEW_AND_MANY, Figure, GRANULARITIES, HIGH,
+    LOW, MANAGED, MEDIUM, declares, peak,
 };
-use crate::scale::shapes::{CHANCE, Judgement, judgement, percent};
+use crate::scale::shapes::{CHANCE, Judgement, extremes, judgement, percent};
 use crate::world::stages::Stage;
 
 /// The most that `aloha` may lose from the lowest to the highest contention index and "not suffer a significant drop".
@@ -20,9 +22,6 @@ const NO_DROP: f64 = 0.15;
 
 /// What counts as the paper's 40k to 28k.
 const STATED_FALL: std::ops::RangeInclusive<f64> = 0.15..=0.45;
-
-/// What a cluster must keep of the throughput of a node, from its smallest size to its largest, to be "nearly linear".
-const NEARLY_LINEAR: f64 = 0.8;
 
 /// Percentage points by which a share of the latency may move and "hardly" do so.
 const HARDLY: f64 = 5.0;
@@ -33,7 +32,7 @@ pub fn judge(points: &[AlohaPoint], figures: &[Figure], nodes: u16) -> Vec<Judge
     let each = figures.iter().flat_map(|figure| match figure {
         Figure::Latency => over_loads(&points),
         Figure::Granularity => over_granularities(&points),
-        Figure::ScaleOut => over_sizes(&points),
+        Figure::ScaleOut => sizes::judge(&points),
         Figure::Contention => over_indexes(&points),
         Figure::Breakdown => of_stages(&points),
         Figure::Epochs => over_lengths(&points),
@@ -86,7 +85,9 @@ fn loss(from: Option<f64>, to: Option<f64>) -> Option<(f64, f64, f64)> {
 }
 
 fn tell_loss((from, to, loss): (f64, f64, f64)) -> String {
-    format!("from {from:.0} to {to:.0}/s, a loss of {}", percent(loss))
+    // Added, so that there is no -0.0.
+    let loss = (loss * 1e3).round() / 10.0 + 0.0;
+    format!("from {from:.0} to {to:.0}/s, a loss of {loss:.1} %")
 }
 
 /// Figure 6.
@@ -150,7 +151,16 @@ fn over_granularities(points: &Points<'_>) -> Vec<Judgement> {
     };
     let payments = |engine, from, to| loss(points.payments(engine, from), points.payments(engine, to));
     let [few, many] = FEW_AND_MANY;
-    let flat = |found: Option<(f64, f64, f64)>| found.map(|found| (tell_loss(found), found.2 < CHANCE));
+    let flat = |found: Option<(f64, f64, f64)>, all: Vec<Option<f64>>| {
+        let (least, most) = extremes(&all.into_iter().collect::<Option<Vec<f64>>>()?);
+        let apart = 100.0 * (most - least) / most;
+        found.map(|found| {
+            let measured =
+                format!("{}; the least and the most of all are {apart:.1} % apart", tell_loss(found));
+            (measured, found.2 < CHANCE)
+        })
+    };
+    let each = |of: &dyn Fn(u32) -> Option<f64>| GRANULARITIES.into_iter().map(of).collect();
     let falls = payments(Calvin, 5, few);
     let earlier = falls.zip(new_orders(Calvin, 5, few)).map(|(payments, new_orders)| {
         let measured = format!(
@@ -164,17 +174,23 @@ fn over_granularities(points: &Points<'_>) -> Vec<Judgement> {
         judgement(
             from,
             format!("New Orders, {many} to {few} warehouses: aloha loses less than 5 %"),
-            flat(new_orders(Aloha, many, few)),
+            flat(
+                new_orders(Aloha, many, few),
+                each(&|warehouses| points.new_orders(Aloha, warehouses, points.nodes)),
+            ),
         ),
         judgement(
             from,
             format!("scaled New Orders, {many} to {few} districts: aloha loses less than 5 %"),
-            flat(loss(points.scaled(Aloha, many as u16), points.scaled(Aloha, few as u16))),
+            flat(
+                loss(points.scaled(Aloha, many as u16), points.scaled(Aloha, few as u16)),
+                each(&|districts| points.scaled(Aloha, districts as u16)),
+            ),
         ),
         judgement(
             from,
             format!("Payments, {many} to {few} warehouses: aloha loses less than 5 %"),
-            flat(payments(Aloha, many, few)),
+            flat(payments(Aloha, many, few), each(&|warehouses| points.payments(Aloha, warehouses))),
         ),
         judgement(
             from,
@@ -188,58 +204,6 @@ fn over_granularities(points: &Points<'_>) -> Vec<Judgement> {
         ),
         judgement(from, "Payments of calvin suffer more than New Orders".to_owned(), earlier),
     ]
-}
-
-/// Figure 8.
-fn over_sizes(points: &Points<'_>) -> Vec<Judgement> {
-    let from = ("ALO-X06", "Fan and Golab §V-B3, Figure 8");
-    let (small, large) = (SIZES[0], SIZES[SIZES.len() - 1]);
-    let mut judgements = Vec::new();
-    for engine in ENGINES {
-        for (letters, workload) in lines() {
-            let per_node = |nodes| Some(peak(points.points, engine, workload, nodes)? / f64::from(nodes));
-            let flattens = engine == Calvin && matches!(workload, AlohaWorkload::Scaled { .. });
-            let found = per_node(small).zip(per_node(large)).map(|(first, last)| {
-                let measured = format!(
-                    "{first:.0}/s and node at {small}, {last:.0} at {large}: {} left",
-                    percent(last / first)
-                );
-                (measured, (last >= NEARLY_LINEAR * first) != flattens)
-            });
-            let how = if flattens { "does not scale well" } else { "nearly linear" };
-            let stated = format!("{}, {letters}: {how}", engine.name());
-            judgements.push(judgement(from, stated, found));
-        }
-    }
-    let largest = |engine| {
-        let all = lines().into_iter();
-        let all =
-            all.map(|(letters, workload)| Some((letters, peak(points.points, engine, workload, large)?)));
-        all.collect::<Option<Vec<(String, f64)>>>()
-    };
-    judgements.push(judgement(
-        from,
-        format!("aloha does about 2 million New Orders a second on {large} nodes (of eight cores each)"),
-        largest(Aloha).map(|all| {
-            let each = all.iter().map(|(letters, rate)| format!("{rate:.0}/s at {letters}"));
-            let measured = format!("{}, on nodes of one core each", each.collect::<Vec<_>>().join(", "));
-            (measured, all.iter().all(|(_, rate)| (1.5e6..=3e6).contains(rate)))
-        }),
-    ));
-    let leads = largest(Aloha).zip(largest(Calvin)).map(|(aloha, calvin)| {
-        let each = aloha.into_iter().zip(calvin);
-        let leads: Vec<(String, f64)> =
-            each.map(|((letters, aloha), (_, calvin))| (letters, aloha / calvin)).collect();
-        let tell = leads.iter().map(|(letters, lead)| format!("{lead:.2} times at {letters}"));
-        let holds = leads.iter().all(|(_, lead)| (13.0..=112.0).contains(lead));
-        (tell.collect::<Vec<_>>().join(", "), holds)
-    });
-    judgements.push(judgement(
-        from,
-        format!("on {large} nodes aloha does 13 to 112 times as much as calvin"),
-        leads,
-    ));
-    judgements
 }
 
 /// Figure 9.
@@ -421,7 +385,7 @@ fn over_lengths(points: &Points<'_>) -> Vec<Judgement> {
 /// Points for which all statements hold, for tests.
 #[cfg(test)]
 pub(super) fn as_stated() -> Vec<AlohaPoint> {
-    use super::{AlohaSetting, light_settings, settings};
+    use super::{AlohaSetting, Span, light_settings, settings};
     use crate::world::stages::StageTimes;
     let run = |setting: &AlohaSetting| {
         let AlohaSetting { engine, workload, nodes, epochs, drive } = *setting;
@@ -455,21 +419,28 @@ pub(super) fn as_stated() -> Vec<AlohaPoint> {
         let latency = waits * epochs.microseconds as f64 + 1_000.0;
         AlohaRun {
             throughput: match drive {
-                Drive::Window(window) => throughput * if window == 512 { 1.0 } else { 0.8 },
+                Drive::Window(window) => throughput * if window == 64 { 1.0 } else { 0.8 },
                 Drive::Rate(rate) => rate as f64 * f64::from(nodes),
+                Drive::Climb(_) => 0.0,
             },
             latency_us_mean: latency,
             latency_us_p50: 1,
             latency_us_p99: 2,
             busy_percent: 50.0,
             stages: match drive {
-                Drive::Window(_) => StageTimes::default(),
                 Drive::Rate(_) => StageTimes { calls: 1, sums: [2, 100, 50, 5, reading, 3, 10] },
+                _ => StageTimes::default(),
             },
+            span: Span::default(),
         }
     };
-    let point = |setting: AlohaSetting| AlohaPoint { run: run(&setting), setting };
-    let mut points: Vec<AlohaPoint> = settings(&Figure::ALL, 8, 20).into_iter().map(point).collect();
+    let point = |setting: AlohaSetting| {
+        let scaled = matches!(setting.workload, AlohaWorkload::Scaled { .. });
+        let participants = if scaled { f64::from(setting.nodes) } else { 2.0 };
+        AlohaPoint { run: run(&setting), setting, participants }
+    };
+    let all = settings(&Figure::ALL, 8, 20).into_iter().flat_map(AlohaSetting::tries);
+    let mut points: Vec<AlohaPoint> = all.map(point).collect();
     let light = light_settings(&Figure::ALL, 8, &points);
     points.extend(light.into_iter().map(point));
     points
@@ -504,7 +475,7 @@ mod tests {
         let wrong: Vec<_> =
             judgements.iter().filter(|judgement| judgement.verdict != Verdict::Holds).collect();
         assert!(wrong.is_empty(), "{wrong:#?}");
-        assert_eq!(judgements.len(), 7 + 6 + 10 + 10 + 4 * 3 + 4);
+        assert_eq!(judgements.len(), 7 + 6 + 11 + 10 + 4 * 3 + 4);
         let missing = judge(&[], &Figure::ALL, 8);
         assert!(missing.iter().all(|judgement| judgement.verdict == Verdict::NotMeasured), "{missing:#?}");
         assert_eq!(judge(&as_stated(), &[Figure::Epochs], 8).len(), 4);
@@ -538,6 +509,8 @@ mod tests {
             }
         };
         assert_eq!(differing(&altered(large)), ["ALO-X06"; 7]);
+        let fewer = |point: &mut AlohaPoint| point.participants = 2.0;
+        assert_eq!(differing(&altered(fewer)), ["ALO-X02"]);
     }
 
     #[test]
