@@ -55,7 +55,6 @@ fn damage(replicas: u16, delay: Nanoseconds, fault: impl Fn(u16) -> Fault) -> En
             other => panic!("{other:?}\n{plan}"),
         }
     }
-    println!("{replicas} replicas: {ended:?}");
     ended
 }
 

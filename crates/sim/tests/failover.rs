@@ -158,9 +158,6 @@ fn lose_leader(seed: u64, partition: PartitionId) {
     let history = world.history(Some("it goes on".to_owned()));
     for home in (0..plan.partitions).map(PartitionId) {
         let silence = longest_silence(&history, home, FAULT - FEW_ROUND_TRIPS);
-        println!(
-            "seed {seed}: {partition} lost its leader: clients of {home} were without answers for {silence} ns"
-        );
         assert!(silence < election(), "seed {seed}: clients of {home}: {silence} ns");
         let least = RaftOptions::new(replica, 0).election_timeout_us_min * MICROSECOND / 2;
         assert!(home != partition || silence > least, "the leader is missed: {silence} ns at {now}");
