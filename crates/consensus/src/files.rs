@@ -42,7 +42,7 @@ use std::fmt;
 
 mod memory;
 
-pub use memory::{MemoryFiles, Mistakes, SECTOR_BYTES, SyncTicket};
+pub use memory::{LostWrite, MemoryFiles, Mistakes, SECTOR_BYTES, SyncTicket};
 
 /// The most bytes of a name.
 pub const NAME_BYTES_MAX: usize = 255;

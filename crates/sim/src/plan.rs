@@ -442,6 +442,10 @@ pub enum Fault {
     Corrupt(u16),
     /// A durable sector of a machine's disk is overwritten with another one.
     Misdirect(u16),
+    /// The checkpoints that a machine's nodes would go on from are damaged or, where there is no group, the marks that name them.
+    DamagedCheckpoint(u16),
+    /// A sync of a machine's disk reports a success and has not written one sector, which a later crash shows.
+    LostWrite(u16),
     /// A machine crashes in the middle of an operation on its files, after so many more of them, or while it recovers; at the
     /// end at the latest, when it starts again.
     PowerCut(u16, u64),
@@ -472,6 +476,8 @@ impl Fault {
                 | Fault::FullDisk(_)
                 | Fault::Corrupt(_)
                 | Fault::Misdirect(_)
+                | Fault::DamagedCheckpoint(_)
+                | Fault::LostWrite(_)
                 | Fault::PowerCut(..)
                 | Fault::FailedSync(_)
                 | Fault::Loss(_)
@@ -489,6 +495,8 @@ impl Fault {
             | Fault::FullDisk(machine)
             | Fault::Corrupt(machine)
             | Fault::Misdirect(machine)
+            | Fault::DamagedCheckpoint(machine)
+            | Fault::LostWrite(machine)
             | Fault::PowerCut(machine, _)
             | Fault::FailedSync(machine)
             | Fault::Loss(machine)

@@ -48,7 +48,18 @@ pub fn run(plan: &Plan) -> Result<Report, Error> {
 /// # Errors
 /// When the plan cannot be carried out.
 pub fn observe(plan: &Plan, workload: &dyn Workload) -> Result<(Report, Option<History>), Error> {
-    let mut world = World::new(plan, workload)?;
+    conclude(&mut World::new(plan, workload)?, plan, workload)
+}
+
+/// Like [`observe`], for a world of this plan that has come some way already.
+///
+/// # Errors
+/// As [`observe`].
+pub fn conclude(
+    world: &mut World<'_>,
+    plan: &Plan,
+    workload: &dyn Workload,
+) -> Result<(Report, Option<History>), Error> {
     let ended = catch_unwind(AssertUnwindSafe(|| world.run()));
     let mut report = Report {
         trace: world.digest(),

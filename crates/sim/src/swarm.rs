@@ -4,6 +4,7 @@
 //! at once hides what one with a single kind shows. So each kind of fault is in some of the seeds, and there it is frequent;
 //! queues are tiny in some seeds and large in others.
 
+mod apart;
 mod workload;
 
 use ordain_db::engine::EngineKind;
@@ -112,7 +113,8 @@ pub fn draw(seed: u64, fixed: &Fixed) -> Plan {
         fit_to_locks(&mut plan);
     }
     plan.faults = faults(random, &plan);
-    plan.faults.extend(wipes_and_hand_overs(&plan));
+    plan.faults.extend(apart::wipes_and_hand_overs(&plan));
+    plan.faults.extend(apart::damaged_checkpoints_and_lost_writes(&plan));
     plan.faults.sort_by_key(|fault| fault.at);
     plan
 }
@@ -477,31 +479,6 @@ fn cut_in_recovery(random: &mut Random, kinds: &[Kind], crash: &PlannedFault) ->
     let at = crash.at + random.below(crash.lasts + 1);
     let lasts = crash.at + crash.lasts - at + random.below(100 * MILLISECOND);
     Some(PlannedFault { at, lasts, fault: Fault::PowerCut(machine, random.below(8)) })
-}
-
-/// Machines that lose their data, and leaders that let others lead, half of them since their machine is about to stop. Drawn
-/// apart from all else, so that a seed has the same other faults with and without them.
-fn wipes_and_hand_overs(plan: &Plan) -> Vec<PlannedFault> {
-    let mut random = Random::new(plan.seed, "wipes and hand-overs", &[]);
-    let random = &mut random;
-    let mut faults = Vec::new();
-    if one_in(random, 3) && plan.replicas > 2 {
-        for _ in 0..1 + random.below(3) {
-            let (at, lasts) = when(random, plan);
-            faults.push(PlannedFault { at, lasts, fault: Fault::Wipe(machine(random, plan)) });
-        }
-    }
-    if one_in(random, 4) && plan.replicas > 1 {
-        for _ in 0..1 + random.below(8) {
-            let ((at, lasts), machine) = (when(random, plan), machine(random, plan));
-            faults.push(PlannedFault { at, lasts: 0, fault: Fault::HandOver(machine) });
-            if one_in(random, 2) {
-                let at = at + random.below(100 * MILLISECOND);
-                faults.push(PlannedFault { at, lasts, fault: Fault::Crash(machine) });
-            }
-        }
-    }
-    faults
 }
 
 fn machine(random: &mut Random, plan: &Plan) -> u16 {

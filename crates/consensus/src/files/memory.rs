@@ -11,10 +11,12 @@
 //!   fails leaves what it was to make durable readable and not durable, and no later sync makes up for it: as Linux does.
 //! - [`set_capacity`](MemoryFiles::set_capacity): a full disk.
 //! - [`corrupt`](MemoryFiles::corrupt), [`flip`](MemoryFiles::flip), [`misdirect`](MemoryFiles::misdirect): durable sectors
-//!   that go bad.
+//!   that go bad; [`lose_name`](MemoryFiles::lose_name): a durable name that is gone.
+//! - [`lose_write`](MemoryFiles::lose_write): a sector that a sync has not written, although it reported that it has.
 //! - [`Mistakes`]: what a wrong implementation of [`Files`] does, to show that a test would notice.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::{FileEntry, FileError, FileErrorKind, FileOperation, Files, is_name};
 
@@ -47,6 +49,26 @@ pub struct SyncTicket {
     generation: u64,
 }
 
+/// A sector that a sync did not write although it reported that it did: see [`MemoryFiles::lose_write`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Unwritten {
+    file: u64,
+    sector: u64,
+    /// What is still on the disk.
+    before: Sector,
+    /// What it was chosen by.
+    choice: u64,
+}
+
+/// A write that was lost, until the crash that shows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LostWrite {
+    /// The file that it was for.
+    pub name: String,
+    /// From the first byte that is not on the disk to the last one.
+    pub bytes: Range<u64>,
+}
+
 /// What is done to a few names in one step; `None` removes a name.
 type NameChange = Vec<(String, Option<u64>)>;
 
@@ -70,6 +92,9 @@ pub struct MemoryFiles {
     power_until: Option<u64>,
     /// Counts the crashes, which make the syncs that were under way void.
     generation: u64,
+    /// Of the sectors that the next sync is to write, the one with this number, modulo their count, is lost.
+    loses: Option<u64>,
+    unwritten: Option<Unwritten>,
     mistakes: Mistakes,
 }
 
@@ -93,6 +118,8 @@ impl MemoryFiles {
             fault: None,
             power_until: None,
             generation: 0,
+            loses: None,
+            unwritten: None,
             mistakes: Mistakes::default(),
         }
     }
@@ -150,11 +177,34 @@ impl MemoryFiles {
     pub fn complete_sync(&mut self, ticket: SyncTicket) -> bool {
         let valid = ticket.generation == self.generation;
         if valid && !self.mistakes.ignore_sync {
-            for file in self.files.values_mut() {
-                file.sync(ticket.covers);
-            }
+            self.make_durable(None, ticket.covers);
         }
         valid
+    }
+
+    /// Makes durable what was done up to a stamp, to one file or to all of them.
+    fn make_durable(&mut self, only: Option<u64>, through: u64) {
+        let covered = |(number, file): (&u64, &File)| {
+            let number = *number;
+            let sectors =
+                if only.is_none_or(|only| only == number) { file.covered(through) } else { BTreeSet::new() };
+            sectors.into_iter().map(move |sector| (number, sector))
+        };
+        if self.loses.is_some() || self.unwritten.is_some() {
+            let sectors: Vec<(u64, u64)> = self.files.iter().flat_map(covered).collect();
+            // The operating system writes whole sectors, from memory: what was lost is written with what comes later.
+            let written = self.unwritten.take_if(|lost| sectors.contains(&(lost.file, lost.sector)));
+            if let Some(choice) = self.loses.take_if(|_| !sectors.is_empty()) {
+                let (file, sector) = sectors[(choice % sectors.len() as u64) as usize];
+                let before = self.files[&file].durable.sector(sector);
+                self.unwritten = Some(Unwritten { file, sector, before, choice });
+            }
+            self.loses = written.map(|lost| lost.choice.rotate_right(1)).or(self.loses);
+        }
+        for (_, file) in self.files.iter_mut().filter(|(number, _)| only.is_none_or(|only| only == **number))
+        {
+            file.sync(through);
+        }
     }
 
     /// The machine loses power and is started again. What is left is durable, also where it is nonsense. Faults that have
@@ -163,6 +213,12 @@ impl MemoryFiles {
     /// `random(bound)` is a random number below `bound`, which is not 0.
     pub fn crash(&mut self, random: &mut impl FnMut(u64) -> u64) {
         let stale = self.stale_sectors(random);
+        self.loses = None;
+        if let Some(lost) = self.unwritten.take()
+            && let Some(file) = self.files.get_mut(&lost.file)
+        {
+            file.durable.set_sector(lost.sector, &lost.before);
+        }
         for file in self.files.values_mut() {
             file.crash(random, &stale);
         }
@@ -240,6 +296,50 @@ impl MemoryFiles {
         let changes = target.durable.sector(to.1) != source;
         target.damage(to.1, |contents| *contents = source);
         Ok(changes)
+    }
+
+    /// A durable name is gone, as if the file had been removed and that had become durable.
+    ///
+    /// # Errors
+    /// [`FileErrorKind::NotFound`].
+    pub fn lose_name(&mut self, name: &str) -> Result<(), FileError> {
+        self.file(FileOperation::Remove, name)?;
+        self.names.remove(name);
+        self.durable_names.remove(name);
+        for change in &mut self.name_changes {
+            change.retain(|(changed, _)| changed != name);
+        }
+        self.forget_nameless();
+        Ok(())
+    }
+
+    /// The next sync that makes bytes durable loses the write of one sector, which keeps what it has: the one with this number,
+    /// modulo their count, among those that the sync covers. The sync reports a success, and all is read as it was written, from
+    /// the memory of the operating system, until a crash. If the sector is written and synced again before, it is as it should be,
+    /// and the next sync loses another one.
+    ///
+    /// One write is lost at a time: what was lost before is taken to have been written.
+    pub fn lose_write(&mut self, choice: u64) {
+        (self.loses, self.unwritten) = (Some(choice), None);
+    }
+
+    /// The write that a crash now would show to be lost.
+    pub fn lost_write(&self) -> Option<LostWrite> {
+        let Unwritten { file, sector, before, .. } = self.unwritten.as_ref()?;
+        let (name, _) = self.names.iter().find(|(_, number)| *number == file)?;
+        let image = &self.files.get(file)?.durable;
+        let begin = sector * SECTOR_BYTES;
+        let reaches = image.length().saturating_sub(begin).min(SECTOR_BYTES) as usize;
+        let (written, kept) = (&image.sector(*sector)[..reaches], &before[..reaches]);
+        let mut differing = (0..reaches).filter(|at| written[*at] != kept[*at]);
+        let first = differing.next()?;
+        let last = differing.next_back().unwrap_or(first);
+        Some(LostWrite { name: name.clone(), bytes: begin + first as u64..begin + last as u64 + 1 })
+    }
+
+    /// What was lost is written after all.
+    pub fn write_what_was_lost(&mut self) {
+        self.unwritten = None;
     }
 
     /// Counts an operation that changes something, and says whether it fails.
@@ -392,10 +492,10 @@ impl Files for MemoryFiles {
         let operation = FileOperation::Sync;
         let begun = self.begin(operation, name);
         let (off, lies) = (self.is_off(), self.mistakes.ignore_sync);
-        let file = self.file_mut(operation, name)?;
+        let number = *self.names.get(name).ok_or_else(|| error(operation, name, FileErrorKind::NotFound))?;
         match &begun {
-            Ok(()) if !lies => file.sync(u64::MAX),
-            Err(_) if !off => file.fail_sync(),
+            Ok(()) if !lies => self.make_durable(Some(number), u64::MAX),
+            Err(_) if !off => self.file_mut(operation, name)?.fail_sync(),
             _ => {}
         }
         begun

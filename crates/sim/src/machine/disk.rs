@@ -5,13 +5,14 @@
 //! [options](DiskOptions) say so: the next sync begins with it, as the server's one thread for each disk does one after the
 //! other. What a write itself syncs else (a new segment of the log) takes no time of its own.
 
+mod damage;
+
 use std::cell::{RefCell, RefMut};
-use std::ops::Range;
 use std::rc::Rc;
 
-use ordain_consensus::disk_log::{Damage, LogId, LogOptions, OpenError, Opening, RECORDS_AT, WitnessedPart};
+use ordain_consensus::disk_log::{Damage, LogId, LogOptions, OpenError, Opening, RECORDS_AT};
 use ordain_consensus::files::{
-    FileEntry, FileError, FileErrorKind, Files, MemoryFiles, Mistakes, SECTOR_BYTES, SyncTicket,
+    FileEntry, FileError, FileErrorKind, Files, MemoryFiles, Mistakes, SyncTicket,
 };
 use ordain_db::disk::{DiskError, Found, NodeDisk, SyncMark};
 use ordain_db::node::{DiskWrite, Event};
@@ -179,6 +180,8 @@ pub struct Disk {
     latencies: Random,
     /// What crashes and faults do: a stream of its own, so that a fault more does not change the times of syncs.
     faults: Random,
+    /// Which parts of checkpoints are damaged, and which writes are lost: so that these change nothing else either.
+    latent: Random,
 }
 
 impl Disk {
@@ -200,6 +203,7 @@ impl Disk {
             later: Vec::new(),
             latencies: Random::new(seed, "disk latencies", numbers),
             faults: Random::new(seed, "disk faults", numbers),
+            latent: Random::new(seed, "latent disk faults", numbers),
         }
     }
 
@@ -357,6 +361,7 @@ impl Disk {
 
     /// The machine loses power.
     pub fn crash(&mut self) {
+        self.show_what_is_noticed();
         self.close();
         let (loss, faults) = (self.options.loss, &mut self.faults);
         self.files.get().crash(&mut |bound| match loss {
@@ -394,43 +399,6 @@ impl Disk {
     /// Gives room again.
     pub fn empty(&mut self) {
         self.files.get().set_capacity(u64::MAX);
-    }
-
-    /// Damages a part of the log, if there is one whose damage must be noticed: flips bits, or writes another sector over one.
-    /// Whether it did.
-    pub fn damage(&mut self, misdirect: bool) -> bool {
-        let Some(parts) = self.node.as_ref().and_then(|node| node.log().witnessed_parts().ok()) else {
-            return false;
-        };
-        if misdirect { self.misdirect(&parts) } else { self.flip_bits(&parts) }
-    }
-
-    fn misdirect(&mut self, parts: &[WitnessedPart]) -> bool {
-        let sectors = |bytes: &Range<u64>| bytes.start.div_ceil(SECTOR_BYTES)..bytes.end / SECTOR_BYTES;
-        let whole: Vec<(&str, u64)> = parts
-            .iter()
-            .flat_map(|part| sectors(&part.bytes).map(|sector| (part.name.as_str(), sector)))
-            .collect();
-        if whole.is_empty() {
-            return false;
-        }
-        let mut draw = || whole[self.faults.below(whole.len() as u64) as usize];
-        let (from, to) = (draw(), draw());
-        self.files.get().misdirect(from, to).unwrap_or(false)
-    }
-
-    fn flip_bits(&mut self, parts: &[WitnessedPart]) -> bool {
-        let parts: Vec<&WitnessedPart> = parts.iter().filter(|part| !part.bytes.is_empty()).collect();
-        if parts.is_empty() {
-            return false;
-        }
-        let WitnessedPart { name, bytes } = parts[self.faults.below(parts.len() as u64) as usize];
-        let first = bytes.start + self.faults.below(bytes.end - bytes.start);
-        let last = (first + self.faults.below(SECTOR_BYTES)).min(bytes.end - 1);
-        let mut files = self.files.get();
-        // Never the same byte twice, so that no flip undoes another.
-        let hit = files.flip(name, first, 1 << self.faults.below(8));
-        hit.is_ok() && (last == first || files.flip(name, last, 1 << self.faults.below(8)).is_ok())
     }
 
     /// Cuts the log where it is damaged, as if that were the end of what was written: a mistake for tests.

@@ -49,6 +49,14 @@ impl<'a> World<'a> {
         self.plan = plan;
     }
 
+    /// Lets a fault of the plan begin now, between two events, instead of at its time.
+    ///
+    /// # Panics
+    /// When the plan has no such fault.
+    pub fn strike(&mut self, fault: usize) {
+        self.begin_fault(fault);
+    }
+
     /// What a node is at, for people.
     ///
     /// # Panics

@@ -4,10 +4,18 @@ use ordain_db::node::Event;
 use ordain_db::position::ReplicaId;
 
 use super::process::Condition;
-use super::{Happening, World};
+use super::{Happening, Machine, World};
+use crate::machine::disk::Disk;
 use crate::network::Host;
-use crate::plan::{Bug, Fault};
+use crate::plan::{Bug, Fault, Replication};
 use crate::time::Nanoseconds;
+
+impl Machine {
+    /// It has other disks now.
+    pub(super) fn forget_damage(&mut self) {
+        (self.damaged, self.loses_write) = (false, false);
+    }
+}
 
 impl World<'_> {
     pub(super) fn begin_fault(&mut self, index: usize) {
@@ -25,6 +33,8 @@ impl World<'_> {
         match &planned.fault {
             Fault::Corrupt(_)
             | Fault::Misdirect(_)
+            | Fault::DamagedCheckpoint(_)
+            | Fault::LostWrite(_)
             | Fault::HandOver(_)
             | Fault::ClockJump(..)
             | Fault::ClockBack(..) => {}
@@ -62,7 +72,23 @@ impl World<'_> {
             Fault::Clog(from, to) => self.network.clog(Host(*from), Host(*to), until),
             Fault::FullDisk(_) | Fault::PowerCut(..) | Fault::FailedSync(_) => self.spoil(fault),
             Fault::Corrupt(machine) | Fault::Misdirect(machine) => {
-                return self.damage(usize::from(*machine), matches!(fault, Fault::Misdirect(_)));
+                let misdirect = matches!(fault, Fault::Misdirect(_));
+                // Two parts of a log at once, one of which tells of the other, are more than a log notices.
+                let lost = self.machines[usize::from(*machine)].loses_write;
+                return !lost && self.damage(usize::from(*machine), |disk| disk.damage(misdirect));
+            }
+            Fault::DamagedCheckpoint(machine) => {
+                let sound = !self.machines[usize::from(*machine)].damaged;
+                // A node of a group that has lost its mark does not notice before its log goes on.
+                let alone = self.plan.replication == Replication::None;
+                return sound && self.damage(usize::from(*machine), |disk| disk.damage_checkpoint(alone));
+            }
+            Fault::LostWrite(machine) => {
+                let machine = usize::from(*machine);
+                let sound = !self.machines[machine].damaged;
+                let loses = sound && self.damage(machine, Disk::lose_write);
+                self.machines[machine].loses_write |= loses;
+                return loses;
             }
             Fault::Loss(machine) => {
                 return self.may_be_lost(usize::from(*machine));
@@ -98,7 +124,7 @@ impl World<'_> {
     }
 
     /// Damages the disks of a machine whose nodes can be spared, or of one that has no replicas; whether it did.
-    fn damage(&mut self, machine: usize, misdirect: bool) -> bool {
+    fn damage(&mut self, machine: usize, mut damage: impl FnMut(&mut Disk) -> bool) -> bool {
         let nodes = self.nodes_of(machine);
         let spared = self.operator.is_done() && nodes.iter().all(|node| self.can_be_spared(*node));
         if self.plan.replicas > 1 && !spared {
@@ -106,7 +132,7 @@ impl World<'_> {
         }
         let mut hit = false;
         for node in nodes {
-            hit |= self.processes[node].disk.as_mut().is_some_and(|disk| disk.damage(misdirect));
+            hit |= self.processes[node].disk.as_mut().is_some_and(&mut damage);
         }
         self.machines[machine].damaged |= hit;
         hit
@@ -126,7 +152,7 @@ impl World<'_> {
             return false;
         }
         self.crash(machine, Some(index));
-        self.machines[machine].damaged = false;
+        self.machines[machine].forget_damage();
         self.happened.wipes += 1;
         self.nodes_of(machine).into_iter().for_each(|node| self.processes[node].wipe());
         match self.plan.bug {
@@ -221,6 +247,8 @@ impl World<'_> {
             Fault::Clog(..)
             | Fault::Corrupt(_)
             | Fault::Misdirect(_)
+            | Fault::DamagedCheckpoint(_)
+            | Fault::LostWrite(_)
             | Fault::Loss(_)
             | Fault::HandOver(_)
             | Fault::ClockJump(..)

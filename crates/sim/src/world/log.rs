@@ -195,6 +195,8 @@ fn describe_fault(fault: &Fault, begins: bool, name: &dyn Fn(u16) -> String) -> 
         Fault::FullDisk(machine) => of(machine, "has a full disk", "has space on its disk"),
         Fault::Corrupt(machine) => of(machine, "has flipped bits on its disk", "was not repaired"),
         Fault::Misdirect(machine) => of(machine, "has a misdirected write on its disk", "was not repaired"),
+        Fault::DamagedCheckpoint(machine) => of(machine, "has a damaged checkpoint", "was not repaired"),
+        Fault::LostWrite(machine) => of(machine, "will lose a write that it has synced", "was not repaired"),
         Fault::PowerCut(machine, operations) => {
             of(machine, &format!("will lose power after {operations} writes"), "has safe power again")
         }

@@ -128,6 +128,8 @@ struct Machine {
     down_by: Option<usize>,
     /// Its disk was damaged on purpose: its nodes may refuse to start.
     damaged: bool,
+    /// Some write to its disk was lost, or will be.
+    loses_write: bool,
     /// What happened while it was paused.
     deferred: Vec<Happening>,
     clock: Clock,
@@ -233,6 +235,7 @@ impl<'a> World<'a> {
             queue: VecDeque::new(),
             down_by: None,
             damaged: false,
+            loses_write: false,
             deferred: Vec::new(),
             clock: plan.clocks.get(usize::from(machine)).copied().unwrap_or_default(),
             set_back: 0,

@@ -335,7 +335,7 @@ impl World<'_> {
         let nodes = self.nodes_of_replica(replica);
         for node in &nodes {
             let machine = self.machine_of(*node);
-            self.machines[machine].damaged = false;
+            self.machines[machine].forget_damage();
             if self.processes[*node].condition != Condition::Wiped {
                 self.stop_stepping(*node);
                 self.processes[*node].wipe();

@@ -235,10 +235,10 @@ impl Process {
 
     /// The machine has lost power.
     pub(crate) fn crash(&mut self) {
-        self.end(Condition::Down);
         if let Some(disk) = &mut self.disk {
             disk.crash();
         }
+        self.end(Condition::Down);
     }
 
     /// The process ends, and its disk is empty.

@@ -153,6 +153,8 @@ impl Runner {
             (FaultKind::FullDisk, [machine]) if is_machine => Fault::FullDisk(*machine),
             (FaultKind::Corrupt, [machine]) if is_machine => Fault::Corrupt(*machine),
             (FaultKind::Misdirect, [machine]) if is_machine => Fault::Misdirect(*machine),
+            (FaultKind::DamagedCheckpoint, [machine]) if is_machine => Fault::DamagedCheckpoint(*machine),
+            (FaultKind::LostWrite, [machine]) if is_machine => Fault::LostWrite(*machine),
             (FaultKind::PowerCut, [machine]) if is_machine => {
                 Fault::PowerCut(*machine, details.after.unwrap_or(0))
             }

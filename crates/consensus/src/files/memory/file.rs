@@ -135,6 +135,12 @@ impl File {
         self.changes.push(Change { stamp, kind });
     }
 
+    /// The sectors that were written to up to a stamp, and are not durable.
+    pub(super) fn covered(&self, through: u64) -> BTreeSet<u64> {
+        let covered = self.changes.iter().take_while(|change| change.stamp <= through);
+        covered.flat_map(|change| change.kind.sectors()).collect()
+    }
+
     /// Makes durable what was done up to a stamp.
     pub(super) fn sync(&mut self, through: u64) {
         let covered = self.changes.partition_point(|change| change.stamp <= through);

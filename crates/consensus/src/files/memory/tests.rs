@@ -177,6 +177,64 @@ fn a_failed_sync_is_not_made_up_for() {
 }
 
 #[test]
+fn a_lost_write_shows_after_a_crash() {
+    for seed in 0..20 {
+        let mut files = durable(&[1; 3 * SECTOR]);
+        files.write("a", 0, &[2; 2 * SECTOR + 10]).unwrap();
+        files.lose_write(seed);
+        files.sync("a").unwrap();
+        let at = (seed % 3) as usize * SECTOR;
+        let end = (at + SECTOR).min(2 * SECTOR + 10);
+        let lost = files.lost_write().unwrap();
+        assert_eq!((lost.name.as_str(), lost.bytes), ("a", at as u64..end as u64));
+        assert_eq!(contents(&files, "a")[..end], vec![2; end], "it is read as it was written");
+        let mut written = files.clone();
+        files.crash(&mut random(seed));
+        let found = contents(&files, "a");
+        assert!(found[at..end].iter().all(|byte| *byte == 1), "what was there before is there");
+        assert_eq!(found.iter().filter(|byte| **byte == 2).count(), 2 * SECTOR + 10 - (end - at));
+        assert_eq!(files.lost_write(), None);
+        // What is written again is written as it is in memory.
+        written.write("a", at as u64, &[3]).unwrap();
+        let ticket = written.begin_sync();
+        assert!(written.complete_sync(ticket) && written.lost_write().is_none());
+        written.crash(&mut random(seed));
+        let found = contents(&written, "a");
+        assert_eq!((found[at], &found[at + 1..end]), (3, &[2; 3 * SECTOR][at + 1..end]));
+    }
+}
+
+#[test]
+fn what_was_lost_may_be_written_after_all() {
+    let mut files = durable(&[1; SECTOR]);
+    files.lose_write(5);
+    files.sync("a").unwrap();
+    assert_eq!(files.lost_write(), None, "a sync that writes nothing loses nothing");
+    files.write("a", 0, &[2]).unwrap();
+    files.sync("a").unwrap();
+    assert_eq!(files.lost_write().map(|lost| lost.bytes), Some(0..1));
+    files.write_what_was_lost();
+    files.crash(&mut random(1));
+    assert_eq!(contents(&files, "a")[..2], [2, 1]);
+}
+
+#[test]
+fn a_name_that_is_lost_stays_away() {
+    for seed in 0..20 {
+        let mut files = durable(&[1]);
+        files.create("b", 0).unwrap();
+        files.rename("b", "c").unwrap();
+        files.lose_name("a").unwrap();
+        files.lose_name("c").unwrap();
+        assert_eq!(files.list().unwrap(), []);
+        assert!(files.lose_name("a").is_err() && files.lose_name("b").is_err());
+        files.crash(&mut random(seed));
+        let left: Vec<String> = files.list().unwrap().into_iter().map(|entry| entry.name).collect();
+        assert!(left.is_empty() || left == ["b"], "{left:?}");
+    }
+}
+
+#[test]
 fn without_power_nothing_works_until_the_crash() {
     let mut files = durable(&[1]);
     files.power_off_after(1);

@@ -181,3 +181,90 @@ fn damage_is_noticed_and_a_wrong_cut_hides_it() {
         assert!(left.len() < 299 && left == (1..=left.len() as u64).collect::<Vec<u64>>(), "{left:?}");
     }
 }
+
+/// Appends a record, and makes it durable.
+fn append_durably(disk: &mut Disk, number: u64) {
+    append(disk, number);
+    let syncing = disk.begin_sync(0, &mut Vec::new()).unwrap();
+    disk.complete_sync(syncing, &mut Vec::new()).unwrap();
+}
+
+#[test]
+fn a_lost_write_is_noticed_where_something_tells_of_it() {
+    let (mut noticed, mut repaired) = (0, 0);
+    for before in 1..40 {
+        let options = DiskOptions { loss: Loss::All, ..DiskOptions::default() };
+        let mut disk = Disk::new(options, before, &[0]);
+        disk.open().unwrap();
+        (1..=before).for_each(|number| append_durably(&mut disk, number));
+        assert!(disk.lose_write());
+        // A record fills a sector and more, so that no later one writes all of it again.
+        let records = vec![Bytes::from(vec![7; 1_500])];
+        disk.write(DiskWrite::Append { number: before + 1, records, index_max: None, must_sync: true })
+            .unwrap();
+        let syncing = disk.begin_sync(0, &mut Vec::new()).unwrap();
+        disk.complete_sync(syncing, &mut Vec::new()).unwrap();
+        append_durably(&mut disk, before + 2);
+        append_durably(&mut disk, before + 3);
+        disk.crash();
+        match disk.open() {
+            Err(OpenFailure::Damaged(damage)) => {
+                noticed += 1;
+                assert!(damage.to_string().contains("is missing"), "{damage}");
+            }
+            Ok(found) => {
+                repaired += 1;
+                assert_eq!(found.records.len() as u64, before + 3, "nothing is lost unnoticed");
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+    assert!(noticed > 10 && repaired > 0, "{noticed} {repaired}");
+}
+
+#[test]
+fn nothing_is_lost_at_the_end_of_a_log_where_nobody_could_notice() {
+    let mut disk = disk(Loss::All);
+    disk.open().unwrap();
+    (1..20).for_each(|number| append_durably(&mut disk, number));
+    assert!(disk.lose_write());
+    append_durably(&mut disk, 20);
+    disk.crash();
+    assert_eq!(numbers(&disk.open().unwrap()), (1..=20).collect::<Vec<u64>>());
+}
+
+/// Takes a checkpoint that has these bytes, and goes on from it.
+fn take_checkpoint(disk: &mut Disk, epoch: u64, bytes: Vec<u8>) {
+    disk.write(DiskWrite::BeginCheckpoint(Epoch(epoch))).unwrap();
+    disk.write(DiskWrite::CheckpointChunk(Bytes::from(bytes))).unwrap();
+    disk.write(DiskWrite::EndCheckpoint).unwrap();
+    disk.write(DiskWrite::RemoveCheckpoints { before: Epoch(epoch) }).unwrap();
+}
+
+#[test]
+fn damage_hits_the_checkpoint_to_go_on_from() {
+    let (mut kinds, older) = ([0; 3], vec![5; 2_000]);
+    let newer: Vec<u8> = (0..2_000).map(|at: u32| (at / 7) as u8).collect();
+    for seed in 0..40 {
+        let mut disk = Disk::new(DiskOptions::default(), seed, &[0]);
+        disk.open().unwrap();
+        assert!(!disk.damage_checkpoint(true), "there is none");
+        take_checkpoint(&mut disk, 3, older.clone());
+        take_checkpoint(&mut disk, 9, newer.clone());
+        assert!(disk.damage_checkpoint(seed % 4 > 0));
+        disk.crash();
+        let found = disk.open().unwrap();
+        let name = ordain_db::disk::checkpoint_name(Epoch(9));
+        let kind = match (found.checkpoints.as_slice(), found.stable) {
+            ([Epoch(9)], Epoch(9)) => {
+                assert_ne!(disk.files.read(&name, 0, 2_000).unwrap(), newer, "its bytes are others");
+                0
+            }
+            ([], Epoch(9)) => 1,
+            ([Epoch(9)], Epoch(0)) if seed % 4 > 0 => 2,
+            other => panic!("{other:?}"),
+        };
+        kinds[kind] += 1;
+    }
+    assert!(kinds.iter().all(|count| *count > 3), "{kinds:?}");
+}
