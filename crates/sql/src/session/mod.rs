@@ -153,6 +153,8 @@ pub struct Session {
     observes: bool,
     /// Whether it may have advisory locks that go with its transaction.
     locks_in_transaction: bool,
+    /// Whether it may have others.
+    locks_in_session: bool,
 }
 
 impl Session {
@@ -199,6 +201,7 @@ impl Session {
             process: 0,
             observes: false,
             locks_in_transaction: false,
+            locks_in_session: false,
         };
         let parameters = &options.parameters;
         for (_, written) in parameters.iter().filter(|(name, _)| name == "options") {

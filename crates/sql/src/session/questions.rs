@@ -128,6 +128,7 @@ impl Session {
         let lock = AdvisoryLock { key, shared, in_transaction };
         if takes {
             self.locks_in_transaction |= in_transaction;
+            self.locks_in_session |= !in_transaction;
             let has_it = self.database.advisory(AdvisoryAct::Take { lock, waits })?;
             return Ok(if waits { nothing } else { Datum::Bool(has_it) });
         }

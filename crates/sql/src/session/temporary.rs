@@ -5,6 +5,7 @@ use sqlparser::ast::{DiscardObject, OnCommit, Statement};
 use super::Session;
 use super::answer::Answer;
 use super::commands::tag;
+use crate::advisory::AdvisoryAct;
 use crate::bind::{Defined, TEMPORARY};
 use crate::error::{SqlError, SqlState};
 use crate::syntax;
@@ -75,6 +76,9 @@ impl Session {
                 self.portals.close_all();
                 self.statements.forget_all();
                 self.drop_temporary()?;
+                if std::mem::take(&mut self.locks_in_session) {
+                    self.database.advisory(AdvisoryAct::GiveBackAll { in_transaction: false })?;
+                }
                 self.reset_setting(None);
                 self.drawn.clear();
                 self.last_drawn = None;

@@ -109,7 +109,7 @@ const TIMESTAMPTZ: Kind = Kind::Of(SqlType::TIMESTAMPTZ);
 const INTERVAL: Kind = Kind::Of(SqlType::INTERVAL);
 
 /// All functions. A number is the place in all of them, one after the other.
-const TABLES: [&[Entry]; 10] = [
+const TABLES: [&[Entry]; 11] = [
     strings::TABLE,
     mathematics::TABLE,
     date_time::TABLE,
@@ -120,6 +120,7 @@ const TABLES: [&[Entry]; 10] = [
     json::TABLE,
     make::TABLE,
     sets::TABLE,
+    catalog::NAMES,
 ];
 
 fn entries() -> impl Iterator<Item = (FunctionId, &'static Entry)> {

@@ -3,15 +3,18 @@
 use super::*;
 use crate::bind::names::{names_in, quoted};
 
-pub(super) const TABLE: &[Entry] = &[
-    lenient("format_type", &[Kind::Of(SqlType::OID), INT4], TEXT, |arguments, _| {
+pub(super) const TABLE: &[Entry] =
+    &[lenient("format_type", &[Kind::Of(SqlType::OID), INT4], TEXT, |arguments, _| {
         let Some(Datum::Int(oid)) = arguments.first() else { return Ok(Datum::Null) };
         let modifier = match arguments.get(1) {
             Some(Datum::Int(modifier)) => Some(*modifier as i32),
             _ => None,
         };
         Ok(Datum::Text(format_type(*oid as u32, modifier)))
-    }),
+    })];
+
+/// Those that come with casts to `regclass`. They are the last of all, so that others keep their numbers.
+pub(super) const NAMES: &[Entry] = &[
     strict(NAME_AS_QUOTED, &[TEXT], TEXT, |arguments, _| {
         let text = text(arguments, 0)?;
         let names = names_in(text, '.').filter(|names| names.len() <= 3);
