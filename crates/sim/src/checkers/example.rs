@@ -26,8 +26,14 @@ use crate::history::{Gauge, History, Invocation, SnapshotRead};
 
 /// Two sites of ten accounts with 100 cents each; half of the transfers are between sites.
 pub(crate) fn bank() -> Bank {
-    let options =
-        Options { sites: 2, accounts: 20, balance: 100, amount_max: 60, multi_partition_percent: 50.0 };
+    let options = Options {
+        sites: 2,
+        accounts: 20,
+        balance: 100,
+        amount_max: 60,
+        multi_partition_percent: 50.0,
+        ..Options::default()
+    };
     Bank::new(options).unwrap()
 }
 
