@@ -5,9 +5,11 @@
 
 mod calm;
 
+use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_sim::plan::{Fault, Plan, PlannedFault, Replication, WorkloadKind};
 use ordain_sim::run::run;
-use ordain_sim::time::{MILLISECOND, Nanoseconds};
+use ordain_sim::time::{MILLISECOND, Nanoseconds, SECOND};
+use ordain_sim::world::World;
 
 const PARTITIONS: u16 = 2;
 
@@ -80,6 +82,44 @@ fn a_replica_that_has_lost_a_write_ends_and_the_others_go_on() {
 fn a_lone_node_refuses_a_log_that_lacks_a_write() {
     let ended = damage(1, 60 * MILLISECOND, Fault::LostWrite);
     assert!(ended.halted > 0 && ended.without_it == 0, "{ended:?}");
+}
+
+/// A replica that has been away for long gets a checkpoint of one whose disk went bad meanwhile: it notices, keeps its own, and gets
+/// another one's.
+#[test]
+fn a_damaged_checkpoint_does_not_spread() {
+    let mut noticed = 0;
+    for seed in 0..8 {
+        let mut plan = calm::plan(seed, 1, 3, WorkloadKind::Append, 2_500);
+        plan.checkpoints = calm::checkpoints(Some(200_000));
+        (plan.clients.think, plan.clients.timeout) = (20 * MILLISECOND, 50 * MILLISECOND);
+        plan.heal_at = 60 * SECOND;
+        let bad = leader_at(&plan, 1_200 * MILLISECOND);
+        plan.faults = vec![
+            PlannedFault {
+                at: 1_200 * MILLISECOND,
+                lasts: 2_000 * MILLISECOND,
+                fault: Fault::Crash((bad + 1) % 3),
+            },
+            PlannedFault { at: 3_199 * MILLISECOND, lasts: 0, fault: Fault::DamagedCheckpoint(bad) },
+        ];
+        let report = run(&plan).unwrap();
+        assert!(report.violations.is_empty(), "{:#?}\n{plan}", report.violations);
+        // Only the one whose own disk is bad may end.
+        assert!(report.halted.is_none() && report.happened.failures <= 1, "{:?}\n{plan}", report.happened);
+        noticed += 1 - report.happened.failures;
+    }
+    assert!(noticed > 3, "{noticed}");
+}
+
+/// The replica that leads at a time, while nothing goes wrong.
+fn leader_at(plan: &Plan, at: Nanoseconds) -> u16 {
+    let workload = plan.workload.build().unwrap();
+    let mut world = World::new(plan, &*workload).unwrap();
+    world.run_until(at);
+    let leads =
+        |replica: &u16| world.leads(NodeId { partition: PartitionId(0), replica: ReplicaId(*replica) });
+    (0..3).find(leads).unwrap()
 }
 
 /// The same fault hits no second replica: a majority is left.

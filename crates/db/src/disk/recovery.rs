@@ -151,20 +151,12 @@ fn make_log(
 ) -> Result<Box<dyn ReplicatedLog>, RecoverError> {
     // A node that stopped before it wrote anything has promised nothing.
     let is_new = found.is_new || (found.records.is_empty() && checkpoint.is_none());
-    Ok(match replication {
+    let log: Box<dyn ReplicatedLog> = match replication {
         Replication::None => {
             let options = SoloOptions::new(configuration.me.replica);
             match is_new {
                 true => Box::new(SoloLog::found(options)),
-                false => {
-                    let log = SoloLog::recover(options, found.records.into_iter(), checkpoint)?;
-                    // Nobody else has what the log had before, and the first rows are not what it goes on from.
-                    let start = log.status().start;
-                    if checkpoint.is_none() && start > FOUNDING_INDEX {
-                        return Err(RecoverError::NoCheckpoint { start });
-                    }
-                    Box::new(log)
-                }
+                false => Box::new(SoloLog::recover(options, found.records.into_iter(), checkpoint)?),
             }
         }
         Replication::Group(options) => {
@@ -174,7 +166,13 @@ fn make_log(
                 _ => Box::new(recover_group(options, found.records, checkpoint)?),
             }
         }
-    })
+    };
+    // A log is cut only after a checkpoint is marked, and the first rows are not what it goes on from.
+    let start = log.status().start;
+    if checkpoint.is_none() && start > FOUNDING_INDEX {
+        return Err(RecoverError::NoCheckpoint { start });
+    }
+    Ok(log)
 }
 
 /// The log of a replica. Its checkpoint may come from another replica, and end after the log's own entries.

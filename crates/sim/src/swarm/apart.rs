@@ -40,9 +40,11 @@ pub(super) fn damaged_checkpoints_and_lost_writes(plan: &Plan) -> Vec<PlannedFau
     if one_in(random, 16) && plan.disk.is_some() && takes_checkpoints {
         for _ in 0..1 + random.below(3) {
             let ((at, lasts), machine) = (when(random, plan), machine(random, plan));
-            // The machine crashes at once: the damage is found before anything else is done with the checkpoint.
-            let faults_then = [Fault::DamagedCheckpoint(machine), Fault::Crash(machine)];
-            faults.extend(faults_then.map(|fault| PlannedFault { at, lasts, fault }));
+            faults.push(PlannedFault { at, lasts, fault: Fault::DamagedCheckpoint(machine) });
+            // Or the damage is found later, perhaps by another replica that fetches the checkpoint.
+            if one_in(random, 2) {
+                faults.push(PlannedFault { at, lasts, fault: Fault::Crash(machine) });
+            }
         }
     }
     if one_in(random, 16) && plan.disk.is_some() {

@@ -7,7 +7,7 @@ use super::process::Condition;
 use super::{Happening, Machine, World};
 use crate::machine::disk::Disk;
 use crate::network::Host;
-use crate::plan::{Bug, Fault, Replication};
+use crate::plan::{Bug, Fault};
 use crate::time::Nanoseconds;
 
 impl Machine {
@@ -79,9 +79,7 @@ impl World<'_> {
             }
             Fault::DamagedCheckpoint(machine) => {
                 let sound = !self.machines[usize::from(*machine)].damaged;
-                // A node of a group that has lost its mark does not notice before its log goes on.
-                let alone = self.plan.replication == Replication::None;
-                return sound && self.damage(usize::from(*machine), |disk| disk.damage_checkpoint(alone));
+                return sound && self.damage(usize::from(*machine), Disk::damage_checkpoint);
             }
             Fault::LostWrite(machine) => {
                 let machine = usize::from(*machine);

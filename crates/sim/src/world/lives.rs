@@ -34,14 +34,22 @@ impl World<'_> {
         self.crash(machine, fault);
     }
 
-    /// A node's disk has failed: it stops, and starts again when the fault is over.
+    /// A node's disk has failed: it stops, and starts again when the fault is over; if what is on the disk is damaged, soon, to find out
+    /// what it can go on from.
     pub(super) fn fail(&mut self, node: usize, reason: String) {
-        self.happened.failures += 1;
+        let machine = self.machine_of(node);
         let name = &self.processes[node].name;
         self.log.note(self.heap.now(), || format!("{name} stops: {reason}"));
         self.stop_stepping(node);
-        self.processes[node].end(Condition::Failed(reason));
-        self.dispatch(self.machine_of(node));
+        if self.machines[machine].damaged {
+            self.processes[node].end(Condition::Restarting);
+            let life = self.processes[node].life;
+            self.heap.plan_after(RESTART_AFTER, Happening::StartsAgain { node, life });
+        } else {
+            self.happened.failures += 1;
+            self.processes[node].end(Condition::Failed(reason));
+        }
+        self.dispatch(machine);
     }
 
     /// A node that is about to end gives its core back.

@@ -48,11 +48,11 @@ impl Disk {
     }
 
     /// Damages the checkpoint that is marked as the one to go on from: flips bits of it, writes another sector over one of it,
-    /// or loses the name of its file or, where marks may be lost, that of the mark. Whether it did: there may be no such checkpoint.
-    pub fn damage_checkpoint(&mut self, may_lose_mark: bool) -> bool {
+    /// or loses the name of its file or that of the mark. Whether it did: there may be no such checkpoint.
+    pub fn damage_checkpoint(&mut self) -> bool {
         let Some((name, length, mark)) = self.marked_checkpoint() else { return false };
         let (random, mut files) = (&mut self.latent, self.files.get());
-        match random.below(if may_lose_mark { 4 } else { 3 }) {
+        match random.below(4) {
             0 => files.flip(&name, random.below(length), 1 << random.below(8)).is_ok(),
             1 => {
                 let sectors = length / SECTOR_BYTES;
