@@ -177,7 +177,7 @@ pub fn parse_node(name: &str) -> Option<NodeId> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "format = 2\nrelease = \"0.1.0\"\nlog = \"order\"\nid = \"0a\"\nfingerprint = \"2b\"\nnodes = [\"p0r0\", \"p1r0\"]\n\
+    const TEXT: &str = "format = 3\nrelease = \"0.1.0\"\nlog = \"order\"\nid = \"0a\"\nfingerprint = \"2b\"\nnodes = [\"p0r0\", \"p1r0\"]\n\
         established = true\n[options]\npartitions = 2\nseed = 7\n";
 
     #[test]
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn damage_is_told() {
         let wrong = |from: &str, to: &str| Identity::parse(&TEXT.replace(from, to)).unwrap_err();
-        assert!(wrong("format = 2", "format = 9").contains("it has format 9"));
+        assert!(wrong("format = 3", "format = 9").contains("it has format 9"));
         assert!(wrong("id = \"0a\"", "id = \"x\"").contains("no `id`"));
         assert!(wrong("order", "chaos").contains("no `log`"));
         assert!(wrong("p1r0", "p01r0").contains("no `nodes`"));
