@@ -3,14 +3,14 @@
 //! `docs/cluster-file.md` explains each field. The [fingerprint](ClusterFile::fingerprint) of the file is compared whenever
 //! two sides connect.
 
+mod durability;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use ordain_db::engine::EngineKind;
 use ordain_db::engine::two_phase::requests::LockRequests;
-use ordain_db::node::CheckpointMode;
 use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 use ordain_db::procedure::Catalog;
 use ordain_db::sequencer::EpochPolicy;
@@ -22,6 +22,7 @@ use crate::durable::{DurableOptions, ReplicationMode, check_engine};
 use crate::process::ClusterOptions;
 use crate::quantity::{EPOCH_MILLISECONDS, LOCK_WAIT_MILLISECONDS, seconds};
 use crate::sql::workload::WithSql;
+pub use durability::DurabilityEntry;
 
 /// Longest name of a process in bytes.
 pub const PROCESS_NAME_BYTES_MAX: usize = 64;
@@ -130,39 +131,6 @@ impl ReplicationEntry {
             }
         }
         Ok(())
-    }
-}
-
-/// How much of the log is kept, for processes with a data directory.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct DurabilityEntry {
-    /// Whether transactions go on while a checkpoint is taken, or the replicas take turns to stand still.
-    pub checkpoint_mode: CheckpointMode,
-    /// The time between two checkpoints while transactions go on.
-    pub checkpoint_seconds: u64,
-    /// The mebibytes of a partition's batches in the log between two checkpoints.
-    pub checkpoint_log_mib: u64,
-    /// The mebibytes of rows that a node puts into a checkpoint in a second at most, while it has other work.
-    pub checkpoint_mib_per_second: u64,
-    /// The most mebibytes that the log of a partition may have.
-    pub log_mib: u64,
-    /// The most mebibytes that all files of a partition may have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub disk_mib: Option<u64>,
-}
-
-impl Default for DurabilityEntry {
-    fn default() -> DurabilityEntry {
-        let usual = DurableOptions::new("");
-        DurabilityEntry {
-            checkpoint_mode: usual.checkpoint_mode,
-            checkpoint_seconds: usual.checkpoint_interval.as_secs(),
-            checkpoint_log_mib: usual.checkpoint_log_bytes >> 20,
-            checkpoint_mib_per_second: usual.checkpoint_bytes_per_second >> 20,
-            log_mib: usual.log_bytes_max >> 20,
-            disk_mib: None,
-        }
     }
 }
 
@@ -355,25 +323,10 @@ impl ClusterFile {
 
     /// How a process keeps its data in a directory.
     pub fn durable_options(&self, directory: &Path) -> DurableOptions {
-        let DurabilityEntry {
-            checkpoint_mode,
-            checkpoint_seconds,
-            checkpoint_log_mib,
-            checkpoint_mib_per_second,
-            log_mib,
-            disk_mib,
-        } = self.durability;
-        let bytes = |mib: u64| mib.saturating_mul(1 << 20);
         DurableOptions {
             replication: self.replication.mode,
             subgroups: self.replication.subgroups.clone(),
-            checkpoint_mode,
-            checkpoint_interval: Duration::from_secs(checkpoint_seconds),
-            checkpoint_log_bytes: bytes(checkpoint_log_mib),
-            checkpoint_bytes_per_second: bytes(checkpoint_mib_per_second),
-            log_bytes_max: bytes(log_mib),
-            disk_bytes_max: disk_mib.map_or(u64::MAX, bytes),
-            ..DurableOptions::new(directory)
+            ..self.durability.options(directory)
         }
     }
 
@@ -610,6 +563,8 @@ fn check_address(address: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use ordain_db::sequencer::EpochOptions;
 
     use super::*;
