@@ -4,7 +4,7 @@
 //! are distributed. Each node has a machine with one core, where the paper's have eight. Clients stand beside their node and cost
 //! nothing. Nodes have no disks and no replicas, as fault tolerance is off in the paper (§V-A2). 1 % of New Orders abort with both.
 //!
-//! - [`Figure`]: the paper's figures; [`settings`] are the runs that they need, [`light_settings`] those at light load, which follow from
+//! - [`Figure`]: the paper's figures; [`settings()`] are the runs that they need, [`light_settings`] those at light load, which follow from
 //!   what the others came to; [`measure_aloha`] runs one. [`Drive::Climb`] finds the most that is possible, [`peaks`] tells which
 //!   of the most might not be it.
 //! - [`Tables`]: what each engine's transactions cost, measured for each engine and procedure.
