@@ -76,8 +76,7 @@ impl AdvisoryLocks {
             return Ok(false);
         }
         self.waits.remove(&session);
-        let known = self.held.entry(lock.key).or_default();
-        let same = known.iter_mut().find(|held| {
+        let same = self.held.get_mut(&lock.key).into_iter().flatten().find(|held| {
             held.session == session
                 && held.shared == lock.shared
                 && held.in_transaction == lock.in_transaction
@@ -91,7 +90,7 @@ impl AdvisoryLocks {
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
         let AdvisoryLock { shared, in_transaction, .. } = lock;
-        known.push(Held { session, shared, in_transaction, times: 1 });
+        self.held.entry(lock.key).or_default().push(Held { session, shared, in_transaction, times: 1 });
         self.count += 1;
         Ok(true)
     }
@@ -199,6 +198,13 @@ mod tests {
         assert_eq!(locks.take(3, exclusive(7)), Ok(false));
         let two = AdvisoryLock { key: AdvisoryKey::Two(0, 7), ..exclusive(7) };
         assert_eq!(locks.take(3, two), Ok(true));
+    }
+
+    #[test]
+    fn what_is_refused_for_the_limit_leaves_nothing() {
+        let mut locks = AdvisoryLocks { count: LOCKS_MAX, ..AdvisoryLocks::default() };
+        assert_eq!(locks.take(1, exclusive(7)).unwrap_err().state, SqlState::PROGRAM_LIMIT_EXCEEDED);
+        assert!(locks.held.is_empty());
     }
 
     #[test]

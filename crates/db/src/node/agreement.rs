@@ -24,6 +24,7 @@ pub struct Agreement {
     known: BTreeMap<Epoch, Vec<Told>>,
     /// Epochs of which something is known that was not compared.
     changed: Vec<Epoch>,
+    /// See [`undecided`](Agreement::undecided).
     undecided: Option<Epoch>,
 }
 

@@ -113,14 +113,8 @@ impl Run<'_, '_> {
             OnConflict::Update { target, assignments, condition } if matches(*target, obstacle.target) => {
                 let Some(key) = obstacle.key else { return Err(second_time().into()) };
                 let old = self.read(shape, &key)?.unwrap_or_default();
-                let mut both = old.clone();
-                both.extend(values);
-                if !self.passes(condition.as_ref(), &both)? {
-                    return Ok(None);
-                }
-                let new = self.assigned(shape, &old, assignments, &both)?;
-                self.check_row(shape, &new)?;
-                Ok(Some(Change { key, old, new, besides: Vec::new() }))
+                let new = self.merged(shape, &old, values, assignments, condition.as_ref())?;
+                Ok(new.map(|new| Change { key, old, new, besides: Vec::new() }))
             }
             _ => Err(duplicate(shape, obstacle.target, &values, self.inputs.zone).into()),
         }

@@ -90,13 +90,8 @@ impl Run<'_, '_> {
                     return Err(second_time().into());
                 }
                 let old = self.read(shape, &conflict.key)?.unwrap_or_default();
-                let mut both = old.clone();
-                both.extend(values);
-                if !self.passes(condition.as_ref(), &both)? {
-                    return Ok(None);
-                }
-                let new = self.assigned(shape, &old, assignments, &both)?;
-                self.check_row(shape, &new)?;
+                let new = self.merged(shape, &old, values, assignments, condition.as_ref())?;
+                let Some(new) = new else { return Ok(None) };
                 touched.insert(self.moved_key(shape, &conflict.key, &new)?);
                 self.replace(
                     table,
@@ -185,6 +180,25 @@ impl Run<'_, '_> {
             }
         }
         Ok(targets)
+    }
+
+    /// What the row that stands in the way of another becomes; `None` if it stays as it is.
+    pub(super) fn merged(
+        &mut self,
+        shape: &TableShape,
+        old: &[Datum],
+        values: Row,
+        assignments: &[(u16, Expression)],
+        condition: Option<&Expression>,
+    ) -> Result<Option<Row>, Failure> {
+        let mut both = old.to_vec();
+        both.extend(values);
+        if !self.passes(condition, &both)? {
+            return Ok(None);
+        }
+        let new = self.assigned(shape, old, assignments, &both)?;
+        self.check_row(shape, &new)?;
+        Ok(Some(new))
     }
 
     pub(super) fn assigned(
