@@ -11,6 +11,7 @@ use ordain_db::message::{ClientId, ClientRequest, Operation, Reply, Request, Req
 use ordain_db::position::PartitionId;
 
 use crate::inbox::NotTaken;
+use crate::look::look_for;
 use crate::port::Port;
 use crate::replies::ReplySink;
 
@@ -25,6 +26,23 @@ impl Pending {
     /// The request's own error, or that the database has stopped.
     pub fn wait(self) -> Outcome {
         self.0.recv().unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// The same for a request that is answered from memory: looks for the reply for a moment before it sleeps.
+    ///
+    /// # Errors
+    /// As for [`Pending::wait`].
+    pub(crate) fn wait_soon(self) -> Outcome {
+        let mut outcome = None;
+        look_for(|| {
+            outcome = match self.0.try_recv() {
+                Ok(outcome) => Some(outcome),
+                Err(oneshot::TryRecvError::Empty) => None,
+                Err(oneshot::TryRecvError::Disconnected) => Some(Err(gone())),
+            };
+            outcome.is_some()
+        });
+        outcome.unwrap_or_else(|| self.wait())
     }
 
     /// Blocks for at most `patience`; the reply may be waited for again after `None`.
@@ -181,15 +199,40 @@ impl Caller {
         self.begin(to, false, make).0
     }
 
+    /// Sends requests with a reply each to a partition, all together: it takes them at once.
+    pub fn send_all<F>(&self, to: PartitionId, makes: impl IntoIterator<Item = F>) -> Vec<Pending>
+    where
+        F: FnOnce(RequestId, u64) -> ClientRequest,
+    {
+        let numbered = |make: F| {
+            let (pending, id, acknowledged) = self.number(to, false);
+            (pending, id, make(id, acknowledged))
+        };
+        let begun = makes.into_iter().map(numbered);
+        let (mut pendings, mut ids, mut requests) = (Vec::new(), Vec::new(), Vec::new());
+        for (pending, id, request) in begun {
+            pendings.push(pending);
+            ids.push(id);
+            requests.push(request);
+        }
+        self.request(to, &ids, requests);
+        pendings
+    }
+
     fn begin(
         &self,
         to: PartitionId,
         keep: bool,
         make: impl FnOnce(RequestId, u64) -> ClientRequest,
     ) -> (Pending, RequestId) {
-        self.tell_postponed();
+        let (pending, id, acknowledged) = self.number(to, keep);
+        self.request(to, &[id], vec![make(id, acknowledged)]);
+        (pending, id)
+    }
+
+    /// Gives a request its number; with it comes the number below which nothing is asked for any more.
+    fn number(&self, to: PartitionId, keep: bool) -> (Pending, RequestId, u64) {
         let (sender, receiver) = oneshot::channel();
-        let pending = Pending(receiver);
         let mut session = self.sessions.lock(to);
         let sequence = session.next;
         let acknowledged = session.acknowledged();
@@ -198,16 +241,21 @@ impl Caller {
         if keep {
             session.kept.insert(sequence);
         }
-        drop(session);
         let id = RequestId { client: ClientId { home: to, number: self.number }, sequence };
-        if let Err(not_taken) = self.port.request(to, vec![make(id, acknowledged)]) {
+        (Pending(receiver), id, acknowledged)
+    }
+
+    /// Sends requests with these numbers; whoever waits for them gets an error if they are not taken.
+    fn request(&self, to: PartitionId, ids: &[RequestId], requests: Vec<ClientRequest>) {
+        self.tell_postponed();
+        if let Err(not_taken) = self.port.request(to, requests) {
             let error = match not_taken {
                 NotTaken::Full(_) => Error::Busy(format!("the inbox of {to} is full")),
                 NotTaken::Stopped(_) => Error::Unavailable(format!("{to} has stopped")),
             };
-            self.sessions.deliver(vec![Reply { request: id, outcome: Err(error) }]);
+            let reply = |id: &RequestId| Reply { request: *id, outcome: Err(error.clone()) };
+            self.sessions.deliver(ids.iter().map(reply).collect());
         }
-        (pending, id)
     }
 
     /// Sends a request without a reply to a partition.

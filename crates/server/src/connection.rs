@@ -1,5 +1,6 @@
 //! A client's view of a database, wherever it runs: calls and snapshots.
 
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use ordain_db::data::{Direction, Key, KeyRange, Owner, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::hash::Digest;
-use ordain_db::message::{ClientRequest, Operation, Page};
+use ordain_db::message::{ClientRequest, Operation, Page, RequestId};
 use ordain_db::node::{Details, Status};
 use ordain_db::position::{Epoch, PartitionId, Position};
 use ordain_db::procedure::{Catalog, Footprint, Procedure, ProcedureId, decode_output, encode_arguments};
@@ -295,6 +296,12 @@ impl Connection {
     }
 }
 
+/// Waits for the row of a key.
+fn row_of(asked: Pending) -> Result<Option<Bytes>, Error> {
+    let page: Page = decode(&asked.wait_soon()?)?;
+    Ok(page.rows.into_iter().next().map(|(_, row)| row))
+}
+
 /// Waits for an answer, but not longer than `limit`.
 fn within(pending: &Pending, limit: Duration) -> Outcome {
     pending.wait_for(limit).unwrap_or_else(|| {
@@ -337,13 +344,39 @@ impl Snapshot {
     /// # Errors
     /// When the key does not fit the schema or its node cannot be asked.
     pub fn get(&self, key: &Key) -> Result<Option<Bytes>, Error> {
-        let table = self.schema.table_of(key)?;
-        let owner = match table.owner(key, self.caller.partitions()) {
+        row_of(self.ask_page(self.holder(key)?, &KeyRange::one(key), Direction::Ascending, 1))
+    }
+
+    /// The rows of some keys, in their order. All are asked for at the same time.
+    ///
+    /// # Errors
+    /// As for one.
+    pub fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Bytes>>, Error> {
+        let mut places: BTreeMap<PartitionId, Vec<usize>> = BTreeMap::new();
+        for (place, key) in keys.iter().enumerate() {
+            places.entry(self.holder(key)?).or_default().push(place);
+        }
+        let ask = |(holder, places): (PartitionId, Vec<usize>)| {
+            let asks = places
+                .iter()
+                .map(|place| self.scan_request(KeyRange::one(&keys[*place]), Direction::Ascending, 1));
+            let pendings = self.caller.send_all(holder, asks);
+            places.into_iter().zip(pendings)
+        };
+        let asked: Vec<(usize, Pending)> = places.into_iter().flat_map(ask).collect();
+        let mut rows = vec![None; keys.len()];
+        for (place, pending) in asked {
+            rows[place] = row_of(pending)?;
+        }
+        Ok(rows)
+    }
+
+    /// The partition that is asked for a key.
+    fn holder(&self, key: &[u8]) -> Result<PartitionId, Error> {
+        Ok(match self.schema.table_of(key)?.owner(key, self.caller.partitions()) {
             Owner::Partition(partition) => partition,
             Owner::Replicated | Owner::Split => PartitionId(0),
-        };
-        let page = self.page(owner, &KeyRange::one(key), Direction::Ascending, 1)?;
-        Ok(page.rows.into_iter().next().map(|(_, row)| row))
+        })
     }
 
     /// All rows of a range with their keys, visited in ascending order of keys within each partition.
@@ -392,7 +425,7 @@ impl Snapshot {
         let ask =
             |(partition, range): &(PartitionId, KeyRange)| self.ask_page(*partition, range, direction, rows);
         let asked: Vec<Pending> = ranges.iter().map(ask).collect();
-        asked.into_iter().map(|pending| decode(&pending.wait()?)).collect()
+        asked.into_iter().map(|pending| decode(&pending.wait_soon()?)).collect()
     }
 
     /// Runs a procedure that only reads, and only rows that `partition` holds, over what the snapshot shows. Keep the snapshot
@@ -409,12 +442,22 @@ impl Snapshot {
         direction: Direction,
         rows: u32,
     ) -> Result<Page, Error> {
-        decode(&self.ask_page(partition, range, direction, rows).wait()?)
+        decode(&self.ask_page(partition, range, direction, rows).wait_soon()?)
     }
 
     fn ask_page(&self, partition: PartitionId, range: &KeyRange, direction: Direction, rows: u32) -> Pending {
-        let (at, range) = (self.at, range.clone());
-        self.caller.send(partition, |request, _| ClientRequest::Scan { request, at, range, direction, rows })
+        self.caller.send(partition, self.scan_request(range.clone(), direction, rows))
+    }
+
+    /// Makes the request for the rows of a range.
+    fn scan_request(
+        &self,
+        range: KeyRange,
+        direction: Direction,
+        rows: u32,
+    ) -> impl FnOnce(RequestId, u64) -> ClientRequest + use<> {
+        let at = self.at;
+        move |request, _| ClientRequest::Scan { request, at, range, direction, rows }
     }
 }
 

@@ -1,5 +1,10 @@
 //! The directory of a partition on a real disk: [`Files`] over the operating system.
+//!
+//! Space that is reserved is not yet written, as the file system sees it: to write there changes its own tables, and it takes a sync
+//! longer to have these durable as well. So whoever writes where nothing was written before fills a piece with zeros, and most of the
+//! syncs that follow have nothing to make durable but bytes.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -13,12 +18,45 @@ use rustix::io::Errno;
 /// Zeros that are written at a time where space cannot be reserved otherwise.
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
 
+/// Bytes that are filled with zeros at a time where space was reserved: so many that few syncs wait for them, and so few that these do
+/// not wait for long.
+const FILLED_BYTES: u64 = 256 * 1024;
+
+/// A file that has been written to.
+#[derive(Debug)]
+struct OpenFile {
+    file: File,
+    /// From here on nothing has been written since the space was reserved; `None` if it is not known.
+    untouched: Cell<Option<u64>>,
+}
+
+impl OpenFile {
+    fn new(file: File) -> OpenFile {
+        OpenFile { file, untouched: Cell::new(None) }
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn write(&self, bytes: &[u8], offset: u64, length: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)?;
+        let end = offset + bytes.len() as u64;
+        if self.untouched.get().is_some_and(|untouched| end > untouched) {
+            let to = end.next_multiple_of(FILLED_BYTES).min(length).max(end);
+            zeros(&self.file, end, to)?;
+            self.untouched.set(Some(to));
+        }
+        Ok(())
+    }
+}
+
 /// See the [module](self). Errors name the whole path.
 #[derive(Debug)]
 pub struct RealFiles {
     directory: PathBuf,
     /// Files that have been written to and stay open.
-    open: BTreeMap<String, File>,
+    open: BTreeMap<String, OpenFile>,
     /// The most bytes that all files may have together.
     bytes_max: u64,
     /// The bytes that they have.
@@ -67,17 +105,17 @@ impl RealFiles {
     }
 
     /// An open file.
-    fn file(&mut self, operation: FileOperation, name: &str) -> Result<&File, FileError> {
+    fn file(&mut self, operation: FileOperation, name: &str) -> Result<&OpenFile, FileError> {
         if !self.open.contains_key(name) {
             let file = OpenOptions::new().read(true).write(true).open(self.path(name));
             let file = file.map_err(|error| self.error(operation, name, error))?;
-            self.open.insert(name.to_owned(), file);
+            self.open.insert(name.to_owned(), OpenFile::new(file));
         }
         Ok(&self.open[name])
     }
 
     fn length(&mut self, operation: FileOperation, name: &str) -> Result<u64, FileError> {
-        let length = self.file(operation, name)?.metadata().map(|metadata| metadata.len());
+        let length = self.file(operation, name)?.length();
         length.map_err(|error| self.error(operation, name, error))
     }
 
@@ -86,7 +124,10 @@ impl RealFiles {
         if self.bytes.saturating_add(to - from) > self.bytes_max {
             return Err(self.full(operation, name));
         }
-        let reserved = reserve(self.file(operation, name)?, from, to);
+        let open = self.file(operation, name)?;
+        let reserved = reserve(&open.file, from, to);
+        let is_promised = reserved.as_ref().is_ok_and(|is_promised| *is_promised);
+        open.untouched.set(open.untouched.get().or(Some(from)).filter(|_| is_promised));
         reserved.map_err(|error| self.error(operation, name, error))?;
         self.bytes += to - from;
         Ok(())
@@ -119,23 +160,26 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
     File::open(directory)?.sync_all()
 }
 
-fn reserve(file: &File, from: u64, to: u64) -> io::Result<()> {
+/// Reserves space; whether it is only promised, and nothing was written there.
+fn reserve(file: &File, from: u64, to: u64) -> io::Result<bool> {
     if to == from {
-        return Ok(());
+        return Ok(false);
     }
     match fallocate(file, FallocateFlags::empty(), from, to - from) {
         // The file system cannot reserve: zeros take the space.
-        Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
-            let mut offset = from;
-            while offset < to {
-                let bytes = (to - offset).min(ZEROS.len() as u64);
-                file.write_all_at(&ZEROS[..bytes as usize], offset)?;
-                offset += bytes;
-            }
-            Ok(())
-        }
-        result => Ok(result?),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => zeros(file, from, to).map(|()| false),
+        result => Ok(result.map(|()| true)?),
     }
+}
+
+fn zeros(file: &File, from: u64, to: u64) -> io::Result<()> {
+    let mut offset = from;
+    while offset < to {
+        let bytes = (to - offset).min(ZEROS.len() as u64);
+        file.write_all_at(&ZEROS[..bytes as usize], offset)?;
+        offset += bytes;
+    }
+    Ok(())
 }
 
 impl Files for RealFiles {
@@ -167,7 +211,7 @@ impl Files for RealFiles {
     fn create(&mut self, name: &str, length: u64) -> Result<(), FileError> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(self.path(name));
         let file = file.map_err(|error| self.error(FileOperation::Create, name, error))?;
-        self.open.insert(name.to_owned(), file);
+        self.open.insert(name.to_owned(), OpenFile::new(file));
         let reserved = self.reserve(FileOperation::Create, name, 0, length);
         if reserved.is_err() {
             self.open.remove(name);
@@ -184,7 +228,7 @@ impl Files for RealFiles {
         if self.bytes.saturating_add(grown) > self.bytes_max {
             return Err(self.full(FileOperation::Write, name));
         }
-        let written = self.file(FileOperation::Write, name)?.write_all_at(bytes, offset);
+        let written = self.file(FileOperation::Write, name)?.write(bytes, offset, length);
         written.map_err(|error| self.error(FileOperation::Write, name, error))?;
         self.bytes += grown;
         Ok(())
@@ -195,12 +239,14 @@ impl Files for RealFiles {
         if length > before {
             let reserved = self.reserve(FileOperation::SetLength, name, before, length);
             if reserved.is_err() {
-                let cut = self.file(FileOperation::SetLength, name)?.set_len(before);
+                let cut = self.file(FileOperation::SetLength, name)?.file.set_len(before);
                 cut.map_err(|error| self.error(FileOperation::SetLength, name, error))?;
             }
             return reserved;
         }
-        let cut = self.file(FileOperation::SetLength, name)?.set_len(length);
+        let open = self.file(FileOperation::SetLength, name)?;
+        open.untouched.set(open.untouched.get().map(|untouched| untouched.min(length)));
+        let cut = open.file.set_len(length);
         cut.map_err(|error| self.error(FileOperation::SetLength, name, error))?;
         self.bytes = self.bytes.saturating_sub(before - length);
         Ok(())
@@ -228,7 +274,7 @@ impl Files for RealFiles {
     }
 
     fn sync(&mut self, name: &str) -> Result<(), FileError> {
-        let synced = self.file(FileOperation::Sync, name)?.sync_data();
+        let synced = self.file(FileOperation::Sync, name)?.file.sync_data();
         synced.map_err(|error| self.error(FileOperation::Sync, name, error))
     }
 

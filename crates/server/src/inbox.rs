@@ -8,11 +8,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ordain_db::message::{ClientRequest, Message};
 use ordain_db::node::Event;
 use ordain_db::position::NodeId;
+
+use crate::look::{LOOK, look_for};
 
 /// Most client requests that wait in an inbox.
 pub const INBOX_REQUESTS_MAX: usize = 64 * 1024;
@@ -47,6 +49,8 @@ struct State {
     asleep: bool,
     /// Whether the owner had nothing under way when it went to sleep, and nothing has come since.
     idle: bool,
+    /// Whether what the owner waited for the last time came so soon that it need not have slept.
+    came_soon: bool,
     /// How often the owner has taken something out.
     takes: u64,
     stopped: bool,
@@ -99,6 +103,8 @@ pub struct Taken {
 pub struct Inbox {
     state: Mutex<State>,
     filled: Condvar,
+    /// Whether something may be there that was not when the owner looked last.
+    is_filled: AtomicBool,
     /// Set while a shutdown waits for the work under way: no new requests are taken.
     draining: AtomicBool,
 }
@@ -120,6 +126,7 @@ impl Inbox {
 
     fn wake(&self, mut state: MutexGuard<'_, State>) {
         state.idle = false;
+        self.is_filled.store(true, Ordering::Release);
         if std::mem::take(&mut state.asleep) {
             drop(state);
             self.filled.notify_one();
@@ -213,18 +220,9 @@ impl Inbox {
     pub fn take(&self, patience: Option<Duration>, idle: bool, taken: &mut Taken) -> bool {
         let mut state = self.lock();
         state.idle = idle && state.is_empty();
-        while state.is_empty() && !state.stopped {
-            state.asleep = true;
-            match patience {
-                None => state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let waited = self.filled.wait_timeout(state, patience);
-                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
-                    break;
-                }
-            }
+        if state.is_empty() && !state.stopped && patience != Some(Duration::ZERO) {
+            state = self.wait(state, patience);
         }
-        state.asleep = false;
         state.takes += 1;
         let requests = std::mem::take(&mut state.requests);
         state.request_bytes = 0;
@@ -251,6 +249,35 @@ impl Inbox {
             taken.events.push(Event::Requests(requests));
         }
         !stopped
+    }
+
+    /// Waits until something is there, for about `patience`.
+    fn wait<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        patience: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
+        let begun = Instant::now();
+        if state.came_soon && patience.is_none_or(|patience| patience > LOOK) {
+            self.is_filled.store(false, Ordering::Relaxed);
+            drop(state);
+            look_for(|| self.is_filled.load(Ordering::Acquire));
+            state = self.lock();
+        }
+        while state.is_empty() && !state.stopped {
+            state.asleep = true;
+            match patience {
+                None => state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(patience) => {
+                    let waited = self.filled.wait_timeout(state, patience);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                    break;
+                }
+            }
+        }
+        state.asleep = false;
+        state.came_soon = begun.elapsed() < 2 * LOOK;
+        state
     }
 
     /// If the owner has nothing under way, how often it has taken something out: unchanged while it stays so.

@@ -27,6 +27,7 @@ pub mod given;
 pub mod http;
 pub mod inbox;
 mod load;
+mod look;
 pub mod operate;
 pub mod output;
 pub mod partition;

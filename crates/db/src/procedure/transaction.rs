@@ -36,7 +36,7 @@ pub trait Access {
     /// The first rows of a range in the order of keys, or in descending order the last ones, at most `limit`; own writes included.
     fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop>;
 
-    /// Whether this run only looks for the footprint, and so is to be told of accesses ahead: then the number of partitions.
+    /// Whether this run is to tell of accesses ahead, since each by itself would take a way to others: then the number of partitions.
     fn looks_ahead(&self) -> Option<u16> {
         None
     }
@@ -188,9 +188,9 @@ impl<'a> Transaction<'a> {
         self.access.scan(range, direction, limit)
     }
 
-    /// Declares what the run is about to touch. Nothing changes by that, but that whoever looks for the footprint asks for all of it
-    /// at once, and not for one key after the other: reconnaissance for rows of other partitions, an engine that locks as
-    /// the run goes for locks. Accesses that do not happen after all do no harm.
+    /// Declares what the run is about to touch. Nothing changes by that, but that whoever would ask others for one key after the other
+    /// asks for all of it at once: reconnaissance for rows of other partitions, an engine that locks as the run goes for locks, who
+    /// reads a snapshot from afar for rows. Accesses that do not happen after all do no harm.
     pub fn declare_next(
         &mut self,
         declare: impl FnOnce(&mut Declaration<'_>) -> Result<(), DataError>,

@@ -539,6 +539,10 @@ impl View for Seen {
         self.0.get(key)
     }
 
+    fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Bytes>>, Error> {
+        self.0.get_all(keys)
+    }
+
     fn scan(
         &self,
         range: &KeyRange,

@@ -74,11 +74,16 @@ fn what_was_called_is_there_when_it_is_opened_again() {
         for counter in 0..10 {
             assert_eq!(database.call(count, &(counter, vec![])), Ok(round + 1));
         }
-        let _snapshot = database.snapshot().unwrap();
+        let snapshot = database.snapshot().unwrap();
+        let table = &database.schema().tables()[0];
+        let keys = [7, 100, 0, 3, 7].map(|counter: i64| table.key((counter,)).unwrap());
+        let each: Vec<_> = keys.iter().map(|key| snapshot.get(key).unwrap()).collect();
+        assert_eq!(each.iter().filter(|row| row.is_none()).count(), 1);
+        assert_eq!(snapshot.get_all(&keys), Ok(each), "of both partitions, in the order of the keys");
         digest = Some(database.digest().unwrap());
         // Closed in good order, and simply dropped.
         if round % 2 == 0 {
-            drop(_snapshot);
+            drop(snapshot);
             database.close().unwrap();
         }
     }

@@ -35,6 +35,44 @@ fn files_are_made_written_cut_renamed_and_removed() {
     assert_eq!(files.list().unwrap(), []);
 }
 
+/// What is filled with zeros is only what nobody has written.
+#[test]
+fn a_file_with_reserved_space_holds_what_was_written_and_zeros() {
+    const RESERVED: usize = 1 << 20;
+    let folder = Folder::create();
+    let mut random = 7_u64;
+    let mut below = |bound: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % bound
+    };
+    for round in 0..20 {
+        let name = format!("f{round}");
+        let mut files = RealFiles::open(&folder.0).unwrap();
+        files.create(&name, RESERVED as u64).unwrap();
+        let mut model = vec![0; RESERVED];
+        for step in 1..120_u8 {
+            match below(12) {
+                0 => {
+                    let length = below(RESERVED + RESERVED / 2);
+                    files.set_length(&name, length as u64).unwrap();
+                    model.resize(length, 0);
+                }
+                1 => files = RealFiles::open(&folder.0).unwrap(),
+                kind => {
+                    // Appending, mostly.
+                    let written = model.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                    let offset = if kind < 4 { below(model.len() + 1) } else { written };
+                    let bytes = vec![step; 1 + below(20_000)];
+                    files.write(&name, offset as u64, &bytes).unwrap();
+                    model.resize(model.len().max(offset + bytes.len()), 0);
+                    model[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                }
+            }
+        }
+        assert!(files.read(&name, 0, u64::MAX).unwrap() == model, "round {round}");
+    }
+}
+
 #[test]
 fn errors_say_which_file_and_why() {
     let folder = Folder::create();

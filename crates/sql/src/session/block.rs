@@ -10,6 +10,7 @@ use super::constraints::Deferrals;
 use super::past::Past;
 use super::settings::Changes;
 use super::transaction::reads_only;
+use super::views::Sight;
 use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, Output, Pending};
@@ -20,7 +21,7 @@ use crate::types::Datum;
 /// A transaction block.
 pub(super) struct Block {
     /// What it sees, from its first statement on.
-    pub view: Option<Box<dyn View>>,
+    pub view: Option<Sight>,
     /// A later snapshot, for storages that only it knows.
     pub own_view: Option<Box<dyn View>>,
     /// Storages that it has made.
@@ -109,7 +110,7 @@ impl Block {
 
     /// Has it see a state that was kept, which nothing can be written to.
     pub(super) fn enter(&mut self, past: Past) {
-        (self.view, self.catalog) = (Some(past.view), past.catalog);
+        (self.view, self.catalog) = (Some(Sight::new(past.view)), past.catalog);
         (self.past, self.read_only) = (true, true);
     }
 

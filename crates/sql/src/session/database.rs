@@ -123,6 +123,14 @@ pub trait View: Send {
         Ok(found)
     }
 
+    /// The rows of some keys, in their order. Whoever is far away asks for all of them at once.
+    ///
+    /// # Errors
+    /// As the database says.
+    fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Bytes>>, Error> {
+        keys.iter().map(|key| self.get(key)).collect()
+    }
+
     /// Visits the rows of a range that come first in a direction, at most `limit`, over all partitions, in the order of their keys, until
     /// the visitor breaks.
     ///

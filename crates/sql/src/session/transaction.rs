@@ -4,21 +4,23 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ordain_db::data::DataError;
+use ordain_db::data::{DataError, Key};
 use ordain_db::error::Error;
-use ordain_db::procedure::Transaction;
+use ordain_db::procedure::footprint::{Declaration, Footprint};
 use ordain_db::procedure::overlay::{Overlay, Written};
+use ordain_db::procedure::{Stop, Transaction};
 use sqlparser::ast::Statement;
 
 use super::answer::same_columns;
 use super::block::Block;
 use super::database::{NoRows, of_call, of_database, of_read};
 use super::past::PARAMETER;
-use super::views::Views;
+use super::views::{Sight, Views};
 use super::{Session, View};
 use crate::bind::{self, Prepared};
 use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
+use crate::execute::declare::declare;
 use crate::execute::{
     Draw, Failure, Inputs, Interrupt, Output, Patience, Pending, Run, is_stale, try_evaluate,
 };
@@ -255,11 +257,15 @@ impl Session {
 
     /// Runs a query over a snapshot that is opened now.
     pub(super) fn over_snapshot(&self, plan: &Plan, inputs: &Inputs) -> Result<Output, SqlError> {
-        let view = self.view_for(plan)?;
+        let mut sight = Sight::new(self.view_for(plan)?);
         let mut written = Written::new();
-        let interrupt = Arc::clone(&self.interrupt);
-        let mut views = Views::new(&*view, None, &interrupt);
+        let mut views = self.views(&mut sight, None);
         run(&mut views, &mut written, self, plan, inputs, None).map(|(output, _)| output)
+    }
+
+    fn views<'v>(&'v self, sight: &'v mut Sight, own: Option<(&'v dyn View, &'v [u32])>) -> Views<'v> {
+        let cluster = (self.database.partitions(), &self.storages.definitions);
+        Views::new(sight, own, cluster, &self.interrupt)
     }
 
     /// What a plan sees that is run now.
@@ -311,12 +317,13 @@ impl Session {
             return Err(only_reads(command(plan)));
         }
         if block.view.is_none() {
-            block.view = Some(self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?);
+            let view = self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?;
+            block.view = Some(Sight::new(view));
         }
-        let Some(view) = &block.view else { return Err(no_block()) };
-        let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
         let mut numbers = Numbers { session: self, restarted: restarted(block), drawn: Vec::new() };
-        let mut views = Views::new(&**view, own, &self.interrupt);
+        let Some(sight) = &mut block.view else { return Err(no_block()) };
+        let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
+        let mut views = self.views(sight, own);
         let written = &mut block.written;
         if let Action::Settle { constraints } = &plan.action {
             for (step, pending) in &block.pending {
@@ -455,11 +462,30 @@ fn run(
     source: Option<&mut dyn Draw>,
 ) -> Result<(Output, Vec<Pending>), SqlError> {
     let patience = Patience::UntilTold(&session.interrupt);
+    read_ahead(views, written, session, plan, inputs)?;
     over(views, written, session, |transaction| match source {
         // Taken apart, since what is inside of an option cannot be lent for a shorter time.
         Some(source) => Run::run(transaction, &session.storages, plan, inputs, Some(source), patience),
         None => Run::run(transaction, &session.storages, plan, inputs, None, patience),
     })
+}
+
+/// Asks for the rows that a plan is known to read by their keys, all at once.
+fn read_ahead(
+    views: &mut Views<'_>,
+    written: &Written,
+    session: &Session,
+    plan: &Plan,
+    inputs: &Inputs,
+) -> Result<(), SqlError> {
+    let mut known = Footprint::default();
+    let mut declaration = Declaration::new(&session.schema, session.database.partitions(), &mut known);
+    // What else it reads is found out when it runs.
+    let _is_all = declare(plan, inputs, &session.storages, &mut declaration);
+    let read = known.keys().iter().filter(|entry| entry.access.read);
+    let keys = read.map(|entry| Key::from_bytes(known.key(entry)));
+    let asked = views.ask_ahead(keys.filter(|key| !written.contains_key(key)));
+    asked.map_err(|stop| of_stop(stop, views, session))
 }
 
 /// Does something in a transaction over snapshots, with what was written laid over them.
@@ -474,10 +500,15 @@ fn over<T>(
     let mut transaction = Transaction::new(&session.schema, &mut overlay, &mut scratch);
     act(&mut transaction).map_err(|failure| match failure {
         Failure::Sql(error) => error,
-        Failure::Stop(stop) => session.interrupt.error().unwrap_or_else(|| match views.problem.take() {
-            Some(error) => of_database(error),
-            None => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
-        }),
+        Failure::Stop(stop) => of_stop(stop, views, session),
+    })
+}
+
+/// Why a run over snapshots has stopped.
+fn of_stop(stop: Stop, views: &mut Views<'_>, session: &Session) -> SqlError {
+    session.interrupt.error().unwrap_or_else(|| match views.problem.take() {
+        Some(error) => of_database(error),
+        None => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
     })
 }
 
