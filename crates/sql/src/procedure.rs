@@ -170,7 +170,9 @@ impl<F: Failpoints> Procedure for SqlProcedure<F> {
                     .over(&mut written, |transaction| self.step(number, step, &deferred, transaction))?
             };
             last = output;
-            deferred.push((step, pending));
+            if !pending.is_empty() {
+                deferred.push((step, pending));
+            }
             for _ in undone.iter().filter(|part| part.end == number + 1 && part.first < part.end) {
                 let left = before.pop().ok_or_else(|| Stop::Invalid("parts are undone across".to_owned()))?;
                 deferred.truncate(left.1);
@@ -277,15 +279,19 @@ fn without_building(plan: &SharedPlan) -> SharedPlan {
     plan.into()
 }
 
+/// Bytes that one short statement has when it is encoded, or a few more.
+const STEPS_BYTES: usize = 512;
+
 /// The arguments of a call.
 ///
 /// # Errors
 /// When they are too long.
 pub fn encode_steps(steps: &[Step], undone: &[Undone]) -> Result<Vec<u8>, SqlError> {
     // As [`Steps`] are encoded.
-    let bytes = postcard::to_allocvec(&(Form, steps, undone)).map_err(|error| {
-        SqlError::new(SqlState::INTERNAL_ERROR, format!("a statement cannot be sent: {error}"))
-    })?;
+    let bytes =
+        postcard::to_extend(&(Form, steps, undone), Vec::with_capacity(STEPS_BYTES)).map_err(|error| {
+            SqlError::new(SqlState::INTERNAL_ERROR, format!("a statement cannot be sent: {error}"))
+        })?;
     if bytes.len() > ordain_db::limits::ARGUMENTS_BYTES_MAX {
         return Err(too_much());
     }

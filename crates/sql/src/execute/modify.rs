@@ -3,7 +3,7 @@
 use ordain_db::data::Key;
 
 use super::decide::reads_tables;
-use super::rows::{Stored, index_of, pick};
+use super::rows::{Stored, agree, index_of, pick};
 use super::{Failure, Output, Row, Run, encode_row};
 use crate::error::{SqlError, SqlState};
 use crate::keys::Storages;
@@ -113,9 +113,11 @@ impl Run<'_, '_> {
         let shape = self.table(table)?;
         let mut changes = Vec::new();
         for (Stored { key, values: old }, besides) in self.targets(shape, source)? {
-            let mut seen = old.clone();
-            seen.extend_from_slice(&besides);
-            let new = self.assigned(shape, &old, assignments, &seen)?;
+            let new = if besides.is_empty() {
+                self.assigned(shape, &old, assignments, &old)?
+            } else {
+                self.assigned(shape, &old, assignments, &[&*old, &*besides].concat())?
+            };
             self.check_row(shape, &new)?;
             changes.push(Change { key, old, new, besides });
         }
@@ -338,9 +340,7 @@ impl Run<'_, '_> {
             let mut keys = Vec::new();
             for (change, moved) in changes.iter().zip(&moved) {
                 keys.extend(moved.key.clone());
-                let is_new = |index: &IndexShape| {
-                    pick(&change.old, &index.columns) != pick(&change.new, &index.columns)
-                };
+                let is_new = |index: &IndexShape| !agree(&change.old, &change.new, &index.columns);
                 keys.extend(unique_entries(storages, shape, &change.new, is_new)?);
             }
             Ok(keys)
@@ -355,15 +355,14 @@ impl Run<'_, '_> {
 
     /// Deletes the row if its key changes, and its entries in indexes where they change; the numbers of these.
     fn take_away(&mut self, shape: &TableShape, change: &Change) -> Result<Moved, Failure> {
-        let is_moved =
-            !shape.key.is_empty() && pick(&change.old, &shape.key) != pick(&change.new, &shape.key);
+        let is_moved = !agree(&change.old, &change.new, &shape.key);
         let mut moved = Moved { key: is_moved.then(|| change.key.clone()), entries: Vec::new() };
         if is_moved {
             moved.key = Some(self.storages.row(shape, &pick(&change.new, &shape.key))?);
             self.transaction.delete(&change.key)?;
         }
         for (number, index) in shape.indexes.iter().enumerate() {
-            let same = pick(&change.old, &index.columns) == pick(&change.new, &index.columns);
+            let same = agree(&change.old, &change.new, &index.columns);
             if same && !is_moved && !index.covering {
                 continue;
             }
@@ -384,7 +383,7 @@ impl Run<'_, '_> {
         self.write(shape, key, &encode_row(&change.new))?;
         for number in &moved.entries {
             let index = &shape.indexes[*number];
-            let same = pick(&change.old, &index.columns) == pick(&change.new, &index.columns);
+            let same = agree(&change.old, &change.new, &index.columns);
             if !same && self.unique_conflict(shape, index, key, &change.new)?.is_some() {
                 let target = ConflictTarget::Index(u16::try_from(*number).unwrap_or(u16::MAX));
                 return Err(duplicate(shape, target, &change.new, self.inputs.zone).into());

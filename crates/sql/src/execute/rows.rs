@@ -299,6 +299,11 @@ pub(super) fn pick(values: &[Datum], columns: &[u16]) -> Row {
     columns.iter().map(|column| values.get(usize::from(*column)).cloned().unwrap_or(Datum::Null)).collect()
 }
 
+/// Whether two rows have the same values in some columns.
+pub(super) fn agree(one: &[Datum], other: &[Datum], columns: &[u16]) -> bool {
+    columns.iter().all(|column| one.get(usize::from(*column)) == other.get(usize::from(*column)))
+}
+
 /// An index of a table by its number.
 pub(super) fn index_of(shape: &TableShape, number: u16) -> Result<&IndexShape, SqlError> {
     shape.indexes.get(usize::from(number)).ok_or_else(|| malformed("index"))
@@ -308,8 +313,8 @@ pub(super) fn index_of(shape: &TableShape, number: u16) -> Result<&IndexShape, S
 pub(super) fn decode(shape: &TableShape, bytes: &[u8]) -> Result<Row, SqlError> {
     let mut values = Vec::with_capacity(shape.columns.len());
     row::decode(bytes, &mut values)?;
-    let missing = shape.columns.iter().skip(values.len()).map(|column| column.missing.clone());
-    values.extend(missing.collect::<Vec<_>>());
+    let missing = shape.columns.iter().skip(values.len());
+    values.extend(missing.map(|column| column.missing.clone()));
     Ok(values)
 }
 

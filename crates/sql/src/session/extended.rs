@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
+use ordain_db::hash::FastMap;
 use sqlparser::ast::{FetchPosition, Statement};
 
 use super::answer::{Answer, Rows, describe, end_of, format_of, same_columns, send, text_field};
@@ -99,7 +101,7 @@ enum Progress {
 
 /// The portals of a session.
 #[derive(Default)]
-pub(super) struct Portals(BTreeMap<String, Portal>);
+pub(super) struct Portals(FastMap<String, Portal>);
 
 impl Portals {
     pub(super) fn close_all(&mut self) {
@@ -130,7 +132,6 @@ impl Session {
                 Ok(())
             }
             Frontend::Bind { portal, statement, parameter_formats, parameters, result_formats } => {
-                let parameters: Vec<Option<&[u8]>> = parameters.iter().map(Option::as_deref).collect();
                 self.bind(portal, &statement, &parameter_formats, &parameters, result_formats)?;
                 Encoder::new(out).bind_complete();
                 Ok(())
@@ -288,7 +289,7 @@ impl Session {
         portal: String,
         name: &str,
         formats: &[Format],
-        values: &[Option<&[u8]>],
+        values: &[Option<Bytes>],
         result_formats: Vec<Format>,
     ) -> Result<(), SqlError> {
         let (named, prepared) = self.planned(name)?;
@@ -356,7 +357,7 @@ impl Session {
         let most = if max_rows == 0 { usize::MAX } else { max_rows as usize };
         let (mut named, formats) = (portal.named.clone(), portal.formats.clone());
         if matches!(portal.progress, Progress::New) {
-            let parameters = portal.parameters.clone();
+            let parameters = std::mem::take(&mut portal.parameters);
             let Some(statement) = named.statement.clone() else {
                 Encoder::new(out).empty_query_response();
                 return Ok(());

@@ -190,7 +190,7 @@ impl Settings {
         let is_full = values.len() >= SETTINGS_MAX;
         match values.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => value.clone_into(known),
-            None if !is_full => values.push((name, value.to_owned())),
+            None if !is_full => values.push((name.into_owned(), value.to_owned())),
             None => {
                 let message = format!("more than {SETTINGS_MAX} parameters of one session");
                 return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
@@ -442,11 +442,14 @@ pub(crate) fn truth(value: &str) -> Option<bool> {
 /// Most parameters of one session that have been set.
 const SETTINGS_MAX: usize = 256;
 
-fn canonical(name: &str) -> String {
-    let name = name.to_ascii_lowercase();
-    match name.as_str() {
-        "time zone" => "timezone".to_owned(),
-        "transaction isolation level" => "transaction_isolation".to_owned(),
+fn canonical(name: &str) -> Cow<'_, str> {
+    let name = match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    };
+    match &*name {
+        "time zone" => "timezone".into(),
+        "transaction isolation level" => "transaction_isolation".into(),
         _ => name,
     }
 }

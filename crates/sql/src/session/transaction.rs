@@ -166,7 +166,6 @@ impl Session {
         if let Some(strength) = locking {
             self.refuse_change(&format!("SELECT FOR {strength}"))?;
         }
-        let types: Vec<Option<SqlType>> = prepared.parameters.iter().copied().map(Some).collect();
         let mut prepared = Cow::Borrowed(prepared);
         let mut answered = Vec::new();
         for _ in 0..PLANNINGS_MAX {
@@ -186,6 +185,7 @@ impl Session {
                     if !self.renew(&catalog)? || has_begun {
                         return Err(error);
                     }
+                    let types: Vec<Option<SqlType>> = prepared.parameters.iter().copied().map(Some).collect();
                     let (_, newer) = self.prepare_in(prepared.zone, statement, &types)?;
                     if described {
                         same_columns(prepared.fields.as_deref(), newer.fields.as_deref())?;

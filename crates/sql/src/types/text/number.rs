@@ -23,11 +23,11 @@ pub(crate) fn range(base: BaseType) -> (i64, i64) {
 
 /// Digits with a sign or without one, and blanks around them.
 pub(super) fn parse_integer(text: &str, base: BaseType) -> Result<i64, SqlError> {
-    let name = SqlType::of(base).name();
+    let name = || SqlType::of(base).name();
     let trimmed = text.trim_ascii();
     let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(invalid(text, &name));
+        return Err(invalid(text, &name()));
     }
     let (least, greatest) = range(base);
     match trimmed.parse::<i64>() {
@@ -36,19 +36,19 @@ pub(super) fn parse_integer(text: &str, base: BaseType) -> Result<i64, SqlError>
         Ok(value) if base == BaseType::Oid && value < 0 && value >= i64::from(i32::MIN) => {
             Ok(i64::from(value as i32 as u32))
         }
-        _ => Err(out_of_range(text, &name)),
+        _ => Err(out_of_range(text, &name())),
     }
 }
 
 /// A float as the standard library reads it, which rounds correctly; a `real` is read as such, not rounded twice.
 pub(super) fn parse_float(text: &str, base: BaseType) -> Result<f64, SqlError> {
-    let name = SqlType::of(base).name();
+    let name = || SqlType::of(base).name();
     let trimmed = text.trim_ascii();
     let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
     let is_word = unsigned.starts_with(|first: char| first.is_ascii_alphabetic());
     let value =
         if base == BaseType::Float4 { trimmed.parse::<f32>().map(f64::from) } else { trimmed.parse::<f64>() };
-    let value = value.map_err(|_| invalid(text, &name))?;
+    let value = value.map_err(|_| invalid(text, &name()))?;
     if is_word {
         // Only one "not a number", whatever its sign.
         return Ok(if value.is_nan() { f64::NAN } else { value });
@@ -58,7 +58,7 @@ pub(super) fn parse_float(text: &str, base: BaseType) -> Result<f64, SqlError> {
     if value.is_infinite() || lost {
         return Err(SqlError::new(
             SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            format!("\"{text}\" is out of range for type {name}"),
+            format!("\"{text}\" is out of range for type {}", name()),
         ));
     }
     Ok(value)
