@@ -44,14 +44,16 @@ fn a_prepared_statement_stays_within_its_budget() {
         let mut world = World::new(EngineKind::Calvin, 1);
         query(&mut world, "CREATE TABLE t (id int PRIMARY KEY, n bigint)");
         query(&mut world, "INSERT INTO t VALUES (1, 0)");
-        let parse =
-            Frontend::Parse { name: "s".to_owned(), query: statement.to_owned(), parameter_types: Vec::new() };
+        let parse = Frontend::Parse {
+            name: "s".to_owned(),
+            query: statement.to_owned(),
+            parameter_types: Vec::new(),
+        };
         world.send("a", parse);
         let answer = told(&execute(&mut world, parameters));
         assert!(answer.contains(tag), "{answer}");
         let asked = allocations(|| (0..ROUNDS).for_each(|_| drop(execute(&mut world, parameters))));
         let each = asked / ROUNDS;
-        println!("{statement}: {each} allocations, and {budget} may be");
         assert!(each <= budget, "{statement}: {each} allocations are more than {budget}");
     }
 }

@@ -188,20 +188,20 @@ impl Access for Views<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
+    use std::sync::mpsc::{Sender, channel};
 
     use ordain_db::data::SchemaBuilder;
 
     use super::*;
     use crate::keys::Storages;
 
-    /// Counts how often it is asked, and for how much.
-    #[derive(Clone, Default)]
-    struct Counting(Arc<Mutex<Vec<usize>>>);
+    /// Tells each time that it is asked, and for how much.
+    #[derive(Clone)]
+    struct Counting(Sender<usize>);
 
     impl View for Counting {
         fn get_all(&self, keys: &[Key]) -> Result<Vec<Option<Bytes>>, Error> {
-            self.0.lock().unwrap().push(keys.len());
+            self.0.send(keys.len()).unwrap();
             Ok(keys.iter().map(|key| Some(Bytes::copy_from_slice(key.bytes()))).collect())
         }
 
@@ -226,8 +226,9 @@ mod tests {
         let storages = Storages::register(&mut schema).unwrap();
         let definition = storages.definition("public", "t").unwrap();
         let row = |number: u16| Key::from_bytes(&[0xff, 0xff, 0, 0, 0, 0, (number >> 8) as u8, number as u8]);
-        let (view, interrupt) = (Counting::default(), Interrupt::default());
-        let asked = || std::mem::take(&mut *view.0.lock().unwrap());
+        let (tell, told) = channel();
+        let (view, interrupt) = (Counting(tell), Interrupt::default());
+        let asked = || told.try_iter().collect::<Vec<usize>>();
         let mut sight = Sight::new(Box::new(view.clone()));
         for times in 0..2 {
             let mut views = Views::new(&mut sight, None, (1, &storages.definitions), &interrupt);
