@@ -8,7 +8,7 @@ use ordain_db::procedure::{Declaration, Footprint};
 use crate::execute::{Inputs, Observed};
 use crate::keys::Storages;
 use crate::plan::{Action, ForeignKeyShape, JoinKind, Node, Path, Plan, Search, TableShape};
-use crate::types::json;
+use crate::types::{Datum, json};
 
 /// What is told of a plan.
 pub(crate) struct Told {
@@ -30,18 +30,17 @@ struct Step {
     inputs: Vec<Step>,
 }
 
-/// What is told of a plan before it runs, for so many partitions.
+/// What is told of a plan before it runs with these values of its parameters, as far as they are known, on so many partitions.
 pub(crate) fn tell(
     plan: &Plan,
-    storages: &Storages,
-    schema: &Schema,
+    parameters: &[Datum],
+    (storages, schema, partitions): (&Storages, &Schema, u16),
     in_block: bool,
-    partitions: u16,
 ) -> Told {
     let root = root(plan, &mut Observations { left: &[] });
     let foreign_keys = plan.foreign_keys.iter().filter_map(|foreign_key| foreign_key_line(plan, foreign_key));
-    let (way, foreign_keys) = (way(plan, storages, schema, in_block), foreign_keys.collect());
-    let partitions = partitions_of(plan, storages, schema, partitions);
+    let (way, foreign_keys) = (way(plan, parameters, storages, schema, in_block), foreign_keys.collect());
+    let partitions = partitions_of(plan, parameters, storages, schema, partitions);
     Told { way, root, foreign_keys, partitions, duration: None }
 }
 
@@ -177,7 +176,7 @@ fn foreign_key_line(plan: &Plan, foreign_key: &ForeignKeyShape) -> Option<String
 }
 
 /// How the statement reaches the rows.
-fn way(plan: &Plan, storages: &Storages, schema: &Schema, in_block: bool) -> String {
+fn way(plan: &Plan, parameters: &[Datum], storages: &Storages, schema: &Schema, in_block: bool) -> String {
     if let Action::Call { routine, .. } = &plan.action {
         return format!("One ordered transaction of the procedure {routine}");
     }
@@ -186,8 +185,9 @@ fn way(plan: &Plan, storages: &Storages, schema: &Schema, in_block: bool) -> Str
             .to_owned();
     }
     // Parameters that are not known yet are no reason for reconnaissance.
-    let unknown = vec![crate::types::Datum::Int(0); usize::from(u8::MAX)];
-    let inputs = Inputs { parameters: unknown.clone(), answers: unknown, ..Inputs::default() };
+    let unknown = vec![Datum::Int(0); usize::from(u8::MAX)];
+    let parameters = if parameters.is_empty() { unknown.clone() } else { parameters.to_vec() };
+    let inputs = Inputs { parameters, answers: unknown, ..Inputs::default() };
     let mut footprint = Footprint::default();
     let mut declaration = Declaration::new(schema, 1, &mut footprint);
     let known = crate::execute::declare::declare(plan, &inputs, storages, &mut declaration);
@@ -208,13 +208,19 @@ fn way(plan: &Plan, storages: &Storages, schema: &Schema, in_block: bool) -> Str
 }
 
 /// Which partitions have what the statement touches; `None` if it touches nothing, or its procedure decides.
-fn partitions_of(plan: &Plan, storages: &Storages, schema: &Schema, count: u16) -> Option<String> {
+fn partitions_of(
+    plan: &Plan,
+    parameters: &[Datum],
+    storages: &Storages,
+    schema: &Schema,
+    count: u16,
+) -> Option<String> {
     let touches = !plan.tables.is_empty() || !plan.sequences.is_empty();
     if !touches || matches!(plan.action, Action::Call { .. }) {
         return None;
     }
     let declared = |seed| {
-        let inputs = Inputs { seed, ..Inputs::default() };
+        let inputs = Inputs { parameters: parameters.to_vec(), seed, ..Inputs::default() };
         let mut footprint = Footprint::default();
         let mut declaration = Declaration::new(schema, count, &mut footprint);
         crate::execute::declare::declare(plan, &inputs, storages, &mut declaration)?;

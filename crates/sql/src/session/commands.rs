@@ -1,9 +1,8 @@
 //! Statements that are for the session: transactions, settings, prepared statements, and what is accepted without effect.
 
 use sqlparser::ast::{
-    AnalyzeFormatKind, ContextModifier, CreateExtension, Expr, Ident, ObjectName, Reset, Set,
-    SetSessionAuthorizationParamKind, Statement, TransactionAccessMode, TransactionMode, UtilityOption,
-    VacuumStatement, Value,
+    ContextModifier, CreateExtension, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParamKind,
+    Statement, TransactionAccessMode, TransactionMode, VacuumStatement, Value,
 };
 
 use super::answer::{Answer, Rows};
@@ -416,7 +415,13 @@ impl Session {
 
     fn execute_prepared(&mut self, name: &ObjectName, written: &[Expr]) -> Result<Answer, SqlError> {
         let name = parts_of(name)?.join(".");
-        let types = self.parameters_of(&name)?;
+        let values = self.values_for(&name, written)?;
+        self.execute_named(&name, &values)
+    }
+
+    /// The values with which a prepared statement is executed.
+    pub(super) fn values_for(&mut self, name: &str, written: &[Expr]) -> Result<Vec<Datum>, SqlError> {
+        let types = self.parameters_of(name)?;
         if types.len() != written.len() {
             let message = format!("wrong number of parameters for prepared statement \"{name}\"");
             let detail = format!("Expected {} parameters but got {}.", types.len(), written.len());
@@ -431,7 +436,7 @@ impl Session {
             let value = evaluate(&expression, &inputs);
             values.push(value.ok_or_else(|| SqlError::unsupported(format!("EXECUTE with {written}")))?);
         }
-        self.execute_named(&name, &values)
+        Ok(values)
     }
 
     fn warn_of_no_block(&mut self) {
@@ -449,81 +454,6 @@ impl Session {
 
     pub(super) fn warn(&mut self, state: SqlState, text: &str) {
         self.notices.push(Notice { severity: NoticeSeverity::Warning, state, text: text.to_owned() });
-    }
-
-    fn explain(
-        &mut self,
-        statement: &Statement,
-        analyze: bool,
-        format: Option<&AnalyzeFormatKind>,
-        options: &[UtilityOption],
-    ) -> Result<Answer, SqlError> {
-        let asked = Asked::of(analyze, format, options)?;
-        let (_, prepared) = self.prepare(statement, &[])?;
-        let in_block = self.block.is_some();
-        let mut told = crate::explain::tell(
-            &prepared.plan,
-            &self.storages,
-            &self.schema,
-            in_block,
-            self.database.partitions(),
-        );
-        if asked.analyze {
-            let begun = self.database.now();
-            self.observes = true;
-            let outcome = self.execute(statement, &prepared, &[], false);
-            self.observes = false;
-            let (prepared, output) = outcome?;
-            let duration = self.database.now() - begun;
-            told = told.observed(&prepared.plan, &output.observed, duration);
-        }
-        let lines = if asked.json { vec![told.json()] } else { told.lines() };
-        let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
-        Ok(Answer::Rows(Rows::of_texts(&["QUERY PLAN"], &rows, "EXPLAIN")))
-    }
-}
-
-/// What is asked of `EXPLAIN`.
-#[derive(Default)]
-struct Asked {
-    analyze: bool,
-    json: bool,
-}
-
-impl Asked {
-    fn of(
-        analyze: bool,
-        format: Option<&AnalyzeFormatKind>,
-        options: &[UtilityOption],
-    ) -> Result<Asked, SqlError> {
-        let mut asked = Asked { analyze, json: false };
-        let format = format.map(|format| match format {
-            AnalyzeFormatKind::Keyword(format) | AnalyzeFormatKind::Assignment(format) => format.to_string(),
-        });
-        let written = options.iter().map(|option| {
-            let value = option.arg.as_ref().map(setting_text);
-            (name_of(&option.name), value.map(|value| value.to_lowercase()))
-        });
-        for (name, value) in
-            format.map(|format| ("format".to_owned(), Some(format.to_lowercase()))).into_iter().chain(written)
-        {
-            let is_on = value.as_deref().is_none_or(|value| matches!(value, "true" | "on" | "1"));
-            match (name.as_str(), value.as_deref()) {
-                ("analyze", _) => asked.analyze = is_on,
-                ("format", Some("json")) => asked.json = true,
-                ("format", Some("text")) => asked.json = false,
-                ("format", Some(other)) => {
-                    return Err(SqlError::unsupported(format!("EXPLAIN (FORMAT {other})")));
-                }
-                // What they would add is not known here.
-                ("verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary", _) => {}
-                (other, _) => {
-                    let message = format!("unrecognized EXPLAIN option \"{other}\"");
-                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-                }
-            }
-        }
-        Ok(asked)
     }
 }
 
@@ -586,7 +516,7 @@ fn schema_text(written: &Expr) -> String {
 }
 
 /// The value of a setting as text.
-fn setting_text(written: &Expr) -> String {
+pub(super) fn setting_text(written: &Expr) -> String {
     match written {
         Expr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) => text.clone(),

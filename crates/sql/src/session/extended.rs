@@ -274,7 +274,7 @@ impl Session {
         Ok(Some(prepared))
     }
 
-    fn planned(&mut self, name: &str) -> Result<(Named, Option<Arc<Prepared>>), SqlError> {
+    pub(super) fn planned(&mut self, name: &str) -> Result<(Named, Option<Arc<Prepared>>), SqlError> {
         let mut named = self.statements.0.get(name).cloned().ok_or_else(|| unknown_statement(name))?;
         self.refuse_if_failed(named.statement.as_deref())?;
         let prepared = self.plan(&mut named)?;

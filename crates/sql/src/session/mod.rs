@@ -15,6 +15,7 @@ mod copy;
 mod cursors;
 mod database;
 mod definitions;
+mod explain;
 mod extended;
 pub mod handshake;
 pub mod merge;

@@ -1,0 +1,112 @@
+//! `EXPLAIN`: what is asked, and of which plan it is told.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use sqlparser::ast::{AnalyzeFormatKind, Statement, UtilityOption};
+
+use super::Session;
+use super::answer::{Answer, Rows};
+use super::commands::setting_text;
+use super::extended::Named;
+use crate::bind::Prepared;
+use crate::bind::names::{name_of, parts_of};
+use crate::error::{SqlError, SqlState};
+use crate::types::Datum;
+
+/// What a plan is told of.
+struct Explained<'s> {
+    statement: Cow<'s, Statement>,
+    prepared: Arc<Prepared>,
+    /// The values of its parameters.
+    values: Vec<Datum>,
+}
+
+impl Session {
+    pub(super) fn explain(
+        &mut self,
+        statement: &Statement,
+        analyze: bool,
+        format: Option<&AnalyzeFormatKind>,
+        options: &[UtilityOption],
+    ) -> Result<Answer, SqlError> {
+        let asked = Asked::of(analyze, format, options)?;
+        let Explained { statement, prepared, values } = self.explained(statement)?;
+        let cluster = (&self.storages, &self.schema, self.database.partitions());
+        let mut told = crate::explain::tell(&prepared.plan, &values, cluster, self.block.is_some());
+        if asked.analyze {
+            let begun = self.database.now();
+            self.observes = true;
+            let outcome = self.execute(&statement, &prepared, &values, false);
+            self.observes = false;
+            let (prepared, output) = outcome?;
+            let duration = self.database.now() - begun;
+            told = told.observed(&prepared.plan, &output.observed, duration);
+        }
+        let lines = if asked.json { vec![told.json()] } else { told.lines() };
+        let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();
+        Ok(Answer::Rows(Rows::of_texts(&["QUERY PLAN"], &rows, "EXPLAIN")))
+    }
+
+    /// The statement that `EXPLAIN` names: itself, or with `EXECUTE` one that was prepared.
+    fn explained<'s>(&mut self, statement: &'s Statement) -> Result<Explained<'s>, SqlError> {
+        let Statement::Execute { name: Some(name), parameters, .. } = statement else {
+            let (_, prepared) = self.prepare(statement, &[])?;
+            let statement = Cow::Borrowed(statement);
+            return Ok(Explained { statement, prepared: Arc::new(prepared), values: Vec::new() });
+        };
+        let name = parts_of(name)?.join(".");
+        let values = self.values_for(&name, parameters)?;
+        match self.planned(&name)? {
+            (Named { statement: Some(statement), .. }, Some(prepared)) => {
+                let statement = Cow::Owned(Statement::clone(&statement));
+                Ok(Explained { statement, prepared, values })
+            }
+            _ => Err(SqlError::unsupported("EXPLAIN of a statement that has no plan")),
+        }
+    }
+}
+
+/// What is asked of `EXPLAIN`.
+#[derive(Default)]
+struct Asked {
+    analyze: bool,
+    json: bool,
+}
+
+impl Asked {
+    fn of(
+        analyze: bool,
+        format: Option<&AnalyzeFormatKind>,
+        options: &[UtilityOption],
+    ) -> Result<Asked, SqlError> {
+        let mut asked = Asked { analyze, json: false };
+        let format = format.map(|format| match format {
+            AnalyzeFormatKind::Keyword(format) | AnalyzeFormatKind::Assignment(format) => format.to_string(),
+        });
+        let written = options.iter().map(|option| {
+            let value = option.arg.as_ref().map(setting_text);
+            (name_of(&option.name), value.map(|value| value.to_lowercase()))
+        });
+        for (name, value) in
+            format.map(|format| ("format".to_owned(), Some(format.to_lowercase()))).into_iter().chain(written)
+        {
+            let is_on = value.as_deref().is_none_or(|value| matches!(value, "true" | "on" | "1"));
+            match (name.as_str(), value.as_deref()) {
+                ("analyze", _) => asked.analyze = is_on,
+                ("format", Some("json")) => asked.json = true,
+                ("format", Some("text")) => asked.json = false,
+                ("format", Some(other)) => {
+                    return Err(SqlError::unsupported(format!("EXPLAIN (FORMAT {other})")));
+                }
+                // What they would add is not known here.
+                ("verbose" | "costs" | "settings" | "buffers" | "wal" | "timing" | "summary", _) => {}
+                (other, _) => {
+                    let message = format!("unrecognized EXPLAIN option \"{other}\"");
+                    return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+                }
+            }
+        }
+        Ok(asked)
+    }
+}
