@@ -8,7 +8,7 @@ use ordain_db::procedure::Declaration;
 use ordain_db::procedure::footprint::Access;
 
 use super::foreign_keys::{referenced_key, referring_range};
-use super::rows::{Place, pick, spread};
+use super::rows::{Place, pick, spread, whole_keys};
 use super::{Inputs, Row, evaluate, evaluate_next};
 use crate::keys::{Bounds, Storages};
 use crate::plan::{
@@ -209,6 +209,9 @@ impl<'a> Known<'a, '_> {
                     None => None,
                 };
                 let prefixes = spread(prefixes, array);
+                if let Some(keys) = whole_keys(self.storages, shape, &prefixes).ok()? {
+                    return keys.iter().try_for_each(|key| self.key(key, access));
+                }
                 let ranges =
                     self.storages.ranges(shape.replicated, shape.storage, shape.placing, &prefixes).ok()?;
                 ranges.iter().try_for_each(|range| self.range(range, access))

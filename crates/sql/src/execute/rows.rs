@@ -88,12 +88,18 @@ impl Run<'_, '_> {
             values.push(self.outside(prefix)?);
         }
         let array = array.map(|array| self.value(array, &[])).transpose()?;
+        let values = spread(values, array);
+        if index.is_none()
+            && let Some(keys) = whole_keys(self.storages, shape, &values)?
+        {
+            return self.scan_sorted(shape, keys, direction, visit);
+        }
         let (storage, placing, place) = match index {
             None => (shape.storage, shape.placing, Place::Rows),
             Some(index) => (index_of(shape, index)?.storage, 1, Place::Entries),
         };
         let mut wants = true;
-        let ranges = self.storages.ranges(shape.replicated, storage, placing, &spread(values, array))?;
+        let ranges = self.storages.ranges(shape.replicated, storage, placing, &values)?;
         for range in direction.of_ascending(ranges.iter()) {
             self.scan_range(shape, place, (range, direction), most, &mut |run, stored| {
                 wants = visit(run, stored)?;
@@ -123,11 +129,30 @@ impl Run<'_, '_> {
         }
         sorted.sort_unstable();
         sorted.dedup();
-        for key in direction.of_ascending(sorted.into_iter()) {
-            if let Some(values) = self.read(shape, &key)?
-                && !visit(self, Stored { key, values })?
-            {
-                break;
+        self.scan_sorted(shape, sorted, direction, visit)
+    }
+
+    /// Visits the rows of keys that ascend.
+    fn scan_sorted(
+        &mut self,
+        shape: &TableShape,
+        mut keys: Vec<Key>,
+        direction: Direction,
+        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        if matches!(direction, Direction::Descending) {
+            keys.reverse();
+        }
+        for keys in keys.chunks(SCAN_ROWS) {
+            if keys.len() > 1 {
+                self.read_soon(|_| Ok(keys.to_vec()))?;
+            }
+            for key in keys {
+                if let Some(values) = self.read(shape, key)?
+                    && !visit(self, Stored { key: key.clone(), values })?
+                {
+                    return Ok(());
+                }
             }
         }
         Ok(())
@@ -292,6 +317,22 @@ pub(super) fn spread(prefixes: Vec<Row>, array: Option<Datum>) -> Vec<Row> {
     };
     // Nothing equals null.
     spread.into_iter().filter(|values| !values.contains(&Datum::Null)).collect()
+}
+
+/// The keys of the rows that have these leading values, each once and in order, if they are all values of the key.
+pub(super) fn whole_keys(
+    storages: &Storages,
+    shape: &TableShape,
+    leading: &[Row],
+) -> Result<Option<Vec<Key>>, SqlError> {
+    if shape.key.is_empty() || leading.iter().any(|values| values.len() != shape.key.len()) {
+        return Ok(None);
+    }
+    let mut keys =
+        leading.iter().map(|values| storages.row(shape, values)).collect::<Result<Vec<Key>, SqlError>>()?;
+    keys.sort_unstable();
+    keys.dedup();
+    Ok(Some(keys))
 }
 
 /// The values of some columns.
