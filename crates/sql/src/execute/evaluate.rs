@@ -61,6 +61,17 @@ trait Environment {
         query: &Node,
         rows: &[Row],
     ) -> Result<Datum, Failure>;
+    /// Whether a value equals an element of an array.
+    fn is_element(
+        &mut self,
+        value: &Datum,
+        resolved: &Resolved,
+        array: &Expression,
+        row: &[Datum],
+    ) -> Result<Datum, Failure> {
+        let array = self.value(array, row)?;
+        quantified(BinaryOperator::Equal, resolved, value, &array, false)
+    }
     fn next_value(&mut self, sequence: u16) -> Result<i64, Failure>;
     fn set_value(&mut self, sequence: u16, value: i64, called: bool) -> Result<(), Failure>;
     /// How many random values were taken before this one, which is counted.
@@ -169,6 +180,9 @@ trait Environment {
             Expression::InList { operand, list, resolved } => self.in_list(operand, list, resolved, row),
             Expression::Quantified { operator, resolved, left, array, all } => {
                 let left = self.value(left, row)?;
+                if *operator == BinaryOperator::Equal && !all {
+                    return self.is_element(&left, resolved, array, row);
+                }
                 let array = self.value(array, row)?;
                 quantified(*operator, resolved, &left, &array, *all)
             }
@@ -432,7 +446,36 @@ impl Environment for Run<'_, '_> {
         if rows.len() <= COMPARED_MAX {
             return is_among(value, resolved, rows);
         }
-        Ok(self.members_of(query, rows)?.has(&value))
+        let place = std::ptr::from_ref(query).addr();
+        let values = rows.iter().map(|row| row.first().unwrap_or(&Datum::Null));
+        Ok(self.members_of(place, values)?.has(&value))
+    }
+
+    fn is_element(
+        &mut self,
+        value: &Datum,
+        resolved: &Resolved,
+        array: &Expression,
+        row: &[Datum],
+    ) -> Result<Datum, Failure> {
+        // It is the same for all rows.
+        let is_fixed = match array {
+            Expression::Constant(_) | Expression::Parameter(_) => true,
+            Expression::Subquery { correlated, .. } => !correlated,
+            _ => false,
+        };
+        let place = std::ptr::from_ref(array).addr();
+        if let Some(members) = self.members.get(&place) {
+            return Ok(members.has(value));
+        }
+        match self.value(array, row)? {
+            Datum::Array(elements)
+                if is_fixed && elements.len() > COMPARED_MAX && resolved.left == resolved.right =>
+            {
+                Ok(self.members_of(place, elements.iter())?.has(value))
+            }
+            array => quantified(BinaryOperator::Equal, resolved, value, &array, false),
+        }
     }
 
     fn next_value(&mut self, sequence: u16) -> Result<i64, Failure> {

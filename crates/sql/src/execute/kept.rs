@@ -54,7 +54,7 @@ struct Table {
     places: FastMap<Vec<u8>, Vec<usize>>,
 }
 
-/// The values of a subquery after `IN`.
+/// The values of a subquery after `IN`, or of an array.
 pub(super) struct Members {
     values: BTreeSet<Vec<u8>>,
     has_null: bool,
@@ -204,18 +204,21 @@ impl Run<'_, '_> {
         Ok(rows)
     }
 
-    /// The values of a subquery that depends on nothing, whose rows these are.
-    pub(super) fn members_of(&mut self, query: &Node, rows: &[Row]) -> Result<Rc<Members>, Failure> {
-        let place = std::ptr::from_ref(query).addr();
+    /// The values of what depends on nothing, by where its plan is in memory.
+    pub(super) fn members_of<'v>(
+        &mut self,
+        place: usize,
+        values: impl Iterator<Item = &'v Datum>,
+    ) -> Result<Rc<Members>, Failure> {
         if let Some(members) = self.members.get(&place) {
             return Ok(Rc::clone(members));
         }
         let mut members = Members { values: BTreeSet::new(), has_null: false };
-        for row in rows {
-            match row.first() {
-                None | Some(Datum::Null) => members.has_null = true,
-                Some(_) => {
-                    let key = hashed(&row[..1]);
+        for value in values {
+            match value {
+                Datum::Null => members.has_null = true,
+                value => {
+                    let key = hashed(std::slice::from_ref(value));
                     self.keep(key.len() + HELD_PER_KEY)?;
                     members.values.insert(key);
                 }

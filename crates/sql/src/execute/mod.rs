@@ -167,7 +167,7 @@ pub struct Run<'a, 't> {
     once: BTreeMap<u16, Rc<Vec<Row>>>,
     /// What other rows are kept, by where their plan is in memory.
     kept_rows: BTreeMap<usize, kept::Kept>,
-    /// The values of subqueries after `IN` that depend on nothing, by where their plan is in memory.
+    /// The values of subqueries after `IN`, and of arrays, that depend on nothing, by where their plan is in memory.
     members: BTreeMap<usize, Rc<kept::Members>>,
     /// Bytes of all of these.
     kept_bytes: usize,
