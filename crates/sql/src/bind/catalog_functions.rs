@@ -26,9 +26,12 @@ impl Binder<'_> {
         Ok(Some(match name {
             "pg_get_serial_sequence" => self.serial_sequence(arguments)?,
             "to_regclass" => {
-                let name = literal(arguments.first());
-                let found = name.and_then(|name| self.find_object(&name, None).ok());
-                constant(found.map_or(Datum::Null, |object| Datum::Int(i64::from(object))), SqlType::OID)
+                if let Some(name) = literal(arguments.first()) {
+                    let found = self.find_object(&name, None).ok();
+                    return Ok(Some(number_or_null(found)));
+                }
+                let name = self.implicit(first(), SqlType::TEXT)?;
+                self.relation_number(name, true)?
             }
             "pg_get_viewdef" => self.looked_up(first(), &system::view_definitions(self.catalog))?,
             // What is stored is the expression as written.
@@ -58,8 +61,11 @@ impl Binder<'_> {
                 constant(Datum::Array(schemas), SqlType::NAME.array_of())
             }
             "to_regtype" => {
-                let name = literal(arguments.first());
-                constant(name.map_or(Datum::Null, |name| type_number(&name)), SqlType::OID)
+                if let Some(name) = literal(arguments.first()) {
+                    return Ok(Some(constant(type_number(&name), SqlType::OID)));
+                }
+                let name = self.implicit(first(), SqlType::TEXT)?;
+                self.computed_type_number(name)?
             }
             _ => return Ok(None),
         }))
@@ -133,8 +139,27 @@ impl Binder<'_> {
         Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
     }
 
-    /// The number of the relation whose name, with its schema or without, is a text that is computed; or which the text is itself.
-    pub(super) fn relation_number(&mut self, name: Bound) -> Result<Bound, SqlError> {
+    /// The number of the type whose name is a text that is computed, as `pg_type` has it or as it is shown; null if there is none.
+    pub(super) fn computed_type_number(&mut self, name: Bound) -> Result<Bound, SqlError> {
+        let mut branches = Vec::new();
+        for (known, data_type) in system::TYPES {
+            let plain = [(*known).to_owned(), data_type.name()];
+            let arrays = [format!("_{known}"), format!("{known}[]"), data_type.array_of().name()];
+            let named = [(plain.as_slice(), *data_type), (arrays.as_slice(), data_type.array_of())];
+            for (names, data_type) in named {
+                for text in names {
+                    let is_it = self.operate(BinaryOperator::Equal, name.clone(), text_constant(text))?;
+                    let number = Expression::Constant(Datum::Int(i64::from(data_type.oid())));
+                    branches.push((is_it.expression, number));
+                }
+            }
+        }
+        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::OID })
+    }
+
+    /// The number of the relation whose name, with its schema or without, is a text that is computed; or which the text is itself. What
+    /// names none is null if that `may_be`, else an error.
+    pub(super) fn relation_number(&mut self, name: Bound, may_be: bool) -> Result<Bound, SqlError> {
         let called = |function: &str, argument: Bound| -> Result<Bound, SqlError> {
             let function = functions::resolve(function, &[SqlType::TEXT])?;
             let arguments = vec![argument.expression];
@@ -166,7 +191,10 @@ impl Binder<'_> {
                 branches.push((is_it.expression, number));
             }
         }
-        let otherwise = Some(Box::new(called(NUMBER_OF_NONE, name)?.expression));
+        let otherwise = match may_be {
+            true => None,
+            false => Some(Box::new(called(NUMBER_OF_NONE, name)?.expression)),
+        };
         Ok(Bound { expression: Expression::Case { branches, otherwise }, data_type: SqlType::OID })
     }
 
@@ -252,6 +280,10 @@ fn literal(argument: Option<&Bound>) -> Option<String> {
 
 fn is_zero(argument: Option<&Bound>) -> bool {
     argument.is_some_and(|argument| argument.expression == Expression::Constant(Datum::Int(0)))
+}
+
+fn number_or_null(object: Option<u32>) -> Bound {
+    constant(object.map_or(Datum::Null, |object| Datum::Int(i64::from(object))), SqlType::OID)
 }
 
 /// The number of the type that a literal names; null if there is none.

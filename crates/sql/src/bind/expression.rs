@@ -349,6 +349,13 @@ impl Binder<'_> {
             return self.explicit(name, to);
         }
         let operand = self.expression(operand)?;
+        if is_regtype
+            && matches!(operand.expression, Expression::Parameter(_))
+            && operand.data_type == SqlType::UNKNOWN
+        {
+            let name = self.implicit(operand, SqlType::TEXT)?;
+            return self.computed_type_number(name);
+        }
         if let (true, Expression::Constant(Datum::Text(name))) = (is_regtype, &operand.expression)
             && name.parse::<u32>().is_err()
         {

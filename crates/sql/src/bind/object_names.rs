@@ -31,10 +31,10 @@ impl Binder<'_> {
             }
             Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
                 let text = self.implicit(bound, SqlType::TEXT)?;
-                self.relation_number(text)
+                self.relation_number(text, false)
             }
             _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.relation_name(bound),
-            _ if bound.data_type.is_text() => self.relation_number(bound),
+            _ if bound.data_type.is_text() => self.relation_number(bound, false),
             _ => self.explicit(bound, SqlType::OID),
         }
     }

@@ -15,6 +15,7 @@ pub(crate) use empty::TABLE_NUMBER;
 pub(crate) use relations::{
     index_columns, index_definitions, index_numbers, relation_names, view_definitions,
 };
+pub(crate) use tables::TYPES;
 
 /// A column of a system table.
 type Column = (&'static str, SqlType);

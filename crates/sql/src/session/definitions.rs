@@ -5,13 +5,19 @@ use std::sync::Arc;
 use sqlparser::ast::{AlterTableOperation, ObjectName, Statement};
 
 use super::Session;
-use super::transaction::PLANNINGS_MAX;
 use crate::bind::{self, Build, Defined, RowCheck, Surroundings, Timing, Validation};
 use crate::catalog::{Catalog, storage_numbers};
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Output, is_stale};
 use crate::plan::{Action, SharedPlan};
 use crate::procedure::{Shown, Step, digest};
+
+/// Most times that a definition is planned anew since others have changed meanwhile.
+const DEFINITION_PLANNINGS_MAX: usize = 200;
+
+/// The longest pause before a definition is tried once more, and how often it grows by as much.
+const PAUSE_MICROSECONDS: u128 = 500;
+const PAUSES_GROWING: usize = 40;
 
 /// Rows of a table that are put into a new index in one transaction.
 const FILL_ROWS: u32 = 500;
@@ -25,7 +31,8 @@ impl Session {
         }
         self.refuse_change("a definition")?;
         let mut known = None;
-        for _ in 0..PLANNINGS_MAX {
+        for attempt in 0..DEFINITION_PLANNINGS_MAX {
+            self.give_way(attempt);
             let catalog = self.catalog()?;
             let planned = bind::define(
                 statement,
@@ -65,6 +72,15 @@ impl Session {
         Err(known.unwrap_or_else(crate::execute::stale))
     }
 
+    /// Pauses before a definition is tried once more, for a time that is unlike that of others: definitions take numbers one after the
+    /// other, and those who begin together would meet again.
+    fn give_way(&self, attempt: usize) {
+        if attempt > 0 {
+            let most = PAUSE_MICROSECONDS * attempt.min(PAUSES_GROWING) as u128;
+            self.database.pause((self.database.random() % most) as u64);
+        }
+    }
+
     /// Carries out a definition; how many rows it wrote that the client is told of.
     fn carry_out(&mut self, defined: &Defined) -> Result<u64, SqlError> {
         let Some(plan) = &defined.plan else { return Ok(0) };
@@ -92,7 +108,8 @@ impl Session {
     /// Runs a definition as a block of its own, so that nothing is left of it if its last check fails.
     fn define_as_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
         let mut known = None;
-        for _ in 0..PLANNINGS_MAX {
+        for attempt in 0..DEFINITION_PLANNINGS_MAX {
+            self.give_way(attempt);
             self.block = Some(self.new_block()?);
             let outcome = match self.define_in_block(statement) {
                 Ok(defined) => self.commit().map(|()| defined),
@@ -174,7 +191,8 @@ impl Session {
     /// Checks that rows from before a foreign key refer to something. It is in force already, so what was written since need not be
     /// looked at, and a snapshot is enough.
     fn validate(&mut self, validation: &Validation) -> Result<(), SqlError> {
-        for _ in 0..PLANNINGS_MAX {
+        for attempt in 0..DEFINITION_PLANNINGS_MAX {
+            self.give_way(attempt);
             let zone = self.surroundings.zone;
             let catalog = self.catalog()?;
             let check = bind::validation(&catalog, &self.surroundings, validation)?;
@@ -276,7 +294,8 @@ impl Session {
         plan: impl Fn(&Session, &Catalog) -> Result<SharedPlan, SqlError>,
     ) -> Result<Output, SqlError> {
         let mut known = None;
-        for _ in 0..PLANNINGS_MAX {
+        for attempt in 0..DEFINITION_PLANNINGS_MAX {
+            self.give_way(attempt);
             let catalog = self.catalog()?;
             let made = plan(self, &catalog);
             let inputs = self.inputs(Vec::new());

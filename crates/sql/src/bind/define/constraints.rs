@@ -22,6 +22,7 @@ pub(super) fn constrain(
 ) -> Result<(), SqlError> {
     match constraint {
         TableConstraint::PrimaryKey(key) => {
+            refuse_include("PRIMARY KEY", &key.include)?;
             refuse_late("PRIMARY KEY", key.characteristics.as_ref())?;
             let columns = key_columns(table, &key.columns)?;
             set_key(name, parts, key.name.as_ref().map(name_of), columns)
@@ -65,7 +66,12 @@ pub(super) fn refuse_unique(unique: &UniqueConstraint) -> Result<(), SqlError> {
     if unique.nulls_distinct == NullsDistinctOption::NotDistinct {
         return Err(SqlError::unsupported("UNIQUE NULLS NOT DISTINCT"));
     }
+    refuse_include("UNIQUE", &unique.include)?;
     refuse_late("UNIQUE", unique.characteristics.as_ref())
+}
+
+fn refuse_include(what: &str, include: &[Ident]) -> Result<(), SqlError> {
+    if include.is_empty() { Ok(()) } else { Err(SqlError::unsupported(format!("{what} … INCLUDE"))) }
 }
 
 /// Refuses an index that would find what this database's do not. One of hashes finds nothing else.

@@ -6,7 +6,7 @@ use crate::bind::Surroundings;
 use crate::types::{BaseType, Datum, SqlType};
 
 /// All types by their names in `pg_type`.
-pub(super) const TYPES: &[(&str, SqlType)] = &[
+pub(crate) const TYPES: &[(&str, SqlType)] = &[
     ("bool", SqlType::BOOL),
     ("bytea", SqlType::BYTEA),
     ("name", SqlType::NAME),
