@@ -185,6 +185,8 @@ pub struct Limits {
     pub restarts_before_distributed_help: u32,
     /// See [`SNAPSHOTS_MAX`].
     pub snapshots: usize,
+    /// See [`STREAM_BYTES_MAX`].
+    pub stream_bytes: usize,
     /// Whether nodes take on less where they lag behind the others, with any engine: see [`throttle`](crate::sequencer::throttle).
     pub throttles: bool,
     /// How long a transaction of the engine `two-phase` may wait for locks of a partition before it is begun again, in
@@ -214,6 +216,7 @@ impl Default for Limits {
             restarts_before_help: RESTARTS_BEFORE_HELP,
             restarts_before_distributed_help: RESTARTS_BEFORE_DISTRIBUTED_HELP,
             snapshots: SNAPSHOTS_MAX,
+            stream_bytes: STREAM_BYTES_MAX,
             throttles: false,
             lock_wait_microseconds: None,
             lock_requests: LockRequests::default(),

@@ -395,6 +395,7 @@ fn limits(random: &mut Random) -> Limits {
         restarts_before_help: usual.restarts_before_help,
         restarts_before_distributed_help: usual.restarts_before_distributed_help,
         snapshots: usual.snapshots,
+        stream_bytes: usual.stream_bytes,
         lock_wait_microseconds: None,
         lock_requests: LockRequests::default(),
         load_control: usual.load_control,

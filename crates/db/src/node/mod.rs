@@ -53,7 +53,7 @@ use crate::error::{Error, Fatal};
 use crate::execution::{Call, Context, Effects, Trace};
 use crate::gateway::{CheckpointTurn, Gateway, GatewayContext, not_leading};
 use crate::hash::{Digest, FastMap};
-use crate::limits::{Limits, STEP_GARBAGE_MAX, STREAM_BYTES_MAX};
+use crate::limits::{Limits, STEP_GARBAGE_MAX};
 use crate::message::{ClientRequest, Delivered, Message, Operation, Reply, Request, RequestId};
 use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::Catalog;
@@ -317,7 +317,7 @@ impl<E: Engine> Node<E> {
         let me = id.partition;
         let mut effects = Effects::new(partitions);
         effects.executed = configuration.trace.then(Vec::new);
-        let mut streams = Streams::new(partitions, log.as_ref().map(|_| STREAM_BYTES_MAX));
+        let mut streams = Streams::new(partitions, log.as_ref().map(|_| limits.stream_bytes));
         if log.is_none() {
             // Nobody starts again, so nobody subscribes.
             for partition in (0..partitions).map(PartitionId) {

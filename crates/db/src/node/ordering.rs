@@ -116,7 +116,17 @@ impl<E: Engine> Node<E> {
 
     /// Whether there is something that the log has and execution has room for.
     pub(super) fn may_dispatch(&self) -> bool {
-        !self.log.committed.is_empty() && !self.is_full()
+        !self.log.committed.is_empty() && !self.is_full() && !self.would_be_forgotten()
+    }
+
+    /// Whether what is said now could be forgotten before a node that has not subscribed yet asks for it. Where there is no other replica,
+    /// nobody else could say it again: all nodes that start together replay their logs, and some come to their peers later than others.
+    fn would_be_forgotten(&self) -> bool {
+        let is_awaited =
+            |partition: PartitionId| partition != self.me && !self.streams.serves(partition, self.id.replica);
+        self.replicas == 1
+            && self.streams.is_half_full()
+            && (0..self.partitions).map(PartitionId).any(is_awaited)
     }
 
     /// The node that leads this partition's replication group, as far as that is known.

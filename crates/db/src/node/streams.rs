@@ -119,6 +119,11 @@ impl Streams {
         self.streams.iter_mut().for_each(|stream| stream.cut = after);
     }
 
+    /// Whether half of what may be kept is: before the other half is, it is to be known whether anybody still asks for it.
+    pub fn is_half_full(&self) -> bool {
+        self.keeps && self.bytes > self.bytes_max / 2
+    }
+
     /// Bytes that are kept.
     pub fn bytes(&self) -> usize {
         self.bytes

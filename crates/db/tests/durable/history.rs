@@ -25,6 +25,10 @@ pub(crate) struct History {
     may_go_back: bool,
     /// How often they did.
     pub(crate) went_back: u64,
+    /// Whether nodes forget what others still need.
+    forgets: bool,
+    /// How often they then had to replay their logs to say it again.
+    pub(crate) unserved: u64,
     lives: BTreeMap<NodeId, Life>,
     /// The log of each partition.
     logs: BTreeMap<PartitionId, BTreeMap<Epoch, Vec<Ordered>>>,
@@ -32,12 +36,16 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn new(may_go_back: bool) -> History {
-        History { may_go_back, ..History::default() }
+    pub(crate) fn new(may_go_back: bool, forgets: bool) -> History {
+        History { may_go_back, forgets, ..History::default() }
     }
 
-    /// A node has found out that it has executed what was lost, and ends.
+    /// A node has found out that it has executed what was lost, or that it must say again what it keeps no longer, and ends.
     pub(crate) fn goes_back(&mut self, node: NodeId, why: &Fatal) {
+        if self.forgets && matches!(why, Fatal::Unserved { .. }) {
+            self.unserved += 1;
+            return;
+        }
         let lost = matches!(why, Fatal::Overwritten { .. } | Fatal::Superseded { .. });
         assert!(lost && self.may_go_back, "{node} stops: {why}");
         self.went_back += 1;

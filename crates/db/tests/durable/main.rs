@@ -86,6 +86,19 @@ fn nodes_of_one_replica_crash() {
     });
 }
 
+/// What a node has said and forgotten, it says again when it replays its log, and not before those who need it are there.
+#[test]
+fn nodes_that_forget_what_they_said_crash() {
+    try_seeds(60, |seed| Plan {
+        engine: engine_of(seed),
+        partitions: 2 + (seed / 3 % 3) as u16,
+        crashes: 4,
+        cuts: 2,
+        forgetful: true,
+        ..Plan::quiet(seed)
+    });
+}
+
 #[test]
 fn nodes_with_narrow_queues_crash() {
     try_seeds(60, |seed| Plan {

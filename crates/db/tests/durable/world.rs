@@ -47,6 +47,8 @@ pub(crate) struct Plan {
     pub(crate) narrow: bool,
     /// Whether each node hears the other partitions from all replicas.
     pub(crate) subgroup: bool,
+    /// Whether nodes keep so little of what they have said that others come too late for it.
+    pub(crate) forgetful: bool,
 }
 
 impl Plan {
@@ -65,11 +67,13 @@ impl Plan {
             isolations: 0,
             narrow: false,
             subgroup: false,
+            forgetful: false,
         }
     }
 
     fn limits(&self) -> Limits {
         let usual = Limits::default();
+        let usual = if self.forgetful { Limits { stream_bytes: 2_000, ..usual } } else { usual };
         let narrow = Limits {
             batch_calls: 2,
             sequencer_waiting: 4,
@@ -140,7 +144,7 @@ impl World {
         let mut world = World {
             database: Database::new(),
             machines: ids.iter().map(|id| (*id, Machine::new(*id))).collect(),
-            history: History::new(plan.log == LogKind::Asynchronous),
+            history: History::new(plan.log == LogKind::Asynchronous, plan.forgetful),
             clients,
             closed: BTreeSet::new(),
             links: Links::default(),

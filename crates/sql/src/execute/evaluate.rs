@@ -61,6 +61,11 @@ trait Environment {
         query: &Node,
         rows: &[Row],
     ) -> Result<Datum, Failure>;
+    /// Whether a value is among those of a list that is the same for all rows; `None` if that is to be found out one by one.
+    fn is_listed(&mut self, value: &Datum, list: &[Expression]) -> Result<Option<Datum>, Failure> {
+        let _ = (value, list);
+        Ok(None)
+    }
     /// Whether a value equals an element of an array.
     fn is_element(
         &mut self,
@@ -219,7 +224,15 @@ trait Environment {
         resolved: &Resolved,
         row: &[Datum],
     ) -> Result<Datum, Failure> {
-        let mut found = Membership::new(self.value(operand, row)?, resolved);
+        let operand = self.value(operand, row)?;
+        if list.len() > COMPARED_MAX
+            && resolved.left == resolved.right
+            && list.iter().all(|other| matches!(other, Expression::Constant(_) | Expression::Parameter(_)))
+            && let Some(found) = self.is_listed(&operand, list)?
+        {
+            return Ok(found);
+        }
+        let mut found = Membership::new(operand, resolved);
         for other in list {
             if found.try_next(&self.value(other, row)?)? {
                 break;
@@ -449,6 +462,15 @@ impl Environment for Run<'_, '_> {
         let place = std::ptr::from_ref(query).addr();
         let values = rows.iter().map(|row| row.first().unwrap_or(&Datum::Null));
         Ok(self.members_of(place, values)?.has(&value))
+    }
+
+    fn is_listed(&mut self, value: &Datum, list: &[Expression]) -> Result<Option<Datum>, Failure> {
+        let place = list.as_ptr().addr();
+        if let Some(members) = self.members.get(&place) {
+            return Ok(Some(members.has(value)));
+        }
+        let values = self.values(list, &[])?;
+        Ok(Some(self.members_of(place, values.iter())?.has(value)))
     }
 
     fn is_element(

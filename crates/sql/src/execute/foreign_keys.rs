@@ -166,6 +166,11 @@ impl<'a, 't> Run<'a, 't> {
                         let new = self.changed(foreign_key, action, &stored.values, new.as_deref())?;
                         affected.push(Affected { stored, new });
                     }
+                    if action == ReferentialAction::SetDefault {
+                        // The default may be the very key that is gone.
+                        let kind = PendingKind::Gone(key);
+                        self.notes.pending.push(Pending { foreign_key: number, kind });
+                    }
                 }
             }
         }

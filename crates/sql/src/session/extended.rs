@@ -108,6 +108,10 @@ impl Portals {
         self.0.clear();
     }
 
+    pub(super) fn close_unnamed(&mut self) {
+        self.0.remove("");
+    }
+
     /// The beginning of the text of the statement of one.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|portal| &*portal.named.text)

@@ -394,7 +394,10 @@ impl Session {
     /// The end of a simple query: what began by itself ends by itself.
     fn end_simple(&mut self, out: &mut Vec<u8>) {
         self.end_implicit(out);
-        self.portals.close_all();
+        match self.block {
+            Some(_) => self.portals.close_unnamed(),
+            None => self.portals.close_all(),
+        }
         self.ready(out);
     }
 
