@@ -4,9 +4,8 @@ use sqlparser::ast::{
     self, AccessExpr, CastKind, DataType, Expr, Ident, Subscript, UnaryOperator as WrittenUnary, Value,
 };
 
-use super::catalog_functions::type_number;
 use super::coerce::common_type;
-use super::names::{known_collation, last_name, name_of};
+use super::names::{known_collation, name_of};
 use super::object_names::is_named;
 use super::scope::Bound;
 use super::types::sql_type;
@@ -333,7 +332,9 @@ impl Binder<'_> {
         if is_named(to, "regnamespace") {
             return self.schema_number(operand);
         }
-        let is_regtype = matches!(to, DataType::Custom(name, _) if last_name(name)? == "regtype");
+        if is_named(to, "regtype") {
+            return self.named_type(operand);
+        }
         let to = sql_type(to)?;
         if to.is_text()
             && let Expr::Cast { data_type, .. } = unnested(operand)
@@ -349,22 +350,6 @@ impl Binder<'_> {
             return self.explicit(name, to);
         }
         let operand = self.expression(operand)?;
-        if is_regtype
-            && matches!(operand.expression, Expression::Parameter(_))
-            && operand.data_type == SqlType::UNKNOWN
-        {
-            let name = self.implicit(operand, SqlType::TEXT)?;
-            return self.computed_type_number(name);
-        }
-        if let (true, Expression::Constant(Datum::Text(name))) = (is_regtype, &operand.expression)
-            && name.parse::<u32>().is_err()
-        {
-            let number = match type_number(name) {
-                Datum::Null => return Err(super::types::undefined(name)),
-                number => number,
-            };
-            return Ok(constant(number, SqlType::OID));
-        }
         self.explicit(operand, to)
     }
 

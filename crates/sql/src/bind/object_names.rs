@@ -3,6 +3,7 @@
 use sqlparser::ast::{DataType, Expr};
 
 use super::Binder;
+use super::catalog_functions::type_number;
 use super::expression::{constant, text_constant};
 use super::names::{last_name, names_in, relation_named};
 use super::scope::Bound;
@@ -57,6 +58,24 @@ impl Binder<'_> {
                 Ok(constant(Datum::Int(i64::from(number)), SqlType::OID))
             }
             _ if bound.data_type.is_integer() || bound.data_type == SqlType::OID => self.schema_name(bound),
+            _ => self.explicit(bound, SqlType::OID),
+        }
+    }
+
+    /// `'name'::regtype`: the number of a type. A text may be the number, too.
+    pub(super) fn named_type(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
+        let bound = self.expression(operand)?;
+        match &bound.expression {
+            Expression::Constant(Datum::Text(name)) if name.parse::<u32>().is_err() => {
+                match type_number(name) {
+                    Datum::Null => Err(super::types::undefined(name)),
+                    number => Ok(constant(number, SqlType::OID)),
+                }
+            }
+            Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
+                let name = self.implicit(bound, SqlType::TEXT)?;
+                self.computed_type_number(name)
+            }
             _ => self.explicit(bound, SqlType::OID),
         }
     }
