@@ -351,12 +351,13 @@ impl SessionDatabase {
         Ok((catalog, hash.digest128()))
     }
 
-    /// The definitions that are known, if they will do.
-    fn known(&self, outdated: Option<&Arc<Catalog>>) -> Option<Arc<Catalog>> {
+    /// The definitions that are known, if they will do. Newer ones than some must have been read after they were `asked` for: what the
+    /// session has just defined may be missing in any others.
+    fn known(&self, outdated: Option<&Arc<Catalog>>, asked: Instant) -> Option<Arc<Catalog>> {
         let known = lock(&self.shared.definitions);
         let known = known.as_ref()?;
         let will_do = match outdated {
-            Some(outdated) => !Arc::ptr_eq(outdated, &known.catalog),
+            Some(outdated) => !Arc::ptr_eq(outdated, &known.catalog) && known.read >= asked,
             None => known.read.elapsed() < DEFINITIONS_AGE_MAX,
         };
         will_do.then(|| Arc::clone(&known.catalog))
@@ -425,7 +426,8 @@ impl Database for SessionDatabase {
     }
 
     fn catalog(&self, outdated: Option<&Arc<Catalog>>) -> Result<Arc<Catalog>, Error> {
-        if let Some(known) = self.known(outdated) {
+        let asked = Instant::now();
+        if let Some(known) = self.known(outdated, asked) {
             return Ok(known);
         }
         let _alone = match (self.shared.loading.try_lock(), outdated) {
@@ -442,7 +444,7 @@ impl Database for SessionDatabase {
             (Err(TryLockError::WouldBlock), Some(_)) => lock(&self.shared.loading),
         };
         // Whoever had the lock before may have loaded what is asked for.
-        if let Some(known) = self.known(outdated) {
+        if let Some(known) = self.known(outdated, asked) {
             return Ok(known);
         }
         let read = Instant::now();
