@@ -2,7 +2,7 @@
 //!
 //! To sleep and to be woken takes a thread some 30 microseconds and another one a call of the system, which is more than most answers from
 //! memory take. So a thread that has reason to expect something soon looks for it again and again, for a moment, and lets others run
-//! in between.
+//! in between: a partition's where something came soon the last time, and whoever waits for rows of a snapshot.
 
 use std::time::{Duration, Instant};
 

@@ -50,6 +50,10 @@ impl Served {
 
     fn start_with(options: ListenerOptions) -> Served {
         let database = Database::builder().sql().unwrap().partitions(2).open().unwrap();
+        Served::over(database, options)
+    }
+
+    fn over(database: Database, options: ListenerOptions) -> Served {
         let listener = Listener::start(TcpListener::bind("127.0.0.1:0").unwrap(), options).unwrap();
         listener.open(database.sql().unwrap().unwrap());
         Served { listener, database }
@@ -246,6 +250,30 @@ fn sessions_at_the_same_time_see_what_has_committed() {
         .collect();
     writers.into_iter().for_each(|writer| writer.join().unwrap());
     assert_eq!(read(&mut first), 101);
+}
+
+/// A session sees what it has defined itself, whoever else looks for newer definitions meanwhile; and its temporary schema ends with it.
+#[test]
+fn sessions_define_things_of_their_own_at_the_same_time() {
+    let folder = Folder::create();
+    let database = Database::builder().sql().unwrap().data_directory(&folder.0).open().unwrap();
+    let served = Served::over(database, ListenerOptions::default());
+    let definers: Vec<_> = (0..8)
+        .map(|number| {
+            let mut client = served.connect();
+            std::thread::spawn(move || {
+                client.batch_execute("CREATE TEMP TABLE own (id int)").unwrap();
+                for _ in 0..30 {
+                    client.batch_execute(&format!("CREATE TABLE own_{number} (id int PRIMARY KEY)")).unwrap();
+                    client.batch_execute(&format!("DROP TABLE own_{number}")).unwrap();
+                }
+            })
+        })
+        .collect();
+    definers.into_iter().for_each(|definer| definer.join().unwrap());
+    let mut client = served.connect();
+    let of_sessions = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'pg\\_temp%'";
+    soon(|| (client.query_one(of_sessions, &[]).unwrap().get::<_, i64>(0) == 0).then_some(()));
 }
 
 #[test]
@@ -662,10 +690,7 @@ fn procedures_of_the_program_are_called_with_sql() {
     let table = builder.table(table.primary_key(&["name"])).unwrap();
     builder.procedure(Add(table)).unwrap();
     let database = builder.open().unwrap();
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let listener = Listener::start(listener, ListenerOptions::default()).unwrap();
-    listener.open(database.sql().unwrap().unwrap());
-    let served = Served { listener, database };
+    let served = Served::over(database, ListenerOptions::default());
 
     let connected: Vec<Client> = (0..4).map(|_| served.connect()).collect();
     let clients = connected.into_iter().map(|mut client| {

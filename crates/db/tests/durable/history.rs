@@ -27,8 +27,6 @@ pub(crate) struct History {
     pub(crate) went_back: u64,
     /// Whether nodes forget what others still need.
     forgets: bool,
-    /// How often they then had to replay their logs to say it again.
-    pub(crate) unserved: u64,
     lives: BTreeMap<NodeId, Life>,
     /// The log of each partition.
     logs: BTreeMap<PartitionId, BTreeMap<Epoch, Vec<Ordered>>>,
@@ -42,12 +40,12 @@ impl History {
 
     /// A node has found out that it has executed what was lost, or that it must say again what it keeps no longer, and ends.
     pub(crate) fn goes_back(&mut self, node: NodeId, why: &Fatal) {
-        if self.forgets && matches!(why, Fatal::Unserved { .. }) {
-            self.unserved += 1;
-            return;
-        }
-        let lost = matches!(why, Fatal::Overwritten { .. } | Fatal::Superseded { .. });
-        assert!(lost && self.may_go_back, "{node} stops: {why}");
+        let is_expected = match why {
+            Fatal::Overwritten { .. } | Fatal::Superseded { .. } => self.may_go_back,
+            Fatal::Unserved { .. } => self.forgets,
+            _ => false,
+        };
+        assert!(is_expected, "{node} stops: {why}");
         self.went_back += 1;
     }
 

@@ -28,7 +28,8 @@ impl Binder<'_> {
             "to_regclass" => {
                 if let Some(name) = literal(arguments.first()) {
                     let found = self.find_object(&name, None).ok();
-                    return Ok(Some(number_or_null(found)));
+                    let number = found.map_or(Datum::Null, |object| Datum::Int(i64::from(object)));
+                    return Ok(Some(constant(number, SqlType::OID)));
                 }
                 let name = self.implicit(first(), SqlType::TEXT)?;
                 self.relation_number(name, true)?
@@ -280,10 +281,6 @@ fn literal(argument: Option<&Bound>) -> Option<String> {
 
 fn is_zero(argument: Option<&Bound>) -> bool {
     argument.is_some_and(|argument| argument.expression == Expression::Constant(Datum::Int(0)))
-}
-
-fn number_or_null(object: Option<u32>) -> Bound {
-    constant(object.map_or(Datum::Null, |object| Datum::Int(i64::from(object))), SqlType::OID)
 }
 
 /// The number of the type that a literal names; null if there is none.

@@ -61,21 +61,10 @@ trait Environment {
         query: &Node,
         rows: &[Row],
     ) -> Result<Datum, Failure>;
-    /// Whether a value is among those of a list that is the same for all rows; `None` if that is to be found out one by one.
-    fn is_listed(&mut self, value: &Datum, list: &[Expression]) -> Result<Option<Datum>, Failure> {
-        let _ = (value, list);
+    /// Whether a value is among others that are the same for all rows; `None` if that is to be found out one by one.
+    fn is_among_fixed(&mut self, value: &Datum, others: Fixed<'_>) -> Result<Option<Datum>, Failure> {
+        let _ = (value, others);
         Ok(None)
-    }
-    /// Whether a value equals an element of an array.
-    fn is_element(
-        &mut self,
-        value: &Datum,
-        resolved: &Resolved,
-        array: &Expression,
-        row: &[Datum],
-    ) -> Result<Datum, Failure> {
-        let array = self.value(array, row)?;
-        quantified(BinaryOperator::Equal, resolved, value, &array, false)
     }
     fn next_value(&mut self, sequence: u16) -> Result<i64, Failure>;
     fn set_value(&mut self, sequence: u16, value: i64, called: bool) -> Result<(), Failure>;
@@ -183,14 +172,7 @@ trait Environment {
                 Ok(Datum::Null)
             }
             Expression::InList { operand, list, resolved } => self.in_list(operand, list, resolved, row),
-            Expression::Quantified { operator, resolved, left, array, all } => {
-                let left = self.value(left, row)?;
-                if *operator == BinaryOperator::Equal && !all {
-                    return self.is_element(&left, resolved, array, row);
-                }
-                let array = self.value(array, row)?;
-                quantified(*operator, resolved, &left, &array, *all)
-            }
+            Expression::Quantified { .. } => self.quantified(expression, row),
             Expression::Array(elements) => Ok(Datum::Array(self.values(elements, row)?)),
             Expression::Element { array, index } => {
                 Ok(element(&self.value(array, row)?, &self.value(index, row)?))
@@ -217,6 +199,23 @@ trait Environment {
         }
     }
 
+    /// [`Expression::Quantified`].
+    fn quantified(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum, Failure> {
+        let Expression::Quantified { operator, resolved, left, array, all } = expression else {
+            return Err(malformed("expression").into());
+        };
+        let left = self.value(left, row)?;
+        if *operator == BinaryOperator::Equal
+            && !all
+            && let Some(fixed) = Fixed::array(array, resolved)
+            && let Some(found) = self.is_among_fixed(&left, fixed)?
+        {
+            return Ok(found);
+        }
+        let array = self.value(array, row)?;
+        quantified(*operator, resolved, &left, &array, *all)
+    }
+
     fn in_list(
         &mut self,
         operand: &Expression,
@@ -225,10 +224,8 @@ trait Environment {
         row: &[Datum],
     ) -> Result<Datum, Failure> {
         let operand = self.value(operand, row)?;
-        if list.len() > COMPARED_MAX
-            && resolved.left == resolved.right
-            && list.iter().all(|other| matches!(other, Expression::Constant(_) | Expression::Parameter(_)))
-            && let Some(found) = self.is_listed(&operand, list)?
+        if let Some(fixed) = Fixed::list(list, resolved)
+            && let Some(found) = self.is_among_fixed(&operand, fixed)?
         {
             return Ok(found);
         }
@@ -280,6 +277,33 @@ trait Environment {
                 is_among(operand, resolved, rows)
             }
         }
+    }
+}
+
+/// Values that are the same for all rows of a run, and of the type of what is looked for among them.
+#[derive(Clone, Copy)]
+enum Fixed<'e> {
+    /// After `IN`: more than are compared one by one.
+    List(&'e [Expression]),
+    /// After `= ANY`: as many as there are.
+    Array(&'e Expression),
+}
+
+impl<'e> Fixed<'e> {
+    fn list(list: &'e [Expression], resolved: &Resolved) -> Option<Fixed<'e>> {
+        let is_fixed = resolved.left == resolved.right
+            && list.len() > COMPARED_MAX
+            && list.iter().all(|other| matches!(other, Expression::Constant(_) | Expression::Parameter(_)));
+        is_fixed.then_some(Fixed::List(list))
+    }
+
+    fn array(array: &'e Expression, resolved: &Resolved) -> Option<Fixed<'e>> {
+        let is_fixed = match array {
+            Expression::Constant(_) | Expression::Parameter(_) => true,
+            Expression::Subquery { correlated, .. } => !correlated,
+            _ => false,
+        };
+        (is_fixed && resolved.left == resolved.right).then_some(Fixed::Array(array))
     }
 }
 
@@ -464,40 +488,25 @@ impl Environment for Run<'_, '_> {
         Ok(self.members_of(place, values)?.has(&value))
     }
 
-    fn is_listed(&mut self, value: &Datum, list: &[Expression]) -> Result<Option<Datum>, Failure> {
-        let place = list.as_ptr().addr();
+    fn is_among_fixed(&mut self, value: &Datum, others: Fixed<'_>) -> Result<Option<Datum>, Failure> {
+        let place = match others {
+            Fixed::List(list) => list.as_ptr().addr(),
+            Fixed::Array(array) => std::ptr::from_ref(array).addr(),
+        };
         if let Some(members) = self.members.get(&place) {
             return Ok(Some(members.has(value)));
         }
-        let values = self.values(list, &[])?;
-        Ok(Some(self.members_of(place, values.iter())?.has(value)))
-    }
-
-    fn is_element(
-        &mut self,
-        value: &Datum,
-        resolved: &Resolved,
-        array: &Expression,
-        row: &[Datum],
-    ) -> Result<Datum, Failure> {
-        // It is the same for all rows.
-        let is_fixed = match array {
-            Expression::Constant(_) | Expression::Parameter(_) => true,
-            Expression::Subquery { correlated, .. } => !correlated,
-            _ => false,
+        let values = match others {
+            Fixed::List(list) => self.values(list, &[])?,
+            Fixed::Array(array) => match self.value(array, &[])? {
+                Datum::Array(elements) => elements,
+                _ => return Ok(None),
+            },
         };
-        let place = std::ptr::from_ref(array).addr();
-        if let Some(members) = self.members.get(&place) {
-            return Ok(members.has(value));
+        if values.len() <= COMPARED_MAX {
+            return Ok(None);
         }
-        match self.value(array, row)? {
-            Datum::Array(elements)
-                if is_fixed && elements.len() > COMPARED_MAX && resolved.left == resolved.right =>
-            {
-                Ok(self.members_of(place, elements.iter())?.has(value))
-            }
-            array => quantified(BinaryOperator::Equal, resolved, value, &array, false),
-        }
+        Ok(Some(self.members_of(place, values.iter())?.has(value)))
     }
 
     fn next_value(&mut self, sequence: u16) -> Result<i64, Failure> {

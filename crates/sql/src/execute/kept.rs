@@ -54,7 +54,7 @@ struct Table {
     places: FastMap<Vec<u8>, Vec<usize>>,
 }
 
-/// The values of a subquery after `IN`, or of an array.
+/// The values of a subquery or a list after `IN`, or of an array.
 pub(super) struct Members {
     values: BTreeSet<Vec<u8>>,
     has_null: bool,

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
-
 use ordain_db::data::row::FixedValue;
 use ordain_db::data::{DataError, Direction, Key, KeyRange, Table};
 use ordain_db::error::Error;
