@@ -103,6 +103,9 @@ pub const RECONNAISSANCE_MAX: usize = 4096;
 /// Most rounds of remote reads of one reconnaissance run.
 pub const RECONNAISSANCE_ROUNDS_MAX: u32 = 4096;
 
+/// Rows and ranges of other partitions that a reconnaissance run lacks before it waits for them, where it goes on without.
+pub const RECONNAISSANCE_WANTS_MAX: usize = 4096;
+
 /// Rows that the runs of one reconnaissance may touch together before it begins no further one: a run begins anew for each round, on the
 /// thread that others wait for.
 pub const RECONNAISSANCE_ACCESSES_MAX: u64 = 2 * 1024 * 1024;

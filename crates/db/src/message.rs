@@ -295,7 +295,7 @@ pub enum Verdict {
 }
 
 /// What reconnaissance wants to know of another partition.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum Want {
     /// The row of a key.
     Key(Key),

@@ -16,7 +16,7 @@ use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::error::{SqlError, SqlState, Subject};
-use crate::execute::declare::declare;
+use crate::execute::declare::{declare, declare_reliances};
 use crate::execute::{Failure, Inputs, Output, Patience, Pending, Run};
 use crate::keys::Storages;
 use crate::plan::{Action, FORM, IndexState, Plan, SharedPlan, other_form};
@@ -155,8 +155,16 @@ impl<F: Failpoints> Procedure for SqlProcedure<F> {
         Ok(Declared::Complete)
     }
 
+    /// Errors end a statement and not the run, which tests a limited number of rows.
+    fn runs_past_gaps(&self) -> bool {
+        true
+    }
+
     fn run(&self, steps: &Steps, transaction: &mut Transaction<'_>) -> Result<Output, Stop> {
         let Steps { steps, undone, .. } = steps;
+        transaction.declare_next(|declaration| {
+            steps.iter().try_for_each(|step| declare_reliances(&step.plan, &self.storages, declaration))
+        })?;
         let (mut last, mut deferred) = (Output::default(), Vec::<(&Step, Vec<Pending>)>::new());
         // What the parts that are undone have written by now, and had written when each of those began that have not ended.
         let (mut written, mut before) = (Written::new(), Vec::new());
@@ -203,6 +211,10 @@ impl<F: Failpoints> SqlProcedure<F> {
             Action::Settle { constraints } => self.settle(constraints, deferred, transaction),
             _ => Run::run(transaction, &self.storages, plan, inputs, None, Patience::Limited),
         };
+        if transaction.is_past_gaps() && !matches!(outcome, Err(Failure::Stop(_))) {
+            // What the statements after it read does not depend on it for the most part.
+            return Ok(outcome.unwrap_or_default());
+        }
         let Some(shown) = *shown else { return outcome.map_err(stop) };
         let now = match &outcome {
             Ok((output, _)) => Shown::Output(digest(output)),

@@ -45,3 +45,35 @@ fn what_a_statement_reads_is_asked_for_together() {
         assert!(runs <= RUNS, "{statement}: {runs} runs");
     }
 }
+
+/// What is read for each row of another table, too, a statement in a block included.
+#[test]
+fn what_joins_and_subqueries_read_is_asked_for_together() {
+    let mut world = World::new(EngineKind::Calvin, 3);
+    for statement in [
+        "CREATE TABLE origin (id int PRIMARY KEY, middle int)",
+        "CREATE TABLE middle (id int PRIMARY KEY, name text)",
+        "CREATE TABLE target (id int PRIMARY KEY, name text, kind int)",
+        "CREATE INDEX ON target (name)",
+        "CREATE TABLE written (id int PRIMARY KEY, n bigint)",
+        "INSERT INTO written VALUES (1, 0)",
+        "INSERT INTO origin SELECT i, i * 7 FROM generate_series(1, 900) i",
+        "INSERT INTO middle SELECT i, 'n' || i % 1000 FROM generate_series(1, 9000) i",
+        "INSERT INTO target SELECT i, 'n' || i % 1000, i FROM generate_series(1, 5000) i",
+    ] {
+        run(&mut world, statement);
+    }
+    let by_key = "SELECT count(*) FROM origin o JOIN middle m ON m.id = o.middle";
+    let by_index =
+        "SELECT count(*) FROM origin o JOIN middle m ON m.id = o.middle JOIN target t ON t.name = m.name";
+    let correlated = "SELECT count(*) FROM origin o WHERE EXISTS (SELECT FROM middle m WHERE m.id = o.middle AND name <> '')";
+    for (query, rows) in [(by_key, 900), (by_index, 4500), (correlated, 900)] {
+        let update = format!("UPDATE written SET n = ({query}) WHERE id = 1");
+        for statement in [update.clone(), format!("BEGIN; {query}; {update}; {query}; COMMIT")] {
+            let runs = run(&mut world, &statement);
+            assert!(runs <= RUNS, "{statement}: {runs} runs");
+            let counted = world.send("", Frontend::Query("SELECT n FROM written".to_owned()));
+            assert!(told(&counted).contains(&rows.to_string()), "{statement}: {}", told(&counted));
+        }
+    }
+}

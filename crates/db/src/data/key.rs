@@ -287,7 +287,9 @@ pub fn table_of(key: &[u8]) -> Option<TableId> {
 }
 
 /// Which end of a range a scan begins at.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug, serde::Serialize, serde::Deserialize,
+)]
 pub enum Direction {
     /// At its start: keys ascend.
     #[default]

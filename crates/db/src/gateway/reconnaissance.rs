@@ -3,11 +3,12 @@
 //! The trial run reads recent state without isolation and without locks, is not in the log, is sent to no replica, and writes
 //! nothing. What it touched is recorded as the footprint. Rows of other partitions are fetched when the run asks for them; the
 //! run then starts again over what has been fetched, until it ends, or tells what is left of it
-//! ([`Transaction::declare_rest`], DET-25). What it has computed it does not compute again, although local rows may have changed
-//! since. It may see torn state (trap 8): whatever it concludes, abort included, is only a guess that execution checks in the
-//! order.
+//! ([`Transaction::declare_rest`], DET-25). Logic that [runs past gaps](crate::procedure::Procedure::runs_past_gaps) goes on
+//! without the rows until then, so that those which do not depend on each other are fetched together. What it has computed it
+//! does not compute again, although local rows may have changed since. It may see torn state (trap 8): whatever it concludes, abort
+//! included, is only a guess that execution checks in the order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::error::Error;
 use crate::hash::{FastMap, key_hash};
 use crate::limits::{
     FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ACCESSES_MAX, RECONNAISSANCE_ROUNDS_MAX,
+    RECONNAISSANCE_WANTS_MAX,
 };
 use crate::message::Want;
 use crate::position::{PartitionId, Position};
@@ -41,15 +43,19 @@ pub struct Found {
 #[derive(Debug)]
 pub enum Scouted {
     /// It needs rows of other partitions.
-    Wants(Vec<(PartitionId, Want)>),
+    Wants(BTreeSet<(PartitionId, Want)>),
     /// It ended; the encoded footprint.
     Footprint(Vec<u8>),
     /// It cannot end.
     Failed(Error),
 }
 
-/// A range, the direction and the limit that it was asked with, and who sent which rows of it.
-type RangePart = (KeyRange, Direction, u64, PartitionId, Vec<(Key, Bytes)>);
+/// The first rows of a range in a direction, at most `limit`.
+#[derive(Debug)]
+struct RangePart {
+    limit: u64,
+    rows: Vec<(Key, Bytes)>,
+}
 
 /// A reconnaissance under way.
 #[derive(Debug)]
@@ -60,7 +66,7 @@ pub struct Reconnaissance {
     /// Rows of other partitions, by key.
     keys: FastMap<Key, Option<Bytes>>,
     /// Parts of ranges on other partitions.
-    ranges: Vec<RangePart>,
+    ranges: BTreeMap<(KeyRange, Direction, PartitionId), RangePart>,
     /// Bytes of what each other partition has sent.
     fetched: BTreeMap<PartitionId, usize>,
     /// Rows that its runs have touched.
@@ -80,7 +86,7 @@ impl Reconnaissance {
             partitions,
             rounds: 0,
             keys: FastMap::default(),
-            ranges: Vec::new(),
+            ranges: BTreeMap::new(),
             fetched: BTreeMap::new(),
             accesses: 0,
             awaited: 0,
@@ -104,7 +110,7 @@ impl Reconnaissance {
                 self.keys.insert(key, row);
             }
             Want::Range { range, direction, limit } => {
-                self.ranges.push((range, direction, limit, found.from, found.rows));
+                self.ranges.insert((range, direction, found.from), RangePart { limit, rows: found.rows });
             }
         }
         self.awaited = self.awaited.saturating_sub(1);
@@ -135,7 +141,8 @@ impl Reconnaissance {
             index: FastMap::default(),
             ranges: Vec::new(),
             own: BTreeMap::new(),
-            wants: Vec::new(),
+            wants: BTreeSet::new(),
+            runs_past_gaps: catalog.procedures.runs_past_gaps(procedure),
             refused: None,
             accesses: 0,
             next_computed: 0,
@@ -144,19 +151,19 @@ impl Reconnaissance {
         };
         let mut scratch = Vec::new();
         let mut transaction = Transaction::new(&catalog.schema, &mut trial, &mut scratch);
-        let result = catalog.procedures.run(procedure, arguments, &mut transaction, &mut Vec::new());
+        // Whatever its end, an abort included, is a guess from unisolated reads; the ordered run decides.
+        let _guess = catalog.procedures.run(procedure, arguments, &mut transaction, &mut Vec::new());
         let Trial { touched, ranges, wants, refused, accesses, computed, units, .. } = trial;
         self.accesses += accesses;
         self.computed.extend(computed);
         self.units += units;
-        if let Some(error) = refused {
-            return Scouted::Failed(error.into());
-        }
-        if result == Err(Stop::ReadPending) && !wants.is_empty() {
+        if !wants.is_empty() {
             self.awaited = wants.len();
             return Scouted::Wants(wants);
         }
-        // Any other end, an abort included, is a guess from unisolated reads; the ordered run decides.
+        if let Some(error) = refused {
+            return Scouted::Failed(error.into());
+        }
         match self.footprint(&touched, &ranges, &catalog.schema) {
             Ok(encoded) => Scouted::Footprint(encoded),
             Err(error) => Scouted::Failed(error),
@@ -191,7 +198,9 @@ struct Trial<'a> {
     ranges: Vec<(KeyRange, Touch)>,
     /// The run's own writes; `None` is a deletion.
     own: BTreeMap<Key, Option<Vec<u8>>>,
-    wants: Vec<(PartitionId, Want)>,
+    wants: BTreeSet<(PartitionId, Want)>,
+    /// Whether it goes on without these.
+    runs_past_gaps: bool,
     /// Why what it declared is no footprint.
     refused: Option<DataError>,
     /// Rows that it has touched.
@@ -211,10 +220,16 @@ impl Trial<'_> {
                 && owner != self.known.me
                 && !self.known.keys.contains_key(&key)
             {
-                self.wants.push((owner, Want::Key(key)));
+                self.wants.insert((owner, Want::Key(key)));
             }
         }
-        if self.wants.is_empty() { Ok(()) } else { Err(Stop::ReadPending) }
+        self.go_on()
+    }
+
+    /// Stops the run where it lacks rows, unless it goes on without.
+    fn go_on(&self) -> Result<(), Stop> {
+        let most = if self.runs_past_gaps { RECONNAISSANCE_WANTS_MAX } else { 1 };
+        if self.wants.len() < most { Ok(()) } else { Err(Stop::ReadPending) }
     }
 
     fn touch(&mut self, key: &Key, access: Touch) -> Result<(), Stop> {
@@ -242,8 +257,8 @@ impl Trial<'_> {
             Owner::Partition(owner) if owner != self.known.me => match self.known.keys.get(key) {
                 Some(row) => Ok(row.as_deref()),
                 None => {
-                    self.wants.push((owner, Want::Key(key.clone())));
-                    Err(Stop::ReadPending)
+                    self.wants.insert((owner, Want::Key(key.clone())));
+                    self.go_on().map(|()| None)
                 }
             },
             _ => {
@@ -272,23 +287,18 @@ impl Trial<'_> {
             Owner::Split => (0..self.known.partitions).map(PartitionId).collect(),
         };
         for partition in others.into_iter().filter(|partition| *partition != self.known.me) {
-            let known = self.known.ranges.iter().find(|(known, known_direction, known_limit, from, _)| {
-                let asked = known == range && *known_direction == direction;
-                asked && *known_limit >= limit as u64 && *from == partition
-            });
-            match known {
-                Some((_, _, _, _, found)) => {
+            let known = self.known.ranges.get(&(range.clone(), direction, partition));
+            match known.filter(|part| part.limit >= limit as u64) {
+                Some(RangePart { rows: found, .. }) => {
                     rows.extend(found.iter().map(|(key, row)| Row { key: key.clone(), row: row.to_vec() }));
                 }
                 None => {
                     let want = Want::Range { range: range.clone(), direction, limit: limit as u64 };
-                    self.wants.push((partition, want));
+                    self.wants.insert((partition, want));
                 }
             }
         }
-        if !self.wants.is_empty() {
-            return Err(Stop::ReadPending);
-        }
+        self.go_on()?;
         rows.sort_unstable_by(|left, right| direction.compare(&left.key, &right.key));
         rows.truncate(limit);
         Ok(rows)
@@ -379,7 +389,15 @@ impl Access for Trial<'_> {
         Err(Stop::FootprintKnown)
     }
 
+    fn is_past_gaps(&self) -> bool {
+        !self.wants.is_empty()
+    }
+
     fn computed(&mut self) -> Option<u64> {
+        if self.is_past_gaps() {
+            // Computed from what there is not. What it gives is thrown away with the run.
+            return Some(0);
+        }
         let known = self.known.computed.get(self.next_computed).copied();
         self.next_computed += 1;
         known

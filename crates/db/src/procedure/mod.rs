@@ -84,6 +84,13 @@ pub trait Procedure: Send + Sync + 'static {
         Err(Stop::Invalid(format!("there is no functor {number}")))
     }
 
+    /// Whether the logic comes to an end whatever rows it is shown. Then reconnaissance runs it on past rows of other partitions that it does
+    /// not have yet, as if there were none, and asks for all that it comes to at once; what else such a run gives is thrown away. Otherwise
+    /// each row whose key follows from another one takes a run of its own, unless [`Transaction::declare_next`] tells of it before.
+    fn runs_past_gaps(&self) -> bool {
+        false
+    }
+
     /// The logic. Reads see the state as of the transaction's position and the transaction's own writes; writes are
     /// buffered and take effect together when `run` returns `Ok`. Pass every [`Stop`] on with `?`.
     fn run(
@@ -161,6 +168,9 @@ pub(crate) trait AnyProcedure: Send + Sync {
         output: &mut Vec<u8>,
     ) -> Result<(), Stop>;
 
+    /// See [`Procedure::runs_past_gaps`].
+    fn runs_past_gaps(&self) -> bool;
+
     /// See [`Procedures::signature`].
     fn signature(&self) -> Result<Signature, Error>;
 
@@ -212,6 +222,10 @@ impl<P: Procedure> AnyProcedure for P {
         postcard::to_extend(&result, Appender(output))
             .map(|_| ())
             .map_err(|error| Stop::Invalid(format!("result of {}: {error}", Procedure::name(self))))
+    }
+
+    fn runs_past_gaps(&self) -> bool {
+        Procedure::runs_past_gaps(self)
     }
 
     fn signature(&self) -> Result<Signature, Error> {

@@ -76,6 +76,10 @@ impl Access for Overlay<'_> {
         self.below.look_ahead(ahead, refused, all)
     }
 
+    fn is_past_gaps(&self) -> bool {
+        self.below.is_past_gaps()
+    }
+
     fn computed(&mut self) -> Option<u64> {
         self.below.computed()
     }

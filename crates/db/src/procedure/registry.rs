@@ -104,6 +104,11 @@ impl Procedures {
         Ok(())
     }
 
+    /// See [`Procedure::runs_past_gaps`].
+    pub fn runs_past_gaps(&self, id: ProcedureId) -> bool {
+        self.get(id).is_ok_and(AnyProcedure::runs_past_gaps)
+    }
+
     /// What a procedure takes and gives, for callers that know no Rust.
     ///
     /// # Errors

@@ -48,6 +48,11 @@ pub trait Access {
         Ok(())
     }
 
+    /// Whether the run has gone on past a row that nobody has asked for yet.
+    fn is_past_gaps(&self) -> bool {
+        false
+    }
+
     /// The result of the run's next computation, if an earlier run of the same transaction has made it.
     fn computed(&mut self) -> Option<u64> {
         None
@@ -209,6 +214,11 @@ impl<'a> Transaction<'a> {
         self.declare(declare, true)
     }
 
+    /// Whether anybody listens to [`declare_next`](Transaction::declare_next).
+    pub fn looks_ahead(&self) -> bool {
+        self.access.looks_ahead().is_some()
+    }
+
     fn declare(
         &mut self,
         declare: impl FnOnce(&mut Declaration<'_>) -> Result<(), DataError>,
@@ -218,6 +228,12 @@ impl<'a> Transaction<'a> {
         let mut ahead = Footprint::default();
         let declared = declare(&mut Declaration::new(self.schema, partitions, &mut ahead));
         self.access.look_ahead(&ahead, declared.err(), all)
+    }
+
+    /// Whether the run was shown something else than what there is, since it [runs past gaps](super::Procedure::runs_past_gaps): what went
+    /// wrong means nothing then, and it only matters what it would read next.
+    pub fn is_past_gaps(&self) -> bool {
+        self.access.is_past_gaps()
     }
 
     /// Computes a number from what was read so far and from the arguments: for computations that take long.

@@ -188,19 +188,12 @@ fn keys_of(condition: &Expression) -> Vec<(Expression, Expression)> {
 
 /// Whether a query gives the same rows whenever it runs in a statement.
 pub(super) fn is_steady(node: &Node) -> bool {
-    !depends(node) && !changes_each_time(node)
+    !depends(node) && !node.is_volatile()
 }
 
 /// Whether the rows of a query depend on what is around it.
 pub(super) fn depends(node: &Node) -> bool {
     walk::is_correlated(node) || is_within_recursion(node, &mut Vec::new())
-}
-
-/// Whether a query has values that are others each time.
-pub(super) fn changes_each_time(node: &Node) -> bool {
-    let mut changes = false;
-    node.visit(0, &mut |expression, _| changes |= expression.is_volatile_itself());
-    changes
 }
 
 /// Whether a query reads the rows of a recursion around it.

@@ -113,7 +113,7 @@ impl Binder<'_> {
 
     /// A query of `WITH` where it is named: it runs once, unless it depends on what is around, or may be put there as it is.
     fn once(&mut self, named: &NamedQuery, node: Node) -> Node {
-        let changes = kept::changes_each_time(&node);
+        let changes = node.is_volatile();
         let is_put = named.materialized == Some(CteAsMaterialized::NotMaterialized) && !changes;
         if is_put || kept::depends(&node) {
             return node;

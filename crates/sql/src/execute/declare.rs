@@ -3,7 +3,7 @@
 //! A plan whose keys follow from its inputs is declared as a whole, and so is ordered once and never starts over. For any other the
 //! database finds the footprint by reconnaissance (Calvin §3.2.1).
 
-use ordain_db::data::{Key, KeyRange};
+use ordain_db::data::{DataError, Key, KeyRange};
 use ordain_db::procedure::Declaration;
 use ordain_db::procedure::footprint::Access;
 
@@ -26,16 +26,32 @@ pub fn declare(
     storages: &Storages,
     declaration: &mut Declaration<'_>,
 ) -> Option<()> {
+    declare_reliances(plan, storages, declaration).ok()?;
     let mut known = Known { plan, inputs, storages, declaration };
-    for reliance in &plan.reliances {
-        known.key(&storages.definition(&reliance.schema, &reliance.name).ok()?, Access::READ)?;
-    }
     match plan.action {
         Action::Insert { .. } | Action::Update { .. } | Action::Delete { .. } if inputs.claims_tables => {
             known.tables()
         }
         _ => known.action(&plan.action),
     }
+}
+
+/// Declares the look at the definitions that a plan was made from.
+///
+/// # Errors
+/// When they are too many.
+pub fn declare_reliances(
+    plan: &Plan,
+    storages: &Storages,
+    declaration: &mut Declaration<'_>,
+) -> Result<(), DataError> {
+    for reliance in &plan.reliances {
+        // What cannot be a key fails when it is read.
+        if let Ok(key) = storages.definition(&reliance.schema, &reliance.name) {
+            declaration.read(&key)?;
+        }
+    }
+    Ok(())
 }
 
 struct Known<'a, 'd> {
@@ -409,8 +425,8 @@ fn is_plain_list(expressions: &[Expression]) -> bool {
     expressions.iter().all(is_plain)
 }
 
-/// Whether an expression reads nothing but its row and the inputs.
-fn is_plain(expression: &Expression) -> bool {
+/// Whether an expression reads nothing but its row, those around and the inputs.
+pub(super) fn is_plain(expression: &Expression) -> bool {
     match expression {
         Expression::Constant(_)
         | Expression::Parameter(_)

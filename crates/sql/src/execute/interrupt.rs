@@ -12,30 +12,42 @@ pub struct Interrupt(AtomicU8);
 const NOT: u8 = 0;
 /// Somebody has asked for its end.
 const CANCELED: u8 = 1;
-/// It has had all the time that its session gives it.
-const TIMED_OUT: u8 = 2;
+/// Its session is to end.
+const TERMINATED: u8 = 2;
+/// It has had all the time that its session gives it: that ends waits, too, so that it counts more than the others.
+const TIMED_OUT: u8 = 3;
 
 impl Interrupt {
     /// Has the statement end with 57014 as soon as it looks, since somebody has asked for that. One that waits for its place in the order
     /// goes on.
     pub fn cancel(&self) {
-        // That the time is over stays known: it ends waits, too.
-        let _ = self.0.compare_exchange(NOT, CANCELED, Ordering::SeqCst, Ordering::SeqCst);
+        self.0.fetch_max(CANCELED, Ordering::SeqCst);
+    }
+
+    /// Has the statement end as soon as it looks, and each one after it, since its session is to end.
+    pub fn terminate(&self) {
+        self.0.fetch_max(TERMINATED, Ordering::SeqCst);
     }
 
     /// Has the statement end as soon as it looks, since its time is over. One that waits for its place in the order waits no longer.
     pub fn time_out(&self) {
-        self.0.store(TIMED_OUT, Ordering::SeqCst);
+        self.0.fetch_max(TIMED_OUT, Ordering::SeqCst);
     }
 
     /// Before a statement that nobody has told to end.
     pub fn clear(&self) {
-        self.0.store(NOT, Ordering::SeqCst);
+        let cleared = |told| (told != TERMINATED).then_some(NOT);
+        let _is_cleared = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, cleared);
     }
 
     /// Whether the statement is to end.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed) != NOT
+    }
+
+    /// Whether its session is to end.
+    pub fn is_terminated(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == TERMINATED
     }
 
     /// Whether its time is over.
@@ -47,11 +59,18 @@ impl Interrupt {
     pub fn error(&self) -> Option<SqlError> {
         let why = match self.0.load(Ordering::Relaxed) {
             NOT => return None,
+            TERMINATED => return Some(terminated()),
             TIMED_OUT => "statement timeout",
             _ => "user request",
         };
         Some(SqlError::new(SqlState::QUERY_CANCELED, format!("canceling statement due to {why}")))
     }
+}
+
+/// With what a connection ends that the server, or another session, has ended.
+pub fn terminated() -> SqlError {
+    let problem = "terminating connection due to administrator command";
+    SqlError::new(SqlState::ADMIN_SHUTDOWN, problem)
 }
 
 #[cfg(test)]
@@ -70,5 +89,18 @@ mod tests {
         assert_eq!(interrupt.error().unwrap().message, "canceling statement due to statement timeout");
         interrupt.clear();
         assert!(!interrupt.is_set());
+    }
+
+    #[test]
+    fn that_the_session_ends_outlasts_its_statement() {
+        let interrupt = Interrupt::default();
+        interrupt.cancel();
+        interrupt.terminate();
+        interrupt.cancel();
+        interrupt.clear();
+        assert!(interrupt.is_terminated() && !interrupt.is_timed_out());
+        assert_eq!(interrupt.error(), Some(terminated()));
+        interrupt.time_out();
+        assert!(interrupt.is_timed_out());
     }
 }

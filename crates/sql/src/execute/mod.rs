@@ -10,6 +10,7 @@ mod evaluate;
 mod fill;
 mod foreign_keys;
 mod interrupt;
+mod join;
 mod kept;
 mod modify;
 mod query;
@@ -31,7 +32,7 @@ use crate::types::{Datum, Zone, row};
 
 pub use evaluate::{evaluate, evaluate_next, try_evaluate};
 pub use foreign_keys::{Pending, refers_to_nothing};
-pub use interrupt::Interrupt;
+pub use interrupt::{Interrupt, terminated};
 
 /// A row in the course of a run.
 pub type Row = Vec<Datum>;

@@ -10,7 +10,7 @@ use super::evaluate::compare_keys;
 use super::rows::Stored;
 use super::{Failure, Row, Run, size_of_row};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Expression, JoinKind, List, Node, SetOperation, SortKey};
+use crate::plan::{Expression, List, Node, SetOperation, SortKey};
 use crate::types::Datum;
 use crate::types::compare::hash_bytes;
 
@@ -144,7 +144,7 @@ impl Run<'_, '_> {
         }
     }
 
-    fn visit_all(
+    pub(super) fn visit_all(
         &mut self,
         rows: impl IntoIterator<Item = Row>,
         visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
@@ -436,118 +436,6 @@ impl Run<'_, '_> {
     /// The values that a row is sorted by.
     pub(super) fn sort_values(&mut self, keys: &[SortKey], row: &[Datum]) -> Result<Row, Failure> {
         keys.iter().map(|key| self.value(&key.expression, row)).collect()
-    }
-
-    fn join(
-        &mut self,
-        node: &Node,
-        most: usize,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
-    ) -> Result<bool, Failure> {
-        let Node::Join { left, right, widths, kind, equal, condition, dependent } = node else {
-            return Err(super::malformed("join").into());
-        };
-        let ((mut rights, index), held) = self.holding(|run| match dependent {
-            true => Ok((Vec::new(), None)),
-            false => {
-                let rights = run.query(right)?;
-                let index = run.index(&rights, equal)?;
-                Ok((rights, index))
-            }
-        })?;
-        let mut matched = vec![false; rights.len()];
-        let mut wants = true;
-        self.each(left, most, &mut |run, left| {
-            let mut held = 0;
-            if *dependent {
-                (rights, held) = run.holding(|run| run.within(&left, right))?;
-            }
-            let mut found = false;
-            for candidate in run.candidates(&left, equal, index.as_ref(), rights.len())? {
-                let mut row = left.clone();
-                row.extend_from_slice(&rights[candidate]);
-                run.go_on()?;
-                if run.passes(condition.as_ref(), &row)? {
-                    found = true;
-                    if let Some(matched) = matched.get_mut(candidate) {
-                        *matched = true;
-                    }
-                    wants = visit(run, row)?;
-                    if !wants {
-                        break;
-                    }
-                }
-            }
-            if !found && *kind != JoinKind::Inner {
-                let mut row = left;
-                row.extend(std::iter::repeat_n(Datum::Null, usize::from(widths.1)));
-                wants = visit(run, row)?;
-            }
-            run.let_go(held);
-            Ok(wants)
-        })?;
-        if !wants || *kind != JoinKind::Full {
-            self.let_go(held);
-            return Ok(wants);
-        }
-        let alone = rights.iter().zip(&matched).filter(|(_, matched)| !**matched).map(|(right, _)| {
-            let mut row = vec![Datum::Null; usize::from(widths.0)];
-            row.extend_from_slice(right);
-            row
-        });
-        let wants = self.visit_all(alone, visit)?;
-        self.let_go(held);
-        Ok(wants)
-    }
-
-    /// The places of the rows of the right that may match one of the left.
-    fn candidates(
-        &mut self,
-        left: &[Datum],
-        equal: &[(Expression, Expression)],
-        index: Option<&BTreeMap<Vec<u8>, Vec<usize>>>,
-        rights: usize,
-    ) -> Result<Vec<usize>, Failure> {
-        let Some(index) = index else { return Ok((0..rights).collect()) };
-        let mut key = Vec::with_capacity(equal.len());
-        for (expression, _) in equal {
-            key.push(self.value(expression, left)?);
-        }
-        let none = key.contains(&Datum::Null);
-        Ok(if none { Vec::new() } else { index.get(&hashed(&key)).cloned().unwrap_or_default() })
-    }
-
-    /// The rows of a query within, for a row around it.
-    fn within(&mut self, around: &[Datum], node: &Node) -> Result<Vec<Row>, Failure> {
-        self.outer.push(around.to_vec());
-        let rows = self.query(node);
-        self.outer.pop();
-        rows
-    }
-
-    /// The rows of the right side of a join by the values that must be equal, if there are any.
-    #[expect(clippy::type_complexity, reason = "used once")]
-    fn index(
-        &mut self,
-        rights: &[Row],
-        equal: &[(Expression, Expression)],
-    ) -> Result<Option<BTreeMap<Vec<u8>, Vec<usize>>>, Failure> {
-        if equal.is_empty() {
-            return Ok(None);
-        }
-        let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
-        for (place, row) in rights.iter().enumerate() {
-            let mut key = Vec::with_capacity(equal.len());
-            for (_, right) in equal {
-                key.push(self.value(right, row)?);
-            }
-            if !key.contains(&Datum::Null) {
-                let key = hashed(&key);
-                self.hold(key.len() + HELD_PER_KEY)?;
-                index.entry(key).or_default().push(place);
-            }
-        }
-        Ok(Some(index))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::plan::{Expression, IndexShape, Path, TableShape};
 use crate::types::{Datum, row};
 
 /// Rows that a scan reads at first, and twice as many each time that it goes on.
-const SCAN_ROWS: usize = 512;
+pub(super) const SCAN_ROWS: usize = 512;
 
 /// Rows that a scan reads at a time, at most: that many are kept in memory.
 const SCAN_ROWS_MAX: usize = 4096;
@@ -188,10 +188,12 @@ impl Run<'_, '_> {
             }
             for found in page {
                 let stored = match place {
-                    Place::Rows => self.stored(shape, found)?,
+                    Place::Rows => Some(self.stored(shape, found)?),
                     Place::Entries => self.entered(shape, &found)?,
                 };
-                if !visit(self, stored)? {
+                if let Some(stored) = stored
+                    && !visit(self, stored)?
+                {
                     return Ok(());
                 }
             }
@@ -222,11 +224,14 @@ impl Run<'_, '_> {
         Ok(Stored { key: found.key, values })
     }
 
-    /// The row that an entry stands for.
-    fn entered(&mut self, shape: &TableShape, entry: &Found) -> Result<Stored, Failure> {
+    /// The row that an entry stands for. There is one, unless it is not known yet.
+    fn entered(&mut self, shape: &TableShape, entry: &Found) -> Result<Option<Stored>, Failure> {
         let key = row_key(shape, row_bytes(self.storages, shape.replicated, &entry.row)?, &entry.key);
-        let values = self.read(shape, &key)?.ok_or_else(|| dangling(shape))?;
-        Ok(Stored { key, values })
+        match self.read(shape, &key)? {
+            Some(values) => Ok(Some(Stored { key, values })),
+            None if self.transaction.is_past_gaps() => Ok(None),
+            None => Err(dangling(shape).into()),
+        }
     }
 
     /// Values of expressions that see no row of their own, only those around.

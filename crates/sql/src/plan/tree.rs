@@ -91,6 +91,13 @@ impl Node {
         path.into_iter().chain(self.expressions()).for_each(|expression| expression.visit(depth, visit));
     }
 
+    /// Whether it has values that are others each time, or does something.
+    pub fn is_volatile(&self) -> bool {
+        let mut is_volatile = false;
+        self.visit(0, &mut |part, _| is_volatile |= part.is_volatile_itself());
+        is_volatile
+    }
+
     /// The queries within its own expressions, and whether each depends on the row.
     pub fn subqueries(&self) -> Vec<(&Node, bool)> {
         let mut found = Vec::new();
