@@ -383,8 +383,8 @@ fn a_statement_ends_when_its_time_is_over() {
     client.batch_execute("SET statement_timeout = 0; SELECT pg_sleep(0.1)").unwrap();
 }
 
-/// What is said of the end of a session that says nothing after some statements.
-fn end_of_idle(served: &Served, statements: &str) -> String {
+/// What a session is told up to its end that says nothing after some statements.
+fn end_of_session(served: &Served, statements: &str) -> String {
     let mut stream = TcpStream::connect(served.address()).unwrap();
     stream.set_read_timeout(Some(SOON)).unwrap();
     let parameters = b"\0\x03\0\0user\0ordain\0database\0ordain\0TimeZone\0Europe/Vienna\0\0";
@@ -403,13 +403,13 @@ fn end_of_idle(served: &Served, statements: &str) -> String {
 #[test]
 fn sessions_that_say_nothing_for_too_long_are_ended() {
     let served = Served::start();
-    let told = end_of_idle(&served, "SET idle_session_timeout = '20ms'");
+    let told = end_of_session(&served, "SET idle_session_timeout = '20ms'");
     assert!(told.contains("FATAL") && told.contains("57P05"), "{told}");
-    let told = end_of_idle(&served, "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '20ms'");
+    let told = end_of_session(&served, "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '20ms'");
     assert!(told.contains("FATAL") && told.contains("25P03"), "{told}");
     let idle_time = Some(Duration::from_millis(20));
     let served = Served::start_with(ListenerOptions { idle_time, ..ListenerOptions::default() });
-    let told = end_of_idle(&served, "SELECT 1");
+    let told = end_of_session(&served, "SELECT 1");
     assert!(told.contains("FATAL") && told.contains("57P05"), "{told}");
 }
 
@@ -818,6 +818,20 @@ fn sessions_see_and_end_each_other() {
     assert!(other.batch_execute("SELECT 1").is_err());
     soon(|| (count(&mut watcher, "pg_stat_activity") == 1).then_some(()));
     assert!(!watcher.query_one("SELECT pg_cancel_backend($1)", &[&other_pid]).unwrap().get::<_, bool>(0));
+}
+
+#[test]
+fn one_that_is_ended_within_a_statement_hears_so_and_nothing_else() {
+    let served = Served::start();
+    let mut watcher = served.connect();
+    let told = std::thread::scope(|scope| {
+        let sleeper = scope.spawn(|| end_of_session(&served, "SELECT pg_sleep(600)"));
+        let ask = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
+        assert!(soon(|| watcher.query_opt(ask, &[]).unwrap()).get::<_, bool>(0));
+        sleeper.join().unwrap()
+    });
+    assert!(told.contains("FATAL") && told.contains("57P01") && !told.contains("ERROR"), "{told}");
+    assert_eq!(told.matches("Z\0\0\0\u{5}").count(), 1, "it is ready once, in the beginning: {told:?}");
 }
 
 #[test]

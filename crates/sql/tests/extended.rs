@@ -144,8 +144,19 @@ fn portals_give_some_rows_at_a_time() {
     assert_eq!(client.sync(), "[in block]\n");
     assert_eq!(client.execute("p", 2), "3\nSELECT 1\n");
     assert_eq!(client.execute("p", 2), "SELECT 0\n");
+    client.bind("all", "", &[]);
+    assert_eq!(
+        client.execute("all", 3),
+        "1\n2\n3\n(suspended)\n",
+        "as PostgreSQL, it has not looked for a fourth"
+    );
+    assert_eq!(client.execute("all", 3), "SELECT 0\n");
     assert_eq!(client.sync(), "[in block]\n");
-    client.query("COMMIT");
+    client.query("DECLARE c CURSOR FOR SELECT 1");
+    client.send(Frontend::Close { kind: Target::Portal, name: "c".into() });
+    assert_eq!(client.sync(), "[in block]\n");
+    assert!(client.query("FETCH c").starts_with("ERROR 34000"), "a cursor is closed as a portal is");
+    client.query("ROLLBACK");
     assert!(client.execute("p", 0).is_empty());
     assert!(client.sync().starts_with("ERROR 34000"));
 }
@@ -335,7 +346,7 @@ fn a_portal_without_rows_runs_once() {
     client.query("ROLLBACK");
     client.query("BEGIN");
     assert_eq!(client.run("INSERT INTO t VALUES (5, 'e', 0) RETURNING id"), "5\nINSERT 0 1\n");
-    assert_eq!(client.execute("", 0), "SELECT 0\n");
+    assert_eq!(client.execute("", 0), "INSERT 0 1\n");
     client.run("SAVEPOINT s");
     assert_eq!(client.execute("", 0), refused);
     client.sync();

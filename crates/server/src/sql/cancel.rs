@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use ordain_sql::execute::Interrupt;
+use ordain_sql::state::Signal;
 use subtle::ConstantTimeEq;
 
 use super::lock;
@@ -61,15 +62,17 @@ impl Cancellations {
     }
 
     /// Interrupts a session for another one, which need not know its secret.
-    pub fn interrupt(&self, process: i32) {
-        if let Some((_, interrupt)) = lock(&self.0).all.get(&process) {
-            interrupt.cancel();
+    pub fn signal(&self, process: i32, signal: Signal) {
+        let Some((_, interrupt)) = lock(&self.0).all.get(&process).cloned() else { return };
+        match signal {
+            Signal::Cancel => interrupt.cancel(),
+            Signal::Terminate => interrupt.terminate(),
         }
     }
 
-    /// Interrupts all sessions.
-    pub fn cancel_all(&self) {
-        lock(&self.0).all.values().for_each(|(_, interrupt)| interrupt.cancel());
+    /// Interrupts all sessions, which are to end.
+    pub fn terminate_all(&self) {
+        lock(&self.0).all.values().for_each(|(_, interrupt)| interrupt.terminate());
     }
 }
 

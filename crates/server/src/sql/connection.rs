@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ordain_sql::error::{SqlError, SqlState};
+use ordain_sql::execute::terminated;
 use ordain_sql::protocol::PROTOCOL_MINOR_NEWEST;
 use ordain_sql::protocol::backend::{Encoder, Severity};
 use ordain_sql::protocol::frontend::{Decoder, Frontend};
@@ -272,7 +273,7 @@ impl<'s> Client<'s> {
         loop {
             // Between two messages: one that runs is interrupted, and comes to its end.
             if self.shared.is_closing() || self.entered.record().is_ended() {
-                return Err(shutdown().into());
+                return Err(terminated().into());
             }
             if let Some(message) = self.decoder.next()? {
                 let (begun, before) = (Instant::now(), out.len());
@@ -394,9 +395,4 @@ fn random(bytes: &mut [u8]) -> Result<(), SqlError> {
 fn idle() -> SqlError {
     let problem = "terminating connection due to idle-session timeout";
     SqlError::new(SqlState::IDLE_SESSION_TIMEOUT, problem)
-}
-
-fn shutdown() -> SqlError {
-    let problem = "terminating connection due to administrator command";
-    SqlError::new(SqlState::ADMIN_SHUTDOWN, problem)
 }

@@ -485,7 +485,7 @@ impl Database for SessionDatabase {
         if signal == Signal::Terminate {
             watched.listener.activity.terminate(process);
         }
-        watched.listener.cancellations.interrupt(process);
+        watched.listener.cancellations.signal(process, signal);
     }
 
     fn random(&self) -> u128 {

@@ -177,7 +177,7 @@ impl Listener {
     /// Makes all threads see that the listener is closing.
     fn shut(&self, how: Shutdown) {
         self.shared.closing.store(true, Ordering::SeqCst);
-        self.shared.cancellations.cancel_all();
+        self.shared.cancellations.terminate_all();
         for stream in lock(&self.shared.streams).values() {
             // It may be closed already; then its thread is awake.
             let _ = stream.shutdown(how);

@@ -64,7 +64,8 @@ impl Rows {
         }
     }
 
-    fn tag(&self, count: usize) -> String {
+    /// What is said at their end, or wherever else they end, of which `count` were sent just now.
+    pub(super) fn tag(&self, count: usize) -> String {
         match &self.tag {
             Tag::Counting(name) => format!("{name} {count}"),
             Tag::Whole(tag) => tag.clone(),
@@ -168,14 +169,14 @@ pub(super) fn format_of(formats: &[Format], place: usize) -> Format {
     }
 }
 
-/// Sends the next rows, with moments in a zone; whether that were all.
+/// Sends the next rows, with moments in a zone, if there are more.
 pub(super) fn send(
     rows: &mut Rows,
     formats: &[Format],
     zone: Zone,
     most: usize,
     out: &mut Vec<u8>,
-) -> Result<bool, SqlError> {
+) -> Result<(), SqlError> {
     let end = rows.rows.len().min(rows.sent.saturating_add(most));
     let mut values = Vec::new();
     for bytes in &rows.rows[rows.sent..end] {
@@ -203,12 +204,7 @@ pub(super) fn send(
         sent.finish()?;
     }
     rows.sent = end;
-    Ok(end == rows.rows.len())
-}
-
-/// What is said at the end of rows, of which `count` were sent just now.
-pub(super) fn end_of(rows: &Rows, count: usize) -> String {
-    rows.tag(count)
+    Ok(())
 }
 
 /// Fails unless a client that knows the columns of one plan can take the rows of another.

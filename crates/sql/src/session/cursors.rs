@@ -92,6 +92,11 @@ impl Cursors {
         });
     }
 
+    /// Whether there is one of that name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
     /// The columns of a cursor.
     pub(super) fn fields(&self, name: &str) -> Option<&[Field]> {
         self.0.get(name).map(|cursor| cursor.fields.as_slice())
@@ -283,18 +288,28 @@ impl Session {
     }
 
     pub(super) fn close(&mut self, which: &CloseCursor) -> Result<Answer, SqlError> {
-        let closed = match which {
-            CloseCursor::All => std::mem::take(&mut self.cursors.0).into_values().collect(),
-            CloseCursor::Specific { name } => {
-                let name = name_of(name);
-                vec![self.cursors.0.remove(&name).ok_or_else(|| unknown_cursor(&name))?]
+        match which {
+            CloseCursor::All => {
+                if let Some(block) = &mut self.block {
+                    self.cursors.settle(block);
+                }
+                self.cursors.close_all();
+                Ok(Answer::Tag("CLOSE CURSOR ALL".to_owned()))
             }
-        };
-        if let Some(block) = &mut self.block {
-            closed.iter().for_each(|cursor| cursor.settle(block));
+            CloseCursor::Specific { name } => {
+                self.close_cursor(&name_of(name))?;
+                Ok(Answer::Tag("CLOSE CURSOR".to_owned()))
+            }
         }
-        let all = if matches!(which, CloseCursor::All) { " ALL" } else { "" };
-        Ok(Answer::Tag(format!("CLOSE CURSOR{all}")))
+    }
+
+    /// Closes one cursor.
+    pub(super) fn close_cursor(&mut self, name: &str) -> Result<(), SqlError> {
+        let cursor = self.cursors.0.remove(name).ok_or_else(|| unknown_cursor(name))?;
+        if let Some(block) = &mut self.block {
+            cursor.settle(block);
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use ordain_db::hash::FastMap;
 use sqlparser::ast::{FetchPosition, Statement};
 
-use super::answer::{Answer, Rows, describe, end_of, format_of, same_columns, send, text_field};
+use super::answer::{Answer, Rows, describe, format_of, same_columns, send, text_field};
 use super::{Session, SqlError, beginning_of};
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared};
@@ -93,8 +93,6 @@ enum Progress {
     New,
     /// It has, and these are its rows.
     Giving(Rows),
-    /// Its rows are all sent: there are no more.
-    Given,
     /// It has run, or was to run, without giving rows, and does not run again.
     Ran,
 }
@@ -155,7 +153,12 @@ impl Session {
             Frontend::Close { kind, name } => {
                 match kind {
                     Target::Statement => drop(self.statements.0.remove(&name)),
-                    Target::Portal => drop(self.portals.0.remove(&name)),
+                    Target::Portal => {
+                        let is_cursor = self.portals.0.remove(&name).is_none() && self.cursors.has(&name);
+                        if is_cursor {
+                            self.close_cursor(&name)?;
+                        }
+                    }
                 }
                 Encoder::new(out).close_complete();
                 Ok(())
@@ -390,21 +393,17 @@ impl Session {
         let Some(portal) = self.portals.0.get_mut(name) else { return Err(unknown_portal(name)) };
         let rows = match &mut portal.progress {
             Progress::Giving(rows) => rows,
-            Progress::Given => {
-                Encoder::new(out).command_complete("SELECT 0");
-                return Ok(());
-            }
             Progress::New | Progress::Ran => {
                 let message = format!("portal \"{name}\" cannot be run");
                 return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message));
             }
         };
         let before = rows.sent;
-        if send(rows, &formats, zone, most, out)? {
-            Encoder::new(out).command_complete(&end_of(rows, rows.sent - before));
-            portal.progress = Progress::Given;
-        } else {
-            Encoder::new(out).portal_suspended();
+        send(rows, &formats, zone, most, out)?;
+        match rows.sent - before {
+            // Whether there are more is known to whoever asks for more.
+            sent if sent == most => Encoder::new(out).portal_suspended(),
+            sent => Encoder::new(out).command_complete(&rows.tag(sent)),
         }
         Ok(())
     }

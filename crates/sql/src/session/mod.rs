@@ -410,7 +410,10 @@ impl Session {
             self.give_locks_back();
         }
         self.tell(out);
-        Encoder::new(out).ready_for_query(self.status());
+        // Else it is about to hear that its connection ends.
+        if !self.interrupt.is_terminated() {
+            Encoder::new(out).ready_for_query(self.status());
+        }
         self.is_ready = true;
     }
 
@@ -431,7 +434,7 @@ impl Session {
             } else {
                 self.begin_timing();
                 if let Err(error) = self.commit() {
-                    Encoder::new(out).error(&error, Severity::Error);
+                    self.say(&error, out);
                 }
             }
         }
@@ -443,7 +446,14 @@ impl Session {
             block.failed = true;
         }
         self.copying = None;
-        Encoder::new(out).error(error, Severity::Error);
+        self.say(error, out);
+    }
+
+    /// Tells the client of an error, but for the one with which its connection ends: that is said when it does.
+    fn say(&self, error: &SqlError, out: &mut Vec<u8>) {
+        if error.state != SqlState::ADMIN_SHUTDOWN {
+            Encoder::new(out).error(error, Severity::Error);
+        }
     }
 
     fn status(&self) -> TransactionStatus {
