@@ -36,6 +36,8 @@ states! {
     SUCCESSFUL_COMPLETION = b"00000";
     /// What is told may not be what was meant.
     WARNING = b"01000";
+    /// The client is gone.
+    CONNECTION_FAILURE = b"08006";
     /// The client broke the protocol.
     PROTOCOL_VIOLATION = b"08P01";
     /// Something that PostgreSQL has and Ordain does not.

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::error::{SqlError, SqlState, Subject};
 use crate::execute::declare::{declare, declare_reliances};
+use crate::execute::receive::{Collected, Digesting, Receive, Unseen};
 use crate::execute::{Failure, Inputs, Output, Patience, Pending, Run};
 use crate::keys::Storages;
 use crate::plan::{Action, FORM, IndexState, Plan, SharedPlan, other_form};
@@ -38,9 +39,9 @@ pub struct Step {
 /// What a client was shown of a statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Shown {
-    /// A result with this [`digest`].
+    /// A result with this [`digest`](Digesting::finish).
     Output(u64),
-    /// An error with this [`error_digest`].
+    /// An error with this [`digest`](Digesting::finish_with).
     Error(u64),
 }
 
@@ -87,21 +88,6 @@ impl From<Step> for Steps {
     fn from(step: Step) -> Steps {
         Steps { form: Form, steps: vec![step], undone: Vec::new() }
     }
-}
-
-/// The digest of what a client is shown of a statement.
-pub fn digest(output: &Output) -> u64 {
-    let mut bytes = output.written.to_le_bytes().to_vec();
-    for row in &output.rows {
-        bytes.extend_from_slice(&(row.len() as u64).to_le_bytes());
-        bytes.extend_from_slice(row);
-    }
-    ordain_db::hash::key_hash(&bytes)
-}
-
-/// The digest of an error that a client is shown.
-pub fn error_digest(error: &SqlError) -> u64 {
-    ordain_db::hash::key_hash(encode(error).as_bytes())
 }
 
 /// Whether an error tells of the rows that a statement has met, so that whoever was shown it knows something of them. Others tell of how far
@@ -207,25 +193,36 @@ impl<F: Failpoints> SqlProcedure<F> {
         let Step { plan, inputs, shown } = step;
         let forgetful = F::on(Failpoint::ForgetBuildingIndex).then(|| without_building(plan));
         let plan = forgetful.as_ref().unwrap_or(plan);
+        let mut rows = Collected::default();
+        let mut nobody = Unseen;
+        let mut unseen = Digesting::new(&mut nobody, true);
+        let receiver: &mut dyn Receive = if shown.is_some() { &mut unseen } else { &mut rows };
         let outcome = match &plan.action {
             Action::Settle { constraints } => self.settle(constraints, deferred, transaction),
-            _ => Run::run(transaction, &self.storages, plan, inputs, None, Patience::Limited),
+            _ => Run::run(transaction, &self.storages, plan, inputs, None, Patience::Limited, receiver),
         };
         if transaction.is_past_gaps() && !matches!(outcome, Err(Failure::Stop(_))) {
             // What the statements after it read does not depend on it for the most part.
             return Ok(outcome.unwrap_or_default());
         }
-        let Some(shown) = *shown else { return outcome.map_err(stop) };
-        let now = match &outcome {
-            Ok((output, _)) => Shown::Output(digest(output)),
-            Err(Failure::Sql(error)) if depends_on_rows(error) => Shown::Error(error_digest(error)),
+        let Some(shown) = *shown else {
+            return outcome.map(|(output, pending)| (rows.complete(output), pending)).map_err(stop);
+        };
+        let (now, rows) = match &outcome {
+            Ok((output, _)) => {
+                let digest = unseen.finish(output);
+                (Shown::Output(digest.value()), digest.rows())
+            }
+            Err(Failure::Sql(error)) if depends_on_rows(error) => {
+                (Shown::Error(unseen.finish_with(error)), 0)
+            }
             Err(_) => return outcome.map_err(stop),
         };
         let skips = F::on(Failpoint::SkipCertification) && outcome.is_ok();
         if now == shown || skips {
             return Ok(outcome.unwrap_or_default());
         }
-        let error = changed().with_detail(difference(number, step, &outcome));
+        let error = changed().with_detail(difference(number, step, &outcome, rows));
         Err(stop(Failure::Sql(error)))
     }
 
@@ -251,14 +248,19 @@ const NAMED_TABLES_MAX: usize = 4;
 const TOLD_ERROR_BYTES: usize = 200;
 
 /// What a statement shows at its place in the order, where it shows something else than before. Of that only a digest is there.
-fn difference(number: u32, step: &Step, outcome: &Result<(Output, Vec<Pending>), Failure>) -> String {
+fn difference(
+    number: u32,
+    step: &Step,
+    outcome: &Result<(Output, Vec<Pending>), Failure>,
+    rows: u64,
+) -> String {
     let tables: Vec<&str> = step.plan.tables.iter().map(|shape| shape.name.as_str()).collect();
     let more = if tables.len() > NAMED_TABLES_MAX { ", …" } else { "" };
     let named = tables[..tables.len().min(NAMED_TABLES_MAX)].join(", ");
     let of = if named.is_empty() { String::new() } else { format!(", which is about {named}{more},") };
     let before = if matches!(step.shown, Some(Shown::Error(_))) { "an error" } else { "something else" };
     let now = match outcome {
-        Ok((output, _)) if matches!(step.plan.action, Action::Query(_)) => match output.rows.len() {
+        Ok(_) if matches!(step.plan.action, Action::Query(_)) => match rows {
             1 => "gives 1 row".to_owned(),
             rows => format!("gives {rows} rows"),
         },
@@ -323,7 +325,7 @@ pub fn too_much() -> SqlError {
 fn stop(failure: Failure) -> Stop {
     match failure {
         Failure::Stop(stop) => stop,
-        Failure::Sql(error) => Stop::abort(encode(&error)),
+        Failure::Sql(error) => Stop::abort(encode_error(&error)),
     }
 }
 
@@ -339,7 +341,7 @@ fn changed() -> SqlError {
 const SEPARATOR: char = '\u{1f}';
 
 /// An error as the reason of an abort.
-fn encode(error: &SqlError) -> String {
+pub(crate) fn encode_error(error: &SqlError) -> String {
     let subject = error.subject.as_deref().cloned().unwrap_or_default();
     let parts = [
         error.state.as_str(),

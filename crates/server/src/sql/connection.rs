@@ -276,12 +276,17 @@ impl<'s> Client<'s> {
                 return Err(terminated().into());
             }
             if let Some(message) = self.decoder.next()? {
-                let (begun, before) = (Instant::now(), out.len());
+                let (begun, mut counted) = (Instant::now(), out.len());
                 let record = self.entered.record();
                 record.begin(self.session.statement_of(&message), now());
-                let flow = self.session.handle(message, out);
+                let metrics = &self.shared.metrics;
+                let mut send = |sent: &mut Vec<u8>| {
+                    metrics.told(&sent[std::mem::take(&mut counted)..]);
+                    channel.send(sent).map_err(|error| gone(&error))
+                };
+                let flow = self.session.handle_sending(message, out, &mut send);
                 let took = begun.elapsed();
-                self.shared.metrics.answered(&out[before..], took);
+                metrics.answered(&out[counted..], took);
                 record.end(self.session.standing(), now());
                 if self.shared.options.slow.is_some_and(|slow| took >= slow) {
                     let milliseconds = took.as_millis() as u64;
@@ -390,6 +395,11 @@ fn random(bytes: &mut [u8]) -> Result<(), SqlError> {
         SqlError::new(SqlState::CANNOT_CONNECT_NOW, format!("no randomness from the system: {error}"))
     };
     getrandom::fill(bytes).map_err(none)
+}
+
+/// With what a statement ends whose rows nobody takes.
+fn gone(error: &io::Error) -> SqlError {
+    SqlError::new(SqlState::CONNECTION_FAILURE, "rows could not be sent").with_detail(error.to_string())
 }
 
 fn idle() -> SqlError {

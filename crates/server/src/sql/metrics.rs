@@ -60,8 +60,19 @@ impl Metrics {
         }
     }
 
-    /// Counts what a session has answered to a message of its client, after so long.
+    /// Counts what a session has answered to a message of its client, after so long; what it has answered while a statement ran, and has
+    /// [told](Metrics::told) already, is not among it.
     pub(super) fn answered(&self, sent: &[u8], took: Duration) {
+        if self.told(sent) {
+            let microseconds = took.as_micros() as u64;
+            let bucket = BUCKETS.partition_point(|end| *end < microseconds);
+            self.latency[bucket].fetch_add(1, Ordering::Relaxed);
+            self.latency_microseconds.fetch_add(microseconds, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts statements and errors in what a session has answered; whether there are any.
+    pub(super) fn told(&self, sent: &[u8]) -> bool {
         let mut rest = sent;
         let mut statements = false;
         while let Some((kind, body, after)) = split_message(rest) {
@@ -78,12 +89,7 @@ impl Metrics {
                 _ => {}
             }
         }
-        if statements {
-            let microseconds = took.as_micros() as u64;
-            let bucket = BUCKETS.partition_point(|end| *end < microseconds);
-            self.latency[bucket].fetch_add(1, Ordering::Relaxed);
-            self.latency_microseconds.fetch_add(microseconds, Ordering::Relaxed);
-        }
+        statements
     }
 
     /// The text that Prometheus reads.

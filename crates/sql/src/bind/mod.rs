@@ -40,6 +40,8 @@ mod types;
 mod walk;
 mod windows;
 
+use std::sync::Arc;
+
 use sqlparser::ast::Statement;
 
 use crate::catalog::{Catalog, Definition, Named, Sequence, Table};
@@ -91,7 +93,7 @@ pub struct Prepared {
     /// The types of its parameters.
     pub parameters: Vec<SqlType>,
     /// The columns of its result, if it has one.
-    pub fields: Option<Vec<Field>>,
+    pub fields: Option<Arc<[Field]>>,
     /// What it asks its session each time before it runs.
     pub questions: Vec<Question>,
     /// The time zone in which moments in its text are that have none.
@@ -238,7 +240,13 @@ impl<'c> Binder<'c> {
         let parameters = self.parameters.into_iter().map(|known| known.unwrap_or(SqlType::TEXT)).collect();
         let Binder { reliances, tables, sequences, foreign_keys, questions, surroundings, .. } = self;
         let plan = Plan { reliances, tables, sequences, foreign_keys, action };
-        Prepared { plan: plan.into(), parameters, fields, questions, zone: surroundings.zone }
+        Prepared {
+            plan: plan.into(),
+            parameters,
+            fields: fields.map(Arc::from),
+            questions,
+            zone: surroundings.zone,
+        }
     }
 
     /// Notes that the plan relies on what a name stands for.

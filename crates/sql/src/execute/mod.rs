@@ -14,6 +14,7 @@ mod join;
 mod kept;
 mod modify;
 mod query;
+pub mod receive;
 mod rows;
 mod window;
 
@@ -29,6 +30,7 @@ use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::plan::{Action, DefinitionChange, Node, Plan, Reliance, SequenceShape, TableShape};
 use crate::state::Signal;
 use crate::types::{Datum, Zone, row};
+use receive::Receive;
 
 pub use evaluate::{evaluate, evaluate_next, try_evaluate};
 pub use foreign_keys::{Pending, refers_to_nothing};
@@ -223,7 +225,7 @@ impl<'a, 't> Run<'a, 't> {
         }
     }
 
-    /// Runs a plan to its end. `source` gives numbers of sequences; without one they are drawn in the transaction, or taken from the
+    /// Runs a plan to its end. The rows of a query go to `receiver`, those that are written and returned into the output. `source` gives numbers of sequences; without one they are drawn in the transaction, or taken from the
     /// inputs. What is to be checked at the end of the transaction is for [`settle`](Run::settle).
     ///
     /// # Errors
@@ -235,10 +237,11 @@ impl<'a, 't> Run<'a, 't> {
         inputs: &'a Inputs,
         source: Option<&'a mut dyn Draw>,
         patience: Patience<'a>,
+        receiver: &mut dyn Receive,
     ) -> Result<(Output, Vec<Pending>), Failure> {
         let mut run = Run::new(transaction, storages, plan, inputs, source, patience);
         plan.reliances.iter().try_for_each(|reliance| run.check(reliance))?;
-        let output = run.act()?;
+        let output = run.act(receiver)?;
         let observed = plan.action.source().filter(|_| inputs.observes);
         let observed = observed.map_or_else(Vec::new, |source| run.observed_of(source));
         Ok((Output { drawn: run.noted.drawn, signals: run.noted.signals, observed, ..output }, run.deferred))
@@ -267,11 +270,14 @@ impl<'a, 't> Run<'a, 't> {
         all
     }
 
-    fn act(&mut self) -> Result<Output, Failure> {
+    fn act(&mut self, receiver: &mut dyn Receive) -> Result<Output, Failure> {
         match &self.plan.action {
             Action::Query(node) => {
-                let rows = self.query(node)?;
-                Ok(Output { rows: encode_rows(&rows), ..Output::default() })
+                self.each(node, usize::MAX, &mut |_, row| {
+                    receiver.receive(row)?;
+                    Ok(true)
+                })?;
+                Ok(Output::default())
             }
             Action::Insert { table, source, on_conflict, returning } => {
                 self.insert(*table, source, on_conflict, returning.as_deref())
@@ -359,14 +365,7 @@ impl<'a, 't> Run<'a, 't> {
     }
 
     fn check_held(&self) -> Result<(), SqlError> {
-        if self.held + self.kept_bytes <= HELD_BYTES_MAX {
-            return Ok(());
-        }
-        Err(SqlError::new(
-            SqlState::PROGRAM_LIMIT_EXCEEDED,
-            format!("the statement holds more than {} MiB of rows", HELD_BYTES_MAX >> 20),
-        )
-        .with_hint("Read less at a time: add a condition or a LIMIT."))
+        if self.held + self.kept_bytes <= HELD_BYTES_MAX { Ok(()) } else { Err(held_too_much()) }
     }
 
     /// Counts bytes that the run holds no longer.
@@ -404,6 +403,12 @@ fn within_a_block(routine: &str) -> SqlError {
     SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message).with_hint("It is a transaction of its own.")
 }
 
+fn held_too_much() -> SqlError {
+    let message = format!("the statement holds more than {} MiB of rows", HELD_BYTES_MAX >> 20);
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+        .with_hint("Read less at a time: add a condition or a LIMIT.")
+}
+
 fn malformed(what: &str) -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, format!("malformed plan: no such {what}"))
 }
@@ -417,10 +422,6 @@ fn size_of_row(row: &[Datum]) -> usize {
         _ => 0,
     };
     size_of::<Row>() + size_of_val(row) + row.iter().map(within).sum::<usize>()
-}
-
-fn encode_rows(rows: &[Row]) -> Vec<Vec<u8>> {
-    rows.iter().map(|values| encode_row(values)).collect()
 }
 
 fn encode_row(values: &[Datum]) -> Vec<u8> {

@@ -1,7 +1,10 @@
 //! What a client is sent of a statement.
 
+use std::sync::Arc;
+
 use super::Session;
 use super::copy::{CopyIn, CopyOut};
+use super::out::Out;
 use crate::bind::Field;
 use crate::error::{SqlError, SqlState};
 use crate::execute::Output;
@@ -19,20 +22,28 @@ pub(super) enum Answer {
     /// Rows are expected from the client.
     CopyIn(Box<CopyIn>),
     /// Rows go to the client.
-    CopyOut(CopyOut),
+    CopyOut(Box<CopyOut>),
     /// Nothing was asked.
     Empty,
 }
 
 /// The rows of a result.
 pub(super) struct Rows {
-    pub fields: Vec<Field>,
+    pub fields: Arc<[Field]>,
     /// Encoded.
     pub rows: Vec<Vec<u8>>,
     /// What is said at their end.
     pub tag: Tag,
     /// How many have been sent.
     pub sent: usize,
+}
+
+/// How values are written.
+pub(super) struct Manner<'f> {
+    /// The form of each column; see [`format_of`].
+    pub formats: &'f [Format],
+    /// The zone of moments.
+    pub zone: Zone,
     /// Whether intervals are written as ISO 8601 has them.
     pub iso_intervals: bool,
 }
@@ -60,13 +71,19 @@ impl Rows {
             rows: rows.iter().map(encode).collect(),
             tag: Tag::Whole(tag.to_owned()),
             sent: 0,
-            iso_intervals: false,
         }
     }
 
-    /// What is said at their end, or wherever else they end, of which `count` were sent just now.
-    pub(super) fn tag(&self, count: usize) -> String {
-        match &self.tag {
+    /// Those of a query whose rows were all sent.
+    pub(super) fn given(fields: Arc<[Field]>) -> Rows {
+        Rows { fields, rows: Vec::new(), tag: Tag::Counting("SELECT"), sent: 0 }
+    }
+}
+
+impl Tag {
+    /// What is said at the end of rows, or wherever else they end, of which `count` were sent just now.
+    pub(super) fn of(&self, count: usize) -> String {
+        match self {
             Tag::Counting(name) => format!("{name} {count}"),
             Tag::Whole(tag) => tag.clone(),
         }
@@ -79,7 +96,7 @@ pub(super) fn text_field(name: &str) -> Field {
 
 impl Answer {
     /// The answer to a planned statement.
-    pub(super) fn of(plan: &Plan, fields: Option<Vec<Field>>, output: Output) -> Answer {
+    pub(super) fn of(plan: &Plan, fields: Option<Arc<[Field]>>, output: Output) -> Answer {
         let written = output.written;
         let tag = match &plan.action {
             Action::Call { form: CallForm::Statement, .. } => Tag::Whole("CALL".to_owned()),
@@ -90,32 +107,26 @@ impl Answer {
             _ => Tag::Whole(String::new()),
         };
         match (fields, tag) {
-            (Some(fields), tag) => {
-                Answer::Rows(Rows { fields, rows: output.rows, tag, sent: 0, iso_intervals: false })
-            }
+            (Some(fields), tag) => Answer::Rows(Rows { fields, rows: output.rows, tag, sent: 0 }),
             (None, Tag::Whole(tag)) => Answer::Tag(tag),
             (None, Tag::Counting(name)) => Answer::Tag(name.to_owned()),
         }
     }
 }
 
-impl Answer {
-    /// The same answer, with intervals written as ISO 8601 has them, or not.
-    pub(super) fn with_iso_intervals(mut self, iso_intervals: bool) -> Answer {
-        if let Answer::Rows(rows) = &mut self {
-            rows.iso_intervals = iso_intervals;
-        }
-        self
-    }
-}
-
 impl Session {
+    /// How the client is written values.
+    pub(super) fn manner<'f>(&self, formats: &'f [Format]) -> Manner<'f> {
+        let (zone, iso_intervals) = (self.surroundings.zone, self.settings.has_iso_intervals());
+        Manner { formats, zone, iso_intervals }
+    }
+
     /// Sends an answer as a whole, as simple queries are answered.
     pub(super) fn answer(
         &mut self,
         answer: Answer,
         formats: &[Format],
-        out: &mut Vec<u8>,
+        out: &mut Out<'_>,
     ) -> Result<(), SqlError> {
         self.tell(out);
         match answer {
@@ -123,14 +134,14 @@ impl Session {
             Answer::Tag(tag) => Encoder::new(out).command_complete(&tag),
             Answer::Rows(mut rows) => {
                 describe(&rows.fields, formats, out)?;
-                send(&mut rows, formats, self.surroundings.zone, usize::MAX, out)?;
-                Encoder::new(out).command_complete(&rows.tag(rows.sent));
+                send(&mut rows, &self.manner(formats), usize::MAX, out)?;
+                Encoder::new(out).command_complete(&rows.tag.of(rows.sent));
             }
             Answer::CopyIn(copy) => {
                 copy.announce(out)?;
                 self.copying = Some(*copy);
             }
-            Answer::CopyOut(copy) => copy.send(self.surroundings.zone, out)?,
+            Answer::CopyOut(copy) => self.answer_copy(&copy, out)?,
         }
         Ok(())
     }
@@ -169,11 +180,10 @@ pub(super) fn format_of(formats: &[Format], place: usize) -> Format {
     }
 }
 
-/// Sends the next rows, with moments in a zone, if there are more.
+/// Sends the next rows, if there are more.
 pub(super) fn send(
     rows: &mut Rows,
-    formats: &[Format],
-    zone: Zone,
+    manner: &Manner<'_>,
     most: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), SqlError> {
@@ -182,29 +192,37 @@ pub(super) fn send(
     for bytes in &rows.rows[rows.sent..end] {
         values.clear();
         row::decode(bytes, &mut values)?;
-        if values.len() != rows.fields.len() {
-            return Err(SqlError::new(
-                SqlState::INTERNAL_ERROR,
-                "a row does not have the columns of its result",
-            ));
-        }
-        let mut encoder = Encoder::new(out);
-        let mut sent = encoder.data_row(values.len());
-        for (place, (value, field)) in values.iter().zip(&rows.fields).enumerate() {
-            let shown = shown_type(field.data_type);
-            match (value, format_of(formats, place)) {
-                (Datum::Interval { months, days, microseconds }, Format::Text) if rows.iso_intervals => {
-                    sent.value(|buffer| text::format_iso_interval(*months, *days, *microseconds, buffer));
-                }
-                (Datum::Null, _) => sent.null(),
-                (value, Format::Text) => sent.value(|buffer| text::format(value, shown, zone, buffer)),
-                (value, Format::Binary) => sent.value(|buffer| binary::encode(value, shown, buffer)),
-            }
-        }
-        sent.finish()?;
+        send_row(&values, &rows.fields, manner, out)?;
     }
     rows.sent = end;
     Ok(())
+}
+
+/// Sends a row.
+pub(super) fn send_row(
+    values: &[Datum],
+    fields: &[Field],
+    manner: &Manner<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), SqlError> {
+    if values.len() != fields.len() {
+        let message = "a row does not have the columns of its result";
+        return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
+    }
+    let mut encoder = Encoder::new(out);
+    let mut sent = encoder.data_row(values.len());
+    for (place, (value, field)) in values.iter().zip(fields).enumerate() {
+        let shown = shown_type(field.data_type);
+        match (value, format_of(manner.formats, place)) {
+            (Datum::Interval { months, days, microseconds }, Format::Text) if manner.iso_intervals => {
+                sent.value(|buffer| text::format_iso_interval(*months, *days, *microseconds, buffer));
+            }
+            (Datum::Null, _) => sent.null(),
+            (value, Format::Text) => sent.value(|buffer| text::format(value, shown, manner.zone, buffer)),
+            (value, Format::Binary) => sent.value(|buffer| binary::encode(value, shown, buffer)),
+        }
+    }
+    sent.finish()
 }
 
 /// Fails unless a client that knows the columns of one plan can take the rows of another.

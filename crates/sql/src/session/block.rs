@@ -13,9 +13,10 @@ use super::transaction::reads_only;
 use super::views::Sight;
 use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
+use crate::execute::receive::{Digesting, OutputDigest};
 use crate::execute::{Inputs, Output, Pending};
 use crate::plan::{Action, Expression, Node, Plan, SharedPlan};
-use crate::procedure::{Shown, Step, Undone, depends_on_rows, digest, encode_steps, error_digest, too_much};
+use crate::procedure::{Shown, Step, Undone, depends_on_rows, encode_steps, too_much};
 use crate::types::Datum;
 
 /// A transaction block.
@@ -128,7 +129,7 @@ impl Block {
         });
     }
 
-    /// Notes a statement that it will run again at its end, if that can show something else then, with what it has shown.
+    /// Notes a statement that it will run again at its end, if that can show something else then, with the rows that it has shown.
     ///
     /// # Errors
     /// When the statements are too long together.
@@ -137,15 +138,16 @@ impl Block {
         plan: &SharedPlan,
         inputs: Inputs,
         outcome: &Result<(Output, Vec<Pending>), SqlError>,
+        rows: Digesting<'_>,
     ) -> Result<(), SqlError> {
         let reads_only = reads_only(plan);
         let shown = match outcome {
             Ok((output, _)) if !plan.tables.is_empty() || !plan.sequences.is_empty() || !reads_only => {
-                Shown::Output(digest(output))
+                Shown::Output(rows.finish(output).value())
             }
             // The client knows, and goes on from a savepoint.
             Err(error) if !self.savepoints.is_empty() && depends_on_rows(error) => {
-                Shown::Error(error_digest(error))
+                Shown::Error(rows.finish_with(error))
             }
             _ => return Ok(()),
         };
@@ -186,7 +188,9 @@ impl Block {
             *known = limit;
         }
         step.plan = plan.into();
-        step.shown = Some(Shown::Output(digest(&Output { rows: rows.to_vec(), ..Output::default() })));
+        let mut digest = OutputDigest::new(0);
+        rows.iter().for_each(|row| digest.add(row));
+        step.shown = Some(Shown::Output(digest.value()));
     }
 
     fn savepoint(&self, name: &str) -> Result<usize, SqlError> {

@@ -64,16 +64,9 @@ pub(super) fn column_names(statement: &Statement) -> Option<Vec<String>> {
 }
 
 impl Session {
-    /// Runs a statement without parameters.
+    /// Runs a statement that has no plan.
     pub(super) fn perform(&mut self, statement: &Statement) -> Result<Answer, SqlError> {
         self.refuse_if_failed(Some(statement))?;
-        if is_planned(statement) {
-            let (_, prepared) = self.prepare(statement, &[])?;
-            if !prepared.parameters.is_empty() {
-                return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
-            }
-            return self.run_planned(statement, &prepared, &[], false);
-        }
         if bind::is_definition(statement) {
             self.prepare_temporary(statement);
             let (defined, written) = self.define(statement)?;

@@ -1,16 +1,21 @@
 //! `COPY`.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use sqlparser::ast::{
-    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName,
+    CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident, ObjectName, Statement,
 };
 
 use super::Session;
 use super::answer::Answer;
+use super::deliver::Deliver;
+use super::out::Out;
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared, RowCheck};
 use crate::error::{SqlError, SqlState};
+use crate::execute::Row;
+use crate::execute::receive::{Receive, pass_on};
 use crate::plan::{Action, Expression, Node, Plan, SharedPlan};
 use crate::procedure::Step;
 use crate::procedure::too_much;
@@ -60,8 +65,8 @@ pub(super) struct CopyIn {
 /// Rows that go to a client.
 pub(super) struct CopyOut {
     options: CopyOptions,
-    fields: Vec<Field>,
-    rows: Vec<Vec<u8>>,
+    statement: Statement,
+    prepared: Prepared,
 }
 
 impl Session {
@@ -96,9 +101,7 @@ impl Session {
         let statement = crate::syntax::parse(&query)?.pop();
         let statement = statement.ok_or_else(|| SqlError::new(SqlState::SYNTAX_ERROR, "COPY of nothing"))?;
         let (_, prepared) = self.prepare(&statement, &[])?;
-        let (prepared, output) = self.execute(&statement, &prepared, &[], false)?;
-        let fields = prepared.fields.clone().unwrap_or_default();
-        Ok(Answer::CopyOut(CopyOut { options, fields, rows: output.rows }))
+        Ok(Answer::CopyOut(Box::new(CopyOut { options, statement, prepared })))
     }
 
     fn copy_in(&mut self, source: &CopySource, options: CopyOptions) -> Result<Answer, SqlError> {
@@ -178,7 +181,7 @@ impl Session {
         let names: Vec<String> = if columns.is_empty() {
             let query = crate::syntax::parse(&format!("SELECT * FROM {table}"))?;
             let (_, prepared) = self.prepare(&query[0], &[])?;
-            prepared.fields.unwrap_or_default().into_iter().map(|field| field.name).collect()
+            prepared.fields.iter().flat_map(|fields| &**fields).map(|field| field.name.clone()).collect()
         } else {
             columns.iter().map(name_of).collect()
         };
@@ -410,42 +413,87 @@ fn beginning(value: &str) -> &str {
     &value[..value.floor_char_boundary(SHOWN_MAX)]
 }
 
-impl CopyOut {
-    pub(super) fn send(&self, zone: Zone, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        let is_binary = self.options.format == CopyFormat::Binary;
-        let format = if is_binary { Format::Binary } else { Format::Text };
-        let encoder = RowEncoder::new(self.options.clone())?;
-        Encoder::new(out).copy_out_response(format, self.fields.len())?;
-        let mut data = Vec::new();
-        encoder.begin(&mut data, self.fields.iter().map(|field| field.name.as_str()))?;
-        let mut values = Vec::new();
-        for bytes in &self.rows {
-            values.clear();
-            row::decode(bytes, &mut values)?;
-            let mut columns: Vec<Option<Vec<u8>>> = Vec::with_capacity(values.len());
-            for (value, field) in values.iter().zip(&self.fields) {
-                let mut column = Vec::new();
-                match value {
-                    Datum::Null => {
-                        columns.push(None);
-                        continue;
-                    }
-                    value if is_binary => binary::encode(value, field.data_type, &mut column),
-                    value => text::format(value, field.data_type, zone, &mut column),
-                }
-                columns.push(Some(column));
-            }
-            encoder.row(&mut data, columns.iter().map(Option::as_deref))?;
-            Encoder::new(out).copy_data(&data)?;
-            data.clear();
+/// Sends rows in a form of `COPY`.
+struct CopySending<'a, 'o> {
+    out: &'a mut Out<'o>,
+    encoder: RowEncoder,
+    format: Format,
+    zone: Zone,
+    fields: Arc<[Field]>,
+    has_begun: bool,
+    sent: u64,
+    data: Vec<u8>,
+}
+
+impl CopySending<'_, '_> {
+    fn begin(&mut self) -> Result<(), SqlError> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
         }
-        encoder.end(&mut data);
-        if !data.is_empty() {
-            Encoder::new(out).copy_data(&data)?;
+        Encoder::new(self.out).copy_out_response(self.format, self.fields.len())?;
+        self.encoder.begin(&mut self.data, self.fields.iter().map(|field| field.name.as_str()))
+    }
+
+    fn end(mut self) -> Result<(), SqlError> {
+        self.begin()?;
+        self.encoder.end(&mut self.data);
+        if !self.data.is_empty() {
+            Encoder::new(self.out).copy_data(&self.data)?;
         }
-        Encoder::new(out).copy_done();
-        Encoder::new(out).command_complete(&format!("COPY {}", self.rows.len()));
+        Encoder::new(self.out).copy_done();
+        Encoder::new(self.out).command_complete(&format!("COPY {}", self.sent));
         Ok(())
+    }
+}
+
+impl Receive for CopySending<'_, '_> {
+    fn receive(&mut self, values: Row) -> Result<(), SqlError> {
+        self.begin()?;
+        let mut columns: Vec<Option<Vec<u8>>> = Vec::with_capacity(values.len());
+        for (value, field) in values.iter().zip(&*self.fields) {
+            let mut column = Vec::new();
+            match (value, self.format) {
+                (Datum::Null, _) => {
+                    columns.push(None);
+                    continue;
+                }
+                (value, Format::Binary) => binary::encode(value, field.data_type, &mut column),
+                (value, Format::Text) => text::format(value, field.data_type, self.zone, &mut column),
+            }
+            columns.push(Some(column));
+        }
+        self.encoder.row(&mut self.data, columns.iter().map(Option::as_deref))?;
+        Encoder::new(self.out).copy_data(&self.data)?;
+        self.data.clear();
+        self.sent += 1;
+        self.out.relieve()
+    }
+}
+
+impl Deliver for CopySending<'_, '_> {
+    fn expect(&mut self, prepared: &Prepared) {
+        self.fields = prepared.fields.clone().unwrap_or_default();
+    }
+}
+
+impl Session {
+    /// Sends the rows that `COPY … TO STDOUT` asks for.
+    pub(super) fn answer_copy(&mut self, copy: &CopyOut, out: &mut Out<'_>) -> Result<(), SqlError> {
+        let CopyOut { options, statement, prepared } = copy;
+        let format = if options.format == CopyFormat::Binary { Format::Binary } else { Format::Text };
+        let mut to = CopySending {
+            out,
+            encoder: RowEncoder::new(options.clone())?,
+            format,
+            zone: self.surroundings.zone,
+            fields: Arc::default(),
+            has_begun: false,
+            sent: 0,
+            data: Vec::new(),
+        };
+        let (_, output) = self.execute_to(statement, prepared, &[], false, &mut to)?;
+        pass_on(&output.rows, &mut to)?;
+        to.end()
     }
 }
 

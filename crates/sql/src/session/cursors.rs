@@ -5,6 +5,7 @@
 //! its block shows rows later, so that all of them are certified.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sqlparser::ast::{
     CloseCursor, Declare, FetchDirection, FetchPosition, Ident, Statement, Value, ValueWithSpan,
@@ -30,7 +31,7 @@ struct Cursor {
     text: String,
     /// When it was declared.
     at: i64,
-    fields: Vec<Field>,
+    fields: Arc<[Field]>,
     /// Its rows, encoded.
     rows: Vec<Vec<u8>>,
     /// The number of the row that it is on, from 1 on; 0 before the first, and one more than there are after the last.
@@ -99,7 +100,7 @@ impl Cursors {
 
     /// The columns of a cursor.
     pub(super) fn fields(&self, name: &str) -> Option<&[Field]> {
-        self.0.get(name).map(|cursor| cursor.fields.as_slice())
+        self.0.get(name).map(|cursor| &*cursor.fields)
     }
 
     fn bytes(&self) -> usize {
@@ -199,8 +200,7 @@ impl Session {
             return self.declare_cursor(statement, declare, prepared, parameters);
         }
         let (prepared, output) = self.execute(statement, prepared, parameters, described)?;
-        Ok(Answer::of(&prepared.plan, prepared.fields.clone(), output)
-            .with_iso_intervals(self.settings.has_iso_intervals()))
+        Ok(Answer::of(&prepared.plan, prepared.fields.clone(), output))
     }
 
     fn declare_cursor(
@@ -279,11 +279,10 @@ impl Session {
         }
         let rows = numbers.into_iter().map(|number| cursor.rows[number - 1].clone()).collect();
         Ok(Answer::Rows(Rows {
-            fields: cursor.fields.clone(),
+            fields: Arc::clone(&cursor.fields),
             rows,
             tag: Tag::Counting("FETCH"),
             sent: 0,
-            iso_intervals: self.settings.has_iso_intervals(),
         }))
     }
 

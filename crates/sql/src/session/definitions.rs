@@ -8,9 +8,10 @@ use super::Session;
 use crate::bind::{self, Build, Defined, RowCheck, Surroundings, Timing, Validation};
 use crate::catalog::{Catalog, storage_numbers};
 use crate::error::{SqlError, SqlState};
+use crate::execute::receive::OutputDigest;
 use crate::execute::{Output, is_stale};
 use crate::plan::{Action, SharedPlan};
-use crate::procedure::{Shown, Step, digest};
+use crate::procedure::{Shown, Step};
 
 /// Most times that a definition is planned anew since others have changed meanwhile.
 const DEFINITION_PLANNINGS_MAX: usize = 200;
@@ -90,7 +91,7 @@ impl Session {
                 return Err(verification.error.clone());
             }
             let (plan, inputs) = (verification.plan.clone(), self.inputs(Vec::new()));
-            steps.push(Step { plan, inputs, shown: Some(Shown::Output(digest(&Output::default()))) });
+            steps.push(Step { plan, inputs, shown: Some(Shown::Output(OutputDigest::new(0).value())) });
         }
         for plan in defined.rewrites.iter().chain([plan]).chain(&defined.rows) {
             let inputs = self.inputs(Vec::new());

@@ -12,6 +12,7 @@ use super::extended::Named;
 use crate::bind::Prepared;
 use crate::bind::names::{name_of, parts_of};
 use crate::error::{SqlError, SqlState};
+use crate::execute::receive::Unseen;
 use crate::types::Datum;
 
 /// What a plan is told of.
@@ -37,7 +38,7 @@ impl Session {
         if asked.analyze {
             let begun = self.database.now();
             self.observes = true;
-            let outcome = self.execute(&statement, &prepared, &values, false);
+            let outcome = self.execute_to(&statement, &prepared, &values, false, &mut Unseen);
             self.observes = false;
             let (prepared, output) = outcome?;
             let duration = self.database.now() - begun;

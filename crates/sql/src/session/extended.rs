@@ -8,6 +8,8 @@ use ordain_db::hash::FastMap;
 use sqlparser::ast::{FetchPosition, Statement};
 
 use super::answer::{Answer, Rows, describe, format_of, same_columns, send, text_field};
+use super::deliver::is_query;
+use super::out::Out;
 use super::{Session, SqlError, beginning_of};
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared};
@@ -122,7 +124,7 @@ impl Portals {
 }
 
 impl Session {
-    pub(super) fn extended(&mut self, message: Frontend, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    pub(super) fn extended(&mut self, message: Frontend, out: &mut Out<'_>) -> Result<(), SqlError> {
         if !matches!(message, Frontend::Close { .. } | Frontend::Flush) {
             self.begin_timing();
         }
@@ -170,7 +172,7 @@ impl Session {
     }
 
     /// Runs an execution after which more comes before `Sync`: all of it is one transaction.
-    pub(super) fn go_on(&mut self, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    pub(super) fn go_on(&mut self, out: &mut Out<'_>) -> Result<(), SqlError> {
         let Some((portal, max_rows)) = self.waiting.take() else { return Ok(()) };
         if self.begins_itself(&portal) {
             return self.run_portal(&portal, max_rows, out);
@@ -190,7 +192,7 @@ impl Session {
         matches!(statement, Some(Statement::Copy { .. }))
     }
 
-    pub(super) fn sync(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn sync(&mut self, out: &mut Out<'_>) {
         if let Some((portal, max_rows)) = self.waiting.take()
             && let Err(error) = self.run_portal(&portal, max_rows, out)
         {
@@ -351,7 +353,7 @@ impl Session {
         describe_or_nothing(self.fields_of(&named, prepared.as_deref()).as_deref(), &formats, out)
     }
 
-    fn run_portal(&mut self, name: &str, max_rows: u32, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    fn run_portal(&mut self, name: &str, max_rows: u32, out: &mut Out<'_>) -> Result<(), SqlError> {
         let outcome = self.advance_portal(name, max_rows, out);
         if self.copying.is_none() {
             self.end_timing();
@@ -359,7 +361,7 @@ impl Session {
         outcome
     }
 
-    fn advance_portal(&mut self, name: &str, max_rows: u32, out: &mut Vec<u8>) -> Result<(), SqlError> {
+    fn advance_portal(&mut self, name: &str, max_rows: u32, out: &mut Out<'_>) -> Result<(), SqlError> {
         let portal = self.portals.0.get_mut(name).ok_or_else(|| unknown_portal(name))?;
         let most = if max_rows == 0 { usize::MAX } else { max_rows as usize };
         let (mut named, formats) = (portal.named.clone(), portal.formats.clone());
@@ -374,7 +376,17 @@ impl Session {
             if super::commands::touches_rows(&statement) {
                 self.begin_in_past(&statement)?;
             }
-            let answer = match self.plan(&mut named)? {
+            let prepared = self.plan(&mut named)?;
+            if let Some(prepared) = prepared.as_ref().filter(|prepared| is_query(&statement, prepared))
+                && max_rows == 0
+            {
+                self.answer_query(&statement, prepared, &parameters, (true, &formats), out)?;
+                if let (Some(portal), Some(fields)) = (self.portals.0.get_mut(name), &prepared.fields) {
+                    portal.progress = Progress::Giving(Rows::given(Arc::clone(fields)));
+                }
+                return Ok(());
+            }
+            let answer = match prepared {
                 Some(prepared) => self.run_planned(&statement, &prepared, &parameters, true)?,
                 None => self.perform(&statement)?,
             };
@@ -389,7 +401,7 @@ impl Session {
                 portal.progress = Progress::Giving(rows);
             }
         }
-        let zone = self.surroundings.zone;
+        let manner = self.manner(&formats);
         let Some(portal) = self.portals.0.get_mut(name) else { return Err(unknown_portal(name)) };
         let rows = match &mut portal.progress {
             Progress::Giving(rows) => rows,
@@ -399,11 +411,11 @@ impl Session {
             }
         };
         let before = rows.sent;
-        send(rows, &formats, zone, most, out)?;
+        send(rows, &manner, most, out)?;
         match rows.sent - before {
             // Whether there are more is known to whoever asks for more.
             sent if sent == most => Encoder::new(out).portal_suspended(),
-            sent => Encoder::new(out).command_complete(&rows.tag(sent)),
+            sent => Encoder::new(out).command_complete(&rows.tag.of(sent)),
         }
         Ok(())
     }
@@ -419,12 +431,12 @@ impl Session {
     }
 
     /// The columns of what a statement gives.
-    fn fields_of(&self, named: &Named, prepared: Option<&Prepared>) -> Option<Vec<Field>> {
+    fn fields_of(&self, named: &Named, prepared: Option<&Prepared>) -> Option<Arc<[Field]>> {
         match (prepared, named.statement.as_deref()?) {
             (_, Statement::Declare { .. }) => None,
             (Some(prepared), _) => prepared.fields.clone(),
             (None, Statement::Fetch { name, position: FetchPosition::From, .. }) => {
-                self.cursors.fields(&name_of(name)).map(<[Field]>::to_vec)
+                self.cursors.fields(&name_of(name)).map(Arc::from)
             }
             (None, statement) => {
                 let names = super::commands::column_names(statement)?;

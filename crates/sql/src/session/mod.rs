@@ -15,10 +15,13 @@ mod copy;
 mod cursors;
 mod database;
 mod definitions;
+mod deliver;
 mod explain;
 mod extended;
 pub mod handshake;
 pub mod merge;
+mod numbers;
+mod out;
 mod past;
 mod questions;
 mod setting_values;
@@ -41,11 +44,11 @@ use crate::protocol::backend::{Encoder, NoticeSeverity, Severity, TransactionSta
 use crate::protocol::frontend::Frontend;
 use crate::syntax;
 use crate::types::Zone;
-use answer::Answer;
 use block::Block;
 use copy::CopyIn;
 use cursors::Cursors;
 use extended::{Portals, Statements};
+use out::{Out, Send};
 use settings::{Changes, Settings};
 
 pub(crate) use commands::ALL_RIGHTS;
@@ -300,6 +303,17 @@ impl Session {
 
     /// Takes a message of the client; what is to be sent is appended.
     pub fn handle(&mut self, message: Frontend, out: &mut Vec<u8>) -> Flow {
+        self.handle_sending(message, out, &mut |_| Ok(()))
+    }
+
+    /// The same where a statement that gives many rows has them sent while it runs.
+    pub fn handle_sending<'s>(
+        &mut self,
+        message: Frontend,
+        out: &'s mut Vec<u8>,
+        send: &'s mut Send<'s>,
+    ) -> Flow {
+        let out = &mut Out::new(out, send);
         self.is_ready = false;
         match message {
             Frontend::Terminate => {
@@ -352,7 +366,7 @@ impl Session {
     }
 
     /// Runs the statements of a text, which are one transaction unless they say otherwise.
-    fn simple(&mut self, text: &str, out: &mut Vec<u8>) {
+    fn simple(&mut self, text: &str, out: &mut Out<'_>) {
         let outcome = syntax::parse(text).and_then(|statements| self.all(&statements, out));
         if let Err(error) = outcome {
             self.fail(&error, out);
@@ -362,7 +376,7 @@ impl Session {
         }
     }
 
-    fn all(&mut self, statements: &[Statement], out: &mut Vec<u8>) -> Result<(), SqlError> {
+    fn all(&mut self, statements: &[Statement], out: &mut Out<'_>) -> Result<(), SqlError> {
         if statements.is_empty() {
             Encoder::new(out).empty_query_response();
             return Ok(());
@@ -375,10 +389,13 @@ impl Session {
             if commands::touches_rows(statement) {
                 self.begin_in_past(statement)?;
             }
-            let answer = self.perform(statement)?;
-            let is_copy = matches!(answer, Answer::CopyIn(_));
-            self.answer(answer, &[], out)?;
-            if is_copy {
+            if commands::is_planned(statement) {
+                self.answer_planned(statement, out)?;
+            } else {
+                let answer = self.perform(statement)?;
+                self.answer(answer, &[], out)?;
+            }
+            if self.copying.is_some() {
                 if statements.len() > 1 {
                     return Err(SqlError::unsupported(
                         "COPY FROM STDIN among other statements of one message",

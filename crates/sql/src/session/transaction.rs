@@ -14,6 +14,8 @@ use sqlparser::ast::Statement;
 use super::answer::same_columns;
 use super::block::Block;
 use super::database::{NoRows, of_call, of_database, of_read};
+use super::deliver::Deliver;
+use super::numbers::Numbers;
 use super::past::PARAMETER;
 use super::views::{Sight, Views};
 use super::{Session, View};
@@ -21,10 +23,11 @@ use crate::bind::{self, Prepared};
 use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
 use crate::execute::declare::declare;
+use crate::execute::receive::{Collected, Digesting, Receive};
 use crate::execute::{
     Draw, Failure, Inputs, Interrupt, Output, Patience, Pending, Run, is_stale, try_evaluate,
 };
-use crate::plan::{Action, CallForm, Expression, Node, Plan, SequenceShape, SharedPlan};
+use crate::plan::{Action, CallForm, Expression, Plan, SharedPlan};
 use crate::procedure::{Step, Undone, encode_steps};
 use crate::types::{Datum, SqlType, Zone};
 
@@ -162,6 +165,20 @@ impl Session {
         parameters: &[Datum],
         described: bool,
     ) -> Result<(Cow<'p, Prepared>, Output), SqlError> {
+        let mut rows = Collected::default();
+        let (prepared, output) = self.execute_to(statement, prepared, parameters, described, &mut rows)?;
+        Ok((prepared, rows.complete(output)))
+    }
+
+    /// The same for a statement whose rows go to the client as they come. Those that are in the output have not gone there.
+    pub(super) fn execute_to<'p>(
+        &mut self,
+        statement: &Statement,
+        prepared: &'p Prepared,
+        parameters: &[Datum],
+        described: bool,
+        to: &mut dyn Deliver,
+    ) -> Result<(Cow<'p, Prepared>, Output), SqlError> {
         let locking = crate::syntax::locking(statement);
         if let Some(strength) = locking {
             self.refuse_change(&format!("SELECT FOR {strength}"))?;
@@ -173,10 +190,11 @@ impl Session {
             inputs.answers = self.answers_again(&prepared.questions, parameters, answered)?;
             answered = inputs.answers.clone();
             inputs.observes = self.observes;
+            to.expect(&prepared);
             let outcome = if self.block.is_some() {
-                self.in_block(&prepared.plan, inputs)
+                self.in_block_to(&prepared.plan, inputs, to)
             } else {
-                self.alone(&prepared.plan, inputs)
+                self.alone_to(&prepared.plan, inputs, to)
             };
             match outcome {
                 Err(error) if is_stale(&error) => {
@@ -210,11 +228,22 @@ impl Session {
 
     /// Runs a plan as a transaction of its own.
     pub(super) fn alone(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
+        let mut rows = Collected::default();
+        let output = self.alone_to(plan, inputs, &mut rows)?;
+        Ok(rows.complete(output))
+    }
+
+    fn alone_to(
+        &mut self,
+        plan: &SharedPlan,
+        inputs: Inputs,
+        to: &mut dyn Receive,
+    ) -> Result<Output, SqlError> {
         if let Action::Call { routine, arguments, form } = &plan.action {
             return self.call_routine(routine, arguments, *form, &inputs);
         }
         if reads_only(plan) && !matches!(&plan.action, Action::Query(node) if node.is_short()) {
-            return self.over_snapshot(plan, &inputs);
+            return self.over_snapshot_to(plan, &inputs, to);
         }
         let step = [Step { plan: plan.clone(), inputs, shown: None }];
         if !reads_only(plan) {
@@ -224,7 +253,7 @@ impl Session {
         match outcome_of(self.database.read(encode_steps(&step, &[])?), &self.interrupt) {
             // A result that is too long for one answer is not for a snapshot.
             Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
-                self.over_snapshot(plan, &step[0].inputs)
+                self.over_snapshot_to(plan, &step[0].inputs, to)
             }
             outcome => outcome,
         }
@@ -257,10 +286,21 @@ impl Session {
 
     /// Runs a query over a snapshot that is opened now.
     pub(super) fn over_snapshot(&self, plan: &Plan, inputs: &Inputs) -> Result<Output, SqlError> {
+        let mut rows = Collected::default();
+        let output = self.over_snapshot_to(plan, inputs, &mut rows)?;
+        Ok(rows.complete(output))
+    }
+
+    fn over_snapshot_to(
+        &self,
+        plan: &Plan,
+        inputs: &Inputs,
+        to: &mut dyn Receive,
+    ) -> Result<Output, SqlError> {
         let mut sight = Sight::new(self.view_for(plan)?);
         let mut written = Written::new();
         let mut views = self.views(&mut sight, None);
-        run(&mut views, &mut written, self, plan, inputs, None).map(|(output, _)| output)
+        run(&mut views, &mut written, self, (plan, inputs), None, to).map(|(output, _)| output)
     }
 
     fn views<'v>(&'v self, sight: &'v mut Sight, own: Option<(&'v dyn View, &'v [u32])>) -> Views<'v> {
@@ -296,12 +336,24 @@ impl Session {
     }
 
     /// Runs a plan in the block, over what it sees.
-    pub(super) fn in_block(&mut self, plan: &SharedPlan, mut inputs: Inputs) -> Result<Output, SqlError> {
+    pub(super) fn in_block(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
+        let mut rows = Collected::default();
+        let output = self.in_block_to(plan, inputs, &mut rows)?;
+        Ok(rows.complete(output))
+    }
+
+    fn in_block_to(
+        &mut self,
+        plan: &SharedPlan,
+        mut inputs: Inputs,
+        to: &mut dyn Receive,
+    ) -> Result<Output, SqlError> {
         let Some(mut block) = self.block.take() else { return Err(no_block()) };
         let plan = block.timed(plan);
-        let outcome = self.within(&mut block, &plan, &mut inputs);
+        let mut rows = Digesting::new(to, !block.read_only || block.certifies);
+        let outcome = self.within(&mut block, &plan, &mut inputs, &mut rows);
         inputs.observes = false;
-        let noted = block.note(&plan, inputs, &outcome);
+        let noted = block.note(&plan, inputs, &outcome, rows);
         self.block = Some(block);
         noted.and(outcome.map(|(output, _)| output))
     }
@@ -311,6 +363,7 @@ impl Session {
         block: &mut Block,
         plan: &SharedPlan,
         inputs: &mut Inputs,
+        to: &mut dyn Receive,
     ) -> Result<(Output, Vec<Pending>), SqlError> {
         let settles = matches!(plan.action, Action::Settle { .. });
         if block.read_only && !reads_only(plan) && !settles {
@@ -320,7 +373,7 @@ impl Session {
             let view = self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?;
             block.view = Some(Sight::new(view));
         }
-        let mut numbers = Numbers { session: self, restarted: restarted(block), drawn: Vec::new() };
+        let mut numbers = Numbers::of(self, block);
         let Some(sight) = &mut block.view else { return Err(no_block()) };
         let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
         let mut views = self.views(sight, own);
@@ -335,8 +388,8 @@ impl Session {
                 })?;
             }
         }
-        let outcome = run(&mut views, written, self, plan, inputs, Some(&mut numbers));
-        inputs.drawn = Some(numbers.drawn);
+        let outcome = run(&mut views, written, self, (plan, inputs), Some(&mut numbers), to);
+        inputs.drawn = Some(numbers.drawn());
         outcome
     }
 
@@ -457,16 +510,16 @@ fn run(
     views: &mut Views<'_>,
     written: &mut Written,
     session: &Session,
-    plan: &Plan,
-    inputs: &Inputs,
+    (plan, inputs): (&Plan, &Inputs),
     source: Option<&mut dyn Draw>,
+    to: &mut dyn Receive,
 ) -> Result<(Output, Vec<Pending>), SqlError> {
     let patience = Patience::UntilTold(&session.interrupt);
     read_ahead(views, written, session, plan, inputs)?;
     over(views, written, session, |transaction| match source {
         // Taken apart, since what is inside of an option cannot be lent for a shorter time.
-        Some(source) => Run::run(transaction, &session.storages, plan, inputs, Some(source), patience),
-        None => Run::run(transaction, &session.storages, plan, inputs, None, patience),
+        Some(source) => Run::run(transaction, &session.storages, plan, inputs, Some(source), patience, to),
+        None => Run::run(transaction, &session.storages, plan, inputs, None, patience, to),
     })
 }
 
@@ -510,77 +563,6 @@ fn of_stop(stop: Stop, views: &mut Views<'_>, session: &Session) -> SqlError {
         Some(error) => of_database(error),
         None => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
     })
-}
-
-/// Draws numbers of sequences in transactions of their own.
-struct Numbers<'s> {
-    session: &'s Session,
-    /// Sequences that begin anew when the block commits, and not before.
-    restarted: Vec<u32>,
-    drawn: Vec<i64>,
-}
-
-impl Numbers<'_> {
-    fn refuse_restarted(&self, sequence: &SequenceShape) -> Result<(), SqlError> {
-        if !self.restarted.contains(&sequence.storage) {
-            return Ok(());
-        }
-        let what = format!("drawing from sequence \"{}\" in the block that restarts it", sequence.name);
-        Err(SqlError::unsupported(what).with_hint("Restart it with setval, or in a transaction before."))
-    }
-}
-
-/// Where the sequences are that a block has begin anew.
-fn restarted(block: &Block) -> Vec<u32> {
-    let of_step = |step: &Step| match &step.plan.action {
-        Action::Define { sequences, .. } => sequences.iter().map(|(storage, _)| *storage).collect(),
-        _ => Vec::new(),
-    };
-    block.steps.iter().flat_map(of_step).collect()
-}
-
-impl Draw for Numbers<'_> {
-    fn draw(&mut self, sequence: &SequenceShape) -> Result<i64, SqlError> {
-        self.refuse_restarted(sequence)?;
-        let drawn = self.session.draw(sequence, 1)?;
-        self.drawn.extend(&drawn);
-        drawn
-            .first()
-            .copied()
-            .ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a sequence gave no number"))
-    }
-
-    fn set(&mut self, sequence: &SequenceShape, value: i64, called: bool) -> Result<(), SqlError> {
-        self.refuse_restarted(sequence)?;
-        let constant = |value| Box::new(Expression::Constant(value));
-        let (value, called) = (constant(Datum::Int(value)), constant(Datum::Bool(called)));
-        let set = Expression::SetValue { sequence: 0, value, called };
-        self.session.of_sequence(sequence, vec![vec![set]]).map(drop)
-    }
-}
-
-impl Session {
-    /// Draws the next numbers of a sequence in a transaction of its own.
-    pub(super) fn draw(&self, sequence: &SequenceShape, count: usize) -> Result<Vec<i64>, SqlError> {
-        let output = self.of_sequence(sequence, vec![vec![Expression::NextValue(0)]; count])?;
-        let mut drawn = Vec::with_capacity(count);
-        for row in &output.rows {
-            match crate::types::row::decode_column(row, 0)? {
-                Some(Datum::Int(value)) => drawn.push(value),
-                _ => return Err(SqlError::new(SqlState::INTERNAL_ERROR, "a sequence gave no number")),
-            }
-        }
-        Ok(drawn)
-    }
-
-    /// Runs expressions of a sequence in a transaction of its own.
-    fn of_sequence(&self, sequence: &SequenceShape, rows: Vec<Vec<Expression>>) -> Result<Output, SqlError> {
-        let action = Action::Query(Node::Values(rows));
-        let sequences = vec![sequence.clone()];
-        let plan = Plan { sequences, ..Plan::of(action) };
-        let inputs = Inputs { seed: self.database.random(), ..Inputs::default() };
-        self.call(&[Step { plan: plan.into(), inputs, shown: None }])
-    }
 }
 
 fn no_block() -> SqlError {

@@ -223,6 +223,19 @@ impl World {
         session.handle(message, &mut out);
         out
     }
+
+    /// The same to a session that has begun, with what is sent while the statement runs given to `send`; what is left at the end.
+    #[allow(dead_code, reason = "most tests take all at once")]
+    pub fn send_in_parts(
+        &mut self,
+        session: &str,
+        message: Frontend,
+        mut send: impl FnMut(&mut Vec<u8>) -> Result<(), SqlError>,
+    ) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.sessions.get_mut(session).unwrap().handle_sending(message, &mut out, &mut send);
+        out
+    }
 }
 
 impl Database for Shared {

@@ -1,0 +1,145 @@
+//! Where the rows of a query go, one by one as they come.
+
+use ordain_db::hash::BytesHash;
+
+use super::{HELD_BYTES_MAX, Output, Row, encode_row, held_too_much};
+use crate::error::SqlError;
+use crate::procedure::encode_error;
+use crate::types::{Datum, row};
+
+/// Takes the rows of a query.
+pub trait Receive {
+    /// Takes the next row.
+    ///
+    /// # Errors
+    /// With what the statement ends: for instance, when there is no place for more rows.
+    fn receive(&mut self, row: Row) -> Result<(), SqlError>;
+}
+
+/// Rows that are kept until all are there, encoded.
+#[derive(Default)]
+pub struct Collected {
+    rows: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Collected {
+    /// The output of a statement with these rows, if it is one that gives its rows to whoever receives them.
+    pub fn complete(self, output: Output) -> Output {
+        if self.rows.is_empty() { output } else { Output { rows: self.rows, ..output } }
+    }
+}
+
+impl Receive for Collected {
+    fn receive(&mut self, row: Row) -> Result<(), SqlError> {
+        let row = encode_row(&row);
+        self.bytes += size_of::<Vec<u8>>() + row.len();
+        if self.bytes > HELD_BYTES_MAX {
+            return Err(held_too_much());
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+}
+
+/// Nobody asks for the rows.
+pub struct Unseen;
+
+impl Receive for Unseen {
+    fn receive(&mut self, _: Row) -> Result<(), SqlError> {
+        Ok(())
+    }
+}
+
+/// The digest of what a client is shown of a statement: of the number of rows that it wrote, and of each row that it gave.
+pub struct OutputDigest {
+    hash: BytesHash,
+    rows: u64,
+}
+
+impl OutputDigest {
+    /// Of a statement that wrote so many rows.
+    pub fn new(written: u64) -> OutputDigest {
+        let mut hash = BytesHash::default();
+        hash.add(&written.to_le_bytes());
+        OutputDigest { hash, rows: 0 }
+    }
+
+    /// Of one whose output is there.
+    pub fn of(output: &Output) -> OutputDigest {
+        let mut digest = OutputDigest::new(output.written);
+        output.rows.iter().for_each(|row| digest.add(row));
+        digest
+    }
+
+    /// Adds an encoded row.
+    pub fn add(&mut self, row: &[u8]) {
+        self.hash.add(&(row.len() as u64).to_le_bytes());
+        self.hash.add(row);
+        self.rows += 1;
+    }
+
+    /// How many rows it is of.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The digest.
+    pub fn value(&self) -> u64 {
+        self.hash.value()
+    }
+}
+
+/// Passes rows on, and has the digest of them.
+pub struct Digesting<'r> {
+    to: &'r mut dyn Receive,
+    /// Whether anybody wants the digest.
+    is_wanted: bool,
+    digest: OutputDigest,
+    buffer: Vec<u8>,
+}
+
+impl<'r> Digesting<'r> {
+    /// No rows yet. If nobody wants the digest, rows are only passed on.
+    pub fn new(to: &'r mut dyn Receive, is_wanted: bool) -> Digesting<'r> {
+        Digesting { to, is_wanted, digest: OutputDigest::new(0), buffer: Vec::new() }
+    }
+
+    /// The digest of what a client is shown: of the rows that came by, unless they are in the output.
+    pub fn finish(self, output: &Output) -> OutputDigest {
+        match self.digest.rows() {
+            0 => OutputDigest::of(output),
+            _ => self.digest,
+        }
+    }
+
+    /// The digest of what a client is shown of a statement that fails after the rows that came by.
+    pub fn finish_with(mut self, error: &SqlError) -> u64 {
+        self.digest.add(encode_error(error).as_bytes());
+        self.digest.value()
+    }
+}
+
+impl Receive for Digesting<'_> {
+    fn receive(&mut self, values: Row) -> Result<(), SqlError> {
+        if self.is_wanted {
+            self.buffer.clear();
+            row::encode(&values, &mut self.buffer);
+            self.digest.add(&self.buffer);
+        }
+        self.to.receive(values)
+    }
+}
+
+/// The values of encoded rows, one after the other.
+///
+/// # Errors
+/// When they are no rows, or whoever receives them has no place for more.
+pub fn pass_on(rows: &[Vec<u8>], to: &mut dyn Receive) -> Result<(), SqlError> {
+    for bytes in rows {
+        let mut values: Vec<Datum> = Vec::new();
+        row::decode(bytes, &mut values)?;
+        to.receive(values)?;
+    }
+    Ok(())
+}

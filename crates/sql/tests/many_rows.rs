@@ -1,0 +1,107 @@
+//! Rows of queries go to the client while these run: nobody keeps all of them, and blocks know what their clients were shown.
+
+mod support;
+
+use ordain_db::engine::EngineKind;
+use ordain_sql::error::{SqlError, SqlState};
+use ordain_sql::protocol::Format;
+use ordain_sql::protocol::frontend::Frontend;
+use support::{World, told};
+
+/// Most bytes that are kept before they are sent, with a row of these tests more.
+const KEPT_MAX: usize = 65 * 1024;
+
+fn query(text: &str) -> Frontend {
+    Frontend::Query(text.to_owned())
+}
+
+fn world() -> World {
+    let mut world = World::new(EngineKind::Calvin, 2);
+    let rows = "INSERT INTO t SELECT i, i % 7, repeat('x', 100) FROM generate_series(1, 5000) i";
+    for statement in ["CREATE TABLE t (id int PRIMARY KEY, n int, filler text)", rows] {
+        let answer = told(&world.send("a", query(statement)));
+        assert!(!answer.contains("ERROR"), "{answer}");
+    }
+    world
+}
+
+/// All that comes of a message, and in how many parts; none of them is long.
+fn in_parts(world: &mut World, message: Frontend) -> (Vec<u8>, usize) {
+    let (mut all, mut parts) = (Vec::new(), 0);
+    let rest = world.send_in_parts("a", message, |part| {
+        assert!(part.len() <= KEPT_MAX, "{} bytes were kept", part.len());
+        all.append(part);
+        parts += 1;
+        Ok(())
+    });
+    all.extend(rest);
+    (all, parts)
+}
+
+#[test]
+fn rows_are_sent_while_the_statement_runs() {
+    let mut world = world();
+    for text in [
+        "SELECT * FROM t",
+        "SELECT t.id, u.filler FROM t JOIN t u ON u.id = t.id WHERE t.n <> 3",
+        "COPY t TO STDOUT (FORMAT csv)",
+        "COPY (SELECT id, filler FROM t ORDER BY id DESC) TO STDOUT (FORMAT binary)",
+        "BEGIN; SELECT * FROM t; UPDATE t SET n = n WHERE id = 1; SELECT * FROM t; COMMIT",
+    ] {
+        let whole = world.send("a", query(text));
+        let (all, parts) = in_parts(&mut world, query(text));
+        assert!(parts >= 5, "{text}: {parts} parts");
+        assert_eq!(all, whole, "{text}");
+    }
+    let parse = |world: &mut World| {
+        let (name, query) = (String::new(), "SELECT * FROM t WHERE n < $1".to_owned());
+        world.send("a", Frontend::Parse { name, query, parameter_types: Vec::new() });
+        let bound = Frontend::Bind {
+            portal: String::new(),
+            statement: String::new(),
+            parameter_formats: Vec::new(),
+            parameters: vec![Some("9".into())],
+            result_formats: vec![Format::Binary],
+        };
+        world.send("a", bound);
+        world.send("a", Frontend::Execute { portal: String::new(), max_rows: 0 });
+    };
+    parse(&mut world);
+    let whole = world.send("a", Frontend::Sync);
+    parse(&mut world);
+    let (all, parts) = in_parts(&mut world, Frontend::Sync);
+    assert!(parts >= 5 && all == whole);
+}
+
+#[test]
+fn a_statement_ends_whose_rows_nobody_takes() {
+    let mut world = world();
+    world.send("a", query("BEGIN"));
+    let mut tries = 0;
+    let rest = world.send_in_parts("a", query("SELECT * FROM t"), |part| {
+        part.clear();
+        tries += 1;
+        Err(SqlError::new(SqlState::CONNECTION_FAILURE, "the client is gone"))
+    });
+    assert_eq!(tries, 1);
+    assert!(told(&rest).contains("ERROR 08006"), "{}", told(&rest));
+    assert!(told(&world.send("a", query("SELECT 1"))).contains("25P02"));
+}
+
+/// What a client was shown before a mistake it knows, too.
+#[test]
+fn rows_before_an_error_are_certified() {
+    for (change, is_seen) in [("UPDATE t SET n = 100 WHERE id = 3", true), ("SELECT 1", false)] {
+        let mut world = world();
+        world.send("a", query("BEGIN; SAVEPOINT s"));
+        let shown = told(&world.send("a", query("SELECT n, 1 / (5 - id) FROM t ORDER BY id LIMIT 9")));
+        assert!(shown.contains("22012"), "{shown}");
+        world.send("a", query("ROLLBACK TO s"));
+        let shown = told(&world.send("a", query("SELECT n, 1 / (5 - id) FROM t WHERE id IN (2, 3, 5)")));
+        assert!(shown.contains("22012"), "{shown}");
+        world.send("a", query("ROLLBACK TO s; UPDATE t SET n = 0 WHERE id = 9"));
+        world.send("b", query(change));
+        let outcome = told(&world.send("a", query("COMMIT")));
+        assert_eq!(outcome.contains("40001"), is_seen, "{change}: {outcome}");
+    }
+}
