@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use ordain_db::engine::EngineKind;
 use ordain_db::position::{NodeId, PartitionId};
@@ -24,6 +25,12 @@ use crate::files::{create_directory, sync_directory};
 pub const DIRECTORY_FORMAT: u32 = 3;
 
 const LOCK: &str = "LOCK";
+
+/// For how long the lock is asked for: a process that was killed has its own for a moment yet, until its memory is given back.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+
+/// Between two times.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// The name of the file that makes a directory a data directory.
 pub const IDENTITY: &str = "ORDAIN";
 const IDENTITY_PART: &str = "ORDAIN.part";
@@ -317,7 +324,13 @@ fn lock(directory: &Path) -> Result<File, String> {
     let wrong = |error| format!("cannot lock {}: {error}", path.display());
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = file.map_err(wrong)?;
-    acquire(directory, &file, FlockOperation::NonBlockingLockExclusive)?;
+    let begun = Instant::now();
+    while let Err(refused) = acquire(directory, &file, FlockOperation::NonBlockingLockExclusive) {
+        if begun.elapsed() >= LOCK_PATIENCE {
+            return Err(refused);
+        }
+        std::thread::sleep(LOCK_PAUSE);
+    }
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(wrong)?;
     Ok(file)
 }

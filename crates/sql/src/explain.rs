@@ -1,6 +1,7 @@
 //! `EXPLAIN`: how a statement will run, and with `ANALYZE` what it did.
 
 use std::collections::BTreeSet;
+use std::fmt::{self, Display, Formatter};
 
 use ordain_db::data::{Direction, Owner, Schema};
 use ordain_db::procedure::{Declaration, Footprint};
@@ -30,18 +31,39 @@ struct Step {
     inputs: Vec<Step>,
 }
 
+/// In what a statement runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// By itself.
+    Nothing,
+    /// A block that may write.
+    Block,
+    /// A block that only reads.
+    ReadOnlyBlock,
+    /// A state that was kept.
+    Past,
+}
+
 /// What is told of a plan before it runs with these values of its parameters, as far as they are known, on so many partitions.
 pub(crate) fn tell(
     plan: &Plan,
     parameters: &[Datum],
     (storages, schema, partitions): (&Storages, &Schema, u16),
-    in_block: bool,
+    within: Within,
 ) -> Told {
     let root = root(plan, &mut Observations { left: &[] });
     let foreign_keys = plan.foreign_keys.iter().filter_map(|foreign_key| foreign_key_line(plan, foreign_key));
-    let (way, foreign_keys) = (way(plan, parameters, storages, schema, in_block), foreign_keys.collect());
+    let foreign_keys = foreign_keys.collect();
     let partitions = partitions_of(plan, parameters, storages, schema, partitions);
-    Told { way, root, foreign_keys, partitions, duration: None }
+    let way = match within {
+        Within::Nothing => way(plan, parameters, storages, schema, &partitions),
+        Within::Block => {
+            "In a block: over its snapshot, and again at its place in the order when it commits".to_owned()
+        }
+        Within::ReadOnlyBlock => "In a block that only reads: over its snapshot".to_owned(),
+        Within::Past => "Over the state that was kept of then".to_owned(),
+    };
+    Told { way, root, foreign_keys, partitions: partitions.map(|places| places.to_string()), duration: None }
 }
 
 impl Told {
@@ -176,13 +198,15 @@ fn foreign_key_line(plan: &Plan, foreign_key: &ForeignKeyShape) -> Option<String
 }
 
 /// How the statement reaches the rows.
-fn way(plan: &Plan, parameters: &[Datum], storages: &Storages, schema: &Schema, in_block: bool) -> String {
+fn way(
+    plan: &Plan,
+    parameters: &[Datum],
+    storages: &Storages,
+    schema: &Schema,
+    places: &Option<Places>,
+) -> String {
     if let Action::Call { routine, .. } = &plan.action {
         return format!("One ordered transaction of the procedure {routine}");
-    }
-    if in_block {
-        return "In a block: over its snapshot, and again at its place in the order when it commits"
-            .to_owned();
     }
     // Parameters that are not known yet are no reason for reconnaissance.
     let unknown = vec![Datum::Int(0); usize::from(u8::MAX)];
@@ -195,7 +219,7 @@ fn way(plan: &Plan, parameters: &[Datum], storages: &Storages, schema: &Schema, 
         (Action::Query(node), _) if plan.sequences.is_empty() && !node.is_short() => {
             "Over a snapshot".to_owned()
         }
-        (Action::Query(_), Some(())) if plan.sequences.is_empty() => {
+        (Action::Query(_), Some(())) if plan.sequences.is_empty() && !is_spread(places) => {
             format!("A read of the newest state: {} keys", footprint.keys().len())
         }
         (_, Some(())) => format!(
@@ -214,7 +238,7 @@ fn partitions_of(
     storages: &Storages,
     schema: &Schema,
     count: u16,
-) -> Option<String> {
+) -> Option<Places> {
     let touches = !plan.tables.is_empty() || !plan.sequences.is_empty();
     if !touches || matches!(plan.action, Action::Call { .. }) {
         return None;
@@ -228,7 +252,7 @@ fn partitions_of(
     };
     // Keys that are drawn at random differ with the seed, and are not known before.
     let known = declared(1).zip(declared(2)).filter(|(one, other)| one.encode() == other.encode());
-    let Some((footprint, _)) = known else { return Some("found when it runs".to_owned()) };
+    let Some((footprint, _)) = known else { return Some(Places::Unknown) };
     let keys = footprint.keys().iter().map(|entry| (entry.owner, entry.access));
     let ranges = footprint.ranges().iter().map(|entry| (entry.owner, entry.access));
     let (mut some, mut reads_copy, mut all, mut writes_copies) = (BTreeSet::new(), false, false, false);
@@ -244,17 +268,50 @@ fn partitions_of(
         }
     }
     Some(if writes_copies {
-        format!("all of {count}, each with a copy")
+        Places::Copies(count)
     } else if all {
-        format!("all of {count}")
+        Places::All(count)
     } else if !some.is_empty() {
-        let numbers: Vec<String> = some.iter().map(u16::to_string).collect();
-        format!("{} (of {count})", numbers.join(", "))
+        Places::Some(some, count)
     } else if reads_copy {
-        "any, each has a copy".to_owned()
+        Places::Any
     } else {
-        "none".to_owned()
+        Places::None
     })
+}
+
+/// The partitions that have what a statement touches.
+enum Places {
+    Unknown,
+    /// All, and all write their copies.
+    Copies(u16),
+    All(u16),
+    /// Some of all.
+    Some(BTreeSet<u16>, u16),
+    /// Any has a copy.
+    Any,
+    None,
+}
+
+/// Whether no partition by itself has what a statement touches.
+fn is_spread(places: &Option<Places>) -> bool {
+    matches!(places, Some(Places::Some(some, _)) if some.len() > 1)
+}
+
+impl Display for Places {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Places::Unknown => f.write_str("found when it runs"),
+            Places::Copies(count) => write!(f, "all of {count}, each with a copy"),
+            Places::All(count) => write!(f, "all of {count}"),
+            Places::Some(some, count) => {
+                let numbers: Vec<String> = some.iter().map(u16::to_string).collect();
+                write!(f, "{} (of {count})", numbers.join(", "))
+            }
+            Places::Any => f.write_str("any, each has a copy"),
+            Places::None => f.write_str("none"),
+        }
+    }
 }
 
 fn step(plan: &Plan, node: &Node, observations: &mut Observations<'_>) -> Step {

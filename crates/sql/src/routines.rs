@@ -88,9 +88,9 @@ impl Routines {
             Form::One(_) => given.pop().unwrap_or(Json::Null),
             Form::Several(_) => Json::Array(given),
         };
-        self.procedures
-            .arguments_of_json(routine.procedure, arguments)
-            .map_err(|error| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error.to_string()))
+        self.procedures.arguments_of_json(routine.procedure, arguments).map_err(|error| {
+            SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error.to_string()).with_hint(routine.hint())
+        })
     }
 
     /// What a client is shown of an encoded result: one row, with a column for each part of it or for all of it.
@@ -132,6 +132,20 @@ impl Routine {
         values
             .map(|(value, place)| RoutineValue { name: name(value, place), data_type: sql_type(value.kind) })
             .collect()
+    }
+
+    /// How it is called.
+    pub(crate) fn hint(&self) -> String {
+        let parameters = self.parameters();
+        let has_json = parameters.iter().any(|parameter| parameter.data_type == SqlType::of(BaseType::Json));
+        let written = parameters.iter().map(|value| format!("{} {}", value.name, value.data_type.name()));
+        let how = format!("It is {}({}).", self.name, written.collect::<Vec<_>>().join(", "));
+        if !has_json {
+            return how;
+        }
+        format!(
+            "{how} A structure is a JSON object of its fields, such as '{{\"id\": 1}}', a tuple or a list a JSON array."
+        )
     }
 
     /// The columns of its result.

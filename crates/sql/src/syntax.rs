@@ -4,6 +4,7 @@ mod constraints;
 mod definitions;
 mod fetches;
 mod gaps;
+mod identity;
 mod locks;
 mod past;
 mod positions;
@@ -21,6 +22,7 @@ use crate::error::{SqlError, SqlState};
 pub use constraints::deferral;
 pub use definitions::{Restart, changed_sequence};
 pub use gaps::{unknown_function, unknown_type, unsupported_statement};
+pub use identity::{IdentityChange, identity_change};
 pub(crate) use locks::check_locked;
 pub use locks::locking;
 pub use past::time_of;
@@ -60,6 +62,7 @@ fn tokens_of(text: &str, place: impl Fn(&mut [TokenWithSpan])) -> Result<Vec<Tok
 fn parser_and_times(
     mut tokens: Vec<TokenWithSpan>,
 ) -> Result<(Parser<'static>, Vec<Option<String>>), SqlError> {
+    spelling::part_signs(&mut tokens);
     spelling::join_texts(&mut tokens);
     spelling::spell_like(&mut tokens);
     spell_out_switches(&mut tokens);
@@ -67,6 +70,7 @@ fn parser_and_times(
     definitions::spell_out(&mut tokens)?;
     definitions::spell_out_sequences(&mut tokens)?;
     definitions::spell_out_tables(&mut tokens);
+    identity::spell_out(&mut tokens);
     roles::call_users_roles(&mut tokens);
     keep_like_options(&mut tokens);
     drop_deferrable(&mut tokens);

@@ -520,6 +520,6 @@ fn membership(layout: &Arc<Layout>, inboxes: &Inboxes) -> Result<Membership, Str
 /// Says what to do.
 pub fn listen(address: &str) -> Result<TcpListener, String> {
     TcpListener::bind(address).map_err(|error| {
-        format!("cannot listen on {address}: {error}: free the port, or change `address` or `listen` in the cluster file")
+        format!("cannot listen on {address}: {error}: free the port, or choose another: --listen HOST:PORT, or with a cluster file its `address` or `listen`")
     })
 }

@@ -100,7 +100,8 @@ impl Binder<'_> {
                 return Err(wrong_arguments(routine));
             };
             let value = self.expression(value)?;
-            *slot = Some(self.assigned_to(value, parameter.data_type, &parameter.name)?);
+            let value = self.assigned_to(value, parameter.data_type, &parameter.name);
+            *slot = Some(value.map_err(|error| of_argument(error, routine, &parameter.name))?);
         }
         // What may be missing is null; the call tells of what may not.
         let all_given = written.iter().all(|argument| matches!(argument, FunctionArg::Unnamed(_)));
@@ -133,16 +134,15 @@ fn arguments(function: &Function) -> Result<Vec<&FunctionArg>, SqlError> {
     }
 }
 
+/// The error of a value of another type than the argument's, which is no column.
+fn of_argument(error: SqlError, routine: &Routine, name: &str) -> SqlError {
+    let column = format!("column \"{name}\"");
+    let argument = format!("argument \"{name}\" of procedure {}", routine.name);
+    let message = error.message.replacen(&column, &argument, 1);
+    SqlError { message, ..error }.with_hint(routine.hint())
+}
+
 fn wrong_arguments(routine: &Routine) -> SqlError {
-    let parameters: Vec<String> = routine
-        .parameters()
-        .iter()
-        .map(|parameter| format!("{} {}", parameter.name, parameter.data_type.name()))
-        .collect();
     let message = format!("procedure {} does not take these arguments", routine.name);
-    SqlError::new(SqlState::UNDEFINED_FUNCTION, message).with_hint(format!(
-        "It is {}({}).",
-        routine.name,
-        parameters.join(", ")
-    ))
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, message).with_hint(routine.hint())
 }

@@ -79,6 +79,11 @@ impl Binder<'_> {
     /// Gives a literal or parameter of no known type one.
     fn known(&mut self, value: Bound, to: SqlType) -> Result<Bound, SqlError> {
         let expression = match value.expression {
+            Expression::Constant(Datum::Text(literal)) if let Some(present) = present(&literal, to) => {
+                let written = crate::syntax::parse_expression(present)?;
+                let value = self.expression(&written)?;
+                return self.explicit(value, to);
+            }
             Expression::Constant(Datum::Text(literal)) => {
                 Expression::Constant(self.value_of_literal(&literal, to.plain())?)
             }
@@ -115,6 +120,20 @@ impl Binder<'_> {
         }
         Ok(value)
     }
+}
+
+/// What a word for the present stands for, if a literal of a type that has them is one: the time of the transaction, whenever it runs.
+fn present(literal: &str, to: SqlType) -> Option<&'static str> {
+    let is_moment = [SqlType::DATE, SqlType::TIMESTAMP, SqlType::TIMESTAMPTZ].contains(&to.plain());
+    let word = literal.trim().to_ascii_lowercase();
+    let stands_for = match word.as_str() {
+        "now" => "now()",
+        "today" => "current_date",
+        "tomorrow" => "current_date + 1",
+        "yesterday" => "current_date - 1",
+        _ => return None,
+    };
+    is_moment.then_some(stands_for)
 }
 
 /// The value with the length of its type applied.

@@ -133,6 +133,9 @@ impl Binder<'_> {
             let message = format!("missing FROM-clause entry for table \"{relation}\"");
             return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
         }
+        if ["cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"].contains(&name.as_str()) {
+            return Err(SqlError::unsupported(format!("the system column {name}")));
+        }
         let shown = relation.map_or_else(|| format!("\"{name}\""), |relation| format!("{relation}.{name}"));
         Err(SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column {shown} does not exist")))
     }

@@ -17,6 +17,7 @@ use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{
     Action, CheckShape, ConflictTarget, Expression, IndexShape, IndexState, Node, OnConflict, Path,
+    TableShape,
 };
 use crate::syntax::at_name;
 use crate::types::{Datum, SqlType};
@@ -402,21 +403,18 @@ impl<'c> Binder<'c> {
         others: &[TableWithJoins],
         condition: Option<&Expr>,
     ) -> Result<Node, SqlError> {
+        let mut fields = fields_of(target.table);
+        let mut table = target.number;
         if target.table.primary_key.is_none() && !others.is_empty() {
-            return Err(SqlError::unsupported("a change of a table without a primary key by way of others"));
+            // Of rows that were joined, nothing else tells which they are: a column without a name, as one that was dropped.
+            let data_type = SqlType::BYTEA;
+            fields.push(Field { name: String::new(), data_type, origin: None, hidden: true });
+            let shape = TableShape { gives_key: true, ..self.shape_of(table).clone() };
+            table = self.tables.len() as u16;
+            self.tables.push(shape);
         }
-        let relation = Relation {
-            name: target.alias.clone(),
-            fields: fields_of(target.table),
-            offset: 0,
-            key: Vec::new(),
-        };
-        let scan = Node::Scan {
-            table: target.number,
-            path: Path::All,
-            direction: Direction::Ascending,
-            filter: None,
-        };
+        let relation = Relation { name: target.alias.clone(), fields, offset: 0, key: Vec::new() };
+        let scan = Node::Scan { table, path: Path::All, direction: Direction::Ascending, filter: None };
         let mut items = vec![Item::first(scan, relation.fields.len() as u16)];
         self.level().relations.push(relation);
         items.extend(self.from(others)?);

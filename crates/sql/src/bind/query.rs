@@ -82,6 +82,10 @@ impl Binder<'_> {
                 self.rows(&rows)
             }
             SetExpr::SetOperation { .. } => self.combination(body),
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) => {
+                let hint = "Send it by itself with RETURNING, in the same transaction.";
+                Err(SqlError::unsupported("a query that changes rows within WITH").with_hint(hint))
+            }
             other => Err(SqlError::unsupported(super::first_words(&other.to_string()))),
         }
     }

@@ -22,6 +22,7 @@ impl Table {
             key_name: self.primary_key.as_ref().map_or_else(String::new, |key| key.name.clone()),
             indexes: self.indexes.iter().map(Index::shape).collect(),
             checks: Vec::new(),
+            gives_key: false,
         }
     }
 

@@ -172,11 +172,14 @@ impl Run<'_, '_> {
             })?;
             return Ok(targets);
         }
-        // A join gives values, from which the key is made again.
+        // A join gives values, from which the key is made again, or with which it comes.
         let mut seen = std::collections::BTreeSet::new();
         for mut row in self.query(source)? {
             let besides = row.split_off(shape.columns.len().min(row.len()));
-            let key = self.storages.row(shape, &pick(&row, &shape.key))?;
+            let key = match besides.first() {
+                Some(Datum::Bytes(key)) if shape.key.is_empty() => Key::from_bytes(key),
+                _ => self.storages.row(shape, &pick(&row, &shape.key))?,
+            };
             if seen.insert(key.clone()) {
                 targets.push((Stored { key, values: row }, besides));
             }

@@ -22,6 +22,15 @@ pub(super) struct Stored {
     pub values: Row,
 }
 
+impl Stored {
+    fn of(shape: &TableShape, key: Key, mut values: Row) -> Stored {
+        if shape.gives_key {
+            values.push(Datum::Bytes(key.bytes().to_vec()));
+        }
+        Stored { key, values }
+    }
+}
+
 /// What a range holds.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
@@ -149,7 +158,7 @@ impl Run<'_, '_> {
             }
             for key in keys {
                 if let Some(values) = self.read(shape, key)?
-                    && !visit(self, Stored { key: key.clone(), values })?
+                    && !visit(self, Stored::of(shape, key.clone(), values))?
                 {
                     return Ok(());
                 }
@@ -221,14 +230,14 @@ impl Run<'_, '_> {
         let bytes = row_bytes(self.storages, shape.replicated, &found.row)?;
         let values = decode(shape, bytes)?;
         self.go_on()?;
-        Ok(Stored { key: found.key, values })
+        Ok(Stored::of(shape, found.key, values))
     }
 
     /// The row that an entry stands for. There is one, unless it is not known yet.
     fn entered(&mut self, shape: &TableShape, entry: &Found) -> Result<Option<Stored>, Failure> {
         let key = row_key(shape, row_bytes(self.storages, shape.replicated, &entry.row)?, &entry.key);
         match self.read(shape, &key)? {
-            Some(values) => Ok(Some(Stored { key, values })),
+            Some(values) => Ok(Some(Stored::of(shape, key, values))),
             None if self.transaction.is_past_gaps() => Ok(None),
             None => Err(dangling(shape).into()),
         }

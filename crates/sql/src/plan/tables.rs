@@ -74,4 +74,6 @@ pub struct TableShape {
     pub indexes: Vec<IndexShape>,
     /// The checks.
     pub checks: Vec<CheckShape>,
+    /// Whether its rows are read with their keys, in one more column.
+    pub gives_key: bool,
 }

@@ -13,6 +13,7 @@ use crate::bind::Prepared;
 use crate::bind::names::{name_of, parts_of};
 use crate::error::{SqlError, SqlState};
 use crate::execute::receive::Unseen;
+use crate::explain::Within;
 use crate::types::Datum;
 
 /// What a plan is told of.
@@ -34,7 +35,13 @@ impl Session {
         let asked = Asked::of(analyze, format, options)?;
         let Explained { statement, prepared, values } = self.explained(statement)?;
         let cluster = (&self.storages, &self.schema, self.database.partitions());
-        let mut told = crate::explain::tell(&prepared.plan, &values, cluster, self.block.is_some());
+        let within = match &self.block {
+            None => Within::Nothing,
+            Some(block) if block.past => Within::Past,
+            Some(block) if block.read_only && !block.certifies => Within::ReadOnlyBlock,
+            Some(_) => Within::Block,
+        };
+        let mut told = crate::explain::tell(&prepared.plan, &values, cluster, within);
         if asked.analyze {
             let begun = self.database.now();
             self.observes = true;

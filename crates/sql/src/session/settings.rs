@@ -87,6 +87,7 @@ const SETTINGS: &[Setting] = &[
     setting("min_parallel_table_scan_size", "8MB", false, Rule::Free),
     setting("parallel_setup_cost", "1000", false, Rule::Free),
     setting("parallel_tuple_cost", "0.1", false, Rule::Free),
+    setting("password_encryption", "scram-sha-256", false, Rule::Fixed),
     setting("random_page_cost", "4", false, Rule::Free),
     setting("row_security", "on", false, Rule::Fixed),
     setting("search_path", "public", false, Rule::Free),

@@ -67,7 +67,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError>
     Ok(())
 }
 
-fn keyword(token: &Token) -> Keyword {
+pub(super) fn keyword(token: &Token) -> Keyword {
     match token {
         Token::Word(word) if word.quote_style.is_none() => word.keyword,
         _ => Keyword::NoKeyword,

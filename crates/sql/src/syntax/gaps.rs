@@ -15,6 +15,9 @@ const MERGE: &str = "Use INSERT ... ON CONFLICT, UPDATE ... FROM and DELETE ... 
 const RIGHTS: &str = "All users have all rights.";
 const DATABASE: &str = "There is one database. Use schemas.";
 const FOREIGN: &str = "Copy the rows with COPY.";
+const COORDINATES: &str = "Use columns of double precision.";
+const BOUNDS: &str = "Use two columns.";
+const JSON_PATH: &str = "Use the operators -> and #>, and jsonb_array_elements.";
 const PREPARED: &str = "A transaction is atomic over all partitions by itself.";
 
 /// First words of statements, without `OR REPLACE` and the like, and what to do instead.
@@ -85,27 +88,27 @@ const STATEMENTS: &[(&str, &str)] = &[
 /// Types, and what to do instead.
 const TYPES: &[(&str, &str)] = &[
     ("bit", "Use bytea or bigint."),
-    ("box", "Use columns of double precision."),
+    ("box", COORDINATES),
     ("cidr", "Use text."),
-    ("circle", "Use columns of double precision."),
+    ("circle", COORDINATES),
     ("citext", "Use text, and lower() where texts are compared."),
-    ("daterange", "Use two columns."),
+    ("daterange", BOUNDS),
     ("hstore", "Use json."),
     ("inet", "Use text."),
-    ("int4range", "Use two columns."),
-    ("int8range", "Use two columns."),
-    ("line", "Use columns of double precision."),
-    ("lseg", "Use columns of double precision."),
+    ("int4range", BOUNDS),
+    ("int8range", BOUNDS),
+    ("line", COORDINATES),
+    ("lseg", COORDINATES),
     ("macaddr", "Use text."),
     ("money", "Use numeric."),
-    ("numrange", "Use two columns."),
-    ("path", "Use columns of double precision."),
-    ("point", "Use columns of double precision."),
-    ("polygon", "Use columns of double precision."),
+    ("numrange", BOUNDS),
+    ("path", COORDINATES),
+    ("point", COORDINATES),
+    ("polygon", COORDINATES),
     ("timetz", "Use timestamptz, or time."),
     ("tsquery", "Use LIKE or a regular expression."),
-    ("tsrange", "Use two columns."),
-    ("tstzrange", "Use two columns."),
+    ("tsrange", BOUNDS),
+    ("tstzrange", BOUNDS),
     ("tsvector", "Use LIKE or a regular expression."),
     ("varbit", "Use bytea or bigint."),
     ("xml", "Use text."),
@@ -113,13 +116,27 @@ const TYPES: &[(&str, &str)] = &[
 
 /// Functions, and what to do instead.
 const FUNCTIONS: &[(&str, &str)] = &[
+    ("box", COORDINATES),
+    ("circle", COORDINATES),
+    ("daterange", BOUNDS),
     ("dblink", FOREIGN),
+    ("int4range", BOUNDS),
+    ("int8range", BOUNDS),
+    ("jsonb_path_exists", JSON_PATH),
+    ("jsonb_path_match", JSON_PATH),
+    ("jsonb_path_query", JSON_PATH),
+    ("jsonb_path_query_array", JSON_PATH),
+    ("jsonb_path_query_first", JSON_PATH),
+    ("numrange", BOUNDS),
     ("pg_export_snapshot", "AS OF reads the same past in several sessions."),
     ("pg_notify", LISTEN),
+    ("point", COORDINATES),
     ("plainto_tsquery", "Use LIKE or a regular expression."),
     ("to_tsquery", "Use LIKE or a regular expression."),
     ("to_tsvector", "Use LIKE or a regular expression."),
     ("ts_rank", "Use LIKE or a regular expression."),
+    ("tsrange", BOUNDS),
+    ("tstzrange", BOUNDS),
     ("xmlparse", "Use text."),
 ];
 
@@ -179,7 +196,66 @@ fn of_parts(tokens: &[TokenWithSpan]) -> Option<SqlError> {
         }
         last = word.keyword;
     }
-    None
+    let solid = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let words: Vec<String> = solid.map(|token| word(&token.token)).collect();
+    let statements = words.split(|word| word == ";");
+    statements.flat_map(|words| PARTS.iter().filter_map(|part| part.error_in(words))).next()
+}
+
+/// A part of a statement that is not there.
+struct Part {
+    /// With what the statement begins.
+    begins: &'static str,
+    /// The part itself.
+    words: &'static str,
+    hint: &'static str,
+}
+
+const fn part(begins: &'static str, words: &'static str, hint: &'static str) -> Part {
+    Part { begins, words, hint }
+}
+
+const PARTS: &[Part] = &[
+    part("ALTER TABLE", "ALTER CONSTRAINT", "Drop the constraint, and add it again."),
+    part(
+        "ALTER TABLE",
+        "ATTACH PARTITION",
+        "All tables are partitioned by hash: WITH (replicated) has copies of one.",
+    ),
+    part("ALTER TABLE", "CLUSTER ON", "Rows lie in the order of the primary key."),
+    part("ALTER TABLE", "INHERIT", ""),
+    part("ALTER TABLE", "SET LOGGED", ""),
+    part("ALTER TABLE", "SET SCHEMA", "Create a table in the other schema, and copy the rows."),
+    part("ALTER TABLE", "SET STATISTICS", "There are no statistics."),
+    part("ALTER TABLE", "SET STORAGE", ""),
+    part("ALTER TABLE", "SET UNLOGGED", ""),
+    part("COPY", "FORCE NOT NULL", ""),
+    part("COPY", "FORCE NULL", ""),
+    part("COPY", "FORCE QUOTE", ""),
+    part("COPY", "WHERE", "Copy into a temporary table, and use INSERT ... SELECT."),
+    part("UPDATE", "] =", "Assign the whole value: jsonb_set, array_replace and || make a changed one."),
+    part("", "ROWS FROM", "unnest takes several arrays."),
+    part("WITH", "SEARCH BREADTH", "Select a column to sort by."),
+    part("WITH", "SEARCH DEPTH", "Select a column to sort by."),
+];
+
+impl Part {
+    /// The error, if a statement has the part.
+    fn error_in(&self, statement: &[String]) -> Option<SqlError> {
+        let begins = self.begins.split(' ').filter(|word| !word.is_empty());
+        let (begins, words): (Vec<&str>, Vec<&str>) = (begins.collect(), self.words.split(' ').collect());
+        let has_begin =
+            statement.len() >= begins.len() && statement.iter().zip(&begins).all(|(one, other)| one == other);
+        (has_begin && statement.windows(words.len()).any(|window| window == words)).then(|| {
+            let what = if self.words == "] =" { "an assignment to an element" } else { self.words };
+            let what = if self.begins.is_empty() || self.begins == "UPDATE" {
+                what.to_owned()
+            } else {
+                format!("{} … {what}", self.begins)
+            };
+            hinted(SqlError::unsupported(what), self.hint)
+        })
+    }
 }
 
 fn word(token: &Token) -> String {
@@ -205,6 +281,7 @@ pub fn unsupported_statement(statement: &str) -> SqlError {
 
 /// The error of a type that is not there.
 pub fn unknown_type(name: &str) -> SqlError {
+    let name = if name.eq_ignore_ascii_case("time with time zone") { "timetz" } else { name };
     let last = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
     let plain = last.split(['(', '[', ' ']).next().unwrap_or(&last);
     match TYPES.iter().find(|(known, _)| *known == plain) {

@@ -1,7 +1,8 @@
 //! Forms that the parser does not know, written in others that mean the same.
 
+use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
 /// Makes one literal of texts on several lines: only a new line goes between them.
 pub(super) fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
@@ -23,6 +24,31 @@ pub(super) fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
                 tokens.drain(place + 1..=next);
             }
             _ => place += 1,
+        }
+    }
+}
+
+/// Parts a sign from the operator before it (`a>-1`), as PostgreSQL does unless the operator has a character that only operators of
+/// one's own have.
+pub(super) fn part_signs(tokens: &mut Vec<TokenWithSpan>) {
+    const OWN: &str = "~!@#%^&|`?";
+    let mut place = 0;
+    while place < tokens.len() {
+        if let Token::CustomBinaryOperator(written) = &tokens[place].token
+            && let plain = written.trim_end_matches(['+', '-'])
+            && !plain.is_empty()
+            && plain.len() < written.len()
+            && !written.contains(|character| OWN.contains(character))
+            && let Ok(mut parted) = Tokenizer::new(&PostgreSqlDialect {}, plain).tokenize()
+        {
+            let signs = written[plain.len()..].chars();
+            parted.extend(signs.map(|sign| if sign == '-' { Token::Minus } else { Token::Plus }));
+            let span = tokens[place].span;
+            let count = parted.len();
+            tokens.splice(place..=place, parted.into_iter().map(|token| TokenWithSpan { token, span }));
+            place += count;
+        } else {
+            place += 1;
         }
     }
 }

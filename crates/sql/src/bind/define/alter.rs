@@ -1,15 +1,17 @@
 //! `ALTER TABLE`.
 
 use ordain_db::data::Direction;
-use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior};
+use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, DropBehavior, GeneratedAs};
 
 use super::super::Binder;
 use super::super::names::{name_of, qualified};
+use super::identity::refuse_identity;
 use super::storage_options::check_changed;
 use super::{Draft, Verification};
-use crate::catalog::{Check, Definition, Table};
+use crate::catalog::{Check, Definition, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, Node, Path};
+use crate::syntax::identity_change;
 
 impl Draft<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<&'static str, SqlError> {
@@ -134,6 +136,10 @@ impl Draft<'_> {
             self.set(schema, &index.name, None);
             self.discard(index.storage, replicated);
         }
+        if let Some((sequence, Sequence { storage, .. })) = self.sequence_of(schema, name, column) {
+            self.set(schema, &sequence, None);
+            self.discard(storage, false);
+        }
         let dropped = &mut table.columns[usize::from(number)];
         (dropped.name, dropped.dropped) = (String::new(), true);
         (dropped.default, dropped.not_null) = (None, false);
@@ -187,11 +193,21 @@ impl Draft<'_> {
     ) -> Result<(), SqlError> {
         let number = required(name, table, column)?;
         match operation {
+            AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
+                let always = !matches!(generated_as, Some(GeneratedAs::ByDefault));
+                let options = sequence_options.as_deref().unwrap_or_default();
+                self.add_identity((schema, name), table, number, always, options)
+            }
             AlterColumnOperation::SetDefault { value } => {
+                if let Some(change) = identity_change(value)? {
+                    return self.change_identity((schema, name), table, number, change);
+                }
+                refuse_identity(name, table, number)?;
                 table.columns[usize::from(number)].default = Some(self.default_text(value));
                 self.check_expressions(name, table)
             }
             AlterColumnOperation::DropDefault => {
+                refuse_identity(name, table, number)?;
                 table.columns[usize::from(number)].default = None;
                 Ok(())
             }
@@ -200,6 +216,7 @@ impl Draft<'_> {
                     let message = format!("column \"{column}\" is in a primary key");
                     return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
                 }
+                refuse_identity(name, table, number)?;
                 table.columns[usize::from(number)].not_null = false;
                 Ok(())
             }

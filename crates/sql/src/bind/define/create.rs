@@ -86,7 +86,7 @@ impl Draft<'_> {
     }
 
     /// Adds what a table has besides columns.
-    fn add_parts(
+    pub(super) fn add_parts(
         &mut self,
         schema: &str,
         name: &str,

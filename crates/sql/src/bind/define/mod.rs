@@ -10,6 +10,7 @@ mod constraints;
 mod create;
 mod dependents;
 mod foreign_keys;
+mod identity;
 mod like;
 mod moments;
 mod reindex;

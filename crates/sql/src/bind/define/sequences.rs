@@ -57,14 +57,10 @@ impl Draft<'_> {
         };
         change_options(&mut sequence, options, restart)?;
         self.give_to(&schema, &mut sequence, options)?;
-        let next = match restart {
-            Restart::No => None,
-            Restart::First => Some(sequence.start),
-            Restart::At(number) => Some(number),
-        };
-        if let Some(next) = next {
-            check_within(&sequence, "RESTART", next)?;
-            self.sequences.push((sequence.storage, next.wrapping_sub(sequence.increment)));
+        match restart {
+            Restart::No => {}
+            Restart::First => self.sequences.push(beginning(&sequence, None)?),
+            Restart::At(number) => self.sequences.push(beginning(&sequence, Some(number))?),
         }
         self.set(&schema, &name, Some(Definition::Sequence(sequence)));
         Ok(())
@@ -141,6 +137,13 @@ impl Draft<'_> {
         self.set(schema, name, Some(Definition::Sequence(sequence.clone())));
         sequence
     }
+}
+
+/// Where a sequence is, and the number before the one with which it begins anew: its first one if none is given.
+pub(super) fn beginning(sequence: &Sequence, number: Option<i64>) -> Result<(u32, i64), SqlError> {
+    let next = number.unwrap_or(sequence.start);
+    check_within(sequence, "RESTART", next)?;
+    Ok((sequence.storage, next.wrapping_sub(sequence.increment)))
 }
 
 /// Changes what options name. A sequence has no note of whether its first number was drawn, so what it gives next can only be told where

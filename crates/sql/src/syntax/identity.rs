@@ -1,0 +1,98 @@
+//! Changes of identity columns, which the parser knows in part: the others are written as defaults of a name that nobody gives.
+
+use sqlparser::ast::Expr;
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::definitions::keyword;
+use crate::error::{SqlError, SqlState};
+
+/// What begins the name.
+const CHANGED: char = '\u{1d}';
+
+/// What becomes of an identity column.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IdentityChange {
+    /// Whether its values always come from its sequence.
+    Always(bool),
+    /// Its sequence begins anew, with a number or the first one.
+    Restart(Option<i64>),
+    /// It is one no longer; whether it may be that it is none.
+    Drop(bool),
+}
+
+/// Writes `SET GENERATED …`, `RESTART …` and `DROP IDENTITY …` after `ALTER TABLE … ALTER column` as `SET DEFAULT`; see
+/// [`identity_change`].
+pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
+    let is_solid = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let solid: Vec<usize> = (0..tokens.len()).filter(|place| is_solid(&tokens[*place])).collect();
+    let word = |at: usize| solid.get(at).map_or(Keyword::NoKeyword, |place| keyword(&tokens[*place].token));
+    let text = |at: usize| solid.get(at).map_or_else(String::new, |place| tokens[*place].token.to_string());
+    let (mut begins, mut changes_table, mut spelled) = (0, false, Vec::new());
+    for at in 0..solid.len() {
+        if tokens[solid[at]].token == Token::SemiColon {
+            begins = at + 1;
+        }
+        changes_table = if at == begins {
+            word(at) == Keyword::ALTER && word(at + 1) == Keyword::TABLE
+        } else {
+            changes_table
+        };
+        if !changes_table || at == begins || word(at) != Keyword::ALTER {
+            continue;
+        }
+        let first = at + if word(at + 1) == Keyword::COLUMN { 3 } else { 2 };
+        let (change, length) = match (word(first), word(first + 1)) {
+            (Keyword::SET, Keyword::GENERATED) if word(first + 2) == Keyword::ALWAYS => {
+                ("always".to_owned(), 3)
+            }
+            (Keyword::SET, Keyword::GENERATED) if word(first + 2) == Keyword::BY => ("default".to_owned(), 4),
+            (Keyword::DROP, Keyword::IDENTITY) if word(first + 2) == Keyword::IF => ("drop if".to_owned(), 4),
+            (Keyword::DROP, Keyword::IDENTITY) => ("drop".to_owned(), 2),
+            (Keyword::RESTART, next) => {
+                let number = first + if next == Keyword::WITH { 2 } else { 1 };
+                let sign = usize::from(text(number) == "-");
+                match text(number + sign) {
+                    digits if digits.starts_with(|digit: char| digit.is_ascii_digit()) => {
+                        let sign = if sign == 1 { "-" } else { "" };
+                        (format!("restart {sign}{digits}"), number + sign.len() + 1 - first)
+                    }
+                    _ => ("restart".to_owned(), 1),
+                }
+            }
+            _ => continue,
+        };
+        if let (Some(begin), Some(end)) = (solid.get(first), solid.get(first + length - 1)) {
+            spelled.push((*begin, *end, change));
+        }
+    }
+    for (begin, end, change) in spelled.into_iter().rev() {
+        let span = tokens[begin].span;
+        let space = || Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+        let name = Token::make_word(&format!("{CHANGED}{change}"), Some('"'));
+        let written = [Token::make_keyword("SET"), space(), Token::make_keyword("DEFAULT"), space(), name];
+        tokens.splice(begin..=end, written.map(|token| TokenWithSpan { token, span }));
+    }
+}
+
+/// The change of an identity column that a default stands for.
+///
+/// # Errors
+/// When the number with which it begins anew is none of its type.
+pub fn identity_change(default: &Expr) -> Result<Option<IdentityChange>, SqlError> {
+    let Expr::Identifier(name) = default else { return Ok(None) };
+    let Some(change) = name.value.strip_prefix(CHANGED) else { return Ok(None) };
+    Ok(Some(match change {
+        "always" => IdentityChange::Always(true),
+        "default" => IdentityChange::Always(false),
+        "drop" => IdentityChange::Drop(false),
+        "drop if" => IdentityChange::Drop(true),
+        other => IdentityChange::Restart(match other.strip_prefix("restart ") {
+            None => None,
+            Some(number) => Some(number.parse().map_err(|_| {
+                let message = format!("value \"{number}\" is out of range for type bigint");
+                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+            })?),
+        }),
+    }))
+}
