@@ -59,7 +59,7 @@ enum Command {
     Restore(RestoreOptions),
     /// Run whole clusters in virtual time, with faults, and check what they did.
     Sim(SimOptions),
-    /// Start one process of a cluster; SIGTERM ends it in good order.
+    /// Start a database of its own, or one process of a cluster; SIGTERM ends it in good order.
     Start(StartOptions),
     /// Tell how the nodes of a running cluster stand, a line for each. Exit code 3 if one cannot be asked.
     Status(StatusOptions),

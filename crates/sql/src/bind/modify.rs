@@ -12,6 +12,7 @@ use super::from::fields_of;
 use super::join::{Item, assemble};
 use super::names::{last_name, name_of, parts_of, qualified};
 use super::path::conjuncts;
+use super::places;
 use super::scope::{Bound, Field, Level, Relation};
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
@@ -105,8 +106,7 @@ impl<'c> Binder<'c> {
                 row.push(match place.and_then(|place| values.get(place)) {
                     Some(written) if !is_default(written) => {
                         self.may_be_given(column)?;
-                        let value = self.expression(written)?;
-                        self.assigned_to(value, column.data_type, &column.name)?
+                        self.assigned_value(written, column)?
                     }
                     _ => self.default_of(column)?,
                 });
@@ -279,21 +279,20 @@ impl<'c> Binder<'c> {
         target: &Target<'_>,
         written: &[Assignment],
     ) -> Result<Vec<(u16, Expression)>, SqlError> {
-        let mut pairs: Vec<(String, &Expr)> = Vec::new();
+        let mut pairs: Vec<(&ObjectName, &Expr)> = Vec::new();
         for assignment in written {
             match (&assignment.target, &assignment.value) {
-                (AssignmentTarget::ColumnName(name), value) => pairs.push((assigned_column(name)?, value)),
+                (AssignmentTarget::ColumnName(name), value) => pairs.push((name, value)),
                 (AssignmentTarget::Tuple(names), Expr::Tuple(values)) if names.len() == values.len() => {
-                    for (name, value) in names.iter().zip(values) {
-                        pairs.push((assigned_column(name)?, value));
-                    }
+                    pairs.extend(names.iter().zip(values));
                 }
                 _ => return Err(SqlError::unsupported("an assignment of a row that is computed")),
             }
         }
         let mut assignments: Vec<(u16, Expression)> = Vec::new();
-        for (name, written) in pairs {
-            let number = column_number(target, &name)?;
+        for (named, written) in pairs {
+            let name = assigned_column(named)?;
+            let number = column_number(target, &name).map_err(|error| at_name(error, named))?;
             let column = &target.table.columns[usize::from(number)];
             let value = if is_default(written) {
                 self.default_of(column)?
@@ -301,8 +300,7 @@ impl<'c> Binder<'c> {
                 let message = format!("column \"{name}\" can only be updated to DEFAULT");
                 return Err(always_generated(message, &name));
             } else {
-                let value = self.expression(written)?;
-                self.assigned_to(value, column.data_type, &column.name)?
+                self.assigned_value(written, column)?
             };
             if assignments.iter().any(|(known, _)| *known == number) {
                 let message = format!("multiple assignments to same column \"{name}\"");
@@ -311,6 +309,13 @@ impl<'c> Binder<'c> {
             assignments.push((number, value));
         }
         Ok(assignments)
+    }
+
+    /// An expression as a value of a column.
+    fn assigned_value(&mut self, written: &Expr, column: &Column) -> Result<Expression, SqlError> {
+        let value = self.expression(written)?;
+        let assigned = self.assigned_to(value, column.data_type, &column.name);
+        assigned.map_err(|error| places::of_expression(error, written))
     }
 
     fn returning(
@@ -502,7 +507,6 @@ fn column_number(target: &Target<'_>, name: &str) -> Result<u16, SqlError> {
     target.table.column(name).ok_or_else(|| {
         let message = format!("column \"{name}\" of relation \"{}\" does not exist", target.name);
         SqlError::new(SqlState::UNDEFINED_COLUMN, message)
-            .with_detail(format!("The table is in schema \"{}\".", target.schema))
     })
 }
 

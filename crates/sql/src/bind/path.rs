@@ -2,8 +2,8 @@
 
 use super::walk;
 use crate::plan::{Expression, IndexState, Path, TableShape};
-use crate::types::SqlType;
 use crate::types::operators::BinaryOperator;
+use crate::types::{BaseType, Datum, SqlType};
 
 /// A condition on one column that can tell where rows are.
 struct Sight<'e> {
@@ -43,7 +43,10 @@ struct Candidate {
 /// Chooses how to read a table whose rows must fulfil all `conditions`, over its own columns. The values of keys and bounds must not
 /// depend on the row itself.
 pub(super) fn choose(shape: &TableShape, conditions: &[Expression]) -> Path {
-    let knowledge = Knowledge::of(conditions);
+    let prefixes: Vec<Expression> =
+        conditions.iter().flat_map(|condition| bounds_of_pattern(shape, condition)).collect();
+    let all: Vec<&Expression> = conditions.iter().chain(&prefixes).collect();
+    let knowledge = Knowledge::of(&all);
     let mut best: Option<Candidate> = None;
     let mut offer = |candidate: Option<Candidate>| {
         let Some(candidate) = candidate else { return };
@@ -62,7 +65,7 @@ pub(super) fn choose(shape: &TableShape, conditions: &[Expression]) -> Path {
 }
 
 impl<'e> Knowledge<'e> {
-    fn of(conditions: &'e [Expression]) -> Knowledge<'e> {
+    fn of(conditions: &[&'e Expression]) -> Knowledge<'e> {
         let mut knowledge = Knowledge {
             sights: Vec::new(),
             alternatives: Vec::new(),
@@ -260,6 +263,47 @@ fn see<'e>(condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
     }
 }
 
+/// What follows from a text being `LIKE` a pattern that is written down: that it is between the texts that begin as the pattern does.
+fn bounds_of_pattern(shape: &TableShape, condition: &Expression) -> Vec<Expression> {
+    let Expression::Binary { operator: BinaryOperator::Like, resolved, left, right } = condition else {
+        return Vec::new();
+    };
+    let (Some(column), Expression::Constant(Datum::Text(pattern))) = (column_of(left), &**right) else {
+        return Vec::new();
+    };
+    let is_plain = shape
+        .columns
+        .get(usize::from(column))
+        .is_some_and(|column| column.data_type.is_text() && column.data_type.base != BaseType::Char);
+    let end = pattern.find(['%', '_', '\\']).unwrap_or(pattern.len());
+    let prefix = &pattern[..end];
+    if !is_plain || prefix.is_empty() || pattern.contains('\\') {
+        return Vec::new();
+    }
+    let bound = |operator, value: String| {
+        let right = Box::new(Expression::Constant(Datum::Text(value)));
+        Expression::Binary { operator, resolved: resolved.clone(), left: left.clone(), right }
+    };
+    if end == pattern.len() {
+        return vec![bound(BinaryOperator::Equal, prefix.to_owned())];
+    }
+    let lower = bound(BinaryOperator::GreaterOrEqual, prefix.to_owned());
+    let upper = after_all_with(prefix).map(|after| bound(BinaryOperator::Less, after));
+    std::iter::once(lower).chain(upper).collect()
+}
+
+/// The first text after all that begin so, by their bytes.
+fn after_all_with(prefix: &str) -> Option<String> {
+    let mut characters: Vec<char> = prefix.chars().collect();
+    while let Some(last) = characters.pop() {
+        if let Some(next) = ((last as u32 + 1)..=char::MAX as u32).find_map(char::from_u32) {
+            characters.push(next);
+            return Some(characters.into_iter().collect());
+        }
+    }
+    None
+}
+
 /// Whether a value is the same for all rows of the table, and the same each time it is asked for.
 pub(in crate::bind) fn is_fixed(value: &Expression) -> bool {
     !walk::reads_row(value) && !value.is_volatile()
@@ -275,8 +319,7 @@ pub(super) fn column_of(expression: &Expression) -> Option<u16> {
 }
 
 fn keeps_encoding(from: SqlType, to: SqlType) -> bool {
-    let plain_text =
-        |data_type: SqlType| data_type.is_text() && data_type.base != crate::types::BaseType::Char;
+    let plain_text = |data_type: SqlType| data_type.is_text() && data_type.base != BaseType::Char;
     !from.array
         && !to.array
         && ((from.is_integer() && to.is_integer()) || (plain_text(from) && plain_text(to)))

@@ -230,6 +230,15 @@ impl Handshake {
     ) -> Result<Option<Step>, SqlError> {
         let owner = || User { verifier: None, may_connect: true };
         let user = lookup(&known.user)?.or_else(|| (known.user == OWNER).then(owner));
+        if user.is_none() && self.terms.peer_is_loopback {
+            // While whoever connects from here can be the owner, it is no secret which users there are.
+            let is_open = lookup(OWNER)?.is_none_or(|owner| owner.verifier.is_none() && owner.may_connect);
+            if is_open {
+                let message = format!("role \"{}\" does not exist", known.user);
+                return Err(SqlError::new(SqlState::INVALID_AUTHORIZATION_SPECIFICATION, message)
+                    .with_hint(format!("There is the user \"{OWNER}\": psql -U {OWNER} {DATABASE}.")));
+            }
+        }
         self.barred = user.as_ref().is_some_and(|user| !user.may_connect);
         let verifier = match user {
             Some(User { verifier: None, .. }) if self.terms.peer_is_loopback => {
@@ -517,7 +526,7 @@ mod tests {
             let mut told = Vec::new();
             let mut lengths = Vec::new();
             for user in ["me", "no", "broken", "open"] {
-                if loopback && user == "open" {
+                if loopback && ["open", "no"].contains(&user) {
                     continue;
                 }
                 let (step, sent) = authenticate(&mut handshake(loopback), user, "pencils");
@@ -529,6 +538,21 @@ mod tests {
             assert!(lengths.windows(2).all(|pair| pair[0] == pair[1]), "{lengths:?}");
             assert_eq!(told[0].1.is_some(), !loopback, "from elsewhere a hint says what to do");
         }
+    }
+
+    #[test]
+    fn on_this_machine_users_are_no_secret_as_long_as_the_owner_is_open() {
+        let startup = start(0, &["user", "no", "database", DATABASE]);
+        let (step, sent) = feed(&mut handshake(true), &startup);
+        let error = refused(step, &sent, "28000");
+        assert_eq!(error.message, "role \"no\" does not exist");
+        assert!(error.hint.is_some_and(|hint| hint.contains("-U ordain")));
+        let mut handshake = handshake(true);
+        handshake.feed(&startup);
+        let mut secured = |name: &str| users(if name == OWNER { "me" } else { name });
+        let mut out = Vec::new();
+        assert!(matches!(handshake.step(&mut secured, &mut out), Step::Read));
+        assert!(out.starts_with(b"R"), "it is asked for a password: {out:?}");
     }
 
     #[test]
