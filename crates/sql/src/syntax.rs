@@ -7,6 +7,7 @@ mod gaps;
 mod identity;
 mod locks;
 mod past;
+mod plain;
 mod positions;
 mod roles;
 mod spelling;
@@ -62,26 +63,32 @@ fn tokens_of(text: &str, place: impl Fn(&mut [TokenWithSpan])) -> Result<Vec<Tok
 fn parser_and_times(
     mut tokens: Vec<TokenWithSpan>,
 ) -> Result<(Parser<'static>, Vec<Option<String>>), SqlError> {
-    spelling::part_signs(&mut tokens);
-    spelling::join_texts(&mut tokens);
-    spelling::spell_like(&mut tokens);
-    spell_out_switches(&mut tokens);
-    cut_vacuum(&mut tokens);
-    definitions::spell_out(&mut tokens)?;
-    definitions::spell_out_sequences(&mut tokens)?;
-    definitions::spell_out_tables(&mut tokens);
-    identity::spell_out(&mut tokens);
-    roles::call_users_roles(&mut tokens);
-    keep_like_options(&mut tokens);
-    drop_deferrable(&mut tokens);
-    constraints::spell_out(&mut tokens);
-    locks::spell_plainly(&mut tokens);
-    fetches::spell_out(&mut tokens)?;
-    let times = past::take(&mut tokens)?;
-    refuse_exclusion(&tokens)?;
+    let times = if plain::is_plain(&tokens) { Vec::new() } else { spell_out(&mut tokens)? };
     refuse_chains(&tokens)?;
     let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX);
     Ok((parser.with_tokens_with_locations(tokens), times))
+}
+
+/// Writes what the parser does not know in other ways, and takes out the times as of which statements are asked.
+fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, SqlError> {
+    spelling::part_signs(tokens);
+    spelling::join_texts(tokens);
+    spelling::spell_like(tokens);
+    spell_out_switches(tokens);
+    cut_vacuum(tokens);
+    definitions::spell_out(tokens)?;
+    definitions::spell_out_sequences(tokens)?;
+    definitions::spell_out_tables(tokens);
+    identity::spell_out(tokens);
+    roles::call_users_roles(tokens);
+    keep_like_options(tokens);
+    drop_deferrable(tokens);
+    constraints::spell_out(tokens);
+    locks::spell_plainly(tokens);
+    fetches::spell_out(tokens)?;
+    let times = past::take(tokens)?;
+    refuse_exclusion(tokens)?;
+    Ok(times)
 }
 
 /// Refuses operators in a row that are too many: the parser makes a tree of them that is as deep, and so are the ways through it.

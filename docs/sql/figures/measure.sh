@@ -43,6 +43,7 @@ measure scale32 'TPC-B-like (-M prepared -c 8 -j 2)' -M prepared -c 8 -j 2
 measure scale32 'simple update (-N -M prepared -c 1)' -N -M prepared -c 1
 measure scale32 'simple update (-N -M prepared -c 8 -j 2)' -N -M prepared -c 8 -j 2
 measure scale32 'simple update (-N -M prepared -c 32 -j 2)' -N -M prepared -c 32 -j 2
+measure scale32 'simple update, as sent (-N -c 1)' -N -c 1
 measure scale32 'simple update, as sent (-N -c 8 -j 2)' -N -c 8 -j 2
 measure scale32 'select only (-S -M prepared -c 1)' -S -M prepared -c 1
 measure scale32 'select only (-S -M prepared -c 8 -j 2)' -S -M prepared -c 8 -j 2

@@ -282,7 +282,7 @@ fn bounds_of_pattern(shape: &TableShape, condition: &Expression) -> Vec<Expressi
     }
     let bound = |operator, value: String| {
         let right = Box::new(Expression::Constant(Datum::Text(value)));
-        Expression::Binary { operator, resolved: resolved.clone(), left: left.clone(), right }
+        Expression::Binary { operator, resolved: *resolved, left: left.clone(), right }
     };
     if end == pattern.len() {
         return vec![bound(BinaryOperator::Equal, prefix.to_owned())];
