@@ -115,14 +115,24 @@ pub fn log_id_of(directory: u128, node: NodeId) -> u128 {
     xxhash_rust::xxh3::xxh3_128(text.as_bytes())
 }
 
+/// The lock of a directory: held as long as the file is open, which has the number of the process.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Whoever reads it is to find no process that has ended. If it stays, nobody is misled but by the number.
+        let _ = self.0.set_len(0);
+    }
+}
+
 /// A directory that this process may use until the value is dropped.
 #[derive(Debug)]
 pub struct DataDirectory {
     path: PathBuf,
     identity: Identity,
     id: u128,
-    /// The lock is held as long as the file is open.
-    _lock: File,
+    _lock: Lock,
 }
 
 impl DataDirectory {
@@ -319,25 +329,25 @@ fn names(nodes: &[NodeId]) -> Vec<String> {
 }
 
 /// Keeps other processes out: takes the lock.
-fn lock(directory: &Path) -> Result<File, String> {
+fn lock(directory: &Path) -> Result<Lock, String> {
     let path = directory.join(LOCK);
     let wrong = |error| format!("cannot lock {}: {error}", path.display());
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
     let mut file = file.map_err(wrong)?;
-    let begun = Instant::now();
-    while let Err(refused) = acquire(directory, &file, FlockOperation::NonBlockingLockExclusive) {
-        if begun.elapsed() >= LOCK_PATIENCE {
-            return Err(refused);
-        }
-        std::thread::sleep(LOCK_PAUSE);
-    }
+    acquire(directory, &file, FlockOperation::NonBlockingLockExclusive)?;
     file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(wrong)?;
-    Ok(file)
+    Ok(Lock(file))
 }
 
 /// Takes the lock of a directory in one way or the other, as long as the file is open.
 fn acquire(directory: &Path, mut file: &File, operation: FlockOperation) -> Result<(), String> {
-    match flock(file, operation) {
+    let begun = Instant::now();
+    let mut outcome = flock(file, operation);
+    while outcome == Err(rustix::io::Errno::WOULDBLOCK) && begun.elapsed() < LOCK_PATIENCE {
+        std::thread::sleep(LOCK_PAUSE);
+        outcome = flock(file, operation);
+    }
+    match outcome {
         Ok(()) => Ok(()),
         Err(rustix::io::Errno::WOULDBLOCK) => {
             let mut holder = String::new();

@@ -215,6 +215,22 @@ fn a_directory_has_one_user_and_its_own_tables() {
     open(&folder.0, 1).unwrap().0.close().unwrap();
 }
 
+/// As a process does that was killed, and has its lock until its memory is given back.
+#[test]
+fn a_directory_is_waited_for_that_is_about_to_be_left() {
+    let folder = Folder::create();
+    let (database, _) = open(&folder.0, 1).unwrap();
+    let lock = folder.0.join("LOCK");
+    std::thread::scope(|scope| {
+        let next = scope.spawn(|| open(&folder.0, 1).map(|(next, _)| next.close().unwrap()));
+        std::thread::sleep(Duration::from_millis(200));
+        assert_eq!(std::fs::read_to_string(&lock).unwrap(), format!("{}\n", std::process::id()));
+        database.close().unwrap();
+        next.join().unwrap().unwrap();
+    });
+    assert_eq!(std::fs::read_to_string(&lock).unwrap(), "", "nobody has it");
+}
+
 /// Ordered engines go on with each other's data; the log of the engine `two-phase` is for that one alone.
 #[test]
 fn data_of_an_engine_without_an_order_is_for_that_engine() {

@@ -210,7 +210,13 @@ pub fn not_kept(oldest: Option<i64>) -> SqlError {
 pub(super) fn of_database(error: Error) -> SqlError {
     match error {
         Error::Aborted(reason) => decode_error(&reason),
-        Error::Invalid(reason) => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, reason),
+        Error::Invalid(reason) => {
+            // Of which procedure it is, only programs ask.
+            let reason = reason.strip_prefix("sql: ").unwrap_or(&reason);
+            let hint = "Do it in parts. COPY into a table without rows has no such limit.";
+            let error = SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, reason);
+            if reason.contains("may write at most") { error.with_hint(hint) } else { error }
+        }
         Error::Busy(reason) => {
             SqlError::new(SqlState::INSUFFICIENT_RESOURCES, reason).with_hint("Wait, and try again.")
         }

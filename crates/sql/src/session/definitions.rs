@@ -330,7 +330,7 @@ fn is_to_be_whole(statement: &Statement, defined: &Defined) -> bool {
 
 /// The error of a definition that writes more rows than one transaction can.
 fn too_many(error: &SqlError) -> SqlError {
-    SqlError::new(error.state, "the table has too many rows to be rewritten in one transaction")
+    SqlError::new(error.state, "there are too many rows for one transaction")
         .with_detail(error.message.clone())
         .with_hint("Create a table or add a column as it is to be, and fill it in several transactions.")
 }

@@ -220,7 +220,7 @@ impl Session {
                     }
                     return Ok((prepared, output));
                 }
-                Err(error) => return Err(error.in_schema_of(&prepared.plan)),
+                Err(error) => return Err(taken(error, &prepared.plan).in_schema_of(&prepared.plan)),
             }
         }
         Err(crate::execute::stale())
@@ -484,6 +484,22 @@ impl Session {
             block.own_view = Some(view);
         }
         Ok(output.written)
+    }
+}
+
+/// The error of a key that is there already, with what to do where it has a number of a sequence: a statement by itself that fails gives its
+/// number back, and would draw the same again.
+fn taken(error: SqlError, plan: &Plan) -> SqlError {
+    let constraint = error.subject.as_ref().map(|subject| subject.constraint.as_str());
+    let is_key = plan.tables.iter().any(|shape| constraint == Some(shape.key_name.as_str()));
+    match plan.sequences.first() {
+        Some(sequence) if error.state == SqlState::UNIQUE_VIOLATION && is_key => {
+            let name = &sequence.name;
+            error.with_hint(format!(
+                "If the number of sequence \"{name}\" is taken, have it go on after those that are, with setval or RESTART WITH."
+            ))
+        }
+        _ => error,
     }
 }
 

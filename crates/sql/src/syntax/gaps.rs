@@ -17,6 +17,8 @@ const DATABASE: &str = "There is one database. Use schemas.";
 const FOREIGN: &str = "Copy the rows with COPY.";
 const COORDINATES: &str = "Use columns of double precision.";
 const BOUNDS: &str = "Use two columns.";
+const IDENTITY: &str =
+    "SET GENERATED, RESTART and DROP IDENTITY go one at a time; ALTER SEQUENCE changes the rest.";
 const JSON_PATH: &str = "Use the operators -> and #>, and jsonb_array_elements.";
 const PREPARED: &str = "A transaction is atomic over all partitions by itself.";
 
@@ -224,8 +226,15 @@ const PARTS: &[Part] = &[
     ),
     part("ALTER TABLE", "CLUSTER ON", "Rows lie in the order of the primary key."),
     part("ALTER TABLE", "INHERIT", ""),
+    part("ALTER TABLE", "RESTART WITH", IDENTITY),
+    part("ALTER TABLE", "SET CACHE", IDENTITY),
+    part("ALTER TABLE", "SET CYCLE", IDENTITY),
+    part("ALTER TABLE", "SET INCREMENT", IDENTITY),
     part("ALTER TABLE", "SET LOGGED", ""),
+    part("ALTER TABLE", "SET MAXVALUE", IDENTITY),
+    part("ALTER TABLE", "SET MINVALUE", IDENTITY),
     part("ALTER TABLE", "SET SCHEMA", "Create a table in the other schema, and copy the rows."),
+    part("ALTER TABLE", "SET START", IDENTITY),
     part("ALTER TABLE", "SET STATISTICS", "There are no statistics."),
     part("ALTER TABLE", "SET STORAGE", ""),
     part("ALTER TABLE", "SET UNLOGGED", ""),
