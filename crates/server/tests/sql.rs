@@ -321,7 +321,8 @@ fn passwords_are_asked_for_once_they_are_set() {
 #[test]
 fn users_and_databases_that_are_not_there_are_refused() {
     let served = Served::start();
-    assert_eq!(served.refused(served.config().user("nobody").password("x")), SqlState::INVALID_PASSWORD);
+    let unknown = served.refused(served.config().user("nobody").password("x"));
+    assert_eq!(unknown, SqlState::INVALID_AUTHORIZATION_SPECIFICATION);
     assert_eq!(served.refused(served.config().dbname("shop")), SqlState::INVALID_CATALOG_NAME);
 }
 
@@ -832,6 +833,25 @@ fn one_that_is_ended_within_a_statement_hears_so_and_nothing_else() {
     });
     assert!(told.contains("FATAL") && told.contains("57P01") && !told.contains("ERROR"), "{told}");
     assert_eq!(told.matches("Z\0\0\0\u{5}").count(), 1, "it is ready once, in the beginning: {told:?}");
+}
+
+#[test]
+fn one_whose_client_takes_nothing_can_be_ended() {
+    let served = Served::start();
+    let mut watcher = served.connect();
+    let mut stream = TcpStream::connect(served.address()).unwrap();
+    stream.write_all(STARTUP).unwrap();
+    let text = b"SELECT repeat('x', 1000) FROM generate_series(1, 100000)\0";
+    stream.write_all(b"Q").unwrap();
+    stream.write_all(&u32::try_from(text.len() + 4).unwrap().to_be_bytes()).unwrap();
+    stream.write_all(text).unwrap();
+    let others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE 'SELECT repeat%'";
+    soon(|| watcher.query_opt(&format!("SELECT pid {others}"), &[]).unwrap());
+    // Until what lies between is full.
+    std::thread::sleep(Duration::from_millis(300));
+    let ended = watcher.query_one(&format!("SELECT pg_terminate_backend(pid) {others}"), &[]).unwrap();
+    assert!(ended.get::<_, bool>(0));
+    soon(|| (count(&mut watcher, "pg_stat_activity") == 1).then_some(()));
 }
 
 #[test]

@@ -163,6 +163,12 @@ pub fn parse(text: &str) -> Result<Vec<Statement>, SqlError> {
     let tokens = tokens_of(text, |tokens| positions::count_from_first(text, tokens))?;
     let (mut parser, times) = parser_and_times(tokens)?;
     let mut statements = parser.parse_statements().map_err(|error| stopped(text, error))?;
+    // The parser stops at `END` as at the end of a text.
+    let next = parser.peek_token();
+    if next.token != Token::EOF {
+        let message = format!("syntax error: Expected: end of statement, found: {}", next.token);
+        return Err(at(SqlError::new(SqlState::SYNTAX_ERROR, message), next.span));
+    }
     past::attach(&mut statements, times)?;
     statements.into_iter().map(definitions::made_by_selection).collect()
 }

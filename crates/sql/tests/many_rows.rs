@@ -88,6 +88,27 @@ fn a_statement_ends_whose_rows_nobody_takes() {
     assert!(told(&world.send("a", query("SELECT 1"))).contains("25P02"));
 }
 
+/// So it does where the error tells nothing of rows: it is what came before that is certified.
+#[test]
+fn rows_before_an_end_from_outside_are_certified() {
+    let too_long =
+        "SELECT n, repeat('ab', CASE WHEN id = 3000 THEN 2000000000 ELSE 1 END) FROM t ORDER BY id";
+    for (change, is_seen) in [
+        ("UPDATE t SET n = 100 WHERE id = 30", true),
+        ("UPDATE t SET n = 100 WHERE id = 3000", false),
+        ("UPDATE t SET n = 100 WHERE id = 4000", false),
+    ] {
+        let mut world = world();
+        world.send("a", query("BEGIN; SAVEPOINT s"));
+        let shown = told(&world.send("a", query(too_long)));
+        assert!(shown.contains("ERROR 54000"), "{}", &shown[shown.len() - 200..]);
+        world.send("a", query("ROLLBACK TO s; INSERT INTO t VALUES (10000, 0, '')"));
+        world.send("b", query(change));
+        let outcome = told(&world.send("a", query("COMMIT")));
+        assert_eq!(outcome.contains("40001"), is_seen, "{change}: {outcome}");
+    }
+}
+
 /// What a client was shown before a mistake it knows, too.
 #[test]
 fn rows_before_an_error_are_certified() {

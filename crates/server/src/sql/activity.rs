@@ -24,6 +24,8 @@ pub struct Record {
     /// When it began: microseconds since 2000-01-01 UTC, as all times here.
     began: i64,
     ended_by_another: AtomicBool,
+    /// Whether something is on its way to the client, which may not take it.
+    sends: AtomicBool,
     now: Mutex<Now>,
 }
 
@@ -96,6 +98,7 @@ impl Record {
             stream,
             began: now,
             ended_by_another: AtomicBool::new(false),
+            sends: AtomicBool::new(false),
             now: Mutex::new(at),
         }
     }
@@ -137,6 +140,14 @@ impl Record {
     /// The statement that runs, or the last one.
     pub fn statement(&self) -> String {
         lock(&self.now).statement.clone()
+    }
+
+    /// Sends something to its client.
+    pub fn sending<T>(&self, send: impl FnOnce() -> T) -> T {
+        self.sends.store(true, Ordering::SeqCst);
+        let outcome = send();
+        self.sends.store(false, Ordering::SeqCst);
+        outcome
     }
 
     /// Does something during which the session waits.
@@ -234,8 +245,9 @@ impl Activity {
     pub fn terminate(&self, process: i32) {
         if let Some(record) = lock(&self.0).get(&process) {
             record.ended_by_another.store(true, Ordering::SeqCst);
-            // It may wait for its client; what it still sends gets there.
-            let _ = record.stream.shutdown(Shutdown::Read);
+            // It may wait for its client, which still gets what is sent; but not where it waits for the client to take that.
+            let how = if record.sends.load(Ordering::SeqCst) { Shutdown::Both } else { Shutdown::Read };
+            let _ = record.stream.shutdown(how);
         }
     }
 }

@@ -282,7 +282,7 @@ impl<'s> Client<'s> {
                 let metrics = &self.shared.metrics;
                 let mut send = |sent: &mut Vec<u8>| {
                     metrics.told(&sent[std::mem::take(&mut counted)..]);
-                    channel.send(sent).map_err(|error| gone(&error))
+                    record.sending(|| channel.send(sent)).map_err(|error| gone(&error))
                 };
                 let flow = self.session.handle_sending(message, out, &mut send);
                 let took = begun.elapsed();
@@ -297,11 +297,11 @@ impl<'s> Client<'s> {
                     return Ok(());
                 }
                 if out.len() > OUT_BYTES {
-                    channel.send(out)?;
+                    record.sending(|| channel.send(out))?;
                 }
                 continue;
             }
-            channel.send(out)?;
+            self.entered.record().sending(|| channel.send(out))?;
             match self.read(channel, &mut buffer)? {
                 // When the server ends, or another session ends this one, its own side of the socket is closed for reading.
                 0 if self.shared.is_closing() || self.entered.record().is_ended() => {}

@@ -48,6 +48,9 @@ impl<'c> Binder<'c> {
     }
 
     pub(super) fn insert(&mut self, insert: &Insert) -> Result<(Action, Option<Vec<Field>>), SqlError> {
+        if insert.overwrite || insert.or.is_some() || insert.ignore || insert.has_table_keyword {
+            return Err(foreign("INSERT"));
+        }
         let TableObject::TableName(name) = &insert.table else {
             return Err(SqlError::unsupported("INSERT into anything but a table"));
         };
@@ -341,6 +344,9 @@ impl<'c> Binder<'c> {
         if !update.table.joins.is_empty() || !update.order_by.is_empty() || update.limit.is_some() {
             return Err(SqlError::unsupported("this form of UPDATE"));
         }
+        if update.or.is_some() {
+            return Err(foreign("UPDATE"));
+        }
         let target = self.target_of(&update.table)?;
         let others: &[TableWithJoins] = match &update.from {
             None => &[],
@@ -372,6 +378,9 @@ impl<'c> Binder<'c> {
         };
         if !delete.order_by.is_empty() || delete.limit.is_some() || !table.joins.is_empty() {
             return Err(SqlError::unsupported("this form of DELETE"));
+        }
+        if !delete.tables.is_empty() {
+            return Err(foreign("DELETE"));
         }
         let target = self.target_of(table)?;
         self.levels.push(Level::default());
@@ -472,6 +481,14 @@ impl<'c> Binder<'c> {
     pub(super) fn check_default(&mut self, column: &Column) -> Result<(), SqlError> {
         self.default_of(column).map(|_| ())
     }
+}
+
+/// The error of a form that other databases have.
+fn foreign(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::SYNTAX_ERROR,
+        format!("syntax error: {what} with words that PostgreSQL does not know"),
+    )
 }
 
 /// Whether an insertion may conflict in an index: not in one that does not hold all rows yet.

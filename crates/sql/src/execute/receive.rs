@@ -105,6 +105,11 @@ impl<'r> Digesting<'r> {
         Digesting { to, is_wanted, digest: OutputDigest::new(0), buffer: Vec::new() }
     }
 
+    /// The digest of the rows that came by.
+    pub fn digest(&self) -> &OutputDigest {
+        &self.digest
+    }
+
     /// The digest of what a client is shown: of the rows that came by, unless they are in the output.
     pub fn finish(self, output: &Output) -> OutputDigest {
         match self.digest.rows() {

@@ -140,7 +140,7 @@ impl Block {
         outcome: &Result<(Output, Vec<Pending>), SqlError>,
         rows: Digesting<'_>,
     ) -> Result<(), SqlError> {
-        let reads_only = reads_only(plan);
+        let (reads_only, is_query) = (reads_only(plan), matches!(plan.action, Action::Query(_)));
         let shown = match outcome {
             Ok((output, _)) if !plan.tables.is_empty() || !plan.sequences.is_empty() || !reads_only => {
                 Shown::Output(rows.finish(output).value())
@@ -148,6 +148,16 @@ impl Block {
             // The client knows, and goes on from a savepoint.
             Err(error) if !self.savepoints.is_empty() && depends_on_rows(error) => {
                 Shown::Error(rows.finish_with(error))
+            }
+            // The error tells nothing of rows, but some came before it.
+            Err(_) if !self.savepoints.is_empty() && is_query && rows.digest().rows() > 0 => {
+                self.has_shown = true;
+                if !self.read_only || self.certifies {
+                    let place = self.steps.len();
+                    self.steps.push(Step { plan: plan.clone(), inputs, shown: Some(Shown::Output(0)) });
+                    self.certify_digest(place, rows.digest(), false);
+                }
+                return Ok(());
             }
             _ => return Ok(()),
         };
@@ -177,10 +187,16 @@ impl Block {
 
     /// Has a step, which is a query, certify the first of its rows, which are these; or that these are all of them.
     pub(super) fn certify_rows(&mut self, place: usize, rows: &[Vec<u8>], are_all: bool) {
+        let mut digest = OutputDigest::new(0);
+        rows.iter().for_each(|row| digest.add(row));
+        self.certify_digest(place, &digest, are_all);
+    }
+
+    fn certify_digest(&mut self, place: usize, rows: &OutputDigest, are_all: bool) {
         let Some(step) = self.steps.get_mut(place) else { return };
         let mut plan = Plan::clone(&step.plan);
         let Action::Query(node) = &mut plan.action else { return };
-        let limit = (!are_all).then_some(Expression::Constant(Datum::Int(rows.len() as i64)));
+        let limit = (!are_all).then_some(Expression::Constant(Datum::Int(rows.rows() as i64)));
         if self.limited.insert(place) {
             let query = std::mem::replace(node, Node::Values(Vec::new()));
             *node = Node::Limit { input: Box::new(query), limit, offset: None, ties: Vec::new() };
@@ -188,9 +204,7 @@ impl Block {
             *known = limit;
         }
         step.plan = plan.into();
-        let mut digest = OutputDigest::new(0);
-        rows.iter().for_each(|row| digest.add(row));
-        step.shown = Some(Shown::Output(digest.value()));
+        step.shown = Some(Shown::Output(rows.value()));
     }
 
     fn savepoint(&self, name: &str) -> Result<usize, SqlError> {

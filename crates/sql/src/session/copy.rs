@@ -547,6 +547,7 @@ fn copy_options(written: &[CopyOption]) -> Result<CopyOptions, SqlError> {
         }
     };
     let mut options = CopyOptions::new(format);
+    let mut escape = None;
     for option in written {
         match option {
             CopyOption::Format(_) | CopyOption::Freeze(_) => {}
@@ -558,13 +559,12 @@ fn copy_options(written: &[CopyOption]) -> Result<CopyOptions, SqlError> {
                 options.header = if *header { Header::Present } else { Header::Absent }
             }
             CopyOption::Quote(byte) => options.quote = CopyOptions::single_byte("quote", &byte.to_string())?,
-            CopyOption::Escape(byte) => {
-                options.escape = CopyOptions::single_byte("escape", &byte.to_string())?
-            }
+            CopyOption::Escape(byte) => escape = Some(CopyOptions::single_byte("escape", &byte.to_string())?),
             CopyOption::Encoding(name) if name.to_ascii_lowercase().replace('-', "") == "utf8" => {}
             other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
         }
     }
+    options.escape = escape.unwrap_or(options.quote);
     options.check()?;
     Ok(options)
 }

@@ -1,12 +1,15 @@
 //! How definitions reach the database, and what is done after them in bounded steps.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use ordain_db::data::Direction;
 use sqlparser::ast::{AlterTableOperation, ObjectName, Statement};
 
 use super::Session;
+use super::database::of_read;
 use crate::bind::{self, Build, Defined, RowCheck, Surroundings, Timing, Validation};
-use crate::catalog::{Catalog, storage_numbers};
+use crate::catalog::{Catalog, Definition, storage_numbers};
 use crate::error::{SqlError, SqlState};
 use crate::execute::receive::OutputDigest;
 use crate::execute::{Output, is_stale};
@@ -284,9 +287,36 @@ impl Session {
             })?;
             match output.rows.into_iter().next() {
                 Some(last) => after = Some(last),
-                None => return Ok(()),
+                None => return self.check_filled(build),
             }
         }
+    }
+
+    /// Fails if an index that holds rows, as a new primary key does, does not hold all of them: rows that are equal in all columns have one
+    /// entry, and no entry tells which row it is of.
+    fn check_filled(&mut self, build: &Build) -> Result<(), SqlError> {
+        let catalog = self.catalog()?;
+        let Some(Definition::Table(table)) = catalog.get(&build.schema, &build.table) else { return Ok(()) };
+        let index = table.indexes.iter().find(|index| index.name == build.index && index.covering);
+        let Some(index) = index else { return Ok(()) };
+        let view = self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?;
+        let mut counts = [0_u64; 2];
+        for (count, storage) in counts.iter_mut().zip([table.storage, index.storage]) {
+            let range = self.storages.all(table.replicated, storage)?;
+            let counted = view.scan(&range, Direction::Ascending, usize::MAX, &mut |_, _| {
+                *count += 1;
+                if self.interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+            counted.map_err(|error| of_read(error, &self.interrupt))?;
+            self.interrupt.error().map_or(Ok(()), Err)?;
+        }
+        if counts[0] == counts[1] {
+            return Ok(());
+        }
+        let message = format!("could not create unique index \"{}\"", build.index);
+        Err(SqlError::new(SqlState::UNIQUE_VIOLATION, message)
+            .with_detail("Some rows are equal in all columns.")
+            .of_constraint(&build.table, &build.index))
     }
 
     /// Plans and runs something, and again as long as definitions change meanwhile.

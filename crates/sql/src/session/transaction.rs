@@ -577,7 +577,10 @@ fn over<T>(
 fn of_stop(stop: Stop, views: &mut Views<'_>, session: &Session) -> SqlError {
     session.interrupt.error().unwrap_or_else(|| match views.problem.take() {
         Some(error) => of_database(error),
-        None => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
+        None => match stop {
+            Stop::Invalid(reason) => of_database(Error::Invalid(reason)),
+            stop => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
+        },
     })
 }
 
