@@ -37,7 +37,7 @@ fn execute(world: &mut World, parameters: &[&'static str]) -> Vec<u8> {
 fn a_prepared_statement_stays_within_its_budget() {
     let cases = [
         ("UPDATE t SET n = n + $2 WHERE id = $1", &["1", "2"][..], "UPDATE 1", 38),
-        ("SELECT n FROM t WHERE id = $1", &["1"], "SELECT 1", 33),
+        ("SELECT n FROM t WHERE id = $1", &["1"], "SELECT 1", 30),
         ("INSERT INTO t VALUES ($1, 0) ON CONFLICT DO NOTHING", &["1"], "INSERT 0 0", 34),
     ];
     for (statement, parameters, tag, budget) in cases {
