@@ -32,7 +32,7 @@ pub fn key_hash(key: &[u8]) -> u64 {
 }
 
 /// The [`key_hash`] of bytes that come in parts: that of all of them in their order.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct BytesHash(xxhash_rust::xxh3::Xxh3);
 
 impl BytesHash {

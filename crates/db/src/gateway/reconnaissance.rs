@@ -110,7 +110,11 @@ impl Reconnaissance {
                 self.keys.insert(key, row);
             }
             Want::Range { range, direction, limit } => {
-                self.ranges.insert((range, direction, found.from), RangePart { limit, rows: found.rows });
+                let place = (range, direction, found.from);
+                // One that was asked for again may come after a longer one.
+                if self.ranges.get(&place).is_none_or(|known| known.limit <= limit) {
+                    self.ranges.insert(place, RangePart { limit, rows: found.rows });
+                }
             }
         }
         self.awaited = self.awaited.saturating_sub(1);

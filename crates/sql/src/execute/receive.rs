@@ -24,6 +24,16 @@ pub struct Collected {
 }
 
 impl Collected {
+    /// The output of a statement whose rows are kept.
+    ///
+    /// # Errors
+    /// As running it fails.
+    pub fn gather<E>(run: impl FnOnce(&mut Collected) -> Result<Output, E>) -> Result<Output, E> {
+        let mut rows = Collected::default();
+        let output = run(&mut rows)?;
+        Ok(rows.complete(output))
+    }
+
     /// The output of a statement with these rows, if it is one that gives its rows to whoever receives them.
     pub fn complete(self, output: Output) -> Output {
         if self.rows.is_empty() { output } else { Output { rows: self.rows, ..output } }
@@ -52,6 +62,7 @@ impl Receive for Unseen {
 }
 
 /// The digest of what a client is shown of a statement: of the number of rows that it wrote, and of each row that it gave.
+#[derive(Clone)]
 pub struct OutputDigest {
     hash: BytesHash,
     rows: u64,
@@ -106,8 +117,8 @@ impl<'r> Digesting<'r> {
     }
 
     /// The digest of the rows that came by.
-    pub fn digest(&self) -> &OutputDigest {
-        &self.digest
+    pub fn digest(&self) -> OutputDigest {
+        self.digest.clone()
     }
 
     /// The digest of what a client is shown: of the rows that came by, unless they are in the output.

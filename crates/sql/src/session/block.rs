@@ -141,6 +141,7 @@ impl Block {
         rows: Digesting<'_>,
     ) -> Result<(), SqlError> {
         let (reads_only, is_query) = (reads_only(plan), matches!(plan.action, Action::Query(_)));
+        let mut cut = None;
         let shown = match outcome {
             Ok((output, _)) if !plan.tables.is_empty() || !plan.sequences.is_empty() || !reads_only => {
                 Shown::Output(rows.finish(output).value())
@@ -151,13 +152,10 @@ impl Block {
             }
             // The error tells nothing of rows, but some came before it.
             Err(_) if !self.savepoints.is_empty() && is_query && rows.digest().rows() > 0 => {
-                self.has_shown = true;
-                if !self.read_only || self.certifies {
-                    let place = self.steps.len();
-                    self.steps.push(Step { plan: plan.clone(), inputs, shown: Some(Shown::Output(0)) });
-                    self.certify_digest(place, rows.digest(), false);
-                }
-                return Ok(());
+                let digest = rows.digest();
+                let shown = Shown::Output(digest.value());
+                cut = Some(digest);
+                shown
             }
             _ => return Ok(()),
         };
@@ -173,6 +171,9 @@ impl Block {
             self.pending.push((self.steps.len(), pending.clone()));
         }
         self.steps.push(Step { plan: plan.clone(), inputs, shown: Some(shown) });
+        if let Some(rows) = cut {
+            self.certify_digest(self.steps.len() - 1, &rows, false);
+        }
         self.bytes += encode_steps(&self.steps[self.steps.len() - 1..], &[])?.len();
         if !reads_only && self.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
             return Err(too_much());

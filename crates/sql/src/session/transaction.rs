@@ -228,9 +228,7 @@ impl Session {
 
     /// Runs a plan as a transaction of its own.
     pub(super) fn alone(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
-        let mut rows = Collected::default();
-        let output = self.alone_to(plan, inputs, &mut rows)?;
-        Ok(rows.complete(output))
+        Collected::gather(|rows| self.alone_to(plan, inputs, rows))
     }
 
     fn alone_to(
@@ -286,9 +284,7 @@ impl Session {
 
     /// Runs a query over a snapshot that is opened now.
     pub(super) fn over_snapshot(&self, plan: &Plan, inputs: &Inputs) -> Result<Output, SqlError> {
-        let mut rows = Collected::default();
-        let output = self.over_snapshot_to(plan, inputs, &mut rows)?;
-        Ok(rows.complete(output))
+        Collected::gather(|rows| self.over_snapshot_to(plan, inputs, rows))
     }
 
     fn over_snapshot_to(
@@ -337,9 +333,7 @@ impl Session {
 
     /// Runs a plan in the block, over what it sees.
     pub(super) fn in_block(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
-        let mut rows = Collected::default();
-        let output = self.in_block_to(plan, inputs, &mut rows)?;
-        Ok(rows.complete(output))
+        Collected::gather(|rows| self.in_block_to(plan, inputs, rows))
     }
 
     fn in_block_to(

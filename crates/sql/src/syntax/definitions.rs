@@ -21,6 +21,20 @@ pub enum Restart {
     At(i64),
 }
 
+impl Restart {
+    /// As it is kept in a name: `no`, `first`, or the number.
+    pub(super) fn of(kept: &str) -> Result<Restart, SqlError> {
+        Ok(match kept {
+            "no" => Restart::No,
+            "first" => Restart::First,
+            number => Restart::At(number.parse().map_err(|_| {
+                let message = format!("value \"{number}\" is out of range for type bigint");
+                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
+            })?),
+        })
+    }
+}
+
 /// Writes `REINDEX INDEX name` as `VACUUM REINDEX name`, and `REINDEX TABLE name` as `VACUUM REINDEX name BOOST`, which the parser knows;
 /// leaves out `CONCURRENTLY`, as which an index is always made and dropped.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
@@ -174,14 +188,7 @@ fn change_of_sequence(statement: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan
 pub fn changed_sequence(name: &ObjectName) -> Result<Option<(ObjectName, Restart)>, SqlError> {
     let last = name.0.last().and_then(|part| part.as_ident());
     let Some(restart) = last.and_then(|last| last.value.strip_prefix(CHANGED)) else { return Ok(None) };
-    let restart = match restart {
-        "no" => Restart::No,
-        "first" => Restart::First,
-        number => Restart::At(number.parse().map_err(|_| {
-            let message = format!("value \"{number}\" is out of range for type bigint");
-            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
-        })?),
-    };
+    let restart = Restart::of(restart)?;
     let parts = name.0[..name.0.len() - 1].to_vec();
     Ok(Some((ObjectName(parts), restart)))
 }

@@ -241,7 +241,7 @@ const PARTS: &[Part] = &[
     part("COPY", "FORCE NOT NULL", ""),
     part("COPY", "FORCE NULL", ""),
     part("COPY", "FORCE QUOTE", ""),
-    part("COPY", "WHERE", "Copy into a temporary table, and use INSERT ... SELECT."),
+    part("COPY", "STDIN WHERE", "Copy into a temporary table, and use INSERT ... SELECT."),
     part("UPDATE", "] =", "Assign the whole value: jsonb_set, array_replace and || make a changed one."),
     part("", "ROWS FROM", "unnest takes several arrays."),
     part("WITH", "SEARCH BREADTH", "Select a column to sort by."),

@@ -4,8 +4,8 @@ use sqlparser::ast::Expr;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::definitions::keyword;
-use crate::error::{SqlError, SqlState};
+use super::definitions::{Restart, keyword};
+use crate::error::SqlError;
 
 /// What begins the name.
 const CHANGED: char = '\u{1d}';
@@ -15,8 +15,8 @@ const CHANGED: char = '\u{1d}';
 pub enum IdentityChange {
     /// Whether its values always come from its sequence.
     Always(bool),
-    /// Its sequence begins anew, with a number or the first one.
-    Restart(Option<i64>),
+    /// Its sequence begins anew.
+    Restart(Restart),
     /// It is one no longer; whether it may be that it is none.
     Drop(bool),
 }
@@ -55,9 +55,9 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
                 match text(number + sign) {
                     digits if digits.starts_with(|digit: char| digit.is_ascii_digit()) => {
                         let sign = if sign == 1 { "-" } else { "" };
-                        (format!("restart {sign}{digits}"), number + sign.len() + 1 - first)
+                        (format!("{sign}{digits}"), number + sign.len() + 1 - first)
                     }
-                    _ => ("restart".to_owned(), 1),
+                    _ => ("first".to_owned(), 1),
                 }
             }
             _ => continue,
@@ -87,12 +87,6 @@ pub fn identity_change(default: &Expr) -> Result<Option<IdentityChange>, SqlErro
         "default" => IdentityChange::Always(false),
         "drop" => IdentityChange::Drop(false),
         "drop if" => IdentityChange::Drop(true),
-        other => IdentityChange::Restart(match other.strip_prefix("restart ") {
-            None => None,
-            Some(number) => Some(number.parse().map_err(|_| {
-                let message = format!("value \"{number}\" is out of range for type bigint");
-                SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
-            })?),
-        }),
+        restart => IdentityChange::Restart(Restart::of(restart)?),
     }))
 }

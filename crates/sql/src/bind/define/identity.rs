@@ -54,7 +54,9 @@ impl Draft<'_> {
         let (own, sequence) = self.sequence_of(schema, name, &column.name).ok_or_else(|| unfit(none))?;
         match change {
             IdentityChange::Always(always) => column.identity = Some(always),
-            IdentityChange::Restart(number) => self.sequences.push(sequences::beginning(&sequence, number)?),
+            IdentityChange::Restart(restart) => {
+                self.sequences.extend(sequences::beginning(&sequence, restart)?)
+            }
             IdentityChange::Drop(_) => {
                 (column.identity, column.default) = (None, None);
                 self.set(schema, &own, None);

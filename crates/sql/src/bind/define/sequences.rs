@@ -57,11 +57,7 @@ impl Draft<'_> {
         };
         change_options(&mut sequence, options, restart)?;
         self.give_to(&schema, &mut sequence, options)?;
-        match restart {
-            Restart::No => {}
-            Restart::First => self.sequences.push(beginning(&sequence, None)?),
-            Restart::At(number) => self.sequences.push(beginning(&sequence, Some(number))?),
-        }
+        self.sequences.extend(beginning(&sequence, restart)?);
         self.set(&schema, &name, Some(Definition::Sequence(sequence)));
         Ok(())
     }
@@ -139,11 +135,15 @@ impl Draft<'_> {
     }
 }
 
-/// Where a sequence is, and the number before the one with which it begins anew: its first one if none is given.
-pub(super) fn beginning(sequence: &Sequence, number: Option<i64>) -> Result<(u32, i64), SqlError> {
-    let next = number.unwrap_or(sequence.start);
+/// Where a sequence is that begins anew, and the number before the one that comes next.
+pub(super) fn beginning(sequence: &Sequence, restart: Restart) -> Result<Option<(u32, i64)>, SqlError> {
+    let next = match restart {
+        Restart::No => return Ok(None),
+        Restart::First => sequence.start,
+        Restart::At(number) => number,
+    };
     check_within(sequence, "RESTART", next)?;
-    Ok((sequence.storage, next.wrapping_sub(sequence.increment)))
+    Ok(Some((sequence.storage, next.wrapping_sub(sequence.increment))))
 }
 
 /// Changes what options name. A sequence has no note of whether its first number was drawn, so what it gives next can only be told where
