@@ -575,7 +575,6 @@ impl Run<'_> {
         let last = base.last().map(|found| found.key.clone());
         let mut rows: BTreeMap<Key, Vec<u8>> = base.into_iter().map(|found| (found.key, found.row)).collect();
         for key in written {
-            let key = Key::from_bytes(&key);
             if full && last.as_ref().is_some_and(|last| direction.compare(&key, last).is_gt()) {
                 continue;
             }

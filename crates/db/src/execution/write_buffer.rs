@@ -1,9 +1,13 @@
 //! Buffered writes of a running transaction: seen by its own reads, applied together at the end or dropped.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use smallvec::SmallVec;
+
 use super::effects::Effect;
 use crate::data::row::FixedValue;
-use crate::data::{KeyRange, Schema};
-use crate::hash::{FastSet, key_hash};
+use crate::data::{Key, KeyRange, Schema};
 use crate::limits::WRITE_BYTES_MAX;
 use crate::procedure::{Footprint, Stop};
 
@@ -39,12 +43,13 @@ pub(crate) struct WriteBuffer {
     values: Vec<FixedValue>,
     /// The state of a row with its writes applied, for the last read of a written key.
     overlay: Vec<u8>,
-    /// The hashes of the keys of the first so many operations, where there are many.
-    hashes: FastSet<u64>,
-    hashed: usize,
+    /// Where there are many operations: those on each key, by their numbers, of the first so many.
+    by_key: BTreeMap<Key, SmallVec<[u32; 2]>>,
+    /// How many these are.
+    indexed: usize,
 }
 
-/// Operations up to which looking at all of them is as fast as hashes.
+/// Operations up to which looking at all of them is as fast as an index.
 const SEARCHED_OPERATIONS_MAX: usize = 32;
 
 impl WriteBuffer {
@@ -52,8 +57,8 @@ impl WriteBuffer {
         self.operations.clear();
         self.bytes.clear();
         self.values.clear();
-        self.hashes.clear();
-        self.hashed = 0;
+        self.by_key.clear();
+        self.indexed = 0;
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -124,20 +129,37 @@ impl WriteBuffer {
         }
     }
 
+    /// Brings the index up to date; whether there is one.
+    fn index(&mut self, footprint: &Footprint) -> bool {
+        if self.operations.len() <= SEARCHED_OPERATIONS_MAX {
+            return false;
+        }
+        for number in self.indexed..self.operations.len() {
+            let key = Key::from_bytes(self.key(self.operations[number].0, footprint));
+            self.by_key.entry(key).or_default().push(number as u32);
+        }
+        self.indexed = self.operations.len();
+        true
+    }
+
     /// Whether a key in a range was written.
     pub(crate) fn wrote(&mut self, key: &[u8], footprint: &Footprint) -> bool {
-        if self.operations.len() > SEARCHED_OPERATIONS_MAX {
-            let hash = |(target, _): &(Target, Operation)| match target {
-                Target::Entry(index) => footprint.keys()[*index].hash,
-                Target::InRange { hash, .. } => *hash,
-            };
-            self.hashes.extend(self.operations[self.hashed..].iter().map(hash));
-            self.hashed = self.operations.len();
-            if !self.hashes.contains(&key_hash(key)) {
-                return false;
-            }
+        if self.index(footprint) {
+            return self.by_key.contains_key(key);
         }
         self.operations.iter().any(|(target, _)| self.key(*target, footprint) == key)
+    }
+
+    /// The numbers of the operations on a key, in program order.
+    fn on_key(&mut self, key: &[u8], footprint: &Footprint) -> SmallVec<[u32; 2]> {
+        if self.index(footprint) {
+            return self.by_key.get(key).cloned().unwrap_or_default();
+        }
+        let numbered = (0..).zip(&self.operations);
+        numbered
+            .filter(|(_, (target, _))| self.key(*target, footprint) == key)
+            .map(|(number, _)| number)
+            .collect()
     }
 
     /// The row of a key with the transaction's own writes applied to `base`.
@@ -148,14 +170,13 @@ impl WriteBuffer {
         footprint: &Footprint,
         schema: &Schema,
     ) -> Result<Option<&[u8]>, Stop> {
+        let operations = self.on_key(key, footprint);
         let mut overlay = std::mem::take(&mut self.overlay);
         overlay.clear();
         let mut exists = base.is_some();
         overlay.extend_from_slice(base.unwrap_or_default());
-        for (target, operation) in &self.operations {
-            if self.key(*target, footprint) != key {
-                continue;
-            }
+        for number in operations {
+            let operation = &self.operations[number as usize].1;
             match operation {
                 Operation::Put { start, length } => {
                     overlay.clear();
@@ -174,16 +195,66 @@ impl WriteBuffer {
     }
 
     /// The distinct keys in a range that were written.
-    pub(crate) fn keys_in(&self, range: &KeyRange, footprint: &Footprint) -> Vec<Vec<u8>> {
-        let mut keys: Vec<Vec<u8>> = self
-            .operations
-            .iter()
-            .map(|(target, _)| self.key(*target, footprint))
-            .filter(|key| range.contains(key))
-            .map(<[u8]>::to_vec)
-            .collect();
+    pub(crate) fn keys_in(&mut self, range: &KeyRange, footprint: &Footprint) -> Vec<Key> {
+        if range.start >= range.end {
+            return Vec::new();
+        }
+        if self.index(footprint) {
+            let bounds = (Bound::Included(range.start.bytes()), Bound::Excluded(range.end.bytes()));
+            return self.by_key.range::<[u8], _>(bounds).map(|(key, _)| key.clone()).collect();
+        }
+        let keys = self.operations.iter().map(|(target, _)| self.key(*target, footprint));
+        let mut keys: Vec<Key> = keys.filter(|key| range.contains(key)).map(Key::from_bytes).collect();
         keys.sort_unstable();
         keys.dedup();
         keys
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::data::SchemaBuilder;
+    use crate::hash::key_hash;
+
+    proptest! {
+        /// With few operations and with so many that they have an index, whenever that is asked for.
+        #[test]
+        fn it_is_as_a_map_of_keys(
+            operations in proptest::collection::vec((0..20_u8, proptest::option::of(0..9_u8), any::<bool>()), 0..100),
+            start in 0..20_u8,
+            end in 0..20_u8,
+        ) {
+            let (schema, footprint) = (SchemaBuilder::new().finish(), Footprint::default());
+            let (mut buffer, mut written) = (WriteBuffer::default(), BTreeMap::new());
+            let range = KeyRange { start: Key::from_bytes(&[start]), end: Key::from_bytes(&[end]) };
+            for _ in 0..2 {
+                for (key, put, asks) in &operations {
+                    let bytes = [*key];
+                    let target = buffer.target_in_range(&bytes, key_hash(&bytes));
+                    match put {
+                        Some(row) => buffer.put(target, &[*row]).unwrap(),
+                        None => buffer.delete(target),
+                    }
+                    written.insert(*key, *put);
+                    if *asks {
+                        prop_assert!(buffer.wrote(&bytes, &footprint));
+                    }
+                }
+                for key in 0..20 {
+                    prop_assert_eq!(buffer.wrote(&[key], &footprint), written.contains_key(&key));
+                    let row = buffer.overlay(&[key], Some(&[77]), &footprint, &schema).unwrap();
+                    let expected = written.get(&key).copied().unwrap_or(Some(77));
+                    prop_assert_eq!(row, expected.as_ref().map(std::slice::from_ref));
+                }
+                let inside = written.keys().filter(|key| (start..end).contains(key));
+                let inside: Vec<Key> = inside.map(|key| Key::from_bytes(&[*key])).collect();
+                prop_assert_eq!(buffer.keys_in(&range, &footprint), inside);
+                buffer.clear();
+                written.clear();
+            }
+        }
     }
 }

@@ -144,6 +144,7 @@ impl Reconnaissance {
             touched: Vec::new(),
             index: FastMap::default(),
             ranges: Vec::new(),
+            scanned: BTreeSet::new(),
             own: BTreeMap::new(),
             wants: BTreeSet::new(),
             runs_past_gaps: catalog.procedures.runs_past_gaps(procedure),
@@ -200,6 +201,8 @@ struct Trial<'a> {
     touched: Vec<(Key, Touch)>,
     index: FastMap<Key, usize>,
     ranges: Vec<(KeyRange, Touch)>,
+    /// Those of them that were read.
+    scanned: BTreeSet<KeyRange>,
     /// The run's own writes; `None` is a deletion.
     own: BTreeMap<Key, Option<Vec<u8>>>,
     wants: BTreeSet<(PartitionId, Want)>,
@@ -346,13 +349,13 @@ impl Access for Trial<'_> {
         if range.is_empty() || limit == 0 {
             return Ok(Vec::new());
         }
-        let hidden = self.own.keys().filter(|key| range.contains(key)).count();
+        let hidden = self.own.range::<Key, _>(&range.start..&range.end).count();
         let wanted = limit.saturating_add(hidden);
         let base = self.scan_base(range, direction, wanted)?;
         self.accesses += base.len() as u64;
         let cut = (base.len() == wanted).then(|| base.last().map(|row| row.key.clone())).flatten();
         let mut rows: BTreeMap<Key, Vec<u8>> = base.into_iter().map(|row| (row.key, row.row)).collect();
-        for (key, own) in self.own.iter().filter(|(key, _)| range.contains(key)) {
+        for (key, own) in self.own.range::<Key, _>(&range.start..&range.end) {
             match own {
                 Some(row) if cut.as_ref().is_none_or(|cut| direction.compare(key, cut).is_le()) => {
                     rows.insert(key.clone(), row.clone());
@@ -370,7 +373,9 @@ impl Access for Trial<'_> {
             Some(last) if found.len() == limit => range.seen(direction, &last.key),
             _ => range.clone(),
         };
-        self.ranges.push((seen, Touch::READ));
+        if self.scanned.insert(seen.clone()) {
+            self.ranges.push((seen, Touch::READ));
+        }
         Ok(found)
     }
 
