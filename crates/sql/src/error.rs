@@ -178,6 +178,8 @@ states! {
     WRONG_OBJECT_TYPE = b"42809";
     /// The database can take no more for now.
     INSUFFICIENT_RESOURCES = b"53000";
+    /// All statements together hold too much.
+    OUT_OF_MEMORY = b"53200";
     /// More connections than are allowed.
     TOO_MANY_CONNECTIONS = b"53300";
     /// A limit of the database.

@@ -210,8 +210,8 @@ fn way(
     }
     // Parameters that are not known yet are no reason for reconnaissance.
     let unknown = vec![Datum::Int(0); usize::from(u8::MAX)];
-    let parameters = if parameters.is_empty() { unknown.clone() } else { parameters.to_vec() };
-    let inputs = Inputs { parameters, answers: unknown, ..Inputs::default() };
+    let parameters = if parameters.is_empty() { unknown.as_slice() } else { parameters };
+    let inputs = Inputs { parameters: parameters.into(), answers: unknown.clone(), ..Inputs::default() };
     let mut footprint = Footprint::default();
     let mut declaration = Declaration::new(schema, 1, &mut footprint);
     let known = crate::execute::declare::declare(plan, &inputs, storages, &mut declaration);
@@ -244,7 +244,7 @@ fn partitions_of(
         return None;
     }
     let declared = |seed| {
-        let inputs = Inputs { parameters: parameters.to_vec(), seed, ..Inputs::default() };
+        let inputs = Inputs { parameters: parameters.into(), seed, ..Inputs::default() };
         let mut footprint = Footprint::default();
         let mut declaration = Declaration::new(schema, count, &mut footprint);
         crate::execute::declare::declare(plan, &inputs, storages, &mut declaration)?;

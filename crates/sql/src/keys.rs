@@ -15,7 +15,8 @@ use ordain_db::data::{ColumnType, DataError, Key, KeyRange, Schema, SchemaBuilde
 
 use crate::error::{SqlError, SqlState};
 use crate::plan::{IndexShape, TableShape};
-use crate::types::{Datum, key};
+use crate::types::key::{self, KeyBytes};
+use crate::types::{Datum, Values};
 
 /// The tables of the database that SQL lives in.
 #[derive(Clone, Debug)]
@@ -101,9 +102,9 @@ impl Storages {
     /// # Errors
     /// None that can happen.
     pub fn hidden(&self, shape: &TableShape, seed: u128, number: u64) -> Result<Key, SqlError> {
-        let mut placing = seed.to_be_bytes().to_vec();
+        let mut placing = KeyBytes::from_slice(&seed.to_be_bytes());
         placing.extend_from_slice(&number.to_be_bytes());
-        self.key(shape.replicated, shape.storage, &Parts { placing, rest: Vec::new() })
+        self.key(shape.replicated, shape.storage, &Parts { placing, rest: KeyBytes::new() })
     }
 
     /// The key of the state of a sequence.
@@ -111,7 +112,7 @@ impl Storages {
     /// # Errors
     /// None that can happen.
     pub fn sequence(&self, storage: u32) -> Result<Key, SqlError> {
-        self.key(false, storage, &Parts { placing: Vec::new(), rest: Vec::new() })
+        self.key(false, storage, &Parts { placing: KeyBytes::new(), rest: KeyBytes::new() })
     }
 
     /// The key of an index entry. That of a unique index is told by the values alone, unless one is null; any other also by the row's
@@ -201,9 +202,9 @@ impl Storages {
         replicated: bool,
         storage: u32,
         placing: u8,
-        prefixes: &[Vec<Datum>],
+        prefixes: &[Values],
     ) -> Result<Vec<KeyRange>, SqlError> {
-        let of = |equal: &Vec<Datum>| self.range(replicated, storage, placing, &Bounds::of_prefix(equal));
+        let of = |equal: &Values| self.range(replicated, storage, placing, &Bounds::of_prefix(equal));
         let mut ranges = prefixes.iter().map(of).collect::<Result<Vec<KeyRange>, SqlError>>()?;
         ranges.sort_unstable();
         ranges.dedup();
@@ -216,8 +217,8 @@ const ROW_PREFIX: usize = 2 + 4;
 
 /// The parts of a key.
 struct Parts {
-    placing: Vec<u8>,
-    rest: Vec<u8>,
+    placing: KeyBytes,
+    rest: KeyBytes,
 }
 
 impl Parts {
@@ -227,8 +228,8 @@ impl Parts {
     }
 }
 
-fn encoded(values: &[Datum]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(16 * values.len());
+fn encoded(values: &[Datum]) -> KeyBytes {
+    let mut bytes = KeyBytes::new();
     values.iter().for_each(|value| key::encode(value, &mut bytes));
     bytes
 }
@@ -254,7 +255,7 @@ impl<'a> Bounds<'a> {
 
 impl Bounds<'_> {
     /// The first bytes and those after the last, if there are any after it, behind the values of `equal` columns.
-    fn bytes(&self, equal: &[Datum]) -> (Vec<u8>, Option<Vec<u8>>) {
+    fn bytes(&self, equal: &[Datum]) -> (KeyBytes, Option<KeyBytes>) {
         let prefix = encoded(equal);
         let bound = |value: &Datum, past: bool| {
             let mut bytes = prefix.clone();
@@ -276,7 +277,7 @@ impl Bounds<'_> {
 }
 
 /// The first bytes that are greater than all with this beginning.
-fn successor(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+fn successor(mut bytes: KeyBytes) -> Option<KeyBytes> {
     while let Some(last) = bytes.pop() {
         if last < u8::MAX {
             bytes.push(last + 1);

@@ -14,6 +14,7 @@ use ordain_db::failpoint::{Failpoint, Failpoints, NoFailpoints};
 use ordain_db::procedure::overlay::Written;
 use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use smallvec::SmallVec;
 
 use crate::error::{SqlError, SqlState, Subject};
 use crate::execute::declare::{declare, declare_reliances};
@@ -79,14 +80,14 @@ pub struct Steps {
     /// Of all that follows.
     pub form: Form,
     /// One after the other.
-    pub steps: Vec<Step>,
+    pub steps: SmallVec<[Step; 1]>,
     /// Which of them are undone: such parts come one after the other, or one within another.
     pub undone: Vec<Undone>,
 }
 
 impl From<Step> for Steps {
     fn from(step: Step) -> Steps {
-        Steps { form: Form, steps: vec![step], undone: Vec::new() }
+        Steps { form: Form, steps: SmallVec::from([step]), undone: Vec::new() }
     }
 }
 

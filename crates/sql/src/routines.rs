@@ -119,7 +119,7 @@ impl Routines {
         let mut bytes = Vec::new();
         row::encode(&values, &mut bytes);
         let rows = if values.is_empty() { Vec::new() } else { vec![bytes] };
-        Ok(Output { rows, ..Output::default() })
+        Ok(Output { rows: rows.into(), ..Output::default() })
     }
 }
 

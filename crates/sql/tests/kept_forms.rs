@@ -58,6 +58,7 @@ fn told(arguments: &[u8]) -> String {
 fn samples() -> String {
     let mut world = World::new(EngineKind::Calvin, 1);
     let mut lines = String::new();
+    world.called();
     for statement in STATEMENTS {
         let said = support::told(&world.send("a", Frontend::Query((*statement).to_owned())));
         assert!(!said.contains("ERROR"), "{statement}: {said}");
@@ -93,6 +94,7 @@ fn what_an_older_build_of_this_form_kept_is_read_as_it_was_meant() {
 #[test]
 fn another_form_is_refused() {
     let mut world = World::new(EngineKind::Calvin, 1);
+    world.called();
     world.send("a", Frontend::Query("CREATE TABLE t (id int PRIMARY KEY)".to_owned()));
     let mut arguments = world.called().pop().unwrap();
     let steps: Steps = decode_whole(&arguments).unwrap();

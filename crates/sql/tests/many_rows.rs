@@ -126,3 +126,50 @@ fn rows_before_an_error_are_certified() {
         assert_eq!(outcome.contains("40001"), is_seen, "{change}: {outcome}");
     }
 }
+
+/// More than fits into the answer of one ordered transaction.
+#[test]
+fn a_statement_by_itself_returns_all_that_it_writes() {
+    let mut world = world();
+    for (statement, tag) in [
+        ("UPDATE t SET n = n + 1 RETURNING *, filler, filler", "UPDATE 5000"),
+        ("INSERT INTO t SELECT id + 5000, n, filler FROM t RETURNING *, filler, filler", "INSERT 0 5000"),
+        ("DELETE FROM t WHERE id > 5000 RETURNING *, filler, filler", "DELETE 5000"),
+    ] {
+        let answer = told(&world.send("a", query(statement)));
+        assert!(answer.contains(tag), "{statement}: {}", &answer[answer.len() - 300..]);
+        assert_eq!(answer.lines().filter(|line| line.ends_with("xxx")).count(), 5000, "{statement}");
+        assert!(answer.len() > 1 << 20);
+    }
+    let answer = told(&world.send("a", query("SELECT count(*), sum(n) - sum(id % 7) FROM t")));
+    assert!(answer.contains("5000 | 5000"), "{answer}");
+}
+
+/// More keys than can be told one by one: the block claims its tables.
+#[test]
+fn a_block_touches_as_many_rows_as_it_likes() {
+    for partitions in [1, 3] {
+        let mut world = World::new(EngineKind::Calvin, partitions);
+        for statement in [
+            "BEGIN",
+            "CREATE TABLE small (id int)",
+            "CREATE INDEX small_id ON small (id)",
+            "CREATE TABLE big (id int PRIMARY KEY, a int)",
+            "INSERT INTO big SELECT g, g % 97 FROM generate_series(1, 17000) g",
+            "CREATE INDEX big_a ON big (a)",
+            "COMMIT",
+            "BEGIN",
+            "SELECT max(id) FROM big WHERE a IN (SELECT a FROM big WHERE id < 97)",
+            "UPDATE big SET a = a + 1 WHERE id = 5",
+            "COMMIT",
+            "CREATE TABLE other (id int PRIMARY KEY, a int UNIQUE); INSERT INTO other SELECT g, g FROM generate_series(1, 17000) g; CREATE INDEX other_a ON other (a)",
+        ] {
+            let answer = told(&world.send("a", query(statement)));
+            assert!(!answer.contains("ERROR"), "{partitions} partitions, {statement}: {answer}");
+        }
+        let counted =
+            "SELECT (SELECT count(*) FROM big WHERE a = 6), (SELECT count(*) FROM other WHERE a < 10)";
+        let answer = told(&world.send("a", query(counted)));
+        assert!(answer.contains("177 | 9"), "{partitions} partitions: {answer}");
+    }
+}

@@ -124,9 +124,9 @@ fn identical(left: &Datum, right: &Datum) -> bool {
 }
 
 fn encoded(datum: &Datum) -> Vec<u8> {
-    let mut bytes = Vec::new();
+    let mut bytes = key::KeyBytes::new();
     key::encode(datum, &mut bytes);
-    bytes
+    bytes.into_vec()
 }
 
 proptest! {
@@ -242,7 +242,7 @@ fn equal_numbers_of_different_scales_are_one_key() {
 #[test]
 fn columns_one_after_the_other_are_a_key() {
     let columns = [Datum::Int(7), Datum::Text("a\0b".to_owned()), Datum::Null];
-    let mut bytes = Vec::new();
+    let mut bytes = key::KeyBytes::new();
     columns.iter().for_each(|column| key::encode(column, &mut bytes));
     let mut rest = bytes.as_slice();
     for (column, ty) in columns.iter().zip([SqlType::INT4, SqlType::TEXT, SqlType::UUID]) {

@@ -17,7 +17,7 @@ use ordain_sql::advisory::AdvisoryAct;
 use ordain_sql::catalog::user_definition;
 use ordain_sql::catalog::{Catalog, Definition};
 use ordain_sql::error::SqlError;
-use ordain_sql::execute::Interrupt;
+use ordain_sql::execute::{Budget, Interrupt};
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
 use ordain_sql::protocol::frontend::Frontend;
@@ -61,6 +61,9 @@ const GIVEN_UP_MAX: usize = 1024;
 /// How long a session that pauses or waits goes without looking whether it is to end.
 const PAUSE_STEP: Duration = Duration::from_millis(50);
 
+/// Most bytes of rows that all statements hold together, about.
+const HELD_BYTES_MAX: usize = 2 << 30;
+
 /// A database with the tables and the procedure of SQL, for as many sessions as there are.
 #[derive(Clone)]
 pub struct SqlDatabase(Arc<Shared>);
@@ -81,6 +84,8 @@ pub(super) struct Shared {
     given_up: Mutex<Vec<Opening>>,
     alarms: Arc<Alarms>,
     advisory: Advisory,
+    /// What statements may hold together.
+    budget: Arc<Budget>,
     definitions: Mutex<Option<Known>>,
     /// Held by whoever loads them.
     loading: Mutex<()>,
@@ -135,6 +140,7 @@ impl SqlDatabase {
             given_up: Mutex::default(),
             alarms,
             advisory: Advisory::default(),
+            budget: Arc::new(Budget::new(HELD_BYTES_MAX)),
             definitions: Mutex::default(),
             loading: Mutex::default(),
             garbage,
@@ -244,7 +250,7 @@ impl SessionDatabase {
         Ok(SessionDatabase {
             shared: Arc::clone(shared),
             connection: Some(connection),
-            interrupt: Arc::default(),
+            interrupt: Arc::new(Interrupt::sharing(Arc::clone(&shared.budget))),
             number: shared.advisory.session(),
             due: Mutex::default(),
             watched: None,

@@ -182,7 +182,7 @@ mod tests {
         let mut out = Vec::new();
         let mut encoder = Encoder::new(&mut out);
         for tag in ["INSERT 0 1", "SELECT 3", "CREATE TABLE", "LISTEN"] {
-            encoder.command_complete(tag);
+            encoder.command_complete(tag, None);
         }
         encoder.error(&SqlError::new(SqlState::UNIQUE_VIOLATION, "Common"), Severity::Error);
         encoder.ready_for_query(TransactionStatus::Idle);

@@ -7,7 +7,7 @@ use ordain_db::data::Key;
 
 use super::modify::{Change, duplicate, matches, second_time};
 use super::rows::pick;
-use super::{Failure, Output, Row, Run};
+use super::{Failure, Few, Output, Row, Run};
 use crate::plan::{ConflictTarget, Expression, OnConflict, TableShape};
 use crate::types::Datum;
 
@@ -93,7 +93,7 @@ impl Run<'_, '_> {
                     self.add(shape, &key, &values)?;
                     self.note(table, None, Some((&key, &values)));
                 }
-                Decision::Replace(change) => self.replace(table, vec![change])?,
+                Decision::Replace(change) => self.replace(table, Few::from([change]))?,
             }
         }
         self.enforce()?;

@@ -15,7 +15,7 @@ use crate::plan::{
     Action, AggregateCall, ConflictTarget, Expression, ForeignKeyShape, FrameBound, IndexShape, Node,
     OnConflict, Path, Plan, ReferentialAction, SortKey, TableShape, WindowCall,
 };
-use crate::types::Datum;
+use crate::types::{Datum, Values};
 
 /// Declares what a plan touches; whether that is all of it.
 ///
@@ -28,11 +28,15 @@ pub fn declare(
 ) -> Option<()> {
     declare_reliances(plan, storages, declaration).ok()?;
     let mut known = Known { plan, inputs, storages, declaration };
-    match plan.action {
-        Action::Insert { .. } | Action::Update { .. } | Action::Delete { .. } if inputs.claims_tables => {
-            known.tables()
-        }
-        _ => known.action(&plan.action),
+    if !inputs.claims_tables {
+        return known.action(&plan.action);
+    }
+    match &plan.action {
+        Action::Query(_) => known.action(&plan.action).or_else(|| known.tables(Access::READ)),
+        Action::Insert { .. } | Action::Update { .. } | Action::Delete { .. } => known.tables(Access::UPDATE),
+        // The definitions besides, which come before the rows that an index is filled with.
+        Action::Define { .. } => known.action(&plan.action).or_else(|| known.tables(Access::UPDATE)),
+        other => known.action(other),
     }
 }
 
@@ -75,11 +79,11 @@ impl<'a> Known<'a, '_> {
     }
 
     /// Declares all tables, with their indexes, and all sequences.
-    fn tables(&mut self) -> Option<()> {
+    fn tables(&mut self, access: Access) -> Option<()> {
         for shape in &self.plan.tables {
             let indexes = shape.indexes.iter().map(|index| index.storage);
             for storage in indexes.chain([shape.storage]) {
-                self.range(&self.storages.all(shape.replicated, storage).ok()?, Access::UPDATE)?;
+                self.range(&self.storages.all(shape.replicated, storage).ok()?, access)?;
             }
         }
         for sequence in &self.plan.sequences {
@@ -219,7 +223,7 @@ impl<'a> Known<'a, '_> {
             Path::Range { index: Some(_), .. } | Path::Ranges { index: Some(_), .. } => None,
             Path::Ranges { index: None, prefixes, array } => {
                 let prefixes = prefixes.iter().map(|prefix| self.values(prefix));
-                let prefixes = prefixes.collect::<Option<Vec<Row>>>()?;
+                let prefixes = prefixes.collect::<Option<Vec<Values>>>()?;
                 let array = match array {
                     Some(array) => Some(evaluate(array, self.inputs)?),
                     None => None,
@@ -252,7 +256,7 @@ impl<'a> Known<'a, '_> {
         }
     }
 
-    fn values(&self, expressions: &[Expression]) -> Option<Row> {
+    fn values(&self, expressions: &[Expression]) -> Option<Values> {
         expressions.iter().map(|expression| evaluate(expression, self.inputs)).collect()
     }
 

@@ -9,12 +9,12 @@ use ordain_db::procedure::Transaction;
 
 use super::modify::{Change, key_shown};
 use super::rows::{Place, Stored, index_of, pick};
-use super::{Failure, Inputs, Patience, Row, Run, malformed};
+use super::{Failure, Few, Inputs, Patience, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::keys::{Bounds, Storages};
 use crate::plan::{ForeignKeyShape, Plan, ReferentialAction, Search, TableShape};
 use crate::types::compare::equal;
-use crate::types::{Datum, SqlType, Zone, cast};
+use crate::types::{Datum, SqlType, Values, Zone, cast};
 
 /// Most times that changes of referring rows lead to further ones.
 const WAVES_MAX: usize = 10_000;
@@ -40,9 +40,9 @@ pub struct Pending {
 #[derive(Clone)]
 enum PendingKind {
     /// No row refers to this key, unless a row has it again.
-    Gone(Row),
+    Gone(Values),
     /// The row with this key, if it still has these values, finds what it refers to.
-    Refers(Key, Row),
+    Refers(Key, Values),
 }
 
 impl Pending {
@@ -223,7 +223,7 @@ impl<'a, 't> Run<'a, 't> {
     /// Deletes and changes rows that refer to others, and notes it.
     fn carry_on(&mut self, foreign_key: &ForeignKeyShape, affected: Vec<Affected>) -> Result<(), Failure> {
         let shape = self.table(foreign_key.table)?;
-        let mut changes = Vec::new();
+        let mut changes = Few::new();
         for Affected { stored: Stored { key, values }, new } in affected {
             match new {
                 None => {

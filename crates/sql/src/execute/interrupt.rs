@@ -1,12 +1,17 @@
 //! How a statement that runs is told to end.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use super::budget::Budget;
 use crate::error::{SqlError, SqlState};
 
-/// What a statement looks at from time to time: whether it is to end before it is done, and why.
+/// What a statement looks at from time to time: whether it is to end before it is done, and why; and what it may hold besides all others.
 #[derive(Debug, Default)]
-pub struct Interrupt(AtomicU8);
+pub struct Interrupt {
+    told: AtomicU8,
+    budget: Arc<Budget>,
+}
 
 /// Nobody has told it to end.
 const NOT: u8 = 0;
@@ -18,46 +23,56 @@ const TERMINATED: u8 = 2;
 const TIMED_OUT: u8 = 3;
 
 impl Interrupt {
+    /// Of a session whose statements share this with others.
+    pub fn sharing(budget: Arc<Budget>) -> Interrupt {
+        Interrupt { budget, ..Interrupt::default() }
+    }
+
+    /// What all of them may hold together.
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// Has the statement end with 57014 as soon as it looks, since somebody has asked for that. One that waits for its place in the order
     /// goes on.
     pub fn cancel(&self) {
-        self.0.fetch_max(CANCELED, Ordering::SeqCst);
+        self.told.fetch_max(CANCELED, Ordering::SeqCst);
     }
 
     /// Has the statement end as soon as it looks, and each one after it, since its session is to end.
     pub fn terminate(&self) {
-        self.0.fetch_max(TERMINATED, Ordering::SeqCst);
+        self.told.fetch_max(TERMINATED, Ordering::SeqCst);
     }
 
     /// Has the statement end as soon as it looks, since its time is over. One that waits for its place in the order waits no longer.
     pub fn time_out(&self) {
-        self.0.fetch_max(TIMED_OUT, Ordering::SeqCst);
+        self.told.fetch_max(TIMED_OUT, Ordering::SeqCst);
     }
 
     /// Before a statement that nobody has told to end.
     pub fn clear(&self) {
         let cleared = |told| (told != TERMINATED).then_some(NOT);
-        let _is_cleared = self.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, cleared);
+        let _is_cleared = self.told.fetch_update(Ordering::SeqCst, Ordering::SeqCst, cleared);
     }
 
     /// Whether the statement is to end.
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != NOT
+        self.told.load(Ordering::Relaxed) != NOT
     }
 
     /// Whether its session is to end.
     pub fn is_terminated(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == TERMINATED
+        self.told.load(Ordering::Relaxed) == TERMINATED
     }
 
     /// Whether its time is over.
     pub fn is_timed_out(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == TIMED_OUT
+        self.told.load(Ordering::Relaxed) == TIMED_OUT
     }
 
     /// With what a statement without effect ends, if it is to end.
     pub fn error(&self) -> Option<SqlError> {
-        let why = match self.0.load(Ordering::Relaxed) {
+        let why = match self.told.load(Ordering::Relaxed) {
             NOT => return None,
             TERMINATED => return Some(terminated()),
             TIMED_OUT => "statement timeout",

@@ -4,6 +4,7 @@
 //! among the inputs.
 
 mod aggregate;
+mod budget;
 mod decide;
 pub mod declare;
 mod evaluate;
@@ -23,21 +24,30 @@ use std::rc::Rc;
 
 use ordain_db::procedure::{Stop, Transaction};
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use crate::catalog::version;
 use crate::error::{SqlError, SqlState};
 use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::plan::{Action, DefinitionChange, Node, Plan, Reliance, SequenceShape, TableShape};
 use crate::state::Signal;
-use crate::types::{Datum, Zone, row};
+use crate::types::{Datum, Values, Zone, row};
+use budget::Claim;
 use receive::Receive;
 
+pub use budget::Budget;
 pub use evaluate::{evaluate, evaluate_next, try_evaluate};
 pub use foreign_keys::{Pending, refers_to_nothing};
 pub use interrupt::{Interrupt, terminated};
 
 /// A row in the course of a run.
 pub type Row = Vec<Datum>;
+
+/// What most statements have one of: that needs no allocation.
+type Few<T> = SmallVec<[T; 1]>;
+
+/// The rows of a result in the form of [`row::encode`].
+pub type EncodedRows = Few<Vec<u8>>;
 
 /// Most bytes of rows that one statement may hold at a time, roughly.
 const HELD_BYTES_MAX: usize = 512 * 1024 * 1024;
@@ -52,7 +62,7 @@ const TESTED_BETWEEN_LOOKS: u64 = 4096;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Inputs {
     /// The values of the statement's parameters.
-    pub parameters: Vec<Datum>,
+    pub parameters: Values,
     /// The time at which its transaction began, in microseconds since 2000-01-01 UTC.
     pub now: i64,
     /// The time zone of its session.
@@ -74,7 +84,7 @@ pub struct Inputs {
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Output {
     /// Encoded rows.
-    pub rows: Vec<Vec<u8>>,
+    pub rows: EncodedRows,
     /// How many rows it wrote.
     pub written: u64,
     /// The storages of sequences that it drew from, with the last number of each; that which was drawn from last is the last.
@@ -177,6 +187,8 @@ pub struct Run<'a, 't> {
     /// The rows that came last of the recursive queries that run, by their numbers.
     working: BTreeMap<u16, Rc<Vec<Row>>>,
     held: usize,
+    /// What it has of what all statements may hold.
+    claim: Claim<'a>,
     patience: Patience<'a>,
     /// Rows that were made or tested.
     tested: u64,
@@ -216,6 +228,10 @@ impl<'a, 't> Run<'a, 't> {
             kept_bytes: 0,
             working: BTreeMap::new(),
             held: 0,
+            claim: match patience {
+                Patience::Limited => Claim::default(),
+                Patience::UntilTold(told) => Claim::of(told.budget()),
+            },
             patience,
             tested: 0,
             observed: BTreeMap::new(),
@@ -364,8 +380,12 @@ impl<'a, 't> Run<'a, 't> {
         self.check_held()
     }
 
-    fn check_held(&self) -> Result<(), SqlError> {
-        if self.held + self.kept_bytes <= HELD_BYTES_MAX { Ok(()) } else { Err(held_too_much()) }
+    fn check_held(&mut self) -> Result<(), SqlError> {
+        let bytes = self.held + self.kept_bytes;
+        if bytes > HELD_BYTES_MAX {
+            return Err(held_too_much());
+        }
+        self.claim.hold(bytes)
     }
 
     /// Counts bytes that the run holds no longer.
@@ -413,15 +433,18 @@ fn malformed(what: &str) -> SqlError {
     SqlError::new(SqlState::INTERNAL_ERROR, format!("malformed plan: no such {what}"))
 }
 
-/// Bytes that a row takes in memory, about.
+/// Bytes that an allocation takes besides its own, about.
+const ALLOCATION_BYTES: usize = 16;
+
+/// Bytes that a row takes in memory, about: its place among others is in an allocation that may be half empty.
 fn size_of_row(row: &[Datum]) -> usize {
     let within = |value: &Datum| match value {
-        Datum::Text(text) => text.len(),
-        Datum::Bytes(bytes) => bytes.len(),
+        Datum::Text(text) => ALLOCATION_BYTES + text.len(),
+        Datum::Bytes(bytes) => ALLOCATION_BYTES + bytes.len(),
         Datum::Array(values) => size_of_row(values),
         _ => 0,
     };
-    size_of::<Row>() + size_of_val(row) + row.iter().map(within).sum::<usize>()
+    2 * size_of::<Row>() + ALLOCATION_BYTES + size_of_val(row) + row.iter().map(within).sum::<usize>()
 }
 
 fn encode_row(values: &[Datum]) -> Vec<u8> {

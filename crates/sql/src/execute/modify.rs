@@ -4,7 +4,7 @@ use ordain_db::data::Key;
 
 use super::decide::reads_tables;
 use super::rows::{Stored, agree, index_of, pick};
-use super::{Failure, Output, Row, Run, encode_row};
+use super::{Failure, Few, Output, Row, Run, encode_row};
 use crate::error::{SqlError, SqlState};
 use crate::keys::Storages;
 use crate::plan::{ConflictTarget, Expression, IndexShape, Node, OnConflict, TableShape};
@@ -95,7 +95,7 @@ impl Run<'_, '_> {
                 touched.insert(self.moved_key(shape, &conflict.key, &new)?);
                 self.replace(
                     table,
-                    vec![Change { key: conflict.key, old, new: new.clone(), besides: Vec::new() }],
+                    Few::from([Change { key: conflict.key, old, new: new.clone(), besides: Vec::new() }]),
                 )?;
                 Ok(Some(new))
             }
@@ -111,7 +111,7 @@ impl Run<'_, '_> {
         returning: Option<&[Expression]>,
     ) -> Result<Output, Failure> {
         let shape = self.table(table)?;
-        let mut changes = Vec::new();
+        let mut changes = Few::new();
         for (Stored { key, values: old }, besides) in self.targets(shape, source)? {
             let new = if besides.is_empty() {
                 self.assigned(shape, &old, assignments, &old)?
@@ -163,8 +163,8 @@ impl Run<'_, '_> {
 
     /// The rows of a table that a statement changes, each once, with what its source gives besides. All are known before any is
     /// changed: the statement does not see its own changes.
-    fn targets(&mut self, shape: &TableShape, source: &Node) -> Result<Vec<(Stored, Row)>, Failure> {
-        let mut targets = Vec::new();
+    fn targets(&mut self, shape: &TableShape, source: &Node) -> Result<Few<(Stored, Row)>, Failure> {
+        let mut targets = Few::new();
         if let Node::Scan { .. } = source {
             self.scan_rows(source, usize::MAX, &mut |_, stored| {
                 targets.push((stored, Vec::new()));
@@ -231,8 +231,9 @@ impl Run<'_, '_> {
         output: &mut Output,
     ) -> Result<(), Failure> {
         if let Some(returning) = returning {
-            let told = self.values(returning, row)?;
-            output.rows.push(encode_row(&told));
+            let told = encode_row(&self.values(returning, row)?);
+            self.keep(size_of_val(&told) + told.len())?;
+            output.rows.push(told);
         }
         Ok(())
     }
@@ -333,9 +334,9 @@ impl Run<'_, '_> {
     }
 
     /// Puts new rows in the place of old ones. What is unique must be so when all are there: rows may take each other's values.
-    pub(super) fn replace(&mut self, table: u16, changes: Vec<Change>) -> Result<(), Failure> {
+    pub(super) fn replace(&mut self, table: u16, changes: Few<Change>) -> Result<(), Failure> {
         let shape = self.table(table)?;
-        let mut moved = Vec::new();
+        let mut moved = Few::new();
         for change in &changes {
             moved.push(self.take_away(shape, change)?);
         }

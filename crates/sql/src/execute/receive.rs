@@ -2,7 +2,7 @@
 
 use ordain_db::hash::BytesHash;
 
-use super::{HELD_BYTES_MAX, Output, Row, encode_row, held_too_much};
+use super::{EncodedRows, HELD_BYTES_MAX, Output, Row, encode_row, held_too_much};
 use crate::error::SqlError;
 use crate::procedure::encode_error;
 use crate::types::{Datum, row};
@@ -19,7 +19,7 @@ pub trait Receive {
 /// Rows that are kept until all are there, encoded.
 #[derive(Default)]
 pub struct Collected {
-    rows: Vec<Vec<u8>>,
+    rows: EncodedRows,
     bytes: usize,
 }
 

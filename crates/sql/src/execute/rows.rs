@@ -3,12 +3,12 @@
 use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::procedure::transaction::Found;
 
-use super::{Failure, Row, Run, encode_row, malformed};
+use super::{Failure, Few, Row, Run, encode_row, malformed};
 use crate::catalog::locator;
 use crate::error::{SqlError, SqlState};
 use crate::keys::{Bounds, ROW_COLUMN, Storages};
 use crate::plan::{Expression, IndexShape, Path, TableShape};
-use crate::types::{Datum, row};
+use crate::types::{Datum, Values, row};
 
 /// Rows that a scan reads at first, and twice as many each time that it goes on.
 pub(super) const SCAN_ROWS: usize = 512;
@@ -128,7 +128,7 @@ impl Run<'_, '_> {
         direction: Direction,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let mut sorted = Vec::with_capacity(keys.len());
+        let mut sorted = Few::with_capacity(keys.len());
         for key in keys {
             let values = self.outside(key)?;
             // Nothing equals null.
@@ -145,7 +145,7 @@ impl Run<'_, '_> {
     fn scan_sorted(
         &mut self,
         shape: &TableShape,
-        mut keys: Vec<Key>,
+        mut keys: Few<Key>,
         direction: Direction,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
@@ -244,8 +244,8 @@ impl Run<'_, '_> {
     }
 
     /// Values of expressions that see no row of their own, only those around.
-    fn outside(&mut self, expressions: &[Expression]) -> Result<Row, Failure> {
-        self.values(expressions, &[])
+    fn outside(&mut self, expressions: &[Expression]) -> Result<Values, Failure> {
+        expressions.iter().map(|expression| self.value(expression, &[])).collect()
     }
 
     /// The values of bounds, or `None` if no row can be between them because one is null.
@@ -303,7 +303,7 @@ impl Run<'_, '_> {
 }
 
 struct BoundValues {
-    equal: Row,
+    equal: Values,
     lower: Option<(Datum, bool)>,
     upper: Option<(Datum, bool)>,
 }
@@ -318,9 +318,9 @@ impl BoundValues {
 }
 
 /// The leading values of ranges: each of the prefixes, with each element of the array if there is one.
-pub(super) fn spread(prefixes: Vec<Row>, array: Option<Datum>) -> Vec<Row> {
-    let with = |prefix: &Row, element: &Datum| prefix.iter().chain([element]).cloned().collect();
-    let spread: Vec<Row> = match array {
+pub(super) fn spread(prefixes: Vec<Values>, array: Option<Datum>) -> Vec<Values> {
+    let with = |prefix: &Values, element: &Datum| prefix.iter().chain([element]).cloned().collect();
+    let spread: Vec<Values> = match array {
         None => prefixes,
         Some(Datum::Array(elements)) => prefixes
             .iter()
@@ -337,20 +337,20 @@ pub(super) fn spread(prefixes: Vec<Row>, array: Option<Datum>) -> Vec<Row> {
 pub(super) fn whole_keys(
     storages: &Storages,
     shape: &TableShape,
-    leading: &[Row],
-) -> Result<Option<Vec<Key>>, SqlError> {
+    leading: &[Values],
+) -> Result<Option<Few<Key>>, SqlError> {
     if shape.key.is_empty() || leading.iter().any(|values| values.len() != shape.key.len()) {
         return Ok(None);
     }
     let mut keys =
-        leading.iter().map(|values| storages.row(shape, values)).collect::<Result<Vec<Key>, SqlError>>()?;
+        leading.iter().map(|values| storages.row(shape, values)).collect::<Result<Few<Key>, SqlError>>()?;
     keys.sort_unstable();
     keys.dedup();
     Ok(Some(keys))
 }
 
 /// The values of some columns.
-pub(super) fn pick(values: &[Datum], columns: &[u16]) -> Row {
+pub(super) fn pick(values: &[Datum], columns: &[u16]) -> Values {
     columns.iter().map(|column| values.get(usize::from(*column)).cloned().unwrap_or(Datum::Null)).collect()
 }
 

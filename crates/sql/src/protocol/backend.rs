@@ -3,6 +3,8 @@
 //! Each function appends one message. Zero bytes inside texts are left out, since one would end the text in the middle of the
 //! message, and texts are cut at [`TEXT_BYTES_MAX`]: whatever a statement makes an error say, the borders between messages hold.
 
+use std::io::Write;
+
 use crate::error::{SqlError, SqlState};
 
 pub use super::Format;
@@ -208,9 +210,16 @@ impl<'a> Encoder<'a> {
         DataRow { out: self.out, start, columns, given: 0, overflow: columns > COLUMNS_MAX, finished: false }
     }
 
-    /// `CommandComplete`, with a tag like `INSERT 0 1`.
-    pub fn command_complete(&mut self, tag: &str) {
-        self.small(b'C', |out| put_text(out, tag));
+    /// `CommandComplete`, with a tag like `CREATE TABLE`, or like `INSERT 0 1`, where a number follows.
+    pub fn command_complete(&mut self, tag: &str, count: Option<u64>) {
+        self.small(b'C', |out| {
+            put_text(out, tag);
+            if let Some(count) = count {
+                out.pop();
+                // To memory, which does not fail.
+                let _written = write!(out, " {count}\0");
+            }
+        });
     }
 
     /// `EmptyQueryResponse`: there was no statement.
@@ -597,7 +606,8 @@ mod tests {
 
     #[test]
     fn completions() {
-        assert_eq!(written(|out| out.command_complete("SELECT 1")), b"C\0\0\0\x0dSELECT 1\0");
+        assert_eq!(written(|out| out.command_complete("SELECT", Some(1))), b"C\0\0\0\x0dSELECT 1\0");
+        assert_eq!(written(|out| out.command_complete("BEGIN", None)), b"C\0\0\0\x0aBEGIN\0");
         assert_eq!(written(|out| out.empty_query_response()), b"I\0\0\0\x04");
         assert_eq!(written(|out| out.parse_complete()), b"1\0\0\0\x04");
         assert_eq!(written(|out| out.bind_complete()), b"2\0\0\0\x04");
@@ -637,11 +647,11 @@ mod tests {
 
     #[test]
     fn texts_cannot_break_the_borders() {
-        assert_eq!(written(|out| out.command_complete("a\0b\0")), b"C\0\0\0\x07ab\0");
+        assert_eq!(written(|out| out.command_complete("a\0b\0", None)), b"C\0\0\0\x07ab\0");
         let text = "ä".repeat(TEXT_BYTES_MAX);
-        assert_eq!(written(|out| out.command_complete(&text)).len(), 5 + TEXT_BYTES_MAX + 1);
+        assert_eq!(written(|out| out.command_complete(&text, None)).len(), 5 + TEXT_BYTES_MAX + 1);
         let text = format!("a{text}");
-        assert_eq!(written(|out| out.command_complete(&text)).len(), 5 + TEXT_BYTES_MAX);
+        assert_eq!(written(|out| out.command_complete(&text, None)).len(), 5 + TEXT_BYTES_MAX);
     }
 
     #[test]

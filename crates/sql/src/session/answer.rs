@@ -7,7 +7,7 @@ use super::copy::{CopyIn, CopyOut};
 use super::out::Out;
 use crate::bind::Field;
 use crate::error::{SqlError, SqlState};
-use crate::execute::Output;
+use crate::execute::{EncodedRows, Output};
 use crate::plan::{Action, CallForm, Plan};
 use crate::protocol::Format;
 use crate::protocol::backend::{Encoder, FieldDescription};
@@ -18,7 +18,7 @@ pub(super) enum Answer {
     /// Rows.
     Rows(Rows),
     /// That it is done.
-    Tag(String),
+    Tag(Tag),
     /// Rows are expected from the client.
     CopyIn(Box<CopyIn>),
     /// Rows go to the client.
@@ -31,7 +31,7 @@ pub(super) enum Answer {
 pub(super) struct Rows {
     pub fields: Arc<[Field]>,
     /// Encoded.
-    pub rows: Vec<Vec<u8>>,
+    pub rows: EncodedRows,
     /// What is said at their end.
     pub tag: Tag,
     /// How many have been sent.
@@ -50,10 +50,12 @@ pub(super) struct Manner<'f> {
 
 /// What a command tag is made of.
 pub(super) enum Tag {
-    /// The number of rows follows.
+    /// The number of rows that are sent follows.
     Counting(&'static str),
-    /// As it is.
-    Whole(String),
+    /// This number follows.
+    Counted(&'static str, u64),
+    /// Nothing follows.
+    Plain(&'static str),
 }
 
 impl Rows {
@@ -69,24 +71,26 @@ impl Rows {
         Rows {
             fields: names.iter().map(field).collect(),
             rows: rows.iter().map(encode).collect(),
-            tag: Tag::Whole(tag.to_owned()),
+            tag: Tag::Plain(tag),
             sent: 0,
         }
     }
 
     /// Those of a query whose rows were all sent.
     pub(super) fn given(fields: Arc<[Field]>) -> Rows {
-        Rows { fields, rows: Vec::new(), tag: Tag::Counting("SELECT"), sent: 0 }
+        Rows { fields, rows: EncodedRows::new(), tag: Tag::Counting("SELECT"), sent: 0 }
     }
 }
 
 impl Tag {
-    /// What is said at the end of rows, or wherever else they end, of which `count` were sent just now.
-    pub(super) fn of(&self, count: usize) -> String {
-        match self {
-            Tag::Counting(name) => format!("{name} {count}"),
-            Tag::Whole(tag) => tag.clone(),
-        }
+    /// Says it, where `sent` rows were sent just now.
+    pub(super) fn say(&self, sent: usize, out: &mut Vec<u8>) {
+        let (tag, count) = match *self {
+            Tag::Counting(tag) => (tag, Some(sent as u64)),
+            Tag::Counted(tag, count) => (tag, Some(count)),
+            Tag::Plain(tag) => (tag, None),
+        };
+        Encoder::new(out).command_complete(tag, count);
     }
 }
 
@@ -99,17 +103,16 @@ impl Answer {
     pub(super) fn of(plan: &Plan, fields: Option<Arc<[Field]>>, output: Output) -> Answer {
         let written = output.written;
         let tag = match &plan.action {
-            Action::Call { form: CallForm::Statement, .. } => Tag::Whole("CALL".to_owned()),
+            Action::Call { form: CallForm::Statement, .. } => Tag::Plain("CALL"),
             Action::Query(_) | Action::Call { .. } => Tag::Counting("SELECT"),
-            Action::Insert { .. } => Tag::Whole(format!("INSERT 0 {written}")),
-            Action::Update { .. } => Tag::Whole(format!("UPDATE {written}")),
-            Action::Delete { .. } => Tag::Whole(format!("DELETE {written}")),
-            _ => Tag::Whole(String::new()),
+            Action::Insert { .. } => Tag::Counted("INSERT 0", written),
+            Action::Update { .. } => Tag::Counted("UPDATE", written),
+            Action::Delete { .. } => Tag::Counted("DELETE", written),
+            _ => Tag::Plain(""),
         };
-        match (fields, tag) {
-            (Some(fields), tag) => Answer::Rows(Rows { fields, rows: output.rows, tag, sent: 0 }),
-            (None, Tag::Whole(tag)) => Answer::Tag(tag),
-            (None, Tag::Counting(name)) => Answer::Tag(name.to_owned()),
+        match fields {
+            Some(fields) => Answer::Rows(Rows { fields, rows: output.rows, tag, sent: 0 }),
+            None => Answer::Tag(tag),
         }
     }
 }
@@ -131,11 +134,11 @@ impl Session {
         self.tell(out);
         match answer {
             Answer::Empty => Encoder::new(out).empty_query_response(),
-            Answer::Tag(tag) => Encoder::new(out).command_complete(&tag),
+            Answer::Tag(tag) => tag.say(0, out),
             Answer::Rows(mut rows) => {
                 describe(&rows.fields, formats, out)?;
                 send(&mut rows, &self.manner(formats), usize::MAX, out)?;
-                Encoder::new(out).command_complete(&rows.tag.of(rows.sent));
+                rows.tag.say(rows.sent, out);
             }
             Answer::CopyIn(copy) => {
                 copy.announce(out)?;

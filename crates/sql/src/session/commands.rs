@@ -5,7 +5,7 @@ use sqlparser::ast::{
     Statement, TransactionAccessMode, TransactionMode, VacuumStatement, Value,
 };
 
-use super::answer::{Answer, Rows};
+use super::answer::{Answer, Rows, Tag};
 use super::block::Block;
 use super::past::PARAMETER;
 use super::settings;
@@ -72,9 +72,10 @@ impl Session {
             let (defined, written) = self.define(statement)?;
             self.note_temporary(statement)?;
             self.notices.extend(defined.notices.into_iter().map(Notice::from));
-            let tag =
-                if defined.rows.is_some() { format!("SELECT {written}") } else { defined.tag.to_owned() };
-            return Ok(Answer::Tag(tag));
+            return Ok(Answer::Tag(match defined.rows {
+                Some(_) => Tag::Counted("SELECT", written),
+                None => Tag::Plain(defined.tag),
+            }));
         }
         self.command(statement)
     }
@@ -184,7 +185,7 @@ impl Session {
     }
 
     /// Accepts what would give or take rights, and says that it does neither.
-    fn leave_rights(&mut self, command: &str) -> Answer {
+    fn leave_rights(&mut self, command: &'static str) -> Answer {
         self.remark(ALL_RIGHTS);
         tag(command)
     }
@@ -465,8 +466,8 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
     }))
 }
 
-pub(super) fn tag(tag: &str) -> Answer {
-    Answer::Tag(tag.to_owned())
+pub(super) fn tag(tag: &'static str) -> Answer {
+    Answer::Tag(Tag::Plain(tag))
 }
 
 fn is_all(variable: &[Ident]) -> bool {

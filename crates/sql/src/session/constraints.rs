@@ -15,6 +15,7 @@ use crate::bind::names::name_of;
 use crate::catalog::{Catalog, Definition, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Plan, SharedPlan};
+use crate::types::Values;
 
 /// Foreign keys, by the storages of their tables and their names, and whether they are deferred.
 pub(super) type Deferrals = BTreeMap<(u32, String), bool>;
@@ -46,7 +47,7 @@ impl Session {
         if !deferred && block.has_pending(&chosen) {
             let action = Action::Settle { constraints: chosen };
             let plan = Plan::of(action);
-            self.in_block(&plan.into(), self.inputs(Vec::new()))?;
+            self.in_block(&plan.into(), self.inputs(Values::new()))?;
         }
         Ok(tag("SET CONSTRAINTS"))
     }

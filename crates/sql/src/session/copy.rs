@@ -23,7 +23,7 @@ use crate::protocol::Format;
 use crate::protocol::backend::Encoder;
 use crate::protocol::copy::{CopyFormat, CopyOptions, Header, RowDecoder, RowEncoder};
 use crate::protocol::frontend::Frontend;
-use crate::types::{Datum, Zone, binary, row, text};
+use crate::types::{Datum, Values, Zone, binary, row, text};
 
 /// Bytes of rows that go into one transaction when they are loaded into a table that nobody sees yet.
 const LOAD_BYTES: usize = 512 * 1024;
@@ -89,6 +89,10 @@ impl Session {
     }
 
     fn copy_out(&mut self, source: &CopySource, options: CopyOptions) -> Result<Answer, SqlError> {
+        if matches!(options.header, Header::Match(_)) {
+            let message = "cannot use \"match\" with HEADER in COPY TO";
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
         let query = match source {
             CopySource::Query(query) => query.to_string(),
             CopySource::Table { table_name, columns } if columns.is_empty() => {
@@ -104,7 +108,7 @@ impl Session {
         Ok(Answer::CopyOut(Box::new(CopyOut { options, statement, prepared })))
     }
 
-    fn copy_in(&mut self, source: &CopySource, options: CopyOptions) -> Result<Answer, SqlError> {
+    fn copy_in(&mut self, source: &CopySource, mut options: CopyOptions) -> Result<Answer, SqlError> {
         let CopySource::Table { table_name, columns } = source else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "cannot copy from a query"));
         };
@@ -113,6 +117,9 @@ impl Session {
         let catalog = self.catalog()?;
         self.renew(&catalog)?;
         let (prepared, names) = self.insertion(table_name, columns)?;
+        if let Header::Match(wanted) = &mut options.header {
+            wanted.clone_from(&names);
+        }
         let loads = self.own_storages(&prepared);
         let format = if options.format == CopyFormat::Binary { Format::Binary } else { Format::Text };
         let decoder = RowDecoder::new(options)?;
@@ -230,7 +237,7 @@ impl Session {
             }
         };
         match outcome {
-            Ok(written) => Encoder::new(out).command_complete(&format!("COPY {written}")),
+            Ok(written) => Encoder::new(out).command_complete("COPY", Some(written)),
             Err(error) => {
                 self.fail(&error, out);
                 self.skips = is_extended;
@@ -342,7 +349,7 @@ impl Session {
     }
 
     fn insert_copied(&mut self, plan: SharedPlan) -> Result<u64, SqlError> {
-        let inputs = self.inputs(Vec::new());
+        let inputs = self.inputs(Values::new());
         if self.block.is_some() {
             return Ok(self.in_block(&plan, inputs)?.written);
         }
@@ -367,12 +374,7 @@ impl CopyIn {
     }
 
     /// The values of a row as they came.
-    fn values(
-        &self,
-        fields: &[Option<bytes::Bytes>],
-        zone: Zone,
-        context: &str,
-    ) -> Result<Vec<Datum>, SqlError> {
+    fn values(&self, fields: &[Option<bytes::Bytes>], zone: Zone, context: &str) -> Result<Values, SqlError> {
         let types = &self.prepared.parameters;
         if fields.len() != types.len() {
             let problem = match self.columns.get(fields.len()) {
@@ -381,7 +383,7 @@ impl CopyIn {
             };
             return Err(SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, problem));
         }
-        let mut values = Vec::with_capacity(fields.len());
+        let mut values = Values::with_capacity(fields.len());
         for (place, (field, data_type)) in fields.iter().zip(types).enumerate() {
             let in_column = |error: SqlError, written: Option<&str>| {
                 let column = self.columns.get(place).map_or("", String::as_str);
@@ -441,7 +443,7 @@ impl CopySending<'_, '_> {
             Encoder::new(self.out).copy_data(&self.data)?;
         }
         Encoder::new(self.out).copy_done();
-        Encoder::new(self.out).command_complete(&format!("COPY {}", self.sent));
+        Encoder::new(self.out).command_complete("COPY", Some(self.sent));
         Ok(())
     }
 }
@@ -560,6 +562,9 @@ fn copy_options(written: &[CopyOption]) -> Result<CopyOptions, SqlError> {
             }
             CopyOption::Quote(byte) => options.quote = CopyOptions::single_byte("quote", &byte.to_string())?,
             CopyOption::Escape(byte) => escape = Some(CopyOptions::single_byte("escape", &byte.to_string())?),
+            CopyOption::Encoding(name) if name == crate::syntax::HEADER_MATCH => {
+                options.header = Header::Match(Vec::new())
+            }
             CopyOption::Encoding(name) if name.to_ascii_lowercase().replace('-', "") == "utf8" => {}
             other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
         }

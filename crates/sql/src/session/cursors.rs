@@ -17,6 +17,7 @@ use super::block::Block;
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared};
 use crate::error::{SqlError, SqlState};
+use crate::execute::EncodedRows;
 use crate::types::Datum;
 
 /// Most bytes of rows that the cursors of a session hold together.
@@ -33,7 +34,7 @@ struct Cursor {
     at: i64,
     fields: Arc<[Field]>,
     /// Its rows, encoded.
-    rows: Vec<Vec<u8>>,
+    rows: EncodedRows,
     /// The number of the row that it is on, from 1 on; 0 before the first, and one more than there are after the last.
     place: usize,
     /// The furthest place that it was on.
@@ -261,7 +262,7 @@ impl Session {
             let message = format!("the cursors of the session hold more than {} MiB", HELD_BYTES_MAX >> 20);
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint("Close some."));
         }
-        Ok(Answer::Tag("DECLARE CURSOR".to_owned()))
+        Ok(Answer::Tag(Tag::Plain("DECLARE CURSOR")))
     }
 
     /// `FETCH`, and `MOVE`, which the parser is told by `IN`.
@@ -275,7 +276,7 @@ impl Session {
         let cursor = self.cursors.0.get_mut(&name).ok_or_else(|| unknown_cursor(&name))?;
         let numbers = cursor.advance(direction)?;
         if *position == FetchPosition::In {
-            return Ok(Answer::Tag(format!("MOVE {}", numbers.len())));
+            return Ok(Answer::Tag(Tag::Counted("MOVE", numbers.len() as u64)));
         }
         let rows = numbers.into_iter().map(|number| cursor.rows[number - 1].clone()).collect();
         Ok(Answer::Rows(Rows {
@@ -293,11 +294,11 @@ impl Session {
                     self.cursors.settle(block);
                 }
                 self.cursors.close_all();
-                Ok(Answer::Tag("CLOSE CURSOR ALL".to_owned()))
+                Ok(Answer::Tag(Tag::Plain("CLOSE CURSOR ALL")))
             }
             CloseCursor::Specific { name } => {
                 self.close_cursor(&name_of(name))?;
-                Ok(Answer::Tag("CLOSE CURSOR".to_owned()))
+                Ok(Answer::Tag(Tag::Plain("CLOSE CURSOR")))
             }
         }
     }

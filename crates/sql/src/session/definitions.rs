@@ -15,6 +15,7 @@ use crate::execute::receive::OutputDigest;
 use crate::execute::{Output, is_stale};
 use crate::plan::{Action, SharedPlan};
 use crate::procedure::{Shown, Step};
+use crate::types::Values;
 
 /// Most times that a definition is planned anew since others have changed meanwhile.
 const DEFINITION_PLANNINGS_MAX: usize = 200;
@@ -29,7 +30,7 @@ const FILL_ROWS: u32 = 500;
 impl Session {
     /// Runs a definition.
     pub(super) fn define(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
-        self.surroundings.now = self.inputs(Vec::new()).now;
+        self.surroundings.now = self.inputs(Values::new()).now;
         if self.block.is_some() {
             return self.define_in_block(statement);
         }
@@ -90,14 +91,14 @@ impl Session {
         let Some(plan) = &defined.plan else { return Ok(0) };
         let mut steps = Vec::new();
         for verification in &defined.verifications {
-            if !self.alone(&verification.plan, self.inputs(Vec::new()))?.rows.is_empty() {
+            if !self.alone(&verification.plan, self.inputs(Values::new()))?.rows.is_empty() {
                 return Err(verification.error.clone());
             }
-            let (plan, inputs) = (verification.plan.clone(), self.inputs(Vec::new()));
+            let (plan, inputs) = (verification.plan.clone(), self.inputs(Values::new()));
             steps.push(Step { plan, inputs, shown: Some(Shown::Output(OutputDigest::new(0).value())) });
         }
         for plan in defined.rewrites.iter().chain([plan]).chain(&defined.rows) {
-            let inputs = self.inputs(Vec::new());
+            let inputs = self.inputs(Values::new());
             steps.push(Step { plan: plan.clone(), inputs, shown: None });
         }
         let writes_rows = !defined.rewrites.is_empty() || defined.rows.is_some();
@@ -158,17 +159,17 @@ impl Session {
             defined = plan(self, storages)?;
         }
         for verification in &defined.verifications {
-            if !self.in_block(&verification.plan, self.inputs(Vec::new()))?.rows.is_empty() {
+            if !self.in_block(&verification.plan, self.inputs(Values::new()))?.rows.is_empty() {
                 return Err(verification.error.clone());
             }
         }
         let Some(plan) = &defined.plan else { return Ok((defined, 0)) };
         for rewrite in &defined.rewrites {
-            self.in_block(rewrite, self.inputs(Vec::new()))?;
+            self.in_block(rewrite, self.inputs(Values::new()))?;
         }
-        self.in_block(plan, self.inputs(Vec::new()))?;
+        self.in_block(plan, self.inputs(Values::new()))?;
         let written = match &defined.rows {
-            Some(rows) => self.in_block(rows, self.inputs(Vec::new()))?.written,
+            Some(rows) => self.in_block(rows, self.inputs(Values::new()))?.written,
             None => 0,
         };
         let mut changed = Catalog::clone(&catalog);
@@ -200,7 +201,7 @@ impl Session {
             let zone = self.surroundings.zone;
             let catalog = self.catalog()?;
             let check = bind::validation(&catalog, &self.surroundings, validation)?;
-            let error = match self.over_snapshot(&check.plan, &self.inputs(Vec::new())) {
+            let error = match self.over_snapshot(&check.plan, &self.inputs(Values::new())) {
                 Err(error) if is_stale(&error) => {
                     self.refresh(&catalog)?;
                     continue;
@@ -222,7 +223,7 @@ impl Session {
     /// Checks the rows of a table that the block sees, and again when it commits.
     pub(super) fn check_in_block(&mut self, check: &RowCheck) -> Result<(), SqlError> {
         let zone = self.surroundings.zone;
-        match self.in_block(&check.plan, self.inputs(Vec::new()))?.rows.first() {
+        match self.in_block(&check.plan, self.inputs(Values::new()))?.rows.first() {
             Some(row) => Err(check.error(row, zone)?),
             None => Ok(()),
         }
@@ -329,7 +330,7 @@ impl Session {
             self.give_way(attempt);
             let catalog = self.catalog()?;
             let made = plan(self, &catalog);
-            let inputs = self.inputs(Vec::new());
+            let inputs = self.inputs(Values::new());
             let outcome = made.and_then(|plan| self.call(&[Step { plan, inputs, shown: None }]));
             match outcome {
                 Err(error) if !is_stale(&error) && known.as_ref() == Some(&error) => return Err(error),

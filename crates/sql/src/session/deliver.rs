@@ -14,7 +14,6 @@ use crate::execute::Row;
 use crate::execute::receive::{Collected, Receive, Unseen, pass_on};
 use crate::plan::Action;
 use crate::protocol::Format;
-use crate::protocol::backend::Encoder;
 use crate::types::Datum;
 
 /// Takes the rows of a statement, which may be planned anew before it gives any.
@@ -101,7 +100,7 @@ impl Session {
         to.describe()?;
         let sent = to.sent;
         self.tell(out);
-        Encoder::new(out).command_complete(&Tag::Counting("SELECT").of(sent));
+        Tag::Counting("SELECT").say(sent, out);
         Ok(())
     }
 }

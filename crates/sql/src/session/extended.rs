@@ -19,7 +19,7 @@ use crate::protocol::Format;
 use crate::protocol::backend::Encoder;
 use crate::protocol::frontend::{Frontend, Target};
 use crate::syntax;
-use crate::types::{Datum, SqlType, binary, text};
+use crate::types::{Datum, SqlType, Values, binary, text};
 
 /// Most prepared statements and most portals of one session.
 const NAMED_MAX: usize = 4096;
@@ -84,7 +84,7 @@ impl Statements {
 /// A statement with values for its parameters.
 struct Portal {
     named: Named,
-    parameters: Vec<Datum>,
+    parameters: Values,
     formats: Vec<Format>,
     progress: Progress,
 }
@@ -312,7 +312,7 @@ impl Session {
             return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         }
         let zone = self.surroundings.zone;
-        let mut parameters = Vec::with_capacity(values.len());
+        let mut parameters = Values::with_capacity(values.len());
         for (place, (value, data_type)) in values.iter().zip(types).enumerate() {
             parameters.push(match (value, format_of(formats, place)) {
                 (None, _) => Datum::Null,
@@ -415,7 +415,7 @@ impl Session {
         match rows.sent - before {
             // Whether there are more is known to whoever asks for more.
             sent if sent == most => Encoder::new(out).portal_suspended(),
-            sent => Encoder::new(out).command_complete(&rows.tag.of(sent)),
+            sent => rows.tag.say(sent, out),
         }
         Ok(())
     }

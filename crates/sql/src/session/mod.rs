@@ -7,6 +7,7 @@
 //! snapshot that was opened after it came. A block runs over a snapshot with its own writes laid over it, and at its end becomes one
 //! ordered transaction (see [`procedure`](crate::procedure)); one that only read is over then.
 
+mod alone;
 mod answer;
 mod block;
 mod commands;

@@ -24,7 +24,7 @@ impl Session {
             return Ok(Vec::new());
         }
         let zone = self.surroundings.zone;
-        let inputs = Inputs { parameters: parameters.to_vec(), zone, ..Inputs::default() };
+        let inputs = Inputs { parameters: parameters.into(), zone, ..Inputs::default() };
         questions.iter().map(|question| self.answer_to(question, &inputs)).collect()
     }
 
@@ -40,7 +40,7 @@ impl Session {
             return self.answers(questions, parameters);
         }
         let inputs =
-            Inputs { parameters: parameters.to_vec(), zone: self.surroundings.zone, ..Inputs::default() };
+            Inputs { parameters: parameters.into(), zone: self.surroundings.zone, ..Inputs::default() };
         let answers = questions.iter().zip(before).map(|(question, before)| {
             if is_act(question) { Ok(before) } else { self.answer_to(question, &inputs) }
         });

@@ -24,18 +24,16 @@ use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
 use crate::execute::declare::declare;
 use crate::execute::receive::{Collected, Digesting, Receive};
-use crate::execute::{
-    Draw, Failure, Inputs, Interrupt, Output, Patience, Pending, Run, is_stale, try_evaluate,
-};
-use crate::plan::{Action, CallForm, Expression, Plan, SharedPlan};
+use crate::execute::{Draw, Failure, Inputs, Interrupt, Output, Patience, Pending, Run, is_stale};
+use crate::plan::{Action, Plan, SharedPlan};
 use crate::procedure::{Step, Undone, encode_steps};
-use crate::types::{Datum, SqlType, Zone};
+use crate::types::{Datum, SqlType, Values, Zone};
 
 /// Most times that a statement is planned anew since definitions have changed meanwhile.
 pub(super) const PLANNINGS_MAX: usize = 10;
 
 /// The command that a plan is of.
-fn command(plan: &Plan) -> &'static str {
+pub(super) fn command(plan: &Plan) -> &'static str {
     match plan.action {
         Action::Query(_) if !plan.sequences.is_empty() => "nextval()",
         Action::Query(_) => "SELECT",
@@ -92,7 +90,7 @@ impl Session {
         newer.map_err(|error| of_read(error, &self.interrupt))
     }
 
-    pub(super) fn inputs(&self, parameters: Vec<Datum>) -> Inputs {
+    pub(super) fn inputs(&self, parameters: Values) -> Inputs {
         let now = self.block.as_ref().map_or_else(|| self.database.now(), |block| block.now);
         let zone = self.surroundings.zone;
         Inputs { parameters, now, zone, seed: self.database.random(), ..Inputs::default() }
@@ -186,7 +184,7 @@ impl Session {
         let mut prepared = Cow::Borrowed(prepared);
         let mut answered = Vec::new();
         for _ in 0..PLANNINGS_MAX {
-            let mut inputs = self.inputs(parameters.to_vec());
+            let mut inputs = self.inputs(parameters.into());
             inputs.answers = self.answers_again(&prepared.questions, parameters, answered)?;
             answered = inputs.answers.clone();
             inputs.observes = self.observes;
@@ -226,68 +224,12 @@ impl Session {
         Err(crate::execute::stale())
     }
 
-    /// Runs a plan as a transaction of its own.
-    pub(super) fn alone(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
-        Collected::gather(|rows| self.alone_to(plan, inputs, rows))
-    }
-
-    fn alone_to(
-        &mut self,
-        plan: &SharedPlan,
-        inputs: Inputs,
-        to: &mut dyn Receive,
-    ) -> Result<Output, SqlError> {
-        if let Action::Call { routine, arguments, form } = &plan.action {
-            return self.call_routine(routine, arguments, *form, &inputs);
-        }
-        if reads_only(plan) && !matches!(&plan.action, Action::Query(node) if node.is_short()) {
-            return self.over_snapshot_to(plan, &inputs, to);
-        }
-        let step = [Step { plan: plan.clone(), inputs, shown: None }];
-        if !reads_only(plan) {
-            self.refuse_change(command(plan))?;
-            return self.call(&step);
-        }
-        match outcome_of(self.database.read(encode_steps(&step, &[])?), &self.interrupt) {
-            // A result that is too long for one answer is not for a snapshot.
-            Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
-                self.over_snapshot_to(plan, &step[0].inputs, to)
-            }
-            outcome => outcome,
-        }
-    }
-
-    /// Calls a procedure of the database: it is a transaction of its own.
-    fn call_routine(
-        &self,
-        name: &str,
-        arguments: &[Expression],
-        form: CallForm,
-        inputs: &Inputs,
-    ) -> Result<Output, SqlError> {
-        let routines = &self.surroundings.routines;
-        let undefined =
-            || SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("procedure {name} does not exist"));
-        let routine = routines.find(name)?.ok_or_else(undefined)?;
-        let mut no_draw = |_| Err(SqlError::unsupported("nextval as an argument of a procedure"));
-        let mut randoms = 0;
-        let values =
-            arguments.iter().map(|argument| try_evaluate(argument, inputs, &mut randoms, &mut no_draw));
-        let values = values.collect::<Result<Vec<Datum>, SqlError>>()?;
-        let answer = self.database.call_routine(routine.procedure, routines.arguments(&routine, &values)?);
-        let result = answer.map_err(|error| match error {
-            Error::Aborted(reason) => SqlError::new(SqlState::RAISE_EXCEPTION, reason),
-            other => of_call(other, &self.interrupt),
-        })?;
-        routines.output(&routine, &result, form)
-    }
-
     /// Runs a query over a snapshot that is opened now.
     pub(super) fn over_snapshot(&self, plan: &Plan, inputs: &Inputs) -> Result<Output, SqlError> {
         Collected::gather(|rows| self.over_snapshot_to(plan, inputs, rows))
     }
 
-    fn over_snapshot_to(
+    pub(super) fn over_snapshot_to(
         &self,
         plan: &Plan,
         inputs: &Inputs,
@@ -409,7 +351,7 @@ impl Session {
         }
         self.cursors.settle(block);
         if let Some(loading) = &block.loading {
-            let (plan, inputs) = (loading.end(&block.catalog).into(), self.inputs(Vec::new()));
+            let (plan, inputs) = (loading.end(&block.catalog).into(), self.inputs(Values::new()));
             block.steps.push(Step { plan, inputs, shown: None });
         }
         let outcome = self
@@ -461,7 +403,7 @@ impl Session {
     /// Puts rows into storages that only the block knows, at once.
     pub(super) fn load(&mut self, mut plan: Plan, storages: &[(u32, bool)]) -> Result<u64, SqlError> {
         let known = self.block.as_ref().ok_or_else(no_block)?.loading.clone();
-        let step = |plan: Plan| [Step { plan: plan.into(), inputs: self.inputs(Vec::new()), shown: None }];
+        let step = |plan: Plan| [Step { plan: plan.into(), inputs: self.inputs(Values::new()), shown: None }];
         let said = Loading::extended(known.as_ref(), storages, self.database.now());
         if let Some(said) = &said {
             self.call(&step(said.begin(known.as_ref())))?;
@@ -505,7 +447,7 @@ fn touches_too_much(reason: &str) -> bool {
 }
 
 /// What the procedure has answered to a read.
-fn outcome_of(answer: Result<Bytes, Error>, interrupt: &Interrupt) -> Result<Output, SqlError> {
+pub(super) fn outcome_of(answer: Result<Bytes, Error>, interrupt: &Interrupt) -> Result<Output, SqlError> {
     decoded(answer.map_err(|error| of_read(error, interrupt))?)
 }
 

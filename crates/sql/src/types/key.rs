@@ -4,8 +4,13 @@
 //! Equal values have equal bytes; what does not count for the order (the scale of a `numeric`, how an interval is split) is
 //! not kept.
 
+use smallvec::SmallVec;
+
 use super::{BaseType, Datum, Numeric, SqlType, calendar, compare};
 use crate::error::{SqlError, SqlState};
+
+/// Part of a key: most need no allocation.
+pub type KeyBytes = SmallVec<[u8; 64]>;
 
 /// Above all that a value may begin with.
 const NULL: u8 = 0xFF;
@@ -22,7 +27,7 @@ const NUMERIC_POSITIVE: u8 = 0x30;
 const NUMERIC_NAN: u8 = 0x40;
 
 /// Appends the form of a value.
-pub fn encode(datum: &Datum, out: &mut Vec<u8>) {
+pub fn encode(datum: &Datum, out: &mut KeyBytes) {
     match datum {
         Datum::Null => out.push(NULL),
         Datum::Bool(value) => out.extend_from_slice(&[VALUE, u8::from(*value)]),
@@ -57,7 +62,7 @@ pub fn encode(datum: &Datum, out: &mut Vec<u8>) {
 
 /// The first byte says the sign and how many bytes follow, so that small integers are short: 0x80 and more for 0 to 8 bytes
 /// of one that is not negative, 0x7F and less for those of the others, whose bytes have no leading ones.
-fn put_integer(value: i64, out: &mut Vec<u8>) {
+fn put_integer(value: i64, out: &mut KeyBytes) {
     let magnitude = if value < 0 { !value } else { value } as u64;
     let length = 8 - magnitude.leading_zeros() as usize / 8;
     let bytes = value.to_be_bytes();
@@ -66,7 +71,7 @@ fn put_integer(value: i64, out: &mut Vec<u8>) {
 }
 
 /// A zero is followed by 0xFF, and two zeros are the end.
-fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+fn put_bytes(bytes: &[u8], out: &mut KeyBytes) {
     out.push(VALUE);
     let mut rest = bytes;
     while let Some(zero) = rest.iter().position(|byte| *byte == 0) {
@@ -79,7 +84,7 @@ fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Sign, power of ten, and digits two a byte and one more, so that zero is the end. All is inverted for negative numbers.
-fn put_numeric(value: &Numeric, out: &mut Vec<u8>) {
+fn put_numeric(value: &Numeric, out: &mut KeyBytes) {
     if value.is_nan() {
         return out.push(NUMERIC_NAN);
     }

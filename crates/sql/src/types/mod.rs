@@ -20,6 +20,7 @@ pub(crate) use zone::Unfit;
 pub use zone::Zone;
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 /// A type without its modifier.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -80,6 +81,9 @@ pub struct SqlType {
     /// An array of it, of one dimension.
     pub array: bool,
 }
+
+/// A few values, such as those of a key or of a statement's parameters: they need no allocation.
+pub type Values = SmallVec<[Datum; 4]>;
 
 /// A value. Which of the types it has is known from where it stands.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -45,8 +45,8 @@ struct State {
     calls_left: Option<u32>,
     /// Whether calls take effect and nobody is told.
     loses_answers: bool,
-    /// The arguments of all calls.
-    called: Vec<Vec<u8>>,
+    /// The arguments of all calls, once somebody has asked for them.
+    called: Option<Vec<Vec<u8>>>,
     advisory: AdvisoryLocks,
     /// How many sessions have begun.
     begun: u64,
@@ -95,10 +95,10 @@ impl World {
         signals.iter().map(|(process, signal)| format!("{signal:?} {process}\n")).collect()
     }
 
-    /// The arguments of the calls since this was asked last.
+    /// The arguments of the calls since this was asked last, which are kept from the first time on.
     #[allow(dead_code, reason = "only one test looks at them")]
     pub fn called(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.state.lock().unwrap().called)
+        self.state.lock().unwrap().called.replace(Vec::new()).unwrap_or_default()
     }
 
     /// Puts the database out of reach after some calls, or back into it.
@@ -155,7 +155,7 @@ impl World {
             signals: Vec::new(),
             calls_left: None,
             loses_answers: false,
-            called: Vec::new(),
+            called: None,
             advisory: AdvisoryLocks::default(),
             begun: 0,
         };
@@ -213,15 +213,19 @@ impl World {
 
     /// Gives a message to a session, which is begun if it is not there; the bytes that it sends.
     pub fn send(&mut self, session: &str, message: Frontend) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.send_to(session, message, &mut out);
+        out
+    }
+
+    /// The same where the bytes are appended.
+    pub fn send_to(&mut self, session: &str, message: Frontend, out: &mut Vec<u8>) {
         if !self.sessions.contains_key(session) {
             let begun = self.begin(Vec::new()).unwrap();
             self.sessions.insert(session.to_owned(), begun);
             self.numbers.insert(session.to_owned(), self.state.lock().unwrap().begun);
         }
-        let session = self.sessions.get_mut(session).unwrap();
-        let mut out = Vec::new();
-        session.handle(message, &mut out);
-        out
+        self.sessions.get_mut(session).unwrap().handle(message, out);
     }
 
     /// The same to a session that has begun, with what is sent while the statement runs given to `send`; what is left at the end.
@@ -266,7 +270,9 @@ impl Database for Shared {
 
     fn call(&self, arguments: Vec<u8>) -> Result<Bytes, Error> {
         let mut state = self.state();
-        state.called.push(arguments.clone());
+        if let Some(called) = &mut state.called {
+            called.push(arguments.clone());
+        }
         match &mut state.calls_left {
             Some(0) => return Err(Error::Unavailable("out of reach".to_owned())),
             Some(left) => *left -= 1,

@@ -1,0 +1,112 @@
+//! Statements by themselves: each is a transaction of its own.
+
+use ordain_db::error::Error;
+
+use super::Session;
+use super::database::{of_call, of_database};
+use super::transaction::{command, outcome_of, reads_only};
+use crate::error::{SqlError, SqlState};
+use crate::execute::receive::{Collected, Receive};
+use crate::execute::{Inputs, Output, is_stale, try_evaluate};
+use crate::plan::{Action, CallForm, Expression, Plan, SharedPlan};
+use crate::procedure::{Step, encode_steps};
+use crate::types::Datum;
+
+/// Most times that a statement which runs as a block of its own begins anew, since what it has read has changed meanwhile.
+const ATTEMPTS_MAX: usize = 20;
+
+/// Whether a plan gives rows that it has written.
+fn tells_rows(plan: &Plan) -> bool {
+    match &plan.action {
+        Action::Insert { returning, .. }
+        | Action::Update { returning, .. }
+        | Action::Delete { returning, .. } => returning.is_some(),
+        _ => false,
+    }
+}
+
+impl Session {
+    /// Runs a plan as a transaction of its own.
+    pub(super) fn alone(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
+        Collected::gather(|rows| self.alone_to(plan, inputs, rows))
+    }
+
+    pub(super) fn alone_to(
+        &mut self,
+        plan: &SharedPlan,
+        inputs: Inputs,
+        to: &mut dyn Receive,
+    ) -> Result<Output, SqlError> {
+        if let Action::Call { routine, arguments, form } = &plan.action {
+            return self.call_routine(routine, arguments, *form, &inputs);
+        }
+        if reads_only(plan) && !matches!(&plan.action, Action::Query(node) if node.is_short()) {
+            return self.over_snapshot_to(plan, &inputs, to);
+        }
+        let step = [Step { plan: plan.clone(), inputs, shown: None }];
+        if !reads_only(plan) {
+            self.refuse_change(command(plan))?;
+            return match self.call(&step) {
+                // Rows that are too many for the answer of an ordered transaction are not for one of a block.
+                Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED && tells_rows(plan) => {
+                    self.as_block(plan, &step[0].inputs)
+                }
+                outcome => outcome,
+            };
+        }
+        match outcome_of(self.database.read(encode_steps(&step, &[])?), &self.interrupt) {
+            // A result that is too long for one answer is not for a snapshot.
+            Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
+                self.over_snapshot_to(plan, &step[0].inputs, to)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Runs a plan as a block of its own: over a snapshot, and then certified, as often as it takes for nothing to have changed between.
+    fn as_block(&mut self, plan: &SharedPlan, inputs: &Inputs) -> Result<Output, SqlError> {
+        let mut last = Err(of_database(Error::Contended));
+        for _ in 0..ATTEMPTS_MAX {
+            self.begin_implicitly()?;
+            let output = match self.in_block(plan, inputs.clone()) {
+                Ok(output) => output,
+                Err(error) => {
+                    self.roll_back();
+                    return Err(error);
+                }
+            };
+            last = self.commit().map(|()| output);
+            let is_outrun =
+                |error: &SqlError| error.state == SqlState::SERIALIZATION_FAILURE && !is_stale(error);
+            if !last.as_ref().is_err_and(is_outrun) {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Calls a procedure of the database: it is a transaction of its own.
+    fn call_routine(
+        &self,
+        name: &str,
+        arguments: &[Expression],
+        form: CallForm,
+        inputs: &Inputs,
+    ) -> Result<Output, SqlError> {
+        let routines = &self.surroundings.routines;
+        let undefined =
+            || SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("procedure {name} does not exist"));
+        let routine = routines.find(name)?.ok_or_else(undefined)?;
+        let mut no_draw = |_| Err(SqlError::unsupported("nextval as an argument of a procedure"));
+        let mut randoms = 0;
+        let values =
+            arguments.iter().map(|argument| try_evaluate(argument, inputs, &mut randoms, &mut no_draw));
+        let values = values.collect::<Result<Vec<Datum>, SqlError>>()?;
+        let answer = self.database.call_routine(routine.procedure, routines.arguments(&routine, &values)?);
+        let result = answer.map_err(|error| match error {
+            Error::Aborted(reason) => SqlError::new(SqlState::RAISE_EXCEPTION, reason),
+            other => of_call(other, &self.interrupt),
+        })?;
+        routines.output(&routine, &result, form)
+    }
+}
