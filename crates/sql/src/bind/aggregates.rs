@@ -10,7 +10,7 @@ use super::functions::plain_argument;
 use super::names::name_of;
 use super::query::{not_in_list, ordinal, sort_key};
 use super::scope::{Bound, Grouping};
-use super::{Binder, windows};
+use super::{Binder, json, windows};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{AggregateCall, Expression, SortKey};
 use crate::types::{SqlType, aggregate};
@@ -139,8 +139,8 @@ impl Binder<'_> {
     }
 
     fn sort_key(&mut self, key: &OrderByExpr) -> Result<SortKey, SqlError> {
-        let expression = self.expression(&key.expr)?.expression;
-        Ok(sort_key(key, expression))
+        let value = self.expression(&key.expr)?;
+        sort_key(key, value)
     }
 
     fn aggregate_call(&mut self, name: &str, function: &Function) -> Result<AggregateCall, SqlError> {
@@ -195,6 +195,14 @@ impl Binder<'_> {
             }
         }
         let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+        if distinct && order.is_empty() && aggregate.keeps_arguments() {
+            // As PostgreSQL finds equal ones by sorting them.
+            for (value, data_type) in values.iter().zip(&aggregate.arguments) {
+                let value = Bound { expression: value.clone(), data_type: *data_type };
+                let expression = json::in_order(value)?.expression;
+                order.push(SortKey { expression, descending: false, nulls_first: false });
+            }
+        }
         Ok(AggregateCall { aggregate, arguments: values, distinct, filter, order })
     }
 }

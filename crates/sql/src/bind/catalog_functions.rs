@@ -82,6 +82,16 @@ impl Binder<'_> {
         self.looked_up(number, &system::schema_names(self.catalog))
     }
 
+    /// The same for `regtype`.
+    pub(super) fn type_name(&mut self, number: Bound) -> Result<Bound, SqlError> {
+        let function = functions::resolve("format_type", &[SqlType::OID, SqlType::INT4])?;
+        let arguments = vec![number.expression, Expression::Constant(Datum::Null)];
+        Ok(Bound {
+            expression: Expression::Call { function: function.id, arguments },
+            data_type: SqlType::TEXT,
+        })
+    }
+
     /// The column of an index, by the number of the index and its own place in it, from 1 on.
     fn index_column(&mut self, index: Bound, place: Bound) -> Result<Bound, SqlError> {
         let mut branches = Vec::new();
@@ -143,6 +153,14 @@ impl Binder<'_> {
     /// The number of the type whose name is a text that is computed, as `pg_type` has it or as it is shown; null if there is none.
     pub(super) fn computed_type_number(&mut self, name: Bound) -> Result<Bound, SqlError> {
         let mut branches = Vec::new();
+        // Quotes change none of these names, and their schema is there anyway.
+        let name = ["\"", "pg_catalog."].into_iter().try_fold(name, |name, part| {
+            let replace = functions::resolve("replace", &[SqlType::TEXT; 3])?;
+            let [part, nothing] = [part, ""].map(|text| text_constant(text).expression);
+            let arguments = vec![name.expression, part, nothing];
+            let expression = Expression::Call { function: replace.id, arguments };
+            Ok::<Bound, SqlError>(Bound { expression, data_type: SqlType::TEXT })
+        })?;
         for (known, data_type) in system::TYPES {
             let plain = [(*known).to_owned(), data_type.name()];
             let arrays = [format!("_{known}"), format!("{known}[]"), data_type.array_of().name()];

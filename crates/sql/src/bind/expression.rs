@@ -9,7 +9,7 @@ use super::names::{known_collation, name_of};
 use super::object_names::is_named;
 use super::scope::Bound;
 use super::types::sql_type;
-use super::{Binder, nulls, places, precedence};
+use super::{Binder, json, nulls, places, precedence};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, SubqueryKind};
 use crate::types::cast::CastContext;
@@ -276,6 +276,13 @@ impl Binder<'_> {
         right: Bound,
     ) -> Result<Bound, SqlError> {
         let resolved = operators::resolve_binary(operator, left.data_type, right.data_type)?;
+        if operator.is_comparison()
+            && [resolved.left, resolved.right].iter().all(|side| side.is_same(SqlType::JSONB))
+        {
+            let left = self.coerced(left, SqlType::JSONB, CastContext::Explicit)?;
+            let right = self.coerced(right, SqlType::JSONB, CastContext::Explicit)?;
+            return self.operate(operator, json::in_order(left)?, json::in_order(right)?);
+        }
         // What is not cast by itself elsewhere is where the operator takes it: anything to a text, for `||`.
         let left = Box::new(self.coerced(left, resolved.left, CastContext::Explicit)?.expression);
         let right = Box::new(self.coerced(right, resolved.right, CastContext::Explicit)?.expression);
@@ -342,12 +349,13 @@ impl Binder<'_> {
         if to.is_text()
             && let Expr::Cast { data_type, .. } = unnested(operand)
             && let Some(kind) =
-                ["regclass", "regnamespace"].into_iter().find(|kind| is_named(data_type, kind))
+                ["regclass", "regnamespace", "regtype"].into_iter().find(|kind| is_named(data_type, kind))
         {
             let number = self.expression(operand)?;
             let name = match kind {
                 _ if number.data_type.is_text() => number,
                 "regclass" => self.relation_name(number)?,
+                "regtype" => self.type_name(number)?,
                 _ => self.schema_name(number)?,
             };
             return self.explicit(name, to);

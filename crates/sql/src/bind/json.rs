@@ -8,7 +8,7 @@ use super::names::name_of;
 use super::scope::Bound;
 use crate::error::SqlError;
 use crate::plan::Expression;
-use crate::types::functions::{self, ROW_TO_JSON};
+use crate::types::functions::{self, ORDER_OF_JSONB, ROW_TO_JSON};
 use crate::types::{BaseType, SqlType};
 
 impl Binder<'_> {
@@ -149,4 +149,14 @@ fn no_operator(operator: &ast::BinaryOperator, left: SqlType, right: SqlType) ->
             .to_owned(),
     );
     error
+}
+
+/// A value as it is compared: that of `jsonb` by its own order.
+pub(super) fn in_order(value: Bound) -> Result<Bound, SqlError> {
+    if !value.data_type.is_same(SqlType::JSONB) {
+        return Ok(value);
+    }
+    let function = functions::resolve(ORDER_OF_JSONB, &[SqlType::JSONB])?;
+    let expression = Expression::Call { function: function.id, arguments: vec![value.expression] };
+    Ok(Bound { expression, data_type: function.result })
 }

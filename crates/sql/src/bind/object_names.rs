@@ -62,6 +62,18 @@ impl Binder<'_> {
         }
     }
 
+    /// The number of a type that a text names which is computed; it may be the number, too.
+    fn type_named(&mut self, name: Bound) -> Result<Bound, SqlError> {
+        let name = self.implicit(name, SqlType::TEXT)?;
+        let number = self.explicit(name.clone(), SqlType::OID)?.expression;
+        let mut found = self.computed_type_number(name)?;
+        if let Expression::Case { otherwise, .. } = &mut found.expression {
+            // What is no number either is an error.
+            *otherwise = Some(Box::new(number));
+        }
+        Ok(found)
+    }
+
     /// `'name'::regtype`: the number of a type. A text may be the number, too.
     pub(super) fn named_type(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
         let bound = self.expression(operand)?;
@@ -72,10 +84,8 @@ impl Binder<'_> {
                     number => Ok(constant(number, SqlType::OID)),
                 }
             }
-            Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => {
-                let name = self.implicit(bound, SqlType::TEXT)?;
-                self.computed_type_number(name)
-            }
+            Expression::Parameter(_) if bound.data_type == SqlType::UNKNOWN => self.type_named(bound),
+            _ if bound.data_type.is_text() => self.type_named(bound),
             _ => self.explicit(bound, SqlType::OID),
         }
     }

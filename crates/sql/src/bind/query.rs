@@ -11,7 +11,7 @@ use super::numbering::Numbering;
 use super::path::conjuncts;
 use super::scope::{Bound, Field, Level};
 use super::windows::windowed;
-use super::{Binder, walk};
+use super::{Binder, json, walk};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, GroupingSets, Node, SortKey};
 use crate::types::SqlType;
@@ -394,18 +394,19 @@ impl Binder<'_> {
         let mut keys = Vec::with_capacity(order.len());
         let mut hidden = Vec::new();
         for one in order {
-            let place = match self.output_named(&one.expr, outputs)? {
-                Some(place) => place,
+            let (place, data_type) = match self.output_named(&one.expr, outputs)? {
+                Some(place) => (place, outputs[place].0.data_type),
                 None => {
-                    let bound = self.expression(&one.expr)?.expression;
-                    let known = outputs.iter().position(|(_, output)| *output == bound);
-                    known.unwrap_or_else(|| {
-                        hidden.push(bound);
+                    let bound = self.expression(&one.expr)?;
+                    let known = outputs.iter().position(|(_, output)| *output == bound.expression);
+                    let place = known.unwrap_or_else(|| {
+                        hidden.push(bound.expression);
                         outputs.len() + hidden.len() - 1
-                    })
+                    });
+                    (place, bound.data_type)
                 }
             };
-            keys.push(sort_key(one, Expression::Column(place as u16)));
+            keys.push(sort_key(one, Bound { expression: Expression::Column(place as u16), data_type })?);
         }
         Ok((keys, hidden))
     }
@@ -448,7 +449,8 @@ impl Binder<'_> {
                 let message = "ORDER BY of a combination of queries must name one of its columns";
                 return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
             };
-            keys.push(sort_key(one, Expression::Column(place as u16)));
+            let (expression, data_type) = (Expression::Column(place as u16), fields[place].data_type);
+            keys.push(sort_key(one, Bound { expression, data_type })?);
         }
         Ok(Node::Sort { input: Box::new(node), keys })
     }
@@ -555,9 +557,10 @@ fn order_keys(order: Option<&OrderBy>) -> Result<&[OrderByExpr], SqlError> {
 }
 
 /// A key of `ORDER BY`.
-pub(super) fn sort_key(written: &OrderByExpr, expression: Expression) -> SortKey {
+pub(super) fn sort_key(written: &OrderByExpr, value: Bound) -> Result<SortKey, SqlError> {
     let descending = matches!(written.options.sort, Some(OrderBySort::Desc));
-    SortKey { expression, descending, nulls_first: written.options.nulls_first.unwrap_or(descending) }
+    let nulls_first = written.options.nulls_first.unwrap_or(descending);
+    Ok(SortKey { expression: json::in_order(value)?.expression, descending, nulls_first })
 }
 
 /// The number that stands for an item of a list.

@@ -269,7 +269,7 @@ impl Binder<'_> {
             let OrderByExpr { expr, .. } = key;
             let bound = self.typed(expr)?;
             window.order_type = (spec.order_by.len() == 1).then_some(bound.data_type);
-            window.order.push(sort_key(key, bound.expression));
+            window.order.push(sort_key(key, bound)?);
         }
         if let Some(frame) = &spec.window_frame {
             window.frame = self.frame(frame, &window)?;

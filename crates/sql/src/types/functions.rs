@@ -15,6 +15,7 @@ mod time_pattern;
 mod values;
 
 pub(crate) use catalog::{NAME_AS_QUOTED, NUMBER_OF_NONE};
+pub(crate) use json::ORDER_OF_JSONB;
 pub use json::ROW as ROW_TO_JSON;
 pub(crate) use json::{key_of as json_key, of_value as json_of};
 pub(crate) use number_pattern::ordinal;
@@ -109,7 +110,7 @@ const TIMESTAMPTZ: Kind = Kind::Of(SqlType::TIMESTAMPTZ);
 const INTERVAL: Kind = Kind::Of(SqlType::INTERVAL);
 
 /// All functions. A number is the place in all of them, one after the other.
-const TABLES: [&[Entry]; 11] = [
+const TABLES: [&[Entry]; 12] = [
     strings::TABLE,
     mathematics::TABLE,
     date_time::TABLE,
@@ -121,6 +122,7 @@ const TABLES: [&[Entry]; 11] = [
     make::TABLE,
     sets::TABLE,
     catalog::NAMES,
+    json::ORDER,
 ];
 
 fn entries() -> impl Iterator<Item = (FunctionId, &'static Entry)> {

@@ -1,11 +1,13 @@
 //! The syntax of JSON, and the form that `jsonb` gives it: keys by length and bytes, the last of equal keys, one space after
 //! colons and commas.
 //!
-//! Two `jsonb` are compared as the bytes of that form, so `1` and `1.0` differ, and the order is not that of PostgreSQL.
+//! As keys, and as what is grouped, two `jsonb` are equal if that form is, so `1` and `1.0` differ there. Operators and sorting compare them
+//! by [`order`].
 
 use std::collections::BTreeMap;
 
-use super::Numeric;
+use super::key::{self, KeyBytes};
+use super::{Datum, Numeric};
 use crate::error::{SqlError, SqlState};
 
 /// Nesting of arrays and objects; PostgreSQL's limit is that of its stack.
@@ -19,6 +21,56 @@ pub(crate) fn check(text: &str) -> Result<String, SqlError> {
 /// The text as `jsonb` gives it out. An error if it is no JSON.
 pub(crate) fn normalise(text: &str) -> Result<String, SqlError> {
     parse(text).map(|item| item.normalised())
+}
+
+/// Bytes in the order that PostgreSQL gives to values of `jsonb`: objects after arrays, then booleans, numbers, strings, and null; of arrays
+/// and objects, those with fewer elements first. An error if the text is no JSON.
+pub(crate) fn order(text: &str) -> Result<Vec<u8>, SqlError> {
+    let item = parse(text)?;
+    let mut out = KeyBytes::new();
+    match &item.value {
+        // By itself, it comes before values that are none.
+        Value::Array(items) if items.is_empty() => {}
+        _ => put_order(&item, &mut out)?,
+    }
+    Ok(out.into_vec())
+}
+
+fn put_order(item: &Item<'_>, out: &mut KeyBytes) -> Result<(), SqlError> {
+    const NULL: u8 = 1;
+    const STRING: u8 = 2;
+    const NUMBER: u8 = 3;
+    const BOOL: u8 = 4;
+    const ARRAY: u8 = 5;
+    const OBJECT: u8 = 6;
+    let put_string = |value: &str, out: &mut KeyBytes| key::encode(&Datum::Text(value.to_owned()), out);
+    match &item.value {
+        Value::Null => out.push(NULL),
+        Value::String(value) => {
+            out.push(STRING);
+            put_string(value, out);
+        }
+        Value::Number(number) => {
+            out.push(NUMBER);
+            key::encode(&Datum::Numeric(Numeric::parse(number)?), out);
+        }
+        Value::Bool => out.extend([BOOL, u8::from(item.text == "true")]),
+        Value::Array(items) => {
+            out.push(ARRAY);
+            out.extend_from_slice(&(items.len() as u32).to_be_bytes());
+            items.iter().try_for_each(|item| put_order(item, out))?;
+        }
+        Value::Object(fields) => {
+            // Equal keys are gone, and the others in their order, in the form of `jsonb`.
+            out.push(OBJECT);
+            out.extend_from_slice(&(fields.len() as u32).to_be_bytes());
+            for (key, item) in fields {
+                put_string(key, out);
+                put_order(item, out)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A value with the text that it was read from.

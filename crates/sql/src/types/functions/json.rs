@@ -8,6 +8,12 @@ const JSON: Kind = Kind::Of(SqlType::JSON);
 const JSONB: Kind = Kind::Of(SqlType::JSONB);
 const TEXTS: Kind = Kind::Of(SqlType::TEXT.array_of());
 
+/// What `jsonb` is compared by; no statement can call it, as no name of its own has such letters.
+pub(crate) const ORDER_OF_JSONB: &str = "order of jsonb";
+
+pub(super) const ORDER: &[Entry] =
+    &[strict(ORDER_OF_JSONB, &[JSONB], BYTEA, |a, _| json::order(text(a, 0)?).map(Datum::Bytes))];
+
 pub(super) const TABLE: &[Entry] = &[
     // The operators `->`, `->>`, `#>` and `#>>`.
     strict("json_object_field", &[JSON, TEXT], JSON, |a, _| Ok(part(&field(&item(a)?, text(a, 1)?)))),
