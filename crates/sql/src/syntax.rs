@@ -79,6 +79,7 @@ fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, Sql
     definitions::spell_out(tokens)?;
     definitions::spell_out_sequences(tokens)?;
     definitions::spell_out_tables(tokens);
+    identity::drop_sequence_names(tokens);
     identity::spell_out(tokens);
     roles::call_users_roles(tokens);
     keep_like_options(tokens);
@@ -131,26 +132,41 @@ fn refuse_chains(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Writes `true` and `false` for `on` and `off` among the options of `COPY`, where the parser knows only these.
+/// The encoding as which the parser is told of `HEADER MATCH`, which it does not know.
+pub const HEADER_MATCH: &str = "\u{1f}header match";
+
+/// Writes `true` and `false` for `on` and `off` among the options of `COPY`, where the parser knows only these, and [`HEADER_MATCH`].
 fn spell_out_switches(tokens: &mut [TokenWithSpan]) {
     let (mut begins, mut copies) = (true, false);
-    for token in tokens {
-        match &token.token {
-            Token::SemiColon => (begins, copies) = (true, false),
-            Token::Word(word) => {
-                copies |= begins && word.keyword == Keyword::COPY;
-                begins = false;
-                let spelled = match word.keyword {
-                    Keyword::ON => "true",
-                    Keyword::OFF => "false",
-                    _ => continue,
-                };
-                if copies {
-                    token.token = Token::make_keyword(spelled);
-                }
+    let mut header = None;
+    for place in 0..tokens.len() {
+        let word = match &tokens[place].token {
+            Token::Whitespace(_) => continue,
+            Token::Word(word) => word,
+            other => {
+                begins = *other == Token::SemiColon;
+                (copies, header) = (copies && !begins, None);
+                continue;
             }
-            Token::Whitespace(_) => {}
-            _ => begins = false,
+        };
+        copies |= begins && word.keyword == Keyword::COPY;
+        begins = false;
+        let before = header.take();
+        let spelled = match (word.keyword, before) {
+            (Keyword::HEADER, _) => {
+                header = Some(place);
+                continue;
+            }
+            (Keyword::MATCH, Some(before)) if copies => {
+                tokens[before].token = Token::make_keyword("ENCODING");
+                Token::SingleQuotedString(HEADER_MATCH.to_owned())
+            }
+            (Keyword::ON, _) => Token::make_keyword("true"),
+            (Keyword::OFF, _) => Token::make_keyword("false"),
+            _ => continue,
+        };
+        if copies {
+            tokens[place].token = spelled;
         }
     }
 }

@@ -8,6 +8,7 @@ use sqlparser::ast::{
 
 use super::functions::plain_argument;
 use super::join::{Item, assemble, full_join, right_join};
+use super::modify::foreign;
 use super::names::{last_name, name_of, qualified};
 use super::path::conjuncts;
 use super::scope::{Bound, Field, Level, Merged, Relation};
@@ -230,6 +231,15 @@ impl<'c> Binder<'c> {
                 if last_name(name)? == "pg_partition_ancestors" =>
             {
                 Ok(of(no_ancestors(*with_ordinality, alias.as_ref())?))
+            }
+            TableFactor::Table { with_hints, partitions, index_directives, version, json_path, .. }
+                if !with_hints.is_empty()
+                    || !partitions.is_empty()
+                    || !index_directives.is_empty()
+                    || version.is_some()
+                    || json_path.is_some() =>
+            {
+                Err(foreign("a table"))
             }
             TableFactor::Table { sample: Some(_), .. } => Err(SqlError::unsupported("TABLESAMPLE")),
             TableFactor::Table { name, alias, args: None, .. } => {

@@ -484,7 +484,7 @@ impl<'c> Binder<'c> {
 }
 
 /// The error of a form that other databases have.
-fn foreign(what: &str) -> SqlError {
+pub(super) fn foreign(what: &str) -> SqlError {
     SqlError::new(
         SqlState::SYNTAX_ERROR,
         format!("syntax error: {what} with words that PostgreSQL does not know"),

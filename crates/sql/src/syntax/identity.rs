@@ -21,6 +21,44 @@ pub enum IdentityChange {
     Drop(bool),
 }
 
+/// Takes `SEQUENCE NAME …` out of the options of an identity column that is added, as dumps have it, where it is the name that the sequence
+/// gets anyway.
+pub(super) fn drop_sequence_names(tokens: &mut Vec<TokenWithSpan>) {
+    let solid: Vec<usize> =
+        (0..tokens.len()).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
+    let name = |at: usize| match solid.get(at).map(|place| &tokens[*place].token) {
+        Some(Token::Word(word)) if word.quote_style.is_some() => word.value.clone(),
+        Some(Token::Word(word)) => word.value.to_lowercase(),
+        Some(token) => token.to_string(),
+        None => String::new(),
+    };
+    // The last of the parts of a name that begins there, and what comes after it.
+    let last_part = |mut at: usize| {
+        while name(at + 1) == "." {
+            at += 2;
+        }
+        (name(at), at + 1)
+    };
+    let mut dropped = Vec::new();
+    for at in (2..solid.len()).filter(|at| name(*at) == "sequence" && name(at + 1) == "name") {
+        let (sequence, end) = last_part(at + 2);
+        let begin = (0..at).rev().find(|at| name(*at) == ";").map_or(0, |at| at + 1);
+        if name(begin) != "alter" || name(begin + 1) != "table" || name(at - 1) != "(" {
+            continue;
+        }
+        let (table, after) = last_part(begin + if name(begin + 2) == "only" { 3 } else { 2 });
+        let column = name(after + if name(after + 1) == "column" { 2 } else { 1 });
+        if name(after) == "alter" && sequence == format!("{table}_{column}_seq") {
+            dropped.extend(&solid[at..end]);
+        }
+    }
+    let mut place = 0;
+    tokens.retain(|_| {
+        place += 1;
+        !dropped.contains(&(place - 1))
+    });
+}
+
 /// Writes `SET GENERATED …`, `RESTART …` and `DROP IDENTITY …` after `ALTER TABLE … ALTER column` as `SET DEFAULT`; see
 /// [`identity_change`].
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {

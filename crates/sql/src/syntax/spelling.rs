@@ -35,8 +35,8 @@ pub(super) fn part_signs(tokens: &mut Vec<TokenWithSpan>) {
     let mut place = 0;
     while place < tokens.len() {
         if let Token::CustomBinaryOperator(written) = &tokens[place].token
-            && let plain = written.trim_end_matches(['+', '-'])
-            && !plain.is_empty()
+            // The first character is the operator, whatever it is.
+            && let plain = &written[..written.trim_end_matches(['+', '-']).len().max(1)]
             && plain.len() < written.len()
             && !written.contains(|character| OWN.contains(character))
             && let Ok(mut parted) = Tokenizer::new(&PostgreSqlDialect {}, plain).tokenize()

@@ -105,14 +105,8 @@ impl Draft<'_> {
                 table.columns[usize::from(number)].default = Some(next_value(schema, &sequence));
             }
         }
-        if let Some((key_name, columns)) = parts.primary_key {
-            let key_name = key_name.unwrap_or_else(|| self.free_name(schema, &[name, "pkey"]));
-            self.is_free(schema, &key_name, false)?;
-            for column in &columns {
-                table.columns[usize::from(*column)].not_null = true;
-            }
-            table.primary_key = Some(PrimaryKey { object: self.number(), name: key_name.clone(), columns });
-            self.set(schema, &key_name, Some(Definition::Index(name.to_owned())));
+        if let Some(key) = parts.primary_key {
+            self.set_primary_key(schema, name, table, key)?;
         }
         for (index_name, columns) in parts.unique {
             self.unique(schema, name, table, index_name, columns, is_empty)?;
@@ -352,9 +346,9 @@ impl Draft<'_> {
         if table.primary_key.is_some() {
             return Err(multiple_keys(name));
         }
-        if !table.indexes.is_empty() {
-            return Err(SqlError::unsupported("a new primary key for a table that has indexes")
-                .with_hint("Drop the indexes, add the primary key, and create them again."));
+        if self.at_once || !table.indexes.is_empty() {
+            // The rows are written anew, as the entries of indexes name them by their keys.
+            return self.set_primary_key(schema, name, table, (key_name, columns));
         }
         let key_name = key_name.unwrap_or_else(|| self.free_name(schema, &[name, "pkey"]));
         self.is_free(schema, &key_name, false)?;
@@ -367,11 +361,25 @@ impl Draft<'_> {
             covering: true,
             is_empty: false,
         };
-        if self.at_once {
-            return Err(SqlError::unsupported("a new primary key within a transaction block")
-                .with_hint("Add the primary key outside of the block, or name it in CREATE TABLE."));
-        }
         self.add_index(schema, name, table, index);
+        Ok(())
+    }
+
+    /// Gives the table of a definition that has no rows, or whose rows are written anew, its primary key.
+    fn set_primary_key(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        (key_name, columns): (Option<String>, Vec<u16>),
+    ) -> Result<(), SqlError> {
+        let key_name = key_name.unwrap_or_else(|| self.free_name(schema, &[name, "pkey"]));
+        self.is_free(schema, &key_name, false)?;
+        for column in &columns {
+            table.columns[usize::from(*column)].not_null = true;
+        }
+        table.primary_key = Some(PrimaryKey { object: self.number(), name: key_name.clone(), columns });
+        self.set(schema, &key_name, Some(Definition::Index(name.to_owned())));
         Ok(())
     }
 

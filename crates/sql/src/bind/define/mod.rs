@@ -128,6 +128,9 @@ pub fn define(
         }
         Statement::CreateRole(create) => draft.create_role(create)?,
         Statement::AlterRole { name, operation } => draft.alter_role(name, operation)?,
+        Statement::Drop { purge, temporary, table, .. } if *purge || *temporary || table.is_some() => {
+            return Err(super::modify::foreign("DROP"));
+        }
         Statement::Drop { object_type: ObjectType::Role | ObjectType::User, if_exists, names, .. } => {
             draft.drop_roles(names, *if_exists)?
         }

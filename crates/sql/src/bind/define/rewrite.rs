@@ -125,7 +125,8 @@ impl Draft<'_> {
         binder.assigned_to(value, to, &column.name)
     }
 
-    /// Has the rows of a table written anew into new storages, with columns converted, or numbered from sequences.
+    /// Has the rows of a table written anew into new storages where that has a new primary key, or columns are converted or numbered from
+    /// sequences.
     pub(super) fn rewrite(
         &mut self,
         schema: &str,
@@ -134,7 +135,9 @@ impl Draft<'_> {
         mut conversions: Vec<Conversion>,
         numbered: &[(u16, String)],
     ) -> Result<(), SqlError> {
-        if conversions.is_empty() && numbered.is_empty() {
+        let is_keyed_anew = table.primary_key.is_some()
+            && matches!(self.before.get(schema, name), Some(Definition::Table(before)) if before.primary_key.is_none());
+        if !is_keyed_anew && conversions.is_empty() && numbered.is_empty() {
             return Ok(());
         }
         self.renew_storages(table);

@@ -113,11 +113,15 @@ impl Draft<'_> {
     }
 
     /// What is kept of a password: by it a password can be recognised, and not be found out.
-    fn verifier(&self, password: &Password) -> Result<Option<String>, SqlError> {
+    fn verifier(&mut self, password: &Password) -> Result<Option<String>, SqlError> {
         let Password::Password(Expr::Value(value)) = password else { return Ok(None) };
         let Value::SingleQuotedString(password) = &value.value else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a password is written in quotes"));
         };
+        if password.is_empty() {
+            self.notices.push("empty string is not a valid password, clearing password".to_owned());
+            return Ok(None);
+        }
         if let Ok(verifier) = Verifier::from_text(password) {
             return Ok(Some(verifier.to_text()));
         }
