@@ -15,7 +15,7 @@ use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
 use crate::plan::{Expression, RandomKind};
 use crate::types::operators::{self, BinaryOperator};
-use crate::types::{Datum, SqlType, aggregate, functions};
+use crate::types::{BaseType, Datum, SqlType, aggregate, functions};
 
 /// The version of PostgreSQL whose protocol and dialect this is, as a number.
 pub const VERSION_NUMBER: &str = "150000";
@@ -148,8 +148,13 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "NULLIF takes two arguments"));
         };
         let compared = operators::resolve_binary(BinaryOperator::Equal, value.data_type, other.data_type)?;
-        // It is what is compared that is given. Integers of different sizes are compared as they are.
-        let keeps_type = value.data_type.is_integer() && other.data_type.is_integer();
+        // It is what is compared that is given. Integers of different sizes are compared as they are, and so are days and moments.
+        let is_of_time = |data_type: SqlType| {
+            !data_type.array
+                && matches!(data_type.base, BaseType::Date | BaseType::Timestamp | BaseType::TimestampTz)
+        };
+        let both = |is_it: &dyn Fn(SqlType) -> bool| is_it(value.data_type) && is_it(other.data_type);
+        let keeps_type = both(&SqlType::is_integer) || both(&is_of_time);
         let data_type = if keeps_type { value.data_type } else { compared.left };
         let is_equal = self.operate(BinaryOperator::Equal, value.clone(), other)?.expression;
         let value = self.implicit(value, data_type)?;

@@ -5,14 +5,28 @@ use crate::types::Zone;
 use crate::types::calendar::{self, Civil, DAY, HOUR, MINUTE, SECOND};
 use crate::types::zone::Moment;
 
-/// Longer patterns first where one begins with another.
-const PATTERNS: [&str; 65] = [
+/// Those that show no letters may be in lower case as well.
+const PATTERNS: [&str; 71] = [
     "HH24", "HH12", "HH", "MI", "SSSSS", "SSSS", "SS", "MS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
-    "A.M.", "P.M.", "a.m.", "p.m.", "AM", "PM", "am", "pm", "Y,YYY", "YYYY", "YYY", "YY", "Y", "yyyy",
-    "IYYY", "IYY", "IY", "IDDD", "IW", "ID", "I", "MONTH", "Month", "month", "MON", "Mon", "mon", "MM", "mm",
-    "mi", "DAY", "Day", "day", "DY", "Dy", "dy", "DDD", "DD", "dd", "D", "WW", "W", "CC", "J", "Q", "TZH",
-    "TZM", "TZ", "tz", "OF",
+    "A.M.", "P.M.", "a.m.", "p.m.", "AM", "PM", "am", "pm", "B.C.", "A.D.", "b.c.", "a.d.", "BC", "AD", "bc",
+    "ad", "Y,YYY", "YYYY", "YYY", "YY", "Y", "IYYY", "IYY", "IY", "IDDD", "IW", "ID", "I", "MONTH", "Month",
+    "month", "MON", "Mon", "mon", "MM", "RM", "rm", "DAY", "Day", "day", "DY", "Dy", "dy", "DDD", "DD", "D",
+    "WW", "W", "CC", "J", "Q", "TZH", "TZM", "TZ", "tz", "OF",
 ];
+
+/// The pattern that a text begins with: the longest.
+fn pattern_of(text: &str) -> Option<&'static str> {
+    let rank = |name: &&&'static str| {
+        let beginning = text.get(..name.len())?;
+        let is_lower = beginning.eq_ignore_ascii_case(name)
+            && !beginning.contains(|letter: char| letter.is_ascii_uppercase());
+        (beginning == **name || is_lower).then_some((name.len(), beginning == **name))
+    };
+    PATTERNS.iter().filter(|name| rank(name).is_some()).max_by_key(rank).copied()
+}
+
+/// Months as Roman numbers.
+const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
 /// What is counted in a moment or an interval.
 struct Parts {
@@ -53,12 +67,16 @@ fn formatted(parts: &Parts, pattern: &str) -> String {
             rest = after;
             continue;
         }
-        let (fill, body) = match rest.strip_prefix("FM") {
+        let (fill, body) = match rest.strip_prefix("FM").or_else(|| rest.strip_prefix("fm")) {
             Some(body) => (false, body),
             None => (true, rest),
         };
-        let body = body.strip_prefix("TM").unwrap_or(body);
-        if let Some(name) = PATTERNS.iter().find(|name| body.starts_with(**name)) {
+        // Names that are translated are not filled.
+        let (fill, body) = match body.strip_prefix("TM") {
+            Some(body) => (false, body),
+            None => (fill, body),
+        };
+        if let Some(name) = pattern_of(body) {
             let value = value(name, parts);
             let value = if fill { value.as_str() } else { trim(&value) };
             out.push_str(value);
@@ -105,10 +123,19 @@ fn value(name: &str, parts: &Parts) -> String {
         };
         if capital { text.to_owned() } else { text.to_ascii_lowercase() }
     };
+    let era = |capital: bool, dots: bool| {
+        let text = match (year > 0, dots) {
+            (true, false) => "AD",
+            (false, false) => "BC",
+            (true, true) => "A.D.",
+            (false, true) => "B.C.",
+        };
+        if capital { text.to_owned() } else { text.to_ascii_lowercase() }
+    };
     match name {
         "HH24" => format!("{hour:02}"),
         "HH12" | "HH" => format!("{:02}", (hour + 11).rem_euclid(12) + 1),
-        "MI" | "mi" => format!("{:02}", time % HOUR / MINUTE),
+        "MI" => format!("{:02}", time % HOUR / MINUTE),
         "SSSS" | "SSSSS" => (time / SECOND).to_string(),
         "SS" => format!("{:02}", time % MINUTE / SECOND),
         "MS" => format!("{:03}", time % SECOND / 1_000),
@@ -121,13 +148,17 @@ fn value(name: &str, parts: &Parts) -> String {
         "am" | "pm" => half(false, false),
         "A.M." | "P.M." => half(true, true),
         "a.m." | "p.m." => half(false, true),
+        "BC" | "AD" => era(true, false),
+        "bc" | "ad" => era(false, false),
+        "B.C." | "A.D." => era(true, true),
+        "b.c." | "a.d." => era(false, true),
         "Y,YYY" => format!("{},{:03}", shown / 1000, shown % 1000),
-        "YYYY" | "yyyy" => format!("{shown:04}"),
+        "YYYY" => format!("{shown:04}"),
         "YYY" => format!("{:03}", shown % 1000),
         "YY" => format!("{:02}", shown % 100),
         "Y" => (shown % 10).to_string(),
-        "MM" | "mm" => format!("{month:02}"),
-        "DD" | "dd" => format!("{day:02}"),
+        "MM" => format!("{month:02}"),
+        "DD" => format!("{day:02}"),
         "CC" => format!("{:02}", if shown > 0 { (shown + 99) / 100 } else { shown / 100 }),
         "TZ" => abbreviation.to_ascii_uppercase(),
         "tz" => abbreviation.to_ascii_lowercase(),
@@ -148,6 +179,9 @@ fn of_day(name: &str, days: i64, month: i64) -> String {
     let (iso_year, iso_week) = calendar::iso_week(days);
     let iso_day = (calendar::day_of_week(days) + 6) % 7 + 1;
     match name {
+        // Padded to the longest.
+        "RM" => format!("{:<4}", ROMAN[(month - 1) as usize]),
+        "rm" => format!("{:<4}", ROMAN[(month - 1) as usize].to_ascii_lowercase()),
         "IYYY" => format!("{iso_year:04}"),
         "IYY" => format!("{:03}", iso_year % 1000),
         "IY" => format!("{:02}", iso_year % 100),
