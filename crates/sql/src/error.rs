@@ -194,6 +194,8 @@ states! {
     CANT_CHANGE_RUNTIME_PARAM = b"55P02";
     /// The object is not in the state that the command needs.
     OBJECT_NOT_IN_PREREQUISITE_STATE = b"55000";
+    /// Something is to be done with it yet.
+    OBJECT_IN_USE = b"55006";
     /// What was to be read is from before what is kept.
     SNAPSHOT_TOO_OLD = b"72000";
     /// The client asked to cancel, or a time limit passed.

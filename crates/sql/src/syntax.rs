@@ -137,15 +137,21 @@ pub const HEADER_MATCH: &str = "\u{1f}header match";
 
 /// Writes `true` and `false` for `on` and `off` among the options of `COPY`, where the parser knows only these, and [`HEADER_MATCH`].
 fn spell_out_switches(tokens: &mut [TokenWithSpan]) {
-    let (mut begins, mut copies) = (true, false);
-    let mut header = None;
+    // The options of `COPY` come after where its rows come from, or go to.
+    let (mut begins, mut copies, mut has_place) = (true, false, false);
+    let (mut depth, mut header) = (0, None);
     for place in 0..tokens.len() {
         let word = match &tokens[place].token {
             Token::Whitespace(_) => continue,
             Token::Word(word) => word,
             other => {
-                begins = *other == Token::SemiColon;
-                (copies, header) = (copies && !begins, None);
+                match other {
+                    Token::SemiColon => (begins, copies, has_place, depth) = (true, false, false, 0),
+                    Token::LParen => (begins, depth) = (false, depth + 1),
+                    Token::RParen => (begins, depth) = (false, depth - 1),
+                    _ => begins = false,
+                }
+                header = None;
                 continue;
             }
         };
@@ -153,11 +159,15 @@ fn spell_out_switches(tokens: &mut [TokenWithSpan]) {
         begins = false;
         let before = header.take();
         let spelled = match (word.keyword, before) {
+            (Keyword::STDIN | Keyword::STDOUT, _) if copies && depth == 0 => {
+                has_place = true;
+                continue;
+            }
             (Keyword::HEADER, _) => {
                 header = Some(place);
                 continue;
             }
-            (Keyword::MATCH, Some(before)) if copies => {
+            (Keyword::MATCH, Some(before)) if has_place => {
                 tokens[before].token = Token::make_keyword("ENCODING");
                 Token::SingleQuotedString(HEADER_MATCH.to_owned())
             }
@@ -165,7 +175,7 @@ fn spell_out_switches(tokens: &mut [TokenWithSpan]) {
             (Keyword::OFF, _) => Token::make_keyword("false"),
             _ => continue,
         };
-        if copies {
+        if has_place {
             tokens[place].token = spelled;
         }
     }

@@ -1,5 +1,7 @@
 //! Footprints: the keys and ranges that a transaction may touch, and who takes part in it because of them.
 
+use std::collections::BTreeMap;
+
 use crate::data::{DataError, Key, KeyRange, Owner, Schema};
 use crate::error::Error;
 use crate::hash::{FastMap, key_hash};
@@ -9,6 +11,9 @@ use crate::procedure::Functor;
 
 /// Keys that are searched one by one; those that follow have an index.
 const SEARCHED_KEYS_MAX: usize = 64;
+
+/// The same of ranges.
+const SEARCHED_RANGES_MAX: usize = 16;
 
 /// A call that reads more keys than this has no functors, nor has one that reads a range: the rows of so many can be sent, however long
 /// they are.
@@ -79,6 +84,8 @@ pub struct Footprint {
     bytes: Vec<u8>,
     keys: Vec<KeyEntry>,
     ranges: Vec<RangeEntry>,
+    /// By bounds: the place of ranges after the first [`SEARCHED_RANGES_MAX`].
+    range_index: BTreeMap<KeyRange, u32>,
     /// Bytes of the bounds of `ranges`.
     range_bytes: usize,
     functors: Vec<Functor>,
@@ -149,6 +156,7 @@ impl Footprint {
         self.bytes.clear();
         self.keys.clear();
         self.ranges.clear();
+        self.range_index.clear();
         self.range_bytes = 0;
         self.functors.clear();
         self.only_functors = false;
@@ -236,6 +244,14 @@ impl Footprint {
     /// Finds a range that contains the key and allows the access.
     pub fn find_range_of(&self, key: &[u8], access: Access) -> Option<usize> {
         self.ranges.iter().position(|entry| entry.access.covers(access) && entry.range.contains(key))
+    }
+
+    /// The entry of a range with just these bounds.
+    fn same_range(&mut self, range: &KeyRange) -> Option<&mut RangeEntry> {
+        let first = &self.ranges[..self.ranges.len().min(SEARCHED_RANGES_MAX)];
+        let place = first.iter().position(|entry| entry.range == *range);
+        let place = place.or_else(|| self.range_index.get(range).map(|place| *place as usize))?;
+        self.ranges.get_mut(place)
     }
 
     /// Adds a key with its owner; merged with an earlier entry of the same key by [`Footprint::place`]'s caller.
@@ -480,6 +496,14 @@ impl<'a> Declaration<'a> {
         }
         let owner = table.range_owner(range, self.partitions);
         self.footprint.place(access, owner, self.partitions);
+        if let Some(known) = self.footprint.same_range(range) {
+            known.access.merge(access);
+            return Ok(());
+        }
+        let place = self.footprint.ranges.len();
+        if place >= SEARCHED_RANGES_MAX {
+            self.footprint.range_index.insert(range.clone(), place as u32);
+        }
         self.footprint.range_bytes += range.start.bytes().len() + range.end.bytes().len();
         self.footprint.ranges.push(RangeEntry { range: range.clone(), access, owner });
         self.check_size()

@@ -97,9 +97,7 @@ impl Procedures {
         procedure.run(arguments, transaction, output)?;
         let length = output.len() - start;
         if length > RESULT_BYTES_MAX {
-            return Err(Stop::Invalid(format!(
-                "result of {length} bytes exceeds the limit of {RESULT_BYTES_MAX}: return less"
-            )));
+            return Err(Stop::Invalid(format!("result of {length} bytes {}", result_too_long())));
         }
         Ok(())
     }
@@ -160,6 +158,11 @@ pub(crate) fn check_arguments(arguments: &[u8]) -> Result<(), Error> {
         )));
     }
     Ok(())
+}
+
+/// The end of the error of a call whose result is too long.
+pub fn result_too_long() -> String {
+    format!("exceeds the limit of {RESULT_BYTES_MAX}: return less")
 }
 
 #[cfg(test)]

@@ -160,3 +160,13 @@ pub(super) fn in_order(value: Bound) -> Result<Bound, SqlError> {
     let expression = Expression::Call { function: function.id, arguments: vec![value.expression] };
     Ok(Bound { expression, data_type: function.result })
 }
+
+/// The value of which something is what [`in_order`] made.
+pub(super) fn out_of_order(compared: &Expression) -> &Expression {
+    match compared {
+        Expression::Call { function, arguments } if functions::name(*function) == ORDER_OF_JSONB => {
+            arguments.first().unwrap_or(compared)
+        }
+        other => other,
+    }
+}

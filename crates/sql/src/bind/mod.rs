@@ -42,7 +42,7 @@ mod windows;
 
 use std::sync::Arc;
 
-use sqlparser::ast::Statement;
+use sqlparser::ast::{InsertOverriding, Statement};
 
 use crate::catalog::{Catalog, Definition, Named, Sequence, Table};
 use crate::error::{SqlError, SqlState};
@@ -169,8 +169,8 @@ pub(crate) struct Binder<'c> {
     expansions: usize,
     /// How many queries lie around.
     nesting: usize,
-    /// Whether an insertion may give values to columns that are generated always.
-    overrides: bool,
+    /// Whose values an insertion says that identity columns have: those that it gives, or their own.
+    overriding: Option<InsertOverriding>,
     /// Whether literals in the list of the next query keep their type open, for what the query is part of to decide.
     keeps_open: bool,
     /// Whether the next query sorts its rows even if they come in order.
@@ -213,7 +213,7 @@ impl<'c> Binder<'c> {
             subqueries: 0,
             expansions: 0,
             nesting: 0,
-            overrides: false,
+            overriding: None,
             keeps_open: false,
             keeps_sort: false,
             parameters: Vec::new(),

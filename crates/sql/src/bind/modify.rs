@@ -58,7 +58,7 @@ impl<'c> Binder<'c> {
         let target = self.target(name, alias)?;
         let columns = target_columns(&target, &insert.columns)?;
         let named = !insert.columns.is_empty();
-        self.overrides = matches!(insert.overriding, Some(ast::InsertOverriding::System));
+        self.overriding = insert.overriding;
         let source = match insert.source.as_deref() {
             None => self.default_row(&target)?,
             Some(query) => match query.body.as_ref() {
@@ -107,8 +107,7 @@ impl<'c> Binder<'c> {
             for (number, column) in (0..).zip(&target.table.columns) {
                 let place = columns.iter().position(|given| *given == number);
                 row.push(match place.and_then(|place| values.get(place)) {
-                    Some(written) if !is_default(written) => {
-                        self.may_be_given(column)?;
+                    Some(written) if !is_default(written) && self.takes_given(column)? => {
                         self.assigned_value(written, column)?
                     }
                     _ => self.default_of(column)?,
@@ -145,22 +144,23 @@ impl<'c> Binder<'c> {
         for (number, column) in (0..).zip(&target.table.columns) {
             let given = columns.iter().take(fields.len()).position(|given| *given == number);
             expressions.push(match given {
-                Some(place) => {
-                    self.may_be_given(column)?;
+                Some(place) if self.takes_given(column)? => {
                     let data_type = fields[place].data_type;
                     let value = Bound { expression: Expression::Column(place as u16), data_type };
                     self.assigned_to(value, column.data_type, &column.name)?
                 }
-                None => self.default_of(column)?,
+                _ => self.default_of(column)?,
             });
         }
         Ok(Node::Project { input: Box::new(input), expressions })
     }
 
-    /// Fails if a column takes no values but its own.
-    fn may_be_given(&self, column: &Column) -> Result<(), SqlError> {
-        if column.identity != Some(true) || self.overrides {
-            return Ok(());
+    /// Whether a column takes the value that it is given, and not its own nevertheless. Fails if it takes no others.
+    fn takes_given(&self, column: &Column) -> Result<bool, SqlError> {
+        match (column.identity, self.overriding) {
+            (Some(_), Some(ast::InsertOverriding::User)) => return Ok(false),
+            (Some(true), None) => {}
+            _ => return Ok(true),
         }
         let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
         Err(always_generated(message, &column.name).with_hint("Use OVERRIDING SYSTEM VALUE to override."))

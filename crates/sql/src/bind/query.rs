@@ -533,9 +533,9 @@ fn first_sorted(
     outputs: &Outputs,
     hidden: &[Expression],
 ) -> Result<(), SqlError> {
-    let sorted = |key: &SortKey| match key.expression {
+    let sorted = |key: &SortKey| match json::out_of_order(&key.expression) {
         Expression::Column(place) => {
-            let place = usize::from(place);
+            let place = usize::from(*place);
             outputs.get(place).map(|(_, output)| output).or_else(|| hidden.get(place - outputs.len()))
         }
         _ => None,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::query::{hashed, sort_keyed};
 use super::{Failure, Row, Run, size_of_row};
-use crate::plan::{AggregateCall, GroupingSets, Node};
+use crate::plan::{AggregateCall, GroupingSets, Node, SortKey};
 use crate::types::aggregate::State;
 use crate::types::{Datum, Zone};
 
@@ -93,7 +93,18 @@ impl Run<'_, '_> {
         let mut counted = Vec::with_capacity(calls.len());
         for call in calls {
             counted.push(if self.passes(call.filter.as_ref(), row)? {
-                Some((self.sort_values(&call.order, row)?, self.values(&call.arguments, row)?))
+                let arguments = self.values(&call.arguments, row)?;
+                // What is sorted by an argument is sorted by its value: another one would draw another number.
+                let of_argument =
+                    |key: &SortKey| call.arguments.iter().position(|known| *known == key.expression);
+                let mut keys = Row::with_capacity(call.order.len());
+                for key in &call.order {
+                    keys.push(match of_argument(key) {
+                        Some(place) => arguments[place].clone(),
+                        None => self.value(&key.expression, row)?,
+                    });
+                }
+                Some((keys, arguments))
             } else {
                 None
             });

@@ -7,6 +7,9 @@ use crate::error::{SqlError, SqlState};
 /// What is claimed at a time, so that few claims are made.
 const STEP_BYTES: usize = 1 << 20;
 
+/// What each statement may hold besides, so that small ones go on when large ones have all there is.
+const FREE_BYTES: usize = 1 << 20;
+
 /// How much of it there is.
 #[derive(Debug)]
 pub struct Budget {
@@ -46,8 +49,9 @@ impl<'b> Claim<'b> {
     /// # Errors
     /// When others have too much.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
-        let Some(budget) = self.budget.filter(|_| bytes > self.bytes) else { return Ok(()) };
-        let more = (bytes - self.bytes).next_multiple_of(STEP_BYTES);
+        let claimed = bytes.saturating_sub(FREE_BYTES);
+        let Some(budget) = self.budget.filter(|_| claimed > self.bytes) else { return Ok(()) };
+        let more = (claimed - self.bytes).next_multiple_of(STEP_BYTES);
         let added = |used: usize| used.checked_add(more).filter(|used| *used <= budget.most);
         if budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added).is_err() {
             let message = format!("all statements together hold more than {} MiB of rows", budget.most >> 20);
@@ -56,6 +60,15 @@ impl<'b> Claim<'b> {
         }
         self.bytes += more;
         Ok(())
+    }
+
+    /// Holds no more than so many bytes from now on.
+    pub(super) fn let_go(&mut self, bytes: usize) {
+        let claimed = bytes.saturating_sub(FREE_BYTES).next_multiple_of(STEP_BYTES);
+        if let Some(budget) = self.budget.filter(|_| claimed < self.bytes) {
+            budget.used.fetch_sub(self.bytes - claimed, Ordering::Relaxed);
+            self.bytes = claimed;
+        }
     }
 }
 
@@ -75,14 +88,16 @@ mod tests {
     fn what_one_has_another_one_cannot_have() {
         let budget = Budget::new(10 * STEP_BYTES);
         let [mut first, mut second] = [Claim::of(&budget), Claim::of(&budget)];
-        first.hold(6 * STEP_BYTES).unwrap();
+        first.hold(FREE_BYTES + 8 * STEP_BYTES).unwrap();
+        first.let_go(FREE_BYTES + 6 * STEP_BYTES - 1);
         first.hold(1).unwrap();
-        second.hold(4 * STEP_BYTES - 1).unwrap();
-        let error = second.hold(4 * STEP_BYTES + 1).unwrap_err();
+        second.hold(FREE_BYTES + 4 * STEP_BYTES - 1).unwrap();
+        let error = second.hold(FREE_BYTES + 4 * STEP_BYTES + 1).unwrap_err();
         assert_eq!(error.state, SqlState::OUT_OF_MEMORY);
         assert_eq!(error.message, "all statements together hold more than 10 MiB of rows");
+        Claim::of(&budget).hold(FREE_BYTES).unwrap();
         drop(first);
-        second.hold(10 * STEP_BYTES).unwrap();
+        second.hold(FREE_BYTES + 10 * STEP_BYTES).unwrap();
         drop(second);
         assert_eq!(budget.used.load(Ordering::Relaxed), 0);
         Claim::default().hold(usize::MAX).unwrap();

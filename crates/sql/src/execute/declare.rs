@@ -32,10 +32,8 @@ pub fn declare(
         return known.action(&plan.action);
     }
     match &plan.action {
-        Action::Query(_) => known.action(&plan.action).or_else(|| known.tables(Access::READ)),
+        Action::Query(_) => known.tables(Access::READ),
         Action::Insert { .. } | Action::Update { .. } | Action::Delete { .. } => known.tables(Access::UPDATE),
-        // The definitions besides, which come before the rows that an index is filled with.
-        Action::Define { .. } => known.action(&plan.action).or_else(|| known.tables(Access::UPDATE)),
         other => known.action(other),
     }
 }
@@ -129,7 +127,11 @@ impl<'a> Known<'a, '_> {
                 for (storage, _) in sequences {
                     self.key(&self.storages.sequence(*storage).ok()?, Access::UPDATE)?;
                 }
-                fill.is_empty().then_some(())
+                if !fill.is_empty() {
+                    self.inputs.claims_tables.then_some(())?;
+                    self.tables(Access::UPDATE)?;
+                }
+                Some(())
             }
             Action::Load { table, rows } => self.load(self.table(*table)?, rows),
             // What is checked, the statements declare that leave it.

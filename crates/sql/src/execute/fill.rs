@@ -29,6 +29,8 @@ impl<'a> Run<'a, '_> {
         most: u32,
     ) -> Result<Output, Failure> {
         let all = self.storages.all(shape.replicated, shape.storage)?;
+        // Rows that were written anew meanwhile are elsewhere, and none of them has been there.
+        let after = after.filter(|after| all.contains(after));
         let rest = after.map_or(all.clone(), |after| all.after(after));
         let mut rows = Vec::new();
         let most = most as usize;

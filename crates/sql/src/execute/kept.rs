@@ -156,7 +156,7 @@ impl Run<'_, '_> {
         let (held, kept, around) = (self.held, self.kept_bytes, self.outer.len());
         match self.table_of(input, keys) {
             Ok(table) => Ok(State::Done(Rc::new(table))),
-            Err(Failure::Sql(_)) => {
+            Err(Failure::Sql(error)) if error.state != SqlState::OUT_OF_MEMORY => {
                 (self.held, self.kept_bytes) = (held, kept);
                 self.outer.truncate(around);
                 Ok(State::Impossible)

@@ -391,6 +391,7 @@ impl<'a, 't> Run<'a, 't> {
     /// Counts bytes that the run holds no longer.
     fn let_go(&mut self, bytes: usize) {
         self.held -= bytes;
+        self.claim.let_go(self.held + self.kept_bytes);
     }
 
     /// Does something whose result is held; how many bytes it comes to.

@@ -1,6 +1,7 @@
 //! Statements by themselves: each is a transaction of its own.
 
 use ordain_db::error::Error;
+use ordain_db::procedure::registry::result_too_long;
 
 use super::Session;
 use super::database::{of_call, of_database};
@@ -48,7 +49,7 @@ impl Session {
             self.refuse_change(command(plan))?;
             return match self.call(&step) {
                 // Rows that are too many for the answer of an ordered transaction are not for one of a block.
-                Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED && tells_rows(plan) => {
+                Err(error) if tells_rows(plan) && error.message.ends_with(&result_too_long()) => {
                     self.as_block(plan, &step[0].inputs)
                 }
                 outcome => outcome,
@@ -65,8 +66,8 @@ impl Session {
 
     /// Runs a plan as a block of its own: over a snapshot, and then certified, as often as it takes for nothing to have changed between.
     fn as_block(&mut self, plan: &SharedPlan, inputs: &Inputs) -> Result<Output, SqlError> {
-        let mut last = Err(of_database(Error::Contended));
-        for _ in 0..ATTEMPTS_MAX {
+        for attempt in 0..ATTEMPTS_MAX {
+            self.give_way(attempt);
             self.begin_implicitly()?;
             let output = match self.in_block(plan, inputs.clone()) {
                 Ok(output) => output,
@@ -75,14 +76,13 @@ impl Session {
                     return Err(error);
                 }
             };
-            last = self.commit().map(|()| output);
-            let is_outrun =
-                |error: &SqlError| error.state == SqlState::SERIALIZATION_FAILURE && !is_stale(error);
-            if !last.as_ref().is_err_and(is_outrun) {
-                break;
+            match self.commit() {
+                Err(error) if error.state == SqlState::SERIALIZATION_FAILURE && !is_stale(&error) => {}
+                outcome => return outcome.map(|()| output),
             }
         }
-        last
+        let hint = "Run it again, or return less than 1 MiB of rows: then it has its turn and does not fail.";
+        Err(of_database(Error::Contended).with_hint(hint))
     }
 
     /// Calls a procedure of the database: it is a transaction of its own.

@@ -77,9 +77,9 @@ impl Session {
         Err(known.unwrap_or_else(crate::execute::stale))
     }
 
-    /// Pauses before a definition is tried once more, for a time that is unlike that of others: definitions take numbers one after the
+    /// Pauses before something is tried once more, for a time that is unlike that of others: definitions take numbers one after the
     /// other, and those who begin together would meet again.
-    fn give_way(&self, attempt: usize) {
+    pub(super) fn give_way(&self, attempt: usize) {
         if attempt > 0 {
             let most = PAUSE_MICROSECONDS * attempt.min(PAUSES_GROWING) as u128;
             self.database.pause((self.database.random() % most) as u64);
@@ -164,6 +164,12 @@ impl Session {
             }
         }
         let Some(plan) = &defined.plan else { return Ok((defined, 0)) };
+        if !defined.rewrites.is_empty() && self.block.as_ref().is_some_and(|block| !block.pending.is_empty())
+        {
+            let message = "rows of a table cannot be written anew while foreign keys are still to be checked";
+            return Err(SqlError::new(SqlState::OBJECT_IN_USE, message)
+                .with_hint("Commit first, or change the table before its rows."));
+        }
         for rewrite in &defined.rewrites {
             self.in_block(rewrite, self.inputs(Values::new()))?;
         }

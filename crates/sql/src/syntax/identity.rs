@@ -32,23 +32,25 @@ pub(super) fn drop_sequence_names(tokens: &mut Vec<TokenWithSpan>) {
         Some(token) => token.to_string(),
         None => String::new(),
     };
-    // The last of the parts of a name that begins there, and what comes after it.
-    let last_part = |mut at: usize| {
+    // The schema of a name that begins there, its last part, and what comes after it.
+    let parts = |mut at: usize| {
+        let mut schema = String::new();
         while name(at + 1) == "." {
+            schema = name(at);
             at += 2;
         }
-        (name(at), at + 1)
+        (schema, name(at), at + 1)
     };
     let mut dropped = Vec::new();
     for at in (2..solid.len()).filter(|at| name(*at) == "sequence" && name(at + 1) == "name") {
-        let (sequence, end) = last_part(at + 2);
+        let (schema, sequence, end) = parts(at + 2);
         let begin = (0..at).rev().find(|at| name(*at) == ";").map_or(0, |at| at + 1);
         if name(begin) != "alter" || name(begin + 1) != "table" || name(at - 1) != "(" {
             continue;
         }
-        let (table, after) = last_part(begin + if name(begin + 2) == "only" { 3 } else { 2 });
+        let (own_schema, table, after) = parts(begin + if name(begin + 2) == "only" { 3 } else { 2 });
         let column = name(after + if name(after + 1) == "column" { 2 } else { 1 });
-        if name(after) == "alter" && sequence == format!("{table}_{column}_seq") {
+        if name(after) == "alter" && schema == own_schema && sequence == format!("{table}_{column}_seq") {
             dropped.extend(&solid[at..end]);
         }
     }

@@ -25,6 +25,14 @@ impl Draft<'_> {
             }
             _ => return Err(super::super::undefined_table(schema.as_deref(), &name)),
         };
+        let is_rename =
+            |operation: &AlterTableOperation| matches!(operation, AlterTableOperation::RenameTable { .. });
+        if alter.operations.len() > 1 && alter.operations.iter().any(is_rename) {
+            let message = "syntax error: RENAME TO among other changes of a table";
+            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
+                .with_hint("Rename it by a statement of its own."));
+        }
+        self.has_others = alter.operations.len() > 1;
         let mut name = name;
         let (mut conversions, mut numbered) = (Vec::new(), Vec::new());
         for operation in &alter.operations {

@@ -257,9 +257,8 @@ impl Draft<'_> {
     ) -> Result<(), SqlError> {
         let mut parts = Parts::default();
         self.add_column(name, table, &mut parts, column)?;
-        if parts.primary_key.is_some() {
-            return Err(SqlError::unsupported("a new column with a primary key")
-                .with_hint("Create a new table and copy the rows."));
+        if parts.primary_key.is_some() && table.primary_key.is_some() {
+            return Err(multiple_keys(name));
         }
         let last = table.columns.len() - 1;
         let is_numbered = !parts.sequences.is_empty();
@@ -346,7 +345,13 @@ impl Draft<'_> {
         if table.primary_key.is_some() {
             return Err(multiple_keys(name));
         }
-        if self.at_once || !table.indexes.is_empty() {
+        if table.indexes.iter().any(|index| index.covering) {
+            let message =
+                format!("another primary key of table \"{name}\" is being made, or was not finished");
+            return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+                .with_hint("Wait for it, or drop its index."));
+        }
+        if self.at_once || self.has_others || !table.indexes.is_empty() {
             // The rows are written anew, as the entries of indexes name them by their keys.
             return self.set_primary_key(schema, name, table, (key_name, columns));
         }

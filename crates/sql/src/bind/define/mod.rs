@@ -230,6 +230,8 @@ struct Draft<'c> {
     before: &'c Catalog,
     surroundings: &'c Surroundings,
     at_once: bool,
+    /// Whether the change of a table is one of several of its statement.
+    has_others: bool,
     /// Numbers for new storages.
     storages: Vec<u32>,
     random: u128,
@@ -256,6 +258,7 @@ impl<'c> Draft<'c> {
             before: catalog,
             surroundings,
             at_once,
+            has_others: false,
             storages: Vec::new(),
             random: 0,
             numbers: catalog.numbers(),
@@ -470,6 +473,9 @@ impl<'c> Draft<'c> {
         let place = place.ok_or_else(|| undefined_index(index))?;
         table.indexes[place].state = IndexState::Ready;
         if table.indexes[place].covering {
+            if table.primary_key.is_some() {
+                return Err(constraints::multiple_keys(name));
+            }
             if table.indexes.len() > 1 {
                 let message =
                     format!("an index was added to table \"{name}\" while it was given a primary key");

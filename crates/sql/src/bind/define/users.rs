@@ -118,11 +118,12 @@ impl Draft<'_> {
         let Value::SingleQuotedString(password) = &value.value else {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, "a password is written in quotes"));
         };
-        if password.is_empty() {
+        let known = Verifier::from_text(password);
+        if password.is_empty() || known.as_ref().is_ok_and(|known| known.fits("")) {
             self.notices.push("empty string is not a valid password, clearing password".to_owned());
             return Ok(None);
         }
-        if let Ok(verifier) = Verifier::from_text(password) {
+        if let Ok(verifier) = known {
             return Ok(Some(verifier.to_text()));
         }
         let salt = self.random.to_le_bytes();

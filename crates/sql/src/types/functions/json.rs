@@ -8,7 +8,7 @@ const JSON: Kind = Kind::Of(SqlType::JSON);
 const JSONB: Kind = Kind::Of(SqlType::JSONB);
 const TEXTS: Kind = Kind::Of(SqlType::TEXT.array_of());
 
-/// What `jsonb` is compared by; no statement can call it, as no name of its own has such letters.
+/// What `jsonb` is compared by.
 pub(crate) const ORDER_OF_JSONB: &str = "order of jsonb";
 
 pub(super) const ORDER: &[Entry] =

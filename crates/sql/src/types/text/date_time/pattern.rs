@@ -71,14 +71,18 @@ fn formatted(parts: &Parts, pattern: &str) -> String {
             Some(body) => (false, body),
             None => (true, rest),
         };
-        // Names that are translated are not filled.
-        let (fill, body) = match body.strip_prefix("TM") {
-            Some(body) => (false, body),
-            None => (fill, body),
+        let (is_translated, body) = match body.strip_prefix("TM").or_else(|| body.strip_prefix("tm")) {
+            Some(body) => (true, body),
+            None => (false, body),
         };
         if let Some(name) = pattern_of(body) {
             let value = value(name, parts);
-            let value = if fill { value.as_str() } else { trim(&value) };
+            let value = match (fill, is_translated) {
+                (false, _) => trim(&value),
+                // Names that are translated are not filled.
+                (true, true) => value.trim_end(),
+                (true, false) => value.as_str(),
+            };
             out.push_str(value);
             rest = &body[name.len()..];
             for suffix in ["TH", "th"] {
