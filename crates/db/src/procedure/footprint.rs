@@ -84,7 +84,7 @@ pub struct Footprint {
     bytes: Vec<u8>,
     keys: Vec<KeyEntry>,
     ranges: Vec<RangeEntry>,
-    /// By bounds: the place of ranges after the first [`SEARCHED_RANGES_MAX`].
+    /// By bounds: the last place of ranges after the first [`SEARCHED_RANGES_MAX`].
     range_index: BTreeMap<KeyRange, u32>,
     /// Bytes of the bounds of `ranges`.
     range_bytes: usize,
@@ -246,12 +246,12 @@ impl Footprint {
         self.ranges.iter().position(|entry| entry.access.covers(access) && entry.range.contains(key))
     }
 
-    /// The entry of a range with just these bounds.
-    fn same_range(&mut self, range: &KeyRange) -> Option<&mut RangeEntry> {
+    /// Whether there is an entry of a range with just these bounds that allows the access.
+    fn has_range(&self, range: &KeyRange, access: Access) -> bool {
+        let is_it = |entry: &RangeEntry| entry.range == *range && entry.access.covers(access);
         let first = &self.ranges[..self.ranges.len().min(SEARCHED_RANGES_MAX)];
-        let place = first.iter().position(|entry| entry.range == *range);
-        let place = place.or_else(|| self.range_index.get(range).map(|place| *place as usize))?;
-        self.ranges.get_mut(place)
+        let indexed = || self.range_index.get(range).map(|place| &self.ranges[*place as usize]);
+        first.iter().any(is_it) || indexed().is_some_and(is_it)
     }
 
     /// Adds a key with its owner; merged with an earlier entry of the same key by [`Footprint::place`]'s caller.
@@ -496,8 +496,7 @@ impl<'a> Declaration<'a> {
         }
         let owner = table.range_owner(range, self.partitions);
         self.footprint.place(access, owner, self.partitions);
-        if let Some(known) = self.footprint.same_range(range) {
-            known.access.merge(access);
+        if self.footprint.has_range(range, access) {
             return Ok(());
         }
         let place = self.footprint.ranges.len();
@@ -688,6 +687,20 @@ mod tests {
             (find(2, Access::READ), find(2, Access::UPDATE), find(3, Access::READ)),
             (Some(2), Some(2), None)
         );
+    }
+
+    #[test]
+    fn a_range_is_told_once_however_often_it_is_declared() {
+        let footprint = declared(4, |declaration, [table, ..]| {
+            for number in 0..3 * SEARCHED_RANGES_MAX as i32 {
+                declaration.read_range(&site(table, number)).unwrap();
+                for _ in 0..500 {
+                    declaration.update_range(&site(table, number)).unwrap();
+                    declaration.read_range(&site(table, number / 2)).unwrap();
+                }
+            }
+        });
+        assert_eq!(footprint.ranges().len(), 6 * SEARCHED_RANGES_MAX);
     }
 
     #[test]
