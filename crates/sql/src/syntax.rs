@@ -92,6 +92,16 @@ fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, Sql
     Ok(times)
 }
 
+/// Leaves out the tokens at some places.
+fn drop_at(tokens: &mut Vec<TokenWithSpan>, mut dropped: Vec<usize>) {
+    dropped.sort_unstable();
+    let mut place = 0;
+    tokens.retain(|_| {
+        place += 1;
+        dropped.binary_search(&(place - 1)).is_err()
+    });
+}
+
 /// Refuses operators in a row that are too many: the parser makes a tree of them that is as deep, and so are the ways through it.
 fn refuse_chains(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
     // Of each pair of brackets that is open, how many since the last comma.
@@ -255,11 +265,7 @@ fn drop_deferrable(tokens: &mut Vec<TokenWithSpan>) {
             _ => {}
         }
     }
-    let mut place = 0;
-    tokens.retain(|_| {
-        place += 1;
-        !dropped.contains(&(place - 1))
-    });
+    drop_at(tokens, dropped);
 }
 
 /// Whether the first words of a statement are followed by the modes of a transaction.

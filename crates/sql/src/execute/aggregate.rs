@@ -31,18 +31,11 @@ impl Gathered {
         Gathered { state: State::new(&call.aggregate, zone), seen: BTreeSet::new(), unsorted: Vec::new() }
     }
 
-    fn add(&mut self, call: &AggregateCall, arguments: &[Datum]) -> Result<(), Failure> {
-        if !call.distinct || self.seen.insert(hashed(arguments)) {
-            self.state.add(arguments)?;
-        }
-        Ok(())
-    }
-
     fn finish(mut self, call: &AggregateCall) -> Result<Datum, Failure> {
         let mut sorted = std::mem::take(&mut self.unsorted);
         sort_keyed(&call.order, &mut sorted);
         for (_, arguments) in sorted {
-            self.add(call, &arguments)?;
+            self.state.add(&arguments)?;
         }
         Ok(self.state.finish()?)
     }
@@ -120,11 +113,14 @@ impl Run<'_, '_> {
     ) -> Result<(), Failure> {
         for ((call, counted), gathered) in calls.iter().zip(counted).zip(group) {
             let Some((keys, arguments)) = counted else { continue };
+            if call.distinct && !gathered.seen.insert(hashed(arguments)) {
+                continue;
+            }
             if call.distinct || call.aggregate.keeps_arguments() {
                 self.hold(size_of_row(arguments))?;
             }
             if call.order.is_empty() {
-                gathered.add(call, arguments)?;
+                gathered.state.add(arguments)?;
             } else {
                 self.hold(size_of_row(keys) + size_of_row(arguments))?;
                 gathered.unsorted.push((keys.clone(), arguments.clone()));

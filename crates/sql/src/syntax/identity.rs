@@ -54,11 +54,7 @@ pub(super) fn drop_sequence_names(tokens: &mut Vec<TokenWithSpan>) {
             dropped.extend(&solid[at..end]);
         }
     }
-    let mut place = 0;
-    tokens.retain(|_| {
-        place += 1;
-        !dropped.contains(&(place - 1))
-    });
+    super::drop_at(tokens, dropped);
 }
 
 /// Writes `SET GENERATED …`, `RESTART …` and `DROP IDENTITY …` after `ALTER TABLE … ALTER column` as `SET DEFAULT`; see

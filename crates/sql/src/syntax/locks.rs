@@ -38,11 +38,7 @@ pub(super) fn spell_plainly(tokens: &mut Vec<TokenWithSpan>) {
         }
     }
     commas.into_iter().for_each(|place| tokens[place].token = Token::Period);
-    let mut place = 0;
-    tokens.retain(|_| {
-        place += 1;
-        !dropped.contains(&(place - 1))
-    });
+    super::drop_at(tokens, dropped);
 }
 
 /// Fails unless what a query asks to lock is named in its `FROM`.

@@ -84,9 +84,5 @@ pub(super) fn spell_like(tokens: &mut Vec<TokenWithSpan>) {
             tokens[solid[at + 1]].token = Token::make_keyword("ANY");
         }
     }
-    let mut place = 0;
-    tokens.retain(|_| {
-        place += 1;
-        !dropped.contains(&(place - 1))
-    });
+    super::drop_at(tokens, dropped);
 }

@@ -16,13 +16,14 @@ const PATTERNS: [&str; 71] = [
 
 /// The pattern that a text begins with: the longest.
 fn pattern_of(text: &str) -> Option<&'static str> {
-    let rank = |name: &&&'static str| {
+    let fitting = PATTERNS.iter().filter_map(|name| {
         let beginning = text.get(..name.len())?;
         let is_lower = beginning.eq_ignore_ascii_case(name)
             && !beginning.contains(|letter: char| letter.is_ascii_uppercase());
-        (beginning == **name || is_lower).then_some((name.len(), beginning == **name))
-    };
-    PATTERNS.iter().filter(|name| rank(name).is_some()).max_by_key(rank).copied()
+        let is_same = beginning == *name;
+        (is_same || is_lower).then_some((name.len(), is_same, *name))
+    });
+    fitting.max().map(|(_, _, name)| name)
 }
 
 /// Months as Roman numbers.
