@@ -174,6 +174,8 @@ states! {
     INVALID_COLUMN_REFERENCE = b"42P10";
     /// A table that cannot be made so.
     INVALID_TABLE_DEFINITION = b"42P16";
+    /// A view that would read itself.
+    INVALID_OBJECT_DEFINITION = b"42P17";
     /// An object of another kind.
     WRONG_OBJECT_TYPE = b"42809";
     /// The database can take no more for now.

@@ -4,7 +4,7 @@ use sqlparser::ast::{CommentObject, ObjectName};
 
 use super::names::{last_name, qualified};
 use super::{Binder, Surroundings, undefined_table};
-use crate::catalog::{Catalog, Definition, FIRST_USER, PUBLIC, system, user_definition};
+use crate::catalog::{Catalog, Definition, FIRST_USER, system, user_definition};
 use crate::error::{SqlError, SqlState};
 
 /// Fails unless there is what `COMMENT ON` is about.
@@ -49,13 +49,11 @@ pub fn commented(
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
         }
         CommentObject::Column => commented_column(name, catalog, surroundings),
-        CommentObject::Schema => match catalog.get(&last, "") {
-            None if last != PUBLIC => {
-                let message = format!("schema \"{last}\" does not exist");
-                Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message))
-            }
-            _ => Ok(()),
-        },
+        CommentObject::Schema if !catalog.has_schema(&last) => {
+            let message = format!("schema \"{last}\" does not exist");
+            Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message))
+        }
+        CommentObject::Schema => Ok(()),
         CommentObject::Database if last != surroundings.database => {
             let message = format!("database \"{last}\" does not exist");
             Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message))

@@ -11,7 +11,7 @@ use super::Binder;
 use super::expression::unnested;
 use super::from::fields_of;
 use super::names::quoted;
-use super::scope::{Level, Relation};
+use super::scope::{Level, Relation, Starred};
 use crate::catalog::Table;
 use crate::error::SqlError;
 
@@ -96,6 +96,26 @@ impl Binder<'_> {
         let Some((_, new)) = self.renames.as_ref().filter(|(renamed, _)| *renamed == column) else { return };
         let (Span { start, end }, written) = (name.span, new.clone());
         self.note_naming(Naming { from: start, until: end, written });
+    }
+
+    /// Notes which columns `*` stands for. Where some cannot be named, as several of a relation have the name, it stays.
+    pub(super) fn all_meant(&mut self, star: Span, columns: &[Starred]) {
+        if !self.notes_names {
+            return;
+        }
+        let level = self.level();
+        let word = |Starred { relation, field, column }: &Starred| {
+            let found = level.find(relation.as_deref(), &field.name);
+            let is_it = found.is_ok_and(|found| found.is_some_and(|(found, _)| found == *column));
+            is_it.then(|| match relation {
+                Some(relation) => format!("{}.{}", quoted_anywhere(relation), quoted(&field.name)),
+                None => quoted_anywhere(&field.name),
+            })
+        };
+        let words: Option<Vec<String>> = columns.iter().map(word).collect();
+        if let Some(words) = words {
+            self.note_naming(Naming { from: star.start, until: star.end, written: words.join(", ") });
+        }
     }
 
     /// The text of a query with the schemas of what it names, and the names of its columns.

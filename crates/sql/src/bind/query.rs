@@ -2,14 +2,14 @@
 
 use sqlparser::ast::{
     self, Distinct, Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Value,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, Value,
 };
 
 use super::join::assemble;
 use super::names::{last_name, name_of};
 use super::numbering::Numbering;
 use super::path::conjuncts;
-use super::scope::{Bound, Field, Level};
+use super::scope::{Bound, Field, Level, Starred};
 use super::windows::windowed;
 use super::{Binder, json, walk};
 use crate::error::{SqlError, SqlState};
@@ -304,9 +304,15 @@ impl Binder<'_> {
                 SelectItem::ExprWithAlias { expr, alias } => {
                     outputs.push(self.output(expr, name_of(alias), open)?)
                 }
-                SelectItem::Wildcard(_) => self.all_of(None, &mut outputs)?,
-                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
-                    self.all_of(Some(&last_name(name)?), &mut outputs)?;
+                SelectItem::Wildcard(star) => {
+                    let columns = self.all_of(None)?;
+                    self.all_meant(star.wildcard_token.0.span, &columns);
+                    self.put_all(columns, &mut outputs)?;
+                }
+                SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), star) => {
+                    let columns = self.all_of(Some(&last_name(name)?))?;
+                    self.all_meant(name.span().union(&star.wildcard_token.0.span), &columns);
+                    self.put_all(columns, &mut outputs)?;
                 }
                 other => return Err(SqlError::unsupported(format!("{other} in a list of columns"))),
             }
@@ -337,31 +343,36 @@ impl Binder<'_> {
         relation.fields.get(usize::from(column - relation.offset))?.origin
     }
 
-    /// `*`, of a relation if one is named.
-    fn all_of(&mut self, relation: Option<&str>, outputs: &mut Outputs) -> Result<(), SqlError> {
-        let relations = self.level().relations.clone();
+    /// What `*` stands for, of a relation if one is named.
+    fn all_of(&mut self, relation: Option<&str>) -> Result<Vec<Starred>, SqlError> {
+        let (relations, merged) = (self.level().relations.clone(), self.level().merged.clone());
         if relations.is_empty() {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "SELECT * with no tables specified is not valid",
             ));
         }
-        let place = self.levels.len() - 1;
+        let mut columns = Vec::new();
         let mut found = false;
-        for (number, known) in relations.iter().enumerate() {
+        for (number, known) in relations.into_iter().enumerate() {
             if relation.is_none() {
-                self.merged_before(number, place, outputs)?;
+                // What joins that begin with a relation have made of two comes before it.
+                for merged in merged.iter().filter(|merged| merged.first == number) {
+                    let origin = self.origin(merged.column);
+                    let (name, data_type) = (merged.name.clone(), merged.data_type);
+                    let field = Field { name, data_type, origin, hidden: false };
+                    columns.push(Starred { relation: None, field, column: merged.column });
+                }
             } else if relation != Some(known.name.as_str()) {
                 continue;
             }
             found = true;
-            for (column, field) in (known.offset..).zip(&known.fields) {
+            for (column, field) in (known.offset..).zip(known.fields) {
                 // Under its relation's name, a merged column is there.
                 let is_shown = !field.hidden || (relation.is_some() && !field.name.is_empty());
                 if is_shown {
-                    let column = self.over_groups(place, column, &field.name)?;
-                    let field = Field { hidden: false, ..field.clone() };
-                    outputs.push((field, Expression::Column(column)));
+                    let field = Field { hidden: false, ..field };
+                    columns.push(Starred { relation: Some(known.name.clone()), field, column });
                 }
             }
         }
@@ -370,16 +381,14 @@ impl Binder<'_> {
                 SqlState::UNDEFINED_TABLE,
                 format!("missing FROM-clause entry for table \"{relation}\""),
             )),
-            _ => Ok(()),
+            _ => Ok(columns),
         }
     }
 
-    /// The columns that joins beginning with a relation have made of two.
-    fn merged_before(&mut self, number: usize, level: usize, outputs: &mut Outputs) -> Result<(), SqlError> {
-        for merged in self.level().merged.clone().into_iter().filter(|merged| merged.first == number) {
-            let column = self.over_groups(level, merged.column, &merged.name)?;
-            let origin = self.origin(merged.column);
-            let field = Field { name: merged.name, data_type: merged.data_type, origin, hidden: false };
+    fn put_all(&mut self, columns: Vec<Starred>, outputs: &mut Outputs) -> Result<(), SqlError> {
+        let place = self.levels.len() - 1;
+        for Starred { field, column, .. } in columns {
+            let column = self.over_groups(place, column, &field.name)?;
             outputs.push((field, Expression::Column(column)));
         }
         Ok(())

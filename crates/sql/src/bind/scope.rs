@@ -51,6 +51,15 @@ pub(super) struct Merged {
     pub first: usize,
 }
 
+/// One of the columns that `*` stands for.
+pub(super) struct Starred {
+    /// The name of its relation; `None` for one that `USING` or `NATURAL` has made of two.
+    pub relation: Option<String>,
+    pub field: Field,
+    /// Its number in the query's row.
+    pub column: u16,
+}
+
 /// How the rows of a query are grouped.
 #[derive(Clone, Default)]
 pub(super) struct Grouping {

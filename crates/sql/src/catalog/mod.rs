@@ -263,6 +263,8 @@ pub enum Definition {
         /// As that of [`User`](Definition::User).
         verifier: Option<String>,
     },
+    /// The schema `public` was dropped, which is there without a definition.
+    NoSchema,
 }
 
 impl Definition {
@@ -343,7 +345,17 @@ impl Catalog {
 
     /// Whether there is a schema.
     pub fn has_schema(&self, schema: &str) -> bool {
-        schema == PUBLIC || matches!(self.get(schema, ""), Some(Definition::Schema { .. }))
+        match self.get(schema, "") {
+            None => schema == PUBLIC,
+            Some(definition) => matches!(definition, Definition::Schema { .. }),
+        }
+    }
+
+    /// The schemas of what users define.
+    pub fn schemas(&self) -> impl Iterator<Item = &str> {
+        let made = self.iter().filter(|(_, name, _)| name.is_empty()).map(|(schema, _, _)| schema);
+        let made = made.filter(|schema| *schema != PUBLIC);
+        std::iter::once(PUBLIC).chain(made).filter(|schema| self.has_schema(schema))
     }
 
     /// All definitions.
@@ -387,7 +399,8 @@ impl Definition {
             Definition::Index(_)
             | Definition::Garbage { .. }
             | Definition::Numbers(_)
-            | Definition::Loading(_) => None,
+            | Definition::Loading(_)
+            | Definition::NoSchema => None,
         }
     }
 }

@@ -120,10 +120,8 @@ pub(crate) fn table(
 
 /// The numbers of schemas, with their names.
 pub(crate) fn schema_names(catalog: &Catalog) -> Vec<(u32, String)> {
-    let own = catalog.iter().filter(|(_, name, _)| name.is_empty()).map(|(schema, _, _)| schema);
-    let all = [super::PUBLIC, "pg_catalog", "information_schema"].into_iter().chain(own);
-    let named = all.filter(|schema| !schema.is_empty());
-    named.map(|schema| (relations::schema_object(catalog, schema), schema.to_owned())).collect()
+    let all = ["pg_catalog", "information_schema"].into_iter().chain(catalog.schemas());
+    all.map(|schema| (relations::schema_object(catalog, schema), schema.to_owned())).collect()
 }
 
 fn text(value: impl Into<String>) -> Datum {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateView, Expr, FunctionArguments, GeneratedAs,
-    OnCommit, SchemaName, SequenceOptions, TableConstraint,
+    ColumnDef, ColumnOption, CreateIndex, CreateTable, Expr, FunctionArguments, GeneratedAs, OnCommit,
+    SchemaName, SequenceOptions, TableConstraint,
 };
 
 use super::super::Binder;
@@ -22,7 +22,7 @@ use super::foreign_keys::NewForeignKey;
 use super::sequences::apply_options;
 use super::storage_options::{check_options, is_replicated};
 use super::{Draft, NewIndex};
-use crate::catalog::{Check, Column, Definition, PrimaryKey, Table};
+use crate::catalog::{Check, Column, Definition, PUBLIC, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
 use crate::types::{Datum, SqlType};
@@ -430,36 +430,6 @@ impl Draft<'_> {
         Ok(TAG)
     }
 
-    pub(super) fn create_view(&mut self, create: &CreateView) -> Result<&'static str, SqlError> {
-        const TAG: &str = "CREATE VIEW";
-        if create.materialized {
-            return Err(crate::syntax::unsupported_statement("CREATE MATERIALIZED VIEW"));
-        }
-        let (schema, name) = qualified(&create.name)?;
-        let query = self.query_with_moments(create.query.to_string());
-        let mut binder = Binder::new(self.before, self.surroundings);
-        let (query, mut columns) = binder.qualified_query(&query)?;
-        // What it reads goes with the session, and so does the view.
-        let own = self.surroundings.temporary.as_str();
-        let reads_temporary = !own.is_empty() && binder.reliances.iter().any(|known| known.schema == own);
-        self.reliances.extend(binder.reliances);
-        if reads_temporary && !create.temporary {
-            self.notices.push(format!("view \"{name}\" will be a temporary view"));
-        }
-        let schema = self.schema_of_new(schema, create.temporary || reads_temporary)?;
-        for (name, column) in columns.iter_mut().zip(&create.columns) {
-            *name = name_of(&column.name);
-        }
-        let is_replaced =
-            create.or_replace && matches!(self.catalog.get(&schema, &name), Some(Definition::View { .. }));
-        if !is_replaced && !self.is_free(&schema, &name, create.if_not_exists)? {
-            return Ok(TAG);
-        }
-        let object = self.number();
-        self.set(&schema, &name, Some(Definition::View { object, columns, query }));
-        Ok(TAG)
-    }
-
     pub(super) fn create_schema(
         &mut self,
         name: &SchemaName,
@@ -474,24 +444,31 @@ impl Draft<'_> {
             let detail = "The prefix \"pg_\" and the name \"ordain\" are reserved for what the server tells of itself.";
             return Err(SqlError::new(SqlState::RESERVED_NAME, message).with_detail(detail));
         }
-        if self.catalog.get(&name, "").is_some() || name == crate::catalog::PUBLIC {
+        if self.catalog.has_schema(&name) || name == "information_schema" {
             let message = format!("schema \"{name}\" already exists");
             if !if_not_exists {
                 return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
             }
             self.notices.push(format!("{message}, skipping"));
         } else {
-            let object = self.number();
-            self.set(&name, "", Some(Definition::Schema { object }));
+            let made = (name != PUBLIC).then(|| Definition::Schema { object: self.number() });
+            self.set(&name, "", made);
         }
         Ok("CREATE SCHEMA")
     }
 
-    /// Fails unless the checks and defaults of a table can be bound.
-    pub(super) fn check_expressions(&self, name: &str, table: &Table) -> Result<(), SqlError> {
+    /// Fails unless the checks and defaults of a table can be bound. The change relies on what they name.
+    pub(super) fn check_expressions(&mut self, name: &str, table: &Table) -> Result<(), SqlError> {
         let mut binder = Binder::new(&self.catalog, self.surroundings);
         binder.checks(name, table)?;
-        table.columns.iter().try_for_each(|column| binder.check_default(column))
+        table.columns.iter().try_for_each(|column| binder.check_default(column))?;
+        let (named, draws) = (binder.reliances, !binder.sequences.is_empty());
+        named.iter().for_each(|named| self.rely(&named.schema, &named.name));
+        if draws {
+            // Whoever drops a sequence relies on this number: see `rely_on_nothing_new`.
+            self.number();
+        }
+        Ok(())
     }
 }
 

@@ -39,6 +39,11 @@ impl Dependents {
     }
 
     /// The first view among them, as errors name it.
+    /// Whether a view is among them.
+    pub(super) fn has_view(&self, view: &Named) -> bool {
+        self.found.iter().any(|(found, _)| matches!(found, Dependent::View(found) if found == view))
+    }
+
     pub(super) fn first(&self) -> Option<&str> {
         self.names.first().map(String::as_str)
     }
@@ -51,7 +56,8 @@ pub(super) fn shown(schema: &str, name: &str) -> String {
 
 impl Draft<'_> {
     /// What depends on some relations and is none of them: views that read them, views that read these, and foreign keys of other tables.
-    pub(super) fn dependents(&self, dropped: &[Named]) -> Dependents {
+    pub(super) fn dependents(&mut self, dropped: &[Named]) -> Dependents {
+        self.rely_on_nothing_new();
         let mut dependents = Dependents::default();
         for (schema, name) in dropped {
             let Some(Definition::Table(table)) = self.catalog.get(schema, name) else { continue };
@@ -115,7 +121,8 @@ impl Draft<'_> {
     }
 
     /// The views that read a relation.
-    pub(super) fn views_of(&self, schema: &str, name: &str) -> Dependents {
+    pub(super) fn views_of(&mut self, schema: &str, name: &str) -> Dependents {
+        self.rely_on_nothing_new();
         let mut dependents = Dependents::default();
         self.add_views(&mut dependents, vec![(schema.to_owned(), name.to_owned())], &[]);
         dependents
@@ -181,7 +188,14 @@ impl Draft<'_> {
     }
 
     /// The views that a change of a table would take columns from, or make columns of other types in, and those that read them.
-    pub(super) fn views_without(&self, schema: &str, name: &str, changed: &Table, on: &str) -> Dependents {
+    pub(super) fn views_without(
+        &mut self,
+        schema: &str,
+        name: &str,
+        changed: &Table,
+        on: &str,
+    ) -> Dependents {
+        self.rely_on_nothing_new();
         let mut dependents = Dependents::default();
         let views = self.catalog.iter().filter_map(|(schema, name, definition)| match definition {
             Definition::View { query, .. } => Some((schema, name, query)),
@@ -217,7 +231,7 @@ impl Draft<'_> {
     }
 
     /// The types of a view's columns; `None` if it cannot be read.
-    fn view_columns(&self, catalog: &Catalog, query: &str) -> Option<Vec<SqlType>> {
+    pub(super) fn view_columns(&self, catalog: &Catalog, query: &str) -> Option<Vec<SqlType>> {
         let query = crate::syntax::parse_query(query).ok()?;
         let (_, fields) = Binder::new(catalog, self.surroundings).query(&query).ok()?;
         Some(fields.into_iter().map(|field| field.data_type).collect())

@@ -20,6 +20,7 @@ mod rewrite;
 mod sequences;
 mod storage_options;
 mod users;
+mod views;
 
 use sqlparser::ast::{AlterIndexOperation, ObjectName, ObjectType, Statement};
 
@@ -327,6 +328,17 @@ impl<'c> Draft<'c> {
         self.set("", &garbage_name(storage), Some(Definition::Garbage { storage, replicated }));
     }
 
+    /// Notes that the change relies on what a name stood for before it.
+    fn rely(&mut self, schema: &str, name: &str) {
+        self.reliances.push(self.before.reliance(schema, name));
+    }
+
+    /// Notes that the change relies on all that there is, and that is not: whatever comes to need something takes a number, of which
+    /// this is the last.
+    fn rely_on_nothing_new(&mut self) {
+        self.rely("", "");
+    }
+
     fn finish(mut self, tag: &'static str) -> Defined {
         if self.numbers != self.before.numbers() {
             let numbers = Definition::Numbers(self.numbers);
@@ -386,19 +398,18 @@ impl<'c> Draft<'c> {
     }
 
     /// The schema in which something new goes.
-    fn schema_for(&self, schema: Option<String>) -> Result<String, SqlError> {
-        let Some(schema) = schema else {
-            let first =
-                Binder::new(&self.catalog, self.surroundings).schemas_of_path().next().map(str::to_owned);
-            return first.ok_or_else(|| {
-                let message = "no schema has been selected to create in";
-                SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
-            });
+    fn schema_for(&mut self, schema: Option<String>) -> Result<String, SqlError> {
+        let of_path = || {
+            let first = Binder::new(&self.catalog, self.surroundings).schemas_of_path().next();
+            first.map(str::to_owned).ok_or("no schema has been selected to create in".to_owned())
         };
-        if self.catalog.has_schema(&schema) {
-            return Ok(schema);
-        }
-        Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist")))
+        let schema = schema.map_or_else(of_path, |schema| {
+            let is_there = self.catalog.has_schema(&schema);
+            if is_there { Ok(schema) } else { Err(format!("schema \"{schema}\" does not exist")) }
+        });
+        let schema = schema.map_err(|message| SqlError::new(SqlState::INVALID_SCHEMA_NAME, message))?;
+        self.rely(&schema, "");
+        Ok(schema)
     }
 
     /// Whether a name is free; if it is not and that is no error, the client is told.

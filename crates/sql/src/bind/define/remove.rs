@@ -5,7 +5,7 @@ use sqlparser::ast::{CascadeOption, ObjectName, ObjectType, Truncate, TruncateId
 use super::super::names::{last_name, qualified};
 use super::Draft;
 use super::dependents::{DESIRED_OBJECTS, shown};
-use crate::catalog::{Definition, Named, STATE_SCHEMA, Table};
+use crate::catalog::{Definition, Named, PUBLIC, STATE_SCHEMA, Table};
 use crate::error::{SqlError, SqlState};
 
 impl Draft<'_> {
@@ -191,13 +191,12 @@ impl Draft<'_> {
     }
 
     fn drop_schema(&mut self, name: &str, if_exists: bool, cascade: bool) -> Result<(), SqlError> {
-        if self.catalog.get(name, "").is_none()
-            && matches!(name, "pg_catalog" | "information_schema" | STATE_SCHEMA)
-        {
-            let message = format!("cannot drop schema {name} because it is required by the database system");
-            return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
-        }
-        if self.catalog.get(name, "").is_none() {
+        if !self.catalog.has_schema(name) {
+            if matches!(name, "pg_catalog" | "information_schema" | STATE_SCHEMA) {
+                let message =
+                    format!("cannot drop schema {name} because it is required by the database system");
+                return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
+            }
             let message = format!("schema \"{name}\" does not exist");
             if if_exists {
                 self.notices.push(format!("{message}, skipping"));
@@ -228,7 +227,7 @@ impl Draft<'_> {
                 _ => self.set(name, &object, None),
             }
         }
-        self.set(name, "", None);
+        self.set(name, "", (name == PUBLIC).then_some(Definition::NoSchema));
         Ok(())
     }
 

@@ -351,12 +351,8 @@ fn defaults(catalog: &Catalog) -> System {
 
 fn namespaces(catalog: &Catalog) -> System {
     let columns = vec![("oid", SqlType::OID), ("nspname", SqlType::NAME), ("nspowner", SqlType::OID)];
-    let built_in = [PUBLIC, "pg_catalog", "information_schema"];
-    let own = catalog.iter().filter_map(|(schema, name, definition)| {
-        (name.is_empty() && matches!(definition, Definition::Schema { .. })).then_some(schema)
-    });
-    let row = |schema: &str| vec![number(schema_object(catalog, schema)), text(schema), number(OWNER)];
-    (built_in.into_iter().chain(own).map(row).collect(), columns)
+    let row = |(object, schema)| vec![number(object), text(schema), number(OWNER)];
+    (super::schema_names(catalog).into_iter().map(row).collect(), columns)
 }
 
 /// The numbers of relations, and their names as `regclass` shows them.
