@@ -143,6 +143,32 @@ fn a_statement_by_itself_returns_all_that_it_writes() {
     }
     let answer = told(&world.send("a", query("SELECT count(*), sum(n) - sum(id % 7) FROM t")));
     assert!(answer.contains("5000 | 5000"), "{answer}");
+    world.send("a", query("CREATE SEQUENCE s"));
+    let drawn = "SELECT nextval('s') AS n, repeat('x', 100) FROM generate_series(1, 15000)";
+    let answer = told(&world.send("a", query(drawn)));
+    assert!(answer.ends_with("SELECT 15000\n"), "{}", &answer[answer.len() - 300..]);
+    assert!(told(&world.send("a", query("SELECT nextval('s')"))).contains("15001"));
+}
+
+/// It begins anew when a row that it has shown is another at its place in the order, and gives up at some time.
+#[test]
+fn a_statement_that_returns_much_begins_anew_beside_a_writer() {
+    let mut world = world();
+    let long = "UPDATE t SET n = n * 2 RETURNING *, filler, filler";
+    world.called();
+    world.send("b", query("UPDATE t SET n = n + 1 WHERE id = 7"));
+    let meddling = world.called().remove(0);
+    // The first is before the ordered transaction that finds the rows to be too many.
+    world.meddle(6, meddling.clone());
+    let answer = told(&world.send("a", query(long)));
+    assert!(answer.ends_with("UPDATE 5000\n"), "{}", &answer[answer.len() - 300..]);
+    assert!(answer.contains("\n7 | 14 | "), "what was told is what the last attempt wrote");
+    assert!(told(&world.send("a", query("SELECT n FROM t WHERE id IN (7, 8)"))).contains("14\n2\n"));
+    world.meddle(1000, meddling);
+    let answer = told(&world.send("a", query(long)));
+    world.meddle(0, Vec::new());
+    assert!(answer.starts_with("ERROR 40001"), "{answer}");
+    assert!(told(&world.send("a", query("SELECT n FROM t WHERE id = 8"))).contains("\n2\n"));
 }
 
 /// More keys than can be told one by one: the block claims its tables.

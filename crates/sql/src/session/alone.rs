@@ -16,12 +16,13 @@ use crate::types::Datum;
 /// Most times that a statement which runs as a block of its own begins anew, since what it has read has changed meanwhile.
 const ATTEMPTS_MAX: usize = 20;
 
-/// Whether a plan gives rows that it has written.
+/// Whether a plan that writes gives rows: what it has written, or a query that draws from sequences.
 fn tells_rows(plan: &Plan) -> bool {
     match &plan.action {
         Action::Insert { returning, .. }
         | Action::Update { returning, .. }
         | Action::Delete { returning, .. } => returning.is_some(),
+        Action::Query(_) => true,
         _ => false,
     }
 }

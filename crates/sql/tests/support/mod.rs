@@ -47,6 +47,8 @@ struct State {
     loses_answers: bool,
     /// The arguments of all calls, once somebody has asked for them.
     called: Option<Vec<Vec<u8>>>,
+    /// Before how many calls somebody else calls with these arguments.
+    meddling: (u32, Vec<u8>),
     advisory: AdvisoryLocks,
     /// How many sessions have begun.
     begun: u64,
@@ -99,6 +101,12 @@ impl World {
     #[allow(dead_code, reason = "only one test looks at them")]
     pub fn called(&mut self) -> Vec<Vec<u8>> {
         self.state.lock().unwrap().called.replace(Vec::new()).unwrap_or_default()
+    }
+
+    /// Has somebody else do again what was called, right before each of so many calls.
+    #[allow(dead_code, reason = "only one test has somebody meddle")]
+    pub fn meddle(&mut self, times: u32, arguments: Vec<u8>) {
+        self.state.lock().unwrap().meddling = (times, arguments);
     }
 
     /// Puts the database out of reach after some calls, or back into it.
@@ -156,6 +164,7 @@ impl World {
             calls_left: None,
             loses_answers: false,
             called: None,
+            meddling: (0, Vec::new()),
             advisory: AdvisoryLocks::default(),
             begun: 0,
         };
@@ -277,6 +286,13 @@ impl Database for Shared {
             Some(0) => return Err(Error::Unavailable("out of reach".to_owned())),
             Some(left) => *left -= 1,
             None => {}
+        }
+        if state.meddling.0 > 0 {
+            state.meddling.0 -= 1;
+            let meddling = state.meddling.1.clone();
+            let request = state.cluster.call(PartitionId(0), CLIENT, ProcedureId(0), meddling);
+            state.cluster.run_until_quiet();
+            state.cluster.reply(request).as_ref().unwrap();
         }
         let request = state.cluster.call(PartitionId(0), CLIENT, ProcedureId(0), arguments);
         state.cluster.run_until_quiet();
