@@ -10,6 +10,7 @@ mod past;
 mod plain;
 mod positions;
 mod roles;
+mod shape;
 mod spelling;
 
 use sqlparser::ast::{Expr, ObjectName, Query, Statement};
@@ -28,6 +29,7 @@ pub(crate) use locks::check_locked;
 pub use locks::locking;
 pub use past::time_of;
 pub(crate) use positions::{at, at_name};
+pub use shape::{Constant, SHAPED_MAX, Shape, shape};
 
 /// Deepest nesting of a statement.
 const DEPTH_MAX: usize = 100;

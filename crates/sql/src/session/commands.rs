@@ -30,16 +30,17 @@ pub(super) fn is_planned(statement: &Statement) -> bool {
     ) || super::cursors::declaration(statement).is_some()
 }
 
-/// Whether a statement controls transactions or cannot be in one that begins by itself.
-pub(super) fn stands_alone(statement: &Statement) -> bool {
+/// Whether a statement begins or ends a transaction.
+pub(super) fn bounds_transaction(statement: &Statement) -> bool {
     matches!(
         statement,
-        Statement::StartTransaction { .. }
-            | Statement::Commit { .. }
-            | Statement::Rollback { .. }
-            | Statement::Copy { .. }
-            | Statement::Call(_)
+        Statement::StartTransaction { .. } | Statement::Commit { .. } | Statement::Rollback { .. }
     )
+}
+
+/// Whether a statement controls transactions or cannot be in one that begins by itself.
+pub(super) fn stands_alone(statement: &Statement) -> bool {
+    bounds_transaction(statement) || matches!(statement, Statement::Copy { .. } | Statement::Call(_))
 }
 
 /// Whether a statement reads or writes rows or definitions.

@@ -77,10 +77,21 @@ impl Session {
         if !prepared.parameters.is_empty() {
             return Err(SqlError::new(SqlState::UNDEFINED_PARAMETER, "there is no parameter $1"));
         }
-        if is_query(statement, &prepared) {
-            return self.answer_query(statement, &prepared, &[], (false, &[]), out);
+        self.answer_prepared(statement, &prepared, &[], out)
+    }
+
+    /// Runs and answers a statement whose columns the client does not know.
+    pub(super) fn answer_prepared(
+        &mut self,
+        statement: &Statement,
+        prepared: &Prepared,
+        parameters: &[Datum],
+        out: &mut Out<'_>,
+    ) -> Result<(), SqlError> {
+        if is_query(statement, prepared) {
+            return self.answer_query(statement, prepared, parameters, (false, &[]), out);
         }
-        let answer = self.run_planned(statement, &prepared, &[], false)?;
+        let answer = self.run_planned(statement, prepared, parameters, false)?;
         self.answer(answer, &[], out)
     }
 

@@ -38,9 +38,17 @@ pub(super) struct Named {
     /// The types of its parameters that the client has named.
     types: Arc<[Option<SqlType>]>,
     /// Its plan, and the definitions from which that was made.
-    planned: Option<(Arc<Catalog>, Arc<Prepared>)>,
+    pub planned: Option<(Arc<Catalog>, Arc<Prepared>)>,
     /// Whether its names may stand for something else by now.
     stale: bool,
+}
+
+impl Named {
+    /// One that nobody has named or planned yet; its text is for those who watch.
+    pub(super) fn of(statement: Option<Statement>, text: &str, types: Vec<Option<SqlType>>) -> Named {
+        let (statement, text, types) = (statement.map(Arc::new), beginning_of(text).into(), types.into());
+        Named { statement, text, from_sql: false, at: 0, types, planned: None, stale: false }
+    }
 }
 
 /// The prepared statements of a session.
@@ -210,13 +218,20 @@ impl Session {
     }
 
     fn parse(&mut self, name: String, query: &str, types: &[u32]) -> Result<(), SqlError> {
+        if let Some(known) = self.parsed(query, types) {
+            return self.keep_statement(name, known);
+        }
         let mut statements = syntax::parse(query)?;
         if statements.len() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
         }
-        let types = types.iter().map(|oid| known_type(*oid)).collect::<Result<_, SqlError>>()?;
-        self.keep_statement((name, false), query, statements.pop(), types)
+        let known = types.iter().map(|oid| known_type(*oid)).collect::<Result<Vec<_>, SqlError>>()?;
+        self.keep_statement(name.clone(), Named::of(statements.pop(), query, known))?;
+        if let Some(named) = self.statements.0.get(&name).cloned() {
+            self.note_parsed(query, types, named);
+        }
+        Ok(())
     }
 
     /// Keeps a statement that SQL's `PREPARE` names.
@@ -226,17 +241,11 @@ impl Session {
         statement: &Statement,
         types: Vec<Option<SqlType>>,
     ) -> Result<(), SqlError> {
-        self.keep_statement((name, true), &statement.to_string(), Some(statement.clone()), types)
+        let named = Named::of(Some(statement.clone()), &statement.to_string(), types);
+        self.keep_statement(name, Named { from_sql: true, ..named })
     }
 
-    /// Keeps a prepared statement; its text is for those who watch.
-    fn keep_statement(
-        &mut self,
-        (name, from_sql): (String, bool),
-        text: &str,
-        statement: Option<Statement>,
-        types: Vec<Option<SqlType>>,
-    ) -> Result<(), SqlError> {
+    fn keep_statement(&mut self, name: String, mut named: Named) -> Result<(), SqlError> {
         if !name.is_empty() && self.statements.0.contains_key(&name) {
             let message = format!("prepared statement \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_PREPARED_STATEMENT, message));
@@ -245,11 +254,8 @@ impl Session {
             let message = format!("more than {NAMED_MAX} prepared statements");
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint("Close some."));
         }
-        self.refuse_if_failed(statement.as_ref())?;
-        let (statement, types) = (statement.map(Arc::new), types.into());
-        let text = beginning_of(text).into();
-        let at = if name.is_empty() { 0 } else { self.database.now() };
-        let mut named = Named { statement, text, from_sql, at, types, planned: None, stale: false };
+        self.refuse_if_failed(named.statement.as_deref())?;
+        named.at = if name.is_empty() { 0 } else { self.database.now() };
 
         // Mistakes are told now, and not when it runs.
         self.plan(&mut named)?;

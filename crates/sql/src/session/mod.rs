@@ -28,6 +28,7 @@ mod questions;
 mod setting_values;
 mod settings;
 mod temporary;
+mod texts;
 mod transaction;
 mod views;
 
@@ -51,6 +52,7 @@ use cursors::Cursors;
 use extended::{Portals, Statements};
 use out::{Out, Send};
 use settings::{Changes, Settings};
+use texts::Texts;
 
 pub(crate) use commands::ALL_RIGHTS;
 pub use database::{Database, View, definitions, not_kept, take_definition};
@@ -130,6 +132,7 @@ pub struct Session {
     surroundings: Surroundings,
     settings: Settings,
     statements: Statements,
+    texts: Texts,
     portals: Portals,
     cursors: Cursors,
     block: Option<Block>,
@@ -190,6 +193,7 @@ impl Session {
             surroundings,
             settings: Settings::default(),
             statements: Statements::default(),
+            texts: Texts::default(),
             portals: Portals::default(),
             cursors: Cursors::default(),
             block: None,
@@ -368,7 +372,10 @@ impl Session {
 
     /// Runs the statements of a text, which are one transaction unless they say otherwise.
     fn simple(&mut self, text: &str, out: &mut Out<'_>) {
-        let outcome = syntax::parse(text).and_then(|statements| self.all(&statements, out));
+        let outcome = match self.repeated(text) {
+            Some(repeated) => self.answer_repeated(&repeated, out),
+            None => syntax::parse(text).and_then(|statements| self.all(&statements, out)),
+        };
         if let Err(error) = outcome {
             self.fail(&error, out);
         }
@@ -549,6 +556,7 @@ impl Session {
         if path != self.surroundings.search_path {
             self.surroundings.search_path = path;
             self.statements.forget_plans();
+            self.texts.forget_all();
         }
     }
 }

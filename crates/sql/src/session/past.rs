@@ -25,6 +25,11 @@ pub struct Past {
 }
 
 impl Session {
+    /// Whether what a statement by itself reads is the present, unless it says otherwise.
+    pub(super) fn is_in_present(&self) -> bool {
+        self.settings.get(PARAMETER).unwrap_or_default().is_empty()
+    }
+
     /// Begins the transaction that a statement which is asked as of a time is by itself, if it is one.
     pub(super) fn begin_in_past(&mut self, statement: &Statement) -> Result<(), SqlError> {
         if self.written_time(statement)?.is_none() {

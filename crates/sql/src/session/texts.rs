@@ -1,0 +1,218 @@
+//! Statements whose texts come again: they are read and planned once.
+//!
+//! Clients that do not prepare send the same texts with other constants. What such texts have in common is their [shape](crate::syntax::shape()),
+//! which is prepared when it comes for the second time, with a parameter for each constant: of the type that the constant has, or for a text of the
+//! one that follows from where it stands. A prepared statement with these values means the same as the text, and its plan is kept as long as the
+//! definitions are the same. A text that is prepared again, as by clients that prepare each statement without a name, is what it was before.
+
+use std::sync::Arc;
+
+use ordain_db::hash::FastMap;
+use sqlparser::ast::Statement;
+
+use super::extended::Named;
+use super::out::Out;
+use super::{Session, commands};
+use crate::bind::Prepared;
+use crate::error::SqlError;
+use crate::syntax::{self, Constant};
+use crate::types::{BaseType, SqlType, Values, text};
+
+/// Most shapes that a session knows.
+const SHAPES_MAX: usize = 256;
+
+/// What is known of a shape.
+enum Known {
+    /// It came once.
+    Seen,
+    /// It has a plan.
+    Prepared(Named),
+    /// Its constants are part of what it means.
+    Varying,
+}
+
+/// The shapes of a session.
+#[derive(Default)]
+pub(super) struct Texts(FastMap<String, Known>);
+
+impl Texts {
+    pub(super) fn forget_all(&mut self) {
+        self.0.clear();
+    }
+
+    fn note(&mut self, key: String, known: Known) {
+        if self.0.len() >= SHAPES_MAX {
+            self.0.clear();
+        }
+        self.0.insert(key, known);
+    }
+}
+
+/// A statement that needs no reading, with the values of its parameters.
+pub(super) struct Repeated {
+    pub statement: Arc<Statement>,
+    pub prepared: Option<Arc<Prepared>>,
+    pub values: Values,
+}
+
+impl Session {
+    /// What a text is, if one of its shape was prepared.
+    pub(super) fn repeated(&mut self, text: &str) -> Option<Repeated> {
+        let shape = syntax::shape(text)?;
+        let types = shape.constants.iter().map(|constant| constant.data_type);
+        let key = shape.text + &types.map(letter).collect::<String>();
+        match self.texts.0.get(&key) {
+            None => {
+                self.texts.note(key, Known::Seen);
+                None
+            }
+            Some(Known::Varying) => None,
+            Some(Known::Seen) => {
+                let known = match self.learn(text, &key, &shape.constants) {
+                    Ok(Some(named)) => Known::Prepared(named),
+                    // Whatever is wrong with it is told of the text itself.
+                    Ok(None) | Err(_) => Known::Varying,
+                };
+                self.texts.note(key, known);
+                None
+            }
+            Some(Known::Prepared(named)) => {
+                let named = named.clone();
+                if !self.is_valid(&named) {
+                    self.texts.0.insert(key, Known::Seen);
+                    return None;
+                }
+                let statement = named.statement?;
+                let Some((_, prepared)) = named.planned else {
+                    return Some(Repeated { statement, prepared: None, values: Values::new() });
+                };
+                let types = prepared.parameters.iter();
+                let zone = self.surroundings.zone;
+                let values = shape.constants.iter().zip(types).map(|(constant, data_type)| {
+                    is_plain(constant, *data_type)
+                        .then(|| text::parse(&constant.text, *data_type, zone).ok())?
+                });
+                let values = values.collect::<Option<Values>>()?;
+                Some(Repeated { statement, prepared: Some(prepared), values })
+            }
+        }
+    }
+
+    /// Prepares a shape, if that means the same as a text of it.
+    fn learn(&mut self, text: &str, key: &str, constants: &[Constant]) -> Result<Option<Named>, SqlError> {
+        let shaped = &key[..key.len() - constants.len()];
+        let (Ok([written]), Ok([statement])) = (
+            <[Statement; 1]>::try_from(syntax::parse(text)?),
+            <[Statement; 1]>::try_from(syntax::parse(shaped)?),
+        ) else {
+            return Ok(None);
+        };
+        let types: Vec<Option<SqlType>> = constants.iter().map(|constant| constant.data_type).collect();
+        if !commands::is_planned(&statement) {
+            return Ok(
+                commands::bounds_transaction(&statement).then(|| Named::of(Some(statement), text, types))
+            );
+        }
+        if !self.is_in_present() || syntax::time_of(&written).is_some() {
+            return Ok(None);
+        }
+        let (_, as_written) = self.prepare(&written, &[])?;
+        let (catalog, prepared) = self.prepare(&statement, &types)?;
+        let is_same = columns(&prepared) == columns(&as_written)
+            && prepared.parameters.len() == constants.len()
+            && constants.iter().zip(&prepared.parameters).all(|(one, known)| may_be(one, *known));
+        let mut named = Named::of(Some(statement), text, types);
+        named.planned = Some((catalog, Arc::new(prepared)));
+        Ok(is_same.then_some(named))
+    }
+
+    /// What a text is that is prepared with these types, if it was before.
+    pub(super) fn parsed(&mut self, text: &str, types: &[u32]) -> Option<Named> {
+        let Some(Known::Prepared(named)) = self.texts.0.get(&key_of(text, types)) else { return None };
+        let named = named.clone();
+        self.is_valid(&named).then_some(named)
+    }
+
+    /// Keeps what a text is that was prepared.
+    pub(super) fn note_parsed(&mut self, text: &str, types: &[u32], named: Named) {
+        if text.len() <= syntax::SHAPED_MAX {
+            let key = key_of(text, types);
+            let known = match self.texts.0.get(&key) {
+                None => Known::Seen,
+                Some(_) => Known::Prepared(named),
+            };
+            self.texts.note(key, known);
+        }
+    }
+
+    /// Whether a plan is what would be made of its statement now.
+    fn is_valid(&mut self, named: &Named) -> bool {
+        let Some((catalog, prepared)) = &named.planned else { return true };
+        prepared.zone == self.surroundings.zone
+            && self.is_in_present()
+            && self.catalog().is_ok_and(|current| Arc::ptr_eq(&current, catalog))
+    }
+
+    /// Runs and answers a statement that was not read.
+    pub(super) fn answer_repeated(&mut self, repeated: &Repeated, out: &mut Out<'_>) -> Result<(), SqlError> {
+        self.begin_timing();
+        match &repeated.prepared {
+            Some(prepared) => {
+                self.refuse_if_failed(Some(&repeated.statement))?;
+                self.answer_prepared(&repeated.statement, prepared, &repeated.values, out)?;
+            }
+            None => {
+                let answer = self.perform(&repeated.statement)?;
+                self.answer(answer, &[], out)?;
+            }
+        }
+        self.end_timing();
+        Ok(())
+    }
+}
+
+/// The key of a text that is prepared, which no shape has.
+fn key_of(text: &str, types: &[u32]) -> String {
+    let mut key = String::with_capacity(1 + text.len() + 11 * types.len());
+    key.push('\0');
+    key.push_str(text);
+    types.iter().for_each(|oid| key.push_str(&format!("\0{oid}")));
+    key
+}
+
+/// A constant's type in the key of its shape.
+fn letter(data_type: Option<SqlType>) -> char {
+    match data_type {
+        None => 't',
+        Some(SqlType::INT4) => 'i',
+        Some(SqlType::INT8) => 'l',
+        Some(_) => 'n',
+    }
+}
+
+/// The names and types of what a statement gives.
+fn columns(prepared: &Prepared) -> Option<Vec<(&str, SqlType)>> {
+    let fields = prepared.fields.as_ref()?;
+    Some(fields.iter().map(|field| (field.name.as_str(), field.data_type)).collect())
+}
+
+/// Whether a constant is a parameter of a type.
+fn may_be(constant: &Constant, data_type: SqlType) -> bool {
+    constant.data_type.is_none_or(|known| known == data_type) && is_plain(constant, data_type)
+}
+
+/// Whether a constant of a type is read alike in a text and as a parameter: types and texts that stand for other things are left to whoever reads
+/// the text.
+fn is_plain(constant: &Constant, data_type: SqlType) -> bool {
+    use BaseType::{
+        Bool, Date, Float4, Float8, Int2, Int4, Int8, Numeric, Text, Timestamp, TimestampTz, Uuid, Varchar,
+    };
+    match data_type.base {
+        // Moments have names, too.
+        Date | Timestamp | TimestampTz => constant.text.starts_with(|first: char| first.is_ascii_digit()),
+        Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric | Text | Varchar | Uuid => {
+            data_type == SqlType::of(data_type.base)
+        }
+        _ => false,
+    }
+}
