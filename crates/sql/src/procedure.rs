@@ -7,6 +7,7 @@
 //! number of rows only, and never conflicts with another one of the same row. What a client was shown before it went back to a savepoint, an
 //! error included, it knows as well: such statements run again, too, and what they write is taken back.
 
+use std::cell::Cell;
 use std::marker::PhantomData;
 
 use ordain_db::data::DataError;
@@ -19,7 +20,7 @@ use smallvec::SmallVec;
 use crate::error::{SqlError, SqlState, Subject};
 use crate::execute::declare::{declare, declare_reliances};
 use crate::execute::receive::{Collected, Digesting, Receive, Unseen};
-use crate::execute::{Failure, Inputs, Output, Patience, Pending, Run};
+use crate::execute::{Failure, Inputs, Output, Patience, Pending, Run, WORK_AHEAD_MAX, WORK_MAX};
 use crate::keys::Storages;
 use crate::plan::{Action, FORM, IndexState, Plan, SharedPlan, other_form};
 
@@ -142,7 +143,7 @@ impl<F: Failpoints> Procedure for SqlProcedure<F> {
         Ok(Declared::Complete)
     }
 
-    /// Errors end a statement and not the run, which tests a limited number of rows.
+    /// Errors end a statement and not the run, whose work is limited.
     fn runs_past_gaps(&self) -> bool {
         true
     }
@@ -152,6 +153,8 @@ impl<F: Failpoints> Procedure for SqlProcedure<F> {
         transaction.declare_next(|declaration| {
             steps.iter().try_for_each(|step| declare_reliances(&step.plan, &self.storages, declaration))
         })?;
+        let left = Cell::new(if transaction.is_past_gaps() { WORK_AHEAD_MAX } else { WORK_MAX });
+        let patience = Patience::Limited(&left);
         let (mut last, mut deferred) = (Output::default(), Vec::<(&Step, Vec<Pending>)>::new());
         // What the parts that are undone have written by now, and had written when each of those began that have not ended.
         let (mut written, mut before) = (Written::new(), Vec::new());
@@ -159,10 +162,11 @@ impl<F: Failpoints> Procedure for SqlProcedure<F> {
             let begin = undone.iter().filter(|part| part.first == number && part.first < part.end);
             before.extend(begin.map(|_| (written.clone(), deferred.len())));
             let (output, pending) = if before.is_empty() {
-                self.step(number, step, &deferred, transaction)?
+                self.step((number, step), &deferred, patience, transaction)?
             } else {
-                transaction
-                    .over(&mut written, |transaction| self.step(number, step, &deferred, transaction))?
+                transaction.over(&mut written, |transaction| {
+                    self.step((number, step), &deferred, patience, transaction)
+                })?
             };
             last = output;
             if !pending.is_empty() {
@@ -175,7 +179,8 @@ impl<F: Failpoints> Procedure for SqlProcedure<F> {
             }
         }
         for (step, pending) in deferred {
-            Run::settle(transaction, &self.storages, &step.plan, &step.inputs, pending).map_err(stop)?;
+            Run::settle(transaction, &self.storages, &step.plan, &step.inputs, patience, pending)
+                .map_err(stop)?;
         }
         // What a block did was shown already.
         if steps.iter().any(|step| step.shown.is_some()) { Ok(Output::default()) } else { Ok(last) }
@@ -186,9 +191,9 @@ impl<F: Failpoints> SqlProcedure<F> {
     /// Runs a statement, which must show what it has shown. `deferred` is what the ones before have left for the end.
     fn step(
         &self,
-        number: u32,
-        step: &Step,
+        (number, step): (u32, &Step),
         deferred: &[(&Step, Vec<Pending>)],
+        patience: Patience<'_>,
         transaction: &mut Transaction<'_>,
     ) -> Result<(Output, Vec<Pending>), Stop> {
         let Step { plan, inputs, shown } = step;
@@ -199,8 +204,8 @@ impl<F: Failpoints> SqlProcedure<F> {
         let mut unseen = Digesting::new(&mut nobody, true);
         let receiver: &mut dyn Receive = if shown.is_some() { &mut unseen } else { &mut rows };
         let outcome = match &plan.action {
-            Action::Settle { constraints } => self.settle(constraints, deferred, transaction),
-            _ => Run::run(transaction, &self.storages, plan, inputs, None, Patience::Limited, receiver),
+            Action::Settle { constraints } => self.settle(constraints, deferred, patience, transaction),
+            _ => Run::run(transaction, &self.storages, plan, inputs, None, patience, receiver),
         };
         if transaction.is_past_gaps() && !matches!(outcome, Err(Failure::Stop(_))) {
             // What the statements after it read does not depend on it for the most part.
@@ -232,11 +237,12 @@ impl<F: Failpoints> SqlProcedure<F> {
         &self,
         constraints: &[(u32, String)],
         deferred: &[(&Step, Vec<Pending>)],
+        patience: Patience<'_>,
         transaction: &mut Transaction<'_>,
     ) -> Result<(Output, Vec<Pending>), Failure> {
         for (Step { plan, inputs, .. }, pending) in deferred {
             let due = pending.iter().filter(|pending| pending.is_of(plan, constraints)).cloned().collect();
-            Run::settle(transaction, &self.storages, plan, inputs, due)?;
+            Run::settle(transaction, &self.storages, plan, inputs, patience, due)?;
         }
         Ok((Output::default(), Vec::new()))
     }

@@ -171,6 +171,37 @@ fn a_statement_that_returns_much_begins_anew_beside_a_writer() {
     assert!(told(&world.send("a", query("SELECT n FROM t WHERE id = 8"))).contains("\n2\n"));
 }
 
+/// Others wait for whatever has a place in the order: what long values take counts there, as rows do.
+#[test]
+fn work_in_the_order_is_limited() {
+    let mut world = world();
+    let long = "length(repeat('x', 20000000) || id::text)";
+    for statement in [
+        format!("UPDATE t SET n = {long} WHERE id BETWEEN 1 AND 4000"),
+        format!("UPDATE t SET n = (SELECT sum({long}) FROM generate_series(1, 4000) id) WHERE id = 1"),
+        format!("BEGIN; UPDATE t SET n = {long} WHERE id < 50; UPDATE t SET n = {long} WHERE id < 60; COMMIT"),
+    ] {
+        let answer = told(&world.send("a", query(&statement)));
+        assert!(answer.contains("ERROR 54000: the transaction tests more than 20000000 rows"), "{answer}");
+    }
+    let answer = told(&world.send("a", query(&format!("UPDATE t SET n = {long} WHERE id < 4 RETURNING n"))));
+    assert!(answer.ends_with("20000001\nUPDATE 3\n"), "{answer}");
+    assert!(told(&world.send("a", query("SELECT sum(n) FROM t WHERE id > 3"))).contains("14991"));
+}
+
+/// What window functions give is held, too.
+#[test]
+fn values_of_windows_are_held() {
+    let mut world = world();
+    for function in ["lag(v)", "lead(v, 1, 'x')", "first_value(v)", "max(v)"] {
+        let text = format!(
+            "SELECT count(*) FROM (SELECT {function} OVER (ORDER BY id) FROM (SELECT id, repeat('a', 200000) || id AS v FROM t) s) s"
+        );
+        let answer = told(&world.send("a", query(&text)));
+        assert!(answer.contains("ERROR 54000"), "{function}: {answer}");
+    }
+}
+
 /// More keys than can be told one by one: the block claims its tables.
 #[test]
 fn a_block_touches_as_many_rows_as_it_likes() {

@@ -1,6 +1,5 @@
 //! Phase 5: the logic over all reads, and the local writes (Calvin §3.2).
 
-use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
@@ -17,6 +16,7 @@ use crate::failpoint::{Failpoint, Failpoints};
 use crate::message::Verdict;
 use crate::position::{PartitionId, Position};
 use crate::procedure::footprint::Access as Touch;
+use crate::procedure::layers::{self, Layers};
 use crate::procedure::transaction::{Access, Found};
 use crate::procedure::{Catalog, Footprint, Stop, Transaction};
 use crate::storage::{RecordId, Storage};
@@ -522,7 +522,7 @@ impl Access for Run<'_> {
                 KeyRange { start: range.start.clone().max(declared.start.clone()), end: range.end.clone() },
             ),
         };
-        let found = self.scan_visible(entry, &visible, direction, limit)?;
+        let found = layers::scan(&mut InRange { run: self, entry }, &visible, direction, limit)?;
         if !covered && found.len() < limit {
             self.note_missing_range(range, direction, limit);
             let beyond = if direction == Direction::Ascending { &visible.end } else { &visible.start };
@@ -555,36 +555,24 @@ impl Access for Run<'_> {
     }
 }
 
-impl Run<'_> {
-    /// The rows of a part of a declared range, own writes included.
-    fn scan_visible(
-        &mut self,
-        entry: usize,
-        range: &KeyRange,
-        direction: Direction,
-        limit: usize,
-    ) -> Result<Vec<Found>, Stop> {
-        let written =
-            if self.writes.is_empty() { Vec::new() } else { self.writes.keys_in(range, self.footprint) };
-        if written.is_empty() {
-            return Ok(self.scan_base(entry, range, direction, limit));
-        }
-        // Each written key may hide one row of the base, so that many more are wanted.
-        let base = self.scan_base(entry, range, direction, limit.saturating_add(written.len()));
-        let full = base.len() == limit.saturating_add(written.len());
-        let last = base.last().map(|found| found.key.clone());
-        let mut rows: BTreeMap<Key, Vec<u8>> = base.into_iter().map(|found| (found.key, found.row)).collect();
-        for key in written {
-            if full && last.as_ref().is_some_and(|last| direction.compare(&key, last).is_gt()) {
-                continue;
-            }
-            let base = rows.remove(&key);
-            let own = self.writes.overlay(&key, base.as_deref(), self.footprint, &self.catalog.schema)?;
-            if let Some(row) = own {
-                rows.insert(key, row.to_vec());
-            }
-        }
-        let rows = direction.of_ascending(rows.into_iter()).take(limit);
-        Ok(rows.map(|(key, row)| Found { key, row }).collect())
+/// A run whose writes lie over what a range of the footprint holds.
+struct InRange<'r, 'a> {
+    run: &'r mut Run<'a>,
+    entry: usize,
+}
+
+impl Layers for InRange<'_, '_> {
+    fn below(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
+        Ok(self.run.scan_base(self.entry, range, direction, limit))
+    }
+
+    fn written(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<Key> {
+        self.run.writes.keys_in(range, direction, limit, self.run.footprint)
+    }
+
+    fn row(&mut self, key: &Key, below: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Stop> {
+        let run = &mut *self.run;
+        let own = run.writes.overlay(key, below.as_deref(), run.footprint, &run.catalog.schema)?;
+        Ok(own.map(<[u8]>::to_vec))
     }
 }

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::effects::Effect;
 use crate::data::row::FixedValue;
-use crate::data::{Key, KeyRange, Schema};
+use crate::data::{Direction, Key, KeyRange, Schema};
 use crate::limits::WRITE_BYTES_MAX;
 use crate::procedure::{Footprint, Stop};
 
@@ -43,7 +43,7 @@ pub(crate) struct WriteBuffer {
     values: Vec<FixedValue>,
     /// The state of a row with its writes applied, for the last read of a written key.
     overlay: Vec<u8>,
-    /// Where there are many operations: those on each key, by their numbers, of the first so many.
+    /// Where there are many operations: those on each key that decide its row, by their numbers, of the first so many.
     by_key: BTreeMap<Key, SmallVec<[u32; 2]>>,
     /// How many these are.
     indexed: usize,
@@ -135,8 +135,13 @@ impl WriteBuffer {
             return false;
         }
         for number in self.indexed..self.operations.len() {
-            let key = Key::from_bytes(self.key(self.operations[number].0, footprint));
-            self.by_key.entry(key).or_default().push(number as u32);
+            let (target, operation) = self.operations[number];
+            let on_key = self.by_key.entry(Key::from_bytes(self.key(target, footprint))).or_default();
+            if !matches!(operation, Operation::Replace { .. }) {
+                // What was before it is gone.
+                on_key.clear();
+            }
+            on_key.push(number as u32);
         }
         self.indexed = self.operations.len();
         true
@@ -150,7 +155,7 @@ impl WriteBuffer {
         self.operations.iter().any(|(target, _)| self.key(*target, footprint) == key)
     }
 
-    /// The numbers of the operations on a key, in program order.
+    /// The numbers of the operations on a key that decide its row, in program order.
     fn on_key(&mut self, key: &[u8], footprint: &Footprint) -> SmallVec<[u32; 2]> {
         if self.index(footprint) {
             return self.by_key.get(key).cloned().unwrap_or_default();
@@ -194,19 +199,27 @@ impl WriteBuffer {
         Ok(exists.then_some(self.overlay.as_slice()))
     }
 
-    /// The distinct keys in a range that were written.
-    pub(crate) fn keys_in(&mut self, range: &KeyRange, footprint: &Footprint) -> Vec<Key> {
+    /// The first so many of the distinct keys in a range that were written.
+    pub(crate) fn keys_in(
+        &mut self,
+        range: &KeyRange,
+        direction: Direction,
+        most: usize,
+        footprint: &Footprint,
+    ) -> Vec<Key> {
         if range.start >= range.end {
             return Vec::new();
         }
         if self.index(footprint) {
             let bounds = (Bound::Included(range.start.bytes()), Bound::Excluded(range.end.bytes()));
-            return self.by_key.range::<[u8], _>(bounds).map(|(key, _)| key.clone()).collect();
+            let keys = direction.of_ascending(self.by_key.range::<[u8], _>(bounds));
+            return keys.take(most).map(|(key, _)| key.clone()).collect();
         }
         let keys = self.operations.iter().map(|(target, _)| self.key(*target, footprint));
         let mut keys: Vec<Key> = keys.filter(|key| range.contains(key)).map(Key::from_bytes).collect();
-        keys.sort_unstable();
+        keys.sort_unstable_by(|left, right| direction.compare(left, right));
         keys.dedup();
+        keys.truncate(most);
         keys
     }
 }
@@ -226,6 +239,7 @@ mod tests {
             operations in proptest::collection::vec((0..20_u8, proptest::option::of(0..9_u8), any::<bool>()), 0..100),
             start in 0..20_u8,
             end in 0..20_u8,
+            most in 0..20_usize,
         ) {
             let (schema, footprint) = (SchemaBuilder::new().finish(), Footprint::default());
             let (mut buffer, mut written) = (WriteBuffer::default(), BTreeMap::new());
@@ -251,7 +265,10 @@ mod tests {
                 }
                 let inside = written.keys().filter(|key| (start..end).contains(key));
                 let inside: Vec<Key> = inside.map(|key| Key::from_bytes(&[*key])).collect();
-                prop_assert_eq!(buffer.keys_in(&range, &footprint), inside);
+                for direction in [Direction::Ascending, Direction::Descending] {
+                    let first: Vec<Key> = direction.of_ascending(inside.iter().cloned()).take(most).collect();
+                    prop_assert_eq!(buffer.keys_in(&range, direction, most, &footprint), first);
+                }
                 buffer.clear();
                 written.clear();
             }

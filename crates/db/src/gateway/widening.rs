@@ -14,6 +14,7 @@
 //! ranges it is again. What is declared is in the order, so all replicas know it.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::ops::ControlFlow;
 
 use crate::data::{DataError, Direction, Key, KeyRange, Schema, Table};
@@ -51,11 +52,11 @@ pub fn widen(
 ) -> Result<Footprint, DataError> {
     let mut widened = Footprint::default();
     let mut declaration = Declaration::new(schema, partitions, &mut widened);
-    let before = sorted(before);
+    let before = Known::new(regions(before));
     let (mut narrow, mut ranges) = (Vec::new(), BTreeMap::<KeyRange, Access>::new());
     for mut region in regions(found) {
         let table = schema.table_of(&region.keys.start)?;
-        region.access = union_of(&before, region.access, |known| known.covers(&region.keys));
+        region.access = union_of(before.around(&region.keys), region.access);
         match widened_region(&region, &before, table, restarts) {
             Widened::Not => narrow.push(region),
             Widened::To(range) => {
@@ -66,12 +67,15 @@ pub fn widen(
         }
     }
     for (range, access) in &mut ranges {
-        *access = union_of(&before, *access, |known| range.covers(known));
+        *access = union_of(before.within(range), *access);
     }
     // An access is allowed by one entry or not at all: a range allows whatever is wanted of the keys in it.
+    let widened_to =
+        ranges.iter().map(|(range, access)| Region { keys: range.clone(), access: *access, is_range: true });
+    let mut widened_to = Known::new(widened_to);
     narrow.retain(|region| {
-        let around = ranges.iter_mut().find(|(range, _)| range.covers(&region.keys));
-        let Some((_, access)) = around else { return true };
+        let Some(place) = widened_to.places_around(&region.keys).next() else { return true };
+        let access = &mut widened_to.regions[place].access;
         access.read |= region.access.read;
         access.write |= region.access.write;
         false
@@ -82,8 +86,8 @@ pub fn widen(
             false => declaration.touch(&keys.start, access)?,
         }
     }
-    for (range, access) in ranges {
-        declaration.touch_range(&range, access)?;
+    for Region { keys, access, .. } in widened_to.regions {
+        declaration.touch_range(&keys, access)?;
     }
     Ok(widened)
 }
@@ -113,34 +117,80 @@ fn regions(footprint: &Footprint) -> impl Iterator<Item = Region> {
     keys.chain(ranges)
 }
 
-fn sorted(footprint: &Footprint) -> Vec<Region> {
-    let mut regions: Vec<Region> = regions(footprint).collect();
-    regions.sort_unstable_by(|one, other| one.keys.cmp(&other.keys));
-    regions
+/// Regions among which those around others are found.
+struct Known {
+    /// In the order of their keys.
+    regions: Vec<Region>,
+    /// Of each, the last one before it that ends after it.
+    longer: Vec<Option<usize>>,
+}
+
+impl Known {
+    fn new(regions: impl Iterator<Item = Region>) -> Known {
+        let mut regions: Vec<Region> = regions.collect();
+        regions.sort_unstable_by(|one, other| one.keys.cmp(&other.keys));
+        let mut longer: Vec<Option<usize>> = Vec::with_capacity(regions.len());
+        for (place, region) in regions.iter().enumerate() {
+            let mut before = place.checked_sub(1);
+            while let Some(known) = before.filter(|known| regions[*known].keys.end <= region.keys.end) {
+                before = longer[known];
+            }
+            longer.push(before);
+        }
+        Known { regions, longer }
+    }
+
+    /// The places of those that cover some keys, the last one first.
+    fn places_around(&self, keys: &KeyRange) -> impl Iterator<Item = usize> {
+        let mut place = self.regions.partition_point(|known| known.keys.start <= keys.start).checked_sub(1);
+        iter::from_fn(move || {
+            while let Some(known) = place {
+                let covers = self.regions[known].keys.end >= keys.end;
+                // None between the two ends later than this one.
+                place = if covers { known.checked_sub(1) } else { self.longer[known] };
+                if covers {
+                    return Some(known);
+                }
+            }
+            None
+        })
+    }
+
+    /// Those that cover some keys.
+    fn around(&self, keys: &KeyRange) -> impl Iterator<Item = &Region> {
+        self.places_around(keys).map(|place| &self.regions[place])
+    }
+
+    /// Those that are covered by a range.
+    fn within(&self, range: &KeyRange) -> impl Iterator<Item = &Region> {
+        let first = self.regions.partition_point(|known| known.keys.start < range.start);
+        let from = self.regions[first..].iter().take_while(|known| known.keys.start < range.end);
+        from.filter(|known| known.keys.end <= range.end)
+    }
 }
 
 /// An access with those that were declared of some keys before: attempts may read and write them in turns, and that is missed no more
 /// often than the keys change.
-fn union_of(before: &[Region], access: Access, is_meant: impl Fn(&KeyRange) -> bool) -> Access {
-    let meant = before.iter().filter(|known| is_meant(&known.keys));
-    meant.fold(access, |union, known| Access {
+fn union_of<'k>(known: impl Iterator<Item = &'k Region>, access: Access) -> Access {
+    known.fold(access, |union, known| Access {
         read: union.read || known.access.read,
         write: union.write || known.access.write,
     })
 }
 
-fn widened_region(region: &Region, before: &[Region], table: &Table, restarts: u32) -> Widened {
+fn widened_region(region: &Region, before: &Known, table: &Table, restarts: u32) -> Widened {
     if restarts >= RESTARTS_BEFORE_TABLES {
         return Widened::To(table.all());
     }
-    match before.iter().find(|known| known.keys.covers(&region.keys)) {
-        Some(known) if known.is_range => return Widened::To(known.keys.clone()),
-        Some(_) => return Widened::Not,
-        None => {}
+    if let Some(known) = before.around(&region.keys).find(|known| known.is_range) {
+        return Widened::To(known.keys.clone());
+    }
+    if before.around(&region.keys).next().is_some() {
+        return Widened::Not;
     }
     // In the order of keys, those that have most in common with it are next to it.
-    let place = before.partition_point(|known| known.keys < region.keys);
-    let next_to_it = before[..place].last().into_iter().chain(before.get(place));
+    let place = before.regions.partition_point(|known| known.keys < region.keys);
+    let next_to_it = before.regions[..place].last().into_iter().chain(before.regions.get(place));
     let common = next_to_it.filter_map(|known| common_prefix(&region.keys, &known.keys, table));
     match common.max_by_key(|prefix| prefix.len()) {
         Some(prefix) => Widened::To(KeyRange::of_prefix(prefix)),
@@ -309,6 +359,28 @@ mod tests {
             }
             // Each may be missed once more for each kind of access.
             prop_assert!(misses <= 3 + 2, "{misses}");
+        }
+
+        #[test]
+        fn what_is_around_and_within_is_found(
+            known in proptest::collection::vec((0..30_u8, 1..12_u8), 0..30),
+            (start, length) in (0..30_u8, 1..12_u8),
+        ) {
+            let range = |start: u8, length: u8| KeyRange {
+                start: Key::from_bytes(&[start]),
+                end: Key::from_bytes(&[start + length]),
+            };
+            let keys = range(start, length);
+            let regions: Vec<KeyRange> = known.iter().map(|(start, length)| range(*start, *length)).collect();
+            let region = |keys: &KeyRange| Region { keys: keys.clone(), access: READ, is_range: true };
+            let known = Known::new(regions.iter().map(region));
+            let in_order = |mut found: Vec<KeyRange>| { found.sort(); found };
+            let around = known.around(&keys).map(|region| region.keys.clone()).collect();
+            let expected = regions.iter().filter(|known| known.covers(&keys)).cloned().collect();
+            prop_assert_eq!(in_order(around), in_order(expected));
+            let within = known.within(&keys).map(|region| region.keys.clone()).collect();
+            let expected = regions.iter().filter(|known| keys.covers(known)).cloned().collect();
+            prop_assert_eq!(in_order(within), in_order(expected));
         }
 
         #[test]

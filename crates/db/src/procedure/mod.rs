@@ -6,6 +6,7 @@
 
 pub mod footprint;
 pub mod functor;
+pub(crate) mod layers;
 pub mod overlay;
 pub mod own_row;
 pub mod registry;

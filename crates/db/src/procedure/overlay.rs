@@ -1,8 +1,8 @@
 //! Writes that only their writer sees: they are laid over what is there.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
+use super::layers::{self, Layers};
 use super::transaction::{Access, Found};
 use super::{Footprint, Stop};
 use crate::data::row::FixedValue;
@@ -51,21 +51,7 @@ impl Access for Overlay<'_> {
     }
 
     fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
-        if range.is_empty() || limit == 0 {
-            return Ok(Vec::new());
-        }
-        let bounds = (Bound::Included(&range.start), Bound::Excluded(&range.end));
-        let own = || self.written.range::<Key, _>(bounds);
-        let deleted = own().filter(|(_, row)| row.is_none()).count();
-        let mut found = self.below.scan(range, direction, limit.saturating_add(deleted))?;
-        if own().next().is_none() {
-            return Ok(found);
-        }
-        found.retain(|found| !self.written.contains_key(&found.key));
-        found.extend(own().filter_map(|(key, row)| Some(Found { key: key.clone(), row: row.clone()? })));
-        found.sort_unstable_by(|left, right| direction.compare(&left.key, &right.key));
-        found.truncate(limit);
-        Ok(found)
+        layers::scan(self, range, direction, limit)
     }
 
     fn looks_ahead(&self) -> Option<u16> {
@@ -87,6 +73,26 @@ impl Access for Overlay<'_> {
     fn note_computed(&mut self, units: u64, result: u64) {
         self.below.note_computed(units, result);
     }
+}
+
+impl Layers for Overlay<'_> {
+    fn below(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
+        self.below.scan(range, direction, limit)
+    }
+
+    fn written(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<Key> {
+        keys_in(self.written, range, direction, limit)
+    }
+
+    fn row(&mut self, key: &Key, _: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.written.get(key).cloned().flatten())
+    }
+}
+
+/// The keys that were written and come first in a range, which is not empty.
+pub(super) fn keys_in(written: &Written, range: &KeyRange, direction: Direction, limit: usize) -> Vec<Key> {
+    let keys = direction.of_ascending(written.range(range.start.clone()..range.end.clone()));
+    keys.take(limit).map(|(key, _)| key.clone()).collect()
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::layers::{self, Layers};
+use super::overlay::{self, Written};
 use super::registry::Decoded;
 use super::transaction::{Access, Found};
 use super::{Catalog, Footprint, Functor, ProcedureId, Stop, Transaction};
@@ -93,9 +95,6 @@ pub fn check_functors(
     let functors = footprint.keys().iter().filter(|entry| footprint.functor(entry).is_some()).count();
     Ok(Compared { functors, commits: ran.is_ok() })
 }
-
-/// Rows that a run wrote, or `None` where it deleted one.
-type Written = BTreeMap<Key, Option<Vec<u8>>>;
 
 struct Comparison<'a> {
     catalog: &'a Catalog,
@@ -245,17 +244,21 @@ impl Access for Trial<'_> {
 
     fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         self.check(&range.start, self.guards.is_some())?;
-        if range.is_empty() {
-            return Ok(Vec::new());
-        }
-        // Each key that was written may hide a row.
-        let written = self.written.range(range.start.clone()..range.end.clone());
-        let rows = self.rows.rows(range, direction, limit.saturating_add(written.clone().count()));
-        let mut rows: BTreeMap<Key, Option<Vec<u8>>> =
-            rows.into_iter().map(|(key, row)| (key, Some(row))).collect();
-        rows.extend(written.map(|(key, row)| (key.clone(), row.clone())));
-        let found = direction.of_ascending(rows.into_iter());
-        let found = found.filter_map(|(key, row)| Some(Found { key, row: row? }));
-        Ok(found.take(limit).collect())
+        layers::scan(self, range, direction, limit)
+    }
+}
+
+impl Layers for Trial<'_> {
+    fn below(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
+        let rows = self.rows.rows(range, direction, limit);
+        Ok(rows.into_iter().map(|(key, row)| Found { key, row }).collect())
+    }
+
+    fn written(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<Key> {
+        overlay::keys_in(&self.written, range, direction, limit)
+    }
+
+    fn row(&mut self, key: &Key, _: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Stop> {
+        Ok(self.written.get(key).cloned().flatten())
     }
 }

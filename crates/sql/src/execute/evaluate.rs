@@ -1,10 +1,12 @@
 //! Values of expressions.
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::work::{self, WORK_BEFORE_MAX};
 use super::{Failure, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
@@ -29,7 +31,7 @@ pub fn evaluate(expression: &Expression, inputs: &super::Inputs) -> Option<Datum
 
 /// The same for one of several expressions of a statement. `randoms` counts the random values that they have taken.
 pub fn evaluate_next(expression: &Expression, inputs: &super::Inputs, randoms: &mut u64) -> Option<Datum> {
-    Scalar { inputs, randoms, draw: None }.value(expression, &[]).ok()
+    Scalar::new(inputs, randoms, None).value(expression, &[]).ok()
 }
 
 /// The same as [`evaluate_next`], with the error if it fails. `draw` gives numbers of the statement's sequences.
@@ -42,7 +44,7 @@ pub fn try_evaluate(
     randoms: &mut u64,
     draw: &mut dyn FnMut(u16) -> Result<i64, SqlError>,
 ) -> Result<Datum, SqlError> {
-    Scalar { inputs, randoms, draw: Some(draw) }.value(expression, &[]).map_err(|failure| match failure {
+    Scalar::new(inputs, randoms, Some(draw)).value(expression, &[]).map_err(|failure| match failure {
         Failure::Sql(error) => error,
         Failure::Stop(stop) => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
     })
@@ -51,6 +53,8 @@ pub fn try_evaluate(
 /// What an expression may ask for beyond its row.
 trait Environment {
     fn inputs(&self) -> &super::Inputs;
+    /// Counts work, in rows.
+    fn work(&mut self, work: u64) -> Result<(), Failure>;
     fn outer(&self, depth: u16, column: u16) -> Result<Datum, Failure>;
     fn subquery(&mut self, query: &Node, correlated: bool, row: &[Datum]) -> Result<Rc<Vec<Row>>, Failure>;
     /// Whether a value is among those of a subquery that depends on nothing, whose rows these are.
@@ -87,7 +91,10 @@ trait Environment {
             Expression::Binary { operator, resolved, left, right } => {
                 let left = self.value(left, row)?;
                 let right = self.value(right, row)?;
-                limited(operators::binary(*operator, &left, &right, resolved, self.inputs().zone)?)
+                let value =
+                    limited(operators::binary(*operator, &left, &right, resolved, self.inputs().zone)?)?;
+                self.work_on([&left, &right, &value])?;
+                Ok(value)
             }
             Expression::Unary { operator, resolved, operand } => {
                 Ok(operators::unary(*operator, &self.value(operand, row)?, resolved)?)
@@ -118,6 +125,14 @@ trait Environment {
         }
     }
 
+    /// Counts the work that there is with some values.
+    fn work_on<'v>(&mut self, values: impl IntoIterator<Item = &'v Datum>) -> Result<(), Failure> {
+        match work::work_of(values) {
+            0 => Ok(()),
+            work => self.work(work),
+        }
+    }
+
     /// Whether a session that is signalled is there.
     fn signalled(
         &mut self,
@@ -144,7 +159,9 @@ trait Environment {
                 self.signalled(process, processes, *signal, row)
             }
             Expression::Cast { operand, from, to } => {
-                Ok(cast::cast(self.value(operand, row)?, *from, *to, self.inputs().zone)?)
+                let operand = self.value(operand, row)?;
+                self.work_on([&operand])?;
+                Ok(cast::cast(operand, *from, *to, self.inputs().zone)?)
             }
             Expression::Coerce { operand, to, explicit } => {
                 Ok(cast::coerce_length(self.value(operand, row)?, *to, *explicit)?)
@@ -152,7 +169,9 @@ trait Environment {
             Expression::Call { function, arguments } => {
                 let arguments = self.values(arguments, row)?;
                 let context = functions::CallContext { now: self.inputs().now, zone: self.inputs().zone };
-                limited(functions::call(*function, &arguments, &context)?)
+                let value = limited(functions::call(*function, &arguments, &context)?)?;
+                self.work_on(arguments.iter().chain([&value]))?;
+                Ok(value)
             }
             Expression::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -213,6 +232,7 @@ trait Environment {
             return Ok(found);
         }
         let array = self.value(array, row)?;
+        self.work_on([&array])?;
         quantified(*operator, resolved, &left, &array, *all)
     }
 
@@ -405,11 +425,26 @@ struct Scalar<'a, 'd> {
     inputs: &'a super::Inputs,
     randoms: &'a mut u64,
     draw: Option<&'d mut dyn FnMut(u16) -> Result<i64, SqlError>>,
+    left: Cell<u64>,
+}
+
+impl<'a, 'd> Scalar<'a, 'd> {
+    fn new(
+        inputs: &'a super::Inputs,
+        randoms: &'a mut u64,
+        draw: Option<&'d mut dyn FnMut(u16) -> Result<i64, SqlError>>,
+    ) -> Scalar<'a, 'd> {
+        Scalar { inputs, randoms, draw, left: Cell::new(WORK_BEFORE_MAX) }
+    }
 }
 
 impl Environment for Scalar<'_, '_> {
     fn inputs(&self) -> &super::Inputs {
         self.inputs
+    }
+
+    fn work(&mut self, work: u64) -> Result<(), Failure> {
+        Ok(work::take(&self.left, work)?)
     }
 
     fn outer(&self, _depth: u16, _column: u16) -> Result<Datum, Failure> {
@@ -448,6 +483,10 @@ impl Environment for Scalar<'_, '_> {
 impl Environment for Run<'_, '_> {
     fn inputs(&self) -> &super::Inputs {
         self.inputs
+    }
+
+    fn work(&mut self, work: u64) -> Result<(), Failure> {
+        Ok(Run::work(self, work)?)
     }
 
     fn outer(&self, depth: u16, column: u16) -> Result<Datum, Failure> {

@@ -80,9 +80,10 @@ impl<'a, 't> Run<'a, 't> {
         storages: &'a Storages,
         plan: &'a Plan,
         inputs: &'a Inputs,
+        patience: Patience<'a>,
         pending: Vec<Pending>,
     ) -> Result<(), Failure> {
-        let mut run = Run::new(transaction, storages, plan, inputs, None, Patience::Limited);
+        let mut run = Run::new(transaction, storages, plan, inputs, None, patience);
         run.notes.cascaded = true;
         run.check_all(pending)
     }

@@ -18,6 +18,7 @@ mod query;
 pub mod receive;
 mod rows;
 mod window;
+mod work;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -39,6 +40,7 @@ pub use budget::Budget;
 pub use evaluate::{evaluate, evaluate_next, try_evaluate};
 pub use foreign_keys::{Pending, refers_to_nothing};
 pub use interrupt::{Interrupt, terminated};
+pub use work::{Patience, WORK_AHEAD_MAX, WORK_MAX};
 
 /// A row in the course of a run.
 pub type Row = Vec<Datum>;
@@ -51,12 +53,6 @@ pub type EncodedRows = Few<Vec<u8>>;
 
 /// Most bytes of rows that one statement may hold at a time, roughly.
 const HELD_BYTES_MAX: usize = 512 * 1024 * 1024;
-
-/// Most rows that a statement may make or test in an ordered transaction: some seconds.
-const TESTED_ROWS_MAX: u64 = 20_000_000;
-
-/// How many rows lie between two looks at whether the statement was cancelled.
-const TESTED_BETWEEN_LOOKS: u64 = 4096;
 
 /// What a run takes besides its plan.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -148,15 +144,6 @@ pub trait Draw {
     fn set(&mut self, sequence: &SequenceShape, value: i64, called: bool) -> Result<(), SqlError>;
 }
 
-/// How long a run may go on.
-#[derive(Clone, Copy)]
-pub enum Patience<'a> {
-    /// In the order, where all others wait for it: a limited number of rows. The same on every replica.
-    Limited,
-    /// Over a snapshot: until this is set.
-    UntilTold(&'a Interrupt),
-}
-
 /// A run of a plan.
 pub struct Run<'a, 't> {
     /// Reads and writes.
@@ -190,8 +177,8 @@ pub struct Run<'a, 't> {
     /// What it has of what all statements may hold.
     claim: Claim<'a>,
     patience: Patience<'a>,
-    /// Rows that were made or tested.
-    tested: u64,
+    /// How much work there is until it looks whether the statement was cancelled.
+    until_look: u64,
     /// What nodes gave, by where they are in memory.
     observed: BTreeMap<usize, Observed>,
     /// Where numbers of sequences come from, if not from the transaction.
@@ -229,11 +216,11 @@ impl<'a, 't> Run<'a, 't> {
             working: BTreeMap::new(),
             held: 0,
             claim: match patience {
-                Patience::Limited => Claim::default(),
+                Patience::Limited(_) => Claim::default(),
                 Patience::UntilTold(told) => Claim::of(told.budget()),
             },
             patience,
-            tested: 0,
+            until_look: 0,
             observed: BTreeMap::new(),
             source,
             notes: foreign_keys::Notes::default(),
@@ -347,27 +334,6 @@ impl<'a, 't> Run<'a, 't> {
         Ok(())
     }
 
-    /// Counts a row that is made or tested.
-    ///
-    /// # Errors
-    /// When it is time to end.
-    fn go_on(&mut self) -> Result<(), SqlError> {
-        self.tested += 1;
-        match self.patience {
-            Patience::Limited if self.tested > TESTED_ROWS_MAX => {
-                let message = format!(
-                    "the statement tests more than {TESTED_ROWS_MAX} rows in one ordered transaction"
-                );
-                let hint = "All others wait for it: add a condition or an index, or read what it needs before by a query of its own.";
-                Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint(hint))
-            }
-            Patience::UntilTold(told) if self.tested.is_multiple_of(TESTED_BETWEEN_LOOKS) => {
-                told.error().map_or(Ok(()), Err)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Counts bytes that the run holds until it [lets them go](Run::let_go).
     fn hold(&mut self, bytes: usize) -> Result<(), SqlError> {
         self.held += bytes;
@@ -439,13 +405,17 @@ const ALLOCATION_BYTES: usize = 16;
 
 /// Bytes that a row takes in memory, about: its place among others is in an allocation that may be half empty.
 fn size_of_row(row: &[Datum]) -> usize {
-    let within = |value: &Datum| match value {
+    2 * size_of::<Row>() + ALLOCATION_BYTES + size_of_val(row) + row.iter().map(size_beyond).sum::<usize>()
+}
+
+/// Bytes that a value takes in memory besides those that each takes, about.
+fn size_beyond(value: &Datum) -> usize {
+    match value {
         Datum::Text(text) => ALLOCATION_BYTES + text.len(),
         Datum::Bytes(bytes) => ALLOCATION_BYTES + bytes.len(),
         Datum::Array(values) => size_of_row(values),
         _ => 0,
-    };
-    2 * size_of::<Row>() + ALLOCATION_BYTES + size_of_val(row) + row.iter().map(within).sum::<usize>()
+    }
 }
 
 fn encode_row(values: &[Datum]) -> Vec<u8> {

@@ -8,7 +8,7 @@ use sliding::Sliding;
 
 use super::evaluate::compare_keys;
 use super::query::sort_keyed;
-use super::{Failure, Row, Run, malformed, size_of_row};
+use super::{Failure, Row, Run, malformed, size_beyond, size_of_row};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, SortKey, WindowCall, WindowFunction};
 use crate::types::Datum;
@@ -114,7 +114,7 @@ impl Run<'_, '_> {
         partition: &Partition<'_>,
         direction: i64,
     ) -> Result<Vec<Datum>, Failure> {
-        let values = self.window_arguments(call, partition)?;
+        let (values, held) = self.window_arguments(call, partition)?;
         let mut found = Vec::with_capacity(partition.len());
         for place in 0..partition.len() {
             let offset = match call.arguments.len() {
@@ -126,12 +126,15 @@ impl Run<'_, '_> {
                 continue;
             };
             let other = (place as i64).saturating_add(offset.saturating_mul(direction));
-            found.push(match usize::try_from(other).ok().and_then(|other| values.get(other)) {
+            let value = match usize::try_from(other).ok().and_then(|other| values.get(other)) {
                 Some(value) => value.clone(),
                 None if call.arguments.len() > 2 => self.window_argument(call, 2, partition.row(place))?,
                 None => Datum::Null,
-            });
+            };
+            self.hold(size_beyond(&value))?;
+            found.push(value);
         }
+        self.let_go(held);
         Ok(found)
     }
 
@@ -141,7 +144,7 @@ impl Run<'_, '_> {
         order: &[SortKey],
         partition: &Partition<'_>,
     ) -> Result<Vec<Datum>, Failure> {
-        let values = self.window_arguments(call, partition)?;
+        let (values, held) = self.window_arguments(call, partition)?;
         let frames = self.frames(&call.frame, order, partition)?;
         let mut found = Vec::with_capacity(partition.len());
         for (place, frame) in frames.into_iter().enumerate() {
@@ -158,8 +161,11 @@ impl Run<'_, '_> {
                 },
             };
             let wanted = wanted.filter(|wanted| frame.contains(wanted));
-            found.push(wanted.map_or(Datum::Null, |wanted| values[wanted].clone()));
+            let value = wanted.map_or(Datum::Null, |wanted| values[wanted].clone());
+            self.hold(size_beyond(&value))?;
+            found.push(value);
         }
+        self.let_go(held);
         Ok(found)
     }
 
@@ -174,30 +180,36 @@ impl Run<'_, '_> {
         for place in 0..partition.len() {
             let row = partition.row(place);
             let counts = self.passes(call.filter.as_ref(), row)?;
-            counted.push(if counts { Some(self.values(&call.arguments, row)?) } else { None });
+            let values = if counts { Some(self.values(&call.arguments, row)?) } else { None };
+            self.hold(values.as_deref().map_or(0, size_of_row))?;
+            counted.push(values);
         }
         let mut sliding = Sliding::new(aggregate, &counted, self.inputs.zone);
         let mut found = Vec::with_capacity(partition.len());
         for frame in self.frames(&call.frame, order, partition)? {
             let value = sliding.value(frame)?;
-            self.hold(match &value {
-                Datum::Array(values) => values.len() * size_of::<Datum>(),
-                Datum::Text(text) => text.len(),
-                Datum::Bytes(bytes) => bytes.len(),
-                _ => 0,
-            })?;
+            self.hold(size_beyond(&value))?;
             found.push(value);
         }
+        self.let_go(counted.iter().flatten().map(|values| size_of_row(values)).sum());
         Ok(found)
     }
 
-    /// The first argument of a call for each row.
+    /// The first argument of a call for each row, and how many bytes are held for them.
     fn window_arguments(
         &mut self,
         call: &WindowCall,
         partition: &Partition<'_>,
-    ) -> Result<Vec<Datum>, Failure> {
-        (0..partition.len()).map(|place| self.window_argument(call, 0, partition.row(place))).collect()
+    ) -> Result<(Vec<Datum>, usize), Failure> {
+        let (mut values, mut held) = (Vec::with_capacity(partition.len()), 0);
+        for place in 0..partition.len() {
+            let value = self.window_argument(call, 0, partition.row(place))?;
+            let size = size_of::<Datum>() + size_beyond(&value);
+            self.hold(size)?;
+            held += size;
+            values.push(value);
+        }
+        Ok((values, held))
     }
 
     fn window_argument(&mut self, call: &WindowCall, number: usize, row: &[Datum]) -> Result<Datum, Failure> {

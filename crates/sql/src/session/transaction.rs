@@ -320,7 +320,8 @@ impl Session {
                 let due =
                     pending.iter().filter(|pending| pending.is_of(plan, constraints)).cloned().collect();
                 over(&mut views, written, self, |transaction| {
-                    Run::settle(transaction, &self.storages, plan, inputs, due)
+                    let patience = Patience::UntilTold(&self.interrupt);
+                    Run::settle(transaction, &self.storages, plan, inputs, patience, due)
                 })?;
             }
         }

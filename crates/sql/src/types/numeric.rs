@@ -87,6 +87,14 @@ impl Numeric {
         Ok(Numeric(Form::Large(Box::new((unscaled, scale)))))
     }
 
+    /// How many bytes its digits take beyond what nearly every number has.
+    pub fn large_bytes(&self) -> usize {
+        match &self.0 {
+            Form::NotANumber | Form::Small { .. } => 0,
+            Form::Large(large) => large.0.bits() as usize / 8,
+        }
+    }
+
     /// The integer and the scale; none of "not a number".
     pub fn parts(&self) -> Option<(BigInt, u16)> {
         match &self.0 {
