@@ -75,6 +75,7 @@ fn parser_and_times(
 fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, SqlError> {
     spelling::part_signs(tokens);
     spelling::join_texts(tokens);
+    spelling::spell_suffixes(tokens);
     spelling::spell_like(tokens);
     spell_out_switches(tokens);
     cut_vacuum(tokens);

@@ -179,7 +179,9 @@ fn work_in_the_order_is_limited() {
     for statement in [
         format!("UPDATE t SET n = {long} WHERE id BETWEEN 1 AND 4000"),
         format!("UPDATE t SET n = (SELECT sum({long}) FROM generate_series(1, 4000) id) WHERE id = 1"),
-        format!("BEGIN; UPDATE t SET n = {long} WHERE id < 50; UPDATE t SET n = {long} WHERE id < 60; COMMIT"),
+        format!(
+            "BEGIN; UPDATE t SET n = {long} WHERE id < 50; UPDATE t SET n = {long} WHERE id < 60; COMMIT"
+        ),
     ] {
         let answer = told(&world.send("a", query(&statement)));
         assert!(answer.contains("ERROR 54000: the transaction tests more than 20000000 rows"), "{answer}");

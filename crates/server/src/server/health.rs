@@ -2,15 +2,16 @@
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ordain_db::engine::EngineKind;
+use ordain_db::error::Error;
 use ordain_db::node::Details;
 
 use super::front::Front;
 use super::layout::Layout;
-use crate::connection::Connection;
+use crate::connection::{Connection, Opening};
 use crate::http::{Answer, HttpServer};
 use crate::port::Port;
 use crate::process::Process;
@@ -20,6 +21,9 @@ use crate::sql::{Door, Listener};
 /// How long nodes are given to tell how they stand; of those that do not, nothing is told.
 const STATUS_PATIENCE: Duration = Duration::from_secs(1);
 
+/// How long the database may take to answer a process that says of itself that it serves clients.
+const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+
 /// What is told.
 struct Health {
     process: Arc<Process>,
@@ -28,6 +32,8 @@ struct Health {
     engine: EngineKind,
     /// To the nodes of this process.
     connection: Connection,
+    /// A snapshot that was asked for and has not come.
+    probe: Mutex<Option<Opening>>,
 }
 
 /// Begins to answer `/health`, `/ready` and `/metrics`.
@@ -46,7 +52,8 @@ pub(super) fn start(
     let sql = sql
         .map(|listener| (listener.door(), Arc::clone(listener.metrics()), Arc::clone(listener.activity())));
     let engine = layout.file().engine;
-    let health = Health { process: Arc::clone(process), front: Arc::clone(front), sql, engine, connection };
+    let (process, front, probe) = (Arc::clone(process), Arc::clone(front), Mutex::default());
+    let health = Health { process, front, sql, engine, connection, probe };
     let wrong = |error| format!("cannot answer over HTTP: {error}");
     let socket = socket.try_clone().map_err(wrong)?;
     let server = HttpServer::start(socket, Arc::new(move |path: &str| health.answer(path))).map_err(wrong)?;
@@ -75,10 +82,29 @@ impl Health {
             Some("the process ends\n")
         } else if self.sql.as_ref().is_some_and(|(door, ..)| !door.is_open()) {
             Some("clients of SQL are not let in yet\n")
+        } else if !self.is_answered() {
+            Some(
+                "the partitions do not answer: one has no majority of its replicas, or a transaction takes long\n",
+            )
         } else {
             None
         };
         Answer::of(problem.is_none(), problem.unwrap_or("ready\n"))
+    }
+
+    /// Whether the database gives a snapshot soon, for which every partition must be able to agree on something. One is asked for at a
+    /// time.
+    fn is_answered(&self) -> bool {
+        let mut probe = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
+        let opening = probe.take().unwrap_or_else(|| self.connection.begin_snapshot());
+        match opening.wait_for(PROBE_PATIENCE) {
+            // A database that is busy is there.
+            Some(outcome) => !matches!(outcome, Err(Error::Unavailable(_))),
+            None => {
+                *probe = Some(opening);
+                false
+            }
+        }
     }
 
     fn metrics(&self) -> String {

@@ -212,6 +212,29 @@ fn deadlocks_are_told_of_where_the_engine_has_them() {
 }
 
 #[test]
+fn a_process_whose_partition_has_no_majority_is_not_ready() {
+    let folder = TemporaryFolder::create();
+    let on_disk = TemporaryFile::create(&durable_file(&folder, 3, 1, 2, BANK).to_text().unwrap());
+    let (path, http) = (on_disk.0.to_str().unwrap(), free_port());
+    let listen = format!("127.0.0.1:{http}");
+    let watched =
+        Process::start(&["start", "--cluster", path, "--process", "node-0-0", "--http-listen", &listen]);
+    let mut others = ["node-0-1", "node-0-2"].map(|process| Process::of_cluster(&on_disk, process));
+    let says = |status: &str| get(http, "/ready").is_ok_and(|answer| answer.starts_with(status));
+    eventually("the process is ready", || says("HTTP/1.1 200"));
+    for other in &mut others {
+        other.signal(Signal::KILL);
+        other.wait();
+    }
+    eventually("it is not", || says("HTTP/1.1 503"));
+    assert!(get(http, "/ready").unwrap().contains("the partitions do not answer"));
+    assert!(get(http, "/health").unwrap().starts_with("HTTP/1.1 200"));
+    let _second = Process::of_cluster(&on_disk, "node-0-1");
+    eventually("it is again", || says("HTTP/1.1 200"));
+    drop(watched);
+}
+
+#[test]
 fn a_new_cluster_begins_when_all_its_processes_are_there() {
     let folder = TemporaryFolder::create();
     let file = durable_file(&folder, 3, 1, 2, BANK);

@@ -178,6 +178,13 @@ impl Binder<'_> {
         if has_rows && aggregate.id == aggregate::AggregateId::JsonArray {
             aggregate.id = aggregate::AggregateId::JsonLines;
         }
+        if arguments.iter().any(|argument| is_of_outer_query(&argument.expression)) {
+            let what =
+                format!("{name}() over columns of a query around it alone, which would be that query's,");
+            return Err(SqlError::unsupported(what).with_hint(
+                "Compute it in the query that has the columns, or name a column of its own query.",
+            ));
+        }
         let mut values = Vec::new();
         for (argument, wanted) in arguments.into_iter().zip(&aggregate.arguments) {
             values.push(self.implicit(argument, *wanted)?.expression);
@@ -205,6 +212,18 @@ impl Binder<'_> {
         }
         Ok(AggregateCall { aggregate, arguments: values, distinct, filter, order })
     }
+}
+
+/// Whether an aggregate of this argument is one of a query around its own: there are columns in it, and none is of its own.
+fn is_of_outer_query(argument: &Expression) -> bool {
+    let (mut has_own, mut has_outer) = (false, false);
+    argument.visit(0, &mut |part, depth| match part {
+        Expression::Column(_) if depth == 0 => has_own = true,
+        Expression::Outer { depth: far, .. } if depth > 0 && *far == depth => has_own = true,
+        Expression::Outer { depth: far, .. } if *far > depth => has_outer = true,
+        _ => {}
+    });
+    has_outer && !has_own
 }
 
 /// Whether a query groups.

@@ -7,7 +7,7 @@ use sqlparser::ast::{
 use super::coerce::common_type;
 use super::names::{known_collation, name_of};
 use super::object_names::is_named;
-use super::scope::Bound;
+use super::scope::{Bound, is_value};
 use super::types::sql_type;
 use super::{Binder, json, nulls, places, precedence};
 use crate::error::{SqlError, SqlState};
@@ -142,10 +142,6 @@ impl Binder<'_> {
 
     /// The name of a relation of a function whose only column is called `value` stands for that.
     fn value_of_relation(&mut self, name: &str) -> Result<Option<Bound>, SqlError> {
-        let is_value = |fields: &[super::scope::Field]| {
-            matches!(fields, [field, ..] if field.name == "value" && field.origin.is_none())
-                && fields.iter().filter(|field| !field.hidden).count() == 1
-        };
         let mut relations = self.levels.iter().flat_map(|level| &level.relations);
         if !relations.any(|relation| relation.name == name && is_value(&relation.fields)) {
             return Ok(None);

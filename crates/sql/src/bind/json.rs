@@ -5,7 +5,7 @@ use sqlparser::ast::{self, Expr};
 use super::Binder;
 use super::expression::text_constant;
 use super::names::name_of;
-use super::scope::Bound;
+use super::scope::{Bound, is_value};
 use crate::error::SqlError;
 use crate::plan::Expression;
 use crate::types::functions::{self, ORDER_OF_JSONB, ROW_TO_JSON};
@@ -78,7 +78,10 @@ impl Binder<'_> {
                     return Ok(None);
                 }
                 let relation = level.relations.iter().find(|relation| relation.name == wanted);
-                let Some(relation) = relation.cloned() else { return Ok(None) };
+                // That of a function which gives values stands for these.
+                let Some(relation) = relation.filter(|known| !is_value(&known.fields)).cloned() else {
+                    return Ok(None);
+                };
                 for (place, field) in (relation.offset..).zip(&relation.fields) {
                     if field.hidden {
                         continue;

@@ -79,7 +79,11 @@ impl Binder<'_> {
             SetExpr::Query(query) => self.deeper(|binder| binder.query(query)),
             SetExpr::Values(values) => {
                 let rows: Vec<&[Expr]> = values.rows.iter().map(|row| row.content.as_slice()).collect();
-                self.rows(&rows)
+                // Columns that are named in it are of queries around it.
+                self.levels.push(Level::default());
+                let bound = self.rows(&rows);
+                self.levels.pop();
+                bound
             }
             SetExpr::SetOperation { .. } => self.combination(body),
             SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) => {
@@ -567,7 +571,19 @@ fn order_keys(order: Option<&OrderBy>) -> Result<&[OrderByExpr], SqlError> {
 
 /// A key of `ORDER BY`.
 pub(super) fn sort_key(written: &OrderByExpr, value: Bound) -> Result<SortKey, SqlError> {
-    let descending = matches!(written.options.sort, Some(OrderBySort::Desc));
+    let descending = match &written.options.sort {
+        Some(OrderBySort::Using(operator)) => match operator.to_string().as_str() {
+            "<" => false,
+            ">" => true,
+            other => {
+                let message = format!("operator {other} is not a valid ordering operator");
+                let hint = "Ordering operators must be \"<\" or \">\" members of btree operator families.";
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).with_hint(hint));
+            }
+        },
+        Some(OrderBySort::Desc) => true,
+        Some(OrderBySort::Asc) | None => false,
+    };
     let nulls_first = written.options.nulls_first.unwrap_or(descending);
     Ok(SortKey { expression: json::in_order(value)?.expression, descending, nulls_first })
 }

@@ -27,6 +27,15 @@ pub struct Field {
     pub hidden: bool,
 }
 
+/// The origin of the values that a function gives: that of no table, as clients are told.
+pub(super) const OF_FUNCTION: Option<(u32, i16)> = Some((0, 0));
+
+/// Whether these are the columns of a function that gives values, for which the name of the relation stands.
+pub(super) fn is_value(fields: &[Field]) -> bool {
+    matches!(fields, [field, ..] if field.origin == OF_FUNCTION)
+        && fields.iter().filter(|field| !field.hidden).count() == 1
+}
+
 /// A relation of a query.
 #[derive(Clone, Debug)]
 pub(super) struct Relation {

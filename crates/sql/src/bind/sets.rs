@@ -10,7 +10,7 @@ use super::from::aliased;
 use super::functions::arguments_of;
 use super::join::Item;
 use super::names::{last_name, name_of};
-use super::scope::{Field, Level, Relation};
+use super::scope::{Field, Level, OF_FUNCTION, Relation};
 use crate::error::SqlError;
 use crate::plan::{Expression, JoinKind, List, Node};
 use crate::types::functions::{self, is_set, resolve_set, set_columns};
@@ -76,10 +76,15 @@ impl Binder<'_> {
         }
         let array = Expression::Call { function: function.id, arguments: values };
         let columns = set_columns(name, function.result);
-        let fields: Vec<Field> = columns
+        let mut fields: Vec<Field> = columns
             .iter()
             .map(|(column, data_type)| field(if column.is_empty() { name } else { column }, *data_type))
             .collect();
+        if let [field] = fields.as_mut_slice()
+            && field.name == "value"
+        {
+            field.origin = OF_FUNCTION;
+        }
         Ok((vec![List { array, width: fields.len() as u16 }], fields))
     }
 

@@ -12,7 +12,7 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
 use crate::state::Signal;
 use crate::types::operators::{self, BinaryOperator, Resolved};
-use crate::types::{Datum, Zone, cast, functions};
+use crate::types::{Datum, SqlType, Zone, cast, functions, json};
 
 /// Most values that are compared one by one, where they could be looked up.
 const COMPARED_MAX: usize = 8;
@@ -403,6 +403,16 @@ fn quantified(
     all: bool,
 ) -> Result<Datum, Failure> {
     let Datum::Array(elements) = array else { return Ok(Datum::Null) };
+    let is_order = !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual);
+    if is_order && resolved.left.is_same(SqlType::JSONB) {
+        let ordered = |value: &Datum| match value {
+            Datum::Text(text) => json::order(text).map(Datum::Bytes),
+            other => Ok(other.clone()),
+        };
+        let elements = elements.iter().map(ordered).collect::<Result<Vec<Datum>, SqlError>>()?;
+        let resolved = Resolved { left: SqlType::BYTEA, right: SqlType::BYTEA, ..*resolved };
+        return quantified(operator, &resolved, &ordered(left)?, &Datum::Array(elements), all);
+    }
     let mut null = false;
     for element in elements {
         match operators::binary(operator, left, element, resolved, Zone::Utc)? {

@@ -337,8 +337,9 @@ impl Session {
         match message {
             // They were on their way when `COPY` failed.
             Frontend::CopyData(_) | Frontend::CopyDone | Frontend::CopyFail(_) => {}
+            Frontend::Sync => self.sync(out),
+            _ if self.skips => {}
             Frontend::Query(text) => {
-                self.skips = false;
                 // What was to be executed before comes first, and nothing after it if it fails.
                 match self.go_on(out) {
                     Ok(()) => self.simple(&text, out),
@@ -349,17 +350,13 @@ impl Session {
                 }
             }
             Frontend::FunctionCall => {
-                self.skips = false;
                 self.fail(&SqlError::unsupported("a call of a function by its number"), out);
                 self.end_simple(out);
             }
             Frontend::Wrong { error, is_query: true } => {
-                self.skips = false;
                 self.fail(&error, out);
                 self.end_simple(out);
             }
-            Frontend::Sync => self.sync(out),
-            _ if self.skips => {}
             other => {
                 if let Err(error) = self.extended(other, out) {
                     self.fail(&error, out);

@@ -3,6 +3,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
+use super::spelling;
+
 /// With what statements begin.
 const BEGINNINGS: [Keyword; 8] = [
     Keyword::BEGIN,
@@ -86,7 +88,7 @@ pub(super) fn is_plain(tokens: &[TokenWithSpan]) -> bool {
         Token::Word(word) if word.quote_style.is_some() => !std::mem::take(&mut begins),
         Token::Word(word) => match std::mem::take(&mut begins) {
             true => BEGINNINGS.contains(&word.keyword),
-            false => OTHERS.contains(&word.keyword),
+            false => OTHERS.contains(&word.keyword) && !spelling::is_null_test(word),
         },
         Token::SemiColon => {
             begins = true;

@@ -1,8 +1,8 @@
 //! Forms that the parser does not know, written in others that mean the same.
 
 use sqlparser::dialect::PostgreSqlDialect;
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
+use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 
 /// Makes one literal of texts on several lines: only a new line goes between them.
 pub(super) fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
@@ -50,6 +50,64 @@ pub(super) fn part_signs(tokens: &mut Vec<TokenWithSpan>) {
         } else {
             place += 1;
         }
+    }
+}
+
+/// Whether a word is one that PostgreSQL takes for `IS NULL` or `IS NOT NULL`.
+pub(super) fn is_null_test(word: &Word) -> bool {
+    let is = |known: &str| word.value.eq_ignore_ascii_case(known);
+    word.quote_style.is_none() && (is("isnull") || is("notnull"))
+}
+
+/// Writes `ISNULL` and `NOTNULL` as `IS NULL` and `IS NOT NULL`, and `integer ARRAY` as `integer[]`.
+pub(super) fn spell_suffixes(tokens: &mut Vec<TokenWithSpan>) {
+    let mut place = 0;
+    while place < tokens.len() {
+        let solid = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+        let before = tokens[..place].iter().rev().find(solid).map(|token| &token.token);
+        let after = tokens[place + 1..].iter().find(solid).map(|token| &token.token);
+        let is_name = match before {
+            Some(Token::Word(word)) => word.keyword == Keyword::AS && word.quote_style.is_none(),
+            Some(Token::Period) | None => true,
+            _ => false,
+        };
+        let is_operand = match before {
+            Some(Token::Word(word)) => {
+                word.quote_style.is_some() || !RESERVED_FOR_COLUMN_ALIAS.contains(&word.keyword)
+            }
+            Some(Token::RParen) => true,
+            _ => false,
+        };
+        let written: &[&str] = match &tokens[place].token {
+            Token::Word(word) if is_null_test(word) && !is_name && after != Some(&Token::LParen) => {
+                if word.value.eq_ignore_ascii_case("isnull") {
+                    &["IS", "NULL"]
+                } else {
+                    &["IS", "NOT", "NULL"]
+                }
+            }
+            Token::Word(word)
+                if word.keyword == Keyword::ARRAY
+                    && word.quote_style.is_none()
+                    && is_operand
+                    && !matches!(after, Some(Token::LBracket | Token::LParen)) =>
+            {
+                &["[", "]"]
+            }
+            _ => {
+                place += 1;
+                continue;
+            }
+        };
+        let span = tokens[place].span;
+        let token = |written: &&str| match *written {
+            "[" => Token::LBracket,
+            "]" => Token::RBracket,
+            word => Token::make_keyword(word),
+        };
+        let spelled = written.iter().map(|written| TokenWithSpan { token: token(written), span });
+        tokens.splice(place..=place, spelled.collect::<Vec<_>>());
+        place += written.len();
     }
 }
 
