@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ordain_db::engine::EngineKind;
-use ordain_db::error::Error;
 use ordain_db::node::Details;
 
 use super::front::Front;
@@ -98,8 +97,7 @@ impl Health {
         let mut probe = self.probe.lock().unwrap_or_else(PoisonError::into_inner);
         let opening = probe.take().unwrap_or_else(|| self.connection.begin_snapshot());
         match opening.wait_for(PROBE_PATIENCE) {
-            // A database that is busy is there.
-            Some(outcome) => !matches!(outcome, Err(Error::Unavailable(_))),
+            Some(outcome) => outcome.is_ok(),
             None => {
                 *probe = Some(opening);
                 false
