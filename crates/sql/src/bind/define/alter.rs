@@ -5,6 +5,7 @@ use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, Drop
 
 use super::super::Binder;
 use super::super::names::{name_of, qualified};
+use super::create::Filled;
 use super::identity::refuse_identity;
 use super::storage_options::check_changed;
 use super::{Draft, Verification};
@@ -34,7 +35,7 @@ impl Draft<'_> {
         }
         self.has_others = alter.operations.len() > 1;
         let mut name = name;
-        let (mut conversions, mut numbered) = (Vec::new(), Vec::new());
+        let (mut conversions, mut filled) = (Vec::new(), Vec::new());
         for operation in &alter.operations {
             if let AlterTableOperation::RenameTable { table_name } = operation {
                 name = self.rename(&schema, &name, &mut table, table_name)?;
@@ -46,10 +47,10 @@ impl Draft<'_> {
                 let number = required(&name, &table, &name_of(column_name))?;
                 conversions.extend(self.change_type(&schema, &name, &mut table, number, op)?);
             } else {
-                self.alter(&schema, &name, &mut table, operation, &mut numbered)?;
+                self.alter(&schema, &name, &mut table, operation, &mut filled)?;
             }
         }
-        self.rewrite(&schema, &name, &mut table, conversions, &numbered)?;
+        self.rewrite(&schema, &name, &mut table, conversions, &filled)?;
         self.set(&schema, &name, Some(Definition::Table(table)));
         Ok(TAG)
     }
@@ -60,7 +61,7 @@ impl Draft<'_> {
         name: &str,
         table: &mut Table,
         operation: &AlterTableOperation,
-        numbered: &mut Vec<(u16, String)>,
+        filled: &mut Vec<Filled>,
     ) -> Result<(), SqlError> {
         match operation {
             AlterTableOperation::AddConstraint { constraint, not_valid } => {
@@ -77,7 +78,7 @@ impl Draft<'_> {
                     self.notices.push(notice);
                     return Ok(());
                 }
-                self.extend(schema, name, table, column_def, numbered)
+                self.extend(schema, name, table, column_def, filled)
             }
             AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
                 let cascade = *drop_behavior == Some(DropBehavior::Cascade);

@@ -30,6 +30,9 @@ use crate::types::{Datum, SqlType};
 /// Most columns of a table.
 const COLUMNS_MAX: usize = 1600;
 
+/// A new column whose values are computed for each row that is there: numbers of a sequence of its own, or else its default.
+pub(super) type Filled = (u16, Option<String>);
+
 /// What belongs to a table besides its columns, while it is made.
 #[derive(Default)]
 pub(super) struct Parts {
@@ -253,7 +256,7 @@ impl Draft<'_> {
         name: &str,
         table: &mut Table,
         column: &ColumnDef,
-        numbered: &mut Vec<(u16, String)>,
+        filled: &mut Vec<Filled>,
     ) -> Result<(), SqlError> {
         let mut parts = Parts::default();
         self.add_column(name, table, &mut parts, column)?;
@@ -262,29 +265,34 @@ impl Draft<'_> {
         }
         let last = table.columns.len() - 1;
         let is_numbered = !parts.sequences.is_empty();
-        if is_numbered
+        let mut is_computed = false;
+        if let Some(default) = table.columns[last].default.clone() {
+            match self.constant_default(&table.columns[last], &default)? {
+                Some(value) => table.columns[last].missing = value,
+                None => is_computed = true,
+            }
+        }
+        if (is_numbered || is_computed)
             && !(parts.unique.is_empty() && parts.checks.is_empty() && parts.foreign_keys.is_empty())
         {
-            return Err(SqlError::unsupported("a new column with a sequence and a constraint")
-                .with_hint("Add the column, and then the constraint."));
-        }
-        if let Some(default) = table.columns[last].default.clone() {
-            table.columns[last].missing = self.constant_default(&table.columns[last], &default)?;
+            let what = "a new column whose values are computed for each row, and a constraint of it,";
+            return Err(SqlError::unsupported(what).with_hint("Add the column, and then the constraint."));
         }
         let column = &table.columns[last];
-        if column.not_null && column.missing == Datum::Null && !is_numbered {
+        if column.not_null && column.missing == Datum::Null && !is_numbered && !is_computed {
             let message = format!("column \"{}\" of relation \"{name}\" contains null values", column.name);
             return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).with_hint("Give it a default."));
         }
         let column = column.name.clone();
         self.add_parts(schema, name, table, parts, false)?;
         let owner = Some((name.to_owned(), column));
-        numbered.extend(self.catalog.iter().find_map(|(known, sequence, definition)| match definition {
+        filled.extend(self.catalog.iter().find_map(|(known, sequence, definition)| match definition {
             Definition::Sequence(one) if is_numbered && known == schema && one.owner == owner => {
-                Some((last as u16, sequence.to_owned()))
+                Some((last as u16, Some(sequence.to_owned())))
             }
             _ => None,
         }));
+        filled.extend(is_computed.then_some((last as u16, None)));
         self.check_expressions(name, table)
     }
 
@@ -293,19 +301,15 @@ impl Draft<'_> {
         Binder::new(&self.catalog, self.surroundings).qualified_expression(&written.to_string(), None)
     }
 
-    /// The value of a default that is the same for all rows.
-    fn constant_default(&self, column: &Column, default: &str) -> Result<Datum, SqlError> {
+    /// The value of a default, if that is the same for all rows.
+    fn constant_default(&self, column: &Column, default: &str) -> Result<Option<Datum>, SqlError> {
         let mut binder = Binder::new(&self.catalog, self.surroundings);
         let written = crate::syntax::parse_expression(default)?;
         let bound = binder.expression(&written)?;
         let value = binder.assigned_to(bound, column.data_type, &column.name)?;
         let (now, zone) = (self.surroundings.now, self.surroundings.zone);
         let inputs = crate::execute::Inputs { now, zone, ..Default::default() };
-        let known = if is_fixed(&value) { crate::execute::evaluate(&value, &inputs) } else { None };
-        known.ok_or_else(|| {
-            SqlError::unsupported(format!("a new column whose default is not a constant: {default}"))
-                .with_hint("Add the column, set its default, then update the rows.")
-        })
+        Ok(if is_fixed(&value) { crate::execute::evaluate(&value, &inputs) } else { None })
     }
 
     /// Adds a constraint to a table that has rows.

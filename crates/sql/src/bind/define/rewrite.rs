@@ -10,6 +10,7 @@ use super::super::scope::{Bound, Level, Relation};
 use super::super::types::sql_type;
 use super::super::{Binder, first_words};
 use super::Draft;
+use super::create::Filled;
 use crate::catalog::{Column, Definition, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, Node, OnConflict, Path, SharedPlan};
@@ -125,32 +126,35 @@ impl Draft<'_> {
         binder.assigned_to(value, to, &column.name)
     }
 
-    /// Has the rows of a table written anew into new storages where that has a new primary key, or columns are converted or numbered from
-    /// sequences.
+    /// Has the rows of a table written anew into new storages where that has a new primary key, or columns are converted or filled.
     pub(super) fn rewrite(
         &mut self,
         schema: &str,
         name: &str,
         table: &mut Table,
         mut conversions: Vec<Conversion>,
-        numbered: &[(u16, String)],
+        filled: &[Filled],
     ) -> Result<(), SqlError> {
         let is_keyed_anew = table.primary_key.is_some()
             && matches!(self.before.get(schema, name), Some(Definition::Table(before)) if before.primary_key.is_none());
-        if !is_keyed_anew && conversions.is_empty() && numbered.is_empty() {
+        if !is_keyed_anew && conversions.is_empty() && filled.is_empty() {
             return Ok(());
         }
         self.renew_storages(table);
         let mut binder = Binder::new(self.before, self.surroundings);
         let (schema, before) = binder.find_table(Some(schema), name)?;
         let source = binder.use_table(&schema, name, before)?;
-        for (number, sequence) in numbered {
+        for (number, sequence) in filled {
+            let column = &table.columns[usize::from(*number)];
+            let Some(sequence) = sequence else {
+                conversions.push((*number, binder.default_of(column)?));
+                continue;
+            };
             // It is made in the same transaction, so there is nothing yet to rely on.
             let Some(Definition::Sequence(made)) = self.catalog.get(&schema, sequence) else { continue };
             let expression = Expression::NextValue(binder.sequences.len() as u16);
             binder.sequences.push(made.shape(sequence));
             let value = Bound { expression, data_type: SqlType::INT8 };
-            let column = &table.columns[usize::from(*number)];
             conversions.push((*number, binder.assigned_to(value, column.data_type, &column.name)?));
         }
         let mut expressions = Vec::with_capacity(table.columns.len());

@@ -53,11 +53,12 @@ impl Sum {
         match unit {
             Unit::Months(count) => {
                 self.months = self.months.checked_add(whole.checked_mul(count)?)?;
-                let fraction = millionths * count;
-                self.months = self.months.checked_add(fraction / SECOND)?;
-                // Years and more only leave months.
+                // Years and more only leave months, of which there is a whole number.
                 if count == 1 {
-                    self.add_days(fraction % SECOND * 30)?;
+                    self.add_days(millionths * 30)?;
+                } else {
+                    let months = millionths as f64 * count as f64 / SECOND as f64;
+                    self.months = self.months.checked_add(months.round_ties_even() as i64)?;
                 }
             }
             Unit::Days(count) => {
