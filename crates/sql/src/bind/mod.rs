@@ -34,6 +34,7 @@ mod recursion;
 mod scope;
 mod sets;
 mod spelled;
+mod star;
 mod subquery;
 mod tuples;
 mod types;

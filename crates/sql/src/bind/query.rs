@@ -9,7 +9,7 @@ use super::join::assemble;
 use super::names::{last_name, name_of};
 use super::numbering::Numbering;
 use super::path::conjuncts;
-use super::scope::{Bound, Field, Level, Starred};
+use super::scope::{Bound, Field, Level};
 use super::windows::windowed;
 use super::{Binder, json, walk};
 use crate::error::{SqlError, SqlState};
@@ -17,7 +17,7 @@ use crate::plan::{Action, Expression, GroupingSets, Node, SortKey};
 use crate::types::SqlType;
 
 /// Columns of a result, as values over the rows that they are made from.
-type Outputs = Vec<(Field, Expression)>;
+pub(super) type Outputs = Vec<(Field, Expression)>;
 
 impl Binder<'_> {
     /// A query as a statement, which may also change rows after `WITH`.
@@ -338,64 +338,13 @@ impl Binder<'_> {
         Ok((Field { name, data_type: bound.data_type, origin, hidden: false }, bound.expression))
     }
 
-    fn origin(&mut self, column: u16) -> Option<(u32, i16)> {
+    pub(super) fn origin(&mut self, column: u16) -> Option<(u32, i16)> {
         let level = self.level();
         if level.grouping.is_some() {
             return None;
         }
         let relation = level.relations.iter().rfind(|relation| relation.offset <= column)?;
         relation.fields.get(usize::from(column - relation.offset))?.origin
-    }
-
-    /// What `*` stands for, of a relation if one is named.
-    fn all_of(&mut self, relation: Option<&str>) -> Result<Vec<Starred>, SqlError> {
-        let (relations, merged) = (self.level().relations.clone(), self.level().merged.clone());
-        if relations.is_empty() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "SELECT * with no tables specified is not valid",
-            ));
-        }
-        let mut columns = Vec::new();
-        let mut found = false;
-        for (number, known) in relations.into_iter().enumerate() {
-            if relation.is_none() {
-                // What joins that begin with a relation have made of two comes before it.
-                for merged in merged.iter().filter(|merged| merged.first == number) {
-                    let origin = self.origin(merged.column);
-                    let (name, data_type) = (merged.name.clone(), merged.data_type);
-                    let field = Field { name, data_type, origin, hidden: false };
-                    columns.push(Starred { relation: None, field, column: merged.column });
-                }
-            } else if relation != Some(known.name.as_str()) {
-                continue;
-            }
-            found = true;
-            for (column, field) in (known.offset..).zip(known.fields) {
-                // Under its relation's name, a merged column is there.
-                let is_shown = !field.hidden || (relation.is_some() && !field.name.is_empty());
-                if is_shown {
-                    let field = Field { hidden: false, ..field };
-                    columns.push(Starred { relation: Some(known.name.clone()), field, column });
-                }
-            }
-        }
-        match relation {
-            Some(relation) if !found => Err(SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("missing FROM-clause entry for table \"{relation}\""),
-            )),
-            _ => Ok(columns),
-        }
-    }
-
-    fn put_all(&mut self, columns: Vec<Starred>, outputs: &mut Outputs) -> Result<(), SqlError> {
-        let place = self.levels.len() - 1;
-        for Starred { field, column, .. } in columns {
-            let column = self.over_groups(place, column, &field.name)?;
-            outputs.push((field, Expression::Column(column)));
-        }
-        Ok(())
     }
 
     /// The keys of `ORDER BY` over the columns of a list, and the values that must be added to these for it.

@@ -6,16 +6,14 @@ use std::rc::Rc;
 
 use sha2::{Digest as _, Sha256};
 
+use super::among::{COMPARED_MAX, Fixed, Membership, is_among, quantified};
 use super::work::{self, WORK_BEFORE_MAX};
 use super::{Failure, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
 use crate::state::Signal;
 use crate::types::operators::{self, BinaryOperator, Resolved};
-use crate::types::{Datum, SqlType, Zone, cast, functions, json};
-
-/// Most values that are compared one by one, where they could be looked up.
-const COMPARED_MAX: usize = 8;
+use crate::types::{Datum, cast, functions};
 
 /// Whether a condition holds: null is no.
 pub(super) fn holds(value: &Datum) -> bool {
@@ -300,71 +298,6 @@ trait Environment {
     }
 }
 
-/// Values that are the same for all rows of a run, and of the type of what is looked for among them.
-#[derive(Clone, Copy)]
-enum Fixed<'e> {
-    /// After `IN`: more than are compared one by one.
-    List(&'e [Expression]),
-    /// After `= ANY`: as many as there are.
-    Array(&'e Expression),
-}
-
-impl<'e> Fixed<'e> {
-    fn list(list: &'e [Expression], resolved: &Resolved) -> Option<Fixed<'e>> {
-        let is_fixed = resolved.left == resolved.right
-            && list.len() > COMPARED_MAX
-            && list.iter().all(|other| matches!(other, Expression::Constant(_) | Expression::Parameter(_)));
-        is_fixed.then_some(Fixed::List(list))
-    }
-
-    fn array(array: &'e Expression, resolved: &Resolved) -> Option<Fixed<'e>> {
-        let is_fixed = match array {
-            Expression::Constant(_) | Expression::Parameter(_) => true,
-            Expression::Subquery { correlated, .. } => !correlated,
-            _ => false,
-        };
-        (is_fixed && resolved.left == resolved.right).then_some(Fixed::Array(array))
-    }
-}
-
-/// Whether a value is among those of rows, one after the other.
-pub(super) fn is_among(operand: Datum, resolved: &Resolved, rows: &[Row]) -> Result<Datum, Failure> {
-    let mut found = Membership::new(operand, resolved);
-    for other in rows {
-        if found.try_next(other.first().unwrap_or(&Datum::Null))? {
-            break;
-        }
-    }
-    Ok(found.result())
-}
-
-/// Whether a value is among others: null if it is not, and one of them or itself is null.
-struct Membership<'a> {
-    operand: Datum,
-    resolved: &'a Resolved,
-    result: Datum,
-}
-
-impl<'a> Membership<'a> {
-    fn new(operand: Datum, resolved: &'a Resolved) -> Membership<'a> {
-        Membership { operand, resolved, result: Datum::Bool(false) }
-    }
-
-    /// Looks at one of the others; whether it is equal.
-    fn try_next(&mut self, other: &Datum) -> Result<bool, SqlError> {
-        match operators::binary(BinaryOperator::Equal, &self.operand, other, self.resolved, Zone::Utc)? {
-            Datum::Bool(true) => self.result = Datum::Bool(true),
-            Datum::Bool(false) => {}
-            _ => self.result = Datum::Null,
-        }
-        Ok(self.result == Datum::Bool(true))
-    }
-
-    fn result(self) -> Datum {
-        self.result
-    }
-}
-
 /// A value, unless it is longer than may be: else a few steps that double one would take all memory.
 fn limited(value: Datum) -> Result<Datum, Failure> {
     let bytes = match &value {
@@ -393,35 +326,6 @@ fn random(kind: RandomKind, seed: u128, number: u64) -> Datum {
             Datum::Uuid(bits & !version & !variant | 4 << 76 | 0b10 << 62)
         }
     }
-}
-
-fn quantified(
-    operator: BinaryOperator,
-    resolved: &Resolved,
-    left: &Datum,
-    array: &Datum,
-    all: bool,
-) -> Result<Datum, Failure> {
-    let Datum::Array(elements) = array else { return Ok(Datum::Null) };
-    let is_order = !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual);
-    if is_order && resolved.left.is_same(SqlType::JSONB) {
-        let ordered = |value: &Datum| match value {
-            Datum::Text(text) => json::order(text).map(Datum::Bytes),
-            other => Ok(other.clone()),
-        };
-        let elements = elements.iter().map(ordered).collect::<Result<Vec<Datum>, SqlError>>()?;
-        let resolved = Resolved { left: SqlType::BYTEA, right: SqlType::BYTEA, ..*resolved };
-        return quantified(operator, &resolved, &ordered(left)?, &Datum::Array(elements), all);
-    }
-    let mut null = false;
-    for element in elements {
-        match operators::binary(operator, left, element, resolved, Zone::Utc)? {
-            Datum::Bool(value) if value != all => return Ok(Datum::Bool(value)),
-            Datum::Bool(_) => {}
-            _ => null = true,
-        }
-    }
-    Ok(if null { Datum::Null } else { Datum::Bool(all) })
 }
 
 fn element(array: &Datum, index: &Datum) -> Datum {

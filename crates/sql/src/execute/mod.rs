@@ -4,6 +4,7 @@
 //! among the inputs.
 
 mod aggregate;
+mod among;
 mod budget;
 mod decide;
 pub mod declare;

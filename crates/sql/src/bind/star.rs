@@ -1,0 +1,60 @@
+//! `*`, and `*` of a relation.
+
+use super::Binder;
+use super::query::Outputs;
+use super::scope::{Field, Starred};
+use crate::error::{SqlError, SqlState};
+use crate::plan::Expression;
+
+impl Binder<'_> {
+    /// What `*` stands for, of a relation if one is named.
+    pub(super) fn all_of(&mut self, relation: Option<&str>) -> Result<Vec<Starred>, SqlError> {
+        let (relations, merged) = (self.level().relations.clone(), self.level().merged.clone());
+        if relations.is_empty() {
+            return Err(SqlError::new(
+                SqlState::SYNTAX_ERROR,
+                "SELECT * with no tables specified is not valid",
+            ));
+        }
+        let mut columns = Vec::new();
+        let mut found = false;
+        for (number, known) in relations.into_iter().enumerate() {
+            if relation.is_none() {
+                // What joins that begin with a relation have made of two comes before it.
+                for merged in merged.iter().filter(|merged| merged.first == number) {
+                    let origin = self.origin(merged.column);
+                    let (name, data_type) = (merged.name.clone(), merged.data_type);
+                    let field = Field { name, data_type, origin, hidden: false };
+                    columns.push(Starred { relation: None, field, column: merged.column });
+                }
+            } else if relation != Some(known.name.as_str()) {
+                continue;
+            }
+            found = true;
+            for (column, field) in (known.offset..).zip(known.fields) {
+                // Under its relation's name, a merged column is there.
+                let is_shown = !field.hidden || (relation.is_some() && !field.name.is_empty());
+                if is_shown {
+                    let field = Field { hidden: false, ..field };
+                    columns.push(Starred { relation: Some(known.name.clone()), field, column });
+                }
+            }
+        }
+        match relation {
+            Some(relation) if !found => Err(SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("missing FROM-clause entry for table \"{relation}\""),
+            )),
+            _ => Ok(columns),
+        }
+    }
+
+    pub(super) fn put_all(&mut self, columns: Vec<Starred>, outputs: &mut Outputs) -> Result<(), SqlError> {
+        let place = self.levels.len() - 1;
+        for Starred { field, column, .. } in columns {
+            let column = self.over_groups(place, column, &field.name)?;
+            outputs.push((field, Expression::Column(column)));
+        }
+        Ok(())
+    }
+}
