@@ -29,7 +29,7 @@ pub use path::Path;
 pub use shared::SharedPlan;
 pub use tables::{CheckShape, ColumnShape, IndexShape, IndexState, TableShape};
 
-/// The version of the form in which plans, statements and definitions are kept: raised whenever one of their types changes. A test has the form
+/// The version of the form in which plans, statements and definitions are kept: raised whenever one of their types changes, or what an ordered transaction may do. A test has the form
 /// (`tests/kept_forms.rs`).
 pub const FORM: u8 = 3;
 
