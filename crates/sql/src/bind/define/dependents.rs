@@ -57,7 +57,10 @@ pub(super) fn shown(schema: &str, name: &str) -> String {
 impl Draft<'_> {
     /// What depends on some relations and is none of them: views that read them, views that read these, and foreign keys of other tables.
     pub(super) fn dependents(&mut self, dropped: &[Named]) -> Dependents {
-        self.rely_on_nothing_new();
+        // What is a session's own is needed by nobody else.
+        if dropped.iter().any(|(schema, _)| *schema != self.surroundings.temporary) {
+            self.rely_on_nothing_new();
+        }
         let mut dependents = Dependents::default();
         for (schema, name) in dropped {
             let Some(Definition::Table(table)) = self.catalog.get(schema, name) else { continue };

@@ -231,6 +231,8 @@ struct Draft<'c> {
     before: &'c Catalog,
     surroundings: &'c Surroundings,
     at_once: bool,
+    /// Whether what is made is the session's own, and goes with it.
+    is_own: bool,
     /// Whether the change of a table is one of several of its statement.
     has_others: bool,
     /// Numbers for new storages.
@@ -259,6 +261,7 @@ impl<'c> Draft<'c> {
             before: catalog,
             surroundings,
             at_once,
+            is_own: false,
             has_others: false,
             storages: Vec::new(),
             random: 0,
@@ -293,13 +296,20 @@ impl<'c> Draft<'c> {
 
     /// A number that nothing has.
     fn number(&mut self) -> u32 {
+        if self.at_once && self.is_own {
+            // Nobody else can need what the session makes for itself, so none of its blocks is in the way of another's.
+            return self.storage();
+        }
         self.numbers += 1;
         self.numbers
     }
 
     /// A storage that nothing is in.
     fn storage(&mut self) -> u32 {
-        let storage = self.storages.pop().unwrap_or_else(|| self.number());
+        let storage = self.storages.pop().unwrap_or_else(|| {
+            self.numbers += 1;
+            self.numbers
+        });
         self.fresh.push(storage);
         storage
     }
@@ -390,6 +400,7 @@ impl<'c> Draft<'c> {
                 .with_hint("Use CREATE TEMPORARY TABLE."));
         }
         let own = own.clone();
+        self.is_own = true;
         if self.catalog.get(&own, "").is_none() {
             let object = self.number();
             self.set(&own, "", Some(Definition::Schema { object }));
