@@ -4,12 +4,13 @@ use super::Binder;
 use super::expression::{boolean, constant, text_constant};
 use super::names::{quoted, relation_named};
 use super::scope::Bound;
+use crate::catalog::system::Names;
 use crate::catalog::{Definition, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
 use crate::types::functions::{self, NAME_AS_QUOTED, NUMBER_OF_NONE};
-use crate::types::operators::BinaryOperator;
-use crate::types::{Datum, SqlType};
+use crate::types::operators::{BinaryOperator, resolve_binary};
+use crate::types::{Datum, SqlType, others};
 
 impl Binder<'_> {
     /// A function of the catalog by its name, if it is one.
@@ -19,8 +20,10 @@ impl Binder<'_> {
         arguments: &[Bound],
     ) -> Result<Option<Bound>, SqlError> {
         let first = || arguments.first().cloned().unwrap_or_else(|| constant(Datum::Null, SqlType::TEXT));
-        let null = || constant(Datum::Null, SqlType::TEXT);
         if let Some(bound) = same_for_all(name) {
+            return Ok(Some(bound));
+        }
+        if let Some(bound) = self.object_function(name, first())? {
             return Ok(Some(bound));
         }
         Ok(Some(match name {
@@ -37,16 +40,23 @@ impl Binder<'_> {
             "pg_get_viewdef" => self.looked_up(first(), &system::view_definitions(self.catalog))?,
             // What is stored is the expression as written.
             "pg_get_expr" => Bound { data_type: SqlType::TEXT, ..first() },
-            "pg_get_indexdef" if arguments.len() == 1 || is_zero(arguments.get(1)) => {
-                self.looked_up(first(), &system::index_definitions(self.catalog))?
-            }
             "pg_get_indexdef" => {
-                let column = arguments.get(1).cloned().unwrap_or_else(null);
-                self.index_column(first(), column)?
+                // A pretty one leaves out the schema where the table is found without.
+                let pretty = boolean(Expression::Constant(Datum::Bool(true)));
+                let names = arguments.get(2).filter(|is_pretty| **is_pretty == pretty).map(|_| self.names());
+                let definitions = system::index_definitions(self.catalog, names);
+                match arguments.get(1) {
+                    Some(column) if !is_zero(Some(column)) => {
+                        self.index_column(first(), column.clone(), definitions)?
+                    }
+                    _ => self.looked_up(first(), &definitions)?,
+                }
             }
             "pg_get_constraintdef" => {
-                self.looked_up(first(), &system::constraint_definitions(self.catalog))?
+                self.looked_up(first(), &system::constraint_definitions(self.names()))?
             }
+            // Nobody waits for a lock that another session holds.
+            "pg_blocking_pids" => constant(Datum::Array(Vec::new()), SqlType::INT4.array_of()),
             // No table is a partition of another.
             "pg_partition_ancestors" => constant(Datum::Null, SqlType::OID),
             "current_schemas" => {
@@ -72,9 +82,87 @@ impl Binder<'_> {
         }))
     }
 
+    /// A function that tells whether an object is found by its name alone, or which number a name has.
+    fn object_function(&mut self, name: &str, argument: Bound) -> Result<Option<Bound>, SqlError> {
+        Ok(Some(match name {
+            "pg_table_is_visible" => self.is_seen(argument, &system::relations_seen(self.names()))?,
+            "pg_type_is_visible" => {
+                let types = system::type_numbers().into_iter();
+                self.is_seen(argument, &types.map(|number| (number, true)).collect::<Vec<_>>())?
+            }
+            "pg_function_is_visible" => {
+                let known = functions::numbered().map(|function| (function.number, true));
+                self.is_seen(argument, &known.collect::<Vec<_>>())?
+            }
+            "pg_opclass_is_visible" => {
+                let classes = system::operator_class_numbers().into_iter();
+                self.is_seen(argument, &classes.map(|number| (number, true)).collect::<Vec<_>>())?
+            }
+            "to_regnamespace" => {
+                let known = system::schema_names(self.catalog);
+                let known: Vec<(u32, String)> =
+                    known.into_iter().map(|(number, name)| (number, quoted(&name))).collect();
+                let name = self.name_as_quoted(argument)?;
+                self.number_named(name, &known)?
+            }
+            "to_regproc" => {
+                let mut known = Vec::new();
+                for function in functions::numbered() {
+                    known.push((function.number, quoted(function.name)));
+                    known.push((function.number, format!("pg_catalog.{}", quoted(function.name))));
+                }
+                let name = self.name_as_quoted(argument)?;
+                Bound { data_type: SqlType::REGPROC, ..self.number_named(name, &known)? }
+            }
+            _ => return Ok(None),
+        }))
+    }
+
     /// The name that a number stands for, as `regclass` shows it.
     pub(super) fn relation_name(&mut self, number: Bound) -> Result<Bound, SqlError> {
-        self.looked_up(number, &system::relation_names(self.catalog))
+        let mut found = self.looked_up(number.clone(), &system::relation_names(self.names()))?;
+        if let Expression::Case { otherwise, .. } = &mut found.expression {
+            // The number of none stays one.
+            *otherwise = Some(Box::new(self.explicit(number, SqlType::TEXT)?.expression));
+        }
+        Ok(found)
+    }
+
+    /// Where names are looked up.
+    fn names(&self) -> Names<'_> {
+        Names { catalog: self.catalog, surroundings: self.surroundings }
+    }
+
+    /// Whether an object is found by its name alone; null for a number of none.
+    fn is_seen(&mut self, number: Bound, known: &[(u32, bool)]) -> Result<Bound, SqlError> {
+        let number = self.implicit(number, SqlType::OID)?;
+        let resolved = resolve_binary(BinaryOperator::Equal, SqlType::OID, SqlType::OID)?;
+        let is_among = |wanted: bool| {
+            let list = known.iter().filter(|(_, seen)| *seen == wanted);
+            let list = list.map(|(object, _)| Expression::Constant(Datum::Int(i64::from(*object)))).collect();
+            Expression::InList { operand: Box::new(number.expression.clone()), list, resolved }
+        };
+        let branches = [true, false].map(|seen| (is_among(seen), Expression::Constant(Datum::Bool(seen))));
+        Ok(boolean(Expression::Case { branches: branches.to_vec(), otherwise: None }))
+    }
+
+    /// A text that is computed as the names in it are quoted.
+    fn name_as_quoted(&mut self, name: Bound) -> Result<Bound, SqlError> {
+        let name = self.explicit(name, SqlType::TEXT)?;
+        let function = functions::resolve(NAME_AS_QUOTED, &[SqlType::TEXT])?;
+        let arguments = vec![name.expression];
+        let expression = Expression::Call { function: function.id, arguments };
+        Ok(Bound { expression, data_type: function.result })
+    }
+
+    /// The number that goes with a text; null if there is none.
+    fn number_named(&mut self, name: Bound, known: &[(u32, String)]) -> Result<Bound, SqlError> {
+        let mut branches = Vec::with_capacity(known.len());
+        for (number, text) in known {
+            let is_it = self.operate(BinaryOperator::Equal, name.clone(), text_constant(text))?.expression;
+            branches.push((is_it, Expression::Constant(Datum::Int(i64::from(*number)))));
+        }
+        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::OID })
     }
 
     /// The same for `regnamespace`.
@@ -92,11 +180,18 @@ impl Binder<'_> {
         })
     }
 
-    /// The column of an index, by the number of the index and its own place in it, from 1 on.
-    fn index_column(&mut self, index: Bound, place: Bound) -> Result<Bound, SqlError> {
+    /// The column of an index, by the number of the index and its own place in it, from 1 on; at 0 is the definition of it all.
+    fn index_column(
+        &mut self,
+        index: Bound,
+        place: Bound,
+        mut definitions: Vec<(u32, String)>,
+    ) -> Result<Bound, SqlError> {
         let mut branches = Vec::new();
         for (object, columns) in system::index_columns(self.catalog) {
-            for (number, column) in (1..).zip(columns) {
+            let whole = definitions.iter_mut().find(|(known, _)| *known == object);
+            let whole = whole.map(|(_, statement)| std::mem::take(statement)).unwrap_or_default();
+            for (number, column) in (0..).zip(std::iter::once(whole).chain(columns)) {
                 let object = constant(Datum::Int(i64::from(object)), SqlType::OID);
                 let is_index = self.operate(BinaryOperator::Equal, index.clone(), object)?.expression;
                 let number = constant(Datum::Int(number), SqlType::INT4);
@@ -234,10 +329,7 @@ fn same_for_all(name: &str) -> Option<Bound> {
     Some(match name {
         "pg_get_userbyid" => constant(Datum::Text("ordain".to_owned()), SqlType::NAME),
         "pg_encoding_to_char" | "pg_client_encoding" | "getdatabaseencoding" => text_constant("UTF8"),
-        "pg_table_is_visible"
-        | "pg_type_is_visible"
-        | "pg_function_is_visible"
-        | "has_table_privilege"
+        "has_table_privilege"
         | "has_schema_privilege"
         | "has_database_privilege"
         | "has_column_privilege"
@@ -246,15 +338,17 @@ fn same_for_all(name: &str) -> Option<Bound> {
         | "has_function_privilege"
         | "has_type_privilege"
         | "has_tablespace_privilege"
-        | "pg_has_role"
-        | "pg_operator_is_visible"
-        | "pg_opclass_is_visible"
+        | "pg_has_role" => boolean(Expression::Constant(Datum::Bool(true))),
+        // There are none of these.
+        "pg_operator_is_visible"
         | "pg_collation_is_visible"
         | "pg_conversion_is_visible"
         | "pg_opfamily_is_visible"
         | "pg_statistics_obj_is_visible"
         | "pg_ts_config_is_visible"
-        | "pg_ts_dict_is_visible" => boolean(Expression::Constant(Datum::Bool(true))),
+        | "pg_ts_dict_is_visible"
+        | "pg_ts_parser_is_visible"
+        | "pg_ts_template_is_visible" => boolean(Expression::Constant(Datum::Null)),
         "pg_is_in_recovery" | "pg_relation_is_publishable" | "pg_is_other_temp_schema" => {
             boolean(Expression::Constant(Datum::Bool(false)))
         }
@@ -303,6 +397,9 @@ fn is_zero(argument: Option<&Bound>) -> bool {
 
 /// The number of the type that a literal names; null if there is none.
 pub(super) fn type_number(name: &str) -> Datum {
+    if let Some(number) = others::number(name) {
+        return Datum::Int(number.into());
+    }
     match crate::syntax::parse_expression(&format!("NULL::{name}")) {
         Ok(sqlparser::ast::Expr::Cast { data_type, .. }) => {
             super::types::sql_type(&data_type).map_or(Datum::Null, |known| Datum::Int(i64::from(known.oid())))

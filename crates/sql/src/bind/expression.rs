@@ -1,12 +1,10 @@
 //! Expressions.
 
-use sqlparser::ast::{
-    self, AccessExpr, CastKind, DataType, Expr, Ident, Subscript, UnaryOperator as WrittenUnary, Value,
-};
+use sqlparser::ast::{self, CastKind, DataType, Expr, Ident, UnaryOperator as WrittenUnary, Value};
 
 use super::coerce::common_type;
 use super::names::{known_collation, name_of};
-use super::object_names::is_named;
+use super::object_names::{functions_named, is_named};
 use super::scope::{Bound, is_value};
 use super::types::sql_type;
 use super::{Binder, json, nulls, places, precedence};
@@ -271,6 +269,8 @@ impl Binder<'_> {
         left: Bound,
         right: Bound,
     ) -> Result<Bound, SqlError> {
+        let (left, right) =
+            if operator.is_comparison() { functions_named(left, right)? } else { (left, right) };
         let resolved = operators::resolve_binary(operator, left.data_type, right.data_type)?;
         if operator.is_comparison()
             && [resolved.left, resolved.right].iter().all(|side| side.is_same(SqlType::JSONB))
@@ -396,72 +396,6 @@ impl Binder<'_> {
         Ok(Bound { expression: Expression::Array(values), data_type: common.array_of() })
     }
 
-    fn element(&mut self, root: &Expr, chain: &[AccessExpr]) -> Result<Bound, SqlError> {
-        // The column before the first bracket may be written with its table.
-        let dotted = |access: &AccessExpr| match access {
-            AccessExpr::Dot(Expr::Identifier(name)) => Some(name.clone()),
-            _ => None,
-        };
-        let mut chain = chain;
-        let mut value = match root {
-            Expr::Identifier(first) if chain.first().and_then(dotted).is_some() => {
-                let names: Vec<Ident> =
-                    std::iter::once(first.clone()).chain(chain.iter().map_while(dotted)).collect();
-                chain = &chain[names.len() - 1..];
-                self.expression(&Expr::CompoundIdentifier(names))?
-            }
-            _ => self.expression(root)?,
-        };
-        for access in chain {
-            value = self.accessed(value, access)?;
-        }
-        Ok(value)
-    }
-
-    /// A part of an array or of a `jsonb`.
-    fn accessed(&mut self, array: Bound, access: &AccessExpr) -> Result<Bound, SqlError> {
-        match access {
-            AccessExpr::Subscript(Subscript::Index { index }) if array.data_type.array => {
-                let index = self.expression(index)?;
-                let index = Box::new(self.implicit(index, SqlType::INT4)?.expression);
-                let data_type = array.data_type.element();
-                let array = Box::new(array.expression);
-                Ok(Bound { expression: Expression::Element { array, index }, data_type })
-            }
-            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None })
-                if array.data_type.array =>
-            {
-                let mut arguments = vec![array];
-                for (bound, otherwise) in [(lower_bound, 1), (upper_bound, i64::from(i32::MAX))] {
-                    arguments.push(match bound {
-                        Some(bound) => self.expression(bound)?,
-                        None => constant(Datum::Int(otherwise), SqlType::INT4),
-                    });
-                }
-                self.call("array_slice", arguments)
-            }
-            AccessExpr::Subscript(Subscript::Index { index }) if array.data_type == SqlType::JSONB => {
-                let index = self.expression(index)?;
-                let name =
-                    if index.data_type.is_integer() { "jsonb_array_element" } else { "jsonb_object_field" };
-                self.call(name, vec![array, index])
-            }
-            // The fields of what `_pg_expandarray` gives.
-            AccessExpr::Dot(Expr::Identifier(field)) if array.data_type == SqlType::INT4.array_of() => {
-                let place = match name_of(field).as_str() {
-                    "x" => 1,
-                    "n" => 2,
-                    other => return Err(no_field(other, array.data_type)),
-                };
-                let index = Box::new(constant(Datum::Int(place), SqlType::INT4).expression);
-                let array = Box::new(array.expression);
-                Ok(Bound { expression: Expression::Element { array, index }, data_type: SqlType::INT4 })
-            }
-            AccessExpr::Dot(Expr::Identifier(field)) => Err(no_field(&name_of(field), array.data_type)),
-            _ => Err(SqlError::unsupported("this access to a part of a value")),
-        }
-    }
-
     fn case(
         &mut self,
         operand: Option<&Expr>,
@@ -582,12 +516,4 @@ fn catalog_operator(name: &str) -> Result<BinaryOperator, SqlError> {
         "~*" => BinaryOperator::RegexMatchInsensitive,
         other => return Err(SqlError::unsupported(format!("OPERATOR({other})"))),
     })
-}
-
-fn no_field(field: &str, data_type: SqlType) -> SqlError {
-    let message = format!(
-        "column notation .{field} applied to type {}, which is not a composite type",
-        data_type.name()
-    );
-    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
 }

@@ -72,6 +72,9 @@ impl Binder<'_> {
         if let Some(bound) = self.catalog_function(name, &arguments)? {
             return Ok(bound);
         }
+        if let Some(bound) = self.bound_of_vector(name, &arguments)? {
+            return Ok(bound);
+        }
         if let Some(bound) = self.session_function(name, &arguments)? {
             return Ok(bound);
         }
@@ -102,8 +105,11 @@ impl Binder<'_> {
                 return self.with_digits(name, &arguments[0]);
             }
             "pg_typeof" => {
-                let plain = |argument: &Bound| argument.data_type.plain().name();
-                let name = arguments.first().map_or_else(String::new, plain);
+                let name = |argument: &Bound| match argument.data_type {
+                    data_type if data_type.is_vector() || data_type.is_regproc() => data_type.name(),
+                    data_type => data_type.plain().name(),
+                };
+                let name = arguments.first().map_or_else(String::new, name);
                 return Ok(text_constant(&name));
             }
             _ => {}
@@ -270,7 +276,7 @@ fn make_interval(function: &Function) -> Result<Vec<Expr>, SqlError> {
 }
 
 /// The arguments of a call that has nothing but such.
-pub(super) fn arguments_of(function: &Function) -> Result<Vec<Expr>, SqlError> {
+pub(crate) fn arguments_of(function: &Function) -> Result<Vec<Expr>, SqlError> {
     match &function.args {
         FunctionArguments::None => Ok(Vec::new()),
         FunctionArguments::Subquery(_) => Err(SqlError::unsupported("a query as the argument of a function")),

@@ -1,5 +1,6 @@
 //! From statements as written to plans: names and types are resolved, paths through tables chosen.
 
+mod access;
 mod aggregates;
 mod call;
 mod catalog_functions;
@@ -45,7 +46,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{InsertOverriding, Statement};
 
-use crate::catalog::{Catalog, Definition, Named, Sequence, Table};
+use crate::catalog::{Catalog, Definition, Named, Sequence, Table, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, SharedPlan, TableShape};
 use crate::routines::Routines;
@@ -57,6 +58,7 @@ pub use define::{
 };
 pub use foreign_keys::RowCheck;
 pub use functions::VERSION_NUMBER;
+pub(crate) use functions::arguments_of;
 pub use mentioned::{commented, locked};
 use qualify::Naming;
 pub use questions::{AdvisoryFunction, Question};
@@ -84,6 +86,36 @@ pub struct Surroundings {
     pub zone: Zone,
     /// The procedures that can be called.
     pub routines: Routines,
+}
+
+impl Surroundings {
+    /// What a name stands for in a catalog, with its schema.
+    pub(crate) fn find<'c>(
+        &self,
+        catalog: &'c Catalog,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Option<(String, &'c Definition)> {
+        let temporary = self.temporary.as_str();
+        if let Some(schema) = schema {
+            let schema = if schema == TEMPORARY { temporary } else { schema };
+            return catalog.get(schema, name).map(|definition| (schema.to_owned(), definition));
+        }
+        // What the session has made for itself is looked up first, unless the path says when.
+        let listed = &self.search_path;
+        let first = (!listed.iter().any(|schema| schema == TEMPORARY)).then_some(TEMPORARY);
+        let path = first.into_iter().chain(listed.iter().map(String::as_str));
+        let path = path.map(|schema| if schema == TEMPORARY { temporary } else { schema });
+        let mut path = path.filter(|schema| !schema.is_empty());
+        path.find_map(|schema| catalog.get(schema, name).map(|definition| (schema.to_owned(), definition)))
+    }
+
+    /// Whether a relation is found by its name without a schema.
+    pub(crate) fn sees(&self, catalog: &Catalog, schema: &str, name: &str) -> bool {
+        let found = self.find(catalog, None, name);
+        // The schema of the system tables comes before all others.
+        !system::is_named(name) && found.is_some_and(|(found, _)| found == schema)
+    }
 }
 
 /// A statement that can be run, and what a client is told of it.
@@ -260,19 +292,7 @@ impl<'c> Binder<'c> {
 
     /// What a name stands for, with its schema.
     fn find(&self, schema: Option<&str>, name: &str) -> Option<(String, &'c Definition)> {
-        let catalog: &'c Catalog = self.catalog;
-        let temporary = self.surroundings.temporary.as_str();
-        if let Some(schema) = schema {
-            let schema = if schema == TEMPORARY { temporary } else { schema };
-            return catalog.get(schema, name).map(|definition| (schema.to_owned(), definition));
-        }
-        // What the session has made for itself is looked up first, unless the path says when.
-        let listed = &self.surroundings.search_path;
-        let first = (!listed.iter().any(|schema| schema == TEMPORARY)).then_some(TEMPORARY);
-        let path = first.into_iter().chain(listed.iter().map(String::as_str));
-        let path = path.map(|schema| if schema == TEMPORARY { temporary } else { schema });
-        let mut path = path.filter(|schema| !schema.is_empty());
-        path.find_map(|schema| catalog.get(schema, name).map(|definition| (schema.to_owned(), definition)))
+        self.surroundings.find(self.catalog, schema, name)
     }
 
     /// The schemas of the path that are there.

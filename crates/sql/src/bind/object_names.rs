@@ -4,22 +4,23 @@ use sqlparser::ast::{DataType, Expr};
 
 use super::Binder;
 use super::catalog_functions::type_number;
-use super::expression::{constant, text_constant};
+use super::expression::constant;
 use super::names::{last_name, names_in, relation_named};
 use super::scope::Bound;
 use crate::catalog::{Definition, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
-use crate::types::{Datum, SqlType};
+use crate::types::{Datum, SqlType, aggregate, functions};
 
 impl Binder<'_> {
-    /// `'name'::regproc`: functions have no numbers here, so that is the name itself.
+    /// `'name'::regproc`: the number of a function. A text may be the number, too.
     pub(super) fn function_name(&mut self, operand: &Expr) -> Result<Bound, SqlError> {
         let bound = self.expression(operand)?;
         if let Expression::Constant(Datum::Text(name)) = &bound.expression {
-            return Ok(text_constant(&relation_named(name)?.1));
+            return Ok(constant(Datum::Int(function_number(name)?), SqlType::REGPROC));
         }
-        self.explicit(bound, SqlType::TEXT)
+        let number = self.explicit(bound, SqlType::OID)?;
+        Ok(Bound { data_type: SqlType::REGPROC, ..number })
     }
 
     /// `'name'::regclass`: the number of an object. A text may be the number, too.
@@ -108,6 +109,42 @@ impl Binder<'_> {
             Some((_, definition)) => Ok(definition.object().unwrap_or_default()),
             None if is_system && let Some(object) = system::table_object(last) => Ok(object),
             None => Err(super::undefined_table(schema, last)),
+        }
+    }
+}
+
+/// Makes a literal that is compared with a `regproc` one.
+pub(super) fn functions_named(left: Bound, right: Bound) -> Result<(Bound, Bound), SqlError> {
+    let named = |literal: &Bound, other: &Bound| match &literal.expression {
+        Expression::Constant(Datum::Text(name)) if literal.data_type.is_unknown() => {
+            let number = other.data_type.is_regproc().then(|| function_number(name)).transpose()?;
+            Ok(number.map(|number| constant(Datum::Int(number), SqlType::REGPROC)))
+        }
+        _ => Ok(None),
+    };
+    let (first, second) = (named(&left, &right)?, named(&right, &left)?);
+    Ok((first.unwrap_or(left), second.unwrap_or(right)))
+}
+
+/// The number of the function that a text names, or which the text is.
+fn function_number(text: &str) -> Result<i64, SqlError> {
+    if text == "-" {
+        return Ok(0);
+    }
+    if let Ok(number) = text.parse::<u32>() {
+        return Ok(number.into());
+    }
+    let (schema, name) = relation_named(text)?;
+    let is_known = schema.is_none_or(|schema| schema == "pg_catalog");
+    match functions::function_number(&name).filter(|_| is_known) {
+        Some(number) => Ok(number.into()),
+        None if is_known && (functions::exists(&name) || aggregate::exists(&name)) => {
+            let message = format!("more than one function named \"{text}\"");
+            Err(SqlError::new(SqlState::AMBIGUOUS_FUNCTION, message))
+        }
+        None => {
+            let message = format!("function \"{text}\" does not exist");
+            Err(SqlError::new(SqlState::UNDEFINED_FUNCTION, message))
         }
     }
 }

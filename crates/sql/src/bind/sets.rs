@@ -69,7 +69,10 @@ impl Binder<'_> {
             arguments.push(super::expression::constant(Datum::Int(1), SqlType::INT4));
         }
         let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
-        let function = resolve_set(name, &types)?;
+        let is_of_vector =
+            name == "generate_subscripts" && types.first().is_some_and(|first| first.is_vector());
+        let function =
+            resolve_set(if is_of_vector { functions::SUBSCRIPTS_OF_VECTOR } else { name }, &types)?;
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, wanted) in arguments.into_iter().zip(&function.arguments) {
             values.push(self.argument(argument, *wanted)?);

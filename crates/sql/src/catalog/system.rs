@@ -2,20 +2,25 @@
 
 mod columns;
 mod constraints;
+mod defaults;
 mod empty;
 mod relations;
+mod standard;
 mod tables;
+mod types;
+mod users;
 
 use super::Catalog;
 use crate::bind::Surroundings;
+use crate::types::functions::quote_ident;
 use crate::types::{Datum, SqlType};
 
 pub(crate) use constraints::constraint_definitions;
 pub(crate) use empty::TABLE_NUMBER;
 pub(crate) use relations::{
-    index_columns, index_definitions, index_numbers, relation_names, view_definitions,
+    index_columns, index_definitions, index_numbers, relation_names, relations_seen, view_definitions,
 };
-pub(crate) use tables::TYPES;
+pub(crate) use types::{TYPES, operator_class_numbers, type_numbers};
 
 /// A column of a system table.
 type Column = (&'static str, SqlType);
@@ -31,9 +36,14 @@ pub(crate) const PUBLIC_OBJECT: u32 = 2200;
 pub(crate) const INFORMATION_SCHEMA: u32 = 13_000;
 /// The number of the only user that owns things.
 pub(crate) const OWNER: u32 = 10;
+/// Its name.
+const OWNER_NAME: &str = crate::catalog::FIRST_USER;
+/// The number of the access method of indexes.
+const BTREE: u32 = 403;
 
 /// Numbers of system tables, by which other system tables name them.
-const TABLES: [(&str, u32); 37] = [
+const TABLES: [(&str, u32); 38] = [
+    ("pg_aggregate", 2600),
     ("pg_am", 2601),
     ("pg_amop", 2602),
     ("pg_amproc", 2603),
@@ -83,6 +93,40 @@ pub(crate) fn table_object(name: &str) -> Option<u32> {
     table_objects().find(|(known, _)| *known == name).map(|(_, object)| object)
 }
 
+/// Whether a name without a schema is that of a system table.
+pub(crate) fn is_named(name: &str) -> bool {
+    table_object(name).is_some() || tables::VIEWS.contains(&name) || empty::is_named(name)
+}
+
+/// Where names are looked up, which decides how they are shown.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'c> {
+    /// What is there.
+    pub catalog: &'c Catalog,
+    /// The path.
+    pub surroundings: &'c Surroundings,
+}
+
+impl Names<'_> {
+    /// The name of a relation, with its schema unless it is found without.
+    fn shown(self, schema: &str, name: &str) -> String {
+        if self.surroundings.sees(self.catalog, schema, name) {
+            quote_ident(name)
+        } else {
+            with_schema(schema, name)
+        }
+    }
+
+    /// The schema in which a name is found.
+    fn schema_of(self, name: &str) -> Option<String> {
+        self.surroundings.find(self.catalog, None, name).map(|(schema, _)| schema)
+    }
+}
+
+fn with_schema(schema: &str, name: &str) -> String {
+    format!("{}.{}", quote_ident(schema), quote_ident(name))
+}
+
 /// A view, with what its query gives: the catalog has only its text.
 pub(crate) struct DescribedView<'c> {
     pub schema: &'c str,
@@ -93,7 +137,7 @@ pub(crate) struct DescribedView<'c> {
 
 /// Whether a system table of this name tells of the columns of views.
 pub(crate) fn describes_views(name: &str) -> bool {
-    matches!(name, "pg_attribute" | "columns")
+    matches!(name, "pg_attribute" | "columns" | "element_types")
 }
 
 /// The system table with a name. Those of `pg_catalog` need not be qualified.
@@ -109,11 +153,20 @@ pub(crate) fn table(
             if schema.is_none() && !name.starts_with("pg_") {
                 return None;
             }
-            let found = relations::table(catalog, views, name);
+            let names = Names { catalog, surroundings };
+            let found = relations::table(names, views, name);
             let found = found.or_else(|| tables::table(catalog, surroundings, name))?;
             Some(empty::extended(name, found))
         }
-        Some("information_schema") => tables::information(catalog, views, surroundings, name),
+        Some("information_schema") => {
+            let names = Names { catalog, surroundings };
+            let found = standard::table(names, views, name).or_else(|| empty::information(name));
+            let (rows, mut columns) = found?;
+            // Texts of the standard's views are of a domain over this type.
+            let texts = columns.iter_mut().filter(|(_, data_type)| *data_type == SqlType::TEXT);
+            texts.for_each(|(_, data_type)| *data_type = SqlType::VARCHAR);
+            Some((rows, columns))
+        }
         Some(_) => None,
     }
 }

@@ -8,6 +8,7 @@ mod json;
 mod make;
 mod mathematics;
 mod number_pattern;
+mod numbers;
 mod regular;
 mod sets;
 mod strings;
@@ -19,8 +20,10 @@ pub(crate) use json::ORDER_OF_JSONB;
 pub use json::ROW as ROW_TO_JSON;
 pub(crate) use json::{key_of as json_key, of_value as json_of};
 pub(crate) use number_pattern::ordinal;
+pub(crate) use numbers::{Numbered, name_of as function_name, number_of as function_number, numbered};
+pub(crate) use sets::SUBSCRIPTS_OF_VECTOR;
 pub use sets::{is_set, is_view, resolve_set, set_columns};
-pub(crate) use strings::check_length;
+pub(crate) use strings::{check_length, quote_ident};
 
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +113,7 @@ const TIMESTAMPTZ: Kind = Kind::Of(SqlType::TIMESTAMPTZ);
 const INTERVAL: Kind = Kind::Of(SqlType::INTERVAL);
 
 /// All functions. A number is the place in all of them, one after the other.
-const TABLES: [&[Entry]; 12] = [
+const TABLES: [&[Entry]; 14] = [
     strings::TABLE,
     mathematics::TABLE,
     date_time::TABLE,
@@ -123,6 +126,8 @@ const TABLES: [&[Entry]; 12] = [
     sets::TABLE,
     catalog::NAMES,
     json::ORDER,
+    sets::VECTOR,
+    catalog::SIZES,
 ];
 
 fn entries() -> impl Iterator<Item = (FunctionId, &'static Entry)> {

@@ -10,12 +10,14 @@ pub(crate) mod json;
 pub mod key;
 pub mod numeric;
 pub mod operators;
+pub(crate) mod others;
 pub mod row;
 mod sql_type;
 pub mod text;
 mod zone;
 
 pub use numeric::Numeric;
+pub(crate) use others::{OTHERS, Other};
 pub(crate) use zone::Unfit;
 pub use zone::Zone;
 

@@ -15,6 +15,9 @@ struct Facts {
 /// The modifier of a type that is [a vector](SqlType::vector_of).
 const VECTOR: i32 = -2;
 
+/// The modifier of [numbers of functions](SqlType::REGPROC).
+const FUNCTION: i32 = -3;
+
 const fn facts(base: BaseType, oid: u32, array_oid: u32, size: i16, name: &'static str) -> Facts {
     Facts { base, oid, array_oid, size, name }
 }
@@ -102,6 +105,14 @@ impl SqlType {
         SqlType { array: true, modifier: VECTOR, ..self }
     }
 
+    /// PostgreSQL's `regproc`, of system tables: a number that clients see as the name of a function.
+    pub const REGPROC: SqlType = SqlType { base: Oid, modifier: FUNCTION, array: false };
+
+    /// Whether it is [that](Self::REGPROC).
+    pub const fn is_regproc(self) -> bool {
+        self.modifier == FUNCTION && matches!(self.base, Oid) && !self.array
+    }
+
     /// Whether it is [one](Self::vector_of).
     pub const fn is_vector(self) -> bool {
         self.array && self.modifier == VECTOR
@@ -128,6 +139,7 @@ impl SqlType {
         match self.base {
             Int2 if self.is_vector() => 22,
             Oid if self.is_vector() => 30,
+            Oid if self.is_regproc() => 24,
             _ if self.array => facts.array_oid,
             _ => facts.oid,
         }
@@ -150,6 +162,12 @@ impl SqlType {
     /// The name as PostgreSQL's `format_type` prints it, such as `character varying(10)`.
     pub fn name(self) -> String {
         let name = facts_of(self.base).name;
+        match self.base {
+            Int2 if self.is_vector() => return "int2vector".to_owned(),
+            Oid if self.is_vector() => return "oidvector".to_owned(),
+            Oid if self.is_regproc() => return "regproc".to_owned(),
+            _ => {}
+        }
         let mut text = match (self.base, self.modifier) {
             (Varchar | Char, 4..) => format!("{name}({})", self.modifier - 4),
             (Numeric, 4..) => match self.precision_and_scale() {

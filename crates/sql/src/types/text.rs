@@ -7,6 +7,7 @@ pub(crate) mod number;
 
 use std::io::Write as _;
 
+use super::functions::function_name;
 use super::{BaseType, Datum, Numeric, SqlType, Zone, json};
 use crate::error::{SqlError, SqlState};
 
@@ -55,6 +56,7 @@ pub fn format(datum: &Datum, ty: SqlType, zone: Zone, out: &mut Vec<u8>) {
     match datum {
         Datum::Null => {}
         Datum::Bool(value) => out.push(if *value { b't' } else { b'f' }),
+        Datum::Int(value) if ty.is_regproc() => put(out, format_args!("{}", function_name(*value))),
         Datum::Int(value) => put(out, format_args!("{value}")),
         Datum::Float(value) => number::format_float(*value, ty.base == BaseType::Float4, out),
         Datum::Numeric(value) => put(out, format_args!("{value}")),

@@ -57,8 +57,9 @@ pub(super) fn shown(schema: &str, name: &str) -> String {
 impl Draft<'_> {
     /// What depends on some relations and is none of them: views that read them, views that read these, and foreign keys of other tables.
     pub(super) fn dependents(&mut self, dropped: &[Named]) -> Dependents {
-        // What is a session's own is needed by nobody else.
-        if dropped.iter().any(|(schema, _)| *schema != self.surroundings.temporary) {
+        // What is a session's own is needed by nobody else. Nothing at all is what a schema has in which nothing may be.
+        let is_own = |(schema, _): &Named| *schema == self.surroundings.temporary;
+        if dropped.is_empty() || !dropped.iter().all(is_own) {
             self.rely_on_nothing_new();
         }
         let mut dependents = Dependents::default();

@@ -1,8 +1,8 @@
 //! Tables of constraints: `pg_constraint`, and the standard's views of them.
 
-use super::super::{Catalog, Definition, ForeignKey, PUBLIC, Table};
+use super::super::{Catalog, Definition, ForeignKey, Table};
 use super::relations::{Indexed, column_list, indexes, schema_object};
-use super::{System, number, text, truth};
+use super::{Names, System, number, text, truth};
 use crate::plan::ReferentialAction;
 use crate::types::{Datum, SqlType};
 
@@ -161,23 +161,23 @@ pub(super) fn pg_constraint(catalog: &Catalog) -> System {
 }
 
 /// The numbers of constraints, and their text in `CREATE TABLE`.
-pub(crate) fn constraint_definitions(catalog: &Catalog) -> Vec<(u32, String)> {
+pub(crate) fn constraint_definitions(names: Names<'_>) -> Vec<(u32, String)> {
     let definition = |constraint: Constraint<'_>| {
         let mut definition = constraint.definition();
         if let Some(foreign_key) = constraint.foreign() {
-            definition.push_str(&references(catalog, foreign_key));
+            definition.push_str(&references(names, foreign_key));
         }
         (constraint.object, definition)
     };
-    constraints(catalog).into_iter().map(definition).collect()
+    constraints(names.catalog).into_iter().map(definition).collect()
 }
 
 /// The text of a foreign key after its columns.
-fn references(catalog: &Catalog, foreign_key: &ForeignKey) -> String {
+fn references(names: Names<'_>, foreign_key: &ForeignKey) -> String {
     let (schema, name) = &foreign_key.table;
-    let columns = referenced(catalog, foreign_key)
+    let columns = referenced(names.catalog, foreign_key)
         .map_or_else(String::new, |(table, _)| column_list(table, &foreign_key.referenced));
-    let shown = if schema == PUBLIC { name.clone() } else { format!("{schema}.{name}") };
+    let shown = names.shown(schema, name);
     let mut written = format!(" REFERENCES {shown}({columns})");
     for (event, chosen) in [("UPDATE", foreign_key.on_update), ("DELETE", foreign_key.on_delete)] {
         if chosen != ReferentialAction::NoAction {
@@ -202,6 +202,8 @@ pub(super) fn information(catalog: &Catalog, database: &str, name: &str) -> Opti
         "key_column_usage" => Some(key_column_usage(catalog, database)),
         "referential_constraints" => Some(referential_constraints(catalog, database)),
         "constraint_column_usage" => Some(constraint_column_usage(catalog, database)),
+        "constraint_table_usage" => Some(constraint_table_usage(catalog, database)),
+        "check_constraints" => Some(check_constraints(catalog, database)),
         _ => None,
     }
 }
@@ -228,6 +230,7 @@ fn table_constraints(catalog: &Catalog, database: &str) -> System {
         ("is_deferrable", SqlType::TEXT),
         ("initially_deferred", SqlType::TEXT),
         ("enforced", SqlType::TEXT),
+        ("nulls_distinct", SqlType::TEXT),
     ]);
     let yes = |value: bool| text(if value { "YES" } else { "NO" });
     let row = |constraint: Constraint<'_>| {
@@ -235,9 +238,72 @@ fn table_constraints(catalog: &Catalog, database: &str) -> System {
         let mut row = names(&constraint, database);
         row.push(text(constraint.kind().1));
         row.extend([deferrable.is_some(), deferrable == Some(true), true].map(yes));
+        row.push(if constraint.kind().0 == "u" { yes(true) } else { Datum::Null });
         row
     };
-    (constraints(catalog).into_iter().map(row).collect(), columns)
+    let not_null = not_null_columns(catalog).into_iter().map(|column| {
+        let mut row = vec![text(database), text(column.schema), text(&column.name)];
+        row.extend([text(database), text(column.schema), text(column.table), text("CHECK")]);
+        row.extend([false, false, true].map(yes));
+        row.push(Datum::Null);
+        row
+    });
+    (constraints(catalog).into_iter().map(row).chain(not_null).collect(), columns)
+}
+
+/// A column that must have a value, which the standard's views tell of as of a check with a name.
+struct NotNull<'c> {
+    schema: &'c str,
+    table: &'c str,
+    name: String,
+    condition: String,
+}
+
+fn not_null_columns(catalog: &Catalog) -> Vec<NotNull<'_>> {
+    let mut columns = Vec::new();
+    for (schema, table_name, definition) in catalog.iter() {
+        let Definition::Table(table) = definition else { continue };
+        let in_schema = schema_object(catalog, schema);
+        for (place, column) in (1..).zip(&table.columns).filter(|(_, column)| !column.dropped) {
+            if column.not_null {
+                let name = format!("{in_schema}_{}_{place}_not_null", table.object);
+                let condition = format!("{} IS NOT NULL", column.name);
+                columns.push(NotNull { schema, table: table_name, name, condition });
+            }
+        }
+    }
+    columns
+}
+
+fn check_constraints(catalog: &Catalog, database: &str) -> System {
+    let mut columns = NAMES[..3].to_vec();
+    columns.push(("check_clause", SqlType::TEXT));
+    let row = |schema: &str, name: &str, condition: String| {
+        vec![text(database), text(schema), text(name), text(condition)]
+    };
+    let checks = constraints(catalog).into_iter().filter_map(|constraint| match constraint.kind {
+        Kind::Check(condition) => Some(row(constraint.schema, &constraint.name, format!("({condition})"))),
+        _ => None,
+    });
+    let not_null = not_null_columns(catalog);
+    let not_null = not_null.into_iter().map(|column| row(column.schema, &column.name, column.condition));
+    (checks.chain(not_null).collect(), columns)
+}
+
+/// The tables that constraints use: for a foreign key, the one that it refers to. Checks are not told of.
+fn constraint_table_usage(catalog: &Catalog, database: &str) -> System {
+    let mut columns = NAMES[3..].to_vec();
+    columns.extend(&NAMES[..3]);
+    let row = |constraint: Constraint<'_>| {
+        let (schema, name) = match &constraint.kind {
+            Kind::Check(_) => return None,
+            Kind::Index(_) => (constraint.schema, constraint.table_name),
+            Kind::Foreign(foreign_key) => (foreign_key.table.0.as_str(), foreign_key.table.1.as_str()),
+        };
+        let own = names(&constraint, database).into_iter().take(3);
+        Some([text(database), text(schema), text(name)].into_iter().chain(own).collect())
+    };
+    (constraints(catalog).into_iter().filter_map(row).collect(), columns)
 }
 
 fn key_column_usage(catalog: &Catalog, database: &str) -> System {

@@ -1,11 +1,20 @@
 //! Tables of relations: `pg_class`, `pg_attribute`, `pg_index` and their like.
 
 use super::super::{Catalog, Column, ColumnOrder, Definition, PUBLIC, Table};
+use super::types::operator_class;
 use super::{
-    DescribedView, INFORMATION_SCHEMA, OWNER, PG_CATALOG, PUBLIC_OBJECT, System, number, text, truth,
+    BTREE, DescribedView, INFORMATION_SCHEMA, Names, OWNER, PG_CATALOG, PUBLIC_OBJECT, System, defaults,
+    empty, number, text, truth, with_schema,
 };
 use crate::bind::TEMPORARY;
+use crate::types::functions::quote_ident;
 use crate::types::{Datum, SqlType};
+
+/// Where the numbers of the types of rows begin: each is that of its relation, so much higher. `pg_type` does not list them.
+const ROWS: u32 = 1 << 30;
+
+/// The number of the access method of tables.
+pub(super) const HEAP: u32 = 2;
 
 /// A relation, as `pg_class` has it.
 struct Relation<'c> {
@@ -25,6 +34,11 @@ pub(super) fn schema_object(catalog: &Catalog, schema: &str) -> u32 {
         "information_schema" => INFORMATION_SCHEMA,
         other => catalog.get(other, "").and_then(Definition::object).unwrap_or(0),
     }
+}
+
+/// Whether a schema is that of what a session has made for itself.
+pub(super) fn is_temporary(schema: &str) -> bool {
+    schema.starts_with(TEMPORARY)
 }
 
 fn relations(catalog: &Catalog) -> Vec<Relation<'_>> {
@@ -99,66 +113,51 @@ pub(crate) fn index_numbers(definition: Option<&Definition>) -> Vec<(String, u32
 }
 
 /// The system table with a name.
-pub(super) fn table(catalog: &Catalog, views: &[DescribedView<'_>], name: &str) -> Option<System> {
+pub(super) fn table(names: Names<'_>, views: &[DescribedView<'_>], name: &str) -> Option<System> {
+    let catalog = names.catalog;
     match name {
         "pg_class" => Some(classes(catalog)),
-        "pg_attribute" => Some(pg_attribute(catalog, views)),
+        "pg_attribute" => Some(pg_attribute(names, views)),
         "pg_index" => Some(pg_index(catalog)),
         "pg_constraint" => Some(super::constraints::pg_constraint(catalog)),
-        "pg_attrdef" => Some(defaults(catalog)),
+        "pg_attrdef" => Some(pg_attrdef(names)),
         "pg_namespace" => Some(namespaces(catalog)),
         _ => None,
     }
 }
 
+/// The columns of `pg_class`.
+const CLASS_COLUMNS: &str = "oid:oid relname:name relnamespace:oid reltype:oid reloftype:oid relowner:oid relam:oid relfilenode:oid \
+    reltablespace:oid relpages:int4 reltuples:float4 relallvisible:int4 reltoastrelid:oid relhasindex:bool \
+    relisshared:bool relpersistence:text relkind:text relnatts:int2 relchecks:int2 relhasrules:bool \
+    relhastriggers:bool relhassubclass:bool relrowsecurity:bool relforcerowsecurity:bool relispopulated:bool \
+    relreplident:text relispartition:bool relpartbound:text relacl:text[] reloptions:text[]";
+
 fn classes(catalog: &Catalog) -> System {
-    let columns = vec![
-        ("oid", SqlType::OID),
-        ("relname", SqlType::NAME),
-        ("relnamespace", SqlType::OID),
-        ("reltype", SqlType::OID),
-        ("reloftype", SqlType::OID),
-        ("relowner", SqlType::OID),
-        ("relam", SqlType::OID),
-        ("reltablespace", SqlType::OID),
-        ("relpages", SqlType::INT4),
-        ("reltuples", SqlType::FLOAT4),
-        ("reltoastrelid", SqlType::OID),
-        ("relhasindex", SqlType::BOOL),
-        ("relisshared", SqlType::BOOL),
-        ("relpersistence", SqlType::TEXT),
-        ("relkind", SqlType::TEXT),
-        ("relnatts", SqlType::INT2),
-        ("relchecks", SqlType::INT2),
-        ("relhasrules", SqlType::BOOL),
-        ("relhastriggers", SqlType::BOOL),
-        ("relhassubclass", SqlType::BOOL),
-        ("relrowsecurity", SqlType::BOOL),
-        ("relforcerowsecurity", SqlType::BOOL),
-        ("relreplident", SqlType::TEXT),
-        ("relispartition", SqlType::BOOL),
-        ("relpartbound", SqlType::TEXT),
-        ("relacl", SqlType::TEXT.array_of()),
-        ("reloptions", SqlType::TEXT.array_of()),
-    ];
     let row = |relation: Relation<'_>| {
         let checks = relation.table.map_or(0, |table| table.checks.len() as i64);
         // Foreign keys are kept by triggers in PostgreSQL, and looked for only where there are some.
         let has_triggers =
             relation.table.is_some_and(|table| !table.foreign_keys.is_empty() || !table.referrers.is_empty());
         let has_index = relation.table.is_some_and(|table| !indexes(Some(table)).is_empty());
-        let persistence = if relation.schema.starts_with(TEMPORARY) { "t" } else { "p" };
+        let persistence = if is_temporary(relation.schema) { "t" } else { "p" };
         vec![
             number(relation.object),
             text(relation.name),
             number(schema_object(catalog, relation.schema)),
-            number(0),
+            number(if matches!(relation.kind, "r" | "v") { ROWS + relation.object } else { 0 }),
             number(0),
             number(OWNER),
-            number(if relation.kind == "i" { 403 } else { 2 }),
+            number(match relation.kind {
+                "i" => BTREE,
+                "r" => HEAP,
+                _ => 0,
+            }),
+            number(if relation.kind == "v" { 0 } else { relation.object }),
             number(0),
             number(0),
             Datum::Float(-1.0),
+            number(0),
             number(0),
             truth(has_index),
             truth(false),
@@ -171,14 +170,15 @@ fn classes(catalog: &Catalog) -> System {
             truth(false),
             truth(false),
             truth(false),
-            text("d"),
+            truth(true),
+            text(if relation.kind == "r" { "d" } else { "n" }),
             truth(false),
             Datum::Null,
             Datum::Null,
             Datum::Null,
         ]
     };
-    (relations(catalog).into_iter().map(row).collect(), columns)
+    (relations(catalog).into_iter().map(row).collect(), empty::parsed(CLASS_COLUMNS).collect())
 }
 
 /// A column of a table, a view or an index.
@@ -216,7 +216,7 @@ fn attributes<'c>(catalog: &'c Catalog, views: &[DescribedView<'c>]) -> Vec<Attr
     attributes
 }
 
-fn pg_attribute(catalog: &Catalog, views: &[DescribedView<'_>]) -> System {
+fn pg_attribute(names: Names<'_>, views: &[DescribedView<'_>]) -> System {
     let columns = vec![
         ("attrelid", SqlType::OID),
         ("attname", SqlType::NAME),
@@ -248,7 +248,6 @@ fn pg_attribute(catalog: &Catalog, views: &[DescribedView<'_>]) -> System {
         };
         let name =
             if dropped { format!("........pg.dropped.{place}........") } else { attribute.name.to_owned() };
-        let has_default = |column: &Column| column.default.is_some() && column.identity.is_none();
         vec![
             number(relation),
             text(name),
@@ -257,7 +256,7 @@ fn pg_attribute(catalog: &Catalog, views: &[DescribedView<'_>]) -> System {
             number(place),
             number(data_type.modifier),
             truth(column.is_some_and(|column| column.not_null)),
-            truth(column.is_some_and(has_default)),
+            truth(column.is_some_and(|column| defaults::has(column, names))),
             text(identity),
             text(""),
             truth(dropped),
@@ -271,7 +270,7 @@ fn pg_attribute(catalog: &Catalog, views: &[DescribedView<'_>]) -> System {
             text(""),
         ]
     };
-    (attributes(catalog, views).into_iter().map(row).collect(), columns)
+    (attributes(names.catalog, views).into_iter().map(row).collect(), columns)
 }
 
 fn pg_index(catalog: &Catalog) -> System {
@@ -286,6 +285,7 @@ fn pg_index(catalog: &Catalog) -> System {
         ("indimmediate", SqlType::BOOL),
         ("indisclustered", SqlType::BOOL),
         ("indisvalid", SqlType::BOOL),
+        ("indcheckxmin", SqlType::BOOL),
         ("indisready", SqlType::BOOL),
         ("indislive", SqlType::BOOL),
         ("indisreplident", SqlType::BOOL),
@@ -302,6 +302,11 @@ fn pg_index(catalog: &Catalog) -> System {
         for index in indexes(relation.table) {
             let count = index.columns.len() as i64;
             let numbers = index.columns.iter().map(|column| number(i64::from(*column) + 1)).collect();
+            let type_of =
+                |column: &u16| relation.table?.columns.get(usize::from(*column)).map(|it| it.data_type);
+            let classes =
+                index.columns.iter().map(|column| number(type_of(column).map_or(0, operator_class)));
+            let classes = classes.collect();
             let options = index.orders.iter().map(|order| number(i64::from(order.option()))).collect();
             rows.push(vec![
                 number(index.object),
@@ -314,12 +319,13 @@ fn pg_index(catalog: &Catalog) -> System {
                 truth(true),
                 truth(false),
                 truth(index.ready),
+                truth(false),
                 truth(true),
                 truth(true),
                 truth(false),
                 Datum::Array(numbers),
                 Datum::Array(options),
-                Datum::Array(vec![number(0); index.columns.len()]),
+                Datum::Array(classes),
                 Datum::Array(vec![number(0); index.columns.len()]),
                 truth(false),
                 Datum::Null,
@@ -330,7 +336,7 @@ fn pg_index(catalog: &Catalog) -> System {
     (rows, columns)
 }
 
-fn defaults(catalog: &Catalog) -> System {
+fn pg_attrdef(names: Names<'_>) -> System {
     let columns = vec![
         ("oid", SqlType::OID),
         ("adrelid", SqlType::OID),
@@ -338,10 +344,10 @@ fn defaults(catalog: &Catalog) -> System {
         ("adbin", SqlType::TEXT),
     ];
     let mut rows = Vec::new();
-    for relation in relations(catalog) {
+    for relation in relations(names.catalog) {
         let Some(table) = relation.table else { continue };
         for (place, column) in (1_i64..).zip(&table.columns) {
-            if let (Some(default), None) = (&column.default, column.identity) {
+            if let Some(default) = defaults::shown(column, names) {
                 rows.push(vec![number(0), number(relation.object), number(place), text(default)]);
             }
         }
@@ -356,24 +362,29 @@ fn namespaces(catalog: &Catalog) -> System {
 }
 
 /// The numbers of relations, and their names as `regclass` shows them.
-pub(crate) fn relation_names(catalog: &Catalog) -> Vec<(u32, String)> {
-    let shown = |relation: Relation<'_>| {
-        let name = match relation.schema {
-            PUBLIC => relation.name,
-            schema => format!("{schema}.{}", relation.name),
-        };
-        (relation.object, name)
+pub(crate) fn relation_names(names: Names<'_>) -> Vec<(u32, String)> {
+    let shown = |relation: Relation<'_>| (relation.object, names.shown(relation.schema, &relation.name));
+    let own = relations(names.catalog).into_iter().map(shown);
+    let system = super::table_objects().map(|(name, object)| (object, name.to_owned()));
+    own.chain(system).chain([(0, "-".to_owned())]).collect()
+}
+
+/// The numbers of relations, and whether each is found by its name without its schema.
+pub(crate) fn relations_seen(names: Names<'_>) -> Vec<(u32, bool)> {
+    let is_seen = |relation: Relation<'_>| {
+        (relation.object, names.surroundings.sees(names.catalog, relation.schema, &relation.name))
     };
-    relations(catalog).into_iter().map(shown).collect()
+    let system = super::table_objects().map(|(_, object)| (object, true));
+    relations(names.catalog).into_iter().map(is_seen).chain(system).collect()
 }
 
 pub(super) fn column_list(table: &Table, columns: &[u16]) -> String {
-    let names = columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str());
+    let names = columns.iter().map(|column| quote_ident(&table.columns[usize::from(*column)].name));
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The numbers of indexes, and the statements that would make them.
-pub(crate) fn index_definitions(catalog: &Catalog) -> Vec<(u32, String)> {
+/// The numbers of indexes, and the statements that would make them. Tables have their schemas, unless they are to be found by `names`.
+pub(crate) fn index_definitions(catalog: &Catalog, names: Option<Names<'_>>) -> Vec<(u32, String)> {
     let mut definitions = Vec::new();
     for relation in relations(catalog) {
         let Some(table) = relation.table else { continue };
@@ -381,12 +392,13 @@ pub(crate) fn index_definitions(catalog: &Catalog) -> Vec<(u32, String)> {
             let unique = if index.unique { "UNIQUE " } else { "" };
             let columns = index.columns.iter().zip(&index.orders).map(|(column, order)| {
                 let name = table.columns.get(usize::from(*column)).map_or("", |column| &column.name);
-                format!("{name}{}", order.suffix())
+                format!("{}{}", quote_ident(name), order.suffix())
             });
             let columns = columns.collect::<Vec<_>>().join(", ");
             let Relation { schema, name, .. } = &relation;
-            let statement =
-                format!("CREATE {unique}INDEX {} ON {schema}.{name} USING btree ({columns})", index.name);
+            let shown = names.map_or_else(|| with_schema(schema, name), |names| names.shown(schema, name));
+            let index_name = quote_ident(&index.name);
+            let statement = format!("CREATE {unique}INDEX {index_name} ON {shown} USING btree ({columns})");
             definitions.push((index.object, statement));
         }
     }
@@ -399,8 +411,9 @@ pub(crate) fn index_columns(catalog: &Catalog) -> Vec<(u32, Vec<String>)> {
     for relation in relations(catalog) {
         let Some(table) = relation.table else { continue };
         for index in indexes(Some(table)) {
-            let name =
-                |column: &u16| table.columns.get(usize::from(*column)).map(|column| column.name.clone());
+            let name = |column: &u16| {
+                table.columns.get(usize::from(*column)).map(|column| quote_ident(&column.name))
+            };
             all.push((index.object, index.columns.iter().filter_map(name).collect()));
         }
     }

@@ -1,45 +1,47 @@
-//! The other system tables: types, databases, users, settings, and the standard's views.
+//! The other system tables: databases, settings, sequences, and views of what other tables have.
 
 use super::super::{Catalog, Definition};
-use super::{DescribedView, OWNER, PG_CATALOG, System, columns, number, text, truth};
+use super::{BTREE, OWNER, OWNER_NAME, System, number, relations, text, truth, types, users};
 use crate::bind::Surroundings;
-use crate::types::{BaseType, Datum, SqlType};
+use crate::types::{Datum, SqlType};
 
-/// All types by their names in `pg_type`.
-pub(crate) const TYPES: &[(&str, SqlType)] = &[
-    ("bool", SqlType::BOOL),
-    ("bytea", SqlType::BYTEA),
-    ("name", SqlType::NAME),
-    ("int8", SqlType::INT8),
-    ("int2", SqlType::INT2),
-    ("int4", SqlType::INT4),
-    ("text", SqlType::TEXT),
-    ("oid", SqlType::OID),
-    ("json", SqlType::JSON),
-    ("float4", SqlType::FLOAT4),
-    ("float8", SqlType::FLOAT8),
-    ("bpchar", SqlType::of(BaseType::Char)),
-    ("varchar", SqlType::VARCHAR),
-    ("date", SqlType::DATE),
-    ("time", SqlType::TIME),
-    ("timestamp", SqlType::TIMESTAMP),
-    ("timestamptz", SqlType::TIMESTAMPTZ),
-    ("interval", SqlType::INTERVAL),
-    ("numeric", SqlType::NUMERIC),
-    ("uuid", SqlType::UUID),
-    ("jsonb", SqlType::JSONB),
-    ("unknown", SqlType::UNKNOWN),
+/// The names of those that have no numbers.
+pub(super) const VIEWS: &[&str] = &[
+    "pg_cursors",
+    "pg_group",
+    "pg_indexes",
+    "pg_prepared_statements",
+    "pg_roles",
+    "pg_sequences",
+    "pg_settings",
+    "pg_shadow",
+    "pg_stat_activity",
+    "pg_stat_all_tables",
+    "pg_stat_user_tables",
+    "pg_statio_all_tables",
+    "pg_statio_user_tables",
+    "pg_tables",
+    "pg_timezone_abbrevs",
+    "pg_timezone_names",
+    "pg_user",
+    "pg_views",
 ];
 
 /// The system table with a name.
 pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) -> Option<System> {
     match name {
-        "pg_type" => Some(types()),
+        "pg_type" => Some(types::pg_type()),
+        "pg_proc" => Some(types::pg_proc()),
+        "pg_opclass" => Some(types::pg_opclass()),
         "pg_settings" => Some(settings()),
         "pg_sequence" => Some(sequences(catalog)),
         "pg_am" => Some(access_methods()),
         "pg_database" => Some(databases(surroundings)),
-        "pg_roles" | "pg_user" | "pg_authid" => Some(roles(catalog)),
+        "pg_roles" | "pg_authid" => Some(users::roles(catalog)),
+        "pg_shadow" => Some(users::users(catalog, false)),
+        "pg_user" => Some(users::users(catalog, true)),
+        "pg_group" => Some(users::groups(catalog)),
+        "pg_sequences" => Some(pg_sequences(catalog)),
         "pg_tables" => Some(pg_tables(catalog)),
         "pg_views" => Some(pg_views(catalog)),
         "pg_indexes" => Some(pg_indexes(catalog)),
@@ -49,85 +51,6 @@ pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) 
         "pg_stat_all_tables" | "pg_stat_user_tables" => Some(statistics_of_tables(catalog)),
         _ => super::empty::table(name),
     }
-}
-
-fn types() -> System {
-    let columns = vec![
-        ("oid", SqlType::OID),
-        ("typname", SqlType::NAME),
-        ("typnamespace", SqlType::OID),
-        ("typowner", SqlType::OID),
-        ("typlen", SqlType::INT2),
-        ("typtype", SqlType::TEXT),
-        ("typcategory", SqlType::TEXT),
-        ("typisdefined", SqlType::BOOL),
-        ("typdelim", SqlType::TEXT),
-        ("typrelid", SqlType::OID),
-        ("typelem", SqlType::OID),
-        ("typarray", SqlType::OID),
-        ("typbasetype", SqlType::OID),
-        ("typtypmod", SqlType::INT4),
-        ("typnotnull", SqlType::BOOL),
-        ("typcollation", SqlType::OID),
-        ("typinput", SqlType::TEXT),
-        ("typoutput", SqlType::TEXT),
-        ("typreceive", SqlType::TEXT),
-        ("typsend", SqlType::TEXT),
-        ("typmodin", SqlType::TEXT),
-        ("typmodout", SqlType::TEXT),
-        ("typanalyze", SqlType::TEXT),
-    ];
-    let row = |name: String, data_type: SqlType, element: u32, array: u32| {
-        let functions = type_functions(name.trim_start_matches('_'), data_type);
-        let mut row = vec![
-            number(data_type.oid()),
-            text(name),
-            number(PG_CATALOG),
-            number(OWNER),
-            number(data_type.size()),
-            text("b"),
-            text(data_type.category().to_string()),
-            truth(true),
-            text(","),
-            number(0),
-            number(element),
-            number(array),
-            number(0),
-            number(-1),
-            truth(false),
-            number(0),
-        ];
-        row.extend(functions.map(text));
-        row
-    };
-    let mut rows = Vec::new();
-    for (name, data_type) in TYPES {
-        let array = if data_type.is_unknown() { 0 } else { data_type.array_of().oid() };
-        rows.push(row((*name).to_owned(), *data_type, 0, array));
-        if array != 0 {
-            rows.push(row(format!("_{name}"), data_type.array_of(), data_type.oid(), 0));
-        }
-    }
-    (rows, columns)
-}
-
-/// The names that PostgreSQL's functions of a type have: input, output, receive, send, modifier input and output, analyze.
-fn type_functions(name: &str, data_type: SqlType) -> [String; 7] {
-    let has_underscore = matches!(
-        name,
-        "json" | "jsonb" | "date" | "time" | "timestamp" | "timestamptz" | "interval" | "numeric" | "uuid"
-    );
-    let stem = match (data_type.array, has_underscore) {
-        (true, _) => "array_".to_owned(),
-        (false, true) => format!("{name}_"),
-        (false, false) => name.to_owned(),
-    };
-    let has_modifier =
-        matches!(name, "bpchar" | "varchar" | "time" | "timestamp" | "timestamptz" | "interval" | "numeric");
-    let modifier = |way: &str| if has_modifier { format!("{name}typmod{way}") } else { "-".to_owned() };
-    let [input, output, receive, send] = ["in", "out", "recv", "send"].map(|way| format!("{stem}{way}"));
-    let analyze = if data_type.array { "array_typanalyze" } else { "-" };
-    [input, output, receive, send, modifier("in"), modifier("out"), analyze.to_owned()]
 }
 
 /// Parameters that are the same for all sessions. `SHOW` knows the others.
@@ -171,7 +94,10 @@ fn sequences(catalog: &Catalog) -> System {
 
 fn access_methods() -> System {
     let columns = vec![("oid", SqlType::OID), ("amname", SqlType::NAME), ("amtype", SqlType::TEXT)];
-    let rows = vec![vec![number(2), text("heap"), text("t")], vec![number(403), text("btree"), text("i")]];
+    let rows = vec![
+        vec![number(relations::HEAP), text("heap"), text("t")],
+        vec![number(BTREE), text("btree"), text("i")],
+    ];
     (rows, columns)
 }
 
@@ -226,49 +152,24 @@ fn tablespaces() -> System {
     (vec![row], columns)
 }
 
-fn roles(catalog: &Catalog) -> System {
-    let columns = vec![
-        ("oid", SqlType::OID),
-        ("rolname", SqlType::NAME),
-        ("rolsuper", SqlType::BOOL),
-        ("rolinherit", SqlType::BOOL),
-        ("rolcreaterole", SqlType::BOOL),
-        ("rolcreatedb", SqlType::BOOL),
-        ("rolcanlogin", SqlType::BOOL),
-        ("rolreplication", SqlType::BOOL),
-        ("rolconnlimit", SqlType::INT4),
-        ("rolbypassrls", SqlType::BOOL),
-        ("rolvaliduntil", SqlType::TIMESTAMPTZ),
-    ];
-    let row = |object: u32, name: &str, may_connect: bool| {
-        let mut row = vec![number(object), text(name)];
-        row.extend([true, true, false, false, may_connect, false].map(truth));
-        row.extend([number(-1), truth(true), Datum::Null]);
-        row
-    };
-    let mut rows = vec![row(OWNER, "ordain", true)];
-    for (_, name, definition) in catalog.iter() {
-        if let Definition::User { object, .. } | Definition::Role { object, .. } = definition
-            && let Some(name) = name.strip_prefix("user ").filter(|name| *name != "ordain")
-        {
-            let may_connect = matches!(definition, Definition::User { .. });
-            rows.push(row(*object, name, may_connect));
-        }
-    }
-    (rows, columns)
-}
-
 fn pg_tables(catalog: &Catalog) -> System {
     let columns = vec![
         ("schemaname", SqlType::NAME),
         ("tablename", SqlType::NAME),
         ("tableowner", SqlType::NAME),
+        ("tablespace", SqlType::NAME),
         ("hasindexes", SqlType::BOOL),
+        ("hasrules", SqlType::BOOL),
+        ("hastriggers", SqlType::BOOL),
+        ("rowsecurity", SqlType::BOOL),
     ];
     let row = |(schema, name, definition): (&str, &str, &Definition)| match definition {
         Definition::Table(table) => {
             let has_indexes = table.primary_key.is_some() || !table.indexes.is_empty();
-            Some(vec![text(schema), text(name), text("ordain"), truth(has_indexes)])
+            let has_triggers = !table.foreign_keys.is_empty() || !table.referrers.is_empty();
+            let mut row = vec![text(schema), text(name), text(OWNER_NAME), Datum::Null];
+            row.extend([has_indexes, false, has_triggers, false].map(truth));
+            Some(row)
         }
         _ => None,
     };
@@ -283,7 +184,7 @@ fn pg_views(catalog: &Catalog) -> System {
         ("definition", SqlType::TEXT),
     ];
     let row = |(schema, name, definition): (&str, &str, &Definition)| match definition {
-        Definition::View { query, .. } => Some(vec![text(schema), text(name), text("ordain"), text(query)]),
+        Definition::View { query, .. } => Some(vec![text(schema), text(name), text(OWNER_NAME), text(query)]),
         _ => None,
     };
     (catalog.iter().filter_map(row).collect(), columns)
@@ -294,20 +195,54 @@ fn pg_indexes(catalog: &Catalog) -> System {
         ("schemaname", SqlType::NAME),
         ("tablename", SqlType::NAME),
         ("indexname", SqlType::NAME),
+        ("tablespace", SqlType::NAME),
         ("indexdef", SqlType::TEXT),
     ];
-    let definitions = super::index_definitions(catalog);
-    let names = super::relation_names(catalog);
+    let definitions = super::index_definitions(catalog, None);
     let mut rows = Vec::new();
     for (schema, name, definition) in catalog.iter() {
         let Definition::Index(table) = definition else { continue };
-        let shown = if schema == super::super::PUBLIC { name.to_owned() } else { format!("{schema}.{name}") };
-        let object = names.iter().find(|(_, known)| *known == shown).map(|(object, _)| *object);
+        let numbers = relations::index_numbers(catalog.get(schema, table));
+        let object = numbers.into_iter().find(|(known, _)| known == name).map(|(_, object)| object);
         let statement = definitions.iter().find(|(known, _)| Some(*known) == object);
         let statement = statement.map_or(Datum::Null, |(_, statement)| text(statement));
-        rows.push(vec![text(schema), text(table), text(name), statement]);
+        rows.push(vec![text(schema), text(table), text(name), Datum::Null, statement]);
     }
     (rows, columns)
+}
+
+/// Sequences. What they gave last is no part of the definitions: it is null, as for who may not read it.
+fn pg_sequences(catalog: &Catalog) -> System {
+    let columns = vec![
+        ("schemaname", SqlType::NAME),
+        ("sequencename", SqlType::NAME),
+        ("sequenceowner", SqlType::NAME),
+        ("data_type", SqlType::TEXT),
+        ("start_value", SqlType::INT8),
+        ("min_value", SqlType::INT8),
+        ("max_value", SqlType::INT8),
+        ("increment_by", SqlType::INT8),
+        ("cycle", SqlType::BOOL),
+        ("cache_size", SqlType::INT8),
+        ("last_value", SqlType::INT8),
+    ];
+    let row = |(schema, name, definition): (&str, &str, &Definition)| {
+        let Definition::Sequence(sequence) = definition else { return None };
+        Some(vec![
+            text(schema),
+            text(name),
+            text(OWNER_NAME),
+            text(sequence.data_type.name()),
+            number(sequence.start),
+            number(sequence.minimum),
+            number(sequence.maximum),
+            number(sequence.increment),
+            truth(sequence.cycles),
+            number(1),
+            Datum::Null,
+        ])
+    };
+    (catalog.iter().filter_map(row).collect(), columns)
 }
 
 /// How often blocks of tables were read: there are none here.
@@ -388,88 +323,6 @@ fn statistics_of_tables(catalog: &Catalog) -> System {
             Some(row)
         }
         _ => None,
-    };
-    (catalog.iter().filter_map(row).collect(), columns)
-}
-
-/// A view of the standard's `information_schema`.
-pub(super) fn information(
-    catalog: &Catalog,
-    views: &[DescribedView<'_>],
-    surroundings: &Surroundings,
-    name: &str,
-) -> Option<System> {
-    let database = surroundings.database.as_str();
-    match name {
-        "tables" => Some(information_tables(catalog, database)),
-        "columns" => Some(columns::information(catalog, views, database)),
-        "sequences" => Some(information_sequences(catalog, database)),
-        "schemata" => {
-            let columns = vec![("catalog_name", SqlType::NAME), ("schema_name", SqlType::NAME)];
-            let (rows, _) = super::relations::table(catalog, views, "pg_namespace")?;
-            let row = |row: Vec<Datum>| vec![text(database), row.into_iter().nth(1).unwrap_or(Datum::Null)];
-            Some((rows.into_iter().map(row).collect(), columns))
-        }
-        other => super::constraints::information(catalog, database, other),
-    }
-}
-
-fn information_tables(catalog: &Catalog, database: &str) -> System {
-    let columns = vec![
-        ("table_catalog", SqlType::NAME),
-        ("table_schema", SqlType::NAME),
-        ("table_name", SqlType::NAME),
-        ("table_type", SqlType::TEXT),
-    ];
-    let row = |(schema, name, definition): (&str, &str, &Definition)| {
-        let kind = match definition {
-            Definition::Table(_) => "BASE TABLE",
-            Definition::View { .. } => "VIEW",
-            _ => return None,
-        };
-        Some(vec![text(database), text(schema), text(name), text(kind)])
-    };
-    (catalog.iter().filter_map(row).collect(), columns)
-}
-
-fn information_sequences(catalog: &Catalog, database: &str) -> System {
-    let columns = vec![
-        ("sequence_catalog", SqlType::NAME),
-        ("sequence_schema", SqlType::NAME),
-        ("sequence_name", SqlType::NAME),
-        ("data_type", SqlType::TEXT),
-        ("numeric_precision", SqlType::INT4),
-        ("numeric_precision_radix", SqlType::INT4),
-        ("numeric_scale", SqlType::INT4),
-        ("start_value", SqlType::TEXT),
-        ("minimum_value", SqlType::TEXT),
-        ("maximum_value", SqlType::TEXT),
-        ("increment", SqlType::TEXT),
-        ("cycle_option", SqlType::TEXT),
-    ];
-    let row = |(schema, name, definition): (&str, &str, &Definition)| {
-        let Definition::Sequence(sequence) = definition else { return None };
-        // Those of identity columns are not shown.
-        let table = sequence.owner.as_ref().and_then(|(table, _)| catalog.get(schema, table));
-        if let (Some(Definition::Table(table)), Some((_, column))) = (table, &sequence.owner)
-            && table.columns.iter().any(|known| known.name == *column && known.identity.is_some())
-        {
-            return None;
-        }
-        Some(vec![
-            text(database),
-            text(schema),
-            text(name),
-            text(sequence.data_type.name()),
-            number(8 * i64::from(sequence.data_type.size())),
-            number(2),
-            number(0),
-            text(sequence.start.to_string()),
-            text(sequence.minimum.to_string()),
-            text(sequence.maximum.to_string()),
-            text(sequence.increment.to_string()),
-            text(if sequence.cycles { "YES" } else { "NO" }),
-        ])
     };
     (catalog.iter().filter_map(row).collect(), columns)
 }

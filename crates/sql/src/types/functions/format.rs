@@ -118,7 +118,7 @@ fn put(out: &mut String, kind: char, value: Option<&str>, width: i64, left: bool
             let message = "null values cannot be formatted as an SQL identifier";
             return Err(SqlError::new(SqlState(*b"22004"), message));
         }
-        ('I', Some(value)) => strings::quote_ident(value),
+        ('I', Some(value)) => quote_ident(value),
         ('L', None) => "NULL".to_owned(),
         ('L', Some(value)) => strings::quote_literal(value),
         (_, value) => value.unwrap_or("").to_owned(),

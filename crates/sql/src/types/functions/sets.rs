@@ -96,6 +96,17 @@ pub(super) const TABLE: &[Entry] = &[
     }),
 ];
 
+/// What stands for `generate_subscripts` of a vector, whose subscripts begin at 0. No statement can call it, as its name has blanks. It is
+/// the last of all, so that others keep their numbers.
+pub(crate) const SUBSCRIPTS_OF_VECTOR: &str = "subscripts of vector";
+
+/// See [`SUBSCRIPTS_OF_VECTOR`].
+pub(super) const VECTOR: &[Entry] =
+    &[strict(set!("subscripts of vector"), &[Kind::Array, INT4], INT4S, |a, _| {
+        let length = if int(a, 1)? == 1 { array(a, 0)?.len() } else { 0 };
+        Ok(Datum::Array((0..length as i64).map(Datum::Int).collect()))
+    })];
+
 /// The zones that have names, as they are when the transaction begins.
 fn time_zones(context: &CallContext) -> Datum {
     let zones = Zone::all().map(|(name, zone)| {

@@ -557,7 +557,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// The name as a statement needs it: in quotes unless it is a plain word in lower case that is not reserved.
-pub(super) fn quote_ident(name: &str) -> String {
+pub(crate) fn quote_ident(name: &str) -> String {
     let plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && RESERVED.binary_search(&name).is_err();
