@@ -494,24 +494,15 @@ impl Access for Run<'_> {
         }
         // The entry that reaches furthest. A reconnoitred one ends at the last row that was seen, so it may end before the
         // range that the procedure asks for.
-        let readable = self.footprint.ranges().iter().enumerate().filter(|(_, entry)| entry.access.read);
-        let covering = match direction {
-            Direction::Ascending => readable
-                .filter(|(_, entry)| entry.range.contains(&range.start))
-                .max_by(|(_, left), (_, right)| left.range.end.cmp(&right.range.end)),
-            Direction::Descending => readable
-                .filter(|(_, entry)| entry.range.start < range.end && range.end <= entry.range.end)
-                .min_by(|(_, left), (_, right)| left.range.start.cmp(&right.range.start)),
-        };
         let (from, how, how_beyond) = match direction {
             Direction::Ascending => (&range.start, "scan from", "scan beyond"),
             Direction::Descending => (&range.end, "scan down from", "scan down beyond"),
         };
-        let Some((entry, declared)) = covering else {
+        let Some(entry) = self.footprint.find_range_from(range, direction) else {
             self.note_missing_range(range, direction, limit);
             return Err(self.outside(from, how));
         };
-        let declared = &declared.range;
+        let declared = &self.footprint.ranges()[entry].range;
         let (covered, visible) = match direction {
             Direction::Ascending => (
                 declared.end >= range.end,

@@ -14,13 +14,13 @@
 //! ranges it is again. What is declared is in the order, so all replicas know it.
 
 use std::collections::BTreeMap;
-use std::iter;
 use std::ops::ControlFlow;
 
 use crate::data::{DataError, Direction, Key, KeyRange, Schema, Table};
 use crate::limits::{READ_RESULTS_BYTES_MAX, RESTARTS_BEFORE_TABLES};
 use crate::position::Position;
 use crate::procedure::footprint::Access;
+use crate::procedure::range_index::RangeIndex;
 use crate::procedure::{Declaration, Footprint};
 use crate::storage::Storage;
 
@@ -121,39 +121,21 @@ fn regions(footprint: &Footprint) -> impl Iterator<Item = Region> {
 struct Known {
     /// In the order of their keys.
     regions: Vec<Region>,
-    /// Of each, the last one before it that ends after it.
-    longer: Vec<Option<usize>>,
+    index: RangeIndex,
 }
 
 impl Known {
     fn new(regions: impl Iterator<Item = Region>) -> Known {
         let mut regions: Vec<Region> = regions.collect();
         regions.sort_unstable_by(|one, other| one.keys.cmp(&other.keys));
-        let mut longer: Vec<Option<usize>> = Vec::with_capacity(regions.len());
-        for (place, region) in regions.iter().enumerate() {
-            let mut before = place.checked_sub(1);
-            while let Some(known) = before.filter(|known| regions[*known].keys.end <= region.keys.end) {
-                before = longer[known];
-            }
-            longer.push(before);
-        }
-        Known { regions, longer }
+        let index = RangeIndex::new(regions.len(), |place| &regions[place].keys);
+        Known { regions, index }
     }
 
     /// The places of those that cover some keys, the last one first.
     fn places_around(&self, keys: &KeyRange) -> impl Iterator<Item = usize> {
-        let mut place = self.regions.partition_point(|known| known.keys.start <= keys.start).checked_sub(1);
-        iter::from_fn(move || {
-            while let Some(known) = place {
-                let covers = self.regions[known].keys.end >= keys.end;
-                // None between the two ends later than this one.
-                place = if covers { known.checked_sub(1) } else { self.longer[known] };
-                if covers {
-                    return Some(known);
-                }
-            }
-            None
-        })
+        let range = |place: usize| &self.regions[place].keys;
+        self.index.around(range, |start| *start <= keys.start, |end| *end >= keys.end)
     }
 
     /// Those that cover some keys.

@@ -1,13 +1,15 @@
 //! Footprints: the keys and ranges that a transaction may touch, and who takes part in it because of them.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
-use crate::data::{DataError, Key, KeyRange, Owner, Schema};
+use crate::data::{DataError, Direction, Key, KeyRange, Owner, Schema};
 use crate::error::Error;
 use crate::hash::{FastMap, key_hash};
 use crate::limits::{FOOTPRINT_BYTES_MAX, FOOTPRINT_ENTRIES_MAX, READ_RESULTS_BYTES_MAX, ROW_BYTES_MAX};
 use crate::position::{PartitionId, PartitionSet};
 use crate::procedure::Functor;
+use crate::procedure::range_index::RangeIndex;
 
 /// Keys that are searched one by one; those that follow have an index.
 const SEARCHED_KEYS_MAX: usize = 64;
@@ -86,6 +88,8 @@ pub struct Footprint {
     ranges: Vec<RangeEntry>,
     /// By bounds: the last place of ranges after the first [`SEARCHED_RANGES_MAX`].
     range_index: BTreeMap<KeyRange, u32>,
+    /// Which ranges lie around a key, once somebody has asked who has many.
+    around: OnceLock<RangeIndex>,
     /// Bytes of the bounds of `ranges`.
     range_bytes: usize,
     functors: Vec<Functor>,
@@ -157,6 +161,7 @@ impl Footprint {
         self.keys.clear();
         self.ranges.clear();
         self.range_index.clear();
+        self.around.take();
         self.range_bytes = 0;
         self.functors.clear();
         self.only_functors = false;
@@ -243,7 +248,41 @@ impl Footprint {
 
     /// Finds a range that contains the key and allows the access.
     pub fn find_range_of(&self, key: &[u8], access: Access) -> Option<usize> {
-        self.ranges.iter().position(|entry| entry.access.covers(access) && entry.range.contains(key))
+        let around = self.ranges_around(|start| start.bytes() <= key, |end| key < end.bytes());
+        around.filter(|place| self.ranges[*place].access.covers(access)).min()
+    }
+
+    /// Finds the range that allows reading and reaches furthest of those in which a scan can begin, at the start of another or, if it
+    /// descends, at its end.
+    pub fn find_range_from(&self, range: &KeyRange, direction: Direction) -> Option<usize> {
+        let ends = |place: &usize| &self.ranges[*place].range.end;
+        let starts = |place: &usize| &self.ranges[*place].range.start;
+        let readable = |place: &usize| self.ranges[*place].access.read;
+        match direction {
+            Direction::Ascending => {
+                let around = self.ranges_around(|start| *start <= range.start, |end| range.start < *end);
+                around.filter(readable).max_by(|one, other| ends(one).cmp(ends(other)))
+            }
+            Direction::Descending => {
+                let around = self.ranges_around(|start| *start < range.end, |end| range.end <= *end);
+                around.filter(readable).min_by(|one, other| starts(one).cmp(starts(other)))
+            }
+        }
+    }
+
+    /// See [`RangeIndex::around`]: of few ranges each is looked at.
+    fn ranges_around(
+        &self,
+        begins: impl Fn(&Key) -> bool + Copy,
+        reaches: impl Fn(&Key) -> bool + Copy,
+    ) -> impl Iterator<Item = usize> {
+        let range = |place: usize| &self.ranges[place].range;
+        let is_small = self.ranges.len() <= SEARCHED_RANGES_MAX;
+        let is_around = move |place: &usize| begins(&range(*place).start) && reaches(&range(*place).end);
+        let searched = is_small.then(|| (0..self.ranges.len()).filter(is_around));
+        let index = || self.around.get_or_init(|| RangeIndex::new(self.ranges.len(), range));
+        let indexed = (!is_small).then(|| index().around(range, begins, reaches));
+        searched.into_iter().flatten().chain(indexed.into_iter().flatten())
     }
 
     /// Whether there is an entry of a range with just these bounds that allows the access.
@@ -500,6 +539,7 @@ impl<'a> Declaration<'a> {
             return Ok(());
         }
         let place = self.footprint.ranges.len();
+        self.footprint.around.take();
         if place >= SEARCHED_RANGES_MAX {
             self.footprint.range_index.insert(range.clone(), place as u32);
         }

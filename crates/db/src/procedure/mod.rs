@@ -9,6 +9,7 @@ pub mod functor;
 pub(crate) mod layers;
 pub mod overlay;
 pub mod own_row;
+pub(crate) mod range_index;
 pub mod registry;
 pub mod signature;
 pub mod transaction;
