@@ -191,6 +191,19 @@ fn work_in_the_order_is_limited() {
     assert!(told(&world.send("a", query("SELECT sum(n) FROM t WHERE id > 3"))).contains("14991"));
 }
 
+/// A statement reads its regular expression once, and where it is another one for each row that counts.
+#[test]
+fn regular_expressions_are_work() {
+    let mut world = world();
+    let answer = told(&world.send(
+        "a",
+        query("UPDATE t SET n = -1 WHERE (SELECT count(*) FROM generate_series(1, 100000) i WHERE i::text ~ ('^' || id)) < 0"),
+    ));
+    assert!(answer.contains("ERROR 54000"), "{answer}");
+    let counted = "SELECT count(*) FROM generate_series(1, 100000) i WHERE i::text ~ '^1.*5$' OR i::text SIMILAR TO '2%5'";
+    assert!(told(&world.send("a", query(counted))).contains("\n2222\n"));
+}
+
 /// What window functions give is held, too.
 #[test]
 fn values_of_windows_are_held() {

@@ -87,11 +87,15 @@ trait Environment {
             }
             Expression::Outer { depth, column } => self.outer(*depth, *column),
             Expression::Binary { operator, resolved, left, right } => {
+                let is_fixed = matches!(**right, Expression::Constant(_) | Expression::Parameter(_));
                 let left = self.value(left, row)?;
                 let right = self.value(right, row)?;
                 let value =
                     limited(operators::binary(*operator, &left, &right, resolved, self.inputs().zone)?)?;
                 self.work_on([&left, &right, &value])?;
+                if operator.is_regular() && !is_fixed {
+                    self.work(work::WORK_OF_PATTERN)?;
+                }
                 Ok(value)
             }
             Expression::Unary { operator, resolved, operand } => {

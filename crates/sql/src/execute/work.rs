@@ -21,6 +21,9 @@ const WORK_BETWEEN_LOOKS: u64 = 4096;
 /// So many bytes of long values that go into a function or come out of one are as much work as a row.
 const BYTES_OF_WORK: usize = 256;
 
+/// The work of reading a regular expression that is another one for each row.
+pub(super) const WORK_OF_PATTERN: u64 = 256;
+
 /// How long a run may go on.
 #[derive(Clone, Copy)]
 pub enum Patience<'a> {

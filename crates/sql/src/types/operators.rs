@@ -116,6 +116,12 @@ pub struct ResolvedUnary {
 }
 
 impl BinaryOperator {
+    /// Whether its right operand is a regular expression.
+    pub fn is_regular(self) -> bool {
+        use BinaryOperator::*;
+        matches!(self, RegexMatch | RegexNotMatch | RegexMatchInsensitive | RegexNotMatchInsensitive)
+    }
+
     /// As PostgreSQL names it in messages.
     pub fn symbol(self) -> &'static str {
         use BinaryOperator::*;

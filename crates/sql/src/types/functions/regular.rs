@@ -1,5 +1,7 @@
 //! Functions of regular expressions, and patterns of `LIKE` and `SIMILAR TO` made into others.
 
+use std::rc::Rc;
+
 use regex::{Captures, Regex};
 
 use super::*;
@@ -54,7 +56,7 @@ pub(super) fn all_matches(arguments: &[Datum]) -> Result<Vec<Datum>, SqlError> {
 }
 
 /// The regular expression that is the second argument, and whether its options, which are another, ask for all matches.
-fn regex_of(arguments: &[Datum], options: Option<usize>) -> Result<(Regex, bool), SqlError> {
+fn regex_of(arguments: &[Datum], options: Option<usize>) -> Result<(Rc<Regex>, bool), SqlError> {
     let (mut read, mut all) = (RegexOptions::default(), false);
     let letters = options.map_or(Ok(""), |at| text(arguments, at))?;
     for letter in letters.chars() {

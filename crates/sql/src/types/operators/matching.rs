@@ -4,6 +4,9 @@
 //! alternatives the first that matches is taken, where PostgreSQL takes the longest.
 //! Neither kind of pattern takes more than linear time in the text for each character of the pattern.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use regex::{Regex, RegexBuilder};
 
 use super::{BinaryOperator, arithmetic::unexpected};
@@ -12,6 +15,14 @@ use crate::types::Datum;
 
 /// Bytes that a compiled regular expression may have.
 const REGEX_SIZE_MAX: usize = 1 << 20;
+
+/// Most regular expressions that a thread keeps: those of one statement, for the most part.
+const KEPT_MAX: usize = 4;
+
+thread_local! {
+    /// The regular expressions that were used last, which a statement uses for all of its rows; the last one is at the end.
+    static KEPT: RefCell<Vec<(RegexOptions, String, Rc<Regex>)>> = const { RefCell::new(Vec::new()) };
+}
 
 /// A text on the left, a pattern on the right.
 pub(super) fn evaluate(operator: BinaryOperator, left: &Datum, right: &Datum) -> Result<Datum, SqlError> {
@@ -109,7 +120,7 @@ fn matches(text: &str, pieces: &[Piece]) -> Option<bool> {
 }
 
 /// How a regular expression is read.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct RegexOptions {
     /// Upper and lower case are the same.
     pub insensitive: bool,
@@ -122,7 +133,23 @@ pub(crate) struct RegexOptions {
 }
 
 /// The regular expression that a pattern is. An error (2201B) if it is none.
-pub(crate) fn compile(pattern: &str, options: RegexOptions) -> Result<Regex, SqlError> {
+pub(crate) fn compile(pattern: &str, options: RegexOptions) -> Result<Rc<Regex>, SqlError> {
+    KEPT.with_borrow_mut(|kept| {
+        let is_it = |(of, text, _): &(RegexOptions, String, _)| *of == options && text == pattern;
+        let known = match kept.iter().rposition(is_it) {
+            Some(place) => kept.remove(place),
+            None => (options, pattern.to_owned(), Rc::new(compiled(pattern, options)?)),
+        };
+        if kept.len() == KEPT_MAX {
+            kept.remove(0);
+        }
+        let regex = Rc::clone(&known.2);
+        kept.push(known);
+        Ok(regex)
+    })
+}
+
+fn compiled(pattern: &str, options: RegexOptions) -> Result<Regex, SqlError> {
     let pattern = if options.literal { regex::escape(pattern) } else { translated(pattern) };
     RegexBuilder::new(&pattern)
         .case_insensitive(options.insensitive)
