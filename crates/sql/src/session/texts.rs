@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use ordain_db::hash::FastMap;
+use ordain_db::hash::{FastMap, FastSet, key_hash};
 use sqlparser::ast::Statement;
 
 use super::extended::Named;
@@ -19,12 +19,13 @@ use crate::syntax::{self, Constant};
 use crate::types::{BaseType, SqlType, Values, text};
 
 /// Most shapes that a session knows.
-const SHAPES_MAX: usize = 256;
+const KNOWN_MAX: usize = 256;
 
-/// What is known of a shape.
+/// Most shapes of which it knows that they came once.
+const SEEN_MAX: usize = 4096;
+
+/// What is known of a shape that came more than once.
 enum Known {
-    /// It came once.
-    Seen,
     /// It has a plan.
     Prepared(Named),
     /// Its constants are part of what it means.
@@ -33,18 +34,30 @@ enum Known {
 
 /// The shapes of a session.
 #[derive(Default)]
-pub(super) struct Texts(FastMap<String, Known>);
+pub(super) struct Texts {
+    known: FastMap<String, Known>,
+    /// The hashes of those that came once.
+    seen: FastSet<u64>,
+}
 
 impl Texts {
     pub(super) fn forget_all(&mut self) {
-        self.0.clear();
+        self.known.clear();
+    }
+
+    /// Whether a shape came before.
+    fn comes_again(&mut self, key: &str) -> bool {
+        if self.seen.len() >= SEEN_MAX {
+            self.seen.clear();
+        }
+        !self.seen.insert(key_hash(key.as_bytes()))
     }
 
     fn note(&mut self, key: String, known: Known) {
-        if self.0.len() >= SHAPES_MAX {
-            self.0.clear();
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
         }
-        self.0.insert(key, known);
+        self.known.insert(key, known);
     }
 }
 
@@ -61,13 +74,12 @@ impl Session {
         let shape = syntax::shape(text)?;
         let types = shape.constants.iter().map(|constant| constant.data_type);
         let key = shape.text + &types.map(letter).collect::<String>();
-        match self.texts.0.get(&key) {
-            None => {
-                self.texts.note(key, Known::Seen);
-                None
-            }
+        match self.texts.known.get(&key) {
             Some(Known::Varying) => None,
-            Some(Known::Seen) => {
+            None => {
+                if !self.texts.comes_again(&key) {
+                    return None;
+                }
                 let known = match self.learn(text, &key, &shape.constants) {
                     Ok(Some(named)) => Known::Prepared(named),
                     // Whatever is wrong with it is told of the text itself.
@@ -79,7 +91,7 @@ impl Session {
             Some(Known::Prepared(named)) => {
                 let named = named.clone();
                 if !self.is_valid(&named) {
-                    self.texts.0.insert(key, Known::Seen);
+                    self.texts.known.remove(&key);
                     return None;
                 }
                 let statement = named.statement?;
@@ -128,7 +140,7 @@ impl Session {
 
     /// What a text is that is prepared with these types, if it was before.
     pub(super) fn parsed(&mut self, text: &str, types: &[u32]) -> Option<Named> {
-        let Some(Known::Prepared(named)) = self.texts.0.get(&key_of(text, types)) else { return None };
+        let Some(Known::Prepared(named)) = self.texts.known.get(&key_of(text, types)) else { return None };
         let named = named.clone();
         self.is_valid(&named).then_some(named)
     }
@@ -137,11 +149,9 @@ impl Session {
     pub(super) fn note_parsed(&mut self, text: &str, types: &[u32], named: Named) {
         if text.len() <= syntax::SHAPED_MAX {
             let key = key_of(text, types);
-            let known = match self.texts.0.get(&key) {
-                None => Known::Seen,
-                Some(_) => Known::Prepared(named),
-            };
-            self.texts.note(key, known);
+            if self.texts.comes_again(&key) {
+                self.texts.note(key, Known::Prepared(named));
+            }
         }
     }
 
