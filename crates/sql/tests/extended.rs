@@ -187,6 +187,7 @@ fn after_an_error_messages_are_skipped_up_to_sync() {
     assert_eq!(said, "INSERT 0 1\nERROR 22012: division by zero\n");
     assert_eq!(client.run("INSERT INTO t VALUES (5, 'e', 0)"), "");
     assert_eq!(client.run("SELECT 1"), "");
+    assert!(client.world.send("a", Frontend::Query("SELECT 2".to_owned())).is_empty(), "a query among them");
     assert_eq!(client.sync(), "");
     assert!(client.query("SELECT count(*) FROM t").contains("\n3\n"));
 }

@@ -345,7 +345,7 @@ impl Session {
                     Ok(()) => self.simple(&text, out),
                     Err(error) => {
                         self.fail(&error, out);
-                        self.end_simple(out);
+                        self.skips = true;
                     }
                 }
             }
