@@ -48,5 +48,6 @@ measure scale32 'simple update, as sent (-N -c 8 -j 2)' -N -c 8 -j 2
 measure scale32 'select only (-S -M prepared -c 1)' -S -M prepared -c 1
 measure scale32 'select only (-S -M prepared -c 8 -j 2)' -S -M prepared -c 8 -j 2
 measure scale32 'select only (-S -M prepared -c 32 -j 2)' -S -M prepared -c 32 -j 2
+measure scale32 'select only, as sent (-S -c 8 -j 2)' -S -c 8 -j 2
 measure hot 'hot row (-M prepared --max-tries=50 -c 32 -j 2)' -M prepared --max-tries=50 -f "$here/hot.sql" -c 32 -j 2
 measure tpcc 'New Order (--max-tries=50 -c 8 -j 2)' --max-tries=50 -f "$here/new-order.pgbench" -c 8 -j 2
