@@ -7,7 +7,7 @@ use std::rc::Rc;
 use sha2::{Digest as _, Sha256};
 
 use super::among::{COMPARED_MAX, Fixed, Membership, is_among, quantified};
-use super::work::{self, WORK_BEFORE_MAX};
+use super::work::{self, WORK_BEFORE_MAX, WORK_MAX};
 use super::{Failure, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
@@ -29,7 +29,7 @@ pub fn evaluate(expression: &Expression, inputs: &super::Inputs) -> Option<Datum
 
 /// The same for one of several expressions of a statement. `randoms` counts the random values that they have taken.
 pub fn evaluate_next(expression: &Expression, inputs: &super::Inputs, randoms: &mut u64) -> Option<Datum> {
-    Scalar::new(inputs, randoms, None).value(expression, &[]).ok()
+    Scalar { inputs, randoms, draw: None, left: Cell::new(WORK_BEFORE_MAX) }.value(expression, &[]).ok()
 }
 
 /// The same as [`evaluate_next`], with the error if it fails. `draw` gives numbers of the statement's sequences.
@@ -42,7 +42,8 @@ pub fn try_evaluate(
     randoms: &mut u64,
     draw: &mut dyn FnMut(u16) -> Result<i64, SqlError>,
 ) -> Result<Datum, SqlError> {
-    Scalar::new(inputs, randoms, Some(draw)).value(expression, &[]).map_err(|failure| match failure {
+    let mut scalar = Scalar { inputs, randoms, draw: Some(draw), left: Cell::new(WORK_MAX) };
+    scalar.value(expression, &[]).map_err(|failure| match failure {
         Failure::Sql(error) => error,
         Failure::Stop(stop) => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
     })
@@ -344,16 +345,6 @@ struct Scalar<'a, 'd> {
     randoms: &'a mut u64,
     draw: Option<&'d mut dyn FnMut(u16) -> Result<i64, SqlError>>,
     left: Cell<u64>,
-}
-
-impl<'a, 'd> Scalar<'a, 'd> {
-    fn new(
-        inputs: &'a super::Inputs,
-        randoms: &'a mut u64,
-        draw: Option<&'d mut dyn FnMut(u16) -> Result<i64, SqlError>>,
-    ) -> Scalar<'a, 'd> {
-        Scalar { inputs, randoms, draw, left: Cell::new(WORK_BEFORE_MAX) }
-    }
 }
 
 impl Environment for Scalar<'_, '_> {

@@ -468,9 +468,8 @@ impl Draft<'_> {
         table.columns.iter().try_for_each(|column| binder.check_default(column))?;
         let (named, draws) = (binder.reliances, !binder.sequences.is_empty());
         named.iter().for_each(|named| self.rely(&named.schema, &named.name));
-        if draws {
-            // Whoever drops a sequence relies on this number: see `rely_on_nothing_new`.
-            self.number();
+        if draws && self.names_others(&named) {
+            self.count_on();
         }
         Ok(())
     }

@@ -300,14 +300,24 @@ impl<'c> Draft<'c> {
             // Nobody else can need what the session makes for itself, so none of its blocks is in the way of another's.
             return self.storage();
         }
-        self.numbers += 1;
+        self.count_on();
         self.numbers
+    }
+
+    /// Takes a number, on which whoever drops something relies: see [`Draft::rely_on_nothing_new`].
+    fn count_on(&mut self) {
+        self.numbers += 1;
+    }
+
+    /// Whether some of what is named is not the session's own.
+    fn names_others(&self, named: &[Reliance]) -> bool {
+        named.iter().any(|named| named.schema != self.surroundings.temporary)
     }
 
     /// A storage that nothing is in.
     fn storage(&mut self) -> u32 {
         let storage = self.storages.pop().unwrap_or_else(|| {
-            self.numbers += 1;
+            self.count_on();
             self.numbers
         });
         self.fresh.push(storage);

@@ -23,6 +23,7 @@ impl Draft<'_> {
         let own = self.surroundings.temporary.as_str();
         let reads_temporary = !own.is_empty() && binder.reliances.iter().any(|known| known.schema == own);
         let (reliances, relations) = (binder.reliances, binder.relations);
+        let needs_others = self.names_others(&reliances);
         self.reliances.extend(reliances);
         if reads_temporary && !create.temporary {
             self.notices.push(format!("view \"{name}\" will be a temporary view"));
@@ -45,6 +46,9 @@ impl Draft<'_> {
             return Ok(TAG);
         }
         let object = self.number();
+        if self.is_own && needs_others {
+            self.count_on();
+        }
         self.set(&at.0, &at.1, Some(Definition::View { object, columns, query }));
         Ok(TAG)
     }

@@ -183,7 +183,7 @@ fn information_sequences(catalog: &Catalog, database: &str) -> System {
             text(sequence.minimum.to_string()),
             text(sequence.maximum.to_string()),
             text(sequence.increment.to_string()),
-            text(if sequence.cycles { "YES" } else { "NO" }),
+            yes(sequence.cycles),
         ])
     };
     (catalog.iter().filter_map(row).collect(), columns)

@@ -47,13 +47,12 @@ pub(super) fn roles(catalog: &Catalog) -> System {
         ("rolbypassrls", SqlType::BOOL),
         ("rolvaliduntil", SqlType::TIMESTAMPTZ),
     ];
-    let row = |object: u32, name: &str, may_connect: bool| {
-        let mut row = vec![number(object), text(name)];
-        row.extend([true, true, false, false, may_connect, false].map(truth));
+    let row = |role: Role<'_>| {
+        let mut row = vec![number(role.object), text(role.name)];
+        row.extend([true, true, false, false, role.may_connect, false].map(truth));
         row.extend([number(-1), truth(true), Datum::Null]);
         row
     };
-    let row = |role: Role<'_>| row(role.object, role.name, role.may_connect);
     (all(catalog).into_iter().map(row).collect(), columns)
 }
 
