@@ -26,6 +26,8 @@ pub enum StateView {
     PreparedStatements,
     /// `pg_cursors`: those of the session, which knows them itself.
     Cursors,
+    /// `pg_settings`: the parameters of the session, which knows them itself.
+    Settings,
 }
 
 /// A column: its name and type.
@@ -48,6 +50,7 @@ impl StateView {
                 "pg_stat_activity" => Some(StateView::Activity),
                 "pg_prepared_statements" => Some(StateView::PreparedStatements),
                 "pg_cursors" => Some(StateView::Cursors),
+                "pg_settings" => Some(StateView::Settings),
                 _ => None,
             },
             Some(STATE_SCHEMA) => {
@@ -68,6 +71,7 @@ impl StateView {
             StateView::Snapshots => &SNAPSHOTS,
             StateView::PreparedStatements => &PREPARED_STATEMENTS,
             StateView::Cursors => &CURSORS,
+            StateView::Settings => &SETTINGS,
         }
     }
 }
@@ -115,6 +119,26 @@ const CURSORS: [Column; 6] = [
     ("is_binary", SqlType::BOOL),
     ("is_scrollable", SqlType::BOOL),
     ("creation_time", SqlType::TIMESTAMPTZ),
+];
+
+const SETTINGS: [Column; 17] = [
+    ("name", SqlType::TEXT),
+    ("setting", SqlType::TEXT),
+    ("unit", SqlType::TEXT),
+    ("category", SqlType::TEXT),
+    ("short_desc", SqlType::TEXT),
+    ("extra_desc", SqlType::TEXT),
+    ("context", SqlType::TEXT),
+    ("vartype", SqlType::TEXT),
+    ("source", SqlType::TEXT),
+    ("min_val", SqlType::TEXT),
+    ("max_val", SqlType::TEXT),
+    ("enumvals", SqlType::TEXT.array_of()),
+    ("boot_val", SqlType::TEXT),
+    ("reset_val", SqlType::TEXT),
+    ("sourcefile", SqlType::TEXT),
+    ("sourceline", SqlType::INT4),
+    ("pending_restart", SqlType::BOOL),
 ];
 
 const PARTITIONS: [Column; 18] = [

@@ -6,6 +6,7 @@ mod fetches;
 mod gaps;
 mod identity;
 mod locks;
+mod named_columns;
 mod past;
 mod plain;
 mod positions;
@@ -82,6 +83,7 @@ fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, Sql
     definitions::spell_out(tokens)?;
     definitions::spell_out_sequences(tokens)?;
     definitions::spell_out_tables(tokens);
+    named_columns::spell_out(tokens);
     identity::drop_sequence_names(tokens);
     identity::spell_out(tokens);
     roles::call_users_roles(tokens);

@@ -48,7 +48,10 @@ impl Nodes {
         let details = self.connection.details_of(&partitions, PATIENCE).into_iter().map(Result::ok);
         let told: Vec<Told> = self.here.iter().copied().zip(details).collect();
         match view {
-            StateView::Activity | StateView::PreparedStatements | StateView::Cursors => Vec::new(),
+            StateView::Activity
+            | StateView::PreparedStatements
+            | StateView::Cursors
+            | StateView::Settings => Vec::new(),
             StateView::Partitions => partitions_of(&told),
             StateView::Replicas => replicas_of(&told),
             StateView::Transactions => each(&told, |node, details| {

@@ -163,6 +163,7 @@ impl Binder<'_> {
                 });
             }
         }
+        let mut arguments = self.shown_padded(name, arguments)?;
         let mut order = Vec::new();
         if aggregate::is_ordered(name) {
             let [key] = function.within_group.as_slice() else {

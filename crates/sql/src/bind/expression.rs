@@ -271,6 +271,7 @@ impl Binder<'_> {
     ) -> Result<Bound, SqlError> {
         let (left, right) =
             if operator.is_comparison() { functions_named(left, right)? } else { (left, right) };
+        let left = if operator.is_match() { self.padded(left)? } else { left };
         let resolved = operators::resolve_binary(operator, left.data_type, right.data_type)?;
         if operator.is_comparison()
             && [resolved.left, resolved.right].iter().all(|side| side.is_same(SqlType::JSONB))

@@ -14,6 +14,7 @@ use crate::catalog::Definition;
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
 use crate::plan::{Expression, RandomKind};
+use crate::types::cast::CastContext;
 use crate::types::operators::{self, BinaryOperator};
 use crate::types::{BaseType, Datum, SqlType, aggregate, functions};
 
@@ -114,6 +115,7 @@ impl Binder<'_> {
             }
             _ => {}
         }
+        let arguments = self.shown_padded(name, arguments)?;
         let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
         let function = functions::resolve(name, &types)?;
         let mut values = Vec::with_capacity(arguments.len());
@@ -131,6 +133,25 @@ impl Binder<'_> {
             expression: Expression::Call { function: function.id, arguments: values },
             data_type: function.result,
         })
+    }
+
+    /// The arguments of a function, those of the type `char(n)` with their blanks where it is shown what they are: elsewhere
+    /// PostgreSQL makes texts without them of such values.
+    pub(super) fn shown_padded(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
+        let shows = matches!(name, "concat" | "concat_ws" | "format" | "octet_length" | "bit_length");
+        if !shows && !name.contains("json") {
+            return Ok(arguments);
+        }
+        arguments.into_iter().map(|argument| self.padded(argument)).collect()
+    }
+
+    /// A value of the type `char(n)` as a text with its blanks; any other as it is.
+    pub(super) fn padded(&mut self, value: Bound) -> Result<Bound, SqlError> {
+        let is_padded = value.data_type.base == BaseType::Char && !value.data_type.array;
+        let Some(length) = value.data_type.length().filter(|_| is_padded) else { return Ok(value) };
+        let length = Expression::Constant(Datum::Int(i64::try_from(length).unwrap_or(i64::MAX)));
+        let text = self.coerced(value, SqlType::TEXT, CastContext::Explicit)?;
+        self.call("rpad", vec![text, Bound { expression: length, data_type: SqlType::INT4 }])
     }
 
     /// The time with some digits after the second.

@@ -25,6 +25,7 @@ mod numbers;
 mod out;
 mod past;
 mod questions;
+mod setting_table;
 mod setting_values;
 mod settings;
 mod temporary;

@@ -148,6 +148,7 @@ impl Session {
         let rows = match view {
             StateView::PreparedStatements => self.statements.rows(),
             StateView::Cursors => self.cursors.rows(),
+            StateView::Settings => self.settings.rows(),
             other => self.database.state(other).map_err(of_database)?,
         };
         let width = view.columns().len();

@@ -2,122 +2,16 @@
 
 use std::borrow::Cow;
 
-use super::setting_values::{check_date_style, check_float_digits, checked};
-use crate::bind::VERSION_NUMBER;
+use super::setting_table::{Kind, LEAST_TOLD, Rule, SETTINGS, Setting};
+use super::setting_values::{check_date_style, check_float_digits, checked, in_base_unit, milliseconds};
 use crate::bind::names::names_in;
 use crate::error::{SqlError, SqlState};
 use crate::protocol::backend::NoticeSeverity;
-use crate::types::{Unfit, Zone};
-
-/// A parameter of the session.
-struct Setting {
-    name: &'static str,
-    /// What it is at first.
-    value: &'static str,
-    /// Whether the client is told of it.
-    reported: bool,
-    /// Whether it can be set. One that cannot be is accepted all the same where clients send it as a matter of course.
-    rule: Rule,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Rule {
-    /// Takes any value.
-    Free,
-    /// Stays as it is: other values are accepted and mean nothing.
-    Fixed,
-    /// Cannot be set.
-    Constant,
-    /// A number of milliseconds, which may have another unit.
-    Time,
-}
-
-const fn setting(name: &'static str, value: &'static str, reported: bool, rule: Rule) -> Setting {
-    Setting { name, value, reported, rule }
-}
-
-/// The parameter that says from which urgency on notices are told.
-const LEAST_TOLD: &str = "client_min_messages";
+use crate::types::{Datum, Unfit, Zone};
 
 /// How urgent notices may be, the least first.
 const LEVELS: [&str; 9] =
     ["debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "warning", "error"];
-
-/// The parameters, by their names in lower case. What a planner is told by them changes nothing here.
-const SETTINGS: &[Setting] = &[
-    setting("application_name", "", true, Rule::Free),
-    setting("as_of", "", false, Rule::Free),
-    setting("bytea_output", "hex", false, Rule::Fixed),
-    setting("check_function_bodies", "on", false, Rule::Fixed),
-    setting("client_encoding", "UTF8", true, Rule::Fixed),
-    setting(LEAST_TOLD, "notice", false, Rule::Free),
-    setting("datestyle", "ISO, MDY", true, Rule::Fixed),
-    setting("default_table_access_method", "heap", false, Rule::Fixed),
-    setting("default_tablespace", "", false, Rule::Fixed),
-    setting("default_transaction_deferrable", "off", false, Rule::Fixed),
-    setting("default_transaction_isolation", "serializable", false, Rule::Fixed),
-    setting("default_transaction_read_only", "off", true, Rule::Free),
-    setting("enable_bitmapscan", "on", false, Rule::Free),
-    setting("enable_hashagg", "on", false, Rule::Free),
-    setting("enable_hashjoin", "on", false, Rule::Free),
-    setting("enable_indexonlyscan", "on", false, Rule::Free),
-    setting("enable_indexscan", "on", false, Rule::Free),
-    setting("enable_material", "on", false, Rule::Free),
-    setting("enable_mergejoin", "on", false, Rule::Free),
-    setting("enable_nestloop", "on", false, Rule::Free),
-    setting("enable_seqscan", "on", false, Rule::Free),
-    setting("enable_sort", "on", false, Rule::Free),
-    setting("escape_string_warning", "on", false, Rule::Fixed),
-    setting("extra_float_digits", "1", false, Rule::Free),
-    setting("geqo", "on", false, Rule::Free),
-    setting("idle_in_transaction_session_timeout", "0", false, Rule::Time),
-    setting("idle_session_timeout", "0", false, Rule::Time),
-    setting("in_hot_standby", "off", true, Rule::Constant),
-    setting("integer_datetimes", "on", true, Rule::Constant),
-    setting("intervalstyle", "postgres", true, Rule::Free),
-    setting("is_superuser", "on", true, Rule::Constant),
-    setting("jit", "off", false, Rule::Fixed),
-    setting("lc_messages", "C", false, Rule::Fixed),
-    setting("lock_timeout", "0", false, Rule::Time),
-    setting("maintenance_work_mem", "64MB", false, Rule::Free),
-    // As many as a server takes that is not told.
-    setting("max_identifier_length", "63", false, Rule::Constant),
-    setting("max_parallel_workers_per_gather", "0", false, Rule::Free),
-    setting("max_prepared_transactions", "0", false, Rule::Constant),
-    setting("min_parallel_table_scan_size", "8MB", false, Rule::Free),
-    setting("parallel_setup_cost", "1000", false, Rule::Free),
-    setting("parallel_tuple_cost", "0.1", false, Rule::Free),
-    setting("password_encryption", "scram-sha-256", false, Rule::Fixed),
-    setting("random_page_cost", "4", false, Rule::Free),
-    setting("row_security", "on", false, Rule::Fixed),
-    setting("search_path", "public", false, Rule::Free),
-    setting("seq_page_cost", "1", false, Rule::Free),
-    setting("server_encoding", "UTF8", true, Rule::Constant),
-    setting("server_version", "15.0", true, Rule::Constant),
-    setting("server_version_num", VERSION_NUMBER, false, Rule::Constant),
-    setting("session_authorization", "ordain", true, Rule::Fixed),
-    setting("session_replication_role", "origin", false, Rule::Fixed),
-    setting("standard_conforming_strings", "on", true, Rule::Fixed),
-    setting("statement_timeout", "0", false, Rule::Time),
-    setting("synchronize_seqscans", "on", false, Rule::Fixed),
-    setting("timezone", "UTC", true, Rule::Free),
-    setting("transaction_deferrable", "off", false, Rule::Fixed),
-    setting("synchronous_commit", "on", false, Rule::Fixed),
-    setting("transaction_isolation", "serializable", false, Rule::Fixed),
-    setting("transaction_read_only", "off", false, Rule::Fixed),
-    setting("work_mem", "4MB", false, Rule::Free),
-    setting("xmloption", "content", false, Rule::Fixed),
-];
-
-/// PostgreSQL's spelling of names that are reported with capitals.
-fn reported_name(name: &str) -> &str {
-    match name {
-        "datestyle" => "DateStyle",
-        "intervalstyle" => "IntervalStyle",
-        "timezone" => "TimeZone",
-        other => other,
-    }
-}
 
 /// The parameters of a session.
 #[derive(Debug, Default)]
@@ -162,17 +56,13 @@ impl Settings {
         if let Some(value) = changed.into_iter().find_map(|values| find(values, &name)) {
             return Ok(value);
         }
-        SETTINGS
-            .iter()
-            .find(|setting| setting.name == name)
-            .map(|setting| setting.value)
-            .ok_or_else(|| unknown(&name))
+        Setting::find(&name).map(|setting| setting.value).ok_or_else(|| unknown(&name))
     }
 
     /// Sets a parameter, `local`ly until the end of the transaction.
     pub(super) fn set(&mut self, name: &str, value: &str, local: bool) -> Result<(), SqlError> {
         let name = canonical(name);
-        let known = SETTINGS.iter().find(|setting| setting.name == name);
+        let known = Setting::find(&name);
         let value = &*accepted(&name, value)?;
         match known.map(|setting| setting.rule) {
             Some(Rule::Fixed) => return Ok(()),
@@ -182,7 +72,7 @@ impl Settings {
             }
             // Names with a dot are for whoever uses them.
             None if !name.contains('.') => return Err(unknown(&name)),
-            Some(Rule::Free | Rule::Time) | None => {}
+            Some(Rule::Free) | None => {}
         }
         if !local {
             self.now.local.retain(|(known, _)| *known != name);
@@ -270,7 +160,7 @@ impl Settings {
     /// What a parameter goes back to when it is reset.
     pub(super) fn first(&self, name: &str) -> Result<&str, SqlError> {
         let name = canonical(name);
-        let known = SETTINGS.iter().find(|setting| setting.name == name).map(|setting| setting.value);
+        let known = Setting::find(&name).map(|setting| setting.value);
         find(&self.first, &name).or(known).ok_or_else(|| unknown(&name))
     }
 
@@ -287,13 +177,49 @@ impl Settings {
     pub(super) fn reported(&self) -> impl Iterator<Item = (&str, &str)> {
         SETTINGS
             .iter()
-            .filter(|setting| setting.reported)
-            .map(|setting| (reported_name(setting.name), self.get(setting.name).unwrap_or(setting.value)))
+            .filter(|setting| setting.is_reported())
+            .map(|setting| (setting.spelled(), self.get(setting.name).unwrap_or(setting.value)))
     }
 
     /// All parameters, in order of their names.
     pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
-        SETTINGS.iter().map(|setting| (setting.name, self.get(setting.name).unwrap_or(setting.value)))
+        SETTINGS.iter().map(|setting| (setting.spelled(), self.get(setting.name).unwrap_or(setting.value)))
+    }
+
+    /// The rows of `pg_settings`.
+    pub(super) fn rows(&self) -> Vec<Vec<Datum>> {
+        let text = |text: &str| Datum::Text(text.to_owned());
+        let row = |setting: &Setting| {
+            let value = self.get(setting.name).unwrap_or(setting.value);
+            let source = match value == setting.value {
+                true => "default",
+                false if find(&self.first, setting.name) == Some(value) => "client",
+                false => "session",
+            };
+            let (unit, vartype) = match setting.kind {
+                Kind::Boolean => (Datum::Null, "bool"),
+                Kind::Number if setting.value.contains('.') => (Datum::Null, "real"),
+                Kind::Number => (Datum::Null, "integer"),
+                Kind::Time => (text("ms"), "integer"),
+                Kind::Memory(1) => (text("kB"), "integer"),
+                Kind::Memory(unit) => (Datum::Text(format!("{unit}kB")), "integer"),
+                Kind::Word(_) => (Datum::Null, "enum"),
+                Kind::Text => (Datum::Null, "string"),
+            };
+            let words = match setting.kind {
+                Kind::Word(words) => Datum::Array(words.iter().map(|word| text(word)).collect()),
+                _ => Datum::Null,
+            };
+            let context = if setting.rule == Rule::Constant { "internal" } else { "user" };
+            let [now, first, reset] =
+                [value, setting.value, self.first(setting.name).unwrap_or(setting.value)]
+                    .map(|value| Datum::Text(in_base_unit(setting, value)));
+            let mut row = vec![text(setting.spelled()), now, unit, Datum::Null, Datum::Null, Datum::Null];
+            row.extend([text(context), text(vartype), text(source), Datum::Null, Datum::Null, words]);
+            row.extend([first, reset, Datum::Null, Datum::Null, Datum::Bool(false)]);
+            row
+        };
+        SETTINGS.iter().map(row).collect()
     }
 }
 
@@ -310,9 +236,6 @@ fn accepted<'v>(name: &str, value: &'v str) -> Result<Cow<'v, str>, SqlError> {
         "extra_float_digits" => check_float_digits(value).map(|()| true)?,
         "intervalstyle" if matches!(lower.as_str(), "postgres" | "iso_8601") => return Ok(Cow::Owned(lower)),
         "intervalstyle" => false,
-        _ if SETTINGS.iter().any(|setting| setting.name == name && setting.rule == Rule::Time) => {
-            return milliseconds(name, value).map(|time| Cow::Owned(shown_time(time)));
-        }
         LEAST_TOLD if LEVELS.contains(&lower.as_str()) => return Ok(Cow::Owned(lower)),
         LEAST_TOLD if lower == "debug" => return Ok(Cow::Borrowed("debug2")),
         LEAST_TOLD => {
@@ -356,45 +279,6 @@ fn zone_name(value: &str) -> Result<String, SqlError> {
             Unfit::Days => error.with_detail("Cannot specify days in time zone interval."),
         }
     })
-}
-
-/// The units of times and how many milliseconds each has, the longest first. A microsecond is less than one.
-const UNITS: [(&str, i64); 5] =
-    [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
-
-/// A time as a whole number of milliseconds: it is given so, or with a unit.
-fn milliseconds(name: &str, value: &str) -> Result<i64, SqlError> {
-    let invalid = || {
-        let message = format!("invalid value for parameter \"{name}\": \"{value}\"");
-        SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
-    };
-    let text = value.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c)).unwrap_or(text.len());
-    let (number, unit) = (text[..end].parse::<f64>().map_err(|_| invalid())?, text[end..].trim());
-    let factor = match UNITS.iter().find(|(known, _)| *known == unit) {
-        Some((_, factor)) => *factor as f64,
-        None if unit.is_empty() => 1.0,
-        None if unit == "us" => 1e-3,
-        None => {
-            let hint = "Valid units for this parameter are \"us\", \"ms\", \"s\", \"min\", \"h\", and \"d\".";
-            return Err(invalid().with_hint(hint));
-        }
-    };
-    let time = (number * factor).round_ties_even();
-    if !(0.0..=f64::from(i32::MAX)).contains(&time) {
-        let message =
-            format!("{time} ms is outside the valid range for parameter \"{name}\" (0 .. {})", i32::MAX);
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-    }
-    Ok(time as i64)
-}
-
-/// With the longest unit of which it is a whole number.
-fn shown_time(milliseconds: i64) -> String {
-    match UNITS.iter().find(|(_, factor)| milliseconds > 0 && milliseconds % factor == 0) {
-        Some((unit, factor)) => format!("{}{unit}", milliseconds / factor),
-        None => milliseconds.to_string(),
-    }
 }
 
 /// The parameters that a text of options sets, as clients give them when they connect: `-c name=value`, `-cname=value` or

@@ -121,7 +121,7 @@ pub(super) fn spell_out_tables(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 /// Writes `ALTER SEQUENCE name …` as `CREATE SEQUENCE name …`, whose last part says that it is changed, and where it begins anew; see
-/// [`changed_sequence`].
+/// [`changed_sequence`]. What gives a sequence or a view another name or owner is written as what does so with a table.
 pub(super) fn spell_out_sequences(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
     let mut spelled = Vec::with_capacity(tokens.len());
     let mut statement = Vec::new();
@@ -140,7 +140,19 @@ pub(super) fn spell_out_sequences(tokens: &mut Vec<TokenWithSpan>) -> Result<(),
 fn change_of_sequence(statement: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>, SqlError> {
     let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let mut words = statement.iter().filter(|token| !is_space(token)).map(|token| keyword(&token.token));
-    if (words.next(), words.next()) != (Some(Keyword::ALTER), Some(Keyword::SEQUENCE)) {
+    let kind = match (words.next(), words.next()) {
+        (Some(Keyword::ALTER), Some(kind @ (Keyword::SEQUENCE | Keyword::VIEW))) => kind,
+        _ => return Ok(statement),
+    };
+    if words.any(|word| matches!(word, Keyword::RENAME | Keyword::OWNER)) {
+        let place = statement.iter().position(|token| keyword(&token.token) == kind);
+        let mut statement = statement;
+        if let Some(place) = place {
+            statement[place].token = Token::make_keyword("TABLE");
+        }
+        return Ok(statement);
+    }
+    if kind == Keyword::VIEW {
         return Ok(statement);
     }
     let mut rest = statement.into_iter().filter(|token| !is_space(token)).skip(2).peekable();
@@ -159,15 +171,7 @@ fn change_of_sequence(statement: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan
     let (mut options, mut restart) = (Vec::new(), "no".to_owned());
     while let Some(token) = rest.next() {
         match keyword(&token.token) {
-            // There is one user's worth of rights.
-            Keyword::OWNER => {
-                rest.next_if(|token| keyword(&token.token) == Keyword::TO);
-                rest.next_if(|token| matches!(token.token, Token::Word(_)));
-            }
-            Keyword::RENAME | Keyword::SET => {
-                let what = token.token.to_string().to_uppercase();
-                return Err(SqlError::unsupported(format!("ALTER SEQUENCE … {what}")));
-            }
+            Keyword::SET => return Err(SqlError::unsupported("ALTER SEQUENCE … SET")),
             Keyword::RESTART => {
                 rest.next_if(|token| keyword(&token.token) == Keyword::WITH);
                 let sign = rest.next_if(|token| token.token == Token::Minus).map_or("", |_| "-");

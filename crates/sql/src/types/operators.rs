@@ -173,6 +173,21 @@ impl BinaryOperator {
         )
     }
 
+    /// Whether it asks whether a text is as a pattern says.
+    pub fn is_match(self) -> bool {
+        use BinaryOperator::*;
+        matches!(
+            self,
+            Like | NotLike
+                | ILike
+                | NotILike
+                | RegexMatch
+                | RegexNotMatch
+                | RegexMatchInsensitive
+                | RegexNotMatchInsensitive
+        )
+    }
+
     /// The operator that gives the same with its operands exchanged, of those that compare.
     pub fn commuted(self) -> Option<BinaryOperator> {
         use BinaryOperator::*;

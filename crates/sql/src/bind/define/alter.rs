@@ -24,7 +24,8 @@ impl Draft<'_> {
                 self.notices.push(format!("relation \"{name}\" does not exist, skipping"));
                 return Ok(TAG);
             }
-            _ => return Err(super::super::undefined_table(schema.as_deref(), &name)),
+            Some((schema, other)) => return self.alter_other(&schema, &name, other, &alter.operations),
+            None => return Err(super::super::undefined_table(schema.as_deref(), &name)),
         };
         let is_rename =
             |operation: &AlterTableOperation| matches!(operation, AlterTableOperation::RenameTable { .. });

@@ -439,10 +439,11 @@ impl Draft<'_> {
         name: &SchemaName,
         if_not_exists: bool,
     ) -> Result<&'static str, SqlError> {
-        let SchemaName::Simple(name) = name else {
-            return Err(SqlError::unsupported("CREATE SCHEMA AUTHORIZATION"));
+        // Whoever it is given to, there is one user's worth of rights.
+        let name = match name {
+            SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => last_name(name)?,
+            SchemaName::UnnamedAuthorization(user) => name_of(user),
         };
-        let name = last_name(name)?;
         if name.starts_with("pg_") || name == crate::catalog::STATE_SCHEMA {
             let message = format!("unacceptable schema name \"{name}\"");
             let detail = "The prefix \"pg_\" and the name \"ordain\" are reserved for what the server tells of itself.";
@@ -485,7 +486,12 @@ fn refused_option(option: &ColumnOption) -> SqlError {
 
 /// The default of a column that takes its numbers from a sequence.
 fn next_value(schema: &str, sequence: &str) -> String {
-    format!("nextval('{}')", relation_word(schema, sequence).replace('\'', "''"))
+    format!("nextval({})", relation_literal(schema, sequence))
+}
+
+/// A relation as a literal that names it, whatever the path.
+pub(super) fn relation_literal(schema: &str, name: &str) -> String {
+    format!("'{}'", relation_word(schema, name).replace('\'', "''"))
 }
 
 fn refuse_table_options(create: &CreateTable) -> Result<(), SqlError> {

@@ -38,12 +38,16 @@ impl Dependents {
         }
     }
 
-    /// The first view among them, as errors name it.
     /// Whether a view is among them.
     pub(super) fn has_view(&self, view: &Named) -> bool {
         self.found.iter().any(|(found, _)| matches!(found, Dependent::View(found) if found == view))
     }
 
+    pub(super) fn all(&self) -> impl Iterator<Item = &Dependent> {
+        self.found.iter().map(|(dependent, _)| dependent)
+    }
+
+    /// The first of them, as errors name it.
     pub(super) fn first(&self) -> Option<&str> {
         self.names.first().map(String::as_str)
     }

@@ -85,6 +85,7 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::CreateSequence { .. }
             | Statement::CreateSchema { .. }
             | Statement::AlterTable(_)
+            | Statement::AlterSchema(_)
             | Statement::AlterIndex { .. }
             | Statement::Drop { .. }
             | Statement::Truncate(_)
@@ -124,6 +125,7 @@ pub fn define(
             draft.create_schema(schema_name, *if_not_exists)?
         }
         Statement::AlterTable(alter) => draft.alter_table(alter)?,
+        Statement::AlterSchema(alter) => draft.alter_schema(alter)?,
         Statement::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {
             draft.rename_index(name, index_name)?
         }

@@ -1,13 +1,16 @@
-//! `RENAME` of tables, columns, constraints and indexes.
+//! `RENAME` of relations, columns and constraints, and `OWNER TO`, which changes nothing: there is one user's worth of rights.
 
-use sqlparser::ast::{ObjectName, RenameTableNameKind};
+use sqlparser::ast::{
+    AlterSchema, AlterSchemaOperation, AlterTableOperation, ObjectName, RenameTableNameKind,
+};
 
 use super::super::Binder;
-use super::super::names::{last_name, qualified};
+use super::super::names::{last_name, name_of, qualified};
 use super::Draft;
 use super::alter::required;
 use super::constraints::is_free_constraint;
-use super::dependents::Dependents;
+use super::create::relation_literal;
+use super::dependents::{Dependent, Dependents};
 use crate::catalog::{Definition, Table};
 use crate::error::{SqlError, SqlState};
 
@@ -19,9 +22,7 @@ impl Draft<'_> {
         table: &mut Table,
         to: &RenameTableNameKind,
     ) -> Result<String, SqlError> {
-        let (RenameTableNameKind::As(to) | RenameTableNameKind::To(to)) = to;
-        let to: &ObjectName = to;
-        let new = last_name(to)?;
+        let new = new_name(to)?;
         self.is_free(schema, &new, false)?;
         refuse_if_read("a table", &self.views_of(schema, name))?;
         self.rename_in_foreign_keys(schema, name, table, &new)?;
@@ -38,6 +39,98 @@ impl Draft<'_> {
             self.set(schema, index, Some(Definition::Index(new.clone())));
         }
         Ok(new)
+    }
+
+    /// `ALTER TABLE`, `ALTER VIEW` and `ALTER SEQUENCE` of what is no table.
+    pub(super) fn alter_other(
+        &mut self,
+        schema: &str,
+        name: &str,
+        mut known: Definition,
+        operations: &[AlterTableOperation],
+    ) -> Result<&'static str, SqlError> {
+        let tag = match known {
+            Definition::View { .. } => "ALTER VIEW",
+            Definition::Sequence(_) => "ALTER SEQUENCE",
+            _ => "ALTER TABLE",
+        };
+        match (&mut known, operations) {
+            (_, [AlterTableOperation::OwnerTo { .. }]) => {}
+            (Definition::Index(table), [AlterTableOperation::RenameTable { table_name }]) => {
+                let mut of = self.table(schema, table)?;
+                self.rename_index_of(schema, table, &mut of, name, &new_name(table_name)?)?;
+                self.set(schema, table, Some(Definition::Table(of)));
+            }
+            (
+                Definition::View { .. } | Definition::Sequence(_),
+                [AlterTableOperation::RenameTable { table_name }],
+            ) => {
+                let new = new_name(table_name)?;
+                self.is_free(schema, &new, false)?;
+                refuse_if_read("a relation", &self.views_of(schema, name))?;
+                self.rename_in_defaults(schema, name, &new)?;
+                self.set(schema, name, None);
+                self.set(schema, &new, Some(known));
+            }
+            (
+                Definition::View { columns, .. },
+                [AlterTableOperation::RenameColumn { old_column_name, new_column_name }],
+            ) => {
+                let (old, new) = (name_of(old_column_name), name_of(new_column_name));
+                refuse_if_read("a column", &self.views_of(schema, name))?;
+                if columns.contains(&new) {
+                    let message = format!("column \"{new}\" of relation \"{name}\" already exists");
+                    return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+                }
+                let column = columns.iter_mut().find(|column| **column == old).ok_or_else(|| {
+                    let message = format!("column \"{old}\" does not exist");
+                    SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+                })?;
+                *column = new;
+                self.set(schema, name, Some(known));
+            }
+            (Definition::View { .. } | Definition::Sequence(_) | Definition::Index(_), [other, ..]) => {
+                return Err(SqlError::unsupported(format!("{tag} {other}")));
+            }
+            _ => return Err(super::super::undefined_table(Some(schema), name)),
+        }
+        Ok(tag)
+    }
+
+    /// Lets the defaults of columns that draw from a sequence name it as it will be called.
+    fn rename_in_defaults(&mut self, schema: &str, name: &str, new: &str) -> Result<(), SqlError> {
+        let dependents = self.dependents(&[(schema.to_owned(), name.to_owned())]);
+        for dependent in dependents.all() {
+            let Dependent::Default { table: (table_schema, table_name), column } = dependent else {
+                continue;
+            };
+            let mut table = self.table(table_schema, table_name)?;
+            let column = &mut table.columns[usize::from(*column)];
+            let [old, new] = [name, new].map(|name| relation_literal(schema, name));
+            // As a default is kept, it has the whole name, unless the sequence was made by the same statement.
+            let renamed = column.default.as_ref().map(|default| default.replace(&old, &new));
+            if renamed == column.default {
+                let what = format!("renaming a sequence that the default of column {} names", column.name);
+                return Err(SqlError::unsupported(what)
+                    .with_hint("Drop the default, rename, and set the default again."));
+            }
+            column.default = renamed;
+            self.set(table_schema, table_name, Some(Definition::Table(table)));
+        }
+        Ok(())
+    }
+
+    /// `ALTER SCHEMA`.
+    pub(super) fn alter_schema(&mut self, alter: &AlterSchema) -> Result<&'static str, SqlError> {
+        let name = last_name(&alter.name)?;
+        if !self.catalog.has_schema(&name) {
+            let message = format!("schema \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
+        }
+        match alter.operations.as_slice() {
+            [AlterSchemaOperation::OwnerTo { .. }] => Ok("ALTER SCHEMA"),
+            _ => Err(SqlError::unsupported(format!("{alter}"))),
+        }
     }
 
     pub(super) fn rename_column(
@@ -140,6 +233,11 @@ impl Draft<'_> {
         self.set(schema, new, Some(Definition::Index(name.to_owned())));
         Ok(())
     }
+}
+
+fn new_name(to: &RenameTableNameKind) -> Result<String, SqlError> {
+    let (RenameTableNameKind::As(to) | RenameTableNameKind::To(to)) = to;
+    last_name(to)
 }
 
 /// A view is kept as it was written, so what it names must keep its name.

@@ -320,11 +320,6 @@ const NULLS: &[(&str, &str)] = &[
     ("pg_am", "amhandler:oid"),
     ("pg_constraint", "contypid:oid"),
     ("pg_namespace", "nspacl:text[]"),
-    (
-        "pg_settings",
-        "unit:text category:text short_desc:text context:text vartype:text source:text boot_val:text \
-         reset_val:text",
-    ),
     ("pg_type", "typdefault:text typacl:text[]"),
 ];
 

@@ -1,4 +1,4 @@
-//! The other system tables: databases, settings, sequences, and views of what other tables have.
+//! The other system tables: databases, sequences, and views of what other tables have.
 
 use super::super::{Catalog, Definition};
 use super::{BTREE, OWNER, OWNER_NAME, System, number, relations, text, truth, types, users};
@@ -33,7 +33,6 @@ pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) 
         "pg_type" => Some(types::pg_type()),
         "pg_proc" => Some(types::pg_proc()),
         "pg_opclass" => Some(types::pg_opclass()),
-        "pg_settings" => Some(settings()),
         "pg_sequence" => Some(sequences(catalog)),
         "pg_am" => Some(access_methods()),
         "pg_database" => Some(databases(surroundings)),
@@ -51,18 +50,6 @@ pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) 
         "pg_stat_all_tables" | "pg_stat_user_tables" => Some(statistics_of_tables(catalog)),
         _ => super::empty::table(name),
     }
-}
-
-/// Parameters that are the same for all sessions. `SHOW` knows the others.
-fn settings() -> System {
-    let columns = vec![("name", SqlType::NAME), ("setting", SqlType::TEXT)];
-    let known = [
-        ("max_identifier_length", "63"),
-        ("max_index_keys", "32"),
-        ("server_encoding", "UTF8"),
-        ("server_version_num", crate::bind::VERSION_NUMBER),
-    ];
-    (known.map(|(name, setting)| vec![text(name), text(setting)]).to_vec(), columns)
 }
 
 fn sequences(catalog: &Catalog) -> System {
