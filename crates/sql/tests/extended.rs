@@ -463,3 +463,21 @@ fn parameters_as_text_are_in_the_zone_of_when_they_are_bound() {
     let shown = "2024-07-01 06:00:00-04\n2024-07-01 08:00:00-04\n2024-07-01 12:00:00-04\nSELECT 3\n";
     assert_eq!(client.run("SELECT at FROM t ORDER BY at") + &client.sync(), shown);
 }
+
+#[test]
+fn explain_takes_the_parameters_of_what_it_tells_of() {
+    let mut client = with_table();
+    for (explain, told) in [
+        ("EXPLAIN SELECT v FROM t WHERE id = $1", "Look-up of 1 keys of t"),
+        ("EXPLAIN ANALYZE UPDATE t SET n = n + 1 WHERE id = $1", "Update"),
+    ] {
+        assert_eq!(client.parse("", explain), "");
+        let described = client.send(Frontend::Describe { kind: Target::Statement, name: String::new() });
+        assert_eq!(described, "parameters 23\n(QUERY PLAN text)\n");
+        assert_eq!(client.bind("", "", &[Some("2")]), "");
+        let mut answer = client.execute("", 0);
+        answer += &client.sync();
+        assert!(answer.contains(told) && answer.ends_with("EXPLAIN\n"), "{answer}");
+    }
+    assert_eq!(client.query("SELECT n FROM t WHERE id = 2"), "(n bigint)\n21\nSELECT 1\n");
+}

@@ -184,11 +184,53 @@ fn work_in_the_order_is_limited() {
         ),
     ] {
         let answer = told(&world.send("a", query(&statement)));
-        assert!(answer.contains("ERROR 54000: the transaction tests more than 20000000 rows"), "{answer}");
+        assert!(answer.contains("ERROR 54000: the transaction is more work"), "{answer}");
     }
     let answer = told(&world.send("a", query(&format!("UPDATE t SET n = {long} WHERE id < 4 RETURNING n"))));
     assert!(answer.ends_with("20000001\nUPDATE 3\n"), "{answer}");
     assert!(told(&world.send("a", query("SELECT sum(n) FROM t WHERE id > 3"))).contains("14991"));
+}
+
+/// What takes longer than its values are long counts as that before it begins, and what is done for each row as often.
+#[test]
+fn work_counts_before_it_is_done() {
+    let mut world = world();
+    let array = |from: u32| format!("ARRAY(SELECT g FROM generate_series({from}, 50000 + {from}) g)");
+    let json = "(SELECT jsonb_agg(g) FROM generate_series(1, 20000) g)";
+    let queries = [
+        "SELECT count(*) FROM (SELECT repeat('a', 1000000) x) x WHERE x LIKE '%' || repeat('a', 500000) || 'b%'".to_owned(),
+        format!("SELECT ({} && {})::int", array(1), array(90_000)),
+        format!("SELECT ({json} @> ({json} || '[0]'::jsonb))::int"),
+        format!("SELECT length(({json} - ARRAY(SELECT g::text FROM generate_series(1, 20000) g))::text)"),
+        "SELECT regexp_count(repeat('A', 500000), '.*[^A-Z]|[A-Z]')".to_owned(),
+        "SELECT count(*) FROM generate_series(1, 20000) g WHERE regexp_like(g::text, '(\\w\\w){6}x' || g)".to_owned(),
+        "SELECT sum(v) FROM (SELECT sum(g::float8) OVER (ROWS BETWEEN 10000 PRECEDING AND 10000 FOLLOWING) v FROM generate_series(1, 30000) g) w".to_owned(),
+        "SELECT count(*) FROM (SELECT 1 FROM generate_series(1, 30000) g GROUP BY CUBE (g, g+1, g+2, g+3, g+4, g+5, g+6, g+7, g+8, g+9, g+10)) w".to_owned(),
+        "SELECT count(*) FROM (SELECT repeat('a', 5000000) x) a, generate_series(1, 10000) g".to_owned(),
+        "SELECT sum(a[g]) FROM (SELECT ARRAY(SELECT g FROM generate_series(1, 100000) g) a) a, generate_series(1, 10000) g".to_owned(),
+    ];
+    for text in queries {
+        let statement = format!("UPDATE t SET n = ({text}) + 0 * id WHERE id = 1");
+        let answer = told(&world.send("a", query(&statement)));
+        assert!(answer.starts_with("ERROR 54000"), "{text}: {answer}");
+    }
+    // No more than is counted is done with long sets of characters.
+    let quick = "UPDATE t SET n = length(translate(repeat('b', 1000000), repeat('a', 1000000), '') || \
+                 trim(both repeat('a', 1000000) || 'b' from repeat('b', 1000000))) WHERE id = 1 RETURNING n";
+    assert!(told(&world.send("a", query(quick))).contains("\n1000000\n"));
+}
+
+/// As many as a statement may have are kept, so none is read for each row.
+#[test]
+fn regular_expressions_of_a_statement_are_limited() {
+    let mut world = world();
+    let any = |count: u32| {
+        (1..=count).map(|number| format!("id::text ~ '^{number}$'")).collect::<Vec<_>>().join(" OR ")
+    };
+    let answer = told(&world.send("a", query(&format!("SELECT count(*) FROM t WHERE {}", any(64)))));
+    assert!(answer.contains("\n64\n"), "{answer}");
+    let answer = told(&world.send("a", query(&format!("SELECT count(*) FROM t WHERE {}", any(65)))));
+    assert!(answer.starts_with("ERROR 54000: more than 64 regular expressions"), "{answer}");
 }
 
 /// A statement reads its regular expression once, and where it is another one for each row that counts.

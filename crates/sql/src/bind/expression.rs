@@ -272,6 +272,9 @@ impl Binder<'_> {
         let (left, right) =
             if operator.is_comparison() { functions_named(left, right)? } else { (left, right) };
         let left = if operator.is_match() { self.padded(left)? } else { left };
+        if operator.is_regular() {
+            self.count_pattern()?;
+        }
         let resolved = operators::resolve_binary(operator, left.data_type, right.data_type)?;
         if operator.is_comparison()
             && [resolved.left, resolved.right].iter().all(|side| side.is_same(SqlType::JSONB))
@@ -288,6 +291,17 @@ impl Binder<'_> {
             return Ok(constant(Datum::Null, data_type));
         }
         Ok(Bound { expression: Expression::Binary { operator, resolved, left, right }, data_type })
+    }
+
+    /// Counts a regular expression: as many as a statement may have are kept while it runs, so that none is read again for each row.
+    pub(super) fn count_pattern(&mut self) -> Result<(), SqlError> {
+        self.patterns += 1;
+        if self.patterns > operators::PATTERNS_MAX {
+            let message = format!("more than {} regular expressions in a statement", operators::PATTERNS_MAX);
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+                .with_hint("Make one of several, with | between them."));
+        }
+        Ok(())
     }
 
     fn unary(&mut self, operator: WrittenUnary, operand: &Expr) -> Result<Bound, SqlError> {

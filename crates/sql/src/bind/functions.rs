@@ -115,6 +115,9 @@ impl Binder<'_> {
             }
             _ => {}
         }
+        if name.starts_with("regexp_") {
+            self.count_pattern()?;
+        }
         let arguments = self.shown_padded(name, arguments)?;
         let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
         let function = functions::resolve(name, &types)?;

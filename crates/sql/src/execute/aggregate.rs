@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::query::{hashed, sort_keyed};
+use super::work::{work_of_comparing, work_of_copies};
 use super::{Failure, Row, Run, size_of_row};
 use crate::plan::{AggregateCall, GroupingSets, Node, SortKey};
 use crate::types::aggregate::State;
@@ -56,7 +57,10 @@ impl Run<'_, '_> {
         self.each(input, usize::MAX, &mut |run, row| {
             let values = run.values(groups, &row)?;
             let counted = run.counted(aggregates, &row)?;
+            let work = 4 * work_of_comparing(&values) + work_of_copies(&values);
             for (set, way) in ways.iter().enumerate() {
+                run.go_on()?;
+                run.work(work)?;
                 let values = masked(&values, way);
                 let place = *places.entry((set, hashed(&values))).or_insert(found.len());
                 if place == found.len() {
@@ -113,6 +117,7 @@ impl Run<'_, '_> {
     ) -> Result<(), Failure> {
         for ((call, counted), gathered) in calls.iter().zip(counted).zip(group) {
             let Some((keys, arguments)) = counted else { continue };
+            self.work(work_of_comparing(arguments) + work_of_copies(keys))?;
             if call.distinct && !gathered.seen.insert(hashed(arguments)) {
                 continue;
             }

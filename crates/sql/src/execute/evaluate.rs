@@ -52,7 +52,7 @@ pub fn try_evaluate(
 /// What an expression may ask for beyond its row.
 trait Environment {
     fn inputs(&self) -> &super::Inputs;
-    /// Counts work, in rows.
+    /// Counts work; see [`WORK_MAX`].
     fn work(&mut self, work: u64) -> Result<(), Failure>;
     fn outer(&self, depth: u16, column: u16) -> Result<Datum, Failure>;
     fn subquery(&mut self, query: &Node, correlated: bool, row: &[Datum]) -> Result<Rc<Vec<Row>>, Failure>;
@@ -77,27 +77,26 @@ trait Environment {
     fn signal(&mut self, process: i32, signal: Signal) -> Result<(), Failure>;
 
     fn value(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum, Failure> {
+        self.work(1)?;
         match expression {
-            Expression::Constant(value) => Ok(value.clone()),
+            Expression::Constant(value) => self.copy_of(value),
             Expression::Parameter(number) => {
-                let value = self.inputs().parameters.get(usize::from(*number));
-                Ok(value.cloned().ok_or_else(|| malformed("parameter"))?)
+                let value = self.inputs().parameters.get(usize::from(*number)).cloned();
+                self.copied(value.ok_or_else(|| malformed("parameter"))?)
             }
             Expression::Column(number) => {
-                Ok(row.get(usize::from(*number)).cloned().ok_or_else(|| malformed("column"))?)
+                self.copy_of(row.get(usize::from(*number)).ok_or_else(|| malformed("column"))?)
             }
-            Expression::Outer { depth, column } => self.outer(*depth, *column),
+            Expression::Outer { depth, column } => {
+                let value = self.outer(*depth, *column)?;
+                self.copied(value)
+            }
             Expression::Binary { operator, resolved, left, right } => {
-                let is_fixed = matches!(**right, Expression::Constant(_) | Expression::Parameter(_));
+                let is_fixed = is_fixed(right);
                 let left = self.value(left, row)?;
                 let right = self.value(right, row)?;
-                let value =
-                    limited(operators::binary(*operator, &left, &right, resolved, self.inputs().zone)?)?;
-                self.work_on([&left, &right, &value])?;
-                if operator.is_regular() && !is_fixed {
-                    self.work(work::WORK_OF_PATTERN)?;
-                }
-                Ok(value)
+                self.work(functions::work_of_operator(*operator, &left, &right, is_fixed))?;
+                self.made(operators::binary(*operator, &left, &right, resolved, self.inputs().zone)?)
             }
             Expression::Unary { operator, resolved, operand } => {
                 Ok(operators::unary(*operator, &self.value(operand, row)?, resolved)?)
@@ -128,12 +127,23 @@ trait Environment {
         }
     }
 
-    /// Counts the work that there is with some values.
-    fn work_on<'v>(&mut self, values: impl IntoIterator<Item = &'v Datum>) -> Result<(), Failure> {
-        match work::work_of(values) {
-            0 => Ok(()),
-            work => self.work(work),
+    /// A copy of a value, which is work if it is long.
+    fn copy_of(&mut self, value: &Datum) -> Result<Datum, Failure> {
+        self.copied(value.clone())
+    }
+
+    /// A value that was copied.
+    fn copied(&mut self, value: Datum) -> Result<Datum, Failure> {
+        match work::work_of_copy(&value) {
+            0 => {}
+            work => self.work(work)?,
         }
+        Ok(value)
+    }
+
+    /// A value that was made, unless it is too long.
+    fn made(&mut self, value: Datum) -> Result<Datum, Failure> {
+        self.copied(limited(value)?)
     }
 
     /// Whether a session that is signalled is there.
@@ -163,18 +173,18 @@ trait Environment {
             }
             Expression::Cast { operand, from, to } => {
                 let operand = self.value(operand, row)?;
-                self.work_on([&operand])?;
+                self.work(4 + functions::length(&operand) / 2)?;
                 Ok(cast::cast(operand, *from, *to, self.inputs().zone)?)
             }
             Expression::Coerce { operand, to, explicit } => {
                 Ok(cast::coerce_length(self.value(operand, row)?, *to, *explicit)?)
             }
             Expression::Call { function, arguments } => {
+                let is_fixed = arguments.iter().skip(1).all(is_fixed);
                 let arguments = self.values(arguments, row)?;
                 let context = functions::CallContext { now: self.inputs().now, zone: self.inputs().zone };
-                let value = limited(functions::call(*function, &arguments, &context)?)?;
-                self.work_on(arguments.iter().chain([&value]))?;
-                Ok(value)
+                self.work(functions::work_of_call(*function, &arguments, is_fixed))?;
+                self.made(functions::call(*function, &arguments, &context)?)
             }
             Expression::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -235,7 +245,12 @@ trait Environment {
             return Ok(found);
         }
         let array = self.value(array, row)?;
-        self.work_on([&array])?;
+        if let Datum::Array(elements) = &array {
+            let each = elements.iter().map(|element| {
+                functions::work_of_operator(*operator, &left, element, matches!(elements.len(), 1))
+            });
+            self.work(each.sum())?;
+        }
         quantified(*operator, resolved, &left, &array, *all)
     }
 
@@ -254,7 +269,9 @@ trait Environment {
         }
         let mut found = Membership::new(operand, resolved);
         for other in list {
-            if found.try_next(&self.value(other, row)?)? {
+            let other = self.value(other, row)?;
+            self.work(work::work_of_comparing([&other]))?;
+            if found.try_next(&other)? {
                 break;
             }
         }
@@ -297,9 +314,20 @@ trait Environment {
             SubqueryKind::Scalar => Ok(rows.first().map_or(Datum::Null, first)),
             SubqueryKind::In { operand, resolved } => {
                 let operand = self.value(operand, row)?;
+                self.work(work::work_of_comparing(rows.iter().flatten()))?;
                 is_among(operand, resolved, rows)
             }
         }
+    }
+}
+
+/// Whether a value is the same for all rows.
+fn is_fixed(expression: &Expression) -> bool {
+    match expression {
+        Expression::Constant(_) | Expression::Parameter(_) => true,
+        Expression::Cast { operand, .. } | Expression::Coerce { operand, .. } => is_fixed(operand),
+        Expression::Call { arguments, .. } => arguments.iter().all(is_fixed),
+        _ => false,
     }
 }
 
@@ -409,6 +437,7 @@ impl Environment for Run<'_, '_> {
         if !correlated && let Some(rows) = self.kept.get(&place) {
             return Ok(Rc::clone(rows));
         }
+        Run::work(self, work::work_of_copies(row))?;
         self.outer.push(row.to_vec());
         let (rows, held) = self.holding(|run| run.query(query))?;
         self.outer.pop();
@@ -428,6 +457,7 @@ impl Environment for Run<'_, '_> {
         query: &Node,
         rows: &[Row],
     ) -> Result<Datum, Failure> {
+        self.work(work::work_of_comparing([&value]))?;
         if rows.len() <= COMPARED_MAX {
             return is_among(value, resolved, rows);
         }
@@ -441,6 +471,7 @@ impl Environment for Run<'_, '_> {
             Fixed::List(list) => list.as_ptr().addr(),
             Fixed::Array(array) => std::ptr::from_ref(array).addr(),
         };
+        self.work(work::work_of_comparing([value]))?;
         if let Some(members) = self.members.get(&place) {
             return Ok(Some(members.has(value)));
         }

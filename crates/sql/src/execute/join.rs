@@ -10,6 +10,7 @@ use ordain_db::data::Key;
 use super::declare::is_plain;
 use super::query::{HELD_PER_KEY, hashed};
 use super::rows::SCAN_ROWS;
+use super::work::{work_of_comparing, work_of_copies};
 use super::{Failure, Row, Run, malformed, size_of_row};
 use crate::plan::{Expression, JoinKind, Node, Path, TableShape};
 use crate::types::Datum;
@@ -164,12 +165,14 @@ impl<'a, 't> Run<'a, 't> {
         };
         let (mut found, mut wants) = (false, true);
         for candidate in candidates {
-            let mut row = left.clone();
-            row.extend_from_slice(match &join.rights {
+            let right = match &join.rights {
                 Some(rights) => &rights.rows[candidate],
                 None => &looked_up[candidate],
-            });
+            };
             self.go_on()?;
+            self.work(work_of_copies(left.iter().chain(right)))?;
+            let mut row = left.clone();
+            row.extend_from_slice(right);
             if self.passes(join.condition, &row)? {
                 found = true;
                 if let Some(rights) = &mut join.rights {
@@ -202,12 +205,14 @@ impl<'a, 't> Run<'a, 't> {
         for (expression, _) in equal {
             key.push(self.value(expression, left)?);
         }
+        self.work(work_of_comparing(&key))?;
         let none = key.contains(&Datum::Null);
         Ok(if none { Vec::new() } else { index.get(&hashed(&key)).cloned().unwrap_or_default() })
     }
 
     /// The rows of a query within, for a row around it.
     fn within(&mut self, around: &[Datum], node: &Node) -> Result<Vec<Row>, Failure> {
+        self.work(work_of_copies(around))?;
         self.outer.push(around.to_vec());
         let rows = self.query(node);
         self.outer.pop();
@@ -230,6 +235,7 @@ impl<'a, 't> Run<'a, 't> {
             for (_, right) in equal {
                 key.push(self.value(right, row)?);
             }
+            self.work(work_of_comparing(&key))?;
             if !key.contains(&Datum::Null) {
                 let key = hashed(&key);
                 self.hold(key.len() + HELD_PER_KEY)?;

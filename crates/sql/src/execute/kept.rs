@@ -7,6 +7,7 @@ use std::rc::Rc;
 use ordain_db::hash::FastMap;
 
 use super::query::{HELD_PER_KEY, hashed};
+use super::work::work_of_copies;
 use super::{Failure, HELD_BYTES_MAX, Row, Run, malformed, size_of_row};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, Path};
@@ -104,6 +105,7 @@ impl Run<'_, '_> {
         };
         let mut give = |run: &mut Self, row: &Row| {
             run.go_on()?;
+            run.work(work_of_copies(row))?;
             visit(run, row.clone())
         };
         if keys.is_empty() {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use super::evaluate::compare_keys;
 use super::rows::Stored;
+use super::work::{work_of_comparing, work_of_copies};
 use super::{Failure, Row, Run, size_of_row};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, List, Node, SetOperation, SortKey};
@@ -150,6 +151,8 @@ impl Run<'_, '_> {
         visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         for row in rows {
+            self.go_on()?;
+            self.work(work_of_copies(&row))?;
             if !visit(self, row)? {
                 return Ok(false);
             }
@@ -435,7 +438,11 @@ impl Run<'_, '_> {
 
     /// The values that a row is sorted by.
     pub(super) fn sort_values(&mut self, keys: &[SortKey], row: &[Datum]) -> Result<Row, Failure> {
-        keys.iter().map(|key| self.value(&key.expression, row)).collect()
+        let values: Row =
+            keys.iter().map(|key| self.value(&key.expression, row)).collect::<Result<_, _>>()?;
+        // Each is compared with some others.
+        self.work(8 * work_of_comparing(&values))?;
+        Ok(values)
     }
 }
 
@@ -450,6 +457,7 @@ impl Seen {
     /// Whether a key is new.
     fn insert(&mut self, run: &mut Run<'_, '_>, key: Vec<u8>) -> Result<bool, SqlError> {
         let bytes = key.len() + HELD_PER_KEY;
+        run.work(4 + key.len() as u64 / 16)?;
         let is_new = self.keys.insert(key);
         if is_new {
             run.hold(bytes)?;

@@ -3,6 +3,7 @@
 use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::procedure::transaction::Found;
 
+use super::work::work_of_copies;
 use super::{Failure, Few, Row, Run, encode_row, malformed};
 use crate::catalog::locator;
 use crate::error::{SqlError, SqlState};
@@ -47,6 +48,7 @@ impl Run<'_, '_> {
         let bytes = found.byte_string(ROW_COLUMN).map_err(ordain_db::procedure::Stop::from)?;
         let values = decode(shape, bytes)?;
         self.go_on()?;
+        self.work(work_of_copies(&values))?;
         Ok(Some(values))
     }
 
@@ -230,6 +232,7 @@ impl Run<'_, '_> {
         let bytes = row_bytes(self.storages, shape.replicated, &found.row)?;
         let values = decode(shape, bytes)?;
         self.go_on()?;
+        self.work(work_of_copies(&values))?;
         Ok(Stored::of(shape, found.key, values))
     }
 

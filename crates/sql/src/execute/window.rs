@@ -8,6 +8,7 @@ use sliding::Sliding;
 
 use super::evaluate::compare_keys;
 use super::query::sort_keyed;
+use super::work::work_of_copies;
 use super::{Failure, Row, Run, malformed, size_beyond, size_of_row};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, SortKey, WindowCall, WindowFunction};
@@ -127,7 +128,10 @@ impl Run<'_, '_> {
             };
             let other = (place as i64).saturating_add(offset.saturating_mul(direction));
             let value = match usize::try_from(other).ok().and_then(|other| values.get(other)) {
-                Some(value) => value.clone(),
+                Some(value) => {
+                    self.work(work_of_copies([value]))?;
+                    value.clone()
+                }
                 None if call.arguments.len() > 2 => self.window_argument(call, 2, partition.row(place))?,
                 None => Datum::Null,
             };
@@ -162,6 +166,7 @@ impl Run<'_, '_> {
             };
             let wanted = wanted.filter(|wanted| frame.contains(wanted));
             let value = wanted.map_or(Datum::Null, |wanted| values[wanted].clone());
+            self.work(work_of_copies([&value]))?;
             self.hold(size_beyond(&value))?;
             found.push(value);
         }
@@ -188,6 +193,7 @@ impl Run<'_, '_> {
         let mut found = Vec::with_capacity(partition.len());
         for frame in self.frames(&call.frame, order, partition)? {
             let value = sliding.value(frame)?;
+            self.work(sliding.added())?;
             self.hold(size_beyond(&value))?;
             found.push(value);
         }

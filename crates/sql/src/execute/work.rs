@@ -5,24 +5,33 @@ use std::cell::Cell;
 use super::{Interrupt, Run};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
+use crate::types::functions::length;
 
-/// Most work of a transaction at its place in the order, in rows that are made or tested: some seconds.
-pub const WORK_MAX: u64 = 20_000_000;
+/// Most work of a transaction at its place in the order: some seconds. A unit is about what the simplest part of an expression takes, some
+/// 25 ns.
+pub const WORK_MAX: u64 = 100_000_000;
 
 /// Most work of a run that only looks ahead: what it does not come to is looked up later.
 pub const WORK_AHEAD_MAX: u64 = WORK_MAX / 8;
 
 /// Most work of an expression that is looked at before its statement runs.
-pub(super) const WORK_BEFORE_MAX: u64 = 16_384;
+pub(super) const WORK_BEFORE_MAX: u64 = 100_000;
+
+/// Most work of one step that nobody can interrupt, over a snapshot.
+const WORK_AT_ONCE_MAX: u64 = 4 * WORK_MAX;
 
 /// How much work lies between two looks at whether the statement was cancelled.
-const WORK_BETWEEN_LOOKS: u64 = 4096;
+const WORK_BETWEEN_LOOKS: u64 = 32_768;
 
-/// So many bytes of long values that go into a function or come out of one are as much work as a row.
-const BYTES_OF_WORK: usize = 256;
+/// The work of a row that is made or tested, besides its expressions.
+const ROW: u64 = 8;
 
-/// The work of reading a regular expression that is another one for each row.
-pub(super) const WORK_OF_PATTERN: u64 = 256;
+/// So many bytes are copied in a unit, and so many of a value for which the system is asked for memory anew.
+const BYTES_COPIED: u64 = 512;
+const BYTES_COPIED_OF_LONG: u64 = 64;
+
+/// From which size on values are long in this sense.
+const LONG: u64 = 1 << 17;
 
 /// How long a run may go on.
 #[derive(Clone, Copy)]
@@ -39,16 +48,17 @@ impl Run<'_, '_> {
     /// # Errors
     /// When it is time to end.
     pub(super) fn go_on(&mut self) -> Result<(), SqlError> {
-        self.work(1)
+        self.work(ROW)
     }
 
-    /// Counts work, in rows.
+    /// Counts work, in [units](WORK_MAX).
     ///
     /// # Errors
     /// When it is time to end.
     pub(super) fn work(&mut self, work: u64) -> Result<(), SqlError> {
         match self.patience {
             Patience::Limited(left) => take(left, work),
+            Patience::UntilTold(_) if work > WORK_AT_ONCE_MAX => Err(too_much_at_once()),
             Patience::UntilTold(told) => match self.until_look.checked_sub(work) {
                 Some(left) => {
                     self.until_look = left;
@@ -72,27 +82,35 @@ pub(super) fn take(left: &Cell<u64>, work: u64) -> Result<(), SqlError> {
         }
         None => {
             left.set(0);
-            let message = format!(
-                "the transaction tests more than {WORK_MAX} rows, or values as long, in its place in the order"
-            );
+            let message = "the transaction is more work than one may be in its place in the order";
             let hint = "All others wait for it: add a condition or an index, or read what it needs before by a query of its own.";
             Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint(hint))
         }
     }
 }
 
-/// The work that a function has with these values besides its row: with those that are long.
-pub(super) fn work_of<'v>(values: impl IntoIterator<Item = &'v Datum>) -> u64 {
-    (values.into_iter().map(length_of).sum::<usize>() / BYTES_OF_WORK) as u64
+fn too_much_at_once() -> SqlError {
+    let message = "a function or an operator is too much work with values as long as these";
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+        .with_hint("Nobody could interrupt it: give it shorter ones.")
 }
 
-fn length_of(value: &Datum) -> usize {
+/// The work of copying values.
+pub(super) fn work_of_copies<'v>(values: impl IntoIterator<Item = &'v Datum>) -> u64 {
+    values.into_iter().map(|value| work_of_copy(value)).sum()
+}
+
+/// The work of copying a value.
+pub(super) fn work_of_copy(value: &Datum) -> u64 {
+    let length = length(value);
+    let bytes = length / if length < LONG { BYTES_COPIED } else { BYTES_COPIED_OF_LONG };
     match value {
-        Datum::Text(text) => text.len(),
-        Datum::Bytes(bytes) => bytes.len(),
-        Datum::Array(values) => values.len() * 32,
-        // Numbers are multiplied digit by digit.
-        Datum::Numeric(number) => number.large_bytes().saturating_mul(number.large_bytes()) / 64,
-        _ => 0,
+        Datum::Array(values) => bytes + values.len() as u64,
+        _ => bytes,
     }
+}
+
+/// The work of comparing values, or of making bytes of them that are compared.
+pub(super) fn work_of_comparing<'v>(values: impl IntoIterator<Item = &'v Datum>) -> u64 {
+    values.into_iter().map(|value| 1 + length(value) / 16).sum()
 }

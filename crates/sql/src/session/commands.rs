@@ -30,6 +30,15 @@ pub(super) fn is_planned(statement: &Statement) -> bool {
     ) || super::cursors::declaration(statement).is_some()
 }
 
+/// What is planned of a statement: itself, or what `EXPLAIN` tells of.
+pub(super) fn planned_part(statement: &Statement) -> Option<&Statement> {
+    let part = match statement {
+        Statement::Explain { statement, .. } => statement,
+        other => other,
+    };
+    is_planned(part).then_some(part)
+}
+
 /// Whether a statement begins or ends a transaction.
 pub(super) fn bounds_transaction(statement: &Statement) -> bool {
     matches!(
@@ -148,9 +157,7 @@ impl Session {
             }
             Statement::Close { cursor } => self.close(cursor),
             Statement::Discard { object_type } => self.discard(object_type),
-            Statement::Explain { statement, analyze, format, options, .. } => {
-                self.explain(statement, *analyze, format.as_ref(), options.as_deref().unwrap_or_default())
-            }
+            Statement::Explain { .. } => self.explain(statement, None),
             other => self.command_on_definitions(other),
         }
     }

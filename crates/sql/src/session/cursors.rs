@@ -200,6 +200,9 @@ impl Session {
         if let Some(declare) = declaration(statement) {
             return self.declare_cursor(statement, declare, prepared, parameters);
         }
+        if let Statement::Explain { .. } = statement {
+            return self.explain(statement, Some((prepared, parameters)));
+        }
         let (prepared, output) = self.execute(statement, prepared, parameters, described)?;
         Ok(Answer::of(&prepared.plan, prepared.fields.clone(), output))
     }

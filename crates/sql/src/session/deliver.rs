@@ -62,7 +62,8 @@ impl Deliver for Sending<'_, '_> {
 
 /// Whether a statement gives rows as it runs; others give them, if any, when they are done.
 pub(super) fn is_query(statement: &Statement, prepared: &Prepared) -> bool {
-    matches!(prepared.plan.action, Action::Query(_)) && declaration(statement).is_none()
+    let is_itself = declaration(statement).is_none() && !matches!(statement, Statement::Explain { .. });
+    matches!(prepared.plan.action, Action::Query(_)) && is_itself
 }
 
 impl Session {

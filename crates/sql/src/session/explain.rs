@@ -1,7 +1,6 @@
 //! `EXPLAIN`: what is asked, and of which plan it is told.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use sqlparser::ast::{AnalyzeFormatKind, Statement, UtilityOption};
 
@@ -19,21 +18,30 @@ use crate::types::Datum;
 /// What a plan is told of.
 struct Explained<'s> {
     statement: Cow<'s, Statement>,
-    prepared: Arc<Prepared>,
+    prepared: Cow<'s, Prepared>,
     /// The values of its parameters.
     values: Vec<Datum>,
 }
 
 impl Session {
+    /// `EXPLAIN`, of a statement that was planned before with values for its parameters, or of one that is planned now.
     pub(super) fn explain(
         &mut self,
-        statement: &Statement,
-        analyze: bool,
-        format: Option<&AnalyzeFormatKind>,
-        options: &[UtilityOption],
+        explain: &Statement,
+        planned: Option<(&Prepared, &[Datum])>,
     ) -> Result<Answer, SqlError> {
-        let asked = Asked::of(analyze, format, options)?;
-        let Explained { statement, prepared, values } = self.explained(statement)?;
+        let Statement::Explain { statement, analyze, format, options, .. } = explain else {
+            return Err(SqlError::unsupported("this statement"));
+        };
+        let asked = Asked::of(*analyze, format.as_ref(), options.as_deref().unwrap_or_default())?;
+        let Explained { statement, prepared, values } = match planned {
+            Some((prepared, values)) => Explained {
+                statement: Cow::Borrowed(&**statement),
+                prepared: Cow::Borrowed(prepared),
+                values: values.to_vec(),
+            },
+            None => self.explained(statement)?,
+        };
         let cluster = (&self.storages, &self.schema, self.database.partitions());
         let within = match &self.block {
             None => Within::Nothing,
@@ -61,14 +69,14 @@ impl Session {
         let Statement::Execute { name: Some(name), parameters, .. } = statement else {
             let (_, prepared) = self.prepare(statement, &[])?;
             let statement = Cow::Borrowed(statement);
-            return Ok(Explained { statement, prepared: Arc::new(prepared), values: Vec::new() });
+            return Ok(Explained { statement, prepared: Cow::Owned(prepared), values: Vec::new() });
         };
         let name = parts_of(name)?.join(".");
         let values = self.values_for(&name, parameters)?;
         match self.planned(&name)? {
             (Named { statement: Some(statement), .. }, Some(prepared)) => {
                 let statement = Cow::Owned(Statement::clone(&statement));
-                Ok(Explained { statement, prepared, values })
+                Ok(Explained { statement, prepared: Cow::Owned(Prepared::clone(&prepared)), values })
             }
             _ => Err(SqlError::unsupported("EXPLAIN of a statement that has no plan")),
         }

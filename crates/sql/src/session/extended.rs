@@ -266,9 +266,7 @@ impl Session {
     /// The plan of a prepared statement, made anew if definitions have changed; `None` for one that has none.
     fn plan(&mut self, named: &mut Named) -> Result<Option<Arc<Prepared>>, SqlError> {
         let Some(statement) = named.statement.clone() else { return Ok(None) };
-        if !super::commands::is_planned(&statement) {
-            return Ok(None);
-        }
+        let Some(statement) = super::commands::planned_part(&statement) else { return Ok(None) };
         let catalog = self.catalog()?;
         if let Some((known, prepared)) = &named.planned
             && Arc::ptr_eq(known, &catalog)
@@ -277,8 +275,8 @@ impl Session {
             return Ok(Some(Arc::clone(prepared)));
         }
         let (catalog, prepared) = match &named.planned {
-            Some((_, known)) => self.prepare_in(known.zone, &statement, &named.types)?,
-            None => self.prepare(&statement, &named.types)?,
+            Some((_, known)) => self.prepare_in(known.zone, statement, &named.types)?,
+            None => self.prepare(statement, &named.types)?,
         };
         let prepared = Arc::new(prepared);
         if let Some((_, known)) = &named.planned {
@@ -440,11 +438,11 @@ impl Session {
     fn fields_of(&self, named: &Named, prepared: Option<&Prepared>) -> Option<Arc<[Field]>> {
         match (prepared, named.statement.as_deref()?) {
             (_, Statement::Declare { .. }) => None,
-            (Some(prepared), _) => prepared.fields.clone(),
-            (None, Statement::Fetch { name, position: FetchPosition::From, .. }) => {
+            (Some(prepared), statement) if super::commands::is_planned(statement) => prepared.fields.clone(),
+            (_, Statement::Fetch { name, position: FetchPosition::From, .. }) => {
                 self.cursors.fields(&name_of(name)).map(Arc::from)
             }
-            (None, statement) => {
+            (_, statement) => {
                 let names = super::commands::column_names(statement)?;
                 Some(names.iter().map(|name| text_field(name)).collect())
             }

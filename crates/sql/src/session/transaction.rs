@@ -18,7 +18,7 @@ use super::deliver::Deliver;
 use super::numbers::Numbers;
 use super::past::PARAMETER;
 use super::views::{Sight, Views};
-use super::{Session, View};
+use super::{Session, View, definitions};
 use crate::bind::{self, Prepared};
 use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
@@ -30,7 +30,7 @@ use crate::procedure::{Step, Undone, encode_steps};
 use crate::types::{Datum, SqlType, Values, Zone};
 
 /// Most times that a statement is planned anew since definitions have changed meanwhile.
-pub(super) const PLANNINGS_MAX: usize = 10;
+pub(super) const PLANNINGS_MAX: usize = 200;
 
 /// The command that a plan is of.
 pub(super) fn command(plan: &Plan) -> &'static str {
@@ -132,8 +132,9 @@ impl Session {
         }
     }
 
-    /// Looks up the definitions once more, for a block too unless it has changed some; whether that was done. Where a block has read
-    /// already, a plan made from definitions that are later than its snapshot fails by what it relies on.
+    /// Looks up the definitions once more, for a block too unless it has changed some; whether that was done. A block that only reads and
+    /// has read already goes on with those of its snapshot. One that writes gets the newest: a plan that is made from later ones than its
+    /// snapshot's fails by what it relies on, since what it names is there by now, and the client may begin again.
     pub(super) fn renew(&mut self, outdated: &Arc<Catalog>) -> Result<bool, SqlError> {
         if self.block.as_ref().is_some_and(|block| block.garbage) {
             return Ok(false);
@@ -141,6 +142,9 @@ impl Session {
         if self.block.as_ref().is_some_and(|block| block.past) {
             // Its definitions are those of then, with which a statement is planned that was planned before with others.
             return Ok(true);
+        }
+        if self.block.as_ref().is_some_and(|block| block.has_shown && block.read_only) {
+            return self.renew_from_snapshot();
         }
         self.refresh(outdated)?;
         let newer = self.database.catalog(None).map_err(|error| of_read(error, &self.interrupt))?;
@@ -151,6 +155,15 @@ impl Session {
                 block.view = None;
             }
         }
+        Ok(true)
+    }
+
+    /// Has a block go on with the definitions of its snapshot: those that it had when it began may be older.
+    fn renew_from_snapshot(&mut self) -> Result<bool, SqlError> {
+        let Some(block) = &mut self.block else { return Ok(false) };
+        let Some(sight) = block.view.as_ref().filter(|_| !block.garbage) else { return Ok(false) };
+        let catalog = definitions(sight.view(), &self.storages);
+        block.catalog = Arc::new(catalog.map_err(|error| of_read(error, &self.interrupt))?);
         Ok(true)
     }
 
@@ -183,7 +196,8 @@ impl Session {
         }
         let mut prepared = Cow::Borrowed(prepared);
         let mut answered = Vec::new();
-        for _ in 0..PLANNINGS_MAX {
+        for attempt in 0..PLANNINGS_MAX {
+            self.give_way(attempt);
             let mut inputs = self.inputs(parameters.into());
             inputs.answers = self.answers_again(&prepared.questions, parameters, answered)?;
             answered = inputs.answers.clone();
@@ -197,8 +211,14 @@ impl Session {
             match outcome {
                 Err(error) if is_stale(&error) => {
                     let has_begun = self.block.as_ref().is_some_and(|block| !block.past && block.has_shown);
-                    let catalog = self.catalog()?;
-                    if !self.renew(&catalog)? || has_begun {
+                    let is_renewed = match has_begun {
+                        true => attempt == 0 && self.renew_from_snapshot()?,
+                        false => {
+                            let catalog = self.catalog()?;
+                            self.renew(&catalog)?
+                        }
+                    };
+                    if !is_renewed {
                         return Err(error);
                     }
                     let types: Vec<Option<SqlType>> = prepared.parameters.iter().copied().map(Some).collect();

@@ -32,6 +32,10 @@ impl Sight {
     pub(super) fn new(view: Box<dyn View>) -> Sight {
         Sight { view, definitions: BTreeMap::new() }
     }
+
+    pub(super) fn view(&self) -> &dyn View {
+        &*self.view
+    }
 }
 
 /// See the [module](self). What a block writes is laid over it.

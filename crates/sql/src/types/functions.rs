@@ -14,6 +14,7 @@ mod sets;
 mod strings;
 mod time_pattern;
 mod values;
+mod work;
 
 pub(crate) use catalog::{NAME_AS_QUOTED, NUMBER_OF_NONE};
 pub(crate) use json::ORDER_OF_JSONB;
@@ -24,6 +25,7 @@ pub(crate) use numbers::{Numbered, name_of as function_name, number_of as functi
 pub(crate) use sets::SUBSCRIPTS_OF_VECTOR;
 pub use sets::{is_set, is_view, resolve_set, set_columns};
 pub(crate) use strings::{check_length, quote_ident};
+pub(crate) use work::{length, work_of_call, work_of_operator};
 
 use serde::{Deserialize, Serialize};
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{Datum, SqlType, Zone, compare};
 use crate::error::SqlError;
 pub(crate) use arithmetic::power as float_power;
-pub use matching::like;
+pub use matching::{PATTERNS_MAX, like};
 pub(crate) use matching::{RegexOptions, compile as compile_regex};
 pub(crate) use matching::{lower as lower_character, upper as upper_character};
 pub use resolution::{common_type, resolve_binary, resolve_unary};

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::SqlError;
 use crate::execute::Row;
+use crate::execute::work::work_of_comparing;
 use crate::types::aggregate::{Aggregate, State};
 use crate::types::{Datum, Zone};
 
@@ -27,13 +28,15 @@ pub(super) struct Sliding<'c> {
     /// The value of `frame`.
     known: Option<Datum>,
     zone: Zone,
+    /// The work since it was last asked for.
+    work: u64,
 }
 
 impl<'c> Sliding<'c> {
     pub(super) fn new(aggregate: &'c Aggregate, arguments: &'c [Option<Row>], zone: Zone) -> Sliding<'c> {
         let second = State::new(aggregate, zone);
         let first = Vec::new();
-        Sliding { aggregate, arguments, first, second, middle: 0, frame: 0..0, known: None, zone }
+        Sliding { aggregate, arguments, first, second, middle: 0, frame: 0..0, known: None, zone, work: 0 }
     }
 
     /// The value of the next frame.
@@ -49,6 +52,7 @@ impl<'c> Sliding<'c> {
         self.begin_at(frame.start)?;
         for row in self.frame.end..frame.end {
             if let Some(arguments) = &self.arguments[row] {
+                self.work += work_of_comparing(arguments);
                 self.second.add(arguments)?;
             }
         }
@@ -63,6 +67,11 @@ impl<'c> Sliding<'c> {
         }?;
         self.known = Some(value.clone());
         Ok(value)
+    }
+
+    /// The work since it was last asked for: of a frame that begins anew, in all its rows.
+    pub(super) fn added(&mut self) -> u64 {
+        std::mem::take(&mut self.work)
     }
 
     /// Forgets the rows before a start.

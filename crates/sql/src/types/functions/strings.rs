@@ -1,5 +1,7 @@
 //! Functions of texts and bytes. Positions and lengths are in characters, from 1 on.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use md5::{Digest as _, Md5};
 
 use super::*;
@@ -183,10 +185,17 @@ fn position(arguments: &[Datum]) -> Result<Datum, SqlError> {
     count(at.map_or(0, |at| value[..at].chars().count() + 1))
 }
 
+/// The longest set of characters that is gone through for each character of a text, in bytes.
+const SET_SEARCHED: usize = 32;
+
 fn trim(arguments: &[Datum], start: bool, end: bool) -> Result<Datum, SqlError> {
     let mut value = text(arguments, 0)?;
     let set = if arguments.len() > 1 { text(arguments, 1)? } else { " " };
-    let is_in = |character: char| set.contains(character);
+    // A set that is long would be gone through for each character.
+    let known: Option<BTreeSet<char>> = (set.len() > SET_SEARCHED).then(|| set.chars().collect());
+    let is_in = |character| {
+        known.as_ref().map_or_else(|| set.contains(character), |known| known.contains(&character))
+    };
     if start {
         value = value.trim_start_matches(is_in);
     }
@@ -262,10 +271,15 @@ fn replace(arguments: &[Datum]) -> Result<Datum, SqlError> {
 /// Characters of the second argument become those of the third at the same place, or vanish.
 fn translate(arguments: &[Datum]) -> Result<Datum, SqlError> {
     let (value, from, to) = (text(arguments, 0)?, text(arguments, 1)?, text(arguments, 2)?);
-    let translated = value.chars().filter_map(|character| match from.chars().position(|c| c == character) {
-        Some(at) => to.chars().nth(at),
-        None => Some(character),
-    });
+    let mut others = to.chars();
+    let mut ways = BTreeMap::new();
+    for character in from.chars() {
+        let other = others.next();
+        // The first of equal ones counts.
+        ways.entry(character).or_insert(other);
+    }
+    let translated =
+        value.chars().filter_map(|character| ways.get(&character).copied().unwrap_or(Some(character)));
     Ok(Datum::Text(translated.collect()))
 }
 

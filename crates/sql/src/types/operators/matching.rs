@@ -16,8 +16,11 @@ use crate::types::Datum;
 /// Bytes that a compiled regular expression may have.
 const REGEX_SIZE_MAX: usize = 1 << 20;
 
-/// Most regular expressions that a thread keeps: those of one statement, for the most part.
-const KEPT_MAX: usize = 4;
+/// Most regular expressions of a statement: a thread keeps as many, so that none is read again for each row.
+pub const PATTERNS_MAX: usize = 64;
+
+/// Bytes that the states of a regular expression may have that are found while it is looked for.
+const REGEX_CACHE_MAX: usize = 1 << 18;
 
 thread_local! {
     /// The regular expressions that were used last, which a statement uses for all of its rows; the last one is at the end.
@@ -140,7 +143,7 @@ pub(crate) fn compile(pattern: &str, options: RegexOptions) -> Result<Rc<Regex>,
             Some(place) => kept.remove(place),
             None => (options, pattern.to_owned(), Rc::new(compiled(pattern, options)?)),
         };
-        if kept.len() == KEPT_MAX {
+        if kept.len() == PATTERNS_MAX {
             kept.remove(0);
         }
         let regex = Rc::clone(&known.2);
@@ -157,6 +160,7 @@ fn compiled(pattern: &str, options: RegexOptions) -> Result<Regex, SqlError> {
         .multi_line(options.by_line)
         .ignore_whitespace(options.expanded)
         .size_limit(REGEX_SIZE_MAX)
+        .dfa_size_limit(REGEX_CACHE_MAX)
         .build()
         .map_err(|error| {
             let text = error.to_string();
