@@ -55,6 +55,9 @@ impl Binder<'_> {
         if let Some(bound) = self.sequence_function(name, written)? {
             return Ok(bound);
         }
+        if name.starts_with("regexp_") {
+            self.count_pattern()?;
+        }
         let mut arguments = Vec::with_capacity(written.len());
         for argument in written {
             arguments.push(match self.whole_row(name, argument)? {
@@ -114,9 +117,6 @@ impl Binder<'_> {
                 return Ok(text_constant(&name));
             }
             _ => {}
-        }
-        if name.starts_with("regexp_") {
-            self.count_pattern()?;
         }
         let arguments = self.shown_padded(name, arguments)?;
         let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();

@@ -13,6 +13,9 @@ const PATTERN: u64 = 1_000;
 const PATTERN_BYTE: u64 = 40;
 const PATTERN_CLASS: u64 = 10_000;
 
+/// More states than a regular expression may have.
+const STATES_MAX: u64 = 1 << 15;
+
 /// How the work of a function grows with what it is given.
 #[derive(Clone, Copy)]
 enum Growth {
@@ -64,10 +67,10 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum], is_fixed: 
         Growth::ManyPerByte => 20 + count + bytes / 2,
         Growth::Product => 20 + bytes / 2 + first.saturating_mul(second) / 64,
         Growth::Elements => 20 + elements(arguments, 0).saturating_mul(elements(arguments, 1)) / 4,
-        Growth::Search => 20 + bytes / 2 + work_of_pattern(arguments.get(1), is_fixed),
+        Growth::Search => 20 + work_of_search(first, arguments.get(1), is_fixed),
         Growth::Searches => {
             let far = if repeats(arguments.get(1)) { first.saturating_mul(first) / 640 } else { 0 };
-            20 + bytes / 2 + far + work_of_pattern(arguments.get(1), is_fixed)
+            20 + bytes / 2 + far + work_of_search(first, arguments.get(1), is_fixed)
         }
     }
 }
@@ -76,7 +79,7 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum], is_fixed: 
 pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &Datum, is_fixed: bool) -> u64 {
     let bytes = length(left) + length(right);
     if operator.is_regular() {
-        return 4 + bytes / 2 + work_of_pattern(Some(right), is_fixed);
+        return 4 + work_of_search(length(left), Some(right), is_fixed);
     }
     match (left, right) {
         (Datum::Text(text), Datum::Text(pattern)) if operator.is_match() => {
@@ -90,11 +93,25 @@ pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &D
     }
 }
 
-/// The work of reading a regular expression, which is done once if it stays the same.
-fn work_of_pattern(pattern: Option<&Datum>, is_fixed: bool) -> u64 {
-    let Some(Datum::Text(pattern)) = pattern.filter(|_| !is_fixed) else { return 0 };
+/// The work of looking for a regular expression in a text of so many bytes, and of reading it, which is done once if it stays the same.
+fn work_of_search(bytes: u64, pattern: Option<&Datum>, is_fixed: bool) -> u64 {
+    let Some(Datum::Text(pattern)) = pattern else { return 0 };
+    let search = bytes / 2 + bytes.saturating_mul(states_of(pattern)) / 64;
+    if is_fixed {
+        return search;
+    }
     let classes = pattern.bytes().filter(|byte| b"\\[{".contains(byte)).count() as u64;
-    PATTERN + PATTERN_BYTE * pattern.len() as u64 + PATTERN_CLASS * classes
+    search + PATTERN + PATTERN_BYTE * pattern.len() as u64 + PATTERN_CLASS * classes
+}
+
+/// About how many states the automaton of a regular expression has, in each of which it may be at a byte: a count makes copies of what is
+/// before it.
+fn states_of(pattern: &str) -> u64 {
+    let counts = pattern.split('{').skip(1).filter_map(|rest| {
+        let end = rest.find('}')?;
+        rest[..end].split(',').filter_map(|count| count.trim().parse::<u64>().ok()).max()
+    });
+    counts.fold(pattern.len() as u64, |states, count| states.saturating_mul(count.max(1))).min(STATES_MAX)
 }
 
 fn repeats(pattern: Option<&Datum>) -> bool {

@@ -17,10 +17,7 @@ use crate::types::Datum;
 const REGEX_SIZE_MAX: usize = 1 << 20;
 
 /// Most regular expressions of a statement: a thread keeps as many, so that none is read again for each row.
-pub const PATTERNS_MAX: usize = 64;
-
-/// Bytes that the states of a regular expression may have that are found while it is looked for.
-const REGEX_CACHE_MAX: usize = 1 << 18;
+pub const PATTERNS_MAX: usize = 32;
 
 thread_local! {
     /// The regular expressions that were used last, which a statement uses for all of its rows; the last one is at the end.
@@ -160,7 +157,6 @@ fn compiled(pattern: &str, options: RegexOptions) -> Result<Regex, SqlError> {
         .multi_line(options.by_line)
         .ignore_whitespace(options.expanded)
         .size_limit(REGEX_SIZE_MAX)
-        .dfa_size_limit(REGEX_CACHE_MAX)
         .build()
         .map_err(|error| {
             let text = error.to_string();
