@@ -103,6 +103,14 @@ fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, Sql
     Ok(times)
 }
 
+/// The keyword that a token is, unless it is in double quotes.
+fn keyword(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
 /// Leaves out the tokens at some places.
 fn drop_at(tokens: &mut Vec<TokenWithSpan>, mut dropped: Vec<usize>) {
     dropped.sort_unstable();
@@ -295,8 +303,6 @@ const OPTIONS: char = '\u{1f}';
 /// Makes the options of `(LIKE name INCLUDING … EXCLUDING …)` a last part of the name, since the parser knows few of them; see
 /// [`like_options`].
 fn keep_like_options(tokens: &mut Vec<TokenWithSpan>) {
-    let keyword =
-        |token: &Token| if let Token::Word(word) = token { word.keyword } else { Keyword::NoKeyword };
     let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
     let solid: Vec<usize> = (0..tokens.len()).filter(|place| !is_space(&tokens[*place])).collect();
     let starts = |at: usize| {

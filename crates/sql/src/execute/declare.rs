@@ -17,9 +17,7 @@ use crate::plan::{
 };
 use crate::types::{Datum, Values};
 
-/// Declares what a plan touches; whether that is all of it.
-///
-/// A mistake in the plan or its inputs makes it `None` or `Some(false)` too: the run tells it.
+/// Declares what a plan touches; `None` if that is not all of it, or if there is a mistake in the plan or its inputs: the run tells it.
 pub fn declare(
     plan: &Plan,
     inputs: &Inputs,

@@ -94,17 +94,14 @@ impl Session {
             let message = "cannot use \"match\" with HEADER in COPY TO";
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
-        let query = match source {
-            CopySource::Query(query) => query.to_string(),
-            CopySource::Table { table_name, columns } if columns.is_empty() => {
-                format!("SELECT * FROM {table_name}")
-            }
+        let statement = match source {
+            CopySource::Query(query) => Statement::Query(query.clone()),
             CopySource::Table { table_name, columns } => {
-                format!("SELECT {} FROM {table_name}", list(columns))
+                let columns = if columns.is_empty() { "*".to_owned() } else { list(columns) };
+                let query = crate::syntax::parse_query(&format!("SELECT {columns} FROM {table_name}"))?;
+                Statement::Query(Box::new(query))
             }
         };
-        let statement = crate::syntax::parse(&query)?.pop();
-        let statement = statement.ok_or_else(|| SqlError::new(SqlState::SYNTAX_ERROR, "COPY of nothing"))?;
         let (_, prepared) = self.prepare(&statement, &[])?;
         Ok(Answer::CopyOut(Box::new(CopyOut { options, statement, prepared })))
     }

@@ -3,7 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::definitions::keyword;
+use super::keyword;
 
 /// Writes `WHERE TRUE` before `ON CONFLICT` where the query of an `INSERT` has a list of columns and nothing after it: the parser would
 /// take `ON` for a name of the last one.

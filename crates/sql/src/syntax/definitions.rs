@@ -5,6 +5,7 @@ use sqlparser::ast::{Expr, ObjectName, SetExpr, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::keyword;
 use crate::error::{SqlError, SqlState};
 
 /// What begins the last part of the name of a sequence that is changed; then it says where it begins anew.
@@ -79,13 +80,6 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError>
     }
     *tokens = spelled;
     Ok(())
-}
-
-pub(super) fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
 }
 
 /// Writes `SELECT * FROM name` for `TABLE name` where a query may begin, as it may anywhere in an `INSERT`.

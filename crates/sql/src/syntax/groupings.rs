@@ -3,7 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::definitions::keyword;
+use super::keyword;
 
 /// A pair of brackets that is open.
 struct Brackets {

@@ -4,7 +4,8 @@ use sqlparser::ast::Expr;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::definitions::{Restart, keyword};
+use super::definitions::Restart;
+use super::keyword;
 use crate::error::SqlError;
 
 /// What begins the name.

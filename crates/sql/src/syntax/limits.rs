@@ -3,7 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::definitions::keyword;
+use super::keyword;
 
 /// Writes `LIMIT number` for `FETCH FIRST number ROWS ONLY` where the number has a sign or brackets, of which the parser knows none there;
 /// `FETCH FIRST ROWS WITH TIES` stays after it for what has ties.

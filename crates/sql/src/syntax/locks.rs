@@ -12,10 +12,7 @@ use crate::error::{SqlError, SqlState};
 pub(super) fn spell_plainly(tokens: &mut Vec<TokenWithSpan>) {
     let solid = tokens.iter().enumerate().filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
     let solid: Vec<(usize, &Token)> = solid.map(|(place, token)| (place, &token.token)).collect();
-    let keyword = |at: usize| match solid.get(at) {
-        Some((_, Token::Word(word))) => word.keyword,
-        _ => Keyword::NoKeyword,
-    };
+    let keyword = |at: usize| solid.get(at).map_or(Keyword::NoKeyword, |(_, token)| super::keyword(token));
     let (mut dropped, mut commas) = (Vec::new(), Vec::new());
     for at in (0..solid.len()).filter(|at| keyword(*at) == Keyword::FOR) {
         let left_out = match [1, 2, 3].map(|more| keyword(at + more)) {

@@ -3,7 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::definitions::keyword;
+use super::keyword;
 
 /// Writes `CREATE TABLE t (a, b) AS query` as `CREATE TABLE t AS SELECT * FROM (query) t (a, b)`.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {

@@ -3,6 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::keyword;
 /// Writes `ROLE` for `USER` where users are made, changed and dropped, with the `LOGIN` that a new user has unless it is said otherwise; and
 /// leaves out that a password is encrypted, which it always is.
 pub(super) fn call_users_roles(tokens: &mut Vec<TokenWithSpan>) {
@@ -44,11 +45,4 @@ fn kind(statement: &[TokenWithSpan]) -> Option<(Keyword, usize, bool)> {
     let (verb, what) = (keyword(&verb.token), keyword(&what.token));
     let is_verb = matches!(verb, Keyword::CREATE | Keyword::ALTER | Keyword::DROP);
     (is_verb && matches!(what, Keyword::USER | Keyword::ROLE)).then_some((verb, place, what == Keyword::USER))
-}
-
-fn keyword(token: &Token) -> Keyword {
-    match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    }
 }

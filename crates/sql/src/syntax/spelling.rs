@@ -113,9 +113,8 @@ pub(super) fn spell_suffixes(tokens: &mut Vec<TokenWithSpan>) {
 
 /// Writes the operators for `LIKE` and `ILIKE` before `ANY`, `SOME` and `ALL`.
 pub(super) fn spell_like(tokens: &mut Vec<TokenWithSpan>) {
-    let keyword = |place: Option<&usize>, tokens: &[TokenWithSpan]| match place.map(|at| &tokens[*at].token) {
-        Some(Token::Word(word)) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
+    let keyword = |place: Option<&usize>, tokens: &[TokenWithSpan]| {
+        place.map_or(Keyword::NoKeyword, |at| super::keyword(&tokens[*at].token))
     };
     let is_solid = |place: &usize| !matches!(tokens[*place].token, Token::Whitespace(_));
     let solid: Vec<usize> = (0..tokens.len()).filter(is_solid).collect();
