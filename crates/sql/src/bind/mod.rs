@@ -69,6 +69,11 @@ pub use scope::{Bound, Field};
 /// The schema of what a session has made for itself, as statements may call it; what its own name begins with.
 pub(crate) const TEMPORARY: &str = "pg_temp";
 
+/// Whether a schema is that of what a session has made for itself.
+pub(crate) fn is_temporary(schema: &str) -> bool {
+    schema.starts_with(TEMPORARY)
+}
+
 /// What a session tells of itself to statements.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {

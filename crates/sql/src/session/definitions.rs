@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use ordain_db::data::Direction;
-use sqlparser::ast::{AlterTableOperation, ObjectName, Statement};
+use sqlparser::ast::{AlterTableOperation, ColumnOption, ObjectName, Statement, TableConstraint};
 
 use super::Session;
 use super::database::of_read;
@@ -35,6 +35,9 @@ impl Session {
             return self.define_in_block(statement);
         }
         self.refuse_change("a definition")?;
+        if is_to_be_whole(statement) {
+            return self.define_as_block(statement);
+        }
         let mut known = None;
         for attempt in 0..DEFINITION_PLANNINGS_MAX {
             self.give_way(attempt);
@@ -46,19 +49,13 @@ impl Session {
                 Timing::Afterwards,
                 self.database.random(),
             );
-            if planned.as_ref().is_ok_and(|defined| is_to_be_whole(statement, defined)) {
-                return self.define_as_block(statement);
-            }
             let outcome =
                 planned.and_then(|defined| self.carry_out(&defined).map(|written| (defined, written)));
             match outcome {
                 Ok((defined, written)) => {
                     self.refresh(&catalog)?;
                     for build in &defined.builds {
-                        if let Err(error) = self.build(build) {
-                            self.drop_added(statement)?;
-                            return Err(error);
-                        }
+                        self.build(build)?;
                     }
                     for validation in &defined.validations {
                         self.validate(validation)?;
@@ -106,11 +103,12 @@ impl Session {
             Err(error) if writes_rows && error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
                 Err(too_many(&error))
             }
+            Err(error) if !defined.rewrites.is_empty() => Err(of_rewrite(error)),
             outcome => Ok(outcome?.written),
         }
     }
 
-    /// Runs a definition as a block of its own, so that nothing is left of it if its last check fails.
+    /// Runs a definition as a block of its own, so that nothing is left of it if its last check or index fails.
     fn define_as_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
         let mut known = None;
         for attempt in 0..DEFINITION_PLANNINGS_MAX {
@@ -125,6 +123,10 @@ impl Session {
             };
             match outcome {
                 Err(error) if error.state == SqlState::SERIALIZATION_FAILURE => known = Some(error),
+                Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
+                    let hint = "Make each change, and add each constraint, by a statement of its own.";
+                    return Err(error.with_hint(hint));
+                }
                 outcome => return outcome,
             }
         }
@@ -171,7 +173,7 @@ impl Session {
                 .with_hint("Commit first, or change the table before its rows."));
         }
         for rewrite in &defined.rewrites {
-            self.in_block(rewrite, self.inputs(Values::new()))?;
+            self.in_block(rewrite, self.inputs(Values::new())).map_err(of_rewrite)?;
         }
         self.in_block(plan, self.inputs(Values::new()))?;
         let written = match &defined.rows {
@@ -273,18 +275,6 @@ impl Session {
         Ok(())
     }
 
-    /// Takes back the columns that a statement added, since what was to be unique in one of them is not.
-    fn drop_added(&mut self, statement: &Statement) -> Result<(), SqlError> {
-        let Statement::AlterTable(alter) = statement else { return Ok(()) };
-        for operation in &alter.operations {
-            let AlterTableOperation::AddColumn { column_def, .. } = operation else { continue };
-            let table = &alter.name;
-            let text = format!("ALTER TABLE {table} DROP COLUMN IF EXISTS {} CASCADE", column_def.name);
-            self.define_text(&text)?;
-        }
-        Ok(())
-    }
-
     fn fill(&mut self, build: &Build) -> Result<(), SqlError> {
         let mut after = None;
         loop {
@@ -355,14 +345,47 @@ impl Session {
 }
 
 /// Whether a definition must have no effect if rows from before it do not fulfil what it asks for. A foreign key alone can be taken
-/// back.
-fn is_to_be_whole(statement: &Statement, defined: &Defined) -> bool {
+/// back, and so can the index of a constraint; what else the statement did, others may have seen.
+fn is_to_be_whole(statement: &Statement) -> bool {
     let Statement::AlterTable(alter) = statement else { return false };
-    let is_one = matches!(
-        alter.operations.as_slice(),
-        [AlterTableOperation::AddConstraint { .. } | AlterTableOperation::ValidateConstraint { .. }]
-    );
-    !is_one && !defined.validations.is_empty()
+    match alter.operations.as_slice() {
+        [AlterTableOperation::AddConstraint { .. } | AlterTableOperation::ValidateConstraint { .. }] => false,
+        operations => operations.iter().any(asks_of_all_rows),
+    }
+}
+
+/// Whether an action builds an index, or has a foreign key checked.
+fn asks_of_all_rows(operation: &AlterTableOperation) -> bool {
+    match operation {
+        AlterTableOperation::AddConstraint { constraint, .. } => {
+            matches!(constraint, TableConstraint::Unique(_) | TableConstraint::ForeignKey(_))
+        }
+        AlterTableOperation::AddColumn { column_def, .. } => {
+            let mut options = column_def.options.iter().map(|option| &option.option);
+            options.any(|option| matches!(option, ColumnOption::Unique(_) | ColumnOption::ForeignKey(_)))
+        }
+        AlterTableOperation::ValidateConstraint { .. } => true,
+        _ => false,
+    }
+}
+
+/// The error of a definition that writes rows anew, which is about rows that are there already.
+fn of_rewrite(error: SqlError) -> SqlError {
+    let Some(subject) = &error.subject else { return error };
+    let table = &subject.table;
+    let message = match error.state {
+        SqlState::CHECK_VIOLATION => {
+            format!(
+                "check constraint \"{}\" of relation \"{table}\" is violated by some row",
+                subject.constraint
+            )
+        }
+        SqlState::NOT_NULL_VIOLATION => {
+            format!("column \"{}\" of relation \"{table}\" contains null values", subject.column)
+        }
+        _ => return error,
+    };
+    SqlError { message, detail: None, ..error }
 }
 
 /// The error of a definition that writes more rows than one transaction can.

@@ -5,14 +5,28 @@ use sqlparser::ast::{AlterColumnOperation, AlterTable, AlterTableOperation, Drop
 
 use super::super::Binder;
 use super::super::names::{name_of, qualified};
-use super::create::Filled;
+use super::constraints::multiple_keys;
+use super::create::{Filled, Parts, columns_of};
 use super::identity::refuse_identity;
+use super::passes::{PASSES, Pass, pass_of};
+use super::rewrite::{Conversion, new_row};
 use super::storage_options::check_changed;
 use super::{Draft, Verification};
 use crate::catalog::{Check, Definition, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, Node, Path};
 use crate::syntax::identity_change;
+
+/// What an `ALTER TABLE` comes to besides the definition of its table.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub conversions: Vec<Conversion>,
+    pub filled: Vec<Filled>,
+    /// Conditions that no row may fulfil as it will be, each with the error if one does.
+    pub refused: Vec<(Expression, SqlError)>,
+    /// Constraints of new columns that are not there yet.
+    pub parts: Parts,
+}
 
 impl Draft<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<&'static str, SqlError> {
@@ -27,33 +41,54 @@ impl Draft<'_> {
             Some((schema, other)) => return self.alter_other(&schema, &name, other, &alter.operations),
             None => return Err(super::super::undefined_table(schema.as_deref(), &name)),
         };
-        let is_rename =
-            |operation: &AlterTableOperation| matches!(operation, AlterTableOperation::RenameTable { .. });
-        if alter.operations.len() > 1 && alter.operations.iter().any(is_rename) {
-            let message = "syntax error: RENAME TO among other changes of a table";
+        if let [AlterTableOperation::RenameTable { table_name }] = alter.operations.as_slice() {
+            let name = self.rename(&schema, &name, &mut table, table_name)?;
+            self.set(&schema, &name, Some(Definition::Table(table)));
+            return Ok(TAG);
+        }
+        self.has_others = alter.operations.len() > 1;
+        if self.has_others && alter.operations.iter().any(is_rename) {
+            let message = "syntax error: RENAME among other changes of a table";
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, message)
                 .with_hint("Rename it by a statement of its own."));
         }
-        self.has_others = alter.operations.len() > 1;
-        let mut name = name;
-        let (mut conversions, mut filled) = (Vec::new(), Vec::new());
-        for operation in &alter.operations {
-            if let AlterTableOperation::RenameTable { table_name } = operation {
-                name = self.rename(&schema, &name, &mut table, table_name)?;
-            } else if let AlterTableOperation::AlterColumn {
-                column_name,
-                op: op @ AlterColumnOperation::SetDataType { .. },
-            } = operation
-            {
-                let number = required(&name, &table, &name_of(column_name))?;
-                conversions.extend(self.change_type(&schema, &name, &mut table, number, op)?);
-            } else {
-                self.alter(&schema, &name, &mut table, operation, &mut filled)?;
+        let passes = alter.operations.iter().map(pass_of).collect::<Result<Vec<Pass>, SqlError>>()?;
+        let mut changes = Changes::default();
+        for pass in PASSES {
+            let of_pass = passes.iter().zip(&alter.operations).filter(|(known, _)| **known == pass);
+            for (_, operation) in of_pass {
+                self.alter(&schema, &name, &mut table, operation, &mut changes)?;
             }
+            self.constrain_new_columns(&schema, &name, &mut table, pass, &mut changes)?;
         }
-        self.rewrite(&schema, &name, &mut table, conversions, &filled)?;
+        self.verify(&schema, &name, &table, &mut changes)?;
+        self.rewrite(&schema, &name, &mut table, changes.conversions, &changes.filled)?;
         self.set(&schema, &name, Some(Definition::Table(table)));
         Ok(TAG)
+    }
+
+    /// Adds constraints of new columns once all columns are there, and keys before what may refer to them.
+    fn constrain_new_columns(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        pass: Pass,
+        changes: &mut Changes,
+    ) -> Result<(), SqlError> {
+        let parts = match pass {
+            Pass::Keys => Parts {
+                primary_key: changes.parts.primary_key.take(),
+                unique: std::mem::take(&mut changes.parts.unique),
+                ..Parts::default()
+            },
+            Pass::Constraints => std::mem::take(&mut changes.parts),
+            _ => return Ok(()),
+        };
+        if parts.primary_key.is_some() && table.primary_key.is_some() {
+            return Err(multiple_keys(name));
+        }
+        self.add_verified_parts(schema, name, table, parts, changes)
     }
 
     fn alter(
@@ -62,11 +97,11 @@ impl Draft<'_> {
         name: &str,
         table: &mut Table,
         operation: &AlterTableOperation,
-        filled: &mut Vec<Filled>,
+        changes: &mut Changes,
     ) -> Result<(), SqlError> {
         match operation {
             AlterTableOperation::AddConstraint { constraint, not_valid } => {
-                self.add_constraint(schema, name, table, constraint, *not_valid)
+                self.add_constraint(schema, name, table, constraint, *not_valid, changes)
             }
             AlterTableOperation::ValidateConstraint { name: constraint } => {
                 self.validate_constraint(schema, name, table, &name_of(constraint))
@@ -79,7 +114,7 @@ impl Draft<'_> {
                     self.notices.push(notice);
                     return Ok(());
                 }
-                self.extend(schema, name, table, column_def, filled)
+                self.extend(schema, name, table, column_def, changes)
             }
             AlterTableOperation::DropColumn { column_names, if_exists, drop_behavior, .. } => {
                 let cascade = *drop_behavior == Some(DropBehavior::Cascade);
@@ -102,11 +137,11 @@ impl Draft<'_> {
                 self.rename_constraint(schema, name, table, (&name_of(old_name), name_of(new_name)))
             }
             AlterTableOperation::AlterColumn { column_name, op } => {
-                self.alter_column(schema, name, table, &name_of(column_name), op)
+                self.alter_column(schema, name, table, &name_of(column_name), op, changes)
             }
             AlterTableOperation::SetOptionsParens { options } => check_changed(options),
-            // There is one user's worth of rights.
-            AlterTableOperation::OwnerTo { .. } | AlterTableOperation::ReplicaIdentity { .. } => Ok(()),
+            AlterTableOperation::OwnerTo { new_owner } => self.check_owner(new_owner),
+            AlterTableOperation::ReplicaIdentity { .. } => Ok(()),
             other => Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
         }
     }
@@ -150,15 +185,17 @@ impl Draft<'_> {
             self.set(schema, &sequence, None);
             self.discard(storage, false);
         }
+        for check in std::mem::take(&mut table.checks) {
+            if !self.columns_in(name, table, &check.condition)?.contains(&number) {
+                table.checks.push(check);
+            }
+        }
         let dropped = &mut table.columns[usize::from(number)];
         (dropped.name, dropped.dropped) = (String::new(), true);
         (dropped.default, dropped.not_null) = (None, false);
         let views = self.views_without(schema, name, table, &on);
         self.drop_dependents(&on, views, cascade, None)?;
-        self.check_expressions(name, table).map_err(|_| {
-            let message = format!("cannot drop column \"{column}\" because a check constraint depends on it");
-            SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
-        })
+        self.check_expressions(name, table)
     }
 
     fn drop_constraint(
@@ -200,9 +237,15 @@ impl Draft<'_> {
         table: &mut Table,
         column: &str,
         operation: &AlterColumnOperation,
+        changes: &mut Changes,
     ) -> Result<(), SqlError> {
         let number = required(name, table, column)?;
         match operation {
+            AlterColumnOperation::SetDataType { .. } => {
+                let conversion = self.change_type(schema, name, table, number, operation)?;
+                changes.conversions.extend(conversion);
+                Ok(())
+            }
             AlterColumnOperation::AddGenerated { generated_as, sequence_options } => {
                 let always = !matches!(generated_as, Some(GeneratedAs::ByDefault));
                 let options = sequence_options.as_deref().unwrap_or_default();
@@ -231,11 +274,7 @@ impl Draft<'_> {
                 Ok(())
             }
             AlterColumnOperation::SetNotNull => {
-                let is_null =
-                    Expression::IsNull { operand: Box::new(Expression::Column(number)), negated: false };
-                let message = format!("column \"{column}\" of relation \"{name}\" contains null values");
-                let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message).of_column(name, column);
-                self.verify(schema, name, is_null, error)?;
+                changes.refused.push(contains_nulls(name, table, number));
                 table.columns[usize::from(number)].not_null = true;
                 Ok(())
             }
@@ -245,11 +284,11 @@ impl Draft<'_> {
 
     /// Asks that the rows that are there fulfil a check.
     pub(super) fn verify_check(
-        &mut self,
-        schema: &str,
+        &self,
         name: &str,
         table: &Table,
         check: &Check,
+        changes: &mut Changes,
     ) -> Result<(), SqlError> {
         let mut binder = Binder::new(&self.catalog, self.surroundings);
         let condition = binder.check_condition(name, table, &check.condition)?;
@@ -257,29 +296,57 @@ impl Draft<'_> {
         let message =
             format!("check constraint \"{}\" of relation \"{name}\" is violated by some row", check.name);
         let error = SqlError::new(SqlState::CHECK_VIOLATION, message).of_constraint(name, &check.name);
-        self.verify(schema, name, fails, error)
+        changes.refused.push((fails, error));
+        Ok(())
     }
 
-    /// Asks that no row of a table as it was fulfils a condition.
+    /// Asks that no row of a table as it will be fulfils what is refused. Values that are computed for each row are not known before rows
+    /// are written, which tests them.
     fn verify(
         &mut self,
         schema: &str,
         name: &str,
-        condition: Expression,
-        error: SqlError,
+        table: &Table,
+        changes: &mut Changes,
     ) -> Result<(), SqlError> {
-        let mut binder = Binder::new(self.before, self.surroundings);
-        let (schema, table) = binder.find_table(Some(schema), name)?;
-        let table = binder.use_table(&schema, name, table)?;
-        let scan =
-            Node::Scan { table, path: Path::All, direction: Direction::Ascending, filter: Some(condition) };
-        let one = crate::types::Datum::Int(1);
-        let limit = Some(Expression::Constant(one));
-        let query =
-            Action::Query(Node::Limit { input: Box::new(scan), limit, offset: None, ties: Vec::new() });
-        self.verifications.push(Verification { plan: binder.finish(query, None).plan, error });
+        for (mut condition, error) in std::mem::take(&mut changes.refused) {
+            let columns = columns_of(&mut condition);
+            if changes.filled.iter().any(|(filled, _)| columns.contains(filled)) {
+                continue;
+            }
+            let mut binder = Binder::new(self.before, self.surroundings);
+            let (schema, before) = binder.find_table(Some(schema), name)?;
+            let expressions = new_row(before, table, &changes.conversions);
+            let is_same = (0..).zip(&expressions).all(|(number, value)| *value == Expression::Column(number));
+            let number = binder.use_table(&schema, name, before)?;
+            let (path, direction) = (Path::All, Direction::Ascending);
+            let scan = Node::Scan { table: number, path, direction, filter: None };
+            let rows = if is_same { scan } else { Node::Project { input: Box::new(scan), expressions } };
+            let refused = Node::Filter { input: Box::new(rows), condition };
+            let limit = Some(Expression::Constant(crate::types::Datum::Int(1)));
+            let first = Node::Limit { input: Box::new(refused), limit, offset: None, ties: Vec::new() };
+            let plan = binder.finish(Action::Query(first), None).plan;
+            self.verifications.push(Verification { plan, error });
+        }
         Ok(())
     }
+}
+
+/// The condition that a column is null, and the error if it is in some row although it must not.
+pub(super) fn contains_nulls(name: &str, table: &Table, number: u16) -> (Expression, SqlError) {
+    let is_null = Expression::IsNull { operand: Box::new(Expression::Column(number)), negated: false };
+    let column = &table.columns[usize::from(number)].name;
+    let message = format!("column \"{column}\" of relation \"{name}\" contains null values");
+    (is_null, SqlError::new(SqlState::NOT_NULL_VIOLATION, message).of_column(name, column))
+}
+
+fn is_rename(operation: &AlterTableOperation) -> bool {
+    matches!(
+        operation,
+        AlterTableOperation::RenameTable { .. }
+            | AlterTableOperation::RenameColumn { .. }
+            | AlterTableOperation::RenameConstraint { .. }
+    )
 }
 
 pub(super) fn required(name: &str, table: &Table, column: &str) -> Result<u16, SqlError> {

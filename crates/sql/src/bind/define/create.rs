@@ -14,6 +14,7 @@ use super::super::path::is_fixed;
 use super::super::qualify::relation_word;
 use super::super::types::{serial_type, sql_type};
 use super::super::walk::walk;
+use super::alter::{Changes, contains_nulls};
 use super::constraints::{
     column_order, constrain, index_columns, is_free_constraint, multiple_keys, refuse_late, refuse_method,
     refuse_unique, set_key,
@@ -42,6 +43,13 @@ pub(super) struct Parts {
     pub foreign_keys: Vec<NewForeignKey>,
     /// Columns that get numbers from sequences, and the types of these.
     pub sequences: Vec<(String, SqlType, Vec<SequenceOptions>)>,
+}
+
+impl Parts {
+    /// How many constraints there are besides a primary key.
+    fn constraints(&self) -> usize {
+        self.unique.len() + self.checks.len() + self.foreign_keys.len()
+    }
 }
 
 impl Draft<'_> {
@@ -129,16 +137,20 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// The columns that a condition on the rows of a table is about, by number.
+    pub(super) fn columns_in(
+        &self,
+        name: &str,
+        table: &Table,
+        condition: &str,
+    ) -> Result<BTreeSet<u16>, SqlError> {
+        let mut binder = Binder::new(&self.catalog, self.surroundings);
+        Ok(columns_of(&mut binder.check_condition(name, table, condition)?))
+    }
+
     /// A name for a check that the table does not have yet: with the column, if the check is about one.
     fn free_check(&self, name: &str, table: &Table, condition: &str) -> Result<String, SqlError> {
-        let mut binder = Binder::new(&self.catalog, self.surroundings);
-        let mut condition = binder.check_condition(name, table, condition)?;
-        let mut columns = BTreeSet::new();
-        walk(&mut condition, 0, &mut |expression, _| {
-            if let Expression::Column(number) = expression {
-                columns.insert(*number);
-            }
-        });
+        let columns = self.columns_in(name, table, condition)?;
         let stem = match columns.first() {
             Some(column) if columns.len() == 1 => {
                 format!("{name}_{}_check", table.columns[usize::from(*column)].name)
@@ -248,22 +260,21 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Adds a column to a table that has rows.
+    /// Adds a column to a table that has rows; its constraints are left to be added.
     pub(super) fn extend(
         &mut self,
         schema: &str,
         name: &str,
         table: &mut Table,
         column: &ColumnDef,
-        filled: &mut Vec<Filled>,
+        changes: &mut Changes,
     ) -> Result<(), SqlError> {
-        let mut parts = Parts::default();
-        self.add_column(name, table, &mut parts, column)?;
-        if parts.primary_key.is_some() && table.primary_key.is_some() {
-            return Err(multiple_keys(name));
-        }
+        let others = changes.parts.constraints();
+        self.add_column(name, table, &mut changes.parts, column)?;
+        let is_constrained = changes.parts.constraints() > others;
+        let sequences = std::mem::take(&mut changes.parts.sequences);
         let last = table.columns.len() - 1;
-        let is_numbered = !parts.sequences.is_empty();
+        let is_numbered = !sequences.is_empty();
         let mut is_computed = false;
         if let Some(default) = table.columns[last].default.clone() {
             match self.constant_default(&table.columns[last], &default)? {
@@ -271,27 +282,27 @@ impl Draft<'_> {
                 None => is_computed = true,
             }
         }
-        if (is_numbered || is_computed)
-            && !(parts.unique.is_empty() && parts.checks.is_empty() && parts.foreign_keys.is_empty())
-        {
+        if (is_numbered || is_computed) && is_constrained {
             let what = "a new column whose values are computed for each row, and a constraint of it,";
             return Err(SqlError::unsupported(what).with_hint("Add the column, and then the constraint."));
         }
         let column = &table.columns[last];
         if column.not_null && column.missing == Datum::Null && !is_numbered && !is_computed {
-            let message = format!("column \"{}\" of relation \"{name}\" contains null values", column.name);
-            return Err(SqlError::new(SqlState::NOT_NULL_VIOLATION, message).with_hint("Give it a default."));
+            let (is_null, error) = contains_nulls(name, table, last as u16);
+            changes.refused.push((is_null, error.with_hint("Give it a default.")));
         }
         let column = column.name.clone();
-        self.add_parts(schema, name, table, parts, false)?;
+        self.add_parts(schema, name, table, Parts { sequences, ..Parts::default() }, false)?;
         let owner = Some((name.to_owned(), column));
-        filled.extend(self.catalog.iter().find_map(|(known, sequence, definition)| match definition {
-            Definition::Sequence(one) if is_numbered && known == schema && one.owner == owner => {
-                Some((last as u16, Some(sequence.to_owned())))
-            }
-            _ => None,
-        }));
-        filled.extend(is_computed.then_some((last as u16, None)));
+        changes.filled.extend(self.catalog.iter().find_map(
+            |(known, sequence, definition)| match definition {
+                Definition::Sequence(one) if is_numbered && known == schema && one.owner == owner => {
+                    Some((last as u16, Some(sequence.to_owned())))
+                }
+                _ => None,
+            },
+        ));
+        changes.filled.extend(is_computed.then_some((last as u16, None)));
         self.check_expressions(name, table)
     }
 
@@ -319,6 +330,7 @@ impl Draft<'_> {
         table: &mut Table,
         constraint: &TableConstraint,
         not_valid: bool,
+        changes: &mut Changes,
     ) -> Result<(), SqlError> {
         let mut parts = Parts::default();
         constrain(name, table, &mut parts, constraint)?;
@@ -329,10 +341,22 @@ impl Draft<'_> {
         if let Some((key_name, columns)) = parts.primary_key.take() {
             self.add_primary_key(schema, name, table, key_name, columns)?;
         }
+        self.add_verified_parts(schema, name, table, parts, changes)
+    }
+
+    /// Adds to a table that has rows what it has besides columns: its rows must fulfil the checks.
+    pub(super) fn add_verified_parts(
+        &mut self,
+        schema: &str,
+        name: &str,
+        table: &mut Table,
+        parts: Parts,
+        changes: &mut Changes,
+    ) -> Result<(), SqlError> {
         let known = table.checks.len();
         self.add_parts(schema, name, table, parts, false)?;
         for check in &table.checks[known..] {
-            self.verify_check(schema, name, table, check)?;
+            self.verify_check(name, table, check, changes)?;
         }
         Ok(())
     }
@@ -473,6 +497,17 @@ impl Draft<'_> {
         }
         Ok(())
     }
+}
+
+/// The columns of a row that an expression over it reads, by number.
+pub(super) fn columns_of(expression: &mut Expression) -> BTreeSet<u16> {
+    let mut columns = BTreeSet::new();
+    walk(expression, 0, &mut |expression, _| {
+        if let Expression::Column(number) = expression {
+            columns.insert(*number);
+        }
+    });
+    columns
 }
 
 fn refused_option(option: &ColumnOption) -> SqlError {

@@ -9,7 +9,7 @@ use sqlparser::ast::{
 
 use super::super::foreign_keys::{RowCheck, can_refer, no_unique_constraint, target};
 use super::super::names::{name_of, qualified};
-use super::super::{Binder, Surroundings};
+use super::super::{Binder, Surroundings, is_temporary};
 use super::Draft;
 use crate::catalog::{Catalog, Definition, ForeignKey, Named, Referrer, Table};
 use crate::error::{SqlError, SqlState};
@@ -100,6 +100,7 @@ impl Draft<'_> {
         let deferrable = deferrable(written.characteristics.as_ref())?;
         let at = (schema.to_owned(), name.to_owned());
         let other_name = self.referenced_table(&written.foreign_table)?;
+        refuse_other_lifetime(schema, &other_name.0)?;
         let other = if other_name == at { table.clone() } else { self.table(&other_name.0, &other_name.1)? };
         let referenced = referenced_columns(&other_name.1, &other, &new)?;
         let constraint = match new.name {
@@ -224,6 +225,17 @@ impl Draft<'_> {
         rename_in(table);
         Ok(())
     }
+}
+
+/// Fails if of two tables one goes with its session, and the other does not.
+fn refuse_other_lifetime(schema: &str, referenced: &str) -> Result<(), SqlError> {
+    let kind = |schema| if is_temporary(schema) { "temporary" } else { "permanent" };
+    let (own, other) = (kind(schema), kind(referenced));
+    if own == other {
+        return Ok(());
+    }
+    let message = format!("constraints on {own} tables may reference only {own} tables");
+    Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
 }
 
 /// The columns that a foreign key refers to, by number: those of the primary key if none are written.

@@ -13,6 +13,7 @@ mod foreign_keys;
 mod identity;
 mod like;
 mod moments;
+mod passes;
 mod reindex;
 mod remove;
 mod rename;

@@ -1,4 +1,4 @@
-//! `RENAME` of relations, columns and constraints, and `OWNER TO`, which changes nothing: there is one user's worth of rights.
+//! `RENAME` of relations, columns and constraints, and `OWNER TO` of what is no table.
 
 use sqlparser::ast::{
     AlterSchema, AlterSchemaOperation, AlterTableOperation, ObjectName, RenameTableNameKind,
@@ -55,7 +55,7 @@ impl Draft<'_> {
             _ => "ALTER TABLE",
         };
         match (&mut known, operations) {
-            (_, [AlterTableOperation::OwnerTo { .. }]) => {}
+            (_, [AlterTableOperation::OwnerTo { new_owner }]) => self.check_owner(new_owner)?,
             (Definition::Index(table), [AlterTableOperation::RenameTable { table_name }]) => {
                 let mut of = self.table(schema, table)?;
                 self.rename_index_of(schema, table, &mut of, name, &new_name(table_name)?)?;
@@ -128,9 +128,10 @@ impl Draft<'_> {
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
         }
         match alter.operations.as_slice() {
-            [AlterSchemaOperation::OwnerTo { .. }] => Ok("ALTER SCHEMA"),
-            _ => Err(SqlError::unsupported(format!("{alter}"))),
+            [AlterSchemaOperation::OwnerTo { owner }] => self.check_owner(owner)?,
+            _ => return Err(SqlError::unsupported(format!("{alter}"))),
         }
+        Ok("ALTER SCHEMA")
     }
 
     pub(super) fn rename_column(

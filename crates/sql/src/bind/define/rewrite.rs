@@ -157,15 +157,7 @@ impl Draft<'_> {
             let value = Bound { expression, data_type: SqlType::INT8 };
             conversions.push((*number, binder.assigned_to(value, column.data_type, &column.name)?));
         }
-        let mut expressions = Vec::with_capacity(table.columns.len());
-        for (number, column) in (0..).zip(&table.columns) {
-            let conversion = conversions.iter().find(|(converted, _)| *converted == number);
-            expressions.push(match conversion {
-                Some((_, expression)) => expression.clone(),
-                None if usize::from(number) < before.columns.len() => Expression::Column(number),
-                None => Expression::Constant(column.missing.clone()),
-            });
-        }
+        let expressions = new_row(before, table, &conversions);
         let (path, direction) = (Path::All, Direction::Ascending);
         let scan = Node::Scan { table: source, path, direction, filter: None };
         let mut shape = table.shape(name);
@@ -231,6 +223,19 @@ impl Draft<'_> {
             table.indexes[place].storage = self.storage();
         }
     }
+}
+
+/// The row of a table as it will be, over the row as it was.
+pub(super) fn new_row(before: &Table, table: &Table, conversions: &[Conversion]) -> Vec<Expression> {
+    let value = |(number, column): (u16, &Column)| {
+        let conversion = conversions.iter().find(|(converted, _)| *converted == number);
+        match conversion {
+            Some((_, expression)) => expression.clone(),
+            None if usize::from(number) < before.columns.len() => Expression::Column(number),
+            None => Expression::Constant(column.missing.clone()),
+        }
+    };
+    (0..).zip(&table.columns).map(value).collect()
 }
 
 /// The plan that inserts the rows of a query into one of its tables.

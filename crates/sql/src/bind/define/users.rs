@@ -1,6 +1,8 @@
 //! Users: what they are called, and how they prove who they are. All of them may do everything.
 
-use sqlparser::ast::{AlterRoleOperation, CreateRole, Expr, Ident, ObjectName, Password, RoleOption, Value};
+use sqlparser::ast::{
+    AlterRoleOperation, CreateRole, Expr, Ident, ObjectName, Owner, Password, RoleOption, Value,
+};
 
 use super::super::names::{last_name, name_of};
 use super::Draft;
@@ -103,6 +105,13 @@ impl Draft<'_> {
             }
         }
         Ok("DROP ROLE")
+    }
+
+    /// Fails unless there is whom something is to belong to. That changes nothing else: there is one user's worth of rights.
+    pub(super) fn check_owner(&self, owner: &Owner) -> Result<(), SqlError> {
+        let Owner::Ident(name) = owner else { return Ok(()) };
+        let name = name_of(name);
+        if self.user(&name).is_some() { Ok(()) } else { Err(undefined(&name)) }
     }
 
     fn user(&self, name: &str) -> Option<Definition> {

@@ -6,7 +6,7 @@ use super::{
     BTREE, DescribedView, INFORMATION_SCHEMA, Names, OWNER, PG_CATALOG, PUBLIC_OBJECT, System, defaults,
     empty, number, text, truth, with_schema,
 };
-use crate::bind::TEMPORARY;
+use crate::bind::is_temporary;
 use crate::types::functions::quote_ident;
 use crate::types::{Datum, SqlType};
 
@@ -34,11 +34,6 @@ pub(super) fn schema_object(catalog: &Catalog, schema: &str) -> u32 {
         "information_schema" => INFORMATION_SCHEMA,
         other => catalog.get(other, "").and_then(Definition::object).unwrap_or(0),
     }
-}
-
-/// Whether a schema is that of what a session has made for itself.
-pub(super) fn is_temporary(schema: &str) -> bool {
-    schema.starts_with(TEMPORARY)
 }
 
 fn relations(catalog: &Catalog) -> Vec<Relation<'_>> {

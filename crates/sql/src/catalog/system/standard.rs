@@ -1,7 +1,7 @@
 //! Views of the standard's `information_schema`, besides those of [columns] and [constraints].
 
 use super::super::{Catalog, Definition};
-use super::{DescribedView, Names, OWNER_NAME, System, columns, constraints, number, relations, text, users};
+use super::{DescribedView, Names, OWNER_NAME, System, columns, constraints, number, text, users};
 use crate::types::{Datum, SqlType};
 
 /// The view with a name.
@@ -68,7 +68,7 @@ fn information_tables(catalog: &Catalog, database: &str) -> System {
     ];
     let row = |(schema, name, definition): (&str, &str, &Definition)| {
         let (kind, is_table) = match definition {
-            Definition::Table(_) if relations::is_temporary(schema) => ("LOCAL TEMPORARY", true),
+            Definition::Table(_) if crate::bind::is_temporary(schema) => ("LOCAL TEMPORARY", true),
             Definition::Table(_) => ("BASE TABLE", true),
             Definition::View { .. } => ("VIEW", false),
             _ => return None,
