@@ -1,6 +1,6 @@
 //! `COPY`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use sqlparser::ast::{
@@ -99,6 +99,7 @@ impl Session {
                 format!("SELECT * FROM {table_name}")
             }
             CopySource::Table { table_name, columns } => {
+                refuse_twice(columns)?;
                 format!("SELECT {} FROM {table_name}", list(columns))
             }
         };
@@ -506,6 +507,18 @@ fn overtaken(error: SqlError) -> SqlError {
     }
     let message = "could not serialize access: the table was changed while many rows were copied into it";
     SqlError::new(error.state, message).with_hint("Run COPY again when nobody else writes to the table.")
+}
+
+/// Fails if a column is named twice.
+fn refuse_twice(columns: &[Ident]) -> Result<(), SqlError> {
+    let mut names = BTreeSet::new();
+    match columns.iter().map(name_of).find(|name| !names.insert(name.clone())) {
+        Some(name) => {
+            let message = format!("column \"{name}\" specified more than once");
+            Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
+        }
+        None => Ok(()),
+    }
 }
 
 fn list(columns: &[Ident]) -> String {
