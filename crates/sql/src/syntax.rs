@@ -3,6 +3,7 @@
 mod conflicts;
 mod constraints;
 mod definitions;
+mod dialect;
 mod fetches;
 mod gaps;
 mod groupings;
@@ -71,7 +72,7 @@ fn parser_and_times(
 ) -> Result<(Parser<'static>, Vec<Option<String>>), SqlError> {
     let times = if plain::is_plain(&tokens) { Vec::new() } else { spell_out(&mut tokens)? };
     refuse_chains(&tokens)?;
-    let parser = Parser::new(&PostgreSqlDialect {}).with_recursion_limit(DEPTH_MAX);
+    let parser = Parser::new(&dialect::PostgreSql).with_recursion_limit(DEPTH_MAX);
     Ok((parser.with_tokens_with_locations(tokens), times))
 }
 

@@ -8,6 +8,7 @@ use super::names::name_of;
 use super::scope::Bound;
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
+use crate::types::cast::CastContext;
 use crate::types::operators::BinaryOperator;
 use crate::types::{Datum, SqlType};
 
@@ -28,6 +29,12 @@ impl Binder<'_> {
             }
             _ => self.expression(root)?,
         };
+        let is_slice = |access: &AccessExpr| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. }));
+        if value.data_type.array && chain.len() > 1 && chain.iter().any(is_slice) {
+            // A part by several dimensions, of which an array has one.
+            let bounds = [1, 0].map(|bound| constant(Datum::Int(bound), SqlType::INT4));
+            return self.call("array_slice", std::iter::once(value).chain(bounds).collect());
+        }
         for access in chain {
             value = self.accessed(value, access)?;
         }
@@ -63,9 +70,10 @@ impl Binder<'_> {
             }
             AccessExpr::Subscript(Subscript::Index { index }) if array.data_type == SqlType::JSONB => {
                 let index = self.expression(index)?;
-                let name =
-                    if index.data_type.is_integer() { "jsonb_array_element" } else { "jsonb_object_field" };
-                self.call(name, vec![array, index])
+                let step = self.coerced(index, SqlType::TEXT, CastContext::Explicit)?.expression;
+                let path =
+                    Bound { expression: Expression::Array(vec![step]), data_type: SqlType::TEXT.array_of() };
+                self.call("jsonb_at_path", vec![array, path])
             }
             // The fields of what `_pg_expandarray` gives.
             AccessExpr::Dot(Expr::Identifier(field)) if array.data_type == SqlType::INT4.array_of() => {

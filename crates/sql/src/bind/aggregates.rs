@@ -2,8 +2,8 @@
 
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, InTarget, NamedWindowDefinition, NamedWindowExpr, OrderByExpr, Select,
-    SelectItem, WindowType,
+    FunctionArgumentList, FunctionArguments, GroupByExpr, InTarget, NamedWindowDefinition, NamedWindowExpr,
+    OrderByExpr, Select, SelectItem, WindowType,
 };
 
 use super::functions::plain_argument;
@@ -13,7 +13,7 @@ use super::scope::{Bound, Grouping};
 use super::{Binder, json, windows};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{AggregateCall, Expression, SortKey};
-use crate::types::{SqlType, aggregate};
+use crate::types::{SqlType, aggregate, functions};
 
 impl Binder<'_> {
     /// Prepares the level for grouping, if the query groups.
@@ -58,7 +58,8 @@ impl Binder<'_> {
     /// What an item of `GROUP BY` means: a number or an alias stands for an item of the list, unless a column has that name.
     pub(super) fn meant(&mut self, written: &Expr, items: &[SelectItem]) -> Result<Expr, SqlError> {
         if let Some(place) = ordinal(written) {
-            return match place.checked_sub(1).and_then(|place| items.get(place)) {
+            let found = usize::try_from(place - 1).ok();
+            return match found.and_then(|place| items.get(place)) {
                 Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => {
                     Ok(expr.clone())
                 }
@@ -143,13 +144,30 @@ impl Binder<'_> {
         sort_key(key, value)
     }
 
-    fn aggregate_call(&mut self, name: &str, function: &Function) -> Result<AggregateCall, SqlError> {
-        let FunctionArguments::List(list) = &function.args else {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_FUNCTION,
-                format!("function {name}() does not exist"),
-            ));
-        };
+    /// Refuses `WITHIN GROUP` after an aggregate that is not of a sorted set: what is sorted are arguments after the others, which it does
+    /// not take.
+    fn refuse_within_group(
+        &mut self,
+        name: &str,
+        function: &Function,
+        arguments: &[SqlType],
+    ) -> Result<(), SqlError> {
+        if function.within_group.is_empty() {
+            return Ok(());
+        }
+        let mut types = arguments.to_vec();
+        for key in &function.within_group {
+            types.push(self.expression(&key.expr)?.data_type);
+        }
+        Err(functions::undefined(name, &types))
+    }
+
+    /// The arguments of an aggregate, and whether one of them is a whole row.
+    fn aggregate_arguments(
+        &mut self,
+        name: &str,
+        list: &FunctionArgumentList,
+    ) -> Result<(Vec<Bound>, bool), SqlError> {
         let (mut arguments, mut has_rows) = (Vec::new(), false);
         for argument in &list.args {
             if !matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Wildcard)) {
@@ -163,6 +181,17 @@ impl Binder<'_> {
                 });
             }
         }
+        Ok((arguments, has_rows))
+    }
+
+    fn aggregate_call(&mut self, name: &str, function: &Function) -> Result<AggregateCall, SqlError> {
+        let FunctionArguments::List(list) = &function.args else {
+            return Err(SqlError::new(
+                SqlState::UNDEFINED_FUNCTION,
+                format!("function {name}() does not exist"),
+            ));
+        };
+        let (arguments, has_rows) = self.aggregate_arguments(name, list)?;
         let mut arguments = self.shown_padded(name, arguments)?;
         let mut order = Vec::new();
         if aggregate::is_ordered(name) {
@@ -175,6 +204,9 @@ impl Binder<'_> {
             order.push(self.sort_key(key)?);
         }
         let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
+        if !aggregate::is_ordered(name) {
+            self.refuse_within_group(name, function, &types)?;
+        }
         let mut aggregate = aggregate::resolve(name, &types)?;
         if has_rows && aggregate.id == aggregate::AggregateId::JsonArray {
             aggregate.id = aggregate::AggregateId::JsonLines;

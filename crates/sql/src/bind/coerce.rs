@@ -176,12 +176,15 @@ pub(super) fn common_type(left: SqlType, right: SqlType, of: &str) -> Result<Sql
         return Ok(left);
     }
     let free = |from, to| cast::allowed(from, to) == Some(CastContext::Implicit);
-    match (free(left, right), free(right, left)) {
-        (true, _) => Ok(right.plain()),
-        (false, true) => Ok(left.plain()),
-        (false, false) => {
-            let message = format!("{of} types {} and {} cannot be matched", left.name(), right.name());
-            Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
+    if left.category() == right.category() {
+        // The first stays, unless it cannot be what the other can.
+        if !left.is_preferred() && free(left, right) && !free(right, left) {
+            return Ok(right.plain());
+        }
+        if free(right, left) {
+            return Ok(left.plain());
         }
     }
+    let message = format!("{of} types {} and {} cannot be matched", left.name(), right.name());
+    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }

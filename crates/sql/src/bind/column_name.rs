@@ -1,12 +1,15 @@
 //! What columns are called that are given no name.
 
-use sqlparser::ast::{self, Expr, Value};
+use sqlparser::ast::{self, Expr};
 
 use super::Binder;
 use super::names::{last_name, name_of};
 use super::object_names::is_named;
 use super::types::sql_type;
 use crate::types::{BaseType, SqlType};
+
+/// Types of PostgreSQL's for objects whose columns are called as they are.
+const OBJECT_TYPES: [&str; 5] = ["regclass", "regproc", "regtype", "regnamespace", "regrole"];
 
 impl Binder<'_> {
     /// The name of the function that an expression calls, if it is one: its column's name.
@@ -15,16 +18,13 @@ impl Binder<'_> {
             Expr::Identifier(name) => name_of(name),
             Expr::CompoundIdentifier(parts) => parts.last().map_or_else(String::new, name_of),
             Expr::Function(function) => last_name(&function.name).unwrap_or_default(),
-            Expr::Cast { expr, data_type, .. } => match Self::column_name(expr) {
-                name if name == "?column?" || has_weak_name(expr) => {
-                    let of_objects = ["regclass", "regproc"].into_iter().find(|one| is_named(data_type, one));
-                    if let Some(name) = of_objects {
-                        return name.to_owned();
-                    }
-                    sql_type(data_type).map_or_else(|_| "?column?".to_owned(), type_column_name)
+            Expr::Cast { expr, .. } if has_strong_name(expr) => Self::column_name(expr),
+            Expr::Cast { data_type, .. } => {
+                match OBJECT_TYPES.into_iter().find(|name| is_named(data_type, name)) {
+                    Some(name) => name.to_owned(),
+                    None => sql_type(data_type).map_or_else(|_| "?column?".to_owned(), type_column_name),
                 }
-                name => name,
-            },
+            }
             Expr::Subquery(query) => match query.body.as_ref() {
                 ast::SetExpr::Select(select) => match select.projection.first() {
                     Some(ast::SelectItem::UnnamedExpr(expr)) => Self::column_name(expr),
@@ -40,19 +40,24 @@ impl Binder<'_> {
                 });
                 last.unwrap_or_else(|| Self::column_name(root))
             }
+            Expr::Case { else_result: Some(otherwise), .. } if has_strong_name(otherwise) => {
+                Self::column_name(otherwise)
+            }
             Expr::Case { .. } => "case".to_owned(),
             Expr::Exists { .. } => "exists".to_owned(),
             Expr::Array(_) => "array".to_owned(),
             Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => Self::column_name(inner),
             Expr::AtTimeZone { .. } => "timezone".to_owned(),
             Expr::Extract { .. } => "extract".to_owned(),
+            Expr::Substring { shorthand: true, .. } => "substr".to_owned(),
             Expr::Substring { .. } => "substring".to_owned(),
             Expr::Overlay { .. } => "overlay".to_owned(),
             Expr::Position { .. } => "position".to_owned(),
+            Expr::Trim { trim_where: Some(ast::TrimWhereField::Leading), .. } => "ltrim".to_owned(),
+            Expr::Trim { trim_where: Some(ast::TrimWhereField::Trailing), .. } => "rtrim".to_owned(),
             Expr::Trim { .. } => "btrim".to_owned(),
             Expr::Ceil { .. } => "ceil".to_owned(),
             Expr::Floor { .. } => "floor".to_owned(),
-            Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => "bool".to_owned(),
             Expr::TypedString(typed) => {
                 sql_type(&typed.data_type).map_or_else(|_| "?column?".to_owned(), type_column_name)
             }
@@ -62,13 +67,15 @@ impl Binder<'_> {
     }
 }
 
-/// Whether the name of a column yields to that of a type that it is cast to.
-fn has_weak_name(written: &Expr) -> bool {
+/// Whether an expression gives its column a name of its own, which is neither that of a type nor what any expression of its kind has.
+fn has_strong_name(written: &Expr) -> bool {
     match written {
-        Expr::Nested(inner) => has_weak_name(inner),
-        Expr::Cast { expr, .. } => has_weak_name(expr) || Binder::column_name(expr) == "?column?",
-        Expr::Case { .. } | Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_) => true,
-        _ => false,
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } | Expr::Cast { expr: inner, .. } => {
+            has_strong_name(inner)
+        }
+        Expr::Case { else_result, .. } => else_result.as_deref().is_some_and(has_strong_name),
+        Expr::TypedString(_) | Expr::Interval(_) => false,
+        other => Binder::column_name(other) != "?column?",
     }
 }
 
@@ -86,7 +93,7 @@ fn type_column_name(data_type: SqlType) -> String {
         BaseType::Timestamp => "timestamp",
         BaseType::TimestampTz => "timestamptz",
         BaseType::Time => "time",
-        _ => return data_type.plain().name(),
+        _ => return data_type.plain().element().name(),
     };
     name.to_owned()
 }

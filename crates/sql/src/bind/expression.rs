@@ -3,7 +3,7 @@
 use sqlparser::ast::{self, CastKind, DataType, Expr, Ident, UnaryOperator as WrittenUnary, Value};
 
 use super::coerce::common_type;
-use super::names::{known_collation, name_of};
+use super::names::{known_collation, last_name, name_of};
 use super::object_names::{functions_named, is_named};
 use super::scope::{Bound, is_value};
 use super::types::sql_type;
@@ -202,8 +202,8 @@ impl Binder<'_> {
         operator: &ast::BinaryOperator,
         right: &Expr,
     ) -> Result<Bound, SqlError> {
-        if let (Expr::Tuple(lefts), Expr::Tuple(rights)) = (unnested(left), unnested(right)) {
-            return self.compare_tuples(lefts, operator, rights);
+        if let Some(compared) = self.compare_rows(left, operator, right)? {
+            return Ok(compared);
         }
         match operator {
             ast::BinaryOperator::And | ast::BinaryOperator::Or => {
@@ -358,9 +358,7 @@ impl Binder<'_> {
         }
         let to = sql_type(to)?;
         if to.is_text()
-            && let Expr::Cast { data_type, .. } = unnested(operand)
-            && let Some(kind) =
-                ["regclass", "regnamespace", "regtype"].into_iter().find(|kind| is_named(data_type, kind))
+            && let Some(kind) = kind_of_object(unnested(operand))
         {
             let number = self.expression(operand)?;
             let name = match kind {
@@ -372,6 +370,8 @@ impl Binder<'_> {
             return self.explicit(name, to);
         }
         let operand = self.expression(operand)?;
+        // What is no text is read from one with the blanks.
+        let operand = if to.is_text() { operand } else { self.padded(operand)? };
         self.explicit(operand, to)
     }
 
@@ -448,6 +448,19 @@ impl Binder<'_> {
         let common = if common == SqlType::UNKNOWN { SqlType::TEXT } else { common };
         let values = values.into_iter().map(|value| Ok(self.implicit(value, common)?.expression));
         Ok((values.collect::<Result<_, SqlError>>()?, common))
+    }
+}
+
+/// The type of the names that an expression gives, of those that are numbers here.
+fn kind_of_object(written: &Expr) -> Option<&'static str> {
+    let known = ["regclass", "regnamespace", "regtype"];
+    match written {
+        Expr::Cast { data_type, .. } => known.into_iter().find(|kind| is_named(data_type, kind)),
+        Expr::Function(function) => {
+            let name = last_name(&function.name).ok()?;
+            known.into_iter().find(|kind| name.strip_prefix("to_") == Some(kind))
+        }
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@ use sqlparser::ast::{
     TableWithJoins,
 };
 
+use super::coerce::common_type;
 use super::functions::plain_argument;
 use super::join::{Item, assemble, full_join, right_join};
 use super::modify::foreign;
@@ -69,7 +70,8 @@ impl<'c> Binder<'c> {
         last.on = on;
         if !keeps_right {
             items.push(last);
-            let columns = pairs.iter().map(|(_, left, _)| left.clone()).collect();
+            let columns = pairs.iter().map(|(_, left, right)| shared_column(kind, left, right));
+            let columns = columns.collect::<Result<_, _>>()?;
             self.merge(first.1, &pairs, columns);
             return Ok(());
         }
@@ -432,6 +434,14 @@ impl<'c> Binder<'c> {
     pub(super) fn shape_of(&self, table: u16) -> &crate::plan::TableShape {
         &self.tables[usize::from(table)]
     }
+}
+
+/// Which of two columns of a join that keeps no rows of the right alone stands for both: where they are equal, that which has the type
+/// that both share. Where the right may have no row it is the left, even if its type is the narrower one.
+fn shared_column(kind: JoinKind, left: &Bound, right: &Bound) -> Result<Bound, SqlError> {
+    let common = common_type(left.data_type, right.data_type, "JOIN/USING")?;
+    let is_right = kind == JoinKind::Inner && !common.is_same(left.data_type);
+    Ok(if is_right { right.clone() } else { left.clone() })
 }
 
 /// No rows, since no table is a partition of another.

@@ -31,6 +31,9 @@ impl Binder<'_> {
             return self.window_function(&name, function, over);
         }
         if windows::is_window_function(&name) {
+            if !function.within_group.is_empty() {
+                return Err(SqlError::unsupported(format!("the hypothetical-set aggregate {name}")));
+            }
             return Err(windows::without_over(&name));
         }
         if name == "grouping" {
@@ -184,7 +187,9 @@ impl Binder<'_> {
                 && matches!(data_type.base, BaseType::Date | BaseType::Timestamp | BaseType::TimestampTz)
         };
         let both = |is_it: &dyn Fn(SqlType) -> bool| is_it(value.data_type) && is_it(other.data_type);
-        let keeps_type = both(&SqlType::is_integer) || both(&is_of_time);
+        // A `real` is compared with any other number as it is, too.
+        let is_real = value.data_type.is_same(SqlType::FLOAT4) && compared.left.is_float();
+        let keeps_type = both(&SqlType::is_integer) || both(&is_of_time) || is_real;
         let data_type = if keeps_type { value.data_type } else { compared.left };
         let is_equal = self.operate(BinaryOperator::Equal, value.clone(), other)?.expression;
         let value = self.implicit(value, data_type)?;

@@ -2,7 +2,7 @@
 
 use sqlparser::ast::{
     self, Distinct, Expr, LimitClause, OrderBy, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
-    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, Value,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, UnaryOperator, Value,
 };
 
 use super::join::assemble;
@@ -376,7 +376,7 @@ impl Binder<'_> {
     /// The place of the column that an item of `ORDER BY` names by its number or alias.
     fn output_named(&self, written: &Expr, outputs: &Outputs) -> Result<Option<usize>, SqlError> {
         if let Some(number) = ordinal(written) {
-            let place = number.checked_sub(1).filter(|place| *place < outputs.len());
+            let place = usize::try_from(number - 1).ok().filter(|place| *place < outputs.len());
             return place.map(Some).ok_or_else(|| not_in_list("ORDER BY", number));
         }
         if matches!(written, Expr::Value(value) if !matches!(value.value, Value::Placeholder(_))) {
@@ -538,17 +538,18 @@ pub(super) fn sort_key(written: &OrderByExpr, value: Bound) -> Result<SortKey, S
 }
 
 /// The number that stands for an item of a list.
-pub(super) fn ordinal(written: &Expr) -> Option<usize> {
+pub(super) fn ordinal(written: &Expr) -> Option<i64> {
     match written {
         Expr::Value(value) => match &value.value {
-            Value::Number(digits, _) => digits.parse().ok(),
+            Value::Number(digits, _) => digits.parse::<i32>().ok().map(i64::from),
             _ => None,
         },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => ordinal(expr).map(|number| -number),
         _ => None,
     }
 }
 
-pub(super) fn not_in_list(clause: &str, number: usize) -> SqlError {
+pub(super) fn not_in_list(clause: &str, number: i64) -> SqlError {
     let message = format!("{clause} position {number} is not in select list");
     SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message)
 }

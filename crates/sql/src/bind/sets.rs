@@ -102,16 +102,18 @@ impl Binder<'_> {
         let mut finder = Finder::default();
         let mut list = select.projection.clone();
         for item in &mut list {
-            // What is named by its function keeps that name.
-            if let SelectItem::UnnamedExpr(Expr::Function(function)) = &*item
-                && let Ok(name) = last_name(&function.name)
-                && is_set(&name)
-            {
-                let (expr, alias) = (Expr::Function(function.clone()), Ident::with_quote('"', name));
-                *item = SelectItem::ExprWithAlias { expr, alias };
-            }
-            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
-                finder.look(expr)?;
+            match item {
+                // What is named by a function keeps that name.
+                SelectItem::UnnamedExpr(expr) => {
+                    let (name, known) = (Self::column_name(expr), finder.calls.len());
+                    finder.look(expr)?;
+                    if finder.calls.len() > known {
+                        let (expr, alias) = (expr.clone(), Ident::with_quote('"', name));
+                        *item = SelectItem::ExprWithAlias { expr, alias };
+                    }
+                }
+                SelectItem::ExprWithAlias { expr, .. } => finder.look(expr)?,
+                _ => {}
             }
         }
         if finder.calls.is_empty() {

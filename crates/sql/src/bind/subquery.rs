@@ -6,9 +6,11 @@ use super::coerce::common_type;
 use super::expression::{binary_operator, boolean, unnested};
 use super::kept::kept;
 use super::scope::{Bound, Level};
+use super::tuples::row_of;
 use super::{Binder, walk};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, SubqueryKind};
+use crate::types::cast::CastContext;
 use crate::types::operators::{self, BinaryOperator};
 use crate::types::{Datum, SqlType};
 
@@ -20,22 +22,24 @@ impl Binder<'_> {
         negated: bool,
     ) -> Result<Bound, SqlError> {
         let found = match target {
-            InTarget::List(list) => match unnested(operand) {
-                Expr::Tuple(operands) => {
+            InTarget::List(list) => match row_of(operand) {
+                Some(operands) => {
                     let mut any = Vec::new();
                     for other in list {
-                        let Expr::Tuple(others) = unnested(other) else {
+                        let Some(others) = row_of(other) else {
                             return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "IN: a row and a value"));
                         };
-                        any.push(self.compare_tuples(operands, &ast::BinaryOperator::Eq, others)?.expression);
+                        any.push(
+                            self.compare_tuples(&operands, &ast::BinaryOperator::Eq, &others)?.expression,
+                        );
                     }
                     Expression::Or(any)
                 }
-                operand => self.in_list(operand, list)?,
+                None => self.in_list(operand, list)?,
             },
             InTarget::Subquery(query) => {
-                if let Expr::Tuple(operands) = unnested(operand) {
-                    let found = self.row_in_query(operands, query)?;
+                if let Some(operands) = row_of(operand) {
+                    let found = self.row_in_query(&operands, query)?;
                     return Ok(boolean(if negated { Expression::Not(Box::new(found)) } else { found }));
                 }
                 let operand = self.expression(operand)?;
@@ -88,23 +92,40 @@ impl Binder<'_> {
         Ok(equal)
     }
 
+    /// Whether a value is among those of a list. Values that need nothing of the row are looked for together, as one type, if there are
+    /// several; any other is compared by itself, as `=` compares it.
     fn in_list(&mut self, operand: &Expr, list: &[Expr]) -> Result<Expression, SqlError> {
         let operand = self.expression(operand)?;
         let mut bound = Vec::with_capacity(list.len());
         for other in list {
             bound.push(self.expression(other)?);
         }
-        let mut common = operand.data_type;
-        for other in &bound {
-            common = common_type(common, other.data_type, "IN")?;
+        let is_of_row = |value: &Bound| walk::reads_row(&value.expression);
+        let together: Vec<Bound> = bound.iter().filter(|value| !is_of_row(value)).cloned().collect();
+        let mut any = Vec::new();
+        if together.len() > 1
+            && let Some(common) = common_of(&operand, &together)
+        {
+            bound.retain(is_of_row);
+            any.push(self.among(operand.clone(), together, common)?);
         }
-        let resolved = operators::resolve_binary(BinaryOperator::Equal, common, common)?;
-        let operand = Box::new(self.implicit(operand, resolved.left)?.expression);
-        let mut values = Vec::with_capacity(bound.len());
         for other in bound {
-            values.push(self.implicit(other, resolved.right)?.expression);
+            any.push(self.operate(BinaryOperator::Equal, operand.clone(), other)?.expression);
         }
-        Ok(Expression::InList { operand, list: values, resolved })
+        Ok(if any.len() == 1 { any.remove(0) } else { Expression::Or(any) })
+    }
+
+    /// Whether a value is among others that are made one type.
+    fn among(&mut self, operand: Bound, others: Vec<Bound>, common: SqlType) -> Result<Expression, SqlError> {
+        let resolved = operators::resolve_binary(BinaryOperator::Equal, operand.data_type, common)?;
+        let operand = self.coerced(operand, resolved.left, CastContext::Explicit)?;
+        let mut list = Vec::with_capacity(others.len());
+        for other in others {
+            // A number may lose digits as one of the common type. A literal text is at once what it is compared as.
+            let other = if common.is_text() { other } else { self.implicit(other, common)? };
+            list.push(self.coerced(other, resolved.right, CastContext::Explicit)?.expression);
+        }
+        Ok(Expression::InList { operand: Box::new(operand.expression), list, resolved })
     }
 
     pub(super) fn quantified(
@@ -187,4 +208,11 @@ impl Binder<'_> {
         let query = if correlated { kept(self, query) } else { query };
         Expression::Subquery { kind, query: Box::new(query), correlated }
     }
+}
+
+/// The type that a value and others can share.
+fn common_of(operand: &Bound, others: &[Bound]) -> Option<SqlType> {
+    let mut types = others.iter().map(|other| other.data_type);
+    let common = types.try_fold(operand.data_type, |common, other| common_type(common, other, "IN").ok())?;
+    Some(if common == SqlType::UNKNOWN { SqlType::TEXT } else { common })
 }

@@ -1,6 +1,6 @@
 //! `COPY`.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use sqlparser::ast::{
@@ -97,6 +97,7 @@ impl Session {
         let statement = match source {
             CopySource::Query(query) => Statement::Query(query.clone()),
             CopySource::Table { table_name, columns } => {
+                refuse_twice(columns)?;
                 let columns = if columns.is_empty() { "*".to_owned() } else { list(columns) };
                 let query = crate::syntax::parse_query(&format!("SELECT {columns} FROM {table_name}"))?;
                 Statement::Query(Box::new(query))
@@ -505,6 +506,18 @@ fn overtaken(error: SqlError) -> SqlError {
     }
     let message = "could not serialize access: the table was changed while many rows were copied into it";
     SqlError::new(error.state, message).with_hint("Run COPY again when nobody else writes to the table.")
+}
+
+/// Fails if a column is named twice.
+fn refuse_twice(columns: &[Ident]) -> Result<(), SqlError> {
+    let mut names = BTreeSet::new();
+    match columns.iter().map(name_of).find(|name| !names.insert(name.clone())) {
+        Some(name) => {
+            let message = format!("column \"{name}\" specified more than once");
+            Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
+        }
+        None => Ok(()),
+    }
 }
 
 fn list(columns: &[Ident]) -> String {

@@ -248,6 +248,9 @@ pub fn resolve(name: &str, arguments: &[SqlType]) -> Result<Aggregate, SqlError>
             // With its length: what is stored without blanks is padded to it again.
             (vec![arguments[0]], arguments[0])
         }
+        (AggregateId::ArrayAggregate, [argument]) if argument.base == Char && !argument.array => {
+            (vec![arguments[0]], arguments[0].array_of())
+        }
         (id, _) if id.is_of_pairs() || id.is_ordered() || id.is_json() => {
             special(id, &plain).ok_or_else(undefined)?
         }

@@ -68,7 +68,9 @@ impl Sums {
             let is_root = matches!(id, DeviationSample | DeviationPopulation);
             if let Some((sum, squares)) = &self.exact {
                 let variance = exact_variance(sum, squares, count, divisor)?;
-                return Ok(Datum::Numeric(if is_root { variance.square_root()? } else { variance }));
+                // A deviation has as many digits as the variance.
+                let root = || variance.square_root_to(variance.scale());
+                return Ok(Datum::Numeric(if is_root { root()? } else { variance }));
             }
             let variance = self.xx / divisor as f64;
             return Ok(Datum::Float(if is_root { variance.sqrt() } else { variance }));

@@ -21,10 +21,12 @@ pub(super) const TABLE: &[Entry] = &[
     strict("json_object_field_text", &[JSON, TEXT], TEXT, |a, _| Ok(shown(&field(&item(a)?, text(a, 1)?)))),
     strict("jsonb_object_field_text", &[JSONB, TEXT], TEXT, |a, _| Ok(shown(&field(&item(a)?, text(a, 1)?)))),
     strict("json_array_element", &[JSON, INT4], JSON, |a, _| Ok(part(&element(&item(a)?, int(a, 1)?)))),
-    strict("jsonb_array_element", &[JSONB, INT4], JSONB, |a, _| Ok(part(&element(&item(a)?, int(a, 1)?)))),
+    strict("jsonb_array_element", &[JSONB, INT4], JSONB, |a, _| {
+        Ok(part(&element_or_scalar(&item(a)?, int(a, 1)?)))
+    }),
     strict("json_array_element_text", &[JSON, INT4], TEXT, |a, _| Ok(shown(&element(&item(a)?, int(a, 1)?)))),
     strict("jsonb_array_element_text", &[JSONB, INT4], TEXT, |a, _| {
-        Ok(shown(&element(&item(a)?, int(a, 1)?)))
+        Ok(shown(&element_or_scalar(&item(a)?, int(a, 1)?)))
     }),
     strict("json_at_path", &[JSON, TEXTS], JSON, |a, _| Ok(part(&at_path(item(a)?, array(a, 1)?)))),
     strict("jsonb_at_path", &[JSONB, TEXTS], JSONB, |a, _| Ok(part(&at_path(item(a)?, array(a, 1)?)))),
@@ -58,8 +60,11 @@ pub(super) const TABLE: &[Entry] = &[
     }),
     strict("jsonb_delete", &[JSONB, INT4], JSONB, |a, _| delete_element(&item(a)?, int(a, 1)?)),
     strict("jsonb_delete_path", &[JSONB, TEXTS], JSONB, |a, _| {
-        let path: Vec<&str> = path_of(array(a, 1)?)?;
-        change(&item(a)?, &path, &Change::Delete).map(jsonb)
+        let (path, whole): (Vec<&str>, _) = (path_of(array(a, 1)?)?, item(a)?);
+        if !matches!(whole.value, Value::Array(_) | Value::Object(_)) {
+            return Err(parameter_error("cannot delete path in scalar"));
+        }
+        change(&whole, &path, &Change::Delete).map(jsonb)
     }),
     strict("jsonb_set", &[JSONB, TEXTS, JSONB], JSONB, |a, _| set(a, true)),
     strict("jsonb_set", &[JSONB, TEXTS, JSONB, BOOL], JSONB, |a, _| {
@@ -152,6 +157,14 @@ fn element<'a>(item: &Item<'a>, number: i64) -> Option<Item<'a>> {
     match &item.value {
         Value::Array(items) => items.get(place(items.len(), number)?).cloned(),
         _ => None,
+    }
+}
+
+/// The same of a `jsonb`, of which PostgreSQL keeps one that is no array and no object as the only element of an array.
+fn element_or_scalar<'a>(item: &Item<'a>, number: i64) -> Option<Item<'a>> {
+    match &item.value {
+        Value::Array(_) | Value::Object(_) => element(item, number),
+        _ => matches!(number, 0 | -1).then(|| item.clone()),
     }
 }
 

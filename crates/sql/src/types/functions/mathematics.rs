@@ -74,8 +74,8 @@ pub(super) const TABLE: &[Entry] = &[
     strict("ln", &[FLOAT8], FLOAT8, |a, _| logarithm(float(a, 0)?, libm::log)),
     strict("log", &[FLOAT8], FLOAT8, |a, _| logarithm(float(a, 0)?, libm::log10)),
     strict("log10", &[FLOAT8], FLOAT8, |a, _| logarithm(float(a, 0)?, libm::log10)),
-    strict("degrees", &[FLOAT8], FLOAT8, |a, _| finite(float(a, 0)? / RADIANS_PER_DEGREE)),
-    strict("radians", &[FLOAT8], FLOAT8, |a, _| finite(float(a, 0)? * RADIANS_PER_DEGREE)),
+    strict("degrees", &[FLOAT8], FLOAT8, |a, _| scaled(float(a, 0)?, |angle| angle / RADIANS_PER_DEGREE)),
+    strict("radians", &[FLOAT8], FLOAT8, |a, _| scaled(float(a, 0)?, |angle| angle * RADIANS_PER_DEGREE)),
     strict("sin", &[FLOAT8], FLOAT8, |a, _| periodic(float(a, 0)?, libm::sin)),
     strict("cos", &[FLOAT8], FLOAT8, |a, _| periodic(float(a, 0)?, libm::cos)),
     strict("tan", &[FLOAT8], FLOAT8, |a, _| periodic(float(a, 0)?, libm::tan)),
@@ -111,6 +111,11 @@ fn finite(value: f64) -> Result<Datum, SqlError> {
         return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"));
     }
     Ok(Datum::Float(value))
+}
+
+/// What only an infinite angle may be infinite for.
+fn scaled(angle: f64, scale: fn(f64) -> f64) -> Result<Datum, SqlError> {
+    if angle.is_infinite() { Ok(Datum::Float(angle)) } else { finite(scale(angle)) }
 }
 
 fn input_out_of_range() -> SqlError {

@@ -210,6 +210,8 @@ impl Writer<'_> {
         let (mut whole, mut fraction, mut forced, mut behind) = (0usize, 0usize, false, false);
         let shown = self.shown_fraction(pattern, digits);
         let fraction_digits: Vec<char> = digits.fraction.chars().collect();
+        // A zero of which no digit is shown otherwise has one before the point.
+        let is_bare = !self.fills && shown == 0 && pattern.fraction > 0;
         for piece in &pattern.pieces {
             match piece {
                 Piece::Digit { forced: one } if !behind => {
@@ -219,7 +221,7 @@ impl Writer<'_> {
                             self.begin();
                             self.out.push(digit);
                         }
-                        None if forced => {
+                        None if forced || is_bare && whole + 1 == pattern.whole => {
                             self.begin();
                             self.out.push('0');
                         }

@@ -160,10 +160,14 @@ impl Numeric {
         if self.is_negative() {
             return Err(SqlError::new(SqlState(*b"2201F"), "cannot take square root of a negative number"));
         }
-        let Some((unscaled, scale)) = self.parts() else { return Ok(Numeric::NAN) };
         let (_, weight) = self.base_10000();
         let root_weight = (i64::from(weight) + 1) * 4 / 2 - 1;
-        let result = self.result_scale(SIGNIFICANT_DIGITS - root_weight, 0);
+        self.square_root_to(self.result_scale(SIGNIFICANT_DIGITS - root_weight, 0))
+    }
+
+    /// The square root of a number that is not negative, with so many digits after the point.
+    pub(crate) fn square_root_to(&self, result: u16) -> Result<Numeric, SqlError> {
+        let Some((unscaled, scale)) = self.parts() else { return Ok(Numeric::NAN) };
         // With one digit more than wanted, and the last digit of a root never being a plain half, rounding is exact.
         let shift = 2 * (i64::from(result) + 1) - i64::from(scale);
         let radicand = if shift >= 0 {

@@ -92,9 +92,7 @@ pub fn common_type(types: &[SqlType], what: &str) -> Result<SqlType, SqlError> {
         if ty.category() != chosen.category() {
             return Err(mismatch(what, chosen, ty));
         }
-        if !chosen.is_preferred() && implicit(chosen, ty) && !implicit(ty, chosen)
-            || ty.is_preferred() && implicit(chosen, ty)
-        {
+        if !chosen.is_preferred() && implicit(chosen, ty) && !implicit(ty, chosen) {
             chosen = ty;
         } else if !implicit(ty, chosen) {
             return Err(mismatch(what, chosen, ty));

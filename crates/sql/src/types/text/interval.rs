@@ -32,11 +32,11 @@ fn unit(word: &str) -> Option<Unit> {
     })
 }
 
-/// A number as its whole part and millionths, both with its sign.
+/// A number as its whole part and the fraction, both with its sign.
 #[derive(Clone, Copy)]
 struct Number {
     whole: i64,
-    millionths: i64,
+    fraction: f64,
 }
 
 #[derive(Default)]
@@ -49,35 +49,40 @@ struct Sum {
 impl Sum {
     /// Adds a number of units. What is left of a month is days of 30 to the month, what is left of a day is time.
     fn add(&mut self, number: Number, unit: Unit) -> Option<()> {
-        let Number { whole, millionths } = number;
+        let Number { whole, fraction } = number;
         match unit {
             Unit::Months(count) => {
                 self.months = self.months.checked_add(whole.checked_mul(count)?)?;
                 // Years and more only leave months, of which there is a whole number.
                 if count == 1 {
-                    self.add_days(millionths * 30)?;
+                    self.add_days(fraction * 30.0)?;
                 } else {
-                    let months = millionths as f64 * count as f64 / SECOND as f64;
+                    let months = fraction * count as f64;
                     self.months = self.months.checked_add(months.round_ties_even() as i64)?;
                 }
             }
             Unit::Days(count) => {
                 self.days = self.days.checked_add(whole.checked_mul(count)?)?;
-                self.add_days(millionths * count)?;
+                self.add_days(fraction * count as f64)?;
             }
             Unit::Microseconds(count) => {
-                let whole = whole.checked_mul(count)?;
-                let part = round_millionths(millionths.checked_mul(count)?);
-                self.microseconds = self.microseconds.checked_add(whole)?.checked_add(part)?;
+                self.microseconds = self.microseconds.checked_add(whole.checked_mul(count)?)?;
+                self.add_microseconds(fraction * count as f64)?;
             }
         }
         Some(())
     }
 
-    fn add_days(&mut self, millionths: i64) -> Option<()> {
-        self.days = self.days.checked_add(millionths / SECOND)?;
-        let rest = millionths % SECOND * (DAY / SECOND);
-        self.microseconds = self.microseconds.checked_add(rest)?;
+    fn add_days(&mut self, days: f64) -> Option<()> {
+        self.days = self.days.checked_add(days.trunc() as i64)?;
+        self.add_microseconds(days.fract() * DAY as f64)
+    }
+
+    /// Adds microseconds, to the nearest one, and a half to that nearer to zero, as PostgreSQL does it.
+    fn add_microseconds(&mut self, microseconds: f64) -> Option<()> {
+        let rest = microseconds.fract();
+        let more = if rest > 0.5 { 1 } else { -i64::from(rest < -0.5) };
+        self.microseconds = self.microseconds.checked_add(microseconds.trunc() as i64)?.checked_add(more)?;
         Some(())
     }
 
@@ -96,11 +101,6 @@ impl Sum {
             microseconds: self.microseconds,
         })
     }
-}
-
-fn round_millionths(value: i64) -> i64 {
-    let half = if value < 0 { -SECOND / 2 } else { SECOND / 2 };
-    (value + half) / SECOND
 }
 
 /// Reads `1 year 2 mons 3 days 04:05:06`, `1 day ago`, `P1Y2M3DT4H5M6S`, `1-2` and their like. The error says what is wrong.
@@ -140,7 +140,8 @@ fn parse_iso(text: &str) -> Parsed {
             continue;
         }
         let end = rest.find(|character: char| character.is_ascii_alphabetic())?;
-        let number = parse_number(&rest[..end])?;
+        // A number has no other sign here than a minus.
+        let number = parse_number(&rest[..end]).filter(|_| !rest.starts_with('+'))?;
         let unit = match (&rest[end..=end], time) {
             ("y", false) => Unit::Months(12),
             ("m", false) => Unit::Months(1),
@@ -225,9 +226,10 @@ fn parse_number(text: &str) -> Option<Number> {
     if (whole.is_empty() && fraction.is_empty()) || !is_digits(whole) || !is_digits(fraction) {
         return None;
     }
-    let sign = if text.starts_with('-') { -1 } else { 1 };
     let whole: i64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    Some(Number { whole: sign * whole, millionths: sign * millionths(fraction) })
+    let fraction: f64 = format!("0.{fraction}").parse().ok()?;
+    let is_negative = text.starts_with('-');
+    Some(if is_negative { Number { whole: -whole, fraction: -fraction } } else { Number { whole, fraction } })
 }
 
 /// Digits after the point as millionths.
@@ -250,7 +252,7 @@ fn parse_years_and_months(word: &str) -> Option<(Number, Number)> {
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| text.parse::<i64>().ok()).flatten()
     };
-    let number = |whole: i64| Number { whole: sign * whole, millionths: 0 };
+    let number = |whole: i64| Number { whole: sign * whole, fraction: 0.0 };
     Some((number(part(years)?), number(part(months).filter(|months| *months < 12)?)))
 }
 

@@ -120,7 +120,7 @@ fn value(name: &str, parts: &Parts) -> String {
     };
     let sign = if offset < 0 { '-' } else { '+' };
     let half = |capital: bool, dots: bool| {
-        let text = match (hour.rem_euclid(24) < 12, dots) {
+        let text = match (hour % 24 < 12, dots) {
             (true, false) => "AM",
             (false, false) => "PM",
             (true, true) => "A.M.",
@@ -138,11 +138,11 @@ fn value(name: &str, parts: &Parts) -> String {
         if capital { text.to_owned() } else { text.to_ascii_lowercase() }
     };
     match name {
-        "HH24" => format!("{hour:02}"),
-        "HH12" | "HH" => format!("{:02}", (hour + 11).rem_euclid(12) + 1),
-        "MI" => format!("{:02}", time % HOUR / MINUTE),
+        "HH24" => two_digits(hour),
+        "HH12" | "HH" => two_digits(if hour % 12 == 0 { 12 } else { hour % 12 }),
+        "MI" => two_digits(time % HOUR / MINUTE),
         "SSSS" | "SSSSS" => (time / SECOND).to_string(),
-        "SS" => format!("{:02}", time % MINUTE / SECOND),
+        "SS" => two_digits(time % MINUTE / SECOND),
         "MS" => format!("{:03}", time % SECOND / 1_000),
         "US" => format!("{:06}", time % SECOND),
         "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
@@ -175,6 +175,12 @@ fn value(name: &str, parts: &Parts) -> String {
         "Q" => ((month - 1) / 3 + 1).to_string(),
         _ => parts.days.map_or_else(String::new, |days| of_day(name, days, month)),
     }
+}
+
+/// At least two digits, after the sign of a part of an interval that is negative.
+fn two_digits(part: i64) -> String {
+    let width = if part < 0 { 3 } else { 2 };
+    format!("{part:0width$}")
 }
 
 /// What is told of a day of the calendar.
