@@ -1,10 +1,13 @@
 //! From text to statements, by `sqlparser`.
 
+mod conflicts;
 mod constraints;
 mod definitions;
 mod fetches;
 mod gaps;
+mod groupings;
 mod identity;
+mod limits;
 mod locks;
 mod named_columns;
 mod past;
@@ -92,6 +95,9 @@ fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, Sql
     constraints::spell_out(tokens);
     locks::spell_plainly(tokens);
     fetches::spell_out(tokens)?;
+    limits::spell_out(tokens);
+    conflicts::spell_out(tokens);
+    groupings::spell_out(tokens);
     let times = past::take(tokens)?;
     refuse_exclusion(tokens)?;
     Ok(times)

@@ -47,6 +47,19 @@ impl Binder<'_> {
         Ok(fitted(coerced, to, false).expression)
     }
 
+    /// Makes a value a number of rows, where `of` is the clause that says how many.
+    pub(super) fn counting(&mut self, value: Bound, of: &str) -> Result<Expression, SqlError> {
+        let from = value.data_type;
+        let counted = self.coerced(value, SqlType::INT8, CastContext::Assignment).map_err(|error| {
+            if error.state != SqlState::CANNOT_COERCE {
+                return error;
+            }
+            let message = format!("argument of {of} must be type bigint, not type {}", from.name());
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+        })?;
+        Ok(counted.expression)
+    }
+
     pub(super) fn coerced(
         &mut self,
         value: Bound,

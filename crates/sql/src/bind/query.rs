@@ -436,17 +436,17 @@ impl Binder<'_> {
             }
             (None, fetched) => (fetched, None),
         };
-        let mut count = |written: Option<Expr>| -> Result<Option<Expression>, SqlError> {
+        let mut count = |written: Option<Expr>, of: &str| -> Result<Option<Expression>, SqlError> {
             let Some(written) = written else { return Ok(None) };
             let bound = self.expression(&written)?;
-            let bound = self.implicit(bound, SqlType::INT8)?;
-            if walk::reads_row(&bound.expression) {
-                let message = "argument of LIMIT must not contain variables";
+            let counted = self.counting(bound, of)?;
+            if walk::reads_row(&counted) {
+                let message = format!("argument of {of} must not contain variables");
                 return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
             }
-            Ok(Some(bound.expression))
+            Ok(Some(counted))
         };
-        let (limit, offset) = (count(limit)?, count(offset)?);
+        let (limit, offset) = (count(limit, "LIMIT")?, count(offset, "OFFSET")?);
         if with_ties(query) {
             return limited_with_ties(node, limit, offset);
         }

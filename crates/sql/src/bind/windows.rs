@@ -351,14 +351,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
         if frame.unit != FrameUnit::Range {
-            let from = offset.data_type.name();
-            return self.implicit(offset, SqlType::INT8).map(|bound| bound.expression).map_err(|error| {
-                if error.state != SqlState::CANNOT_COERCE {
-                    return error;
-                }
-                let message = format!("argument of {unit} must be type bigint, not type {from}");
-                SqlError::new(SqlState::DATATYPE_MISMATCH, message)
-            });
+            return self.counting(offset, unit);
         }
         let ([key], Some(data_type)) = (window.order.as_slice(), window.order_type) else {
             let message = "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";

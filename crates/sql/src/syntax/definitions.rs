@@ -88,10 +88,10 @@ pub(super) fn keyword(token: &Token) -> Keyword {
     }
 }
 
-/// Writes `SELECT * FROM name` for `TABLE name` where a query may begin.
+/// Writes `SELECT * FROM name` for `TABLE name` where a query may begin, as it may anywhere in an `INSERT`.
 pub(super) fn spell_out_tables(tokens: &mut Vec<TokenWithSpan>) {
     let mut before = Keyword::NoKeyword;
-    let mut begins = true;
+    let (mut begins, mut inserts) = (true, false);
     let mut places = Vec::new();
     for (place, token) in tokens.iter().enumerate() {
         if matches!(token.token, Token::Whitespace(_)) {
@@ -107,9 +107,11 @@ pub(super) fn spell_out_tables(tokens: &mut Vec<TokenWithSpan>) {
                 | Keyword::ALL
                 | Keyword::EXPLAIN
         );
-        if this == Keyword::TABLE && (begins || is_after) {
+        inserts |= this == Keyword::INTO && before == Keyword::INSERT;
+        if this == Keyword::TABLE && (begins || is_after || inserts) {
             places.push(place);
         }
+        inserts &= token.token != Token::SemiColon;
         begins = matches!(token.token, Token::SemiColon | Token::LParen | Token::RParen);
         before = this;
     }

@@ -1,0 +1,65 @@
+//! `FETCH FIRST` of a number that is computed.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::definitions::keyword;
+
+/// Writes `LIMIT number` for `FETCH FIRST number ROWS ONLY` where the number has a sign or brackets, of which the parser knows none there;
+/// `FETCH FIRST ROWS WITH TIES` stays after it for what has ties.
+pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
+    let solid: Vec<usize> =
+        (0..tokens.len()).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
+    let token = |at: usize| solid.get(at).map(|place| &tokens[*place].token);
+    let word = |at: usize| token(at).map_or(Keyword::NoKeyword, keyword);
+    let (mut spelled, mut at) = (Vec::new(), 0);
+    while at < solid.len() {
+        let begin = at;
+        at += 1;
+        if word(begin) != Keyword::FETCH || !matches!(word(begin + 1), Keyword::FIRST | Keyword::NEXT) {
+            continue;
+        }
+        let number = begin + 2;
+        let after = match token(number) {
+            Some(Token::Plus | Token::Minus) => number + 2,
+            Some(Token::LParen) => after_brackets(number, token),
+            _ => continue,
+        };
+        if !matches!(word(after), Keyword::ROW | Keyword::ROWS) {
+            continue;
+        }
+        let end = match [word(after + 1), word(after + 2)] {
+            [Keyword::ONLY, _] => after + 1,
+            [Keyword::WITH, Keyword::TIES] => after + 2,
+            _ => continue,
+        };
+        spelled.push([begin, number, after, end]);
+        at = end;
+    }
+    for [begin, number, after, end] in spelled.into_iter().rev() {
+        let span = tokens[solid[begin]].span;
+        let ties = ["FETCH", "FIRST", "ROWS", "WITH", "TIES"];
+        let rest = if end == after + 1 { &[] } else { &ties[..] };
+        let at = |word: &&str| TokenWithSpan { token: Token::make_keyword(word), span };
+        let counted: Vec<TokenWithSpan> =
+            solid[number..after].iter().map(|place| tokens[*place].clone()).collect();
+        let words = [at(&"LIMIT")].into_iter().chain(counted).chain(rest.iter().map(at));
+        let words: Vec<TokenWithSpan> = words.collect();
+        tokens.splice(solid[begin]..=solid[end], words);
+    }
+}
+
+/// What comes after the brackets that are opened at a place; after all there is if they are not closed.
+fn after_brackets<'t>(open: usize, token: impl Fn(usize) -> Option<&'t Token>) -> usize {
+    let (mut depth, mut at) = (0_usize, open);
+    while let Some(token) = token(at) {
+        at += 1;
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth == 1 => break,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+    }
+    at
+}
