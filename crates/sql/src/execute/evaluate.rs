@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::among::{COMPARED_MAX, Fixed, Membership, is_among, quantified};
 use super::work::{self, WORK_BEFORE_MAX, WORK_MAX};
-use super::{Failure, Row, Run, malformed};
+use super::{Failure, Row, Run, fill, malformed, none_drawn};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
 use crate::state::Signal;
@@ -468,7 +468,7 @@ impl Environment for Run<'_, '_> {
         match &self.inputs.drawn {
             None => self.draw(sequence),
             Some(drawn) => {
-                let value = drawn.get(self.drawn).copied().ok_or_else(|| malformed("drawn number"))?;
+                let value = drawn.get(self.drawn).copied().ok_or_else(none_drawn)?;
                 self.drawn += 1;
                 Ok(value)
             }
@@ -481,8 +481,11 @@ impl Environment for Run<'_, '_> {
                 self.plan.sequences.get(usize::from(sequence)).ok_or_else(|| malformed("sequence"))?;
             return Ok(source.set(shape, value, called)?);
         }
-        // Where numbers were drawn before, the sequence was set before.
-        if self.inputs.drawn.is_none() { self.restart(sequence, value, called) } else { Ok(()) }
+        match self.inputs.drawn {
+            None => self.restart(sequence, value, called),
+            // Where numbers were drawn before, the sequence was set before.
+            Some(_) => Ok(fill::check_bounds(self.sequence(sequence)?, value)?),
+        }
     }
 
     fn next_random(&mut self) -> u64 {

@@ -122,7 +122,7 @@ impl<'a> Run<'a, '_> {
         Ok(next)
     }
 
-    fn sequence(&self, number: u16) -> Result<&'a SequenceShape, SqlError> {
+    pub(super) fn sequence(&self, number: u16) -> Result<&'a SequenceShape, SqlError> {
         let plan: &'a crate::plan::Plan = self.plan;
         plan.sequences.get(usize::from(number)).ok_or_else(|| malformed("sequence"))
     }
@@ -144,15 +144,21 @@ impl<'a> Run<'a, '_> {
     pub(super) fn restart(&mut self, number: u16, value: i64, called: bool) -> Result<(), Failure> {
         let sequence = self.sequence(number)?;
         let (storage, increment) = (sequence.storage, sequence.increment);
-        if value < sequence.minimum || value > sequence.maximum {
-            let message = format!(
-                "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
-                sequence.name, sequence.minimum, sequence.maximum
-            );
-            return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message).into());
-        }
+        check_bounds(sequence, value)?;
         self.set_sequence(storage, if called { value } else { value.wrapping_sub(increment) })
     }
+}
+
+/// Fails for a number that a sequence cannot be set to.
+pub(super) fn check_bounds(sequence: &SequenceShape, value: i64) -> Result<(), SqlError> {
+    if (sequence.minimum..=sequence.maximum).contains(&value) {
+        return Ok(());
+    }
+    let message = format!(
+        "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+        sequence.name, sequence.minimum, sequence.maximum
+    );
+    Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message))
 }
 
 fn following(sequence: &SequenceShape, last: i64) -> Result<i64, SqlError> {

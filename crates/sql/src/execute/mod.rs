@@ -66,8 +66,8 @@ pub struct Inputs {
     pub zone: Zone,
     /// A number that no other statement has: hidden keys and random numbers follow from it.
     pub seed: u128,
-    /// Numbers that were drawn from sequences before, in the order in which the run takes them. Without, it draws from the sequences
-    /// itself.
+    /// Numbers that were drawn from sequences before, in the order in which the run takes them; it fails with [`none_drawn`] where it takes
+    /// more. Without, it draws from the sequences itself.
     pub drawn: Option<Vec<i64>>,
     /// What the session has answered to the questions of the statement, in their order.
     pub answers: Vec<Datum>,
@@ -395,6 +395,12 @@ fn held_too_much() -> SqlError {
     let message = format!("the statement holds more than {} MiB of rows", HELD_BYTES_MAX >> 20);
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
         .with_hint("Read less at a time: add a condition or a LIMIT.")
+}
+
+/// The error of a run that needs more numbers than were drawn for it before: the next one could not be drawn then. It stands for the error of
+/// then where a statement that failed so runs again.
+pub(crate) fn none_drawn() -> SqlError {
+    SqlError::new(SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, "the next number could not be drawn")
 }
 
 fn malformed(what: &str) -> SqlError {

@@ -43,6 +43,8 @@ pub(super) struct Block {
     pub certifies: bool,
     /// Whether its client was shown something that depends on what it sees.
     pub has_shown: bool,
+    /// Whether it has run a statement that has a plan.
+    pub has_run: bool,
     /// The definitions, with its own changes.
     pub catalog: Arc<Catalog>,
     savepoints: Vec<Savepoint>,
@@ -94,6 +96,7 @@ impl Block {
             bytes: 0,
             certifies: false,
             has_shown: false,
+            has_run: false,
             catalog,
             savepoints: Vec::new(),
             cursors: 0,
@@ -129,7 +132,8 @@ impl Block {
         });
     }
 
-    /// Notes a statement that it will run again at its end, if that can show something else then, with the rows that it has shown.
+    /// Notes a statement that it will run again at its end, if that can show something else then, with the rows that it has shown. If it
+    /// failed, it may fail with `another` error when it runs again.
     ///
     /// # Errors
     /// When the statements are too long together.
@@ -138,6 +142,7 @@ impl Block {
         plan: &SharedPlan,
         inputs: Inputs,
         outcome: &Result<(Output, Vec<Pending>), SqlError>,
+        another: Option<&SqlError>,
         rows: Digesting<'_>,
     ) -> Result<(), SqlError> {
         let (reads_only, is_query) = (reads_only(plan), matches!(plan.action, Action::Query(_)));
@@ -148,7 +153,7 @@ impl Block {
             }
             // The client knows, and goes on from a savepoint.
             Err(error) if !self.savepoints.is_empty() && depends_on_rows(error) => {
-                Shown::Error(rows.finish_with(error))
+                Shown::Error(rows.finish_with(another.unwrap_or(error)))
             }
             // The error tells nothing of rows, but some came before it.
             Err(_) if !self.savepoints.is_empty() && is_query && rows.digest().rows() > 0 => {
@@ -179,6 +184,12 @@ impl Block {
             return Err(too_much());
         }
         Ok(())
+    }
+
+    /// The steps that it has not gone back from.
+    pub(super) fn steps_in_force(&self) -> impl Iterator<Item = &Step> {
+        let is_undone = |number| self.undone.iter().any(|part| (part.first..part.end).contains(&number));
+        (0..).zip(&self.steps).filter(move |(number, _)| !is_undone(*number)).map(|(_, step)| step)
     }
 
     /// How many statements it will run again at its end.

@@ -381,7 +381,7 @@ impl Session {
     /// Says whether the block only reads.
     fn set_read_only(&mut self, read_only: bool) -> Result<(), SqlError> {
         let Some(block) = &mut self.block else { return Ok(()) };
-        if block.read_only && !read_only && (block.past || block.has_shown) {
+        if block.read_only && !read_only && (block.past || block.has_run) {
             let message = "transaction read-write mode must be set before any query";
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }

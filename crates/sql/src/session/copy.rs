@@ -10,6 +10,7 @@ use sqlparser::ast::{
 use super::Session;
 use super::answer::Answer;
 use super::deliver::Deliver;
+use super::numbers::refuse_restarted;
 use super::out::Out;
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared, RowCheck};
@@ -286,6 +287,7 @@ impl Session {
                 let shape = prepared.plan.sequences.get(usize::from(sequence));
                 let shape =
                     shape.ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "no such sequence"))?;
+                refuse_restarted(self.block.as_ref(), std::slice::from_ref(shape))?;
                 known.extend(self.draw(shape, DRAWN_AT_ONCE)?);
             }
             known

@@ -3,7 +3,7 @@
 use super::Session;
 use super::block::Block;
 use crate::error::{SqlError, SqlState};
-use crate::execute::{Draw, Inputs, Output};
+use crate::execute::{Draw, Inputs, Output, none_drawn};
 use crate::plan::{Action, Expression, Node, Plan, SequenceShape};
 use crate::procedure::Step;
 use crate::types::Datum;
@@ -11,29 +11,33 @@ use crate::types::Datum;
 /// Draws numbers of sequences in transactions of their own.
 pub(super) struct Numbers<'s> {
     session: &'s Session,
-    /// Sequences that begin anew when the block commits, and not before.
-    restarted: Vec<u32>,
     drawn: Vec<i64>,
+    /// Whether the last one could not be drawn, so that the statement failed.
+    has_failed: bool,
 }
 
 impl<'s> Numbers<'s> {
     /// For a statement of a block.
-    pub(super) fn of(session: &'s Session, block: &Block) -> Numbers<'s> {
-        Numbers { session, restarted: restarted(block), drawn: Vec::new() }
+    pub(super) fn of(session: &'s Session) -> Numbers<'s> {
+        Numbers { session, drawn: Vec::new(), has_failed: false }
     }
 
-    /// The numbers that were drawn, in their order.
-    pub(super) fn drawn(self) -> Vec<i64> {
-        self.drawn
+    /// The numbers that were drawn, in their order, and the error by which the statement fails when it runs again with these, if another
+    /// one could not be drawn.
+    pub(super) fn drawn(self) -> (Vec<i64>, Option<SqlError>) {
+        (self.drawn, self.has_failed.then(none_drawn))
     }
+}
 
-    fn refuse_restarted(&self, sequence: &SequenceShape) -> Result<(), SqlError> {
-        if !self.restarted.contains(&sequence.storage) {
-            return Ok(());
-        }
-        let what = format!("drawing from sequence \"{}\" in the block that restarts it", sequence.name);
-        Err(SqlError::unsupported(what).with_hint("Restart it with setval, or in a transaction before."))
-    }
+/// Fails for sequences that the block, if there is one, has begin anew: that takes place when it commits, and not before.
+pub(super) fn refuse_restarted(block: Option<&Block>, sequences: &[SequenceShape]) -> Result<(), SqlError> {
+    let Some(block) = block.filter(|_| !sequences.is_empty()) else { return Ok(()) };
+    let restarted = restarted(block);
+    let Some(sequence) = sequences.iter().find(|sequence| restarted.contains(&sequence.storage)) else {
+        return Ok(());
+    };
+    let what = format!("drawing from sequence \"{}\" in the block that restarts it", sequence.name);
+    Err(SqlError::unsupported(what).with_hint("Restart it with setval, or in a transaction before."))
 }
 
 /// Where the sequences are that a block has begin anew.
@@ -42,22 +46,22 @@ fn restarted(block: &Block) -> Vec<u32> {
         Action::Define { sequences, .. } => sequences.iter().map(|(storage, _)| *storage).collect(),
         _ => Vec::new(),
     };
-    block.steps.iter().flat_map(of_step).collect()
+    block.steps_in_force().flat_map(of_step).collect()
 }
 
 impl Draw for Numbers<'_> {
     fn draw(&mut self, sequence: &SequenceShape) -> Result<i64, SqlError> {
-        self.refuse_restarted(sequence)?;
-        let drawn = self.session.draw(sequence, 1)?;
-        self.drawn.extend(&drawn);
-        drawn
+        let drawn = self.session.draw(sequence, 1);
+        self.has_failed = drawn.is_err();
+        let number = drawn?
             .first()
             .copied()
-            .ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a sequence gave no number"))
+            .ok_or_else(|| SqlError::new(SqlState::INTERNAL_ERROR, "a sequence gave no number"))?;
+        self.drawn.push(number);
+        Ok(number)
     }
 
     fn set(&mut self, sequence: &SequenceShape, value: i64, called: bool) -> Result<(), SqlError> {
-        self.refuse_restarted(sequence)?;
         let constant = |value| Box::new(Expression::Constant(value));
         let (value, called) = (constant(Datum::Int(value)), constant(Datum::Bool(called)));
         let set = Expression::SetValue { sequence: 0, value, called };

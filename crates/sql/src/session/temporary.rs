@@ -44,7 +44,12 @@ impl Session {
 
     /// Drops what a block has made for its own time.
     pub(super) fn drop_at_end(&mut self) -> Result<(), SqlError> {
-        let texts = self.block.as_mut().map(|block| std::mem::take(&mut block.at_end)).unwrap_or_default();
+        let Some(block) = &mut self.block else { return Ok(()) };
+        let texts = std::mem::take(&mut block.at_end);
+        if !texts.is_empty() {
+            // It may do so in a block that otherwise only reads by now.
+            block.read_only = false;
+        }
         texts.iter().try_for_each(|text| self.define_text(text).map(drop))
     }
 

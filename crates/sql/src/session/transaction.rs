@@ -15,7 +15,7 @@ use super::answer::same_columns;
 use super::block::Block;
 use super::database::{NoRows, of_call, of_database, of_read};
 use super::deliver::Deliver;
-use super::numbers::Numbers;
+use super::numbers::{Numbers, refuse_restarted};
 use super::past::PARAMETER;
 use super::views::{Sight, Views};
 use super::{Session, View};
@@ -284,12 +284,16 @@ impl Session {
         mut inputs: Inputs,
         to: &mut dyn Receive,
     ) -> Result<Output, SqlError> {
+        refuse_restarted(self.block.as_ref(), &plan.sequences)?;
         let Some(mut block) = self.block.take() else { return Err(no_block()) };
+        block.has_run = true;
         let plan = block.timed(plan);
         let mut rows = Digesting::new(to, !block.read_only || block.certifies);
-        let outcome = self.within(&mut block, &plan, &mut inputs, &mut rows);
-        inputs.observes = false;
-        let noted = block.note(&plan, inputs, &outcome, rows);
+        let mut numbers = Numbers::of(self);
+        let outcome = self.within(&mut block, &plan, &inputs, &mut numbers, &mut rows);
+        let (drawn, another) = numbers.drawn();
+        (inputs.drawn, inputs.observes) = (Some(drawn), false);
+        let noted = block.note(&plan, inputs, &outcome, another.as_ref(), rows);
         self.block = Some(block);
         noted.and(outcome.map(|(output, _)| output))
     }
@@ -298,7 +302,8 @@ impl Session {
         &self,
         block: &mut Block,
         plan: &SharedPlan,
-        inputs: &mut Inputs,
+        inputs: &Inputs,
+        numbers: &mut Numbers<'_>,
         to: &mut dyn Receive,
     ) -> Result<(Output, Vec<Pending>), SqlError> {
         let settles = matches!(plan.action, Action::Settle { .. });
@@ -309,7 +314,6 @@ impl Session {
             let view = self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?;
             block.view = Some(Sight::new(view));
         }
-        let mut numbers = Numbers::of(self, block);
         let Some(sight) = &mut block.view else { return Err(no_block()) };
         let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
         let mut views = self.views(sight, own);
@@ -325,9 +329,7 @@ impl Session {
                 })?;
             }
         }
-        let outcome = run(&mut views, written, self, (plan, inputs), Some(&mut numbers), to);
-        inputs.drawn = Some(numbers.drawn());
-        outcome
+        run(&mut views, written, self, (plan, inputs), Some(numbers), to)
     }
 
     /// Commits the block: what it did is done again at its place in the order, if that shows the client the same.

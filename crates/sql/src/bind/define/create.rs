@@ -19,7 +19,7 @@ use super::constraints::{
     refuse_unique, set_key,
 };
 use super::foreign_keys::NewForeignKey;
-use super::sequences::apply_options;
+use super::sequences::check_identity_type;
 use super::storage_options::{check_options, is_replicated};
 use super::{Draft, NewIndex};
 use crate::catalog::{Check, Column, Definition, PUBLIC, PrimaryKey, Table};
@@ -99,11 +99,10 @@ impl Draft<'_> {
     ) -> Result<(), SqlError> {
         let sequences = parts.sequences;
         for (column, data_type, options) in sequences {
+            check_identity_type(data_type)?;
             let sequence = self.free_name(schema, &[name, &column, "seq"]);
-            let mut made =
-                self.new_sequence(schema, &sequence, data_type, Some((name.to_owned(), column.clone())));
-            apply_options(&mut made, &options)?;
-            self.set(schema, &sequence, Some(Definition::Sequence(made)));
+            let owner = Some((name.to_owned(), column.clone()));
+            self.new_sequence(schema, &sequence, data_type, owner, &options)?;
             if let Some(number) = table.column(&column) {
                 table.columns[usize::from(number)].default = Some(next_value(schema, &sequence));
             }

@@ -28,8 +28,7 @@ impl Draft<'_> {
         if !self.is_free(&schema, &name, if_not_exists)? {
             return Ok(TAG);
         }
-        let mut sequence = self.new_sequence(&schema, &name, SqlType::INT8, None);
-        apply_options(&mut sequence, options)?;
+        let mut sequence = self.new_sequence(&schema, &name, SqlType::INT8, None, options)?;
         self.give_to(&schema, &mut sequence, options)?;
         self.set(&schema, &name, Some(Definition::Sequence(sequence)));
         Ok(TAG)
@@ -106,32 +105,30 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Makes a sequence for numbers of a type, which options may say to be another one.
     pub(super) fn new_sequence(
         &mut self,
         schema: &str,
         name: &str,
         data_type: SqlType,
         owner: Option<(String, String)>,
-    ) -> Sequence {
-        let maximum = match data_type {
-            SqlType::INT2 => i64::from(i16::MAX),
-            SqlType::INT4 => i64::from(i32::MAX),
-            _ => i64::MAX,
-        };
+        options: &[SequenceOptions],
+    ) -> Result<Sequence, SqlError> {
         let (object, storage) = (self.number(), self.storage());
-        let sequence = Sequence {
+        let mut sequence = Sequence {
             object,
             storage,
             data_type,
             start: 1,
             increment: 1,
             minimum: 1,
-            maximum,
+            maximum: i64::MAX,
             cycles: false,
             owner,
         };
+        set_options(&mut sequence, options, true)?;
         self.set(schema, name, Some(Definition::Sequence(sequence.clone())));
-        sequence
+        Ok(sequence)
     }
 }
 
@@ -153,37 +150,98 @@ fn change_options(
     options: &[SequenceOptions],
     restart: Restart,
 ) -> Result<(), SqlError> {
+    let needs_restart = |option: &&SequenceOptions| {
+        matches!(option, SequenceOptions::IncrementBy(..) | SequenceOptions::StartWith(..))
+    };
+    match options.iter().find(needs_restart) {
+        Some(option) if restart == Restart::No => {
+            Err(SqlError::unsupported(format!("ALTER SEQUENCE{option} without RESTART"))
+                .with_hint("Add RESTART WITH and the number that comes next."))
+        }
+        _ => set_options(sequence, options, false),
+    }
+}
+
+/// Sets what options name, and in a new sequence also what they do not name.
+fn set_options(sequence: &mut Sequence, options: &[SequenceOptions], is_new: bool) -> Result<(), SqlError> {
+    let (mut minimum, mut maximum, mut start) = (None, None, None);
+    let changes_type = options.iter().any(|option| matches!(option, SequenceOptions::DataType(_)));
+    let known = range_of(sequence.data_type).filter(|_| changes_type && !is_new);
     for option in options {
         match option {
-            SequenceOptions::IncrementBy(by, _) if restart != Restart::No => sequence.increment = number(by)?,
-            SequenceOptions::StartWith(value, _) if restart != Restart::No => sequence.start = number(value)?,
-            SequenceOptions::IncrementBy(..) | SequenceOptions::StartWith(..) => {
-                return Err(SqlError::unsupported(format!("ALTER SEQUENCE{option} without RESTART"))
-                    .with_hint("Add RESTART WITH and the number that comes next."));
-            }
-            SequenceOptions::MinValue(Some(value)) => sequence.minimum = number(value)?,
-            SequenceOptions::MaxValue(Some(value)) => sequence.maximum = number(value)?,
-            SequenceOptions::MinValue(None) => {
-                sequence.minimum = if sequence.increment < 0 { i64::MIN } else { 1 };
-            }
-            SequenceOptions::MaxValue(None) => {
-                sequence.maximum = if sequence.increment < 0 { -1 } else { i64::MAX };
-            }
+            SequenceOptions::DataType(name) => sequence.data_type = sql_type(name)?,
+            SequenceOptions::IncrementBy(by, _) => sequence.increment = number(by)?,
+            SequenceOptions::MinValue(value) => minimum = Some(value.as_ref()),
+            SequenceOptions::MaxValue(value) => maximum = Some(value.as_ref()),
+            SequenceOptions::StartWith(value, _) => start = Some(number(value)?),
             // The parser notes `NO CYCLE`.
             SequenceOptions::Cycle(not) => sequence.cycles = !*not,
-            SequenceOptions::DataType(_) => return Err(SqlError::unsupported("ALTER SEQUENCE AS")),
             SequenceOptions::Cache(_) | SequenceOptions::OwnedBy(_) => {}
         }
     }
-    let (minimum, maximum) = (sequence.minimum, sequence.maximum);
-    let invalid = |message: String| Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     if sequence.increment == 0 {
-        return invalid("INCREMENT must not be zero".to_owned());
+        return Err(invalid("INCREMENT must not be zero"));
+    }
+    let range = range_of(sequence.data_type)
+        .ok_or_else(|| invalid("sequence type must be smallint, integer, or bigint"))?;
+    let ascends = sequence.increment > 0;
+    // A limit that was that of the type before is that of the new type.
+    let follows_least = known.is_some_and(|(least, _)| least == sequence.minimum);
+    let follows_most = known.is_some_and(|(_, most)| most == sequence.maximum);
+    sequence.maximum = match maximum {
+        Some(Some(value)) => number(value)?,
+        None if !is_new && !follows_most => sequence.maximum,
+        _ if ascends || follows_most => range.1,
+        _ => -1,
+    };
+    sequence.minimum = match minimum {
+        Some(Some(value)) => number(value)?,
+        None if !is_new && !follows_least => sequence.minimum,
+        _ if !ascends || follows_least => range.0,
+        _ => 1,
+    };
+    if let Some(start) = start {
+        sequence.start = start;
+    } else if is_new {
+        sequence.start = if ascends { sequence.minimum } else { sequence.maximum };
+    }
+    check_limits(sequence, range)
+}
+
+/// The least and the greatest number of a type that sequences may have.
+fn range_of(data_type: SqlType) -> Option<(i64, i64)> {
+    match data_type {
+        SqlType::INT2 => Some((i64::from(i16::MIN), i64::from(i16::MAX))),
+        SqlType::INT4 => Some((i64::from(i32::MIN), i64::from(i32::MAX))),
+        SqlType::INT8 => Some((i64::MIN, i64::MAX)),
+        _ => None,
+    }
+}
+
+/// Fails for an identity column of a type that no sequence has.
+pub(super) fn check_identity_type(data_type: SqlType) -> Result<(), SqlError> {
+    match range_of(data_type) {
+        Some(_) => Ok(()),
+        None => Err(invalid("identity column type must be smallint, integer, or bigint")),
+    }
+}
+
+fn check_limits(sequence: &Sequence, (least, most): (i64, i64)) -> Result<(), SqlError> {
+    let (minimum, maximum) = (sequence.minimum, sequence.maximum);
+    for (what, limit) in [("MAXVALUE", maximum), ("MINVALUE", minimum)] {
+        if limit < least || limit > most {
+            let of = sequence.data_type.name();
+            return Err(invalid(format!("{what} ({limit}) is out of range for sequence data type {of}")));
+        }
     }
     if minimum >= maximum {
-        return invalid(format!("MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})"));
+        return Err(invalid(format!("MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})")));
     }
     check_within(sequence, "START", sequence.start)
+}
+
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
 }
 
 fn check_within(sequence: &Sequence, what: &str, value: i64) -> Result<(), SqlError> {
@@ -194,8 +252,7 @@ fn check_within(sequence: &Sequence, what: &str, value: i64) -> Result<(), SqlEr
     } else {
         return Ok(());
     };
-    let message = format!("{what} value ({value}) cannot be {wrong}");
-    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+    Err(invalid(format!("{what} value ({value}) cannot be {wrong}")))
 }
 
 fn number(written: &Expr) -> Result<i64, SqlError> {
@@ -205,36 +262,4 @@ fn number(written: &Expr) -> Result<i64, SqlError> {
         Expr::Value(value) if !matches!(value.value, Value::Number(..)) => Err(wrong()),
         _ => text.parse().map_err(|_| wrong()),
     }
-}
-
-pub(super) fn apply_options(sequence: &mut Sequence, options: &[SequenceOptions]) -> Result<(), SqlError> {
-    let mut start = None;
-    for option in options {
-        match option {
-            SequenceOptions::DataType(name) => sequence.data_type = sql_type(name)?,
-            SequenceOptions::IncrementBy(by, _) => sequence.increment = number(by)?,
-            SequenceOptions::MinValue(Some(value)) => sequence.minimum = number(value)?,
-            SequenceOptions::MaxValue(Some(value)) => sequence.maximum = number(value)?,
-            SequenceOptions::StartWith(value, _) => start = Some(number(value)?),
-            // The parser notes `NO CYCLE`.
-            SequenceOptions::Cycle(not) => sequence.cycles = !*not,
-            SequenceOptions::MinValue(None)
-            | SequenceOptions::MaxValue(None)
-            | SequenceOptions::Cache(_)
-            | SequenceOptions::OwnedBy(_) => {}
-        }
-    }
-    if sequence.increment == 0 {
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, "INCREMENT must not be zero"));
-    }
-    if sequence.increment < 0 && sequence.maximum == i64::MAX {
-        (sequence.minimum, sequence.maximum) = (i64::MIN, -1);
-    }
-    sequence.start =
-        start.unwrap_or(if sequence.increment > 0 { sequence.minimum } else { sequence.maximum });
-    if !(sequence.minimum..=sequence.maximum).contains(&sequence.start) {
-        let message = format!("START value ({}) must lie between MINVALUE and MAXVALUE", sequence.start);
-        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-    }
-    Ok(())
 }
