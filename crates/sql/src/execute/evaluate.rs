@@ -173,7 +173,7 @@ trait Environment {
             }
             Expression::Cast { operand, from, to } => {
                 let operand = self.value(operand, row)?;
-                self.work(4 + functions::length(&operand) / 2)?;
+                self.work(functions::work_of_cast(&operand, *to))?;
                 Ok(cast::cast(operand, *from, *to, self.inputs().zone)?)
             }
             Expression::Coerce { operand, to, explicit } => {

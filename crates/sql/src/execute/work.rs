@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::{Interrupt, Run};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
-use crate::types::functions::length;
+use crate::types::functions::{length, work_of_digits};
 
 /// Most work of a transaction at its place in the order: some seconds. A unit is about what the simplest part of an expression takes, some
 /// 25 ns.
@@ -112,5 +112,5 @@ pub(super) fn work_of_copy(value: &Datum) -> u64 {
 
 /// The work of comparing values, or of making bytes of them that are compared.
 pub(super) fn work_of_comparing<'v>(values: impl IntoIterator<Item = &'v Datum>) -> u64 {
-    values.into_iter().map(|value| 1 + length(value) / 16).sum()
+    values.into_iter().map(|value| 1 + length(value) / 16 + work_of_digits(value)).sum()
 }

@@ -4,11 +4,10 @@
 use std::sync::OnceLock;
 
 use super::{FunctionId, entry_of};
-use crate::types::Datum;
 use crate::types::operators::BinaryOperator;
+use crate::types::{BaseType, Datum, SqlType};
 
-/// Work of reading a pattern: what each has, what each of its bytes adds, and what a class or a count adds, of which a few bytes can make
-/// a large automaton.
+/// Work of reading a pattern: what each has, what each state of its automaton adds, and what a class adds, which is many states.
 const PATTERN: u64 = 1_000;
 const PATTERN_BYTE: u64 = 40;
 const PATTERN_CLASS: u64 = 10_000;
@@ -21,8 +20,10 @@ const STATES_MAX: u64 = 1 << 15;
 enum Growth {
     /// With the bytes.
     Bytes,
-    /// With the bytes, each of which is much: it is parsed, digested or written in another form.
+    /// With the bytes, each of which is much: it is digested, looked up, or written in another form.
     ManyPerByte,
+    /// With the bytes, which are parsed, and written again.
+    Parsing,
     /// With the bytes of the first argument for each of those of the second.
     Product,
     /// With the elements of the first array for each of those of the second.
@@ -42,10 +43,10 @@ impl Growth {
             "regexp_like" | "regexp_substr" => Growth::Search,
             _ if name.starts_with("regexp_") => Growth::Searches,
             "format" | "to_char" | "to_date" | "to_number" | "to_timestamp" | "timezone" | "date_trunc"
-            | "string_to_array" | "string_to_table" | "encode" | "decode" | "md5" | "normalize" => {
-                Growth::ManyPerByte
-            }
-            _ if name.contains("json") || name.starts_with("sha") => Growth::ManyPerByte,
+            | "string_to_array" | "string_to_table" | "encode" | "decode" | "md5" | "normalize"
+            | "translate" | "btrim" | "ltrim" | "rtrim" | "trim" => Growth::ManyPerByte,
+            _ if name.starts_with("sha") => Growth::ManyPerByte,
+            _ if name.contains("json") => Growth::Parsing,
             _ => Growth::Bytes,
         }
     }
@@ -63,14 +64,15 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum], is_fixed: 
     let bytes: u64 = lengths.sum();
     let count = arguments.len() as u64;
     match growth {
-        Growth::Bytes => 4 + count + bytes / 16,
-        Growth::ManyPerByte => 20 + count + bytes / 2,
-        Growth::Product => 20 + bytes / 2 + first.saturating_mul(second) / 64,
+        Growth::Bytes => 4 + 4 * count + bytes / 16 + 4 * arguments.iter().map(work_of_digits).sum::<u64>(),
+        Growth::ManyPerByte => 60 + 4 * count + bytes,
+        Growth::Parsing => 60 + 4 * count + 2 * bytes,
+        Growth::Product => 20 + 2 * bytes + first.saturating_mul(second) / 64,
         Growth::Elements => 20 + elements(arguments, 0).saturating_mul(elements(arguments, 1)) / 4,
         Growth::Search => 20 + work_of_search(first, arguments.get(1), is_fixed),
         Growth::Searches => {
-            let far = if repeats(arguments.get(1)) { first.saturating_mul(first) / 640 } else { 0 };
-            20 + bytes / 2 + far + work_of_search(first, arguments.get(1), is_fixed)
+            let far = if repeats(arguments.get(1)) { first.saturating_mul(first) / 64 } else { 0 };
+            20 + bytes + far + work_of_search(first, arguments.get(1), is_fixed)
         }
     }
 }
@@ -85,11 +87,7 @@ pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &D
         (Datum::Text(text), Datum::Text(pattern)) if operator.is_match() => {
             4 + bytes / 16 + (text.len() as u64).saturating_mul(pattern.len() as u64) / 64
         }
-        // Digit by digit.
-        (Datum::Numeric(left), Datum::Numeric(right)) => {
-            2 + (left.large_bytes() as u64).saturating_mul(right.large_bytes() as u64) / 1024 + bytes / 16
-        }
-        _ => 1 + bytes / 16,
+        _ => 1 + bytes / 16 + work_of_digits(left) + work_of_digits(right),
     }
 }
 
@@ -100,8 +98,9 @@ fn work_of_search(bytes: u64, pattern: Option<&Datum>, is_fixed: bool) -> u64 {
     if is_fixed {
         return search;
     }
-    let classes = pattern.bytes().filter(|byte| b"\\[{".contains(byte)).count() as u64;
-    search + PATTERN + PATTERN_BYTE * pattern.len() as u64 + PATTERN_CLASS * classes
+    let classes = pattern.bytes().filter(|byte| b"\\[".contains(byte)).count() as u64;
+    let copies = states_of(pattern) / (pattern.len() as u64).max(1);
+    search + PATTERN + PATTERN_BYTE * states_of(pattern) + PATTERN_CLASS * classes * copies
 }
 
 /// About how many states the automaton of a regular expression has, in each of which it may be at a byte: a count makes copies of what is
@@ -112,6 +111,26 @@ fn states_of(pattern: &str) -> u64 {
         rest[..end].split(',').filter_map(|count| count.trim().parse::<u64>().ok()).max()
     });
     counts.fold(pattern.len() as u64, |states, count| states.saturating_mul(count.max(1))).min(STATES_MAX)
+}
+
+/// The work of calculating with a number that is large: digits are multiplied with digits, be it only to find how many there are.
+pub(crate) fn work_of_digits(value: &Datum) -> u64 {
+    match value {
+        Datum::Numeric(number) => {
+            (number.large_bytes() as u64).saturating_mul(number.large_bytes() as u64) / 1024
+        }
+        _ => 0,
+    }
+}
+
+/// The work of a cast to a type: what is parsed, or written as a text.
+pub(crate) fn work_of_cast(value: &Datum, to: SqlType) -> u64 {
+    let bytes = length(value);
+    match to.base {
+        BaseType::Json | BaseType::Jsonb => 60 + 2 * bytes,
+        BaseType::Numeric => 4 + bytes + bytes.saturating_mul(bytes) / 1024,
+        _ => 10 + bytes / 2 + 4 * work_of_digits(value),
+    }
 }
 
 fn repeats(pattern: Option<&Datum>) -> bool {
