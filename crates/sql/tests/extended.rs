@@ -481,3 +481,57 @@ fn explain_takes_the_parameters_of_what_it_tells_of() {
     }
     assert_eq!(client.query("SELECT n FROM t WHERE id = 2"), "(n bigint)\n21\nSELECT 1\n");
 }
+
+#[test]
+fn rows_that_are_kept_are_limited_together() {
+    const ROWS: &str = "SELECT i, repeat('x', 1000) FROM generate_series(1, 2000) AS s (i)";
+    let row = format!("1 | {}\n", "x".repeat(1000));
+    let refused = |told: &str| told.starts_with("ERROR 53200: all statements together hold more than 8 MiB");
+    let mut client = Client::new();
+    client.world.limit(8 << 20);
+    client.query("CREATE TABLE t (i int PRIMARY KEY, v text)");
+    client.query("BEGIN");
+    client.parse("s", ROWS);
+    for portal in ["p1", "p2", "p3", "p4"] {
+        client.bind(portal, "s", &[]);
+        let told = client.execute(portal, 1);
+        assert!(told.starts_with(&row), "{told}");
+    }
+    client.sync();
+    let other =
+        |client: &mut Client, text: &str| told(&client.world.send("b", Frontend::Query(text.to_owned())));
+    other(&mut client, "BEGIN");
+    let told = other(&mut client, &format!("DECLARE small CURSOR FOR {ROWS} LIMIT 500"));
+    assert_eq!(told, "DECLARE CURSOR\n[in block]\n");
+    let told = other(&mut client, &format!("DECLARE large CURSOR FOR {ROWS}"));
+    assert!(refused(&told) && told.contains("HINT: Wait for others to end, close cursors"), "{told}");
+    // What is written in a block is refused as well, as long as it has not taken effect.
+    let insertion = format!("INSERT INTO t {ROWS} RETURNING *");
+    client.parse("w", &insertion);
+    client.bind("p5", "w", &[]);
+    let told = client.execute("p5", 1);
+    assert!(refused(&told), "{told}");
+    client.sync();
+    // The end of the block gives back what its portals have.
+    client.query("ROLLBACK");
+    other(&mut client, "ROLLBACK");
+    other(&mut client, "BEGIN");
+    for cursor in ["c1", "c2"] {
+        let told = other(&mut client, &format!("DECLARE {cursor} CURSOR FOR {ROWS}"));
+        assert_eq!(told, "DECLARE CURSOR\n[in block]\n");
+    }
+    for _ in 0..4 {
+        assert!(
+            other(&mut client, "FETCH ALL FROM c1; MOVE BACKWARD ALL FROM c1")
+                .ends_with("MOVE 2000\n[in block]\n")
+        );
+    }
+    // What has taken effect by itself is told, and as much less is there for others until then.
+    let told = client.query(&insertion);
+    assert!(told.ends_with("INSERT 0 2000\n"), "{}", &told[told.len() - 100..]);
+    for cursor in ["c3", "c4"] {
+        let told = other(&mut client, &format!("DECLARE {cursor} CURSOR FOR {ROWS}"));
+        assert_eq!(told, "DECLARE CURSOR\n[in block]\n");
+    }
+    assert!(refused(&other(&mut client, "FETCH ALL FROM c1")));
+}

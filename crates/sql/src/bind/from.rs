@@ -329,6 +329,7 @@ impl<'c> Binder<'c> {
             Some((schema, Definition::View { columns, query, .. })) => {
                 self.rely(&schema, &last);
                 self.name_relation(&schema, &last);
+                self.count_expansion()?;
                 let query = crate::syntax::parse_query(query)?;
                 self.texts += 1;
                 let bound = self.apart(|binder| binder.query(&query));

@@ -203,7 +203,7 @@ pub(crate) struct Binder<'c> {
     recursions: u16,
     /// How many expressions with queries within lie around.
     subqueries: usize,
-    /// How many times queries of `WITH` were put where they are named.
+    /// How many times queries of `WITH` and of views were put where they are named.
     expansions: usize,
     /// Regular expressions so far.
     patterns: usize,

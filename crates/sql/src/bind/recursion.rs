@@ -46,7 +46,8 @@ struct Itself {
     uses: usize,
 }
 
-/// Most places where the queries of `WITH` of a statement are put, those within them included: each that names another twice doubles them.
+/// Most places where the queries of `WITH` and of views of a statement are put, those within them included: each that names another twice
+/// doubles them.
 const EXPANSIONS_MAX: usize = 1000;
 
 impl Binder<'_> {
@@ -76,17 +77,27 @@ impl Binder<'_> {
         Ok(known)
     }
 
+    /// A query of `WITH`, or of a view, is about to be put where it is named.
+    ///
+    /// # Errors
+    /// When the statement has too many of them.
+    pub(super) fn count_expansion(&mut self) -> Result<(), SqlError> {
+        self.expansions += 1;
+        if self.expansions <= EXPANSIONS_MAX {
+            return Ok(());
+        }
+        let message =
+            format!("queries of WITH and of views come to more than {EXPANSIONS_MAX} in their places");
+        Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+            .with_hint("Each is put wherever it is named. Name each once."))
+    }
+
     /// The rows of a query of `WITH`, and its columns.
     pub(super) fn with_query(&mut self, place: usize) -> Result<(Node, Vec<Field>), SqlError> {
         if let Source::Itself(_) = self.named[place].source {
             return self.itself(place);
         }
-        self.expansions += 1;
-        if self.expansions > EXPANSIONS_MAX {
-            let message = format!("queries of WITH come to more than {EXPANSIONS_MAX} in their places");
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
-                .with_hint("Each is put wherever it is named. Name each once."));
-        }
+        self.count_expansion()?;
         // It sees those before it.
         let later = self.named.split_off(place);
         let named = later[0].clone();

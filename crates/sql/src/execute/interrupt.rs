@@ -29,7 +29,7 @@ impl Interrupt {
     }
 
     /// What all of them may hold together.
-    pub(super) fn budget(&self) -> &Budget {
+    pub(super) fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }
 

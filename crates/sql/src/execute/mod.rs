@@ -37,7 +37,7 @@ use crate::types::{Datum, Values, Zone, row};
 use budget::Claim;
 use receive::Receive;
 
-pub use budget::Budget;
+pub use budget::{Budget, Keeping, Kept};
 pub use evaluate::{evaluate, evaluate_next, try_evaluate};
 pub use foreign_keys::{Pending, refers_to_nothing};
 pub use interrupt::{Interrupt, terminated};
@@ -51,6 +51,11 @@ type Few<T> = SmallVec<[T; 1]>;
 
 /// The rows of a result in the form of [`row::encode`].
 pub type EncodedRows = Few<Vec<u8>>;
+
+/// What rows take in memory, about.
+pub fn bytes_of(rows: &[Vec<u8>]) -> usize {
+    rows.iter().map(|row| size_of::<Vec<u8>>() + row.len()).sum()
+}
 
 /// Most bytes of rows that one statement may hold at a time, roughly.
 const HELD_BYTES_MAX: usize = 512 * 1024 * 1024;

@@ -2,7 +2,7 @@
 
 use ordain_db::hash::BytesHash;
 
-use super::{EncodedRows, HELD_BYTES_MAX, Output, Row, encode_row, held_too_much};
+use super::{EncodedRows, HELD_BYTES_MAX, Kept, Output, Row, bytes_of, encode_row, held_too_much};
 use crate::error::SqlError;
 use crate::procedure::encode_error;
 use crate::types::{Datum, row};
@@ -21,9 +21,33 @@ pub trait Receive {
 pub struct Collected {
     rows: EncodedRows,
     bytes: usize,
+    /// What counts them among all that is kept, if anything does.
+    kept: Option<Kept>,
 }
 
 impl Collected {
+    /// No rows yet, which are counted as they come.
+    pub fn counted(kept: Kept) -> Collected {
+        Collected { kept: Some(kept), ..Collected::default() }
+    }
+
+    /// The output of a statement with these rows as [`complete`](Self::complete) gives it, and what counts them. Rows that the output has
+    /// itself are refused only if the statement `can_fail` yet.
+    ///
+    /// # Errors
+    /// When there is no room for the rows of the output.
+    pub fn complete_counted(
+        mut self,
+        output: Output,
+        can_fail: bool,
+    ) -> Result<(Output, Option<Kept>), SqlError> {
+        let mut kept = self.kept.take();
+        if let Some(kept) = kept.as_mut().filter(|_| self.rows.is_empty() && !output.rows.is_empty()) {
+            kept.add(bytes_of(&output.rows), !can_fail)?;
+        }
+        Ok((self.complete(output), kept))
+    }
+
     /// The output of a statement whose rows are kept.
     ///
     /// # Errors
@@ -43,9 +67,13 @@ impl Collected {
 impl Receive for Collected {
     fn receive(&mut self, row: Row) -> Result<(), SqlError> {
         let row = encode_row(&row);
-        self.bytes += size_of::<Vec<u8>>() + row.len();
+        let bytes = bytes_of(std::slice::from_ref(&row));
+        self.bytes += bytes;
         if self.bytes > HELD_BYTES_MAX {
             return Err(held_too_much());
+        }
+        if let Some(kept) = &mut self.kept {
+            kept.add(bytes, false)?;
         }
         self.rows.push(row);
         Ok(())

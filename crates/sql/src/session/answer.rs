@@ -7,7 +7,7 @@ use super::copy::{CopyIn, CopyOut};
 use super::out::Out;
 use crate::bind::Field;
 use crate::error::{SqlError, SqlState};
-use crate::execute::{EncodedRows, Output};
+use crate::execute::{EncodedRows, Kept, Output};
 use crate::plan::{Action, CallForm, Plan};
 use crate::protocol::Format;
 use crate::protocol::backend::{Encoder, FieldDescription};
@@ -36,6 +36,8 @@ pub(super) struct Rows {
     pub tag: Tag,
     /// How many have been sent.
     pub sent: usize,
+    /// What counts them; `None` for few.
+    pub _kept: Option<Kept>,
 }
 
 /// How values are written.
@@ -73,12 +75,13 @@ impl Rows {
             rows: rows.iter().map(encode).collect(),
             tag: Tag::Plain(tag),
             sent: 0,
+            _kept: None,
         }
     }
 
     /// Those of a query whose rows were all sent.
     pub(super) fn given(fields: Arc<[Field]>) -> Rows {
-        Rows { fields, rows: EncodedRows::new(), tag: Tag::Counting("SELECT"), sent: 0 }
+        Rows { fields, rows: EncodedRows::new(), tag: Tag::Counting("SELECT"), sent: 0, _kept: None }
     }
 }
 
@@ -100,7 +103,11 @@ pub(super) fn text_field(name: &str) -> Field {
 
 impl Answer {
     /// The answer to a planned statement.
-    pub(super) fn of(plan: &Plan, fields: Option<Arc<[Field]>>, output: Output) -> Answer {
+    pub(super) fn of(
+        plan: &Plan,
+        fields: Option<Arc<[Field]>>,
+        (output, kept): (Output, Option<Kept>),
+    ) -> Answer {
         let written = output.written;
         let tag = match &plan.action {
             Action::Call { form: CallForm::Statement, .. } => Tag::Plain("CALL"),
@@ -111,7 +118,7 @@ impl Answer {
             _ => Tag::Plain(""),
         };
         match fields {
-            Some(fields) => Answer::Rows(Rows { fields, rows: output.rows, tag, sent: 0 }),
+            Some(fields) => Answer::Rows(Rows { fields, rows: output.rows, tag, sent: 0, _kept: kept }),
             None => Answer::Tag(tag),
         }
     }
@@ -183,12 +190,12 @@ pub(super) fn format_of(formats: &[Format], place: usize) -> Format {
     }
 }
 
-/// Sends the next rows, if there are more.
+/// Sends the next rows, if there are more, as they come.
 pub(super) fn send(
     rows: &mut Rows,
     manner: &Manner<'_>,
     most: usize,
-    out: &mut Vec<u8>,
+    out: &mut Out<'_>,
 ) -> Result<(), SqlError> {
     let end = rows.rows.len().min(rows.sent.saturating_add(most));
     let mut values = Vec::new();
@@ -196,6 +203,7 @@ pub(super) fn send(
         values.clear();
         row::decode(bytes, &mut values)?;
         send_row(&values, &rows.fields, manner, out)?;
+        out.relieve()?;
     }
     rows.sent = end;
     Ok(())

@@ -161,7 +161,7 @@ impl Session {
         }
         let query = crate::syntax::parse(&format!("SELECT FROM {} LIMIT 1", copy.table))?;
         let (_, prepared) = self.prepare(&query[0], &[])?;
-        let (_, output) = self.execute(&query[0], &prepared, &[], false)?;
+        let (_, output, _) = self.execute(&query[0], &prepared, &[], false)?;
         copy.has_others = !output.rows.is_empty();
         if copy.has_others {
             if begins {

@@ -17,7 +17,7 @@ use super::block::Block;
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared};
 use crate::error::{SqlError, SqlState};
-use crate::execute::EncodedRows;
+use crate::execute::{EncodedRows, Kept, bytes_of};
 use crate::types::Datum;
 
 /// Most bytes of rows that the cursors of a session hold together.
@@ -35,6 +35,8 @@ struct Cursor {
     fields: Arc<[Field]>,
     /// Its rows, encoded.
     rows: EncodedRows,
+    /// What counts them, as long as it is open.
+    _kept: Option<Kept>,
     /// The number of the row that it is on, from 1 on; 0 before the first, and one more than there are after the last.
     place: usize,
     /// The furthest place that it was on.
@@ -105,7 +107,7 @@ impl Cursors {
     }
 
     fn bytes(&self) -> usize {
-        self.0.values().flat_map(|cursor| &cursor.rows).map(Vec::len).sum()
+        self.0.values().map(|cursor| bytes_of(&cursor.rows)).sum()
     }
 }
 
@@ -203,8 +205,8 @@ impl Session {
         if let Statement::Explain { .. } = statement {
             return self.explain(statement, Some((prepared, parameters)));
         }
-        let (prepared, output) = self.execute(statement, prepared, parameters, described)?;
-        Ok(Answer::of(&prepared.plan, prepared.fields.clone(), output))
+        let (prepared, output, kept) = self.execute(statement, prepared, parameters, described)?;
+        Ok(Answer::of(&prepared.plan, prepared.fields.clone(), (output, kept)))
     }
 
     fn declare_cursor(
@@ -240,12 +242,13 @@ impl Session {
             return Err(SqlError::unsupported("a cursor whose query draws numbers of a sequence"));
         }
         let steps = self.block.as_ref().map_or(0, Block::steps);
-        let (_, output) = self.execute(statement, prepared, parameters, false)?;
+        let (_, output, kept) = self.execute(statement, prepared, parameters, false)?;
         let mut cursor = Cursor {
             text: super::beginning_of(&statement.to_string()).to_owned(),
             at: self.database.now(),
             fields,
             rows: output.rows,
+            _kept: kept,
             place: 0,
             furthest: 0,
             scrolls: declare.scroll != Some(false),
@@ -277,17 +280,25 @@ impl Session {
     ) -> Result<Answer, SqlError> {
         let name = name_of(name);
         let cursor = self.cursors.0.get_mut(&name).ok_or_else(|| unknown_cursor(&name))?;
+        let before = cursor.place;
         let numbers = cursor.advance(direction)?;
         if *position == FetchPosition::In {
             return Ok(Answer::Tag(Tag::Counted("MOVE", numbers.len() as u64)));
         }
-        let rows = numbers.into_iter().map(|number| cursor.rows[number - 1].clone()).collect();
-        Ok(Answer::Rows(Rows {
-            fields: Arc::clone(&cursor.fields),
-            rows,
-            tag: Tag::Counting("FETCH"),
-            sent: 0,
-        }))
+        let mut kept = Kept::nothing(&self.keeping);
+        let fetched = numbers.into_iter().map(|number| {
+            let row = &cursor.rows[number - 1];
+            kept.add(bytes_of(std::slice::from_ref(row)), false)?;
+            Ok(row.clone())
+        });
+        let rows: Result<EncodedRows, SqlError> = fetched.collect();
+        if rows.is_err() {
+            // They can be fetched once there is room.
+            cursor.place = before;
+        }
+        let rows = rows?;
+        let (fields, tag) = (Arc::clone(&cursor.fields), Tag::Counting("FETCH"));
+        Ok(Answer::Rows(Rows { fields, rows, tag, sent: 0, _kept: Some(kept) }))
     }
 
     pub(super) fn close(&mut self, which: &CloseCursor) -> Result<Answer, SqlError> {

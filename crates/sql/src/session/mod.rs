@@ -41,7 +41,7 @@ use sqlparser::ast::Statement;
 
 use crate::bind::Surroundings;
 use crate::error::{SqlError, SqlState};
-use crate::execute::Interrupt;
+use crate::execute::{Interrupt, Keeping};
 use crate::keys::Storages;
 use crate::protocol::backend::{Encoder, NoticeSeverity, Severity, TransactionStatus};
 use crate::protocol::frontend::Frontend;
@@ -148,6 +148,8 @@ pub struct Session {
     /// Parameters whose new values it is to be told.
     reported: Vec<String>,
     interrupt: Arc<Interrupt>,
+    /// What counts the rows that it keeps.
+    keeping: Arc<Keeping>,
     /// Whether a statement is under way, and its time is counted.
     is_timed: bool,
     /// Whether the client was told that it can go on, and has said nothing since.
@@ -203,6 +205,7 @@ impl Session {
             waiting: None,
             notices: Vec::new(),
             reported: Vec::new(),
+            keeping: Keeping::of(&interrupt),
             interrupt,
             is_timed: false,
             is_ready: false,

@@ -24,7 +24,7 @@ use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
 use crate::execute::declare::declare;
 use crate::execute::receive::{Collected, Digesting, Receive};
-use crate::execute::{Draw, Failure, Inputs, Interrupt, Output, Patience, Pending, Run, is_stale};
+use crate::execute::{Draw, Failure, Inputs, Interrupt, Kept, Output, Patience, Pending, Run, is_stale};
 use crate::plan::{Action, Plan, SharedPlan};
 use crate::procedure::{Step, Undone, encode_steps};
 use crate::types::{Datum, SqlType, Values, Zone};
@@ -168,17 +168,20 @@ impl Session {
     }
 
     /// Runs a planned statement: in the block if there is one. It is planned anew if definitions have changed; then the new plan is
-    /// what tells its columns, which must be the same if the client has been told them.
+    /// what tells its columns, which must be the same if the client has been told them. Its rows are counted as long as they are kept.
     pub(super) fn execute<'p>(
         &mut self,
         statement: &Statement,
         prepared: &'p Prepared,
         parameters: &[Datum],
         described: bool,
-    ) -> Result<(Cow<'p, Prepared>, Output), SqlError> {
-        let mut rows = Collected::default();
+    ) -> Result<(Cow<'p, Prepared>, Output, Option<Kept>), SqlError> {
+        let mut rows = Collected::counted(Kept::nothing(&self.keeping));
         let (prepared, output) = self.execute_to(statement, prepared, parameters, described, &mut rows)?;
-        Ok((prepared, rows.complete(output)))
+        // What has written by itself has taken effect.
+        let can_fail = self.block.is_some() || reads_only(&prepared.plan);
+        let (output, kept) = rows.complete_counted(output, can_fail)?;
+        Ok((prepared, output, kept))
     }
 
     /// The same for a statement whose rows go to the client as they come. Those that are in the output have not gone there.

@@ -20,7 +20,7 @@ use ordain_db::storage::memory::MemoryStorage;
 use ordain_sql::advisory::{AdvisoryAct, AdvisoryLocks};
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
-use ordain_sql::execute::Interrupt;
+use ordain_sql::execute::{Budget, Interrupt};
 
 use ordain_sql::keys::Storages;
 use ordain_sql::procedure::SqlProcedure;
@@ -60,6 +60,8 @@ pub struct World {
     schema: Schema,
     storages: Storages,
     sessions: BTreeMap<String, Session>,
+    /// What all of them may hold together.
+    budget: Arc<Budget>,
     /// Their numbers among those that have begun.
     numbers: BTreeMap<String, u64>,
 }
@@ -101,6 +103,12 @@ impl World {
     #[allow(dead_code, reason = "only one test looks at them")]
     pub fn called(&mut self) -> Vec<Vec<u8>> {
         self.state.lock().unwrap().called.replace(Vec::new()).unwrap_or_default()
+    }
+
+    /// Limits what sessions that begin from now on may hold together.
+    #[allow(dead_code, reason = "only one test looks at it")]
+    pub fn limit(&mut self, bytes: usize) {
+        self.budget = Arc::new(Budget::new(bytes));
     }
 
     /// Has somebody else do again what was called, right before each of so many calls.
@@ -169,7 +177,8 @@ impl World {
             begun: 0,
         };
         let (sessions, numbers) = (BTreeMap::new(), BTreeMap::new());
-        World { state: Arc::new(Mutex::new(state)), schema, storages, sessions, numbers }
+        let state = Arc::new(Mutex::new(state));
+        World { state, schema, storages, sessions, budget: Arc::default(), numbers }
     }
 
     /// How many times statements were run to find out what they touch.
@@ -211,7 +220,8 @@ impl World {
             state.begun += 1;
             state.begun
         };
-        Shared { state, storages, catalog, interrupt: Arc::default(), number, alarm: Arc::default() }
+        let interrupt = Arc::new(Interrupt::sharing(Arc::clone(&self.budget)));
+        Shared { state, storages, catalog, interrupt, number, alarm: Arc::default() }
     }
 
     fn begin(&self, parameters: Vec<(String, String)>) -> Result<Session, SqlError> {
