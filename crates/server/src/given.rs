@@ -9,11 +9,19 @@ use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, Command};
 
+use crate::sql::options::PASSWORD;
+
 /// The command whose options may come from elsewhere.
 const COMMAND: &str = "start";
 
 /// What the names of variables begin with.
 const PREFIX: &str = "ORDAIN_";
+
+/// What says what is logged.
+pub const LOG: &str = "ORDAIN_LOG";
+
+/// Variables that are no options, the last of them read by the tool that breaks disks.
+const OTHERS: [&str; 3] = [LOG, PASSWORD, "ORDAIN_KILL_TEST_FAULT"];
 
 /// The option that names the file.
 const FILE: &str = "config";
@@ -68,6 +76,16 @@ pub fn complete(
         }
     }
     Ok(completed)
+}
+
+/// Those of the variables with these names that look like ours and are read by nobody.
+pub fn unread<'n>(command: &Command, names: impl IntoIterator<Item = &'n str>) -> Vec<&'n str> {
+    let Some(start) = command.find_subcommand(COMMAND) else { return Vec::new() };
+    let of_options: Vec<String> = options(start).map(|option| variable(option.get_id().as_str())).collect();
+    let is_read = |name: &str| {
+        OTHERS.contains(&name) || name == variable(FILE) || of_options.iter().any(|known| known == name)
+    };
+    names.into_iter().filter(|name| name.starts_with(PREFIX) && !is_read(name)).collect()
 }
 
 /// The options that may come from elsewhere.
@@ -138,8 +156,9 @@ fn argument(
     match alone {
         Err(error) if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation) => {
             let told = error.to_string();
-            let first = told.lines().next().unwrap_or_default();
-            Err(format!("{origin}: {}", first.trim_start_matches("error: ")))
+            // The values that there are may stand in a line of their own; behind them comes how the command is used.
+            let lines: Vec<&str> = told.lines().map(str::trim).take_while(|line| !line.is_empty()).collect();
+            Err(format!("{origin}: {}", lines.join(" ").trim_start_matches("error: ")))
         }
         _ => Ok(Some(written)),
     }
@@ -224,10 +243,20 @@ mod tests {
         std::fs::remove_file(path).unwrap();
         let error = completed(&["ordain", "start"], &[("ORDAIN_EPOCH_MILLISECONDS", "ten")]).unwrap_err();
         assert!(error.starts_with("ORDAIN_EPOCH_MILLISECONDS: invalid value 'ten'"), "{error}");
+        let error = completed(&["ordain", "start"], &[("ORDAIN_LOG_FORMAT", "xml")]).unwrap_err();
+        assert!(error.starts_with("ORDAIN_LOG_FORMAT: invalid value 'xml'"), "{error}");
+        assert!(error.ends_with("[possible values: text, json]"), "{error}");
         let error = completed(&["ordain", "start"], &[("ORDAIN_WITH_SQL", "maybe")]).unwrap_err();
         assert_eq!(error, "ORDAIN_WITH_SQL: maybe: give true or false");
         let error = completed(&["ordain", "start"], &[("ORDAIN_CONFIG", "/nowhere/at/all")]).unwrap_err();
         assert!(error.contains("/nowhere/at/all"), "{error}");
+    }
+
+    #[test]
+    fn variables_that_nobody_reads_are_found() {
+        let command = <Line as clap::CommandFactory>::command();
+        let names = ["ORDAIN_LOG", "ORDAIN_CONFIG", "ORDAIN_SQL_LISTEN", "PATH", "ORDAIN_SQL_LISEN"];
+        assert_eq!(unread(&command, names), ["ORDAIN_SQL_LISEN"]);
     }
 
     #[test]

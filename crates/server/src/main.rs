@@ -100,6 +100,9 @@ fn main() -> ExitCode {
         Command::Start(StartOptions { log_format: Some(LogFormat::Json), .. }) => log.json().init(),
         _ => log.init(),
     }
+    if matches!(arguments.command, Command::Start(_)) {
+        warn_of_variables();
+    }
     let result = match arguments.command {
         Command::Advise(options) => advise::run(&options).map(|()| true),
         Command::Backup(options) => backup::backup(&options).map(|()| true),
@@ -139,9 +142,17 @@ fn read_arguments() -> Result<Arguments, String> {
     })
 }
 
+/// Tells of variables that would be read if they were not misspelt.
+fn warn_of_variables() {
+    let names: Vec<String> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+    for name in given::unread(&Arguments::command(), names.iter().map(String::as_str)) {
+        tracing::warn!("{name} in the environment means nothing; see ordain start --help for what there is");
+    }
+}
+
 /// What is logged.
 fn log_filter(usual: &str) -> Result<EnvFilter, String> {
-    match std::env::var("ORDAIN_LOG") {
+    match std::env::var(given::LOG) {
         Err(VarError::NotPresent) => Ok(EnvFilter::new(usual)),
         Err(error) => Err(format!("ORDAIN_LOG: {error}")),
         Ok(text) => EnvFilter::try_new(&text)

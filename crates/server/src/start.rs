@@ -38,6 +38,9 @@ const DIRECTORY: &str = "ordain-data";
 /// Where it listens if nothing is said.
 const ADDRESS: &str = "127.0.0.1:7400";
 
+/// What says where it listens.
+const LISTEN: &str = "--listen HOST:PORT, or with a cluster file its `address` or `listen`";
+
 /// What the process of a database of its own is called.
 const SINGLE: &str = "ordain";
 
@@ -136,7 +139,7 @@ pub fn run(options: &StartOptions) -> Result<(), String> {
         let listening = match &socket {
             Some(socket) => socket,
             // Told before the rows are loaded, which may take long. Kept from one start to the next.
-            None => socket.insert(listen(entry.listen())?),
+            None => socket.insert(listen(entry.listen(), LISTEN)?),
         };
         let sql = match &sql {
             Some(sockets) => sockets,

@@ -362,6 +362,20 @@ fn whoever_has_not_proved_anything_takes_no_place() {
 }
 
 #[test]
+fn whoever_says_nothing_keeps_nobody_out() {
+    let served = Served::start_with(ListenerOptions { connections: 4, ..ListenerOptions::default() });
+    let mut first = served.connect();
+    // More than there are threads for.
+    let silent: Vec<TcpStream> = (0..100).map(|_| TcpStream::connect(served.address()).unwrap()).collect();
+    std::thread::sleep(Duration::from_millis(1100));
+    let mut clients: Vec<Client> = (0..3).map(|_| served.connect()).collect();
+    clients.iter_mut().for_each(|client| client.batch_execute("SELECT 1").unwrap());
+    // Whoever is known is never cut for that.
+    first.batch_execute("SELECT 1").unwrap();
+    drop(silent);
+}
+
+#[test]
 fn who_says_nothing_in_the_beginning_is_cut_off() {
     let options = ListenerOptions { startup_time: Duration::from_millis(200), ..ListenerOptions::default() };
     let served = Served::start_with(options);
@@ -852,6 +866,113 @@ fn one_whose_client_takes_nothing_can_be_ended() {
     let ended = watcher.query_one(&format!("SELECT pg_terminate_backend(pid) {others}"), &[]).unwrap();
     assert!(ended.get::<_, bool>(0));
     soon(|| (count(&mut watcher, "pg_stat_activity") == 1).then_some(()));
+}
+
+/// Rows that are more than lies between the server and a client, and the bytes of their messages.
+const MANY_ROWS: &[u8] = b"SELECT repeat('x', 10000) FROM generate_series(1, 4000)\0";
+
+/// See [`MANY_ROWS`].
+const MANY_ROW_BYTES: usize = 4000 * (7 + 4 + 10_000);
+
+/// A server that cuts off whoever does not take what it sends for half a second.
+fn impatient() -> Served {
+    let tls = Some(server_config(&pem("certificate.pem"), &pem("key.pem")).unwrap());
+    Served::start_with(ListenerOptions {
+        write_time: Duration::from_millis(500),
+        tls,
+        ..ListenerOptions::default()
+    })
+}
+
+/// Logs in and asks for [`MANY_ROWS`].
+fn ask_for_many(stream: &mut (impl Read + Write)) {
+    stream.write_all(STARTUP).unwrap();
+    read_until(stream, b'Z');
+    stream.write_all(b"Q").unwrap();
+    stream.write_all(&u32::try_from(MANY_ROWS.len() + 4).unwrap().to_be_bytes()).unwrap();
+    stream.write_all(MANY_ROWS).unwrap();
+    stream.flush().unwrap();
+}
+
+/// Whether the stream is whole messages of rows, cut off somewhere, with nothing else behind them.
+fn is_cut_off(mut read: &[u8]) -> bool {
+    while let [kind, a, b, c, d, rest @ ..] = read {
+        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+        match kind {
+            b'T' | b'D' => {}
+            _ => return false,
+        }
+        read = rest.get(length - 4..).unwrap_or_default();
+    }
+    true
+}
+
+#[test]
+fn a_client_that_takes_nothing_or_drips_is_cut_off() {
+    let served = impatient();
+    let mut watcher = served.connect();
+    let mut nothing = TcpStream::connect(served.address()).unwrap();
+    ask_for_many(&mut nothing);
+    let (plain, dripping) = (served.address(), served.address());
+    let dripping = std::thread::spawn(move || {
+        let mut stream = TcpStream::connect(dripping).unwrap();
+        drip(&mut stream)
+    });
+    let encrypted = std::thread::spawn(move || drip(&mut encrypted(plain)));
+    for (name, (read, took)) in [("plain", dripping.join().unwrap()), ("TLS", encrypted.join().unwrap())] {
+        assert!(read.len() < MANY_ROW_BYTES, "{name}: all was taken in {took:?}");
+        assert!(is_cut_off(&read), "{name}: something follows what was cut off");
+    }
+    // None of them is left.
+    soon(|| (count(&mut watcher, "pg_stat_activity") == 1).then_some(()));
+    let mut read = Vec::new();
+    // What was on its way comes yet, or the connection is reset.
+    let _ = nothing.read_to_end(&mut read);
+    assert!(read.len() < MANY_ROW_BYTES && is_cut_off(&read), "{} bytes", read.len());
+}
+
+/// Asks for rows and takes some bytes at a time, far fewer than would do, until the server has had enough; then all that is there.
+fn drip(stream: &mut (impl Read + Write)) -> (Vec<u8>, Duration) {
+    ask_for_many(stream);
+    let (begun, mut read, mut some) = (Instant::now(), Vec::new(), [0; 512]);
+    while begun.elapsed() < Duration::from_secs(3) {
+        match stream.read(&mut some) {
+            Ok(0) | Err(_) => break,
+            Ok(more) => read.extend_from_slice(&some[..more]),
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let _ = stream.read_to_end(&mut read);
+    (read, begun.elapsed())
+}
+
+/// Takes what comes for [`MANY_ROWS`], slowly but steadily, in longer than the server waits; how many bytes rows are.
+fn take_steadily(stream: &mut (impl Read + Write)) -> usize {
+    ask_for_many(stream);
+    let (mut read, mut some) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        let more = stream.read(&mut some).unwrap();
+        read.extend_from_slice(&some[..more]);
+        if more == 0 || read.ends_with(b"Z\0\0\0\x05I") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let (mut left, mut bytes) = (&read[..], 0);
+    while let [kind, a, b, c, d, rest @ ..] = left {
+        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
+        assert!(matches!(kind, b'T' | b'D' | b'C' | b'Z'), "a message {kind}");
+        bytes += if *kind == b'D' { 1 + length } else { 0 };
+        left = &rest[length - 4..];
+    }
+    bytes
+}
+
+#[test]
+fn a_client_that_is_slow_but_steady_gets_everything() {
+    let served = impatient();
+    assert_eq!(take_steadily(&mut TcpStream::connect(served.address()).unwrap()), MANY_ROW_BYTES);
+    assert_eq!(take_steadily(&mut encrypted(served.address())), MANY_ROW_BYTES);
 }
 
 #[test]

@@ -32,6 +32,7 @@ mod peers;
 mod sql;
 mod standing;
 
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
@@ -514,12 +515,20 @@ fn membership(layout: &Arc<Layout>, inboxes: &Inboxes) -> Result<Membership, Str
     Ok(membership)
 }
 
-/// Listens on an address.
+/// Listens on an address that comes from this option.
 ///
 /// # Errors
 /// Says what to do.
-pub fn listen(address: &str) -> Result<TcpListener, String> {
+pub fn listen(address: &str, option: &str) -> Result<TcpListener, String> {
     TcpListener::bind(address).map_err(|error| {
-        format!("cannot listen on {address}: {error}: free the port, or choose another: --listen HOST:PORT, or with a cluster file its `address` or `listen`")
+        let advice = match error.kind() {
+            ErrorKind::AddrInUse => "free the port, or choose another",
+            // The operating system was not asked.
+            _ if error.raw_os_error().is_none() => {
+                "that is no address; give a host and a port, such as 127.0.0.1:5432"
+            }
+            _ => "choose another",
+        };
+        format!("cannot listen on {address}: {error}: {advice}: {option}")
     })
 }

@@ -20,8 +20,12 @@ use super::catch_panic;
 use super::database::now;
 use super::listener::{Place, Shared};
 
-/// Bytes of answers after which they are sent, although the client has said more already.
+/// Bytes of answers after which they are sent, although the client has said more already; and those that a client must take within
+/// [`write_time`](super::ListenerOptions::write_time).
 const OUT_BYTES: usize = 64 << 10;
+
+/// How many times a write looks whether the client has taken something: the operating system does not tell of little room.
+const LOOKS_PER_WRITE: u32 = 4;
 
 /// What stays allocated for answers when there are none.
 const OUT_BYTES_KEPT: usize = 256 << 10;
@@ -55,11 +59,53 @@ impl From<io::Error> for End {
     }
 }
 
-/// A socket that several hold, with a time until when it must be read from.
+/// A socket that several hold, with a time until when it must be read from, and one for what is written to be taken.
 struct Socket {
     stream: Arc<TcpStream>,
     /// When a read must have ended; `None` for no limit.
     deadline: Option<Instant>,
+    /// How long a write may take.
+    write_time: Duration,
+}
+
+impl Socket {
+    /// How long the operating system waits for room at a time, unless less is left.
+    fn look_time(&self) -> Duration {
+        self.write_time / LOOKS_PER_WRITE
+    }
+
+    /// Writes all of a chunk.
+    ///
+    /// # Errors
+    /// When the socket fails, or has not taken it within [`write_time`](Self::write_time).
+    fn write_chunk(&self, chunk: &[u8]) -> io::Result<()> {
+        let deadline = Instant::now() + self.write_time;
+        let (mut written, mut is_short) = (0, false);
+        while written < chunk.len() {
+            match (&*self.stream).write(&chunk[written..]) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(more) => written += more,
+                Err(error) if is_for_now(error.kind()) => {}
+                Err(error) => return Err(error),
+            }
+            if written < chunk.len() {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+                if left < self.look_time() {
+                    is_short = true;
+                    self.stream.set_write_timeout(Some(left))?;
+                }
+            }
+        }
+        if is_short { self.stream.set_write_timeout(Some(self.look_time())) } else { Ok(()) }
+    }
+}
+
+/// Whether a write that fails like this may be tried again.
+fn is_for_now(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Interrupted | ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
 impl Read for Socket {
@@ -76,8 +122,15 @@ impl Read for Socket {
 }
 
 impl Write for Socket {
+    /// Writes a chunk as a whole. One that is not taken ends the connection: what has been sent of it cannot be sent again, and rustls goes
+    /// on after an error.
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        (&*self.stream).write(buffer)
+        let chunk = &buffer[..buffer.len().min(OUT_BYTES)];
+        let written = self.write_chunk(chunk);
+        if written.is_err() {
+            let _ = self.stream.shutdown(Shutdown::Both);
+        }
+        written.map(|()| chunk.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -121,21 +174,24 @@ impl Channel {
         }
     }
 
-    /// Sends what there is to send.
+    /// Sends what there is to send; nothing of it is left then.
+    ///
+    /// # Errors
+    /// When it cannot be sent: then a part may have been, and the connection has ended, so that whatever is sent later fails too.
     fn send(&mut self, out: &mut Vec<u8>) -> io::Result<()> {
         if out.is_empty() {
             return Ok(());
         }
-        match self {
-            Channel::Plain(socket) => socket.write_all(out)?,
-            Channel::Encrypted(stream) => {
-                stream.write_all(out)?;
-                stream.flush()?;
-            }
+        let sent = match self {
+            Channel::Plain(socket) => socket.write_all(out),
+            Channel::Encrypted(stream) => stream.write_all(out).and_then(|()| stream.flush()),
+        };
+        if sent.is_err() {
+            let _ = self.socket().stream.shutdown(Shutdown::Both);
         }
         out.clear();
         out.shrink_to(OUT_BYTES_KEPT);
-        Ok(())
+        sent
     }
 
     /// Ends the connection such that the client gets what was sent: a socket that is closed with bytes unread takes back what is on its way.
@@ -161,12 +217,13 @@ impl Channel {
 }
 
 /// Serves a connection to its end.
-pub(super) fn serve(shared: &Arc<Shared>, stream: Arc<TcpStream>, peer: SocketAddr) {
-    let mut channel = Channel::Plain(Socket { stream, deadline: None });
+pub(super) fn serve(shared: &Arc<Shared>, (stream, number): (Arc<TcpStream>, u64), peer: SocketAddr) {
+    let write_time = shared.options.write_time;
+    let mut channel = Channel::Plain(Socket { stream, deadline: None, write_time });
     let mut out = Vec::new();
     let run = || {
         prepare(shared, &mut channel)?;
-        let (client, place) = Client::meet(shared, &mut channel, &mut out, peer)?;
+        let (client, place) = Client::meet(shared, &mut channel, &mut out, (peer, number))?;
         let _place = place;
         client.run(&mut channel, &mut out)
     };
@@ -191,9 +248,10 @@ pub(super) fn serve(shared: &Arc<Shared>, stream: Arc<TcpStream>, peer: SocketAd
 
 /// Sets what sockets can be told.
 fn prepare(shared: &Shared, channel: &mut Channel) -> io::Result<()> {
+    let look_time = channel.socket().look_time();
     let stream = &channel.socket().stream;
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(shared.options.write_time))?;
+    stream.set_write_timeout(Some(look_time))?;
     // A client whose machine is gone says nothing any more.
     rustix::net::sockopt::set_socket_keepalive(&**stream, true)?;
     #[cfg(target_os = "linux")]
@@ -219,11 +277,11 @@ impl<'s> Client<'s> {
         shared: &'s Arc<Shared>,
         channel: &mut Channel,
         out: &mut Vec<u8>,
-        peer: SocketAddr,
+        (peer, number): (SocketAddr, u64),
     ) -> Result<(Client<'s>, Place), End> {
         let (known, decoder) = handshake(shared, channel, out, peer)?;
         // Not before: whoever proves nothing takes nobody's place.
-        let place = shared.place()?;
+        let place = shared.place(number)?;
         let database = shared.database()?;
         let unavailable = |error: ordain_db::error::Error| {
             End::Tell(SqlError::new(SqlState::CANNOT_CONNECT_NOW, error.to_string()))
@@ -280,9 +338,12 @@ impl<'s> Client<'s> {
                 let record = self.entered.record();
                 record.begin(self.session.statement_of(&message), now());
                 let metrics = &self.shared.metrics;
+                let mut is_gone = false;
                 let mut send = |sent: &mut Vec<u8>| {
                     metrics.told(&sent[std::mem::take(&mut counted)..]);
-                    record.sending(|| channel.send(sent)).map_err(|error| gone(&error))
+                    let outcome = record.sending(|| channel.send(sent));
+                    is_gone |= outcome.is_err();
+                    outcome.map_err(|error| gone(&error))
                 };
                 let flow = self.session.handle_sending(message, out, &mut send);
                 let took = begun.elapsed();
@@ -295,6 +356,9 @@ impl<'s> Client<'s> {
                 }
                 if matches!(flow, Flow::End) {
                     return Ok(());
+                }
+                if is_gone {
+                    return Err(End::Gone);
                 }
                 if out.len() > OUT_BYTES {
                     record.sending(|| channel.send(out))?;
@@ -385,7 +449,8 @@ fn encrypt(shared: &Shared, channel: &mut Channel) -> Result<(), End> {
         return Err(End::Gone);
     };
     let connection = ServerConnection::new(Arc::clone(config)).map_err(|_| End::Gone)?;
-    let socket = Socket { stream: Arc::clone(&socket.stream), deadline: socket.deadline };
+    let stream = Arc::clone(&socket.stream);
+    let socket = Socket { stream, deadline: socket.deadline, write_time: socket.write_time };
     *channel = Channel::Encrypted(Box::new(StreamOwned::new(connection, socket)));
     Ok(())
 }

@@ -25,6 +25,15 @@ pub const CONNECTIONS_DEFAULT: usize = 200;
 /// cancel something.
 const SPARE_CONNECTIONS: usize = 64;
 
+/// Threads for connections of which, if fewer are free, those of clients that have proved nothing are taken back.
+const FREE_THREADS_MIN: usize = 16;
+
+/// How long a client that has proved nothing is never cut for that.
+const UNKNOWN_TIME_MIN: Duration = Duration::from_secs(1);
+
+/// How long to wait for the thread of one that was cut to end.
+const ROOM_TIME_MAX: Duration = Duration::from_millis(100);
+
 /// The stack of a session's thread: what is parsed is a tree that may be as deep as a statement has operators in a row. The system gives memory
 /// for what is used of it.
 const STACK_BYTES: usize = 16 << 20;
@@ -49,7 +58,8 @@ pub struct ListenerOptions {
     pub idle_time: Option<Duration>,
     /// How long states of the past are kept, for reads `AS OF` a time; `None` for not at all.
     pub history: Option<Duration>,
-    /// How long a client may take nothing of what is sent to it.
+    /// How long a client may take for a chunk of what is sent to it: of 64 KiB or less, and with TLS for a record, which has 16 KiB or less.
+    /// It has taken what is in the buffers of the operating systems.
     pub write_time: Duration,
     /// The certificate and key; `None` without TLS.
     pub tls: Option<Arc<ServerConfig>>,
@@ -95,8 +105,26 @@ pub(super) struct Shared {
     sessions: AtomicUsize,
     closing: AtomicBool,
     accepting: AtomicBool,
-    /// The sockets of all connections.
-    streams: Mutex<BTreeMap<u64, Arc<TcpStream>>>,
+    /// All connections by their numbers, which rise.
+    streams: Mutex<BTreeMap<u64, Accepted>>,
+}
+
+/// A connection.
+struct Accepted {
+    stream: Arc<TcpStream>,
+    since: Instant,
+    stage: Stage,
+}
+
+/// How far a connection has come.
+#[derive(PartialEq)]
+enum Stage {
+    /// Its client has proved nothing.
+    Unknown,
+    /// Its client has a place.
+    Known,
+    /// It was cut, and its thread is about to end.
+    Cut,
 }
 
 /// The way in: from elsewhere than where the listener is.
@@ -178,9 +206,9 @@ impl Listener {
     fn shut(&self, how: Shutdown) {
         self.shared.closing.store(true, Ordering::SeqCst);
         self.shared.cancellations.terminate_all();
-        for stream in lock(&self.shared.streams).values() {
+        for accepted in lock(&self.shared.streams).values() {
             // It may be closed already; then its thread is awake.
-            let _ = stream.shutdown(how);
+            let _ = accepted.stream.shutdown(how);
         }
         if self.shared.accepting.load(Ordering::SeqCst) {
             self.wake_accepting_thread();
@@ -247,14 +275,41 @@ impl Shared {
         self.database.get().ok_or_else(starting)
     }
 
-    /// A place for one more session.
-    pub(super) fn place(self: &Arc<Self>) -> Result<Place, SqlError> {
+    /// A place for one more session, that of the client of this connection.
+    pub(super) fn place(self: &Arc<Self>, number: u64) -> Result<Place, SqlError> {
         let max = self.options.connections;
         let more = |sessions: usize| (sessions < max).then_some(sessions + 1);
-        match self.sessions.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more) {
-            Ok(_) => Ok(Place(Arc::clone(self))),
-            Err(_) => Err(too_many(max)),
+        if self.sessions.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).is_err() {
+            return Err(too_many(max));
         }
+        if let Some(accepted) = lock(&self.streams).get_mut(&number) {
+            accepted.stage = Stage::Known;
+        }
+        Ok(Place(Arc::clone(self)))
+    }
+
+    /// Most threads: of connections, and the accepting one.
+    fn threads_max(&self) -> usize {
+        self.options.connections + SPARE_CONNECTIONS + 1
+    }
+
+    /// If nearly all threads are taken, cuts the oldest connections whose clients have proved nothing for a while; whether any was cut.
+    fn make_room(&self) -> bool {
+        let mut streams = lock(&self.streams);
+        let leaving = streams.values().filter(|accepted| accepted.stage == Stage::Cut).count();
+        let taken = streams.len() + 1 - leaving;
+        let missing = (taken + FREE_THREADS_MIN).saturating_sub(self.threads_max());
+        let is_over = |accepted: &&mut Accepted| {
+            accepted.stage == Stage::Unknown && accepted.since.elapsed() >= UNKNOWN_TIME_MIN
+        };
+        let mut is_any = false;
+        for accepted in streams.values_mut().filter(is_over).take(missing) {
+            tracing::debug!("a client of SQL that has proved nothing was cut: others need its thread");
+            let _ = accepted.stream.shutdown(Shutdown::Both);
+            accepted.stage = Stage::Cut;
+            is_any = true;
+        }
+        is_any
     }
 }
 
@@ -279,7 +334,9 @@ struct Listed {
 
 impl Listed {
     fn new(shared: &Arc<Shared>, number: u64, stream: &Arc<TcpStream>) -> Listed {
-        lock(&shared.streams).insert(number, Arc::clone(stream));
+        let (stream_listed, since) = (Arc::clone(stream), Instant::now());
+        let accepted = Accepted { stream: stream_listed, since, stage: Stage::Unknown };
+        lock(&shared.streams).insert(number, accepted);
         // Looked at after the insertion: either this sees the flag, or who has set it sees the stream.
         if shared.is_closing() {
             let _ = stream.shutdown(Shutdown::Read);
@@ -299,7 +356,7 @@ impl Drop for Listed {
 
 /// The accepting thread.
 fn accept(socket: &TcpListener, shared: &Arc<Shared>, threads: &ThreadGroup) {
-    let threads_max = shared.options.connections + SPARE_CONNECTIONS + 1;
+    let threads_max = shared.threads_max();
     let mut number = 0;
     loop {
         let accepted = socket.accept();
@@ -317,12 +374,15 @@ fn accept(socket: &TcpListener, shared: &Arc<Shared>, threads: &ThreadGroup) {
             }
         };
         number += 1;
+        if shared.make_room() {
+            threads.wait_until_fewer(threads_max, Instant::now() + ROOM_TIME_MAX);
+        }
         let stream = Arc::new(stream);
         let serve = {
             let (shared, stream) = (Arc::clone(shared), Arc::clone(&stream));
             move || {
                 let _listed = Listed::new(&shared, number, &stream);
-                connection::serve(&shared, stream, address);
+                connection::serve(&shared, (stream, number), address);
             }
         };
         if let Err(error) = threads.spawn(format!("sql-{number}"), threads_max, serve) {

@@ -12,12 +12,13 @@ use ordain_sql::keys::Storages;
 use super::history::RETENTION_MAX;
 use super::listener::{CONNECTIONS_DEFAULT, Listener, ListenerOptions};
 use super::tls;
+use crate::server::listen;
 
 /// Where a database of its own listens for SQL if nothing is said.
 const ADDRESS: &str = "127.0.0.1:5432";
 
 /// The variable with the first password of the owner.
-const PASSWORD: &str = "ORDAIN_PASSWORD";
+pub const PASSWORD: &str = "ORDAIN_PASSWORD";
 
 /// What turns it off.
 const NONE: &str = "none";
@@ -69,7 +70,11 @@ impl SqlOptions {
     pub fn listen(&self, schema: &Schema, of_cluster: bool) -> Result<SqlSockets, String> {
         let usual = if of_cluster { NONE } else { ADDRESS };
         let address = self.sql_listen.as_deref().unwrap_or(usual);
-        let http = self.http_listen.as_deref().map(|address| bind("--http-listen", address)).transpose()?;
+        let http = self
+            .http_listen
+            .as_deref()
+            .map(|address| listen(address, "--http-listen HOST:PORT"))
+            .transpose()?;
         if address == NONE {
             return Ok(SqlSockets { sql: None, http });
         }
@@ -97,7 +102,7 @@ impl SqlOptions {
             owner_password: self.password()?,
             ..ListenerOptions::default()
         };
-        Ok(SqlSockets { sql: Some((bind("--sql-listen", address)?, options)), http })
+        Ok(SqlSockets { sql: Some((listen(address, "--sql-listen HOST:PORT")?, options)), http })
     }
 }
 
@@ -139,12 +144,4 @@ impl SqlSockets {
     pub fn http(&self) -> Option<&TcpListener> {
         self.http.as_ref()
     }
-}
-
-fn bind(option: &str, address: &str) -> Result<TcpListener, String> {
-    TcpListener::bind(address).map_err(|error| {
-        format!(
-            "cannot listen on {address}: {error}: free the port, or choose another with {option} HOST:PORT"
-        )
-    })
 }

@@ -91,8 +91,13 @@ impl ThreadGroup {
 
     /// Waits until no thread is left, or the deadline; returns how many are left.
     pub(crate) fn wait_until_empty(&self, deadline: Instant) -> usize {
+        self.wait_until_fewer(1, deadline)
+    }
+
+    /// Waits until fewer threads than this are left, or the deadline; returns how many are left.
+    pub(crate) fn wait_until_fewer(&self, threads: usize, deadline: Instant) -> usize {
         let mut count = lock(&self.live.count);
-        while *count > 0 {
+        while *count >= threads {
             let remaining = deadline.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
                 break;
