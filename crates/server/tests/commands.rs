@@ -113,11 +113,9 @@ fn a_start_that_is_refused_leaves_nothing_behind() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let start = format!("start --data-dir new --listen {}", taken.local_addr().unwrap());
     folder.refused(&start, FAILED, &["free the port"]);
-    folder.refused(
-        "start --data-dir new --listen 127.0.0.1:0 --sql-listen nonsense",
-        FAILED,
-        &["no address", "127.0.0.1:5432"],
-    );
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let start = format!("start --data-dir new --listen {free} --sql-listen nonsense");
+    folder.refused(&start, FAILED, &["no address", "127.0.0.1:5432"]);
     folder.write("restored/ORDAIN", "format = 999\nrelease = \"9.9.9\"\n");
     folder.refused("start --data-dir restored", FAILED, &["start it with the release that wrote it"]);
 }

@@ -97,7 +97,7 @@ fn too_much_at_once() -> SqlError {
 
 /// The work of copying values.
 pub(super) fn work_of_copies<'v>(values: impl IntoIterator<Item = &'v Datum>) -> u64 {
-    values.into_iter().map(|value| work_of_copy(value)).sum()
+    values.into_iter().map(work_of_copy).sum()
 }
 
 /// The work of copying a value.
