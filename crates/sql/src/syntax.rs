@@ -27,7 +27,7 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use crate::error::{SqlError, SqlState};
 
 pub use constraints::deferral;
-pub use definitions::{Restart, changed_sequence};
+pub use definitions::{Restart, altered_kind, changed_sequence};
 pub use gaps::{unknown_function, unknown_type, unsupported_statement};
 pub use identity::{IdentityChange, identity_change};
 pub(crate) use locks::check_locked;

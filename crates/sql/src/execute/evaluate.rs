@@ -244,11 +244,14 @@ trait Environment {
         {
             return Ok(found);
         }
+        let is_constant = is_fixed(array);
         let array = self.value(array, row)?;
         if let Datum::Array(elements) = &array {
-            let each = elements.iter().map(|element| {
-                functions::work_of_operator(*operator, &left, element, matches!(elements.len(), 1))
-            });
+            // So few patterns are kept.
+            let is_fixed = is_constant && elements.len() <= COMPARED_MAX;
+            let each = elements
+                .iter()
+                .map(|element| functions::work_of_operator(*operator, &left, element, is_fixed));
             self.work(each.sum())?;
         }
         quantified(*operator, resolved, &left, &array, *all)
@@ -326,7 +329,8 @@ fn is_fixed(expression: &Expression) -> bool {
     match expression {
         Expression::Constant(_) | Expression::Parameter(_) => true,
         Expression::Cast { operand, .. } | Expression::Coerce { operand, .. } => is_fixed(operand),
-        Expression::Call { arguments, .. } => arguments.iter().all(is_fixed),
+        Expression::Call { arguments, .. } | Expression::Array(arguments) => arguments.iter().all(is_fixed),
+        Expression::Binary { left, right, .. } => is_fixed(left) && is_fixed(right),
         _ => false,
     }
 }

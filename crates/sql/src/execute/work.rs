@@ -28,7 +28,7 @@ const ROW: u64 = 8;
 
 /// So many bytes are copied in a unit, and so many of a value for which the system is asked for memory anew.
 const BYTES_COPIED: u64 = 512;
-const BYTES_COPIED_OF_LONG: u64 = 64;
+const BYTES_COPIED_OF_LONG: u64 = 32;
 
 /// From which size on values are long in this sense.
 const LONG: u64 = 1 << 17;

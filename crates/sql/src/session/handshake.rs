@@ -2,8 +2,8 @@
 //!
 //! Whoever drives it feeds what was read and asks for the next [`Step`]; before each wait, and before the end, it sends what was
 //! appended. A client is given neither more messages nor a better guess than PostgreSQL gives: a user that does not exist and one with
-//! another password look alike, from the first answer to the last. Only while whoever comes
-//! from the server's own machine can be the owner is it told which of both it is.
+//! another password look alike, from the first answer to the last. Only while whoever comes from the server's own machine can be the
+//! owner is it told which of both it is.
 
 use std::fmt;
 

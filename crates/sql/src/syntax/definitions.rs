@@ -11,6 +11,9 @@ use crate::error::{SqlError, SqlState};
 /// What begins the last part of the name of a sequence that is changed; then it says where it begins anew.
 const CHANGED: char = '\u{1e}';
 
+/// What begins the last part of the name of what is altered and was called no table; then it says what.
+const ALTERED: char = '\u{1d}';
+
 /// Where a sequence begins anew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Restart {
@@ -85,7 +88,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError>
 /// Writes `SELECT * FROM name` for `TABLE name` where a query may begin, as it may anywhere in an `INSERT`.
 pub(super) fn spell_out_tables(tokens: &mut Vec<TokenWithSpan>) {
     let mut before = Keyword::NoKeyword;
-    let (mut begins, mut inserts) = (true, false);
+    let (mut begins, mut inserts, mut is_part) = (true, false, false);
     let mut places = Vec::new();
     for (place, token) in tokens.iter().enumerate() {
         if matches!(token.token, Token::Whitespace(_)) {
@@ -102,10 +105,13 @@ pub(super) fn spell_out_tables(tokens: &mut Vec<TokenWithSpan>) {
                 | Keyword::EXPLAIN
         );
         inserts |= this == Keyword::INTO && before == Keyword::INSERT;
-        if this == Keyword::TABLE && (begins || is_after || inserts) {
+        // A column may be called so after a period, or after `AS`, and no name comes then.
+        let is_column = is_part || before == Keyword::AS && !comes_name(&tokens[place + 1..]);
+        if this == Keyword::TABLE && (begins || is_after || inserts) && !is_column {
             places.push(place);
         }
         inserts &= token.token != Token::SemiColon;
+        is_part = token.token == Token::Period;
         begins = matches!(token.token, Token::SemiColon | Token::LParen | Token::RParen);
         before = this;
     }
@@ -114,6 +120,12 @@ pub(super) fn spell_out_tables(tokens: &mut Vec<TokenWithSpan>) {
         let spelled = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
         tokens.splice(place..=place, spelled.map(|token| TokenWithSpan { token, span }));
     }
+}
+
+/// Whether the next token may be a name of a relation.
+fn comes_name(tokens: &[TokenWithSpan]) -> bool {
+    let next = tokens.iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
+    next.is_some_and(|next| matches!(next.token, Token::Word(_)) && keyword(&next.token) != Keyword::FROM)
 }
 
 /// Writes `ALTER SEQUENCE name …` as `CREATE SEQUENCE name …`, whose last part says that it is changed, and where it begins anew; see
@@ -140,13 +152,9 @@ fn change_of_sequence(statement: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan
         (Some(Keyword::ALTER), Some(kind @ (Keyword::SEQUENCE | Keyword::VIEW))) => kind,
         _ => return Ok(statement),
     };
-    if words.any(|word| matches!(word, Keyword::RENAME | Keyword::OWNER)) {
-        let place = statement.iter().position(|token| keyword(&token.token) == kind);
-        let mut statement = statement;
-        if let Some(place) = place {
-            statement[place].token = Token::make_keyword("TABLE");
-        }
-        return Ok(statement);
+    drop(words);
+    if let Some(end) = end_of_renamed(&statement) {
+        return Ok(as_of_table(statement, kind, end));
     }
     if kind == Keyword::VIEW {
         return Ok(statement);
@@ -182,6 +190,41 @@ fn change_of_sequence(statement: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan
     spelled.extend([at(Token::Period), at(part)]);
     spelled.extend(options);
     Ok(spelled)
+}
+
+/// Behind which token the name ends of what gets another name or owner; `None` for another change.
+fn end_of_renamed(statement: &[TokenWithSpan]) -> Option<usize> {
+    let is_space = |place: &usize| matches!(statement[*place].token, Token::Whitespace(_));
+    let solid: Vec<usize> = (0..statement.len()).filter(|place| !is_space(place)).collect();
+    let token = |at: usize| solid.get(at).map(|place| &statement[*place].token);
+    let word = |at: usize| token(at).map_or(Keyword::NoKeyword, keyword);
+    let mut last = if word(2) == Keyword::IF && word(3) == Keyword::EXISTS { 4 } else { 2 };
+    while token(last + 1) == Some(&Token::Period) {
+        last += 2;
+    }
+    let is_renamed = matches!(word(last + 1), Keyword::RENAME | Keyword::OWNER);
+    solid.get(last).copied().filter(|_| is_renamed)
+}
+
+/// Writes `ALTER TABLE` for `ALTER VIEW` and `ALTER SEQUENCE`, with a last part of the name that says which of both it was; see
+/// [`altered_kind`].
+fn as_of_table(mut statement: Vec<TokenWithSpan>, kind: Keyword, end: usize) -> Vec<TokenWithSpan> {
+    let span = statement[end].span;
+    let part = Token::make_word(&format!("{ALTERED}{}", format!("{kind:?}").to_lowercase()), Some('"'));
+    statement.splice(end + 1..end + 1, [Token::Period, part].map(|token| TokenWithSpan { token, span }));
+    if let Some(place) = statement.iter().position(|token| keyword(&token.token) == kind) {
+        statement[place].token = Token::make_keyword("TABLE");
+    }
+    statement
+}
+
+/// The name of what is altered, and what it was called where that was no table: `view` or `sequence`.
+pub fn altered_kind(name: &ObjectName) -> (ObjectName, Option<String>) {
+    let last = name.0.last().and_then(|part| part.as_ident());
+    match last.and_then(|last| last.value.strip_prefix(ALTERED)) {
+        Some(kind) => (ObjectName(name.0[..name.0.len() - 1].to_vec()), Some(kind.to_owned())),
+        None => (name.clone(), None),
+    }
 }
 
 /// The name of a sequence that is changed, and where it begins anew; `None` for one that is made.

@@ -4,6 +4,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::keyword;
+
 /// Writes `ROLE` for `USER` where users are made, changed and dropped, with the `LOGIN` that a new user has unless it is said otherwise; and
 /// leaves out that a password is encrypted, which it always is.
 pub(super) fn call_users_roles(tokens: &mut Vec<TokenWithSpan>) {

@@ -15,7 +15,7 @@ use super::{Draft, Verification};
 use crate::catalog::{Check, Definition, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, Node, Path};
-use crate::syntax::identity_change;
+use crate::syntax::{altered_kind, identity_change};
 
 /// What an `ALTER TABLE` comes to besides the definition of its table.
 #[derive(Default)]
@@ -31,12 +31,21 @@ pub(super) struct Changes {
 impl Draft<'_> {
     pub(super) fn alter_table(&mut self, alter: &AlterTable) -> Result<&'static str, SqlError> {
         const TAG: &str = "ALTER TABLE";
-        let (schema, name) = qualified(&alter.name)?;
+        let (written, kind) = altered_kind(&alter.name);
+        let (schema, name) = qualified(&written)?;
         let (schema, mut table) = match self.locate(schema.as_deref(), &name) {
+            Some((_, known)) if !is_called(kind.as_deref(), &known) => {
+                let message = format!("\"{name}\" is not a {}", kind.unwrap_or_default());
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
             Some((schema, Definition::Table(table))) => (schema, table),
             None if alter.if_exists => {
                 self.notices.push(format!("relation \"{name}\" does not exist, skipping"));
-                return Ok(TAG);
+                return Ok(match kind.as_deref() {
+                    Some("view") => "ALTER VIEW",
+                    Some(_) => "ALTER SEQUENCE",
+                    None => TAG,
+                });
             }
             Some((schema, other)) => return self.alter_other(&schema, &name, other, &alter.operations),
             None => return Err(super::super::undefined_table(schema.as_deref(), &name)),
@@ -338,6 +347,15 @@ pub(super) fn contains_nulls(name: &str, table: &Table, number: u16) -> (Express
     let column = &table.columns[usize::from(number)].name;
     let message = format!("column \"{column}\" of relation \"{name}\" contains null values");
     (is_null, SqlError::new(SqlState::NOT_NULL_VIOLATION, message).of_column(name, column))
+}
+
+/// Whether something may be altered by what it was called: a table is what any relation may be called.
+fn is_called(kind: Option<&str>, known: &Definition) -> bool {
+    match kind {
+        Some("view") => matches!(known, Definition::View { .. }),
+        Some(_) => matches!(known, Definition::Sequence(_)),
+        None => true,
+    }
 }
 
 fn is_rename(operation: &AlterTableOperation) -> bool {

@@ -52,7 +52,7 @@ impl<'c> Sliding<'c> {
         self.begin_at(frame.start)?;
         for row in self.frame.end..frame.end {
             if let Some(arguments) = &self.arguments[row] {
-                self.work += work_of_comparing(arguments);
+                self.work += 1 + work_of_comparing(arguments);
                 self.second.add(arguments)?;
             }
         }

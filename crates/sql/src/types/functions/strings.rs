@@ -211,10 +211,16 @@ fn pad(arguments: &[Datum], at_start: bool) -> Result<Datum, SqlError> {
     let fill = if arguments.len() > 2 { text(arguments, 2)? } else { " " };
     check_length(length)?;
     let missing = length.saturating_sub(value.chars().count());
-    let kept: String = value.chars().take(length).collect();
-    let filling: String =
-        if fill.is_empty() { String::new() } else { fill.chars().cycle().take(missing).collect() };
-    Ok(Datum::Text(if at_start { filling + &kept } else { kept + &filling }))
+    let kept = match missing {
+        0 => value.char_indices().nth(length).map_or(value, |(end, _)| &value[..end]),
+        _ => value,
+    };
+    let filling = match fill.chars().count() {
+        0 => String::new(),
+        1 => fill.repeat(missing),
+        _ => fill.chars().cycle().take(missing).collect(),
+    };
+    Ok(Datum::Text(if at_start { filling + kept } else { [kept, &filling].concat() }))
 }
 
 /// The text with that many characters from one on replaced by another text.

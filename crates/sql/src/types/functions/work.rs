@@ -7,10 +7,9 @@ use super::{FunctionId, entry_of};
 use crate::types::operators::BinaryOperator;
 use crate::types::{BaseType, Datum, SqlType};
 
-/// Work of reading a pattern: what each has, what each state of its automaton adds, and what a class adds, which is many states.
+/// Work of reading a pattern: what each has, and what each state of its automaton adds.
 const PATTERN: u64 = 1_000;
-const PATTERN_BYTE: u64 = 40;
-const PATTERN_CLASS: u64 = 10_000;
+const PATTERN_STATE: u64 = 40;
 
 /// More states than a regular expression may have.
 const STATES_MAX: u64 = 1 << 15;
@@ -32,21 +31,27 @@ enum Growth {
     Search,
     /// It is looked for again and again: each time as far as the end of the text, if it has repetitions.
     Searches,
+    /// With the digits of the result.
+    Power,
+    /// With the digits of the result.
+    Factorial,
 }
 
 impl Growth {
     fn of(name: &str) -> Growth {
-        match name {
+        match name.strip_prefix("set of ").unwrap_or(name) {
             "arraycontains" | "arraycontained" | "arrayoverlap" => Growth::Elements,
             "jsonb_contains" | "jsonb_contained" | "jsonb_exists_any" | "jsonb_exists_all"
-            | "jsonb_delete" | "jsonb_delete_path" | "like_escape" | "similar_to" => Growth::Product,
-            "regexp_like" | "regexp_substr" => Growth::Search,
-            _ if name.starts_with("regexp_") => Growth::Searches,
+            | "jsonb_delete" | "jsonb_delete_path" | "like_escape" => Growth::Product,
+            "regexp_like" | "regexp_match" | "regexp_substr" | "substring" => Growth::Search,
+            name if name.starts_with("regexp_") => Growth::Searches,
+            "pow" | "power" => Growth::Power,
+            "factorial" => Growth::Factorial,
             "format" | "to_char" | "to_date" | "to_number" | "to_timestamp" | "timezone" | "date_trunc"
-            | "string_to_array" | "string_to_table" | "encode" | "decode" | "md5" | "normalize"
-            | "translate" | "btrim" | "ltrim" | "rtrim" | "trim" => Growth::ManyPerByte,
-            _ if name.starts_with("sha") => Growth::ManyPerByte,
-            _ if name.contains("json") => Growth::Parsing,
+            | "string_to_array" | "encode" | "decode" | "md5" | "translate" | "btrim" | "ltrim" | "rtrim"
+            | "trim" => Growth::ManyPerByte,
+            name if name.starts_with("sha") => Growth::ManyPerByte,
+            name if name.contains("json") => Growth::Parsing,
             _ => Growth::Bytes,
         }
     }
@@ -65,15 +70,26 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum], is_fixed: 
     let count = arguments.len() as u64;
     match growth {
         Growth::Bytes => 4 + 4 * count + bytes / 16 + 4 * arguments.iter().map(work_of_digits).sum::<u64>(),
-        Growth::ManyPerByte => 60 + 4 * count + bytes,
-        Growth::Parsing => 60 + 4 * count + 2 * bytes,
+        Growth::ManyPerByte => 120 + 4 * count + bytes,
+        Growth::Parsing => 60 + 4 * count + 3 * bytes,
         Growth::Product => 20 + 2 * bytes + first.saturating_mul(second) / 64,
         Growth::Elements => 20 + elements(arguments, 0).saturating_mul(elements(arguments, 1)) / 4,
         Growth::Search => 20 + work_of_search(first, arguments.get(1), is_fixed),
         Growth::Searches => {
-            let far = if repeats(arguments.get(1)) { first.saturating_mul(first) / 64 } else { 0 };
+            let far = if looks_far(arguments.get(1)) { first.saturating_mul(first) / 64 } else { 0 };
             20 + bytes + far + work_of_search(first, arguments.get(1), is_fixed)
         }
+        Growth::Power => match arguments {
+            [base, exponent] => work_of_power(base, exponent),
+            _ => 4,
+        },
+        Growth::Factorial => match arguments {
+            [Datum::Int(number)] => {
+                let number = *number as f64;
+                work_of_digits_made(number * number.max(1.0).log10())
+            }
+            _ => 4,
+        },
     }
 }
 
@@ -84,6 +100,7 @@ pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &D
         return 4 + work_of_search(length(left), Some(right), is_fixed);
     }
     match (left, right) {
+        (left, right) if operator == BinaryOperator::Power => work_of_power(left, right),
         (Datum::Text(text), Datum::Text(pattern)) if operator.is_match() => {
             4 + bytes / 16 + (text.len() as u64).saturating_mul(pattern.len() as u64) / 64
         }
@@ -94,23 +111,80 @@ pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &D
 /// The work of looking for a regular expression in a text of so many bytes, and of reading it, which is done once if it stays the same.
 fn work_of_search(bytes: u64, pattern: Option<&Datum>, is_fixed: bool) -> u64 {
     let Some(Datum::Text(pattern)) = pattern else { return 0 };
-    let search = bytes / 2 + bytes.saturating_mul(states_of(pattern)) / 64;
+    let search = bytes / 2 + bytes.saturating_mul(states_of(pattern, false)) / 64;
     if is_fixed {
         return search;
     }
-    let classes = pattern.bytes().filter(|byte| b"\\[".contains(byte)).count() as u64;
-    let copies = states_of(pattern) / (pattern.len() as u64).max(1);
-    search + PATTERN + PATTERN_BYTE * states_of(pattern) + PATTERN_CLASS * classes * copies
+    search + PATTERN + PATTERN_STATE * states_of(pattern, true)
 }
 
-/// About how many states the automaton of a regular expression has, in each of which it may be at a byte: a count makes copies of what is
-/// before it.
-fn states_of(pattern: &str) -> u64 {
-    let counts = pattern.split('{').skip(1).filter_map(|rest| {
-        let end = rest.find('}')?;
-        rest[..end].split(',').filter_map(|count| count.trim().parse::<u64>().ok()).max()
-    });
-    counts.fold(pattern.len() as u64, |states, count| states.saturating_mul(count.max(1))).min(STATES_MAX)
+/// About how many states the automaton of a regular expression has, in each of which it may be at a character: a count makes copies of what is
+/// before it. `each` says that those of a class are counted one by one, of which it is in a few at a time.
+fn states_of(pattern: &str, each: bool) -> u64 {
+    // The states of what lies around, and at the end of what is looked at; and those of the last part.
+    let (mut sums, mut last) = (vec![0_u64], 0);
+    let mut rest = pattern.chars();
+    while let Some(character) = rest.next() {
+        let more = match character {
+            '(' => {
+                sums.push(0);
+                0
+            }
+            ')' if sums.len() > 1 => {
+                last = sums.pop().unwrap_or(0);
+                last
+            }
+            '{' => {
+                let text = rest.as_str();
+                let counts = text.split('}').next().unwrap_or_default().split(',');
+                let most = counts.filter_map(|count| count.trim().parse::<u64>().ok()).max();
+                last.saturating_mul(most.unwrap_or(1).saturating_sub(1))
+            }
+            '*' | '+' | '?' | '|' | '^' | '$' => 0,
+            '\\' => {
+                last = match rest.next() {
+                    Some('w' | 'W' | 'p' | 'P') if each => 800,
+                    Some('d' | 'D') if each => 100,
+                    Some('s' | 'S') if each => 20,
+                    _ => 1,
+                };
+                last
+            }
+            other => {
+                last = if other == '.' && each { 10 } else { 1 };
+                last
+            }
+        };
+        if let Some(sum) = sums.last_mut() {
+            *sum = sum.saturating_add(more);
+        }
+    }
+    sums.iter().fold(1, |all: u64, sum| all.saturating_add(*sum)).min(STATES_MAX)
+}
+
+/// Whether looking for a regular expression may go on far behind what is found then, each time: where something that repeats is one of several
+/// ways.
+fn looks_far(pattern: Option<&Datum>) -> bool {
+    let Some(Datum::Text(pattern)) = pattern else { return false };
+    let has_ways = pattern.contains(['|', '?']) || [")*", ")+", "){"].iter().any(|way| pattern.contains(way));
+    has_ways && pattern.contains(['*', '+', '{'])
+}
+
+/// The work of a power: that of a numeric may have many digits, and a fraction in the exponent takes a step for about each.
+fn work_of_power(base: &Datum, exponent: &Datum) -> u64 {
+    let (Datum::Numeric(base), Datum::Numeric(exponent)) = (base, exponent) else { return 4 };
+    let (base, exponent) = (base.to_f64().abs(), exponent.to_f64());
+    let digits = (exponent * base.log10()).abs();
+    let steps = if exponent.fract() == 0.0 { 4.0 } else { 50.0 + digits };
+    let work = steps * (4.0 + work_of_digits_made(digits) as f64);
+    // What is no number is small.
+    work as u64
+}
+
+/// The work of making a number of so many digits.
+fn work_of_digits_made(digits: f64) -> u64 {
+    let bytes = digits * 0.42;
+    (4.0 + bytes * bytes / 256.0) as u64
 }
 
 /// The work of calculating with a number that is large: digits are multiplied with digits, be it only to find how many there are.
@@ -127,14 +201,10 @@ pub(crate) fn work_of_digits(value: &Datum) -> u64 {
 pub(crate) fn work_of_cast(value: &Datum, to: SqlType) -> u64 {
     let bytes = length(value);
     match to.base {
-        BaseType::Json | BaseType::Jsonb => 60 + 2 * bytes,
+        BaseType::Json | BaseType::Jsonb => 60 + 3 * bytes,
         BaseType::Numeric => 4 + bytes + bytes.saturating_mul(bytes) / 1024,
         _ => 10 + bytes / 2 + 4 * work_of_digits(value),
     }
-}
-
-fn repeats(pattern: Option<&Datum>) -> bool {
-    matches!(pattern, Some(Datum::Text(pattern)) if pattern.contains(['*', '+', '{']))
 }
 
 fn elements(arguments: &[Datum], at: usize) -> u64 {

@@ -17,7 +17,7 @@ use crate::types::Datum;
 const REGEX_SIZE_MAX: usize = 1 << 20;
 
 /// Most regular expressions of a statement: a thread keeps as many, so that none is read again for each row.
-pub const PATTERNS_MAX: usize = 32;
+pub const PATTERNS_MAX: usize = 64;
 
 thread_local! {
     /// The regular expressions that were used last, which a statement uses for all of its rows; the last one is at the end.
