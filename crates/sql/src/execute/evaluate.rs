@@ -247,7 +247,7 @@ trait Environment {
         let is_constant = is_fixed(array);
         let array = self.value(array, row)?;
         if let Datum::Array(elements) = &array {
-            // So few patterns are kept.
+            // More could be patterns that are not all kept from one row to the next.
             let is_fixed = is_constant && elements.len() <= COMPARED_MAX;
             let each = elements
                 .iter()

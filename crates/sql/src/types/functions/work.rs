@@ -1,5 +1,5 @@
 //! How much work calls are, before they are made: where all others wait for a transaction, it may do so much and no more, and nobody can
-//! interrupt a call.
+//! interrupt a call. It is the same on every machine, as all that decides what a transaction does.
 
 use std::sync::OnceLock;
 
@@ -29,7 +29,7 @@ enum Growth {
     Elements,
     /// A regular expression is looked for once.
     Search,
-    /// It is looked for again and again: each time as far as the end of the text, if it has repetitions.
+    /// It is looked for again and again: each time as far as the end of the text, if it [looks far](looks_far).
     Searches,
     /// With the digits of the result.
     Power,
@@ -57,7 +57,7 @@ impl Growth {
     }
 }
 
-/// The work of a function with these arguments. `is_fixed` says that they are no other ones for the next row, but for the first.
+/// The work of a function with these arguments. `is_fixed` says that all but the first are the same for all rows.
 pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum], is_fixed: bool) -> u64 {
     static GROWTHS: OnceLock<Vec<Growth>> = OnceLock::new();
     let growths = GROWTHS.get_or_init(|| {
@@ -86,7 +86,7 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum], is_fixed: 
         Growth::Factorial => match arguments {
             [Datum::Int(number)] => {
                 let number = *number as f64;
-                work_of_digits_made(number * number.max(1.0).log10())
+                work_of_digits_made(number * libm::log10(number.max(1.0)))
             }
             _ => 4,
         },
@@ -174,7 +174,7 @@ fn looks_far(pattern: Option<&Datum>) -> bool {
 fn work_of_power(base: &Datum, exponent: &Datum) -> u64 {
     let (Datum::Numeric(base), Datum::Numeric(exponent)) = (base, exponent) else { return 4 };
     let (base, exponent) = (base.to_f64().abs(), exponent.to_f64());
-    let digits = (exponent * base.log10()).abs();
+    let digits = (exponent * libm::log10(base)).abs();
     let steps = if exponent.fract() == 0.0 { 4.0 } else { 50.0 + digits };
     let work = steps * (4.0 + work_of_digits_made(digits) as f64);
     // What is no number is small.
