@@ -42,7 +42,7 @@ const STEPS: [Step; 6] = [
                  what makes a run depend on the build: a float, an overflow, an address, an order of iteration",
     },
     Step {
-        arguments: "xtask clients --skip-missing",
+        arguments: "xtask clients --skip-missing --of-tests",
         environment: None,
         remedy: "see what the clients named above found; `cargo xtask clients --only NAME` runs one again",
     },
@@ -119,7 +119,7 @@ mod tests {
                 "cargo test --workspace --locked",
                 "RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --document-private-items",
                 "cargo test --release --package ordain-sim --test digests --locked",
-                "cargo xtask clients --skip-missing",
+                "cargo xtask clients --skip-missing --of-tests",
             ]
         );
     }

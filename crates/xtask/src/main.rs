@@ -18,9 +18,10 @@ cargo xtask <command>
 
   ci     everything that must pass before a change lands, in order: formatting, clippy, tests, docs.
          Changes no file; stops at the first failure.
-  clients [--only NAME,...] [--skip-missing]
+  clients [--only NAME,...] [--skip-missing] [--of-tests]
          Builds the server, and lets psql, pgbench and drivers of several languages use it: docs/sql/clients.md tells what is
          installed for them, and where. With --skip-missing, those whose tools or packages cannot be had do not run.
+         With --of-tests, the server is the one that `cargo test --workspace` has built.
   kill-test
          Builds `ordain` as it is released, and lets a cluster of real processes be killed, stopped, cut off and given disks
          that fail, under load: nothing acknowledged may be lost. Takes the options of `ordain kill-test`, for example

@@ -4,26 +4,37 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-/// What is built. Where it is then depends on the caller's configuration, so cargo is asked to say it.
-const ARGUMENTS: &str =
-    "build --package ordain --bin ordain --locked --quiet --message-format json-render-diagnostics";
+/// The server by itself.
+const ALONE: &str = "build --package ordain --bin ordain";
 
-/// Builds the server for development, and returns where it is.
-pub(super) fn server(root: &Path) -> Result<PathBuf, String> {
+/// The server, as tests need it to start it, with all tests: nothing is built anew after `cargo test --workspace --locked`.
+const OF_TESTS: &str = "test --workspace --no-run";
+
+/// Where what is built is depends on the caller's configuration, so cargo is asked to say it.
+const HOW: &str = "--locked --quiet --message-format json-render-diagnostics";
+
+/// Builds the server for development, or has the tests' own be up to date, and returns where it is.
+pub(super) fn server(root: &Path, of_tests: bool) -> Result<PathBuf, String> {
     let mut command = crate::cargo();
-    command.args(ARGUMENTS.split(' ')).current_dir(root).stdout(Stdio::piped());
+    let what = if of_tests { OF_TESTS } else { ALONE };
+    command.args(what.split(' ')).args(HOW.split(' ')).current_dir(root).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| format!("cargo did not start: {error}"))?;
     let mut found = None;
     if let Some(messages) = child.stdout.take() {
         for line in BufReader::new(messages).lines().map_while(Result::ok) {
-            found = executable(&line).or(found);
+            found = executable(&line).map(PathBuf::from).filter(|path| is_server(path)).or(found);
         }
     }
     let status = child.wait().map_err(|error| format!("cargo cannot be waited for: {error}"))?;
     if !status.success() {
         return Err(format!("the server cannot be built ({status})"));
     }
-    found.map(PathBuf::from).ok_or_else(|| "cargo did not say where the server is".to_owned())
+    found.ok_or_else(|| "cargo did not say where the server is".to_owned())
+}
+
+/// Whether an executable is the server: names of tests end with a hash.
+fn is_server(executable: &Path) -> bool {
+    executable.file_stem().is_some_and(|name| name == "ordain")
 }
 
 /// The path of an executable in one of cargo's messages.
@@ -43,6 +54,14 @@ fn executable(message: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_are_not_the_server() {
+        assert!(
+            is_server(Path::new("/target/debug/ordain")) && is_server(Path::new("/target/debug/ordain.exe"))
+        );
+        assert!(!is_server(Path::new("/target/debug/deps/ordain-d1fbc9e1")));
+    }
 
     #[test]
     fn the_executable_is_found_in_messages() {

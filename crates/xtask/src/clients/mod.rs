@@ -48,7 +48,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> ExitCode {
         }
     };
     println!("clients: building the server");
-    let executable = match build::server(root) {
+    let executable = match build::server(root, options.of_tests) {
         Ok(executable) => executable,
         Err(error) => {
             eprintln!("clients: {error}");

@@ -7,6 +7,9 @@ pub(super) struct Options {
     pub only: Vec<String>,
     /// Whether clients whose tools or packages are missing are left out, and not mistakes.
     pub skip_missing: bool,
+    /// Whether the server is the one that the tests were built with, rather than one built by itself: cargo unites the features of all
+    /// packages that it builds at once, so that these are two builds.
+    pub of_tests: bool,
 }
 
 impl Options {
@@ -17,12 +20,17 @@ impl Options {
         while let Some(argument) = arguments.next() {
             match argument.split_once('=').unwrap_or((argument, "")) {
                 ("--skip-missing", "") => options.skip_missing = true,
+                ("--of-tests", "") => options.of_tests = true,
                 ("--only", "") => {
                     let names = arguments.next().ok_or("--only needs names of clients")?;
                     options.add(names, known)?;
                 }
                 ("--only", names) => options.add(names, known)?,
-                _ => return Err(format!("unknown option `{argument}`: there are --only and --skip-missing")),
+                _ => {
+                    return Err(format!(
+                        "unknown option `{argument}`: there are --only, --skip-missing and --of-tests"
+                    ));
+                }
             }
         }
         Ok(options)
@@ -53,7 +61,8 @@ mod tests {
     #[test]
     fn all_clients_run_unless_some_are_named() {
         let all = Options::parse(&[], &KNOWN).unwrap();
-        assert!(KNOWN.iter().all(|name| all.include(name)) && !all.skip_missing);
+        assert!(KNOWN.iter().all(|name| all.include(name)) && !all.skip_missing && !all.of_tests);
+        assert!(Options::parse(&["--of-tests"], &KNOWN).unwrap().of_tests);
         for arguments in [&["--only", "go,psql", "--skip-missing"][..], &["--skip-missing", "--only=go,psql"]]
         {
             let some = Options::parse(arguments, &KNOWN).unwrap();
