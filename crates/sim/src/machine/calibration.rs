@@ -224,7 +224,7 @@ fn r_squared(scenarios: &[Scenario], costs: &CostTable) -> f64 {
     let samples = || scenarios.iter().flat_map(|scenario| &scenario.samples);
     let mean = samples().map(|sample| sample.nanoseconds as f64).sum::<f64>() / samples().count() as f64;
     let squares = |expected: &dyn Fn(&Sample) -> f64| -> f64 {
-        samples().map(|sample| (sample.nanoseconds as f64 - expected(sample)).powi(2)).sum()
+        samples().map(|sample| libm::pow(sample.nanoseconds as f64 - expected(sample), 2.0)).sum()
     };
     let unexplained = squares(&|sample| costs.step(&sample.work) as f64);
     let variance = squares(&|_| mean);

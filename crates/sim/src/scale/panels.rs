@@ -89,7 +89,7 @@ mod tests {
                 for percent in [0.0, 10.0, 100.0] {
                     let factor = 1.0
                         + percent / 20.0 * (1.0 - 1.0 / f64::from(nodes))
-                        + percent / 10.0 * steepness * f64::from(nodes).ln();
+                        + percent / 10.0 * steepness * libm::log(f64::from(nodes));
                     points.push(synthetic(Benchmark::Micro, nodes, index, percent, 27_000.0 / factor));
                 }
             }

@@ -120,6 +120,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "an independent power to compare with")]
     fn weights_are_powers_of_the_rank() {
         for theta in [0.0, 0.5, 0.99, 1.0, 1.3, 2.0] {
             for (index, weight) in weights(20_000, theta).into_iter().enumerate() {

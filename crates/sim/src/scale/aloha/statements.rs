@@ -325,8 +325,8 @@ fn fit(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (x, y) = (mean(|point| point.0), mean(|point| point.1));
     let sum = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>();
-    let (xx, xy) = (sum(&|point| (point.0 - x).powi(2)), sum(&|point| (point.0 - x) * (point.1 - y)));
-    let yy = sum(&|point| (point.1 - y).powi(2));
+    let (xx, xy) = (sum(&|point| libm::pow(point.0 - x, 2.0)), sum(&|point| (point.0 - x) * (point.1 - y)));
+    let yy = sum(&|point| libm::pow(point.1 - y, 2.0));
     if points.len() < 3 || xx <= 0.0 {
         return None;
     }

@@ -411,7 +411,7 @@ mod tests {
             let point = point(DependentSetting { volatility, dependent_percent: 20.0, ..BASE });
             assert!((point.updates / point.updates_wanted - 1.0).abs() < 0.15, "{point:?}");
             assert!(point.failed == 0 && point.throughput > 10_000.0, "{point:?}");
-            let derived = 1.0 - (-volatility * point.gap_us / 1e6).exp();
+            let derived = 1.0 - libm::exp(-volatility * point.gap_us / 1e6);
             let missed = point.first_misses_percent / 100.0;
             assert!((missed - derived).abs() < 0.02 + derived / 4.0, "{derived}: {point:?}");
             missed

@@ -104,7 +104,7 @@ fn misses_as_derived(points: &Points<'_>, distributed: f64) -> Option<(String, b
     let (mut parts, mut holds) = (Vec::new(), true);
     for volatility in VOLATILITIES.into_iter().filter(|volatility| *volatility > 0.0) {
         let point = points.at(Calvin, distributed, SHARES[1], volatility)?;
-        let derived = 1.0 - (-volatility * point.gap_us / 1e6).exp();
+        let derived = 1.0 - libm::exp(-volatility * point.gap_us / 1e6);
         let missed = point.first_misses_percent / 100.0;
         holds &= (missed - derived).abs() <= CHANCE.max(derived * 2.0 * SIMILAR);
         parts.push(format!(
@@ -203,12 +203,12 @@ pub(super) fn points_as_stated() -> Vec<DependentPoint> {
         let share = dependent_percent / 100.0;
         let (throughput, gap_us) = match engine {
             Calvin => {
-                let restarts = 1.0 + share * (volatility + 1.0).ln() / 10.0;
+                let restarts = 1.0 + share * libm::log(volatility + 1.0) / 10.0;
                 (rate / restarts / (1.0 + share * f64::from(setting.position_percent) / 100.0), 5_000.0)
             }
             _ => (rate * (1.0 - 0.05 * share), 0.0),
         };
-        let missed = 1.0 - (-volatility * gap_us / 1e6_f64).exp();
+        let missed = 1.0 - libm::exp(-volatility * gap_us / 1e6);
         DependentPoint {
             setting,
             window: 32,

@@ -63,7 +63,7 @@ impl Fitted {
     pub(super) fn place(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
-            Scale::Logarithmic => (value / self.low).ln() / (self.high / self.low).ln(),
+            Scale::Logarithmic => libm::log(value / self.low) / libm::log(self.high / self.low),
         }
     }
 
@@ -82,14 +82,18 @@ impl Fitted {
 
     /// Powers of ten; over few of them also their doubles and fives.
     fn logarithmic_ticks(&self) -> Vec<f64> {
-        let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
-        let decades = (self.high / self.low).log10();
+        let (first, last) = (libm::log10(self.low).floor() as i32, libm::log10(self.high).ceil() as i32);
+        let decades = libm::log10(self.high / self.low);
         let factors: &[f64] = if decades > 2.5 { &[1.0] } else { &[1.0, 2.0, 5.0] };
-        let powers = (first..=last).map(|power| 10_f64.powi(power));
+        let powers = (first..=last).map(power_of_ten);
         let values = powers.flat_map(|power| factors.iter().map(move |factor| factor * power));
         // A rounding error must not cost the first or the last.
         values.filter(|value| (self.low * 0.999..=self.high * 1.001).contains(value)).collect()
     }
+}
+
+fn power_of_ten(power: i32) -> f64 {
+    libm::pow(10.0, f64::from(power))
 }
 
 /// The step of 1, 2 or 5 times a power of ten that makes four to ten steps over the range.
@@ -97,7 +101,7 @@ fn linear_step(range: f64) -> f64 {
     if range <= 0.0 || !range.is_finite() {
         return 1.0;
     }
-    let power = 10_f64.powi((range / 4.0).log10().floor() as i32);
+    let power = power_of_ten(libm::log10(range / 4.0).floor() as i32);
     let wanted = range / 4.0 / power;
     let factor = if wanted >= 5.0 {
         5.0

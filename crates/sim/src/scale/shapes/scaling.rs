@@ -141,8 +141,8 @@ fn keeps_falling(line: &Line<'_>) -> Option<(String, bool)> {
     let middle = line.points.iter().find(|point| point.nodes >= FLAT_FROM)?;
     let last = line.points.last().filter(|last| last.nodes > middle.nodes)?;
     let per_doubling = |from: &Point, to: &Point| {
-        let doublings = (f64::from(to.nodes) / f64::from(from.nodes)).log2();
-        1.0 - (to.per_node() / from.per_node()).powf(1.0 / doublings)
+        let doublings = libm::log2(f64::from(to.nodes) / f64::from(from.nodes));
+        1.0 - libm::pow(to.per_node() / from.per_node(), 1.0 / doublings)
     };
     let (before, after) = (per_doubling(two, middle), per_doubling(middle, last));
     let lost = 1.0 - last.per_node() / middle.per_node();
