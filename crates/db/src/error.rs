@@ -4,7 +4,7 @@ use crate::data::DataError;
 
 /// Why a call had no result. Each variant tells the caller what to do.
 ///
-/// A request that ends with [`Error::Aborted`] or [`Error::Invalid`] was decided in the global order, or refused before
+/// A request that ends with [`Error::Aborted`], [`Error::Invalid`] or [`Error::Exceeds`] was decided in the global order, or refused before
 /// it entered; either way it had no effect. The same input gives the same error on every replica.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error, serde::Serialize, serde::Deserialize)]
 pub enum Error {
@@ -28,15 +28,34 @@ pub enum Error {
     /// yet: look before making a new one of it.
     #[error("unavailable: {0}")]
     Unavailable(String),
+    /// The call is wrong in that it needs more than one transaction may have: retrying gives the same answer, a smaller call, or one that
+    /// declares ranges, may not.
+    #[error("invalid: {1}")]
+    Exceeds(Limit, String),
+}
+
+/// What a call needs too much of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub enum Limit {
+    /// Keys and ranges of its footprint, or rounds and rows to find them.
+    Footprint,
+    /// Bytes that are read.
+    Reads,
+    /// Bytes that are written.
+    Writes,
+    /// Bytes of the result.
+    Result,
 }
 
 impl Error {
     /// Bytes of its own text.
     pub(crate) fn text_bytes(&self) -> usize {
         match self {
-            Error::Aborted(text) | Error::Invalid(text) | Error::Busy(text) | Error::Unavailable(text) => {
-                text.len()
-            }
+            Error::Aborted(text)
+            | Error::Invalid(text)
+            | Error::Busy(text)
+            | Error::Unavailable(text)
+            | Error::Exceeds(_, text) => text.len(),
             Error::Contended | Error::Acknowledged(_) => 0,
         }
     }
@@ -44,7 +63,10 @@ impl Error {
 
 impl From<DataError> for Error {
     fn from(error: DataError) -> Error {
-        Error::Invalid(error.to_string())
+        match error.limit() {
+            Some(limit) => Error::Exceeds(limit, error.to_string()),
+            None => Error::Invalid(error.to_string()),
+        }
     }
 }
 

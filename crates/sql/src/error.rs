@@ -229,6 +229,8 @@ pub struct SqlError {
     pub context: Option<String>,
     /// What a constraint that does not hold is about.
     pub subject: Option<Box<Subject>>,
+    /// Whether it is that the definitions changed which a plan was made with: the session makes a new plan, and tries again.
+    pub is_stale: bool,
 }
 
 /// What a constraint that does not hold is about: programs tell by it which of their mistakes it is. Names that are empty are not told.
@@ -255,6 +257,7 @@ impl SqlError {
             position: None,
             context: None,
             subject: None,
+            is_stale: false,
         }
     }
 
@@ -302,6 +305,27 @@ impl SqlError {
         let subject = Subject { table: table.into(), column: column.into(), ..Subject::default() };
         self.subject = Some(Box::new(subject));
         self
+    }
+}
+
+/// What a definition tells besides that it is done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Remark {
+    /// What programs look at.
+    pub state: SqlState,
+    /// The text.
+    pub text: String,
+}
+
+impl Remark {
+    /// A remark that programs do not look at.
+    pub fn new(text: impl Into<String>) -> Remark {
+        Remark { state: SqlState::SUCCESSFUL_COMPLETION, text: text.into() }
+    }
+
+    /// That something was left out since it is there already, which would be an error without `IF NOT EXISTS`.
+    pub fn skipping(error: &SqlError) -> Remark {
+        Remark { state: error.state, text: format!("{}, skipping", error.message) }
     }
 }
 

@@ -341,8 +341,11 @@ fn changed() -> SqlError {
         SqlState::SERIALIZATION_FAILURE,
         "could not serialize access: what the transaction was shown has changed",
     )
-    .with_hint("Run the transaction again. A single statement never fails so.")
+    .with_hint("Run the transaction again. A statement by itself is tried again by the server.")
 }
+
+/// What the second part of the reason is if the error is of definitions that have changed.
+const STALE: &str = "stale";
 
 /// Between the parts of an error in the reason of an abort.
 const SEPARATOR: char = '\u{1f}';
@@ -350,30 +353,35 @@ const SEPARATOR: char = '\u{1f}';
 /// An error as the reason of an abort.
 pub(crate) fn encode_error(error: &SqlError) -> String {
     let subject = error.subject.as_deref().cloned().unwrap_or_default();
+    // A reason that is too long is cut: what has values in it comes last.
     let parts = [
         error.state.as_str(),
-        &error.message,
-        error.detail.as_deref().unwrap_or_default(),
-        error.hint.as_deref().unwrap_or_default(),
+        if error.is_stale { STALE } else { "" },
         &subject.table,
         &subject.column,
         &subject.constraint,
+        error.hint.as_deref().unwrap_or_default(),
+        &error.message,
+        error.detail.as_deref().unwrap_or_default(),
     ];
     parts.map(|part| part.replace(SEPARATOR, " ")).join(&SEPARATOR.to_string())
 }
 
 /// The error that a reason of an abort stands for.
 pub fn decode_error(reason: &str) -> SqlError {
-    let mut parts = reason.split(SEPARATOR);
-    let state = parts.next().and_then(|state| <[u8; 5]>::try_from(state.as_bytes()).ok());
-    let (Some(state), Some(message)) = (state, parts.next()) else {
+    let parts: Vec<&str> = reason.split(SEPARATOR).collect();
+    let [state, stale, table, column, constraint, hint, message, detail @ ..] = parts.as_slice() else {
         return SqlError::new(SqlState::INTERNAL_ERROR, reason);
     };
-    let mut part = || parts.next().filter(|part| !part.is_empty()).map(str::to_owned);
-    let (detail, hint) = (part(), part());
-    let subject = part().map(|table| {
-        let (column, constraint) = (part().unwrap_or_default(), part().unwrap_or_default());
+    let Ok(state) = <[u8; 5]>::try_from(state.as_bytes()) else {
+        return SqlError::new(SqlState::INTERNAL_ERROR, reason);
+    };
+    let given = |part: &str| Some(part.to_owned()).filter(|part| !part.is_empty());
+    let (detail, hint) = (detail.first().and_then(|detail| given(detail)), given(hint));
+    let subject = given(table).map(|table| {
+        let (column, constraint) = ((*column).to_owned(), (*constraint).to_owned());
         Box::new(Subject { table, column, constraint, ..Subject::default() })
     });
-    SqlError { detail, hint, subject, ..SqlError::new(SqlState(state), message) }
+    let is_stale = *stale == STALE;
+    SqlError { detail, hint, subject, is_stale, ..SqlError::new(SqlState(state), *message) }
 }

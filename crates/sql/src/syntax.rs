@@ -10,6 +10,7 @@ mod groupings;
 mod identity;
 mod limits;
 mod locks;
+mod marks;
 mod named_columns;
 mod past;
 mod plain;
@@ -25,6 +26,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{SqlError, SqlState};
+use marks::OPTIONS;
 
 pub use constraints::deferral;
 pub use definitions::{Restart, altered_kind, changed_sequence};
@@ -70,6 +72,7 @@ fn tokens_of(text: &str, place: impl Fn(&mut [TokenWithSpan])) -> Result<Vec<Tok
 fn parser_and_times(
     mut tokens: Vec<TokenWithSpan>,
 ) -> Result<(Parser<'static>, Vec<Option<String>>), SqlError> {
+    marks::refuse(&tokens)?;
     let times = if plain::is_plain(&tokens) { Vec::new() } else { spell_out(&mut tokens)? };
     refuse_chains(&tokens)?;
     let parser = Parser::new(&dialect::PostgreSql).with_recursion_limit(DEPTH_MAX);
@@ -297,9 +300,6 @@ fn begins_transaction(words: &[Keyword]) -> bool {
             | [Keyword::SET, Keyword::SESSION, Keyword::CHARACTERISTICS, ..]
     )
 }
-
-/// What begins the last part of a name after `LIKE` that holds options.
-const OPTIONS: char = '\u{1f}';
 
 /// Makes the options of `(LIKE name INCLUDING … EXCLUDING …)` a last part of the name, since the parser knows few of them; see
 /// [`like_options`].

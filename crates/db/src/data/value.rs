@@ -1,5 +1,6 @@
 //! Column types, borrowed values, and the errors of the data model.
 
+use crate::error::Limit;
 use crate::limits::{
     COLUMNS_MAX, FOOTPRINT_BYTES_MAX, FOOTPRINT_ENTRIES_MAX, KEY_BYTES_MAX, LOGGED_READS_BYTES_MAX,
     READ_RESULTS_BYTES_MAX, RECONNAISSANCE_ROUNDS_MAX, ROW_BYTES_MAX, TABLES_MAX,
@@ -229,6 +230,17 @@ pub enum DataError {
     /// Bytes that are no key or no row of this table.
     #[error("malformed {0}: the bytes do not come from this schema")]
     Malformed(&'static str),
+}
+
+impl DataError {
+    /// The limit of a transaction that is exceeded, if it is one.
+    pub(crate) fn limit(&self) -> Option<Limit> {
+        match self {
+            DataError::FootprintTooLarge | DataError::ReconnaissanceTooLong => Some(Limit::Footprint),
+            DataError::ReadsTooLarge | DataError::LoggedReadsTooLarge => Some(Limit::Reads),
+            _ => None,
+        }
+    }
 }
 
 const _: () = assert!(COLUMNS_MAX <= u16::MAX as usize);

@@ -359,7 +359,8 @@ pub(crate) fn scope_of(call: &Call, computes: bool) -> Scope {
 
 /// The verdict on a run that stopped although its guard had let it pass: its functors have done their work, here and elsewhere.
 pub(crate) fn half_applied(stop: Stop, call: &Call, catalog: &Catalog) -> Verdict {
-    let (Stop::Abort(why) | Stop::Invalid(why) | Stop::OutsideFootprint(why)) = stop else {
+    let (Stop::Abort(why) | Stop::Invalid(why) | Stop::Exceeds(_, why) | Stop::OutsideFootprint(why)) = stop
+    else {
         return verdict_of(stop, call, catalog);
     };
     let why = format!("its guard let it pass, so its functors took effect, but then it stopped: {why}");

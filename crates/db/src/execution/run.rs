@@ -276,6 +276,7 @@ pub(crate) fn verdict_of(stop: Stop, call: &Call, catalog: &Catalog) -> Verdict 
     match stop {
         Stop::Abort(reason) => Verdict::Failed(Error::Aborted(reason)),
         Stop::Invalid(problem) => Verdict::Failed(Error::Invalid(format!("{name}: {problem}"))),
+        Stop::Exceeds(limit, problem) => Verdict::Failed(Error::Exceeds(limit, format!("{name}: {problem}"))),
         Stop::OutsideFootprint(_) if call.reconnoitred => Verdict::FootprintMissed,
         Stop::OutsideFootprint(what) => Verdict::Failed(Error::Invalid(format!(
             "{name} accessed {what} outside of its declared footprint: declare it"

@@ -47,6 +47,10 @@ impl SnapshotReads<'_> {
             Err(Stop::Invalid(problem) | Stop::OutsideFootprint(problem)) => {
                 Err(Error::Invalid(format!("{}: {problem}", catalog.procedures.name(procedure))))
             }
+            Err(Stop::Exceeds(limit, problem)) => {
+                let name = catalog.procedures.name(procedure);
+                Err(Error::Exceeds(limit, format!("{name}: {problem}")))
+            }
             Err(Stop::ReadPending | Stop::FootprintKnown) => {
                 let name = catalog.procedures.name(procedure);
                 Err(Error::Invalid(format!("{name} made up a stop that only reconnaissance has")))

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::effects::Effect;
 use crate::data::row::FixedValue;
 use crate::data::{Direction, Key, KeyRange, Schema};
+use crate::error::Limit;
 use crate::limits::WRITE_BYTES_MAX;
 use crate::procedure::{Footprint, Stop};
 
@@ -83,9 +84,8 @@ impl WriteBuffer {
     pub(crate) fn put(&mut self, target: Target, row: &[u8]) -> Result<(), Stop> {
         let start = self.bytes.len();
         if start + row.len() > WRITE_BYTES_MAX {
-            return Err(Stop::Invalid(format!(
-                "a transaction may write at most {WRITE_BYTES_MAX} bytes: split it"
-            )));
+            let problem = format!("a transaction may write at most {WRITE_BYTES_MAX} bytes: split it");
+            return Err(Stop::Exceeds(Limit::Writes, problem));
         }
         self.bytes.extend_from_slice(row);
         self.operations.push((target, Operation::Put { start, length: row.len() }));

@@ -20,7 +20,7 @@ use std::any::Any;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::data::{DataError, Schema};
-use crate::error::Error;
+use crate::error::{Error, Limit};
 use crate::kept::decode_whole;
 use crate::limits::ABORT_REASON_BYTES_MAX;
 
@@ -110,6 +110,8 @@ pub enum Stop {
     Abort(String),
     /// The run, or its input, is wrong in a way that is the same on every replica.
     Invalid(String),
+    /// The run needs more than one transaction may have, on every replica.
+    Exceeds(Limit, String),
     /// An access outside of the footprint: an error for a declared footprint, a restart for a reconnoitred one (CAL-64).
     OutsideFootprint(String),
     /// Reconnaissance needs a value that lies on another partition; it continues when the value has come.
@@ -127,7 +129,9 @@ impl Stop {
     /// Why it stopped, as a text of limited length.
     pub(crate) fn into_reason(self) -> String {
         match self {
-            Stop::Abort(why) | Stop::Invalid(why) | Stop::OutsideFootprint(why) => cut(why),
+            Stop::Abort(why) | Stop::Invalid(why) | Stop::Exceeds(_, why) | Stop::OutsideFootprint(why) => {
+                cut(why)
+            }
             Stop::ReadPending | Stop::FootprintKnown => "a stop that only reconnaissance has".to_owned(),
         }
     }
@@ -142,7 +146,10 @@ fn cut(mut reason: String) -> String {
 
 impl From<DataError> for Stop {
     fn from(error: DataError) -> Stop {
-        Stop::Invalid(error.to_string())
+        match error.limit() {
+            Some(limit) => Stop::Exceeds(limit, error.to_string()),
+            None => Stop::Invalid(error.to_string()),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     AnyProcedure, Declaration, Declared, Footprint, OwnRow, Procedure, Signature, Stop, Transaction,
 };
 use crate::data::Schema;
-use crate::error::Error;
+use crate::error::{Error, Limit};
 use crate::limits::{ARGUMENTS_BYTES_MAX, PROCEDURES_MAX, RESULT_BYTES_MAX};
 
 /// Number of a procedure in its database: the order of registration.
@@ -97,7 +97,9 @@ impl Procedures {
         procedure.run(arguments, transaction, output)?;
         let length = output.len() - start;
         if length > RESULT_BYTES_MAX {
-            return Err(Stop::Invalid(format!("result of {length} bytes {}", result_too_long())));
+            let problem =
+                format!("result of {length} bytes exceeds the limit of {RESULT_BYTES_MAX}: return less");
+            return Err(Stop::Exceeds(Limit::Result, problem));
         }
         Ok(())
     }
@@ -158,11 +160,6 @@ pub(crate) fn check_arguments(arguments: &[u8]) -> Result<(), Error> {
         )));
     }
     Ok(())
-}
-
-/// The end of the error of a call whose result is too long.
-pub fn result_too_long() -> String {
-    format!("exceeds the limit of {RESULT_BYTES_MAX}: return less")
 }
 
 #[cfg(test)]
@@ -323,7 +320,7 @@ mod tests {
         let mut output = vec![9; 100];
         result(RESULT_BYTES_MAX - 3, &mut output).unwrap();
         assert_eq!(decode_output::<Vec<u8>>(&output[100..]).unwrap().len(), RESULT_BYTES_MAX - 3);
-        let Err(Stop::Invalid(problem)) = result(RESULT_BYTES_MAX - 2, &mut Vec::new()) else {
+        let Err(Stop::Exceeds(Limit::Result, problem)) = result(RESULT_BYTES_MAX - 2, &mut Vec::new()) else {
             panic!("too long")
         };
         assert!(problem.contains("result of 1048577 bytes exceeds the limit of 1048576"), "{problem}");

@@ -229,7 +229,7 @@ impl Client {
 
     fn refused(&mut self, error: &Error) {
         self.seen.trouble(error.to_string());
-        if let Error::Invalid(_) | Error::Acknowledged(_) = error {
+        if let Error::Invalid(_) | Error::Exceeds(..) | Error::Acknowledged(_) = error {
             self.seen.violations.push(format!("client {} made a call that is right: {error}", self.number));
         }
     }

@@ -20,7 +20,6 @@ use ordain_sql::error::SqlError;
 use ordain_sql::execute::{Budget, Interrupt};
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
-use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::routines::Routines;
 use ordain_sql::session::handshake::User;
 use ordain_sql::session::merge::{self, Pages};
@@ -203,20 +202,11 @@ impl SqlDatabase {
     /// # Errors
     /// When the database cannot be asked, or refuses.
     pub fn set_password(&self, user: &str, password: &str) -> Result<(), Error> {
-        let (user, password) = (user.replace('"', "\"\""), password.replace('\'', "''"));
-        let statement = format!("ALTER USER \"{user}\" PASSWORD '{password}'");
-        let options = Options { user, ..Options::default() };
-        let wrong = |error: SqlError| Error::Unavailable(format!("the password cannot be set: {error}"));
+        let options = Options { user: user.to_owned(), ..Options::default() };
         let (schema, storages) = (self.schema().clone(), self.storages().clone());
-        let mut session =
-            Session::new(Arc::new(self.session()?), schema, storages, options).map_err(wrong)?;
-        let mut out = Vec::new();
-        session.handle(Frontend::Query(statement), &mut out);
-        // The first message tells that it is done, or what is wrong.
-        match out.first() {
-            Some(b'C') => Ok(()),
-            _ => Err(Error::Unavailable("the password cannot be set now".to_owned())),
-        }
+        Session::new(Arc::new(self.session()?), schema, storages, options)
+            .and_then(|mut session| session.set_password(user, password))
+            .map_err(|error| Error::Unavailable(format!("the password cannot be set: {error}")))
     }
 }
 

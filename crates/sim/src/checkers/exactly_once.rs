@@ -86,7 +86,9 @@ fn problem_of(request: RequestId, invocation: &Invocation, evidence: &Evidence<'
         (Some(attempt), None) => attempt.describe(),
         (None, _) if !evidence.finished() => return None,
         (None, _) => match (answer, attempts.last()) {
-            (Err(Error::Invalid(_)), _) | (Err(Error::Contended), Some(_)) => return None,
+            (Err(Error::Invalid(_) | Error::Exceeds(..)), _) | (Err(Error::Contended), Some(_)) => {
+                return None;
+            }
             (_, Some(attempt)) => attempt.describe(),
             (_, None) => "has no place in the order".to_owned(),
         },

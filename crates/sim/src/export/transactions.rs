@@ -95,7 +95,7 @@ fn decode(
     let arguments = Append::decode_arguments(arguments)?;
     let (seen, end) = match end {
         Some((at, Ok(result))) => (Append::decode_result(&arguments, result)?, End::Committed(*at)),
-        Some((at, Err(Error::Aborted(_) | Error::Invalid(_) | Error::Contended))) => {
+        Some((at, Err(Error::Aborted(_) | Error::Invalid(_) | Error::Exceeds(..) | Error::Contended))) => {
             (Vec::new(), End::Aborted(*at))
         }
         Some((_, Err(Error::Busy(_) | Error::Acknowledged(_) | Error::Unavailable(_)))) | None => {

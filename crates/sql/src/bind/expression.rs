@@ -14,6 +14,9 @@ use crate::types::cast::CastContext;
 use crate::types::operators::{self, BinaryOperator, UnaryOperator};
 use crate::types::{Datum, SqlType, Zone, text};
 
+/// What PostgreSQL tells of each row besides its columns, which can have no such name.
+pub(super) const SYSTEM_COLUMNS: [&str; 6] = ["cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"];
+
 impl Binder<'_> {
     /// Binds an expression; that of a grouped query is over the grouped rows.
     pub(super) fn expression(&mut self, written: &Expr) -> Result<Bound, SqlError> {
@@ -131,7 +134,7 @@ impl Binder<'_> {
             let message = format!("missing FROM-clause entry for table \"{relation}\"");
             return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
         }
-        if ["cmax", "cmin", "ctid", "tableoid", "xmax", "xmin"].contains(&name.as_str()) {
+        if SYSTEM_COLUMNS.contains(&name.as_str()) {
             return Err(SqlError::unsupported(format!("the system column {name}")));
         }
         let shown = relation.map_or_else(|| format!("\"{name}\""), |relation| format!("{relation}.{name}"));
@@ -272,9 +275,6 @@ impl Binder<'_> {
         let (left, right) =
             if operator.is_comparison() { functions_named(left, right)? } else { (left, right) };
         let left = if operator.is_match() { self.padded(left)? } else { left };
-        if operator.is_regular() {
-            self.count_pattern()?;
-        }
         let resolved = operators::resolve_binary(operator, left.data_type, right.data_type)?;
         if operator.is_comparison()
             && [resolved.left, resolved.right].iter().all(|side| side.is_same(SqlType::JSONB))
@@ -291,17 +291,6 @@ impl Binder<'_> {
             return Ok(constant(Datum::Null, data_type));
         }
         Ok(Bound { expression: Expression::Binary { operator, resolved, left, right }, data_type })
-    }
-
-    /// Counts a regular expression: as many as a statement may have are kept while it runs, so that none is read again for each row.
-    pub(super) fn count_pattern(&mut self) -> Result<(), SqlError> {
-        self.patterns += 1;
-        if self.patterns > operators::PATTERNS_MAX {
-            let message = format!("more than {} regular expressions in a statement", operators::PATTERNS_MAX);
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
-                .with_hint("Make one of several, with | between them."));
-        }
-        Ok(())
     }
 
     fn unary(&mut self, operator: WrittenUnary, operand: &Expr) -> Result<Bound, SqlError> {

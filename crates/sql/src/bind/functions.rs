@@ -58,9 +58,6 @@ impl Binder<'_> {
         if let Some(bound) = self.sequence_function(name, written)? {
             return Ok(bound);
         }
-        if name.starts_with("regexp_") {
-            self.count_pattern()?;
-        }
         let mut arguments = Vec::with_capacity(written.len());
         for argument in written {
             arguments.push(match self.whole_row(name, argument)? {

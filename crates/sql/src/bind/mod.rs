@@ -205,8 +205,6 @@ pub(crate) struct Binder<'c> {
     subqueries: usize,
     /// How many times queries of `WITH` and of views were put where they are named.
     expansions: usize,
-    /// Regular expressions so far.
-    patterns: usize,
     /// How many queries lie around.
     nesting: usize,
     /// Whose values an insertion says that identity columns have: those that it gives, or their own.
@@ -252,7 +250,6 @@ impl<'c> Binder<'c> {
             recursions: 0,
             subqueries: 0,
             expansions: 0,
-            patterns: 0,
             nesting: 0,
             overriding: None,
             keeps_open: false,

@@ -179,7 +179,7 @@ impl<'c> Binder<'c> {
             .and_then(|value| self.assigned_to(value, column.data_type, &column.name));
         self.texts -= 1;
         self.levels = levels;
-        value
+        without_queries(value?, "DEFAULT expression")
     }
 
     fn on_conflict(&mut self, target: &Target<'_>, on: &ast::OnConflict) -> Result<OnConflict, SqlError> {
@@ -474,12 +474,26 @@ impl<'c> Binder<'c> {
         let bound = self.condition(&written, "CHECK");
         self.texts -= 1;
         self.levels = levels;
-        bound
+        without_queries(bound?, "check constraint")
     }
 
     /// A default as written is one that its column can take.
     pub(super) fn check_default(&mut self, column: &Column) -> Result<(), SqlError> {
         self.default_of(column).map(|_| ())
+    }
+}
+
+/// Fails if there is a query in an expression that only a row, or nothing, may decide.
+pub(super) fn without_queries(expression: Expression, place: &str) -> Result<Expression, SqlError> {
+    let mut has_query = false;
+    expression.visit(0, &mut |expression, _| {
+        has_query |= matches!(expression, Expression::Subquery { .. });
+    });
+    match has_query {
+        true => {
+            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")))
+        }
+        false => Ok(expression),
     }
 }
 

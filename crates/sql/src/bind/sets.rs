@@ -68,9 +68,6 @@ impl Binder<'_> {
         if name == "generate_series" && arguments.len() == 2 {
             arguments.push(super::expression::constant(Datum::Int(1), SqlType::INT4));
         }
-        if name.starts_with("regexp_") {
-            self.count_pattern()?;
-        }
         let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
         let is_of_vector =
             name == "generate_subscripts" && types.first().is_some_and(|first| first.is_vector());

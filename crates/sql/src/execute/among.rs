@@ -75,13 +75,14 @@ impl<'a> Membership<'a> {
     }
 }
 
-/// What comparing a value with any or all elements of an array gives.
+/// What comparing a value with any or all elements of an array gives; `operate` is the operator, of two values of resolved types.
 pub(super) fn quantified(
     operator: BinaryOperator,
     resolved: &Resolved,
     left: &Datum,
     array: &Datum,
     all: bool,
+    operate: &mut dyn FnMut(&Resolved, &Datum, &Datum) -> Result<Datum, Failure>,
 ) -> Result<Datum, Failure> {
     let Datum::Array(elements) = array else { return Ok(Datum::Null) };
     let is_order = !matches!(operator, BinaryOperator::Equal | BinaryOperator::NotEqual);
@@ -92,11 +93,11 @@ pub(super) fn quantified(
         };
         let elements = elements.iter().map(ordered).collect::<Result<Vec<Datum>, SqlError>>()?;
         let resolved = Resolved { left: SqlType::BYTEA, right: SqlType::BYTEA, ..*resolved };
-        return quantified(operator, &resolved, &ordered(left)?, &Datum::Array(elements), all);
+        return quantified(operator, &resolved, &ordered(left)?, &Datum::Array(elements), all, operate);
     }
     let mut null = false;
     for element in elements {
-        match operators::binary(operator, left, element, resolved, Zone::Utc)? {
+        match operate(resolved, left, element)? {
             Datum::Bool(value) if value != all => return Ok(Datum::Bool(value)),
             Datum::Bool(_) => {}
             _ => null = true,

@@ -92,14 +92,14 @@ trait Environment {
                 self.copied(value)
             }
             Expression::Binary { operator, resolved, left, right } => {
-                let is_fixed = is_fixed(right);
                 let left = self.value(left, row)?;
                 let right = self.value(right, row)?;
-                self.work(functions::work_of_operator(*operator, &left, &right, is_fixed))?;
-                self.made(operators::binary(*operator, &left, &right, resolved, self.inputs().zone)?)
+                let value = self.operated(*operator, resolved, &left, &right)?;
+                self.made(value)
             }
             Expression::Unary { operator, resolved, operand } => {
-                Ok(operators::unary(*operator, &self.value(operand, row)?, resolved)?)
+                let operand = self.value(operand, row)?;
+                self.copied(operators::unary(*operator, &operand, resolved)?)
             }
             Expression::And(all) => self.conjunction(all, row, false),
             Expression::Or(any) => self.conjunction(any, row, true),
@@ -143,7 +143,7 @@ trait Environment {
 
     /// A value that was made, unless it is too long.
     fn made(&mut self, value: Datum) -> Result<Datum, Failure> {
-        self.copied(limited(value)?)
+        self.copied(work::limited(value)?)
     }
 
     /// Whether a session that is signalled is there.
@@ -174,17 +174,16 @@ trait Environment {
             Expression::Cast { operand, from, to } => {
                 let operand = self.value(operand, row)?;
                 self.work(functions::work_of_cast(&operand, *to))?;
-                Ok(cast::cast(operand, *from, *to, self.inputs().zone)?)
+                let value = cast::cast(operand, *from, *to, self.inputs().zone)?;
+                self.made(value)
             }
             Expression::Coerce { operand, to, explicit } => {
-                Ok(cast::coerce_length(self.value(operand, row)?, *to, *explicit)?)
+                let operand = self.value(operand, row)?;
+                self.made(cast::coerce_length(operand, *to, *explicit)?)
             }
             Expression::Call { function, arguments } => {
-                let is_fixed = arguments.iter().skip(1).all(is_fixed);
                 let arguments = self.values(arguments, row)?;
-                let context = functions::CallContext { now: self.inputs().now, zone: self.inputs().zone };
-                self.work(functions::work_of_call(*function, &arguments, is_fixed))?;
-                self.made(functions::call(*function, &arguments, &context)?)
+                self.called(*function, &arguments)
             }
             Expression::Case { branches, otherwise } => {
                 for (condition, result) in branches {
@@ -205,9 +204,12 @@ trait Environment {
             }
             Expression::InList { operand, list, resolved } => self.in_list(operand, list, resolved, row),
             Expression::Quantified { .. } => self.quantified(expression, row),
-            Expression::Array(elements) => Ok(Datum::Array(self.values(elements, row)?)),
+            Expression::Array(elements) => {
+                self.values(elements, row).and_then(|all| self.made(Datum::Array(all)))
+            }
             Expression::Element { array, index } => {
-                Ok(element(&self.value(array, row)?, &self.value(index, row)?))
+                let (array, index) = (self.value(array, row)?, self.value(index, row)?);
+                self.copied(element(&array, &index))
             }
             Expression::SetValue { sequence, value, called } => {
                 let (value, called) = (self.value(value, row)?, self.value(called, row)?);
@@ -231,6 +233,17 @@ trait Environment {
         }
     }
 
+    /// What a function gives.
+    fn called(&mut self, function: functions::FunctionId, arguments: &[Datum]) -> Result<Datum, Failure> {
+        let context = functions::CallContext { now: self.inputs().now, zone: self.inputs().zone };
+        self.work(functions::work_of_call(function, arguments))?;
+        let value = functions::call(function, arguments, &context)?;
+        if functions::is_search(function) {
+            self.work(operators::take_work_of_compiling())?;
+        }
+        self.made(value)
+    }
+
     /// [`Expression::Quantified`].
     fn quantified(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum, Failure> {
         let Expression::Quantified { operator, resolved, left, array, all } = expression else {
@@ -244,17 +257,26 @@ trait Environment {
         {
             return Ok(found);
         }
-        let is_constant = is_fixed(array);
         let array = self.value(array, row)?;
-        if let Datum::Array(elements) = &array {
-            // More could be patterns that are not all kept from one row to the next.
-            let is_fixed = is_constant && elements.len() <= COMPARED_MAX;
-            let each = elements
-                .iter()
-                .map(|element| functions::work_of_operator(*operator, &left, element, is_fixed));
-            self.work(each.sum())?;
+        let mut operate =
+            |resolved: &_, left: &_, element: &_| self.operated(*operator, resolved, left, element);
+        quantified(*operator, resolved, &left, &array, *all, &mut operate)
+    }
+
+    /// What an operator makes of two values.
+    fn operated(
+        &mut self,
+        operator: BinaryOperator,
+        resolved: &Resolved,
+        left: &Datum,
+        right: &Datum,
+    ) -> Result<Datum, Failure> {
+        self.work(functions::work_of_operator(operator, left, right))?;
+        let value = operators::binary(operator, left, right, resolved, self.inputs().zone)?;
+        if operator.is_regular() {
+            self.work(operators::take_work_of_compiling())?;
         }
-        quantified(*operator, resolved, &left, &array, *all)
+        Ok(value)
     }
 
     fn in_list(
@@ -282,7 +304,16 @@ trait Environment {
     }
 
     fn values(&mut self, expressions: &[Expression], row: &[Datum]) -> Result<Vec<Datum>, Failure> {
-        expressions.iter().map(|expression| self.value(expression, row)).collect()
+        let (mut values, mut bytes) = (Vec::with_capacity(expressions.len()), 0);
+        for expression in expressions {
+            let value = self.value(expression, row)?;
+            bytes += functions::length(&value);
+            if bytes > work::VALUES_BYTES_MAX {
+                return Err(work::too_long().into());
+            }
+            values.push(value);
+        }
+        Ok(values)
     }
 
     /// `AND` or, if `decisive` is true, `OR`: decided by the first such value, else null if one was null.
@@ -308,13 +339,19 @@ trait Environment {
         let first = |row: &Row| row.first().cloned().unwrap_or(Datum::Null);
         match kind {
             SubqueryKind::Exists => Ok(Datum::Bool(!rows.is_empty())),
-            SubqueryKind::Array => Ok(Datum::Array(rows.iter().map(first).collect())),
+            SubqueryKind::Array => {
+                let bytes: u64 = rows.iter().filter_map(|row| row.first()).map(functions::length).sum();
+                if bytes > work::VALUES_BYTES_MAX {
+                    return Err(work::too_long().into());
+                }
+                self.made(Datum::Array(rows.iter().map(first).collect()))
+            }
             SubqueryKind::Scalar if rows.len() > 1 => Err(SqlError::new(
                 SqlState::CARDINALITY_VIOLATION,
                 "more than one row returned by a subquery used as an expression",
             )
             .into()),
-            SubqueryKind::Scalar => Ok(rows.first().map_or(Datum::Null, first)),
+            SubqueryKind::Scalar => self.copied(rows.first().map_or(Datum::Null, first)),
             SubqueryKind::In { operand, resolved } => {
                 let operand = self.value(operand, row)?;
                 self.work(work::work_of_comparing(rows.iter().flatten()))?;
@@ -322,29 +359,6 @@ trait Environment {
             }
         }
     }
-}
-
-/// Whether a value is the same for all rows.
-fn is_fixed(expression: &Expression) -> bool {
-    match expression {
-        Expression::Constant(_) | Expression::Parameter(_) => true,
-        Expression::Cast { operand, .. } | Expression::Coerce { operand, .. } => is_fixed(operand),
-        Expression::Call { arguments, .. } | Expression::Array(arguments) => arguments.iter().all(is_fixed),
-        Expression::Binary { left, right, .. } => is_fixed(left) && is_fixed(right),
-        _ => false,
-    }
-}
-
-/// A value, unless it is longer than may be: else a few steps that double one would take all memory.
-fn limited(value: Datum) -> Result<Datum, Failure> {
-    let bytes = match &value {
-        Datum::Text(text) => text.len(),
-        Datum::Bytes(bytes) => bytes.len(),
-        Datum::Array(values) => size_of_val(values.as_slice()),
-        _ => 0,
-    };
-    functions::check_length(bytes)?;
-    Ok(value)
 }
 
 /// The random value of a statement with that number. A digest of both, so that nothing can be told of one by others, and that a block

@@ -33,7 +33,7 @@ use crate::error::{SqlError, SqlState};
 use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::plan::{Action, DefinitionChange, Node, Plan, Reliance, SequenceShape, TableShape};
 use crate::state::Signal;
-use crate::types::{Datum, Values, Zone, row};
+use crate::types::{Datum, Values, Zone, operators, row};
 use budget::Claim;
 use receive::Receive;
 
@@ -204,6 +204,7 @@ impl<'a, 't> Run<'a, 't> {
         source: Option<&'a mut dyn Draw>,
         patience: Patience<'a>,
     ) -> Run<'a, 't> {
+        operators::begin_run();
         Run {
             transaction,
             storages,
@@ -379,16 +380,11 @@ impl<'a, 't> Run<'a, 't> {
 
 /// The error of a plan whose definitions have changed. A session makes a new plan and tries again.
 pub fn stale() -> SqlError {
-    SqlError::new(SqlState::SERIALIZATION_FAILURE, STALE)
-        .with_hint("Run the transaction again: it will use the tables as they are now.")
+    let message = "the definition of a table was changed by another transaction";
+    let error = SqlError::new(SqlState::SERIALIZATION_FAILURE, message)
+        .with_hint("Run the transaction again: it will use the tables as they are now.");
+    SqlError { is_stale: true, ..error }
 }
-
-/// Whether an error is [`stale`].
-pub fn is_stale(error: &SqlError) -> bool {
-    error.state == SqlState::SERIALIZATION_FAILURE && error.message == STALE
-}
-
-const STALE: &str = "the definition of a table was changed by another transaction";
 
 /// A session calls procedures by themselves; only in a block it comes to run the plan of a call.
 fn within_a_block(routine: &str) -> SqlError {

@@ -1,11 +1,11 @@
-//! How long a run may go on.
+//! How long a run may go on, and how much its values may be.
 
 use std::cell::Cell;
 
 use super::{Interrupt, Run};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
-use crate::types::functions::{length, work_of_digits};
+use crate::types::functions::{check_length, length, work_of_digits};
 
 /// Most work of a transaction at its place in the order: some seconds. A unit is about what the simplest part of an expression takes, some
 /// 25 ns.
@@ -29,6 +29,9 @@ const ROW: u64 = 8;
 /// So many bytes are copied in a unit, and so many of a value for which the system is asked for memory anew.
 const BYTES_COPIED: u64 = 512;
 const BYTES_COPIED_OF_LONG: u64 = 32;
+
+/// So many values of a row are copied in a unit, besides their bytes.
+const COLUMNS_COPIED: u64 = 8;
 
 /// From which size on values are long in this sense.
 const LONG: u64 = 1 << 17;
@@ -95,9 +98,14 @@ fn too_much_at_once() -> SqlError {
         .with_hint("Nobody could interrupt it: give it shorter ones.")
 }
 
-/// The work of copying values.
+/// The work of copying the values of a row.
 pub(super) fn work_of_copies<'v>(values: impl IntoIterator<Item = &'v Datum>) -> u64 {
-    values.into_iter().map(work_of_copy).sum()
+    let (mut count, mut bytes) = (0, 0);
+    for value in values {
+        count += 1;
+        bytes += work_of_copy(value);
+    }
+    count / COLUMNS_COPIED + bytes
 }
 
 /// The work of copying a value.
@@ -113,4 +121,25 @@ pub(super) fn work_of_copy(value: &Datum) -> u64 {
 /// The work of comparing values, or of making bytes of them that are compared.
 pub(super) fn work_of_comparing<'v>(values: impl IntoIterator<Item = &'v Datum>) -> u64 {
     values.into_iter().map(|value| 1 + length(value) / 16 + work_of_digits(value)).sum()
+}
+
+/// Most bytes of the values of a row that is made, of a function's arguments, or of an array's elements, besides what each has if it is
+/// short.
+pub(super) const VALUES_BYTES_MAX: u64 = 1 << 28;
+
+pub(super) fn too_long() -> SqlError {
+    let message = format!("values that are computed together have more than {} MiB", VALUES_BYTES_MAX >> 20);
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+}
+
+/// A value, unless it is longer than may be: else a few steps that double one would take all memory.
+pub(super) fn limited(value: Datum) -> Result<Datum, SqlError> {
+    let bytes = match &value {
+        Datum::Text(text) => text.len(),
+        Datum::Bytes(bytes) => bytes.len(),
+        Datum::Array(values) => size_of_val(values.as_slice()),
+        _ => 0,
+    };
+    check_length(bytes)?;
+    Ok(value)
 }

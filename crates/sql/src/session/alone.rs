@@ -1,14 +1,13 @@
 //! Statements by themselves: each is a transaction of its own.
 
-use ordain_db::error::Error;
-use ordain_db::procedure::registry::result_too_long;
+use ordain_db::error::{Error, Limit};
 
 use super::Session;
 use super::database::{of_call, of_database};
 use super::transaction::{command, outcome_of, reads_only};
 use crate::error::{SqlError, SqlState};
 use crate::execute::receive::{Collected, Receive};
-use crate::execute::{Inputs, Output, is_stale, try_evaluate};
+use crate::execute::{Inputs, Output, try_evaluate};
 use crate::plan::{Action, CallForm, Expression, Plan, SharedPlan};
 use crate::procedure::{Step, encode_steps};
 use crate::types::Datum;
@@ -48,12 +47,12 @@ impl Session {
         let step = [Step { plan: plan.clone(), inputs, shown: None }];
         if !reads_only(plan) {
             self.refuse_change(command(plan))?;
-            return match self.call(&step) {
+            return match self.ordered(&step, &[])? {
                 // Rows that are too many for the answer of an ordered transaction are not for one of a block.
-                Err(error) if tells_rows(plan) && error.message.ends_with(&result_too_long()) => {
+                Err(Error::Exceeds(Limit::Result, _)) if tells_rows(plan) => {
                     self.as_block(plan, &step[0].inputs)
                 }
-                outcome => outcome,
+                answer => self.output_of(answer),
             };
         }
         match outcome_of(self.database.read(encode_steps(&step, &[])?), &self.interrupt) {
@@ -78,7 +77,7 @@ impl Session {
                 }
             };
             match self.commit() {
-                Err(error) if error.state == SqlState::SERIALIZATION_FAILURE && !is_stale(&error) => {}
+                Err(error) if error.state == SqlState::SERIALIZATION_FAILURE && !error.is_stale => {}
                 outcome => return outcome.map(|()| output),
             }
         }

@@ -76,6 +76,8 @@ struct Savepoint {
     certifies: bool,
     catalog: Arc<Catalog>,
     cursors: usize,
+    /// How many portals had been made.
+    portals: u64,
     settings: Changes,
     pending: usize,
     deferrals: Deferrals,
@@ -118,7 +120,12 @@ impl Block {
         (self.past, self.read_only) = (true, true);
     }
 
-    pub(super) fn save(&mut self, name: String, settings: Changes) {
+    /// Whether it can still be said which state it sees.
+    pub(super) fn is_fresh(&self) -> bool {
+        !self.has_shown && self.own.is_empty() && self.savepoints.is_empty()
+    }
+
+    pub(super) fn save(&mut self, name: String, portals: u64, settings: Changes) {
         self.savepoints.push(Savepoint {
             name,
             written: self.written.clone(),
@@ -126,6 +133,7 @@ impl Block {
             certifies: self.certifies,
             catalog: Arc::clone(&self.catalog),
             cursors: self.cursors,
+            portals,
             settings,
             pending: self.pending.len(),
             deferrals: self.deferrals.clone(),
@@ -232,8 +240,8 @@ impl Block {
         Ok(())
     }
 
-    /// Goes back to a savepoint; what parameters of the session had been changed there.
-    pub(super) fn go_back(&mut self, name: &str) -> Result<Changes, SqlError> {
+    /// Goes back to a savepoint; how many portals had been made, and what parameters of the session had been changed there.
+    pub(super) fn go_back(&mut self, name: &str) -> Result<(u64, Changes), SqlError> {
         let place = self.savepoint(name)?;
         self.savepoints.truncate(place + 1);
         let savepoint = &mut self.savepoints[place];
@@ -250,6 +258,6 @@ impl Block {
         self.certifies = savepoint.certifies;
         self.catalog = Arc::clone(&savepoint.catalog);
         self.failed = false;
-        Ok(savepoint.settings.clone())
+        Ok((savepoint.portals, savepoint.settings.clone()))
     }
 }

@@ -13,7 +13,7 @@ use super::{Notice, Session};
 use crate::bind;
 use crate::bind::names::{name_of, parts_of, quoted};
 use crate::catalog::{FIRST_USER, user_definition};
-use crate::error::{SqlError, SqlState};
+use crate::error::{Remark, SqlError, SqlState};
 use crate::execute::{Inputs, evaluate};
 use crate::protocol::backend::NoticeSeverity;
 use crate::types::{Datum, SqlType, Zone, text};
@@ -49,7 +49,7 @@ pub(super) fn bounds_transaction(statement: &Statement) -> bool {
 
 /// Whether a statement controls transactions or cannot be in one that begins by itself.
 pub(super) fn stands_alone(statement: &Statement) -> bool {
-    bounds_transaction(statement) || matches!(statement, Statement::Copy { .. } | Statement::Call(_))
+    bounds_transaction(statement) || matches!(statement, Statement::Call(_))
 }
 
 /// Whether a statement reads or writes rows or definitions.
@@ -81,7 +81,7 @@ impl Session {
             self.prepare_temporary(statement);
             let (defined, written) = self.define(statement)?;
             self.note_temporary(statement)?;
-            self.notices.extend(defined.notices.into_iter().map(Notice::from));
+            self.notices.extend(defined.remarks.into_iter().map(Notice::from));
             return Ok(Answer::Tag(match defined.rows {
                 Some(_) => Tag::Counted("SELECT", written),
                 None => Tag::Plain(defined.tag),
@@ -111,8 +111,8 @@ impl Session {
             Statement::Rollback { savepoint: None, .. } => self.abandon_block(),
             Statement::Rollback { savepoint: Some(name), .. } => self.go_back(&name_of(name)),
             Statement::Savepoint { name } => {
-                let settings = self.settings.changes();
-                self.open_block("SAVEPOINT")?.save(name_of(name), settings);
+                let (portals, settings) = (self.portals.made(), self.settings.changes());
+                self.open_block("SAVEPOINT")?.save(name_of(name), portals, settings);
                 Ok(tag("SAVEPOINT"))
             }
             Statement::ReleaseSavepoint { name } => {
@@ -123,9 +123,16 @@ impl Session {
             Statement::ShowVariable { variable } => self.show(variable),
             Statement::Reset(reset) => {
                 match &reset.reset {
-                    Reset::ALL => self.reset_setting(None),
+                    Reset::ALL => {
+                        self.set_past("")?;
+                        self.reset_setting(None);
+                    }
                     Reset::ConfigurationParameter(name) => {
-                        self.reset_setting(Some(&parts_of(name)?.join(".")))
+                        let name = parts_of(name)?.join(".");
+                        if name.eq_ignore_ascii_case(PARAMETER) {
+                            self.set_past("")?;
+                        }
+                        self.reset_setting(Some(&name));
                     }
                     Reset::SessionAuthorization => {}
                 }
@@ -198,6 +205,16 @@ impl Session {
         tag(command)
     }
 
+    /// Gives a user a password, as `ALTER USER` does.
+    ///
+    /// # Errors
+    /// What the statement would fail with.
+    pub fn set_password(&mut self, user: &str, password: &str) -> Result<(), SqlError> {
+        let (user, password) = (user.replace('"', "\"\""), password.replace('\'', "''"));
+        let statements = crate::syntax::parse(&format!("ALTER USER \"{user}\" PASSWORD '{password}'"))?;
+        statements.iter().try_for_each(|statement| self.define(statement).map(drop))
+    }
+
     fn begin(&mut self, modes: &[TransactionMode], begin: bool) -> Result<Answer, SqlError> {
         match &mut self.block {
             Some(block) if block.implicit => block.implicit = false,
@@ -225,10 +242,12 @@ impl Session {
                 Ok(tag("COMMIT"))
             }
             Some(block) if block.failed => {
+                self.portals.close_all();
                 self.roll_back();
                 Ok(tag("ROLLBACK"))
             }
             Some(_) => {
+                self.portals.close_all();
                 self.commit()?;
                 Ok(tag("COMMIT"))
             }
@@ -237,7 +256,8 @@ impl Session {
 
     /// Goes back to a savepoint.
     fn go_back(&mut self, name: &str) -> Result<Answer, SqlError> {
-        let settings = self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(name)?;
+        let (portals, settings) = self.open_block("ROLLBACK TO SAVEPOINT")?.go_back(name)?;
+        self.portals.go_back(portals);
         self.take_back_settings(&settings);
         if let Some(block) = &mut self.block {
             self.cursors.go_back(block);
@@ -249,11 +269,14 @@ impl Session {
     fn create_extension(&mut self, extension: &CreateExtension) -> Result<Answer, SqlError> {
         let name = name_of(&extension.name);
         match name.as_str() {
-            "plpgsql" if !extension.if_not_exists => {
+            "plpgsql" => {
                 let message = format!("extension \"{name}\" already exists");
-                return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+                let error = SqlError::new(SqlState::DUPLICATE_OBJECT, message);
+                if !extension.if_not_exists {
+                    return Err(error);
+                }
+                self.notices.push(Remark::skipping(&error).into());
             }
-            "plpgsql" => self.remark("extension \"plpgsql\" already exists, skipping"),
             "uuid-ossp" => {
                 self.remark("of extension \"uuid-ossp\" only uuid_generate_v4() is there, and is without it")
             }
@@ -308,10 +331,11 @@ impl Session {
                 }
                 let text = if name.eq_ignore_ascii_case("search_path") { schema_text } else { setting_text };
                 let values: Vec<String> = values.iter().map(text).collect();
-                if name.eq_ignore_ascii_case(PARAMETER) && values.iter().all(|value| !value.is_empty()) {
-                    self.set_past(&values.join(", "))?;
+                let is_default = values.len() == 1 && values[0].eq_ignore_ascii_case("default");
+                if name.eq_ignore_ascii_case(PARAMETER) {
+                    self.set_past(if is_default { "" } else { &values[0] })?;
                 }
-                if values.len() == 1 && values[0].eq_ignore_ascii_case("default") {
+                if is_default {
                     self.reset_setting(Some(&name));
                 } else if name.eq_ignore_ascii_case("session_authorization") {
                     self.stay_user(&values.join(", "))?;
@@ -451,7 +475,7 @@ impl Session {
     }
 
     fn remark(&mut self, text: &str) {
-        self.notices.push(text.to_owned().into());
+        self.notices.push(Remark::new(text).into());
     }
 
     pub(super) fn warn(&mut self, state: SqlState, text: &str) {

@@ -10,6 +10,7 @@ use sqlparser::ast::{
 use super::Session;
 use super::answer::Answer;
 use super::deliver::Deliver;
+use super::extended::Waiting;
 use super::numbers::refuse_restarted;
 use super::out::Out;
 use crate::bind::names::name_of;
@@ -221,10 +222,14 @@ impl Session {
                 self.copying = Some(copy);
                 return;
             }
-            Frontend::CopyDone => {
-                let failed = copy.failed.take();
-                failed.map_or_else(|| self.finish_copy(&mut copy), Err)
-            }
+            Frontend::CopyDone => match copy.failed.take() {
+                Some(error) => Err(error),
+                None if is_extended && self.block.is_none() => {
+                    self.waiting = Some(Waiting::Copy(Box::new(copy)));
+                    return;
+                }
+                None => self.finish_copy(&mut copy),
+            },
             Frontend::CopyFail(reason) => {
                 let message = format!("COPY from stdin failed: {reason}");
                 Err(SqlError::new(SqlState::QUERY_CANCELED, message))
@@ -301,7 +306,7 @@ impl Session {
         Ok(bytes)
     }
 
-    fn finish_copy(&mut self, copy: &mut CopyIn) -> Result<u64, SqlError> {
+    pub(super) fn finish_copy(&mut self, copy: &mut CopyIn) -> Result<u64, SqlError> {
         copy.decoder.finish();
         self.take_rows(copy)?;
         self.write_rows(copy)?;
@@ -311,7 +316,7 @@ impl Session {
                 self.check_in_block(&check)?;
             }
         }
-        if self.block.as_ref().is_some_and(|block| block.implicit) {
+        if !copy.is_extended && self.block.as_ref().is_some_and(|block| block.implicit) {
             // Before the client is told that all is well.
             self.commit().map_err(overtaken)?;
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ordain_db::data::key::KeyValue;
 use ordain_db::data::{Direction, Key, KeyRange};
-use ordain_db::error::Error;
+use ordain_db::error::{Error, Limit};
 use ordain_db::procedure::ProcedureId;
 
 use super::past::Past;
@@ -210,13 +210,10 @@ pub fn not_kept(oldest: Option<i64>) -> SqlError {
 pub(super) fn of_database(error: Error) -> SqlError {
     match error {
         Error::Aborted(reason) => decode_error(&reason),
-        Error::Invalid(reason) => {
-            // Of which procedure it is, only programs ask.
-            let reason = reason.strip_prefix("sql: ").unwrap_or(&reason);
-            let hint = "Do it in parts. COPY into a table without rows has no such limit.";
-            let error = SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, reason);
-            if reason.contains("may write at most") { error.with_hint(hint) } else { error }
+        Error::Exceeds(Limit::Writes, reason) => {
+            of_limit(&reason).with_hint("Do it in parts. COPY into a table without rows has no such limit.")
         }
+        Error::Invalid(reason) | Error::Exceeds(_, reason) => of_limit(&reason),
         Error::Busy(reason) => {
             SqlError::new(SqlState::INSUFFICIENT_RESOURCES, reason).with_hint("Wait, and try again.")
         }
@@ -227,6 +224,11 @@ pub(super) fn of_database(error: Error) -> SqlError {
         Error::Acknowledged(_) => SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()),
         Error::Unavailable(reason) => SqlError::new(SqlState::STATEMENT_COMPLETION_UNKNOWN, reason),
     }
+}
+
+/// What the database takes no call for. Of which procedure it is, only programs ask.
+fn of_limit(reason: &str) -> SqlError {
+    SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, reason.strip_prefix("sql: ").unwrap_or(reason))
 }
 
 /// What an error of a call is to a client: one that was not taken has no effect, and one that was may have.

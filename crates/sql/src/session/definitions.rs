@@ -8,17 +8,15 @@ use sqlparser::ast::{AlterTableOperation, ColumnOption, ObjectName, Statement, T
 
 use super::Session;
 use super::database::of_read;
+use super::transaction::PLANNINGS_MAX;
 use crate::bind::{self, Build, Defined, RowCheck, Surroundings, Timing, Validation};
 use crate::catalog::{Catalog, Definition, storage_numbers};
 use crate::error::{SqlError, SqlState};
+use crate::execute::Output;
 use crate::execute::receive::OutputDigest;
-use crate::execute::{Output, is_stale};
-use crate::plan::{Action, SharedPlan};
+use crate::plan::{Action, Plan, SharedPlan};
 use crate::procedure::{Shown, Step};
 use crate::types::Values;
-
-/// Most times that a definition is planned anew since others have changed meanwhile.
-const DEFINITION_PLANNINGS_MAX: usize = 200;
 
 /// The longest pause before a definition is tried once more, and how often it grows by as much.
 const PAUSE_MICROSECONDS: u128 = 500;
@@ -35,43 +33,53 @@ impl Session {
             return self.define_in_block(statement);
         }
         self.refuse_change("a definition")?;
-        if is_to_be_whole(statement) {
-            return self.define_as_block(statement);
-        }
+        let is_whole = is_to_be_whole(statement);
         let mut known = None;
-        for attempt in 0..DEFINITION_PLANNINGS_MAX {
+        for attempt in 0..PLANNINGS_MAX {
             self.give_way(attempt);
             let catalog = self.catalog()?;
-            let planned = bind::define(
-                statement,
-                &catalog,
-                &self.surroundings,
-                Timing::Afterwards,
-                self.database.random(),
-            );
-            let outcome =
-                planned.and_then(|defined| self.carry_out(&defined).map(|written| (defined, written)));
+            let plan = |timing, session: &Session| {
+                let random = session.database.random();
+                bind::define(statement, &catalog, &session.surroundings, timing, random)
+            };
+            let planned = match is_whole {
+                true => self.planned_at_once(plan),
+                false => plan(Timing::Afterwards, self),
+            };
+            let outcome = planned.and_then(|defined| {
+                self.carry_out(&catalog, &defined, is_whole).map(|written| (defined, written))
+            });
             match outcome {
                 Ok((defined, written)) => {
                     self.refresh(&catalog)?;
-                    for build in &defined.builds {
-                        self.build(build)?;
-                    }
-                    for validation in &defined.validations {
-                        self.validate(validation)?;
+                    if !is_whole {
+                        self.finish(&defined)?;
                     }
                     self.database.sweep();
                     return Ok((defined, written));
                 }
+                Err(error) if is_whole && error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
+                    let hint = "Make each change, and add each constraint, by a statement of its own.";
+                    return Err(error.with_hint(hint));
+                }
                 // What fails with new definitions too is wrong with the statement.
-                Err(error) if !is_stale(&error) && known.as_ref() == Some(&error) => return Err(error),
+                Err(error) if !error.is_stale && known.as_ref() == Some(&error) => return Err(error),
                 Err(error) => {
                     self.refresh(&catalog)?;
+                    if is_whole && error.state == SqlState::SERIALIZATION_FAILURE && !error.is_stale {
+                        self.refuse_by_block(statement)?;
+                    }
                     known = Some(error);
                 }
             }
         }
         Err(known.unwrap_or_else(crate::execute::stale))
+    }
+
+    /// What is left to be done when a definition is there.
+    fn finish(&mut self, defined: &Defined) -> Result<(), SqlError> {
+        defined.builds.iter().try_for_each(|build| self.build(build))?;
+        defined.validations.iter().try_for_each(|validation| self.validate(validation))
     }
 
     /// Pauses before something is tried once more, for a time that is unlike that of others: definitions take numbers one after the
@@ -83,20 +91,28 @@ impl Session {
         }
     }
 
-    /// Carries out a definition; how many rows it wrote that the client is told of.
-    fn carry_out(&mut self, defined: &Defined) -> Result<u64, SqlError> {
+    /// Carries out a definition; how many rows it wrote that the client is told of. If it `is_whole`, new foreign keys are checked with it.
+    fn carry_out(&mut self, catalog: &Catalog, defined: &Defined, is_whole: bool) -> Result<u64, SqlError> {
         let Some(plan) = &defined.plan else { return Ok(0) };
         let mut steps = Vec::new();
+        let none_shown = || Some(Shown::Output(OutputDigest::new(0).value()));
         for verification in &defined.verifications {
             if !self.alone(&verification.plan, self.inputs(Values::new()))?.rows.is_empty() {
                 return Err(verification.error.clone());
             }
             let (plan, inputs) = (verification.plan.clone(), self.inputs(Values::new()));
-            steps.push(Step { plan, inputs, shown: Some(Shown::Output(OutputDigest::new(0).value())) });
+            steps.push(Step { plan, inputs, shown: none_shown() });
         }
         for plan in defined.rewrites.iter().chain([plan]).chain(&defined.rows) {
             let inputs = self.inputs(Values::new());
             steps.push(Step { plan: plan.clone(), inputs, shown: None });
+        }
+        if is_whole {
+            let changed = changed_by(catalog, plan)?;
+            for validation in &defined.validations {
+                let plan = bind::validation(&changed, &self.surroundings, validation)?.plan;
+                steps.push(Step { plan, inputs: self.inputs(Values::new()), shown: none_shown() });
+            }
         }
         let writes_rows = !defined.rewrites.is_empty() || defined.rows.is_some();
         match self.call(&steps) {
@@ -108,29 +124,30 @@ impl Session {
         }
     }
 
-    /// Runs a definition as a block of its own, so that nothing is left of it if its last check or index fails.
-    fn define_as_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
-        let mut known = None;
-        for attempt in 0..DEFINITION_PLANNINGS_MAX {
-            self.give_way(attempt);
-            self.block = Some(self.new_block()?);
-            let outcome = match self.define_in_block(statement) {
-                Ok(defined) => self.commit().map(|()| defined),
-                Err(error) => {
-                    self.roll_back();
-                    Err(error)
-                }
-            };
-            match outcome {
-                Err(error) if error.state == SqlState::SERIALIZATION_FAILURE => known = Some(error),
-                Err(error) if error.state == SqlState::PROGRAM_LIMIT_EXCEEDED => {
-                    let hint = "Make each change, and add each constraint, by a statement of its own.";
-                    return Err(error.with_hint(hint));
-                }
-                outcome => return outcome,
-            }
+    /// Fails as a definition fails in a block, which tells what rows are wrong: at its place in the order it is only known that some are.
+    fn refuse_by_block(&mut self, statement: &Statement) -> Result<(), SqlError> {
+        self.block = Some(self.new_block()?);
+        let outcome = self.define_in_block(statement);
+        self.roll_back();
+        match outcome {
+            Err(error) if error.state != SqlState::SERIALIZATION_FAILURE => Err(error),
+            _ => Ok(()),
         }
-        Err(known.unwrap_or_else(crate::execute::stale))
+    }
+
+    /// Plans what is done within one transaction.
+    fn planned_at_once(
+        &self,
+        plan: impl Fn(Timing, &Session) -> Result<Defined, SqlError>,
+    ) -> Result<Defined, SqlError> {
+        let defined = plan(Timing::AtOnce(Vec::new()), self)?;
+        if defined.fresh.is_empty() {
+            return Ok(defined);
+        }
+        // Rows may be loaded into them before a block commits, so no other block may get the same, be it that this one fails.
+        let drawn = self.draw(&storage_numbers(), defined.fresh.len())?;
+        let storages = drawn.into_iter().filter_map(|number| u32::try_from(number).ok()).collect();
+        plan(Timing::AtOnce(storages), self)
     }
 
     fn define_in_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
@@ -149,17 +166,9 @@ impl Session {
         plan: impl Fn(&Catalog, &Surroundings, Timing, u128) -> Result<Defined, SqlError>,
     ) -> Result<(Defined, u64), SqlError> {
         let catalog = self.catalog()?;
-        let plan = |session: &Session, storages: Vec<u32>| {
-            let random = session.database.random();
-            plan(&catalog, &session.surroundings, Timing::AtOnce(storages), random)
-        };
-        let mut defined = plan(self, Vec::new())?;
-        if !defined.fresh.is_empty() {
-            // Rows may be loaded into them before the block commits, so no other block may get the same, be it that this one fails.
-            let drawn = self.draw(&storage_numbers(), defined.fresh.len())?;
-            let storages = drawn.into_iter().filter_map(|number| u32::try_from(number).ok()).collect();
-            defined = plan(self, storages)?;
-        }
+        let defined = self.planned_at_once(|timing, session| {
+            plan(&catalog, &session.surroundings, timing, session.database.random())
+        })?;
         for verification in &defined.verifications {
             if !self.in_block(&verification.plan, self.inputs(Values::new()))?.rows.is_empty() {
                 return Err(verification.error.clone());
@@ -180,15 +189,7 @@ impl Session {
             Some(rows) => self.in_block(rows, self.inputs(Values::new()))?.written,
             None => 0,
         };
-        let mut changed = Catalog::clone(&catalog);
-        if let Action::Define { changes, .. } = &plan.action {
-            for change in changes {
-                match &change.definition {
-                    Some(definition) => changed.insert(&change.schema, &change.name, definition)?,
-                    None => changed.remove(&change.schema, &change.name),
-                }
-            }
-        }
+        let changed = changed_by(&catalog, plan)?;
         if let Some(block) = &mut self.block {
             block.catalog = Arc::new(changed);
             block.own.extend(&defined.fresh);
@@ -204,13 +205,13 @@ impl Session {
     /// Checks that rows from before a foreign key refer to something. It is in force already, so what was written since need not be
     /// looked at, and a snapshot is enough.
     fn validate(&mut self, validation: &Validation) -> Result<(), SqlError> {
-        for attempt in 0..DEFINITION_PLANNINGS_MAX {
+        for attempt in 0..PLANNINGS_MAX {
             self.give_way(attempt);
             let zone = self.surroundings.zone;
             let catalog = self.catalog()?;
             let check = bind::validation(&catalog, &self.surroundings, validation)?;
             let error = match self.over_snapshot(&check.plan, &self.inputs(Values::new())) {
-                Err(error) if is_stale(&error) => {
+                Err(error) if error.is_stale => {
                     self.refresh(&catalog)?;
                     continue;
                 }
@@ -322,14 +323,14 @@ impl Session {
         plan: impl Fn(&Session, &Catalog) -> Result<SharedPlan, SqlError>,
     ) -> Result<Output, SqlError> {
         let mut known = None;
-        for attempt in 0..DEFINITION_PLANNINGS_MAX {
+        for attempt in 0..PLANNINGS_MAX {
             self.give_way(attempt);
             let catalog = self.catalog()?;
             let made = plan(self, &catalog);
             let inputs = self.inputs(Values::new());
             let outcome = made.and_then(|plan| self.call(&[Step { plan, inputs, shown: None }]));
             match outcome {
-                Err(error) if !is_stale(&error) && known.as_ref() == Some(&error) => return Err(error),
+                Err(error) if !error.is_stale && known.as_ref() == Some(&error) => return Err(error),
                 Err(error) => {
                     self.refresh(&catalog)?;
                     known = Some(error);
@@ -342,6 +343,19 @@ impl Session {
         }
         Err(known.unwrap_or_else(crate::execute::stale))
     }
+}
+
+/// The definitions that there are when a plan has run that changes some.
+fn changed_by(catalog: &Catalog, plan: &Plan) -> Result<Catalog, SqlError> {
+    let mut changed = Catalog::clone(catalog);
+    let Action::Define { changes, .. } = &plan.action else { return Ok(changed) };
+    for change in changes {
+        match &change.definition {
+            Some(definition) => changed.insert(&change.schema, &change.name, definition)?,
+            None => changed.remove(&change.schema, &change.name),
+        }
+    }
+    Ok(changed)
 }
 
 /// Whether a definition must have no effect if rows from before it do not fulfil what it asks for. A foreign key alone can be taken

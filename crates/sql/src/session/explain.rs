@@ -67,6 +67,9 @@ impl Session {
     /// The statement that `EXPLAIN` names: itself, or with `EXECUTE` one that was prepared.
     fn explained<'s>(&mut self, statement: &'s Statement) -> Result<Explained<'s>, SqlError> {
         let Statement::Execute { name: Some(name), parameters, .. } = statement else {
+            if super::commands::planned_part(statement).is_none() {
+                return Err(SqlError::unsupported("EXPLAIN of a statement that has no plan"));
+            }
             let (_, prepared) = self.prepare(statement, &[])?;
             let statement = Cow::Borrowed(statement);
             return Ok(Explained { statement, prepared: Cow::Owned(prepared), values: Vec::new() });

@@ -8,6 +8,7 @@ use ordain_db::hash::FastMap;
 use sqlparser::ast::{FetchPosition, Statement};
 
 use super::answer::{Answer, Rows, describe, format_of, same_columns, send, text_field};
+use super::copy::CopyIn;
 use super::deliver::is_query;
 use super::out::Out;
 use super::{Session, SqlError, beginning_of};
@@ -15,6 +16,7 @@ use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared};
 use crate::catalog::Catalog;
 use crate::error::SqlState;
+use crate::execute::Kept;
 use crate::protocol::Format;
 use crate::protocol::backend::Encoder;
 use crate::protocol::frontend::{Frontend, Target};
@@ -24,6 +26,9 @@ use crate::types::{Datum, SqlType, Values, binary, text};
 /// Most prepared statements and most portals of one session.
 const NAMED_MAX: usize = 4096;
 
+/// About how many bytes a statement and its plan take for each of its text.
+const BYTES_PER_CHARACTER: usize = 64;
+
 /// A prepared statement.
 #[derive(Clone)]
 pub(super) struct Named {
@@ -31,6 +36,8 @@ pub(super) struct Named {
     pub statement: Option<Arc<Statement>>,
     /// The beginning of its text.
     text: Arc<str>,
+    /// About how many bytes it takes.
+    bytes: usize,
     /// Whether `PREPARE` has made it.
     from_sql: bool,
     /// When it was made.
@@ -41,13 +48,26 @@ pub(super) struct Named {
     pub planned: Option<(Arc<Catalog>, Arc<Prepared>)>,
     /// Whether its names may stand for something else by now.
     stale: bool,
+    /// What it takes, from when a client keeps it.
+    kept: Option<Arc<Kept>>,
 }
 
 impl Named {
     /// One that nobody has named or planned yet; its text is for those who watch.
     pub(super) fn of(statement: Option<Statement>, text: &str, types: Vec<Option<SqlType>>) -> Named {
+        let bytes = text.len().saturating_mul(BYTES_PER_CHARACTER);
         let (statement, text, types) = (statement.map(Arc::new), beginning_of(text).into(), types.into());
-        Named { statement, text, from_sql: false, at: 0, types, planned: None, stale: false }
+        Named {
+            statement,
+            text,
+            bytes,
+            from_sql: false,
+            at: 0,
+            types,
+            planned: None,
+            stale: false,
+            kept: None,
+        }
     }
 }
 
@@ -84,6 +104,11 @@ impl Statements {
         named.map(row).collect()
     }
 
+    /// The one without a name lasts until the next text is read, be it wrong.
+    pub(super) fn forget_unnamed(&mut self) {
+        self.0.remove("");
+    }
+
     pub(super) fn forget(&mut self, name: &str) -> Result<(), SqlError> {
         self.0.remove(name).map(drop).ok_or_else(|| unknown_statement(name))
     }
@@ -91,10 +116,27 @@ impl Statements {
 
 /// A statement with values for its parameters.
 struct Portal {
+    /// How many were made before it.
+    number: u64,
     named: Named,
     parameters: Values,
+    /// What these take.
+    _kept: Kept,
     formats: Vec<Format>,
     progress: Progress,
+}
+
+/// What waits for what comes behind it: if that is `Sync`, it is a transaction of its own, else one with all before `Sync`.
+pub(super) enum Waiting {
+    /// An execution.
+    Portal {
+        /// Of which portal.
+        name: String,
+        /// Most rows; 0 for all.
+        max_rows: u32,
+    },
+    /// Rows that have come from the client.
+    Copy(Box<CopyIn>),
 }
 
 /// How far a portal has come.
@@ -109,25 +151,39 @@ enum Progress {
 
 /// The portals of a session.
 #[derive(Default)]
-pub(super) struct Portals(FastMap<String, Portal>);
+pub(super) struct Portals {
+    open: FastMap<String, Portal>,
+    /// How many were made.
+    made: u64,
+}
 
 impl Portals {
     pub(super) fn close_all(&mut self) {
-        self.0.clear();
+        self.open.clear();
     }
 
     pub(super) fn close_unnamed(&mut self) {
-        self.0.remove("");
+        self.open.remove("");
+    }
+
+    /// How many were made so far.
+    pub(super) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// Closes those that were made since so many were.
+    pub(super) fn go_back(&mut self, made: u64) {
+        self.open.retain(|_, portal| portal.number < made);
     }
 
     /// The beginning of the text of the statement of one.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(|portal| &*portal.named.text)
+        self.open.get(name).map(|portal| &*portal.named.text)
     }
 
     /// Whether there is one of that name.
     pub(super) fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.open.contains_key(name)
     }
 }
 
@@ -152,11 +208,11 @@ impl Session {
             Frontend::Describe { kind: Target::Portal, name } => self.describe_portal(&name, out),
             Frontend::Execute { portal, max_rows } => {
                 // Rows that come from the client follow at once.
-                if self.block.is_some() || self.is_copy(&portal) {
+                if self.block.is_some() || self.is_copy_in(&portal) {
                     self.run_portal(&portal, max_rows, out)
                 } else {
                     // If it is the last before `Sync`, it is a transaction of its own.
-                    self.waiting = Some((portal, max_rows));
+                    self.waiting = Some(Waiting::Portal { name: portal, max_rows });
                     Ok(())
                 }
             }
@@ -164,7 +220,7 @@ impl Session {
                 match kind {
                     Target::Statement => drop(self.statements.0.remove(&name)),
                     Target::Portal => {
-                        let is_cursor = self.portals.0.remove(&name).is_none() && self.cursors.has(&name);
+                        let is_cursor = self.portals.open.remove(&name).is_none() && self.cursors.has(&name);
                         if is_cursor {
                             self.close_cursor(&name)?;
                         }
@@ -181,28 +237,38 @@ impl Session {
 
     /// Runs an execution after which more comes before `Sync`: all of it is one transaction.
     pub(super) fn go_on(&mut self, out: &mut Out<'_>) -> Result<(), SqlError> {
-        let Some((portal, max_rows)) = self.waiting.take() else { return Ok(()) };
-        if self.begins_itself(&portal) {
-            return self.run_portal(&portal, max_rows, out);
+        let Some(waiting) = self.waiting.take() else { return Ok(()) };
+        if !matches!(&waiting, Waiting::Portal { name, .. } if self.begins_itself(name)) {
+            self.begin_implicitly()?;
         }
-        self.begin_implicitly()?;
-        self.run_portal(&portal, max_rows, out)
+        self.run_waiting(waiting, out)
+    }
+
+    fn run_waiting(&mut self, waiting: Waiting, out: &mut Out<'_>) -> Result<(), SqlError> {
+        match waiting {
+            Waiting::Portal { name, max_rows } => self.run_portal(&name, max_rows, out),
+            Waiting::Copy(mut copy) => {
+                let outcome = self.finish_copy(&mut copy);
+                self.end_timing();
+                outcome.map(|written| Encoder::new(out).command_complete("COPY", Some(written)))
+            }
+        }
     }
 
     /// Whether a portal's statement is one that controls transactions, or may not be in one.
     fn begins_itself(&self, portal: &str) -> bool {
-        let statement = self.portals.0.get(portal).and_then(|portal| portal.named.statement.as_deref());
+        let statement = self.portals.open.get(portal).and_then(|portal| portal.named.statement.as_deref());
         statement.is_none_or(super::commands::stands_alone)
     }
 
-    fn is_copy(&self, portal: &str) -> bool {
-        let statement = self.portals.0.get(portal).and_then(|portal| portal.named.statement.as_deref());
-        matches!(statement, Some(Statement::Copy { .. }))
+    fn is_copy_in(&self, portal: &str) -> bool {
+        let statement = self.portals.open.get(portal).and_then(|portal| portal.named.statement.as_deref());
+        matches!(statement, Some(Statement::Copy { to: false, .. }))
     }
 
     pub(super) fn sync(&mut self, out: &mut Out<'_>) {
-        if let Some((portal, max_rows)) = self.waiting.take()
-            && let Err(error) = self.run_portal(&portal, max_rows, out)
+        if let Some(waiting) = self.waiting.take()
+            && let Err(error) = self.run_waiting(waiting, out)
         {
             self.fail(&error, out);
         }
@@ -218,9 +284,13 @@ impl Session {
     }
 
     fn parse(&mut self, name: String, query: &str, types: &[u32]) -> Result<(), SqlError> {
+        if name.is_empty() {
+            self.statements.forget_unnamed();
+        }
         if let Some(known) = self.parsed(query, types) {
             return self.keep_statement(name, known);
         }
+        let _held = self.hold_statements(query)?;
         let mut statements = syntax::parse(query)?;
         if statements.len() > 1 {
             let message = "cannot insert multiple commands into a prepared statement";
@@ -245,6 +315,13 @@ impl Session {
         self.keep_statement(name, Named { from_sql: true, ..named })
     }
 
+    /// Counts what the statements of a text take while they are worked on.
+    pub(super) fn hold_statements(&self, text: &str) -> Result<Kept, SqlError> {
+        let mut held = Kept::nothing(&self.keeping);
+        held.add(text.len().saturating_mul(BYTES_PER_CHARACTER), false)?;
+        Ok(held)
+    }
+
     fn keep_statement(&mut self, name: String, mut named: Named) -> Result<(), SqlError> {
         if !name.is_empty() && self.statements.0.contains_key(&name) {
             let message = format!("prepared statement \"{name}\" already exists");
@@ -255,6 +332,9 @@ impl Session {
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).with_hint("Close some."));
         }
         self.refuse_if_failed(named.statement.as_deref())?;
+        let mut kept = Kept::nothing(&self.keeping);
+        kept.add(named.bytes, false)?;
+        named.kept = Some(Arc::new(kept));
         named.at = if name.is_empty() { 0 } else { self.database.now() };
 
         // Mistakes are told now, and not when it runs.
@@ -275,7 +355,11 @@ impl Session {
             return Ok(Some(Arc::clone(prepared)));
         }
         let (catalog, prepared) = match &named.planned {
-            Some((_, known)) => self.prepare_in(known.zone, statement, &named.types)?,
+            Some((_, known)) => {
+                // Its parameters keep the types of its first plan: the client was told these, and values that are bound have them.
+                let types: Vec<Option<SqlType>> = known.parameters.iter().copied().map(Some).collect();
+                self.prepare_in(known.zone, statement, &types)?
+            }
             None => self.prepare(statement, &named.types)?,
         };
         let prepared = Arc::new(prepared);
@@ -307,6 +391,17 @@ impl Session {
     ) -> Result<(), SqlError> {
         let (named, prepared) = self.planned(name)?;
         let types = prepared.as_ref().map_or(&[][..], |prepared| &prepared.parameters);
+        let columns =
+            prepared.as_ref().and_then(|prepared| prepared.fields.as_ref()).map(|fields| fields.len());
+        if let Some(columns) =
+            columns.filter(|columns| result_formats.len() > 1 && result_formats.len() != *columns)
+        {
+            let message = format!(
+                "bind message has {} result formats but query has {columns} columns",
+                result_formats.len()
+            );
+            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
+        }
         if values.len() != types.len() {
             let message = format!(
                 "bind message supplies {} parameters, but prepared statement \"{name}\" requires {}",
@@ -324,16 +419,21 @@ impl Session {
                 (Some(bytes), Format::Text) => text::parse(as_text(bytes)?, *data_type, zone)?,
             });
         }
-        if !portal.is_empty() && self.portals.0.contains_key(&portal) {
+        if !portal.is_empty() && self.portals.open.contains_key(&portal) {
             let message = format!("cursor \"{portal}\" already exists");
             return Err(SqlError::new(SqlState::DUPLICATE_CURSOR, message));
         }
-        if self.portals.0.len() >= NAMED_MAX {
+        if self.portals.open.len() >= NAMED_MAX {
             let message = format!("more than {NAMED_MAX} portals");
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
-        let made = Portal { named, parameters, formats: result_formats, progress: Progress::New };
-        self.portals.0.insert(portal, made);
+        let mut kept = Kept::nothing(&self.keeping);
+        kept.add(values.iter().flatten().map(Bytes::len).sum(), false)?;
+        let number = self.portals.made;
+        self.portals.made += 1;
+        let formats = result_formats;
+        let made = Portal { number, named, parameters, _kept: kept, formats, progress: Progress::New };
+        self.portals.open.insert(portal, made);
         Ok(())
     }
 
@@ -347,7 +447,7 @@ impl Session {
     }
 
     fn describe_portal(&mut self, name: &str, out: &mut Vec<u8>) -> Result<(), SqlError> {
-        let Some(portal) = self.portals.0.get(name) else {
+        let Some(portal) = self.portals.open.get(name) else {
             // A cursor may be asked for its columns as if it were one.
             let fields = self.cursors.fields(name).ok_or_else(|| unknown_portal(name))?;
             return describe(fields, &[], out);
@@ -366,7 +466,7 @@ impl Session {
     }
 
     fn advance_portal(&mut self, name: &str, max_rows: u32, out: &mut Out<'_>) -> Result<(), SqlError> {
-        let portal = self.portals.0.get_mut(name).ok_or_else(|| unknown_portal(name))?;
+        let portal = self.portals.open.get_mut(name).ok_or_else(|| unknown_portal(name))?;
         let most = if max_rows == 0 { usize::MAX } else { max_rows as usize };
         let (mut named, formats) = (portal.named.clone(), portal.formats.clone());
         if matches!(portal.progress, Progress::New) {
@@ -385,7 +485,7 @@ impl Session {
                 && max_rows == 0
             {
                 self.answer_query(&statement, prepared, &parameters, (true, &formats), out)?;
-                if let (Some(portal), Some(fields)) = (self.portals.0.get_mut(name), &prepared.fields) {
+                if let (Some(portal), Some(fields)) = (self.portals.open.get_mut(name), &prepared.fields) {
                     portal.progress = Progress::Giving(Rows::given(Arc::clone(fields)));
                 }
                 return Ok(());
@@ -401,12 +501,12 @@ impl Session {
                 }
                 return Ok(());
             };
-            if let Some(portal) = self.portals.0.get_mut(name) {
+            if let Some(portal) = self.portals.open.get_mut(name) {
                 portal.progress = Progress::Giving(rows);
             }
         }
         let manner = self.manner(&formats);
-        let Some(portal) = self.portals.0.get_mut(name) else { return Err(unknown_portal(name)) };
+        let Some(portal) = self.portals.open.get_mut(name) else { return Err(unknown_portal(name)) };
         let rows = match &mut portal.progress {
             Progress::Giving(rows) => rows,
             Progress::New | Progress::Ran => {

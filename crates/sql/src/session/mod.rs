@@ -40,7 +40,7 @@ use ordain_db::data::Schema;
 use sqlparser::ast::Statement;
 
 use crate::bind::Surroundings;
-use crate::error::{SqlError, SqlState};
+use crate::error::{Remark, SqlError, SqlState};
 use crate::execute::{Interrupt, Keeping};
 use crate::keys::Storages;
 use crate::protocol::backend::{Encoder, NoticeSeverity, Severity, TransactionStatus};
@@ -50,7 +50,7 @@ use crate::types::Zone;
 use block::Block;
 use copy::CopyIn;
 use cursors::Cursors;
-use extended::{Portals, Statements};
+use extended::{Portals, Statements, Waiting};
 use out::{Out, Send};
 use settings::{Changes, Settings};
 use texts::Texts;
@@ -98,22 +98,9 @@ struct Notice {
     text: String,
 }
 
-impl From<String> for Notice {
-    fn from(text: String) -> Notice {
-        Notice { severity: NoticeSeverity::Notice, state: state_of(&text), text }
-    }
-}
-
-/// The state of a notice: that of the error which what is skipped would be, where it is there already.
-fn state_of(text: &str) -> SqlState {
-    let Some(what) = text.strip_suffix(" already exists, skipping") else {
-        return SqlState::SUCCESSFUL_COMPLETION;
-    };
-    match what.split(' ').next() {
-        Some("column") => SqlState::DUPLICATE_COLUMN,
-        Some("schema") => SqlState::DUPLICATE_SCHEMA,
-        Some("relation") => SqlState::DUPLICATE_TABLE,
-        _ => SqlState::DUPLICATE_OBJECT,
+impl From<Remark> for Notice {
+    fn from(Remark { state, text }: Remark) -> Notice {
+        Notice { severity: NoticeSeverity::Notice, state, text }
     }
 }
 
@@ -122,7 +109,17 @@ pub const TOLD_TEXT_BYTES: usize = 1024;
 
 /// As much of a statement's text as is told.
 fn beginning_of(text: &str) -> &str {
-    &text[..text.floor_char_boundary(TOLD_TEXT_BYTES)]
+    let beginning = &text[..text.floor_char_boundary(TOLD_TEXT_BYTES)];
+    let place = |word: &[u8]| {
+        beginning.as_bytes().windows(word.len()).position(|found| found.eq_ignore_ascii_case(word))
+    };
+    // What sets a password is told up to it.
+    match place(b"password") {
+        Some(at) if place(b"alter").is_some() || place(b"create").is_some() => {
+            &beginning[..at + b"password".len()]
+        }
+        _ => beginning,
+    }
 }
 
 /// See the [module](self).
@@ -142,7 +139,7 @@ pub struct Session {
     /// After an error in the extended protocol, messages are skipped up to the next `Sync`.
     skips: bool,
     /// An execution that is under way once it is known whether more comes before `Sync`.
-    waiting: Option<(String, u32)>,
+    waiting: Option<Waiting>,
     /// What the client is to be told besides the answer.
     notices: Vec<Notice>,
     /// Parameters whose new values it is to be told.
@@ -373,9 +370,12 @@ impl Session {
 
     /// Runs the statements of a text, which are one transaction unless they say otherwise.
     fn simple(&mut self, text: &str, out: &mut Out<'_>) {
+        self.statements.forget_unnamed();
         let outcome = match self.repeated(text) {
             Some(repeated) => self.answer_repeated(&repeated, out),
-            None => syntax::parse(text).and_then(|statements| self.all(&statements, out)),
+            None => self
+                .hold_statements(text)
+                .and_then(|_held| syntax::parse(text).and_then(|statements| self.all(&statements, out))),
         };
         if let Err(error) = outcome {
             self.fail(&error, out);
@@ -506,7 +506,7 @@ impl Session {
     /// Sets a parameter, `local`ly until the end of the transaction.
     fn change_setting(&mut self, name: &str, value: &str, local: bool) -> Result<(), SqlError> {
         if name.eq_ignore_ascii_case(past::PARAMETER) && !value.is_empty() {
-            self.time_before(value)?;
+            self.refuse_without_history(value)?;
         }
         self.changing(|settings| settings.set(name, value, local))
     }
@@ -559,5 +559,25 @@ impl Session {
             self.statements.forget_plans();
             self.texts.forget_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_are_not_told() {
+        for text in [
+            "ALTER USER me PASSWORD 'secret'",
+            "select 1; Create role me login pAssword /* x */ 'secret'",
+            "ALTER USER me WITH ENCRYPTED PASSWORD'secret' VALID UNTIL 'infinity'",
+        ] {
+            let told = beginning_of(text);
+            assert!(text.starts_with(told) && told.to_lowercase().ends_with("password"), "{told}");
+        }
+        let text = "SELECT * FROM people WHERE password = $1";
+        assert_eq!(beginning_of(text), text);
+        assert_eq!(beginning_of(&"é".repeat(TOLD_TEXT_BYTES)).len(), TOLD_TEXT_BYTES);
     }
 }

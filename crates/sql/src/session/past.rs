@@ -69,11 +69,16 @@ impl Session {
         }
     }
 
-    /// Has the block that is open read as of a time.
+    /// Has the block that is open read as of a time, or refuses what would not be so in it: that it reads the present again.
     pub(super) fn set_past(&mut self, written: &str) -> Result<(), SqlError> {
-        let Some(block) = self.block.as_ref().filter(|block| !block.implicit) else { return Ok(()) };
-        if block.has_shown || !block.own.is_empty() {
-            let message = "as_of must be set before any query";
+        let Some(block) = self.block.as_ref().filter(|block| block.past || !written.is_empty()) else {
+            return Ok(());
+        };
+        if written.is_empty() || !block.is_fresh() {
+            let message = match written {
+                "" => "the transaction reads the past to its end",
+                _ => "as_of must be set before any query, and before any savepoint",
+            };
             return Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message));
         }
         let past = self.look_back(written)?;
@@ -81,6 +86,15 @@ impl Session {
             block.enter(past);
         }
         Ok(())
+    }
+
+    /// Fails for what is no time, or if nothing of the past is kept at all.
+    pub(super) fn refuse_without_history(&self, written: &str) -> Result<(), SqlError> {
+        let at = self.time_before(written)?;
+        match self.database.past(at) {
+            Err(error) if error.state == SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// The state that was kept from a time.

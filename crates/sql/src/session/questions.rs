@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::database::of_database;
+use super::past::PARAMETER;
 use crate::advisory::{AdvisoryAct, AdvisoryKey, AdvisoryLock};
 use crate::bind::{AdvisoryFunction, Question};
 use crate::error::{SqlError, SqlState};
@@ -87,6 +88,9 @@ impl Session {
                     let message = "SET requires parameter name";
                     return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
                 };
+                if name.eq_ignore_ascii_case(PARAMETER) {
+                    return Err(SqlError::unsupported("set_config of as_of").with_hint("Use SET."));
+                }
                 match text(value)? {
                     Some(value) => self.change_setting(&name, &value, local)?,
                     None => self.reset_setting(Some(&name)),

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ordain_db::data::{DataError, Key};
-use ordain_db::error::Error;
+use ordain_db::data::Key;
+use ordain_db::error::{Error, Limit, Outcome};
 use ordain_db::procedure::footprint::{Declaration, Footprint};
 use ordain_db::procedure::overlay::{Overlay, Written};
 use ordain_db::procedure::{Stop, Transaction};
@@ -24,7 +24,7 @@ use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
 use crate::execute::declare::declare;
 use crate::execute::receive::{Collected, Digesting, Receive};
-use crate::execute::{Draw, Failure, Inputs, Interrupt, Kept, Output, Patience, Pending, Run, is_stale};
+use crate::execute::{Draw, Failure, Inputs, Interrupt, Kept, Output, Patience, Pending, Run};
 use crate::plan::{Action, Plan, SharedPlan};
 use crate::procedure::{Step, Undone, encode_steps};
 use crate::types::{Datum, SqlType, Values, Zone};
@@ -212,7 +212,7 @@ impl Session {
                 self.alone_to(&prepared.plan, inputs, to)
             };
             match outcome {
-                Err(error) if is_stale(&error) => {
+                Err(error) if error.is_stale => {
                     let has_begun = self.block.as_ref().is_some_and(|block| !block.past && block.has_shown);
                     let is_renewed = match has_begun {
                         true => attempt == 0 && self.renew_from_snapshot()?,
@@ -284,15 +284,21 @@ impl Session {
 
     /// The same with some that are undone.
     fn call_all(&self, steps: &[Step], undone: &[Undone]) -> Result<Output, SqlError> {
+        self.output_of(self.ordered(steps, undone)?)
+    }
+
+    /// What the database answers to them. One that touches more than can be told key by key tells its tables.
+    pub(super) fn ordered(&self, steps: &[Step], undone: &[Undone]) -> Result<Outcome, SqlError> {
         self.interrupt.error().filter(|_| self.interrupt.is_timed_out()).map_or(Ok(()), Err)?;
-        let mut answer = self.database.call(encode_steps(steps, undone)?);
-        if let Err(Error::Invalid(reason)) = &answer
-            && touches_too_much(reason)
-        {
-            let mut steps = steps.to_vec();
-            steps.iter_mut().for_each(|step| step.inputs.claims_tables = true);
-            answer = self.database.call(encode_steps(&steps, undone)?);
-        }
+        let answer = self.database.call(encode_steps(steps, undone)?);
+        let Err(Error::Exceeds(Limit::Footprint, _)) = answer else { return Ok(answer) };
+        let mut steps = steps.to_vec();
+        steps.iter_mut().for_each(|step| step.inputs.claims_tables = true);
+        Ok(self.database.call(encode_steps(&steps, undone)?))
+    }
+
+    /// The output in an answer to a call.
+    pub(super) fn output_of(&self, answer: Outcome) -> Result<Output, SqlError> {
         decoded(answer.map_err(|error| of_call(error, &self.interrupt))?)
     }
 
@@ -390,7 +396,7 @@ impl Session {
         }
         if let Err(error) = &outcome {
             self.abandon(block);
-            if is_stale(error) {
+            if error.is_stale {
                 // Else the next attempt would fail in the same way.
                 let catalog = self.catalog()?;
                 self.refresh(&catalog)?;
@@ -465,13 +471,6 @@ fn taken(error: SqlError, plan: &Plan) -> SqlError {
     }
 }
 
-/// Whether the database has refused a transaction since it touches more than can be told one by one.
-fn touches_too_much(reason: &str) -> bool {
-    [DataError::FootprintTooLarge, DataError::ReconnaissanceTooLong]
-        .iter()
-        .any(|error| reason.contains(&error.to_string()))
-}
-
 /// What the procedure has answered to a read.
 pub(super) fn outcome_of(answer: Result<Bytes, Error>, interrupt: &Interrupt) -> Result<Output, SqlError> {
     decoded(answer.map_err(|error| of_read(error, interrupt))?)
@@ -541,6 +540,7 @@ fn of_stop(stop: Stop, views: &mut Views<'_>, session: &Session) -> SqlError {
         Some(error) => of_database(error),
         None => match stop {
             Stop::Invalid(reason) => of_database(Error::Invalid(reason)),
+            Stop::Exceeds(limit, reason) => of_database(Error::Exceeds(limit, reason)),
             stop => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
         },
     })

@@ -4,9 +4,7 @@ use sqlparser::ast::{Expr, Ident, ObjectName};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::fetches::is_word;
-
-/// The parameter; no statement can name it otherwise.
-const PARAMETER: &str = "\u{1f}constraints";
+use super::marks::CONSTRAINTS;
 
 /// Writes `SET CONSTRAINTS names DEFERRED` as an assignment of `deferred` and the names to a parameter. For `ALL` there are no names.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
@@ -29,7 +27,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         let span = statement[solid[0]].span;
         let add = |token: Token| TokenWithSpan { token, span };
         let value = if deferred { "deferred" } else { "immediate" };
-        let assigned = [Token::make_word(PARAMETER, Some('"')), Token::Eq];
+        let assigned = [Token::make_word(CONSTRAINTS, Some('"')), Token::Eq];
         spelled.push(statement[solid[0]].clone());
         spelled.extend(assigned.map(add));
         spelled.push(add(Token::SingleQuotedString(value.to_owned())));
@@ -45,7 +43,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
 /// The constraints that an assignment names, all of them if none, and whether they are to be deferred; `None` if it is to another parameter.
 pub fn deferral(variable: &ObjectName, values: &[Expr]) -> Option<(Vec<Vec<Ident>>, bool)> {
     let is_one =
-        variable.0.last().and_then(|part| part.as_ident()).is_some_and(|name| name.value == PARAMETER);
+        variable.0.last().and_then(|part| part.as_ident()).is_some_and(|name| name.value == CONSTRAINTS);
     let (first, names) = values.split_first().filter(|_| is_one)?;
     let names = names.iter().map(|name| match name {
         Expr::Identifier(name) => vec![name.clone()],

@@ -6,13 +6,8 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::keyword;
+use super::marks::{ALTERED, SEQUENCE_CHANGED};
 use crate::error::{SqlError, SqlState};
-
-/// What begins the last part of the name of a sequence that is changed; then it says where it begins anew.
-const CHANGED: char = '\u{1e}';
-
-/// What begins the last part of the name of what is altered and was called no table; then it says what.
-const ALTERED: char = '\u{1d}';
 
 /// Where a sequence begins anew.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,7 +181,7 @@ fn change_of_sequence(statement: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan
             _ => options.push(token),
         }
     }
-    let part = Token::make_word(&format!("{CHANGED}{restart}"), Some('"'));
+    let part = Token::make_word(&format!("{SEQUENCE_CHANGED}{restart}"), Some('"'));
     spelled.extend([at(Token::Period), at(part)]);
     spelled.extend(options);
     Ok(spelled)
@@ -230,7 +225,9 @@ pub fn altered_kind(name: &ObjectName) -> (ObjectName, Option<String>) {
 /// The name of a sequence that is changed, and where it begins anew; `None` for one that is made.
 pub fn changed_sequence(name: &ObjectName) -> Result<Option<(ObjectName, Restart)>, SqlError> {
     let last = name.0.last().and_then(|part| part.as_ident());
-    let Some(restart) = last.and_then(|last| last.value.strip_prefix(CHANGED)) else { return Ok(None) };
+    let Some(restart) = last.and_then(|last| last.value.strip_prefix(SEQUENCE_CHANGED)) else {
+        return Ok(None);
+    };
     let restart = Restart::of(restart)?;
     let parts = name.0[..name.0.len() - 1].to_vec();
     Ok(Some((ObjectName(parts), restart)))

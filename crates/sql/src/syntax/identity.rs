@@ -1,4 +1,4 @@
-//! Changes of identity columns, which the parser knows in part: the others are written as defaults of a name that nobody gives.
+//! Changes of identity columns, which the parser knows in part: the others are written as defaults of a name that nobody can give.
 
 use sqlparser::ast::Expr;
 use sqlparser::keywords::Keyword;
@@ -6,10 +6,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::definitions::Restart;
 use super::keyword;
+use super::marks::IDENTITY_CHANGED;
 use crate::error::SqlError;
-
-/// What begins the name.
-const CHANGED: char = '\u{1d}';
 
 /// What becomes of an identity column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -106,7 +104,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     for (begin, end, change) in spelled.into_iter().rev() {
         let span = tokens[begin].span;
         let space = || Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
-        let name = Token::make_word(&format!("{CHANGED}{change}"), Some('"'));
+        let name = Token::make_word(&format!("{IDENTITY_CHANGED}{change}"), Some('"'));
         let written = [Token::make_keyword("SET"), space(), Token::make_keyword("DEFAULT"), space(), name];
         tokens.splice(begin..=end, written.map(|token| TokenWithSpan { token, span }));
     }
@@ -118,7 +116,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
 /// When the number with which it begins anew is none of its type.
 pub fn identity_change(default: &Expr) -> Result<Option<IdentityChange>, SqlError> {
     let Expr::Identifier(name) = default else { return Ok(None) };
-    let Some(change) = name.value.strip_prefix(CHANGED) else { return Ok(None) };
+    let Some(change) = name.value.strip_prefix(IDENTITY_CHANGED) else { return Ok(None) };
     Ok(Some(match change {
         "always" => IdentityChange::Always(true),
         "default" => IdentityChange::Always(false),

@@ -25,7 +25,9 @@ pub(crate) use numbers::{Numbered, name_of as function_name, number_of as functi
 pub(crate) use sets::SUBSCRIPTS_OF_VECTOR;
 pub use sets::{is_set, is_view, resolve_set, set_columns};
 pub(crate) use strings::{check_length, quote_ident};
-pub(crate) use work::{length, work_of_call, work_of_cast, work_of_digits, work_of_operator};
+pub(crate) use work::{
+    is_search, length, work_of_call, work_of_cast, work_of_digits, work_of_operator, work_of_pattern,
+};
 
 use serde::{Deserialize, Serialize};
 

@@ -154,12 +154,16 @@ pub(crate) fn object_text<'k>(fields: impl Iterator<Item = (&'k str, String)>) -
 
 /// The value that a text is. An error if it is no JSON.
 pub(crate) fn parse(text: &str) -> Result<Item<'_>, SqlError> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = Reader { text, at: 0, values: 0 };
     let value = reader.value(0).filter(|_| {
         reader.skip_blanks();
         reader.at == text.len()
     });
     value.ok_or_else(|| {
+        if reader.values > VALUES_MAX {
+            let message = format!("JSON with more than {VALUES_MAX} values");
+            return SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
+        }
         // A backslash before a character of several bytes leaves the reader inside of it.
         let near: String = text[text.floor_char_boundary(reader.at)..].chars().take(20).collect();
         let detail = if near.is_empty() {
@@ -172,9 +176,14 @@ pub(crate) fn parse(text: &str) -> Result<Item<'_>, SqlError> {
     })
 }
 
+/// Most values of a JSON text: each takes much more memory than its text.
+const VALUES_MAX: usize = 1 << 22;
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
+    /// How many values began before.
+    values: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -197,7 +206,8 @@ impl<'a> Reader<'a> {
     }
 
     fn value(&mut self, depth: u32) -> Option<Item<'a>> {
-        if depth > DEPTH_MAX {
+        self.values += 1;
+        if depth > DEPTH_MAX || self.values > VALUES_MAX {
             return None;
         }
         self.skip_blanks();

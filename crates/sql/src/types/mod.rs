@@ -88,7 +88,7 @@ pub struct SqlType {
 pub type Values = SmallVec<[Datum; 4]>;
 
 /// A value. Which of the types it has is known from where it stands.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Datum {
     /// No value.
     Null,
@@ -124,3 +124,30 @@ pub enum Datum {
     /// An array of one dimension
     Array(Vec<Datum>),
 }
+
+/// As PostgreSQL has it, what is no number is equal to itself: rows and expressions with it are found again.
+impl PartialEq for Datum {
+    fn eq(&self, other: &Datum) -> bool {
+        match (self, other) {
+            (Datum::Null, Datum::Null) => true,
+            (Datum::Bool(one), Datum::Bool(other)) => one == other,
+            (Datum::Int(one), Datum::Int(other))
+            | (Datum::Time(one), Datum::Time(other))
+            | (Datum::Timestamp(one), Datum::Timestamp(other)) => one == other,
+            (Datum::Float(one), Datum::Float(other)) => one == other || (one.is_nan() && other.is_nan()),
+            (Datum::Numeric(one), Datum::Numeric(other)) => one == other,
+            (Datum::Text(one), Datum::Text(other)) => one == other,
+            (Datum::Bytes(one), Datum::Bytes(other)) => one == other,
+            (Datum::Date(one), Datum::Date(other)) => one == other,
+            (
+                Datum::Interval { months, days, microseconds },
+                Datum::Interval { months: other_months, days: other_days, microseconds: other_microseconds },
+            ) => (months, days, microseconds) == (other_months, other_days, other_microseconds),
+            (Datum::Uuid(one), Datum::Uuid(other)) => one == other,
+            (Datum::Array(one), Datum::Array(other)) => one == other,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Datum {}

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 use super::{Datum, SqlType, Zone, compare};
 use crate::error::SqlError;
 pub(crate) use arithmetic::power as float_power;
-pub use matching::{PATTERNS_MAX, like};
+pub use matching::like;
 pub(crate) use matching::{RegexOptions, compile as compile_regex};
+pub(crate) use matching::{begin_run, take_work_of_compiling};
 pub(crate) use matching::{lower as lower_character, upper as upper_character};
 pub use resolution::{common_type, resolve_binary, resolve_unary};
 
@@ -186,19 +187,6 @@ impl BinaryOperator {
                 | RegexMatchInsensitive
                 | RegexNotMatchInsensitive
         )
-    }
-
-    /// The operator that gives the same with its operands exchanged, of those that compare.
-    pub fn commuted(self) -> Option<BinaryOperator> {
-        use BinaryOperator::*;
-        Some(match self {
-            Equal | NotEqual | IsDistinctFrom | IsNotDistinctFrom => self,
-            Less => Greater,
-            LessOrEqual => GreaterOrEqual,
-            Greater => Less,
-            GreaterOrEqual => LessOrEqual,
-            _ => return None,
-        })
     }
 }
 

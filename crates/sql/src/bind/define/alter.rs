@@ -40,7 +40,7 @@ impl Draft<'_> {
             }
             Some((schema, Definition::Table(table))) => (schema, table),
             None if alter.if_exists => {
-                self.notices.push(format!("relation \"{name}\" does not exist, skipping"));
+                self.remark(format!("relation \"{name}\" does not exist, skipping"));
                 return Ok(match kind.as_deref() {
                     Some("view") => "ALTER VIEW",
                     Some(_) => "ALTER SEQUENCE",
@@ -118,9 +118,8 @@ impl Draft<'_> {
             AlterTableOperation::AddColumn { if_not_exists, column_def, .. } => {
                 let column = name_of(&column_def.name);
                 if *if_not_exists && table.column(&column).is_some() {
-                    let notice =
-                        format!("column \"{column}\" of relation \"{name}\" already exists, skipping");
-                    self.notices.push(notice);
+                    let message = format!("column \"{column}\" of relation \"{name}\" already exists");
+                    self.skip(&SqlError::new(SqlState::DUPLICATE_COLUMN, message));
                     return Ok(());
                 }
                 self.extend(schema, name, table, column_def, changes)
@@ -165,8 +164,7 @@ impl Draft<'_> {
     ) -> Result<(), SqlError> {
         let Some(number) = table.column(column) else {
             if if_exists {
-                self.notices
-                    .push(format!("column \"{column}\" of relation \"{name}\" does not exist, skipping"));
+                self.remark(format!("column \"{column}\" of relation \"{name}\" does not exist, skipping"));
                 return Ok(());
             }
             return Err(undefined(name, column));
@@ -233,7 +231,7 @@ impl Draft<'_> {
         }
         let message = format!("constraint \"{constraint}\" of relation \"{name}\" does not exist");
         if if_exists {
-            self.notices.push(format!("{message}, skipping"));
+            self.remark(format!("{message}, skipping"));
             return Ok(());
         }
         Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))

@@ -8,6 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::super::Binder;
+use super::super::expression::SYSTEM_COLUMNS;
 use super::super::functions::arguments_of;
 use super::super::names::{known_collation, last_name, name_of, qualified};
 use super::super::path::is_fixed;
@@ -198,10 +199,7 @@ impl Draft<'_> {
         written: &ColumnDef,
     ) -> Result<(), SqlError> {
         let name = name_of(&written.name);
-        if table.column(&name).is_some() {
-            let message = format!("column \"{name}\" specified more than once");
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
+        refuse_name(&name, table)?;
         let serial = serial_type(&written.data_type);
         let data_type = match serial {
             Some(data_type) => data_type,
@@ -474,10 +472,11 @@ impl Draft<'_> {
         }
         if self.catalog.has_schema(&name) || name == "information_schema" {
             let message = format!("schema \"{name}\" already exists");
+            let error = SqlError::new(SqlState::DUPLICATE_SCHEMA, message);
             if !if_not_exists {
-                return Err(SqlError::new(SqlState::DUPLICATE_SCHEMA, message));
+                return Err(error);
             }
-            self.notices.push(format!("{message}, skipping"));
+            self.skip(&error);
         } else {
             let made = (name != PUBLIC).then(|| Definition::Schema { object: self.number() });
             self.set(&name, "", made);
@@ -508,6 +507,18 @@ pub(super) fn columns_of(expression: &mut Expression) -> BTreeSet<u16> {
         }
     });
     columns
+}
+
+/// Fails for a name that no further column can have.
+fn refuse_name(name: &str, table: &Table) -> Result<(), SqlError> {
+    let message = if table.column(name).is_some() {
+        format!("column \"{name}\" specified more than once")
+    } else if SYSTEM_COLUMNS.contains(&name) {
+        format!("column name \"{name}\" conflicts with a system column name")
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
 }
 
 fn refused_option(option: &ColumnOption) -> SqlError {

@@ -261,8 +261,8 @@ impl Draft<'_> {
             return Err(still_needed(what, &dependents));
         }
         match dependents.names.as_slice() {
-            [one] => self.notices.push(format!("drop cascades to {one}")),
-            several => self.notices.push(format!("drop cascades to {} other objects", several.len())),
+            [one] => self.remark(format!("drop cascades to {one}")),
+            several => self.remark(format!("drop cascades to {} other objects", several.len())),
         }
         let mut own = own;
         for (dependent, _) in dependents.found {

@@ -46,7 +46,7 @@ impl Draft<'_> {
         let none = format!("column \"{}\" of relation \"{name}\" is not an identity column", column.name);
         if column.identity.is_none() {
             if change == IdentityChange::Drop(true) {
-                self.notices.push(format!("{none}, skipping"));
+                self.remark(format!("{none}, skipping"));
                 return Ok(());
             }
             return Err(unfit(none));

@@ -30,7 +30,7 @@ pub use reindex::unfinished;
 
 use super::{Binder, Surroundings, TEMPORARY};
 use crate::catalog::{Catalog, ColumnOrder, Definition, Index, Table, garbage_name};
-use crate::error::{SqlError, SqlState};
+use crate::error::{Remark, SqlError, SqlState};
 use crate::plan::{Action, DefinitionChange, IndexState, Plan, Reliance, SharedPlan};
 
 /// An index that is to be filled once its definition is there.
@@ -67,7 +67,7 @@ pub struct Defined {
     /// What the client is told: PostgreSQL's command tag.
     pub tag: &'static str,
     /// What it is told besides.
-    pub notices: Vec<String>,
+    pub remarks: Vec<Remark>,
     /// Storages that nobody knew before.
     pub fresh: Vec<u32>,
     /// Indexes that are to be filled afterwards.
@@ -251,7 +251,7 @@ struct Draft<'c> {
     verifications: Vec<Verification>,
     rewrites: Vec<SharedPlan>,
     rows: Option<SharedPlan>,
-    notices: Vec<String>,
+    remarks: Vec<Remark>,
     fresh: Vec<u32>,
     builds: Vec<Build>,
     validations: Vec<Validation>,
@@ -276,7 +276,7 @@ impl<'c> Draft<'c> {
             verifications: Vec::new(),
             rewrites: Vec::new(),
             rows: None,
-            notices: Vec::new(),
+            remarks: Vec::new(),
             fresh: Vec::new(),
             builds: Vec::new(),
             validations: Vec::new(),
@@ -368,8 +368,8 @@ impl<'c> Draft<'c> {
             self.set("", "", Some(numbers));
         }
         let plan = (!self.changes.is_empty()).then(|| self.plan().into());
-        let Draft { verifications, rewrites, rows, notices, fresh, builds, validations, .. } = self;
-        Defined { plan, verifications, rewrites, rows, tag, notices, fresh, builds, validations }
+        let Draft { verifications, rewrites, rows, remarks, fresh, builds, validations, .. } = self;
+        Defined { plan, verifications, rewrites, rows, tag, remarks, fresh, builds, validations }
     }
 
     fn plan(&self) -> Plan {
@@ -436,17 +436,28 @@ impl<'c> Draft<'c> {
         Ok(schema)
     }
 
+    /// Tells the client something.
+    fn remark(&mut self, text: impl Into<String>) {
+        self.remarks.push(Remark::new(text));
+    }
+
+    /// Tells the client that something is left out since it is there already.
+    fn skip(&mut self, error: &SqlError) {
+        self.remarks.push(Remark::skipping(error));
+    }
+
     /// Whether a name is free; if it is not and that is no error, the client is told.
     fn is_free(&mut self, schema: &str, name: &str, if_not_exists: bool) -> Result<bool, SqlError> {
         if self.catalog.get(schema, name).is_none() {
             return Ok(true);
         }
         let message = format!("relation \"{name}\" already exists");
+        let error = SqlError::new(SqlState::DUPLICATE_TABLE, message);
         if if_not_exists {
-            self.notices.push(format!("{message}, skipping"));
+            self.skip(&error);
             return Ok(false);
         }
-        Err(SqlError::new(SqlState::DUPLICATE_TABLE, message))
+        Err(error)
     }
 
     /// A name that is free, beginning with some parts.

@@ -36,7 +36,7 @@ impl Draft<'_> {
                 .filter(|(_, definition)| is_kind(definition, object_type));
             match found {
                 Some((schema, _)) => targets.push((schema, name)),
-                None if if_exists => self.notices.push(format!("{kind} \"{name}\" does not exist, skipping")),
+                None if if_exists => self.remark(format!("{kind} \"{name}\" does not exist, skipping")),
                 None => {
                     let state = match object_type {
                         ObjectType::Index => SqlState::UNDEFINED_OBJECT,
@@ -199,7 +199,7 @@ impl Draft<'_> {
             }
             let message = format!("schema \"{name}\" does not exist");
             if if_exists {
-                self.notices.push(format!("{message}, skipping"));
+                self.remark(format!("{message}, skipping"));
                 return Ok(());
             }
             return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
@@ -286,7 +286,7 @@ impl Draft<'_> {
                         .with_detail(detail)
                         .with_hint(hint));
                 }
-                self.notices.push(format!("truncate cascades to table \"{}\"", child.1));
+                self.remark(format!("truncate cascades to table \"{}\"", child.1));
                 targets.push(child);
             }
             place += 1;

@@ -5,6 +5,7 @@ use ordain_db::data::Direction;
 use sqlparser::ast::{AlterColumnOperation, CreateTable, DataType, Expr};
 
 use super::super::from::fields_of;
+use super::super::modify::without_queries;
 use super::super::names::name_of;
 use super::super::scope::{Bound, Level, Relation};
 use super::super::types::sql_type;
@@ -95,15 +96,12 @@ impl Draft<'_> {
             Relation { name: name.to_owned(), fields: fields_of(before), offset: 0, key: Vec::new() };
         binder.levels = vec![Level { relations: vec![relation], ..Level::default() }];
         let value = match using {
-            Some(written) => binder.expression(written)?,
+            Some(written) => {
+                let bound = binder.expression(written)?;
+                Bound { expression: without_queries(bound.expression, "transform expression")?, ..bound }
+            }
             None => Bound { expression: Expression::Column(number), data_type: column.data_type },
         };
-        if !binder.tables.is_empty() {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "cannot use subquery in transform expression",
-            ));
-        }
         let from = value.data_type;
         let is_free = from == SqlType::UNKNOWN
             || cast::allowed(from, to).is_some_and(|weakest| weakest <= CastContext::Assignment);
@@ -162,9 +160,10 @@ impl Draft<'_> {
         let scan = Node::Scan { table: source, path, direction, filter: None };
         let mut shape = table.shape(name);
         shape.checks = binder.checks(name, table)?;
+        let target = binder.tables.len() as u16;
         binder.tables.push(shape);
         let source = Node::Project { input: Box::new(scan), expressions };
-        self.rewrites.push(insertion(binder, 1, source));
+        self.rewrites.push(insertion(binder, target, source));
         Ok(())
     }
 

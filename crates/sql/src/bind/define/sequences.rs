@@ -49,7 +49,7 @@ impl Draft<'_> {
                 return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
             }
             None if if_exists => {
-                self.notices.push(format!("relation \"{name}\" does not exist, skipping"));
+                self.remark(format!("relation \"{name}\" does not exist, skipping"));
                 return Ok(());
             }
             None => return Err(super::super::undefined_table(schema.as_deref(), &name)),
@@ -73,6 +73,13 @@ impl Draft<'_> {
             _ => None,
         });
         let Some(owner) = owner else { return Ok(()) };
+        if let Some((table, column)) = &sequence.owner
+            && let Some(Definition::Table(definition)) = self.catalog.get(schema, table)
+            && definition.columns.iter().any(|known| known.name == *column && known.identity.is_some())
+        {
+            let message = "cannot change ownership of identity sequence";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
         let Some(owner) = owner else {
             sequence.owner = None;
             return Ok(());
@@ -155,6 +162,7 @@ fn change_options(
     };
     match options.iter().find(needs_restart) {
         Some(option) if restart == Restart::No => {
+            set_options(&mut sequence.clone(), options, false)?;
             Err(SqlError::unsupported(format!("ALTER SEQUENCE{option} without RESTART"))
                 .with_hint("Add RESTART WITH and the number that comes next."))
         }
@@ -176,7 +184,13 @@ fn set_options(sequence: &mut Sequence, options: &[SequenceOptions], is_new: boo
             SequenceOptions::StartWith(value, _) => start = Some(number(value)?),
             // The parser notes `NO CYCLE`.
             SequenceOptions::Cycle(not) => sequence.cycles = !*not,
-            SequenceOptions::Cache(_) | SequenceOptions::OwnedBy(_) => {}
+            SequenceOptions::Cache(count) => {
+                let count = number(count)?;
+                if count <= 0 {
+                    return Err(invalid(format!("CACHE ({count}) must be greater than zero")));
+                }
+            }
+            SequenceOptions::OwnedBy(_) => {}
         }
     }
     if sequence.increment == 0 {

@@ -17,16 +17,17 @@ impl Draft<'_> {
         let flags = [create.superuser, create.create_db, create.create_role, create.bypassrls];
         let groups = [&create.in_role, &create.in_group, &create.role, &create.user, &create.admin];
         if flags.contains(&Some(false)) || groups.iter().any(|group| !group.is_empty()) {
-            self.notices.push(ALL_RIGHTS.to_owned());
+            self.remark(ALL_RIGHTS.to_owned());
         }
         for name in &create.names {
             let name = last_name(name)?;
             if self.user(&name).is_some() {
                 let message = format!("role \"{name}\" already exists");
+                let error = SqlError::new(SqlState::DUPLICATE_OBJECT, message);
                 if !create.if_not_exists {
-                    return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+                    return Err(error);
                 }
-                self.notices.push(format!("{message}, skipping"));
+                self.skip(&error);
                 continue;
             }
             let verifier = match &create.password {
@@ -62,7 +63,7 @@ impl Draft<'_> {
                         RoleOption::SuperUser(false)
                         | RoleOption::CreateDB(false)
                         | RoleOption::CreateRole(false)
-                        | RoleOption::BypassRLS(false) => self.notices.push(ALL_RIGHTS.to_owned()),
+                        | RoleOption::BypassRLS(false) => self.remark(ALL_RIGHTS.to_owned()),
                         _ => {}
                     }
                 }
@@ -96,7 +97,7 @@ impl Draft<'_> {
                 if !if_exists {
                     return Err(undefined(&name));
                 }
-                self.notices.push(format!("role \"{name}\" does not exist, skipping"));
+                self.remark(format!("role \"{name}\" does not exist, skipping"));
             } else if name == FIRST_USER || name == self.surroundings.user {
                 let message = format!("role \"{name}\" cannot be dropped");
                 return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
@@ -129,7 +130,7 @@ impl Draft<'_> {
         };
         let known = Verifier::from_text(password);
         if password.is_empty() || known.as_ref().is_ok_and(|known| known.fits("")) {
-            self.notices.push("empty string is not a valid password, clearing password".to_owned());
+            self.remark("empty string is not a valid password, clearing password".to_owned());
             return Ok(None);
         }
         if let Ok(verifier) = known {

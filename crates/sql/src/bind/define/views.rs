@@ -26,7 +26,7 @@ impl Draft<'_> {
         let needs_others = self.names_others(&reliances);
         self.reliances.extend(reliances);
         if reads_temporary && !create.temporary {
-            self.notices.push(format!("view \"{name}\" will be a temporary view"));
+            self.remark(format!("view \"{name}\" will be a temporary view"));
         }
         let schema = self.schema_of_new(schema, create.temporary || reads_temporary)?;
         if create.columns.len() > columns.len() {

@@ -126,13 +126,22 @@ pub(super) fn string_to_array(arguments: &[Datum]) -> Result<Datum, SqlError> {
     let piece = |text: &str| {
         if null.is_some_and(|null| null == text) { Datum::Null } else { Datum::Text(text.to_owned()) }
     };
-    let pieces = match arguments.get(1) {
-        _ if value.is_empty() => Vec::new(),
-        Some(Datum::Text(separator)) if separator.is_empty() => vec![piece(value)],
-        Some(Datum::Text(separator)) => value.split(separator.as_str()).map(piece).collect(),
-        _ => value.chars().map(|character| piece(character.encode_utf8(&mut [0; 4]))).collect(),
-    };
-    Ok(Datum::Array(pieces))
+    match arguments.get(1) {
+        _ if value.is_empty() => Ok(Datum::Array(Vec::new())),
+        Some(Datum::Text(separator)) if separator.is_empty() => Ok(Datum::Array(vec![piece(value)])),
+        Some(Datum::Text(separator)) => array_of(value.split(separator.as_str()).map(piece)),
+        _ => array_of(value.chars().map(|character| piece(character.encode_utf8(&mut [0; 4])))),
+    }
+}
+
+/// An array, unless it has more elements than may be.
+pub(super) fn array_of(all: impl Iterator<Item = Datum>) -> Result<Datum, SqlError> {
+    let mut elements = Vec::new();
+    for element in all {
+        check_length((elements.len() + 1) * size_of::<Datum>())?;
+        elements.push(element);
+    }
+    Ok(Datum::Array(elements))
 }
 
 /// The elements as texts with a separator between them; nulls are left out, or are the third argument.
@@ -150,9 +159,18 @@ fn array_to_string(arguments: &[Datum], zone: Zone) -> Result<Datum, SqlError> {
         Datum::Text(null) => Some(null.clone()),
         _ => None,
     });
-    let shown = elements.iter().filter_map(|element| match element {
-        Datum::Null => null.clone(),
-        element => Some(text_form::to_string(element, ty.element(), zone)),
-    });
-    Ok(Datum::Text(shown.collect::<Vec<_>>().join(separator)))
+    let (mut shown, mut is_first) = (String::new(), true);
+    for element in elements {
+        let text = match element {
+            Datum::Null => null.clone(),
+            element => Some(text_form::to_string(element, ty.element(), zone)),
+        };
+        let Some(text) = text else { continue };
+        check_length(shown.len().saturating_add(separator.len()).saturating_add(text.len()))?;
+        if !std::mem::take(&mut is_first) {
+            shown.push_str(separator);
+        }
+        shown.push_str(&text);
+    }
+    Ok(Datum::Text(shown))
 }

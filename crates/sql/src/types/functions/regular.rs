@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use regex::{Captures, Regex};
+use regex::{Captures, Match, Regex};
 
+use super::arrays::array_of;
 use super::*;
 use crate::types::operators::{RegexOptions, compile_regex};
 
@@ -49,10 +50,10 @@ pub(super) const TABLE: &[Entry] = &[
 ];
 
 /// All matches of a text, each an array of texts, as elements of an array of their forms as text: `regexp_matches`.
-pub(super) fn all_matches(arguments: &[Datum]) -> Result<Vec<Datum>, SqlError> {
+pub(super) fn all_matches(arguments: &[Datum]) -> Result<Datum, SqlError> {
     let (regex, all) = regex_of(arguments, (arguments.len() > 2).then_some(2))?;
     let found = regex.captures_iter(text(arguments, 0)?).take(if all { usize::MAX } else { 1 });
-    Ok(found.map(|found| captured(&regex, &found)).collect())
+    array_of(found.map(|found| captured(&regex, &found)))
 }
 
 /// The regular expression that is the second argument, and whether its options, which are another, ask for all matches.
@@ -119,8 +120,7 @@ fn replace(
         }
         let Some(whole) = found.get(0) else { continue };
         result.push_str(&rest[end..whole.start()]);
-        put_replacement(replacement, &found, &mut result);
-        check_length(result.len())?;
+        put_replacement(replacement, &found, &mut result)?;
         end = whole.end();
         if which.is_some() {
             break;
@@ -131,7 +131,7 @@ fn replace(
 }
 
 /// The replacement, in which `\1` stands for what the first parentheses matched, and `\&` for all.
-fn put_replacement(replacement: &str, found: &Captures<'_>, out: &mut String) {
+fn put_replacement(replacement: &str, found: &Captures<'_>, out: &mut String) -> Result<(), SqlError> {
     let mut characters = replacement.chars();
     while let Some(character) = characters.next() {
         if character != '\\' {
@@ -150,8 +150,11 @@ fn put_replacement(replacement: &str, found: &Captures<'_>, out: &mut String) {
                 continue;
             }
         };
-        out.push_str(found.get(group).map_or("", |group| group.as_str()));
+        let text = found.get(group).map_or("", |group| group.as_str());
+        check_length(out.len() + text.len())?;
+        out.push_str(text);
     }
+    check_length(out.len())
 }
 
 /// What the parentheses of a match have matched; all of it if there are none.
@@ -193,17 +196,16 @@ pub(super) fn split(arguments: &[Datum]) -> Result<Datum, SqlError> {
         return Err(parameter_error("regexp_split_to_array() does not support the \"global\" option"));
     }
     let value = text(arguments, 0)?;
-    let (mut pieces, mut end) = (Vec::new(), 0);
-    for found in regex.find_iter(value) {
-        let is_empty = found.start() == found.end();
-        if is_empty && (found.start() == end || found.end() == value.len()) {
-            continue;
-        }
-        pieces.push(Datum::Text(value[end..found.start()].to_owned()));
-        end = found.end();
-    }
-    pieces.push(Datum::Text(value[end..].to_owned()));
-    Ok(Datum::Array(pieces))
+    let (mut found, mut begin) = (regex.find_iter(value), Some(0));
+    array_of(std::iter::from_fn(|| {
+        let from = begin?;
+        let parts =
+            |found: &Match<'_>| !found.is_empty() || (found.start() != from && found.end() != value.len());
+        let between = found.find(parts);
+        begin = between.map(|between| between.end());
+        let end = between.map_or(value.len(), |between| between.start());
+        Some(Datum::Text(value[from..end].to_owned()))
+    }))
 }
 
 fn escape_of(escape: &str) -> Result<Option<char>, SqlError> {

@@ -59,10 +59,8 @@ pub(super) const TABLE: &[Entry] = &[
     lenient(set!("pg_timezone_names"), &[], TEXTS, |_, context| Ok(time_zones(context))),
     lenient(set!("pg_timezone_abbrevs"), &[], TEXTS, |_, _| Ok(time_zone_abbreviations())),
     // Each match is an array itself.
-    strict(set!("regexp_matches"), &[TEXT, TEXT], TEXTS, |a, _| regular::all_matches(a).map(Datum::Array)),
-    strict(set!("regexp_matches"), &[TEXT, TEXT, TEXT], TEXTS, |a, _| {
-        regular::all_matches(a).map(Datum::Array)
-    }),
+    strict(set!("regexp_matches"), &[TEXT, TEXT], TEXTS, |a, _| regular::all_matches(a)),
+    strict(set!("regexp_matches"), &[TEXT, TEXT, TEXT], TEXTS, |a, _| regular::all_matches(a)),
     strict(set!("regexp_split_to_table"), &[TEXT, TEXT], TEXTS, |a, _| regular::split(a)),
     strict(set!("regexp_split_to_table"), &[TEXT, TEXT, TEXT], TEXTS, |a, _| regular::split(a)),
     lenient(set!("string_to_table"), &[TEXT, TEXT], TEXTS, |a, _| arrays::string_to_array(a)),

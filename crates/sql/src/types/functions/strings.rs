@@ -68,10 +68,10 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Datum::Text(value.repeat(times)))
     }),
     strict("reverse", &[TEXT], TEXT, |a, _| Ok(Datum::Text(text(a, 0)?.chars().rev().collect()))),
-    variadic("concat", &[Kind::Any], TEXT, |a, context| Ok(join(&shown(a, context.zone)?, ""))),
+    variadic("concat", &[Kind::Any], TEXT, |a, context| join(&shown(a, context.zone)?, "")),
     variadic("concat_ws", &[TEXT, Kind::Any], TEXT, |a, context| {
         match shown(a, context.zone)?.split_first() {
-            Some((Some(separator), values)) => Ok(join(values, separator)),
+            Some((Some(separator), values)) => join(values, separator),
             _ => Ok(Datum::Null),
         }
     }),
@@ -290,9 +290,11 @@ fn translate(arguments: &[Datum]) -> Result<Datum, SqlError> {
 }
 
 /// The texts that there are, with the separator between them.
-fn join(values: &[Option<String>], separator: &str) -> Datum {
+fn join(values: &[Option<String>], separator: &str) -> Result<Datum, SqlError> {
     let texts: Vec<&str> = values.iter().filter_map(Option::as_deref).collect();
-    Datum::Text(texts.join(separator))
+    let bytes: usize = texts.iter().map(|text| text.len()).sum();
+    check_length(bytes.saturating_add(separator.len().saturating_mul(texts.len())))?;
+    Ok(Datum::Text(texts.join(separator)))
 }
 
 fn split_part(arguments: &[Datum]) -> Result<Datum, SqlError> {

@@ -1,6 +1,7 @@
 //! How much work calls are, before they are made: where all others wait for a transaction, it may do so much and no more, and nobody can
 //! interrupt a call. It is the same on every machine, as all that decides what a transaction does.
 
+use std::str::Chars;
 use std::sync::OnceLock;
 
 use super::{FunctionId, entry_of};
@@ -57,13 +58,22 @@ impl Growth {
     }
 }
 
-/// The work of a function with these arguments. `is_fixed` says that all but the first are the same for all rows.
-pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum], is_fixed: bool) -> u64 {
+fn growth_of(function: FunctionId) -> Growth {
     static GROWTHS: OnceLock<Vec<Growth>> = OnceLock::new();
     let growths = GROWTHS.get_or_init(|| {
         (0..).map_while(|id| entry_of(FunctionId(id))).map(|entry| Growth::of(entry.name)).collect()
     });
-    let growth = growths.get(usize::from(function.0)).copied().unwrap_or(Growth::ManyPerByte);
+    growths.get(usize::from(function.0)).copied().unwrap_or(Growth::ManyPerByte)
+}
+
+/// Whether a function looks for a regular expression, which it may have to compile.
+pub(crate) fn is_search(function: FunctionId) -> bool {
+    matches!(growth_of(function), Growth::Search | Growth::Searches)
+}
+
+/// The work of a function with these arguments, but for compiling regular expressions.
+pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum]) -> u64 {
+    let growth = growth_of(function);
     let lengths = arguments.iter().map(length);
     let (first, second) = (lengths.clone().next().unwrap_or(0), lengths.clone().nth(1).unwrap_or(0));
     let bytes: u64 = lengths.sum();
@@ -74,10 +84,10 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum], is_fixed: 
         Growth::Parsing => 60 + 4 * count + 3 * bytes,
         Growth::Product => 20 + 2 * bytes + first.saturating_mul(second) / 64,
         Growth::Elements => 20 + elements(arguments, 0).saturating_mul(elements(arguments, 1)) / 4,
-        Growth::Search => 20 + work_of_search(first, arguments.get(1), is_fixed),
+        Growth::Search => 20 + work_of_search(first, arguments.get(1)),
         Growth::Searches => {
             let far = if looks_far(arguments.get(1)) { first.saturating_mul(first) / 64 } else { 0 };
-            20 + bytes + far + work_of_search(first, arguments.get(1), is_fixed)
+            20 + bytes + far + work_of_search(first, arguments.get(1))
         }
         Growth::Power => match arguments {
             [base, exponent] => work_of_power(base, exponent),
@@ -93,11 +103,11 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum], is_fixed: 
     }
 }
 
-/// The work of an operator between these values. `is_fixed` says that the right one is no other for the next row.
-pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &Datum, is_fixed: bool) -> u64 {
+/// The work of an operator between these values, but for compiling a regular expression.
+pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &Datum) -> u64 {
     let bytes = length(left) + length(right);
     if operator.is_regular() {
-        return 4 + work_of_search(length(left), Some(right), is_fixed);
+        return 4 + work_of_search(length(left), Some(right));
     }
     match (left, right) {
         (left, right) if operator == BinaryOperator::Power => work_of_power(left, right),
@@ -108,21 +118,22 @@ pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &D
     }
 }
 
-/// The work of looking for a regular expression in a text of so many bytes, and of reading it, which is done once if it stays the same.
-fn work_of_search(bytes: u64, pattern: Option<&Datum>, is_fixed: bool) -> u64 {
+/// The work of looking for a regular expression in a text of so many bytes.
+fn work_of_search(bytes: u64, pattern: Option<&Datum>) -> u64 {
     let Some(Datum::Text(pattern)) = pattern else { return 0 };
-    let search = bytes / 2 + bytes.saturating_mul(states_of(pattern, false)) / 64;
-    if is_fixed {
-        return search;
-    }
-    search + PATTERN + PATTERN_STATE * states_of(pattern, true)
+    bytes / 2 + bytes.saturating_mul(states_of(pattern, false)) / 64
+}
+
+/// The work of compiling a regular expression.
+pub(crate) fn work_of_pattern(pattern: &str) -> u64 {
+    PATTERN + PATTERN_STATE * states_of(pattern, true)
 }
 
 /// About how many states the automaton of a regular expression has, in each of which it may be at a character: a count makes copies of what is
 /// before it. `each` says that those of a class are counted one by one, of which it is in a few at a time.
 fn states_of(pattern: &str, each: bool) -> u64 {
     // The states of what lies around, and at the end of what is looked at; and those of the last part.
-    let (mut sums, mut last) = (vec![0_u64], 0);
+    let (mut sums, mut last) = (vec![0_u64], 0_u64);
     let mut rest = pattern.chars();
     while let Some(character) = rest.next() {
         let more = match character {
@@ -135,23 +146,15 @@ fn states_of(pattern: &str, each: bool) -> u64 {
                 last
             }
             '{' => {
-                let text = rest.as_str();
-                let counts = text.split('}').next().unwrap_or_default().split(',');
-                let most = counts.filter_map(|count| count.trim().parse::<u64>().ok()).max();
-                last.saturating_mul(most.unwrap_or(1).saturating_sub(1))
+                let counts = until(&mut rest, '}').split(',');
+                let most = counts.filter_map(|count| count.trim().parse::<u64>().ok()).max().unwrap_or(1);
+                let more = last.saturating_mul(most.saturating_sub(1));
+                last = last.saturating_add(more);
+                more
             }
             '*' | '+' | '?' | '|' | '^' | '$' => 0,
-            '\\' => {
-                last = match rest.next() {
-                    Some('w' | 'W' | 'p' | 'P') if each => 800,
-                    Some('d' | 'D') if each => 100,
-                    Some('s' | 'S') if each => 20,
-                    _ => 1,
-                };
-                last
-            }
             other => {
-                last = if other == '.' && each { 10 } else { 1 };
+                last = states_of_one(other, &mut rest, each);
                 last
             }
         };
@@ -160,6 +163,48 @@ fn states_of(pattern: &str, each: bool) -> u64 {
         }
     }
     sums.iter().fold(1, |all: u64, sum| all.saturating_add(*sum)).min(STATES_MAX)
+}
+
+/// The states of a part that stands for one character: a class has one for each way in which its bytes can go on.
+fn states_of_one(first: char, rest: &mut Chars<'_>, each: bool) -> u64 {
+    let states = match first {
+        '\\' => match rest.next() {
+            Some('w' | 'W') => 800,
+            Some('p' | 'P') => {
+                if rest.as_str().starts_with('{') {
+                    until(rest, '}');
+                }
+                800
+            }
+            Some('d' | 'D') => 100,
+            Some('s' | 'S') => 20,
+            _ => 1,
+        },
+        '.' => 10,
+        '[' => {
+            let is_negated = rest.as_str().starts_with('^');
+            // A bracket at the beginning stands for itself.
+            let within = rest.as_str().trim_start_matches('^');
+            let starts = within.starts_with(']') || within.starts_with("[:");
+            let is_wide = is_negated || within.split_once(']').is_none_or(|(class, _)| !class.is_ascii());
+            let class = until(rest, ']');
+            let is_wide = is_wide || starts || class.contains(['\\', ':']);
+            if starts {
+                until(rest, ']');
+            }
+            if is_wide { 800 } else { 10 }
+        }
+        _ => 1,
+    };
+    if each { states } else { 1 }
+}
+
+/// What comes before a character, which is taken too.
+fn until<'t>(rest: &mut Chars<'t>, end: char) -> &'t str {
+    let text = rest.as_str();
+    let (before, behind) = text.split_once(end).unwrap_or((text, ""));
+    *rest = behind.chars();
+    before
 }
 
 /// Whether looking for a regular expression may go on far behind what is found then, each time: where something that repeats is one of several
@@ -174,6 +219,9 @@ fn looks_far(pattern: Option<&Datum>) -> bool {
 fn work_of_power(base: &Datum, exponent: &Datum) -> u64 {
     let (Datum::Numeric(base), Datum::Numeric(exponent)) = (base, exponent) else { return 4 };
     let (base, exponent) = (base.to_f64().abs(), exponent.to_f64());
+    if base == 0.0 {
+        return 4;
+    }
     let digits = (exponent * libm::log10(base)).abs();
     let steps = if exponent.fract() == 0.0 { 4.0 } else { 50.0 + digits };
     let work = steps * (4.0 + work_of_digits_made(digits) as f64);

@@ -12,16 +12,17 @@ use regex::{Regex, RegexBuilder};
 use super::{BinaryOperator, arithmetic::unexpected};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
+use crate::types::functions::work_of_pattern;
 
 /// Bytes that a compiled regular expression may have.
 const REGEX_SIZE_MAX: usize = 1 << 20;
 
-/// Most regular expressions of a statement: a thread keeps as many, so that none is read again for each row.
-pub const PATTERNS_MAX: usize = 64;
+/// Most regular expressions that a thread keeps. A statement with more of them compiles them again for each row.
+const PATTERNS_MAX: usize = 64;
 
 thread_local! {
-    /// The regular expressions that were used last, which a statement uses for all of its rows; the last one is at the end.
-    static KEPT: RefCell<Vec<(RegexOptions, String, Rc<Regex>)>> = const { RefCell::new(Vec::new()) };
+    /// The regular expressions that were used last, which a statement uses for all of its rows.
+    static KEPT: RefCell<KeptPatterns> = const { RefCell::new(KeptPatterns::new()) };
 }
 
 /// A text on the left, a pattern on the right.
@@ -132,21 +133,66 @@ pub(crate) struct RegexOptions {
     pub literal: bool,
 }
 
+/// Regular expressions that a thread keeps from one row, and one run, to the next.
+struct KeptPatterns {
+    /// The last one that was used is at the end.
+    patterns: Vec<KeptPattern>,
+    /// The run that is under way.
+    run: u64,
+    /// The work of compiling since it was taken.
+    work: u64,
+}
+
+struct KeptPattern {
+    options: RegexOptions,
+    text: String,
+    regex: Rc<Regex>,
+    /// The last run that used it.
+    run: u64,
+}
+
+impl KeptPatterns {
+    const fn new() -> KeptPatterns {
+        KeptPatterns { patterns: Vec::new(), run: 0, work: 0 }
+    }
+
+    fn get(&mut self, pattern: &str, options: RegexOptions) -> Result<Rc<Regex>, SqlError> {
+        let is_it = |kept: &KeptPattern| kept.options == options && kept.text == pattern;
+        let mut known = match self.patterns.iter().rposition(is_it) {
+            Some(place) => self.patterns.remove(place),
+            None => {
+                let regex = Rc::new(compiled(pattern, options)?);
+                // None of this run's own.
+                KeptPattern { options, text: pattern.to_owned(), regex, run: self.run.wrapping_sub(1) }
+            }
+        };
+        // What an earlier run has compiled costs the same: otherwise replicas would count differently.
+        if known.run != self.run {
+            known.run = self.run;
+            self.work = self.work.saturating_add(work_of_pattern(pattern));
+        }
+        if self.patterns.len() == PATTERNS_MAX {
+            self.patterns.remove(0);
+        }
+        let regex = Rc::clone(&known.regex);
+        self.patterns.push(known);
+        Ok(regex)
+    }
+}
+
+/// Says that another run begins on this thread.
+pub(crate) fn begin_run() {
+    KEPT.with_borrow_mut(|kept| (kept.run, kept.work) = (kept.run.wrapping_add(1), 0));
+}
+
+/// The [work](crate::execute::WORK_MAX) of compiling regular expressions since the run began, or since this was asked last.
+pub(crate) fn take_work_of_compiling() -> u64 {
+    KEPT.with_borrow_mut(|kept| std::mem::take(&mut kept.work))
+}
+
 /// The regular expression that a pattern is. An error (2201B) if it is none.
 pub(crate) fn compile(pattern: &str, options: RegexOptions) -> Result<Rc<Regex>, SqlError> {
-    KEPT.with_borrow_mut(|kept| {
-        let is_it = |(of, text, _): &(RegexOptions, String, _)| *of == options && text == pattern;
-        let known = match kept.iter().rposition(is_it) {
-            Some(place) => kept.remove(place),
-            None => (options, pattern.to_owned(), Rc::new(compiled(pattern, options)?)),
-        };
-        if kept.len() == PATTERNS_MAX {
-            kept.remove(0);
-        }
-        let regex = Rc::clone(&known.2);
-        kept.push(known);
-        Ok(regex)
-    })
+    KEPT.with_borrow_mut(|kept| kept.get(pattern, options))
 }
 
 fn compiled(pattern: &str, options: RegexOptions) -> Result<Regex, SqlError> {
@@ -191,4 +237,39 @@ fn translated(pattern: &str) -> String {
 
 fn regex(text: &str, pattern: &str, insensitive: bool) -> Result<bool, SqlError> {
     Ok(compile(pattern, RegexOptions { insensitive, ..RegexOptions::default() })?.is_match(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work_of(patterns: impl IntoIterator<Item = u32>) -> u64 {
+        for number in patterns {
+            compile(&format!("a{number}"), RegexOptions::default()).unwrap();
+        }
+        take_work_of_compiling()
+    }
+
+    #[test]
+    fn each_run_pays_for_what_it_uses_whatever_is_kept() {
+        begin_run();
+        let (one, again) = (work_of([10]), work_of([10, 10]));
+        assert!(one > 0 && again == 0);
+        begin_run();
+        assert_eq!(work_of([10]), one);
+        assert_eq!(work_of(10..74), 63 * one);
+        assert_eq!(work_of(10..74), 0);
+        // One more than are kept, in turn.
+        assert_eq!(work_of(10..75), one);
+        assert_eq!(work_of(10..75), 65 * one);
+    }
+
+    #[test]
+    fn options_make_another_expression() {
+        begin_run();
+        compile("a", RegexOptions::default()).unwrap();
+        let one = take_work_of_compiling();
+        compile("a", RegexOptions { insensitive: true, ..RegexOptions::default() }).unwrap();
+        assert_eq!(take_work_of_compiling(), one);
+    }
 }
