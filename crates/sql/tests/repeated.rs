@@ -216,3 +216,20 @@ fn texts_that_are_prepared_again_are_planned_with_what_is_there() {
     let gone = ask(&mut world, text);
     assert!(gone.contains("42P01"), "{gone}");
 }
+
+/// A text whose definitions have changed since is read again: its constants are of other types by now.
+#[test]
+fn constants_have_the_types_of_the_newest_definitions() {
+    let mut world = world();
+    world.send("a", query("CREATE TABLE k (v bigint PRIMARY KEY)"));
+    for text in ["01", "02", "03"] {
+        let answer = told(&world.send("a", query(&format!("INSERT INTO k VALUES ('{text}')"))));
+        assert_eq!(answer, "INSERT 0 1\n");
+    }
+    let answer = told(&world.send("b", query("ALTER TABLE k ALTER v TYPE text")));
+    assert_eq!(answer, "ALTER TABLE\n");
+    let answer = told(&world.send("a", query("INSERT INTO k VALUES ('07')")));
+    assert_eq!(answer, "INSERT 0 1\n");
+    let answer = told(&world.send("a", query("SELECT * FROM k ORDER BY v")));
+    assert_eq!(answer, "(v text)\n07\n1\n2\n3\nSELECT 4\n");
+}

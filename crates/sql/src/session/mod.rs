@@ -159,6 +159,8 @@ pub struct Session {
     process: i32,
     /// Whether it is told what the nodes of plans give.
     observes: bool,
+    /// Whether a statement runs whose text came before, and is not to be planned with other definitions.
+    is_repeating: bool,
     /// Whether it may have advisory locks that go with its transaction.
     locks_in_transaction: bool,
     /// Whether it may have others.
@@ -210,6 +212,7 @@ impl Session {
             last_drawn: None,
             process: 0,
             observes: false,
+            is_repeating: false,
             locks_in_transaction: false,
             locks_in_session: false,
         };
@@ -371,11 +374,13 @@ impl Session {
     /// Runs the statements of a text, which are one transaction unless they say otherwise.
     fn simple(&mut self, text: &str, out: &mut Out<'_>) {
         self.statements.forget_unnamed();
-        let outcome = match self.repeated(text) {
-            Some(repeated) => self.answer_repeated(&repeated, out),
-            None => self
+        let repeated = self.repeated(text).map(|repeated| self.answer_repeated(&repeated, out));
+        let outcome = match repeated {
+            // The constants were read with the types that they had by the old definitions.
+            None | Some(Err(SqlError { is_stale: true, .. })) => self
                 .hold_statements(text)
                 .and_then(|_held| syntax::parse(text).and_then(|statements| self.all(&statements, out))),
+            Some(outcome) => outcome,
         };
         if let Err(error) = outcome {
             self.fail(&error, out);

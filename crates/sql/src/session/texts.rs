@@ -164,12 +164,18 @@ impl Session {
     }
 
     /// Runs and answers a statement that was not read.
+    ///
+    /// # Errors
+    /// A [stale](SqlError::is_stale) one if it is to be read: nothing was sent then.
     pub(super) fn answer_repeated(&mut self, repeated: &Repeated, out: &mut Out<'_>) -> Result<(), SqlError> {
         self.begin_timing();
         match &repeated.prepared {
             Some(prepared) => {
                 self.refuse_if_failed(Some(&repeated.statement))?;
-                self.answer_prepared(&repeated.statement, prepared, &repeated.values, out)?;
+                self.is_repeating = true;
+                let outcome = self.answer_prepared(&repeated.statement, prepared, &repeated.values, out);
+                self.is_repeating = false;
+                outcome?;
             }
             None => {
                 let answer = self.perform(&repeated.statement)?;

@@ -212,7 +212,7 @@ impl Session {
                 self.alone_to(&prepared.plan, inputs, to)
             };
             match outcome {
-                Err(error) if error.is_stale => {
+                Err(error) if error.is_stale && !self.is_repeating => {
                     let has_begun = self.block.as_ref().is_some_and(|block| !block.past && block.has_shown);
                     let is_renewed = match has_begun {
                         true => attempt == 0 && self.renew_from_snapshot()?,
