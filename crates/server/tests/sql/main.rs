@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 #[allow(dead_code, reason = "these commands do not end by themselves")]
+#[path = "../folder/mod.rs"]
 mod folder;
+mod slow_readers;
+mod started;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -493,109 +496,6 @@ fn what_was_done_is_counted() {
     }
 }
 
-/// `ordain start` in a folder of its own.
-struct Started {
-    folder: Folder,
-    ports: [u16; 3],
-    arguments: &'static str,
-    child: Child,
-}
-
-impl Started {
-    fn start() -> Started {
-        Started::start_with("")
-    }
-
-    /// With further arguments.
-    fn start_with(arguments: &'static str) -> Started {
-        let ports =
-            std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
-        let folder = Folder::create();
-        let child = Started::spawn(&folder, ports, arguments);
-        let started = Started { folder, ports, arguments, child };
-        started.wait_until_ready();
-        started
-    }
-
-    fn spawn(folder: &Folder, [own, sql, http]: [u16; 3], more: &str) -> Child {
-        let arguments = format!(
-            "start --listen 127.0.0.1:{own} --sql-listen 127.0.0.1:{sql} --http-listen 127.0.0.1:{http} {more}"
-        );
-        folder.command(&arguments).stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-    }
-
-    fn get(&self, path: &str) -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.ports[2]))?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    }
-
-    fn wait_until_ready(&self) {
-        let deadline = Instant::now() + SOON;
-        while !self.get("/ready").is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
-            assert!(Instant::now() < deadline, "{:?}", self.get("/ready"));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    fn connect(&self) -> Client {
-        let mut config = Config::new();
-        config.host("127.0.0.1").port(self.ports[1]).user("ordain").dbname("ordain");
-        config.connect(NoTls).unwrap()
-    }
-
-    fn kill_and_start_again(&mut self) {
-        self.child.kill().unwrap();
-        self.child.wait().unwrap();
-        self.child = Started::spawn(&self.folder, self.ports, self.arguments);
-        self.wait_until_ready();
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-#[test]
-fn what_was_committed_is_there_after_a_kill() {
-    let mut started = Started::start();
-    let mut client = started.connect();
-    client.batch_execute("CREATE TABLE people (id int PRIMARY KEY, name text)").unwrap();
-    client.batch_execute("INSERT INTO people VALUES (1, 'Ada'), (2, 'Alan')").unwrap();
-    started.kill_and_start_again();
-    assert!(client.batch_execute("SELECT 1").is_err());
-    let mut client = started.connect();
-    assert_eq!(count(&mut client, "people"), 2);
-    assert!(started.get("/health").unwrap().starts_with("HTTP/1.1 200"));
-    let metrics = started.get("/metrics").unwrap();
-    for line in ["ordain_leads{partition=\"0\"} 1", "ordain_sql_connections 1"] {
-        assert!(metrics.lines().any(|found| found == line), "{line}\n{metrics}");
-    }
-    assert!(!metrics.contains("deadlocks"), "an order has none\n{metrics}");
-}
-
-#[test]
-fn a_server_that_is_told_to_stop_tells_its_clients() {
-    let mut started = Started::start();
-    let mut client = started.connect();
-    client.batch_execute("CREATE TABLE people (id int PRIMARY KEY)").unwrap();
-    let pid = rustix::process::Pid::from_child(&started.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    let deadline = Instant::now() + SOON;
-    while started.child.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < deadline, "it ends although a client is connected");
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert!(started.child.wait().unwrap().success());
-    let error = client.batch_execute("SELECT 1").unwrap_err();
-    assert!(error.is_closed() || error.code() == Some(&SqlState::ADMIN_SHUTDOWN), "{error}");
-}
-
 /// A file of the certificate for localhost that clients of these tests trust.
 fn pem(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tls").join(name)
@@ -769,22 +669,6 @@ fn the_past_is_read_with_the_definitions_of_then() {
     assert_eq!(error.code(), Some(&SqlState::SNAPSHOT_TOO_OLD));
 }
 
-#[test]
-fn procedures_of_a_workload_are_called_beside_tables_of_sql() {
-    let mut started = Started::start_with("--with-sql bank --accounts 10 --balance 100");
-    let mut client = started.connect();
-    client.batch_execute("CREATE TABLE accounts (id int PRIMARY KEY)").unwrap();
-    client.batch_execute("INSERT INTO accounts VALUES (1)").unwrap();
-    let transfer = "SELECT * FROM transfer('{\"site\": 0, \"id\": 1}', '{\"site\": 0, \"id\": 2}', 30)";
-    let balances = |row: &postgres::Row| (row.get::<_, i64>(0), row.get::<_, i64>(1));
-    assert_eq!(balances(&client.query_one(transfer, &[]).unwrap()), (70, 130));
-    drop(client);
-    started.kill_and_start_again();
-    let mut client = started.connect();
-    assert_eq!(balances(&client.query_one(transfer, &[]).unwrap()), (40, 160));
-    assert_eq!(count(&mut client, "accounts"), 1);
-}
-
 /// Asks until an answer is there: what others do is seen when they do it.
 fn soon<T>(mut ask: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + SOON;
@@ -866,113 +750,6 @@ fn one_whose_client_takes_nothing_can_be_ended() {
     let ended = watcher.query_one(&format!("SELECT pg_terminate_backend(pid) {others}"), &[]).unwrap();
     assert!(ended.get::<_, bool>(0));
     soon(|| (count(&mut watcher, "pg_stat_activity") == 1).then_some(()));
-}
-
-/// Rows that are more than lies between the server and a client, and the bytes of their messages.
-const MANY_ROWS: &[u8] = b"SELECT repeat('x', 10000) FROM generate_series(1, 4000)\0";
-
-/// See [`MANY_ROWS`].
-const MANY_ROW_BYTES: usize = 4000 * (7 + 4 + 10_000);
-
-/// A server that cuts off whoever does not take what it sends for half a second.
-fn impatient() -> Served {
-    let tls = Some(server_config(&pem("certificate.pem"), &pem("key.pem")).unwrap());
-    Served::start_with(ListenerOptions {
-        write_time: Duration::from_millis(500),
-        tls,
-        ..ListenerOptions::default()
-    })
-}
-
-/// Logs in and asks for [`MANY_ROWS`].
-fn ask_for_many(stream: &mut (impl Read + Write)) {
-    stream.write_all(STARTUP).unwrap();
-    read_until(stream, b'Z');
-    stream.write_all(b"Q").unwrap();
-    stream.write_all(&u32::try_from(MANY_ROWS.len() + 4).unwrap().to_be_bytes()).unwrap();
-    stream.write_all(MANY_ROWS).unwrap();
-    stream.flush().unwrap();
-}
-
-/// Whether the stream is whole messages of rows, cut off somewhere, with nothing else behind them.
-fn is_cut_off(mut read: &[u8]) -> bool {
-    while let [kind, a, b, c, d, rest @ ..] = read {
-        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
-        match kind {
-            b'T' | b'D' => {}
-            _ => return false,
-        }
-        read = rest.get(length - 4..).unwrap_or_default();
-    }
-    true
-}
-
-#[test]
-fn a_client_that_takes_nothing_or_drips_is_cut_off() {
-    let served = impatient();
-    let mut watcher = served.connect();
-    let mut nothing = TcpStream::connect(served.address()).unwrap();
-    ask_for_many(&mut nothing);
-    let (plain, dripping) = (served.address(), served.address());
-    let dripping = std::thread::spawn(move || {
-        let mut stream = TcpStream::connect(dripping).unwrap();
-        drip(&mut stream)
-    });
-    let encrypted = std::thread::spawn(move || drip(&mut encrypted(plain)));
-    for (name, (read, took)) in [("plain", dripping.join().unwrap()), ("TLS", encrypted.join().unwrap())] {
-        assert!(read.len() < MANY_ROW_BYTES, "{name}: all was taken in {took:?}");
-        assert!(is_cut_off(&read), "{name}: something follows what was cut off");
-    }
-    // None of them is left.
-    soon(|| (count(&mut watcher, "pg_stat_activity") == 1).then_some(()));
-    let mut read = Vec::new();
-    // What was on its way comes yet, or the connection is reset.
-    let _ = nothing.read_to_end(&mut read);
-    assert!(read.len() < MANY_ROW_BYTES && is_cut_off(&read), "{} bytes", read.len());
-}
-
-/// Asks for rows and takes some bytes at a time, far fewer than would do, until the server has had enough; then all that is there.
-fn drip(stream: &mut (impl Read + Write)) -> (Vec<u8>, Duration) {
-    ask_for_many(stream);
-    let (begun, mut read, mut some) = (Instant::now(), Vec::new(), [0; 512]);
-    while begun.elapsed() < Duration::from_secs(3) {
-        match stream.read(&mut some) {
-            Ok(0) | Err(_) => break,
-            Ok(more) => read.extend_from_slice(&some[..more]),
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    let _ = stream.read_to_end(&mut read);
-    (read, begun.elapsed())
-}
-
-/// Takes what comes for [`MANY_ROWS`], slowly but steadily, in longer than the server waits; how many bytes rows are.
-fn take_steadily(stream: &mut (impl Read + Write)) -> usize {
-    ask_for_many(stream);
-    let (mut read, mut some) = (Vec::new(), vec![0; 64 << 10]);
-    loop {
-        let more = stream.read(&mut some).unwrap();
-        read.extend_from_slice(&some[..more]);
-        if more == 0 || read.ends_with(b"Z\0\0\0\x05I") {
-            break;
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let (mut left, mut bytes) = (&read[..], 0);
-    while let [kind, a, b, c, d, rest @ ..] = left {
-        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
-        assert!(matches!(kind, b'T' | b'D' | b'C' | b'Z'), "a message {kind}");
-        bytes += if *kind == b'D' { 1 + length } else { 0 };
-        left = &rest[length - 4..];
-    }
-    bytes
-}
-
-#[test]
-fn a_client_that_is_slow_but_steady_gets_everything() {
-    let served = impatient();
-    assert_eq!(take_steadily(&mut TcpStream::connect(served.address()).unwrap()), MANY_ROW_BYTES);
-    assert_eq!(take_steadily(&mut encrypted(served.address())), MANY_ROW_BYTES);
 }
 
 #[test]
