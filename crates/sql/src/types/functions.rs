@@ -16,6 +16,7 @@ mod time_pattern;
 mod values;
 mod work;
 
+pub(crate) use arrays::PAD_EACH;
 pub(crate) use catalog::{NAME_AS_QUOTED, NUMBER_OF_NONE};
 pub(crate) use json::ORDER_OF_JSONB;
 pub use json::ROW as ROW_TO_JSON;
@@ -117,7 +118,7 @@ const TIMESTAMPTZ: Kind = Kind::Of(SqlType::TIMESTAMPTZ);
 const INTERVAL: Kind = Kind::Of(SqlType::INTERVAL);
 
 /// All functions. A number is the place in all of them, one after the other.
-const TABLES: [&[Entry]; 14] = [
+const TABLES: [&[Entry]; 16] = [
     strings::TABLE,
     mathematics::TABLE,
     date_time::TABLE,
@@ -132,6 +133,8 @@ const TABLES: [&[Entry]; 14] = [
     json::ORDER,
     sets::VECTOR,
     catalog::SIZES,
+    number_pattern::LATER,
+    arrays::LATER,
 ];
 
 fn entries() -> impl Iterator<Item = (FunctionId, &'static Entry)> {

@@ -126,6 +126,15 @@ impl Item<'_> {
         }
     }
 
+    /// Whether it is an array or an object with nothing in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.value {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        }
+    }
+
     /// The name of its kind, as `json_typeof` tells it.
     pub(crate) fn kind(&self) -> &'static str {
         match self.value {

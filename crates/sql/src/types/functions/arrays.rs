@@ -174,3 +174,19 @@ fn array_to_string(arguments: &[Datum], zone: Zone) -> Result<Datum, SqlError> {
     }
     Ok(Datum::Text(shown))
 }
+
+/// What the elements of an array of `char(n)` get their blanks by. No statement can call it, since no name of its own has a blank.
+pub(crate) const PAD_EACH: &str = "pad each";
+
+/// The elements with blanks up to a length.
+fn pad_each(values: &[Datum], length: &Datum) -> Result<Datum, SqlError> {
+    let padded = values.iter().map(|value| match value {
+        Datum::Null => Ok(Datum::Null),
+        value => strings::pad(&[value.clone(), length.clone()], false),
+    });
+    padded.collect::<Result<_, _>>().map(Datum::Array)
+}
+
+/// See [`PAD_EACH`]. It is behind all others, so that those keep their numbers.
+pub(super) const LATER: &[Entry] =
+    &[strict(PAD_EACH, &[TEXTS, INT4], TEXTS, |a, _| pad_each(array(a, 0)?, &a[1]))];

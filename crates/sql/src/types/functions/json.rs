@@ -64,6 +64,10 @@ pub(super) const TABLE: &[Entry] = &[
         if !matches!(whole.value, Value::Array(_) | Value::Object(_)) {
             return Err(parameter_error("cannot delete path in scalar"));
         }
+        // There is nothing in it to be found, whatever the path is.
+        if whole.is_empty() {
+            return Ok(jsonb(whole.text.to_owned()));
+        }
         change(&whole, &path, &Change::Delete).map(jsonb)
     }),
     strict("jsonb_set", &[JSONB, TEXTS, JSONB], JSONB, |a, _| set(a, true)),
@@ -305,6 +309,10 @@ fn set(arguments: &[Datum], creates: bool) -> Result<Datum, SqlError> {
         return Err(parameter_error("cannot set path in scalar"));
     }
     let path = path_of(array(arguments, 1)?)?;
+    // There is nothing in it to be found, whatever the path is.
+    if !creates && item.is_empty() {
+        return Ok(jsonb(item.text.to_owned()));
+    }
     change(&item, &path, &Change::Set(text(arguments, 2)?, creates)).map(jsonb)
 }
 
@@ -319,10 +327,15 @@ fn insert(arguments: &[Datum], after: bool) -> Result<Datum, SqlError> {
 
 /// The value with a change at a path.
 fn change(item: &Item<'_>, path: &[&str], what: &Change<'_>) -> Result<String, SqlError> {
+    change_from(item, path, 1, what)
+}
+
+/// The same, where the first step of the path is at a place of the whole one.
+fn change_from(item: &Item<'_>, path: &[&str], level: usize, what: &Change<'_>) -> Result<String, SqlError> {
     let Some((step, rest)) = path.split_first() else { return Ok(item.text.to_owned()) };
     match &item.value {
-        Value::Object(fields) => change_field(fields, step, rest, what),
-        Value::Array(items) => change_element(items, step, rest, path.len(), what),
+        Value::Object(fields) => change_field(fields, step, rest, level, what),
+        Value::Array(items) => change_element(items, step, rest, level, what),
         _ => Ok(item.text.to_owned()),
     }
 }
@@ -331,6 +344,7 @@ fn change_field(
     fields: &[(String, Item<'_>)],
     step: &str,
     rest: &[&str],
+    level: usize,
     what: &Change<'_>,
 ) -> Result<String, SqlError> {
     let mut changed = Vec::with_capacity(fields.len() + 1);
@@ -338,7 +352,7 @@ fn change_field(
     for (key, value) in fields {
         let text = match what {
             _ if key != step => value.text.to_owned(),
-            _ if !rest.is_empty() => change(value, rest, what)?,
+            _ if !rest.is_empty() => change_from(value, rest, level + 1, what)?,
             Change::Delete => continue,
             Change::Set(new, _) => (*new).to_owned(),
             Change::Insert(..) => {
@@ -370,7 +384,9 @@ fn change_element(
     })?;
     let mut changed: Vec<String> = items.iter().map(|item| item.text.to_owned()).collect();
     match (place(items.len(), number), what) {
-        (Some(place), _) if !rest.is_empty() => changed[place] = change(&items[place], rest, what)?,
+        (Some(place), _) if !rest.is_empty() => {
+            changed[place] = change_from(&items[place], rest, level + 1, what)?;
+        }
         (Some(place), Change::Delete) => drop(changed.remove(place)),
         (Some(place), Change::Set(new, _)) => (*new).clone_into(&mut changed[place]),
         (Some(place), Change::Insert(new, after)) => {
@@ -407,6 +423,8 @@ fn stripped(item: &Item<'_>, comma: &str, colon: &str) -> String {
             let items: Vec<String> = items.iter().map(|item| stripped(item, comma, colon)).collect();
             format!("[{}]", items.join(comma))
         }
+        // Without escapes that it needs not have.
+        Value::String(value) => quote(value),
         _ => item.text.to_owned(),
     }
 }

@@ -49,7 +49,7 @@ pub(super) const TABLE: &[Entry] = &[
         number_pattern::to_char(&Numeric::from(int(a, 0)?), text(a, 1)?)
     }),
     strict("to_char", &[FLOAT8, TEXT], TEXT, |a, _| {
-        number_pattern::to_char(&Numeric::from_f64(float(a, 0)?, 15)?, text(a, 1)?)
+        number_pattern::float_to_char(float(a, 0)?, number_pattern::FLOAT8_DIGITS, text(a, 1)?)
     }),
     strict("to_char", &[INTERVAL, TEXT], TEXT, |a, _| match a.first() {
         Some(Datum::Interval { months, days, microseconds }) => {

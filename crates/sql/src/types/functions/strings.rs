@@ -55,10 +55,15 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Datum::Text(value[..end].to_owned()))
     }),
     strict("right", &[TEXT, INT4], TEXT, |a, _| {
-        let value = text(a, 0)?;
-        let start = index(value, -int(a, 1)?);
-        // Zero characters from the right begin at the end, not at the start.
-        Ok(Datum::Text(if int(a, 1)? == 0 { String::new() } else { value[start..].to_owned() }))
+        let (value, count) = (text(a, 0)?, int(a, 1)?);
+        // Zero characters from the right begin at the end, not at the start. The least number has no positive counterpart, so nothing is
+        // left out for it, as in PostgreSQL.
+        let start = match count {
+            0 => value.len(),
+            _ if count == i64::from(i32::MIN) => 0,
+            _ => index(value, -count),
+        };
+        Ok(Datum::Text(value[start..].to_owned()))
     }),
     strict("replace", &[TEXT, TEXT, TEXT], TEXT, |a, _| replace(a)),
     strict("translate", &[TEXT, TEXT, TEXT], TEXT, |a, _| translate(a)),
@@ -205,7 +210,7 @@ fn trim(arguments: &[Datum], start: bool, end: bool) -> Result<Datum, SqlError> 
     Ok(Datum::Text(value.to_owned()))
 }
 
-fn pad(arguments: &[Datum], at_start: bool) -> Result<Datum, SqlError> {
+pub(super) fn pad(arguments: &[Datum], at_start: bool) -> Result<Datum, SqlError> {
     let value = text(arguments, 0)?;
     let length = usize::try_from(int(arguments, 1)?).unwrap_or(0);
     let fill = if arguments.len() > 2 { text(arguments, 2)? } else { " " };

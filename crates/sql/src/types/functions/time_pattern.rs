@@ -4,10 +4,11 @@ use super::*;
 use crate::types::calendar::{self, Civil, DAY, HOUR, MINUTE, SECOND};
 
 /// What a pattern reads, longer names first where one begins with another. Upper and lower case are the same.
-const NAMES: [&str; 36] = [
+const NAMES: [&str; 47] = [
     "HH24", "HH12", "HH", "MI", "SSSSS", "SSSS", "SS", "MS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6",
     "A.M.", "P.M.", "AM", "PM", "YYYY", "YYY", "YY", "Y", "MONTH", "MON", "MM", "DAY", "DY", "DDD", "DD",
-    "D", "TZH", "TZM", "Q", "J", "FM",
+    "D", "TZH", "TZM", "Q", "J", "FM", "B.C.", "A.D.", "BC", "AD", "IYYY", "IYY", "IY", "IDDD", "IW", "ID",
+    "I",
 ];
 
 const MONTHS: [&str; 12] =
@@ -32,6 +33,14 @@ const LONG_DAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thurs
 #[derive(Default)]
 struct Read {
     year: Option<i64>,
+    /// Whether the year is one before Christ.
+    before_christ: bool,
+    /// Whether a year, a week or a day is that of the ISO's calendar, and whether one is of the other.
+    is_iso: bool,
+    is_gregorian: bool,
+    /// The week of the ISO's year, and the day of that week from Monday on.
+    week: Option<i64>,
+    day_of_week: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
     day_of_year: Option<i64>,
@@ -95,6 +104,19 @@ fn days(read: &Read, value: &str) -> Result<i64, SqlError> {
         return Ok(julian - 2_451_545);
     }
     let year = read.year.unwrap_or(0);
+    let year = if read.before_christ { -year } else { year };
+    // There is no year 0 between those before and after.
+    let year = if year < 0 { year + 1 } else { year };
+    if read.is_iso && (read.week.is_some() || read.day_of_year.is_some()) {
+        // The first week is that with the fourth of January in it.
+        let fourth = calendar::days_of(Civil { year, month: 1, day: 4 });
+        let monday = fourth - (calendar::day_of_week(fourth) + 6) % 7;
+        let day = match (read.week, read.day_of_year) {
+            (Some(week), _) => (week - 1) * 7 + read.day_of_week.unwrap_or(1),
+            (None, day) => day.unwrap_or(1),
+        };
+        return Ok(monday + day - 1);
+    }
     if let Some(day) = read.day_of_year {
         return Ok(calendar::days_of(Civil { year, month: 1, day: 1 }) + day - 1);
     }
@@ -190,9 +212,17 @@ fn read(value: &str, pattern: &str) -> Result<Read, SqlError> {
 fn field(name: &str, open: bool, reader: &mut Reader<'_>, read: &mut Read) -> Result<(), SqlError> {
     // More digits than any date has, and no more than can be reckoned with.
     let width = |usual: usize| if open { 9 } else { usual };
+    read.is_iso |= name.starts_with('I');
+    read.is_gregorian |=
+        matches!(name, "YYYY" | "YYY" | "YY" | "Y" | "MONTH" | "MON" | "MM" | "DDD" | "DD" | "D");
+    if read.is_iso && read.is_gregorian {
+        let message = "invalid combination of date conventions";
+        let hint = "Do not mix Gregorian and ISO week date conventions in a formatting template.";
+        return Err(SqlError::new(SqlState::INVALID_DATETIME_FORMAT, message).with_hint(hint));
+    }
     match name {
-        "YYYY" => read.year = Some(reader.number(name, width(4))?.0),
-        "YYY" | "YY" | "Y" => {
+        "IYYY" | "YYYY" => read.year = Some(reader.number(name, width(4))?.0),
+        "YYY" | "YY" | "Y" | "IYY" | "IY" | "I" => {
             let (year, digits) = reader.number(name, width(name.len()))?;
             // The year that is nearest to 2020.
             read.year = Some(match digits {
@@ -205,7 +235,11 @@ fn field(name: &str, open: bool, reader: &mut Reader<'_>, read: &mut Read) -> Re
         "MONTH" => read.month = Some(reader.name(name, &LONG_MONTHS)? + 1),
         "MON" => read.month = Some(reader.name(name, &MONTHS)? + 1),
         "DD" => read.day = Some(reader.number(name, width(2))?.0),
-        "DDD" => read.day_of_year = Some(reader.number(name, width(3))?.0),
+        "IW" => read.week = Some(reader.number(name, width(2))?.0),
+        "ID" => read.day_of_week = Some(reader.number(name, 1)?.0),
+        "BC" | "AD" => read.before_christ = reader.name(name, &["ad", "bc"])? == 1,
+        "B.C." | "A.D." => read.before_christ = reader.name(name, &["a.d.", "b.c."])? == 1,
+        "DDD" | "IDDD" => read.day_of_year = Some(reader.number(name, width(3))?.0),
         "J" => read.julian = Some(reader.number(name, 9)?.0),
         "DAY" => drop(reader.name(name, &LONG_DAYS)?),
         "DY" => drop(reader.name(name, &LONG_DAYS.map(|day| &day[..3]))?),

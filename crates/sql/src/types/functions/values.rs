@@ -30,7 +30,12 @@ fn count(arguments: &[Datum], test: fn(&Datum) -> bool) -> Result<Datum, SqlErro
 
 fn quoted(arguments: &[Datum], zone: Zone) -> Result<Datum, SqlError> {
     let (value, ty) = pairs(arguments).next().ok_or_else(|| unexpected(0))??;
-    Ok(Datum::Text(strings::quote_literal(&crate::types::text::to_string(value, ty, zone))))
+    let text = match value {
+        // As it is cast to a text, and not as it is shown.
+        Datum::Bool(value) => value.to_string(),
+        value => crate::types::text::to_string(value, ty, zone),
+    };
+    Ok(Datum::Text(strings::quote_literal(&text)))
 }
 
 /// The greatest or least value that is not `Null`; of equal ones the first.

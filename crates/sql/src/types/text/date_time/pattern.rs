@@ -188,6 +188,8 @@ fn of_day(name: &str, days: i64, month: i64) -> String {
     let month_name = MONTHS[(month - 1) as usize];
     let day_name = DAYS[calendar::day_of_week(days) as usize];
     let (iso_year, iso_week) = calendar::iso_week(days);
+    // Before the year 1 years are counted backwards.
+    let iso_year = if iso_year > 0 { iso_year } else { 1 - iso_year };
     let iso_day = (calendar::day_of_week(days) + 6) % 7 + 1;
     match name {
         // Padded to the longest.
