@@ -6,6 +6,7 @@ use sqlparser::ast::{
     OrderByExpr, Select, SelectItem, WindowType,
 };
 
+use super::expression::unnested;
 use super::functions::plain_argument;
 use super::names::name_of;
 use super::query::{not_in_list, ordinal, sort_key};
@@ -66,7 +67,7 @@ impl Binder<'_> {
                 _ => Err(not_in_list("GROUP BY", place)),
             };
         }
-        if let Expr::Identifier(name) = written
+        if let Expr::Identifier(name) = unnested(written)
             && self.level().find(None, &name_of(name))?.is_none()
         {
             for item in items {
@@ -184,6 +185,30 @@ impl Binder<'_> {
         Ok((arguments, has_rows))
     }
 
+    /// What the rows of an aggregate are sorted by; of distinct ones, it must be `among` its arguments.
+    fn order_within(
+        &mut self,
+        list: &FunctionArgumentList,
+        among: Option<&[Expression]>,
+    ) -> Result<Vec<SortKey>, SqlError> {
+        let mut order = Vec::new();
+        for clause in &list.clauses {
+            let FunctionArgumentClause::OrderBy(keys) = clause else {
+                return Err(SqlError::unsupported(format!("{clause} in an aggregate")));
+            };
+            for key in keys {
+                let value = self.expression(&key.expr)?;
+                if among.is_some_and(|arguments| !arguments.contains(&value.expression)) {
+                    let message =
+                        "in an aggregate with DISTINCT, ORDER BY expressions must appear in argument list";
+                    return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+                }
+                order.push(sort_key(key, value)?);
+            }
+        }
+        Ok(order)
+    }
+
     fn aggregate_call(&mut self, name: &str, function: &Function) -> Result<AggregateCall, SqlError> {
         let FunctionArguments::List(list) = &function.args else {
             return Err(SqlError::new(
@@ -192,6 +217,7 @@ impl Binder<'_> {
             ));
         };
         let (arguments, has_rows) = self.aggregate_arguments(name, list)?;
+        let given: Vec<Expression> = arguments.iter().map(|argument| argument.expression.clone()).collect();
         let mut arguments = self.shown_padded(name, arguments)?;
         let mut order = Vec::new();
         if aggregate::is_ordered(name) {
@@ -226,15 +252,9 @@ impl Binder<'_> {
             Some(filter) => Some(self.condition(filter, "FILTER")?),
             None => None,
         };
-        for clause in &list.clauses {
-            let FunctionArgumentClause::OrderBy(keys) = clause else {
-                return Err(SqlError::unsupported(format!("{clause} in an aggregate")));
-            };
-            for key in keys {
-                order.push(self.sort_key(key)?);
-            }
-        }
         let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+        let among = distinct.then_some(given.as_slice());
+        order.extend(self.order_within(list, among)?);
         if distinct && order.is_empty() && aggregate.keeps_arguments() {
             // As PostgreSQL finds equal ones by sorting them.
             for (value, data_type) in values.iter().zip(&aggregate.arguments) {

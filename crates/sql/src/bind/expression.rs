@@ -129,10 +129,9 @@ impl Binder<'_> {
             return Ok(bound);
         }
         if let Some(relation) = &relation
-            && !self.levels.iter().any(|level| level.relations.iter().any(|known| known.name == *relation))
+            && !self.levels.iter().any(|level| level.sees(relation))
         {
-            let message = format!("missing FROM-clause entry for table \"{relation}\"");
-            return Err(SqlError::new(SqlState::UNDEFINED_TABLE, message));
+            return Err(self.unseen_relation(relation));
         }
         if SYSTEM_COLUMNS.contains(&name.as_str()) {
             return Err(SqlError::unsupported(format!("the system column {name}")));
@@ -141,9 +140,21 @@ impl Binder<'_> {
         Err(SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column {shown} does not exist")))
     }
 
+    /// The error of a relation that is not seen where it is named.
+    fn unseen_relation(&self, name: &str) -> SqlError {
+        if !self.levels.iter().any(|level| level.has(name)) {
+            let message = format!("missing FROM-clause entry for table \"{name}\"");
+            return SqlError::new(SqlState::UNDEFINED_TABLE, message);
+        }
+        let message = format!("invalid reference to FROM-clause entry for table \"{name}\"");
+        SqlError::new(SqlState::UNDEFINED_TABLE, message).with_hint(format!(
+            "There is an entry for table \"{name}\", but it cannot be referenced from this part of the query."
+        ))
+    }
+
     /// The name of a relation of a function whose only column is called `value` stands for that.
     fn value_of_relation(&mut self, name: &str) -> Result<Option<Bound>, SqlError> {
-        let mut relations = self.levels.iter().flat_map(|level| &level.relations);
+        let mut relations = self.levels.iter().flat_map(|level| level.relations.iter().skip(level.seen_from));
         if !relations.any(|relation| relation.name == name && is_value(&relation.fields)) {
             return Ok(None);
         }
@@ -304,8 +315,8 @@ impl Binder<'_> {
                 return self.expression(&tighter);
             }
             WrittenUnary::PGAbs => return self.prefix_function("abs", operand),
-            WrittenUnary::PGSquareRoot => return self.prefix_function("sqrt", operand),
-            WrittenUnary::PGCubeRoot => return self.prefix_function("cbrt", operand),
+            WrittenUnary::PGSquareRoot => return self.root("sqrt", operand),
+            WrittenUnary::PGCubeRoot => return self.root("cbrt", operand),
             WrittenUnary::Minus => {
                 // The least integer has no positive counterpart.
                 if let Expr::Value(value) = operand
@@ -327,6 +338,14 @@ impl Binder<'_> {
             return Ok(constant(Datum::Null, data_type));
         }
         Ok(Bound { expression: Expression::Unary { operator, resolved, operand }, data_type })
+    }
+
+    /// The operators `|/` and `||/`, which take no `numeric` as it is, as the functions do.
+    fn root(&mut self, function: &str, operand: &Expr) -> Result<Bound, SqlError> {
+        let operand = self.expression(operand)?;
+        let is_number = operand.data_type.is_numeric() && !operand.data_type.array;
+        let operand = if is_number { self.implicit(operand, SqlType::FLOAT8)? } else { operand };
+        self.call(function, vec![operand])
     }
 
     fn cast(&mut self, kind: &CastKind, operand: &Expr, to: &DataType) -> Result<Bound, SqlError> {
@@ -359,8 +378,9 @@ impl Binder<'_> {
             return self.explicit(name, to);
         }
         let operand = self.expression(operand)?;
-        // What is no text is read from one with the blanks.
-        let operand = if to.is_text() { operand } else { self.padded(operand)? };
+        // What is no text is read from one with the blanks, and an array is shown with those of its elements.
+        let is_kept = if operand.data_type.array { to.array } else { to.is_text() };
+        let operand = if is_kept { operand } else { self.padded(operand)? };
         self.explicit(operand, to)
     }
 
@@ -415,11 +435,13 @@ impl Binder<'_> {
             });
             results.push(self.expression(&branch.result)?);
         }
+        // What is given otherwise has the first say in the type.
         if let Some(otherwise) = otherwise {
-            results.push(self.expression(otherwise)?);
+            results.insert(0, self.expression(otherwise)?);
         }
-        let (mut results, data_type) = self.unified(results, "CASE")?;
-        let otherwise = otherwise.and_then(|_| results.pop()).map(Box::new);
+        let (results, data_type) = self.unified(results, "CASE")?;
+        let mut results = results.into_iter();
+        let otherwise = otherwise.and_then(|_| results.next()).map(Box::new);
         let branches = whens.into_iter().zip(results).collect();
         Ok(Bound { expression: Expression::Case { branches, otherwise }, data_type })
     }
@@ -526,11 +548,34 @@ pub(super) fn binary_operator(operator: &ast::BinaryOperator) -> Result<BinaryOp
 
 /// `OPERATOR(pg_catalog.x)`, as `psql` writes.
 fn catalog_operator(name: &str) -> Result<BinaryOperator, SqlError> {
+    use BinaryOperator::*;
     Ok(match name {
-        "=" => BinaryOperator::Equal,
-        "~" => BinaryOperator::RegexMatch,
-        "!~" => BinaryOperator::RegexNotMatch,
-        "~*" => BinaryOperator::RegexMatchInsensitive,
+        "=" => Equal,
+        "<>" | "!=" => NotEqual,
+        "<" => Less,
+        "<=" => LessOrEqual,
+        ">" => Greater,
+        ">=" => GreaterOrEqual,
+        "+" => Add,
+        "-" => Subtract,
+        "*" => Multiply,
+        "/" => Divide,
+        "%" => Modulo,
+        "^" => Power,
+        "||" => Concat,
+        "~~" => Like,
+        "!~~" => NotLike,
+        "~~*" => ILike,
+        "!~~*" => NotILike,
+        "~" => RegexMatch,
+        "!~" => RegexNotMatch,
+        "~*" => RegexMatchInsensitive,
+        "!~*" => RegexNotMatchInsensitive,
+        "&" => BitAnd,
+        "|" => BitOr,
+        "#" => BitXor,
+        "<<" => ShiftLeft,
+        ">>" => ShiftRight,
         other => return Err(SqlError::unsupported(format!("OPERATOR({other})"))),
     })
 }

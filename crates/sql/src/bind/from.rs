@@ -12,7 +12,7 @@ use super::join::{Item, assemble, full_join, right_join};
 use super::modify::foreign;
 use super::names::{last_name, name_of, qualified};
 use super::path::conjuncts;
-use super::scope::{Bound, Field, Level, Merged, Relation};
+use super::scope::{Bound, Field, Level, Merged, Relation, Starred};
 use super::{Binder, walk};
 use crate::catalog::system::{self, DescribedView};
 use crate::catalog::{Definition, Table};
@@ -26,13 +26,25 @@ use crate::types::{Datum, SqlType, functions};
 /// Most relations of one `FROM`: the joins of them are a tree as deep.
 const RELATIONS_MAX: usize = 200;
 
+/// Where the joins of an item of `FROM` begin, behind those before the comma: which they do not see.
+#[derive(Clone, Copy)]
+struct First {
+    item: usize,
+    relation: usize,
+    column: u16,
+}
+
 impl<'c> Binder<'c> {
     /// Binds `FROM` into the current level.
     pub(super) fn from(&mut self, tables: &[TableWithJoins]) -> Result<Vec<Item>, SqlError> {
         let mut items = Vec::new();
         self.level().clause = "JOIN conditions";
         for table in tables {
-            let first = (items.len(), self.level().relations.len());
+            let first = First {
+                item: items.len(),
+                relation: self.level().relations.len(),
+                column: self.level().width(),
+            };
             self.item(&mut items, &table.relation, JoinKind::Inner)?;
             for join in &table.joins {
                 self.join(&mut items, first, join)?;
@@ -43,7 +55,7 @@ impl<'c> Binder<'c> {
     }
 
     /// Binds a join with the items and relations from `first` on.
-    fn join(&mut self, items: &mut Vec<Item>, first: (usize, usize), join: &Join) -> Result<(), SqlError> {
+    fn join(&mut self, items: &mut Vec<Item>, first: First, join: &Join) -> Result<(), SqlError> {
         let (kind, constraint, swapped) = match &join.join_operator {
             JoinOperator::Join(on) | JoinOperator::Inner(on) => (JoinKind::Inner, on, false),
             JoinOperator::CrossJoin(on) => (JoinKind::Inner, on, false),
@@ -53,15 +65,15 @@ impl<'c> Binder<'c> {
             other => return Err(SqlError::unsupported(format!("the join {other:?}"))),
         };
         let keeps_right = swapped || kind == JoinKind::Full;
-        if keeps_right && first.0 > 0 {
-            return Err(SqlError::unsupported("RIGHT or FULL JOIN after a comma in FROM"));
-        }
         let last_relation = self.level().relations.len();
         self.item(items, &join.relation, kind)?;
-        let pairs = self.merged_pairs(constraint, first.1, last_relation)?;
+        let pairs = self.merged_pairs(constraint, first.relation, last_relation)?;
         let mut on = Vec::new();
         if let JoinConstraint::On(condition) = constraint {
-            conjuncts(self.condition(condition, "JOIN/ON")?, &mut on);
+            self.level().seen_from = first.relation;
+            let bound = self.condition(condition, "JOIN/ON");
+            self.level().seen_from = 0;
+            conjuncts(bound?, &mut on);
         }
         for (_, left, right) in &pairs {
             on.push(self.operate(BinaryOperator::Equal, left.clone(), right.clone())?.expression);
@@ -72,17 +84,42 @@ impl<'c> Binder<'c> {
             items.push(last);
             let columns = pairs.iter().map(|(_, left, right)| shared_column(kind, left, right));
             let columns = columns.collect::<Result<_, _>>()?;
-            self.merge(first.1, &pairs, columns);
+            self.merge(first.relation, &pairs, columns);
             return Ok(());
         }
+        let before = items.split_off(first.item);
+        let joined = self.keeping_right(before, last, swapped, first, &pairs)?;
+        items.push(joined);
+        Ok(())
+    }
+
+    /// A join that keeps rows of the right. It is made by itself, whatever is before the comma.
+    fn keeping_right(
+        &mut self,
+        mut before: Vec<Item>,
+        mut last: Item,
+        swapped: bool,
+        first: First,
+        pairs: &[(String, Bound, Bound)],
+    ) -> Result<Item, SqlError> {
         if last.lateral && walk::is_correlated(&last.node) {
             return Err(SqlError::unsupported("RIGHT or FULL JOIN with rows that depend on the left"));
         }
+        if first.column > 0 {
+            for item in before.iter_mut().chain([&mut last]) {
+                if item.lateral && walk::is_correlated(&item.node) {
+                    let what = "RIGHT or FULL JOIN with rows that depend on what is before the comma";
+                    return Err(SqlError::unsupported(what));
+                }
+                item.offset -= first.column;
+                item.on.iter_mut().for_each(|on| walk::renumber(on, &|column| column - first.column));
+            }
+        }
         let widths = (last.offset, last.width);
-        let before = assemble(self, std::mem::take(items), &mut Vec::new());
+        let before = assemble(self, before, &mut Vec::new());
         let node = if swapped { right_join(before, last, widths) } else { full_join(before, last, widths) };
-        items.push(self.with_merged(node, first.1, widths.0 + widths.1, &pairs)?);
-        Ok(())
+        let item = self.with_merged(node, first, widths.0 + widths.1, pairs)?;
+        Ok(Item { offset: first.column, ..item })
     }
 
     /// Columns of the left and the right of a join that have the same name and become one.
@@ -175,7 +212,7 @@ impl<'c> Binder<'c> {
     fn with_merged(
         &mut self,
         node: Node,
-        first: usize,
+        first: First,
         width: u16,
         pairs: &[(String, Bound, Bound)],
     ) -> Result<Item, SqlError> {
@@ -185,14 +222,16 @@ impl<'c> Binder<'c> {
         let mut expressions: Vec<Expression> = (0..width).map(Expression::Column).collect();
         let (mut fields, mut columns) = (Vec::new(), Vec::new());
         for (name, left, right) in pairs {
-            let (values, data_type) = self.unified(vec![left.clone(), right.clone()], "JOIN/USING")?;
-            columns.push(Bound { expression: Expression::Column(expressions.len() as u16), data_type });
+            let (mut values, data_type) = self.unified(vec![left.clone(), right.clone()], "JOIN/USING")?;
+            let column = first.column + expressions.len() as u16;
+            columns.push(Bound { expression: Expression::Column(column), data_type });
+            values.iter_mut().for_each(|value| walk::renumber(value, &|column| column - first.column));
             expressions.push(Expression::Coalesce(values));
             fields.push(Field { name: name.clone(), data_type, origin: None, hidden: true });
         }
-        self.merge(first, pairs, columns);
-        let all = expressions.len() as u16;
-        self.level().relations.push(Relation { name: String::new(), fields, offset: width, key: Vec::new() });
+        self.merge(first.relation, pairs, columns);
+        let (all, offset) = (expressions.len() as u16, first.column + width);
+        self.level().relations.push(Relation { name: String::new(), fields, offset, key: Vec::new() });
         Ok(Item::first(Node::Project { input: Box::new(node), expressions }, all))
     }
 
@@ -270,14 +309,21 @@ impl<'c> Binder<'c> {
                 };
                 Ok(of((node, aliased(String::new(), fields, alias.as_ref())?, *lateral)))
             }
-            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+            TableFactor::NestedJoin { table_with_joins, alias } => {
                 let level = self.levels.pop();
                 self.levels.push(Level::default());
                 let bound = self.deeper(|binder| binder.from(std::slice::from_ref(table_with_joins)));
+                let columns = match (&bound, alias) {
+                    (Ok(_), Some(_)) => Some(self.all_of(None)),
+                    _ => None,
+                };
                 let inner = self.levels.pop().unwrap_or_default();
                 self.levels.extend(level);
                 let node = assemble(self, bound?, &mut Vec::new());
-                Ok((node, inner, false))
+                match columns {
+                    Some(columns) => Ok(of(joined_as(node, columns?, alias.as_ref())?)),
+                    None => Ok((node, inner, false)),
+                }
             }
             other => Err(SqlError::unsupported(format!("{other} in FROM"))),
         }
@@ -471,6 +517,18 @@ pub(super) fn fields_of(table: &Table) -> Vec<Field> {
         hidden: column.dropped,
     };
     (1..).zip(&table.columns).map(field).collect()
+}
+
+/// A join under an alias: one relation, of the columns that `*` stands for in it.
+fn joined_as(
+    node: Node,
+    columns: Vec<Starred>,
+    alias: Option<&TableAlias>,
+) -> Result<(Node, Relation, bool), SqlError> {
+    let (fields, expressions) =
+        columns.into_iter().map(|Starred { field, column, .. }| (field, Expression::Column(column))).unzip();
+    let node = Node::Project { input: Box::new(node), expressions };
+    Ok((node, aliased(String::new(), fields, alias)?, false))
 }
 
 fn single(name: &str, data_type: SqlType, alias: Option<&TableAlias>) -> Result<Relation, SqlError> {

@@ -141,20 +141,32 @@ impl Binder<'_> {
     /// The arguments of a function, those of the type `char(n)` with their blanks where it is shown what they are: elsewhere
     /// PostgreSQL makes texts without them of such values.
     pub(super) fn shown_padded(&mut self, name: &str, arguments: Vec<Bound>) -> Result<Vec<Bound>, SqlError> {
-        let shows = matches!(name, "concat" | "concat_ws" | "format" | "octet_length" | "bit_length");
-        if !shows && !name.contains("json") {
-            return Ok(arguments);
+        // What divides the others, and what they are put into, is a text to these.
+        let texts = match name {
+            "concat_ws" | "format" => 1,
+            "concat" | "octet_length" => 0,
+            _ if name.contains("json") => 0,
+            _ => return Ok(arguments),
+        };
+        let mut shown = Vec::with_capacity(arguments.len());
+        for (place, argument) in arguments.into_iter().enumerate() {
+            shown.push(if place < texts { argument } else { self.padded(argument)? });
         }
-        arguments.into_iter().map(|argument| self.padded(argument)).collect()
+        Ok(shown)
     }
 
-    /// A value of the type `char(n)` as a text with its blanks; any other as it is.
+    /// A value of the type `char(n)` as a text with its blanks, and an array of such as one of texts; any other as it is.
     pub(super) fn padded(&mut self, value: Bound) -> Result<Bound, SqlError> {
-        let is_padded = value.data_type.base == BaseType::Char && !value.data_type.array;
+        let is_padded = value.data_type.base == BaseType::Char;
         let Some(length) = value.data_type.length().filter(|_| is_padded) else { return Ok(value) };
         let length = Expression::Constant(Datum::Int(i64::try_from(length).unwrap_or(i64::MAX)));
-        let text = self.coerced(value, SqlType::TEXT, CastContext::Explicit)?;
-        self.call("rpad", vec![text, Bound { expression: length, data_type: SqlType::INT4 }])
+        let length = Bound { expression: length, data_type: SqlType::INT4 };
+        let (text, pad) = match value.data_type.array {
+            true => (SqlType::TEXT.array_of(), functions::PAD_EACH),
+            false => (SqlType::TEXT, "rpad"),
+        };
+        let text = self.coerced(value, text, CastContext::Explicit)?;
+        self.call(pad, vec![text, length])
     }
 
     /// The time with some digits after the second.
@@ -189,6 +201,8 @@ impl Binder<'_> {
         let keeps_type = both(&SqlType::is_integer) || both(&is_of_time) || is_real;
         let data_type = if keeps_type { value.data_type } else { compared.left };
         let is_equal = self.operate(BinaryOperator::Equal, value.clone(), other)?.expression;
+        // A length stays, which what is given as it is has too.
+        let data_type = if value.data_type.is_same(data_type) { value.data_type } else { data_type };
         let value = self.implicit(value, data_type)?;
         let branches = vec![(is_equal, Expression::Constant(Datum::Null))];
         let otherwise = Some(Box::new(value.expression));

@@ -77,7 +77,8 @@ impl Binder<'_> {
                 if level.find(None, &wanted)?.is_some() {
                     return Ok(None);
                 }
-                let relation = level.relations.iter().find(|relation| relation.name == wanted);
+                let mut seen = level.relations.iter().skip(level.seen_from);
+                let relation = seen.find(|relation| relation.name == wanted);
                 // That of a function which gives values stands for these.
                 let Some(relation) = relation.filter(|known| !is_value(&known.fields)).cloned() else {
                     return Ok(None);

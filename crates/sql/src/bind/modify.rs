@@ -13,6 +13,7 @@ use super::join::{Item, assemble};
 use super::names::{last_name, name_of, parts_of, qualified};
 use super::path::conjuncts;
 use super::places;
+use super::query::same_length;
 use super::scope::{Bound, Field, Level, Relation};
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
@@ -101,7 +102,8 @@ impl<'c> Binder<'c> {
         written: &[&[Expr]],
     ) -> Result<Node, SqlError> {
         let mut rows = Vec::with_capacity(written.len());
-        for values in written {
+        for (place, values) in written.iter().enumerate() {
+            same_length(&written[place.saturating_sub(1)..=place])?;
             check_count(values.len(), columns.len(), named)?;
             let mut row = Vec::with_capacity(target.table.columns.len());
             for (number, column) in (0..).zip(&target.table.columns) {

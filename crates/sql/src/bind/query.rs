@@ -5,6 +5,7 @@ use sqlparser::ast::{
     SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Spanned, UnaryOperator, Value,
 };
 
+use super::expression::unnested;
 use super::join::assemble;
 use super::names::{last_name, name_of};
 use super::numbering::Numbering;
@@ -42,7 +43,7 @@ impl Binder<'_> {
             ast::Statement::Delete(delete) => self.delete(delete),
             other => Err(SqlError::unsupported(super::first_words(&other.to_string()))),
         };
-        self.named.truncate(known);
+        self.forget_queries(known)?;
         bound
     }
 
@@ -56,7 +57,7 @@ impl Binder<'_> {
         self.keeps_sort = with_ties(query);
         let bound = self.body_and_order(query);
         self.keeps_sort = false;
-        self.named.truncate(known);
+        self.forget_queries(known)?;
         let (node, fields) = bound?;
         Ok((self.limited(node, query)?, fields))
     }
@@ -135,15 +136,10 @@ impl Binder<'_> {
 
     /// `VALUES`.
     pub(super) fn rows(&mut self, written: &[&[Expr]]) -> Result<(Node, Vec<Field>), SqlError> {
+        same_length(written)?;
         let width = written.first().map_or(0, |row| row.len());
         let mut columns: Vec<Vec<Bound>> = vec![Vec::new(); width];
         for row in written {
-            if row.len() != width {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    "VALUES lists must all be the same length",
-                ));
-            }
             for (column, value) in columns.iter_mut().zip(*row) {
                 column.push(self.expression(value)?);
             }
@@ -375,6 +371,7 @@ impl Binder<'_> {
 
     /// The place of the column that an item of `ORDER BY` names by its number or alias.
     fn output_named(&self, written: &Expr, outputs: &Outputs) -> Result<Option<usize>, SqlError> {
+        let written = unnested(written);
         if let Some(number) = ordinal(written) {
             let place = usize::try_from(number - 1).ok().filter(|place| *place < outputs.len());
             return place.map(Some).ok_or_else(|| not_in_list("ORDER BY", number));
@@ -453,6 +450,14 @@ impl Binder<'_> {
         let node = if limit.is_some() { super::order::sorted_by_index(self, node) } else { node };
         Ok(Node::Limit { input: Box::new(node), limit, offset, ties: Vec::new() })
     }
+}
+
+/// Fails if a list of `VALUES` is longer or shorter than the first.
+pub(super) fn same_length(written: &[&[Expr]]) -> Result<(), SqlError> {
+    if written.windows(2).all(|pair| pair[0].len() == pair[1].len()) {
+        return Ok(());
+    }
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, "VALUES lists must all be the same length"))
 }
 
 fn with_ties(query: &Query) -> bool {
@@ -545,6 +550,8 @@ pub(super) fn ordinal(written: &Expr) -> Option<i64> {
             _ => None,
         },
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => ordinal(expr).map(|number| -number),
+        // Parentheses leave it the number that it is.
+        Expr::Nested(inner) => ordinal(inner),
         _ => None,
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct NamedQuery {
     /// What [`Node::Once`] names it by.
     number: u16,
     materialized: Option<CteAsMaterialized>,
+    /// Whether it was named.
+    used: bool,
 }
 
 /// Where the rows of a query of `WITH` come from.
@@ -71,10 +73,33 @@ impl Binder<'_> {
                 let (depth, number, materialized) =
                     (self.levels.len(), self.mentions.len() as u16, one.materialized);
                 self.mentions.push(0);
-                self.named.push(NamedQuery { name, columns, depth, source, number, materialized });
+                let used = false;
+                self.named.push(NamedQuery { name, columns, depth, source, number, materialized, used });
             }
         }
         Ok(known)
+    }
+
+    /// Binds the queries of `WITH` that nothing has named: what is wrong with them is an error, and their parameters are the statement's.
+    /// None of them runs, so nothing is kept of them. Forgets all that are known beyond the number of those `known` before.
+    pub(super) fn forget_queries(&mut self, known: usize) -> Result<(), SqlError> {
+        let keeps_open = std::mem::take(&mut self.keeps_open);
+        let mut bound = Ok(());
+        // The last first: it may name those before it.
+        for place in (known..self.named.len()).rev() {
+            if bound.is_err() || self.named[place].used {
+                continue;
+            }
+            let (questions, drawn) = (self.questions.len(), self.drawn.clone());
+            let mentions = self.mentions.clone();
+            bound = self.with_query(place).map(|_| ());
+            self.questions.truncate(questions);
+            self.drawn = drawn;
+            self.mentions = mentions;
+        }
+        self.named.truncate(known);
+        self.keeps_open = keeps_open;
+        bound
     }
 
     /// A query of `WITH`, or of a view, is about to be put where it is named.
@@ -98,6 +123,7 @@ impl Binder<'_> {
             return self.itself(place);
         }
         self.count_expansion()?;
+        self.named[place].used = true;
         // It sees those before it.
         let later = self.named.split_off(place);
         let named = later[0].clone();

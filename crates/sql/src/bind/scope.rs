@@ -108,6 +108,8 @@ pub(super) struct Level {
     pub windows: Option<Windows>,
     /// The clause that is bound, as errors name it.
     pub clause: &'static str,
+    /// The first relation that is seen: the condition of a join sees none of those before the comma.
+    pub seen_from: usize,
 }
 
 impl Level {
@@ -118,7 +120,17 @@ impl Level {
 
     /// The column with a name, of a relation if one is named.
     pub fn find(&self, relation: Option<&str>, name: &str) -> Result<Option<(u16, SqlType)>, SqlError> {
-        self.find_since(0, relation, name)
+        self.find_since(self.seen_from, relation, name)
+    }
+
+    /// Whether there is a relation with a name, seen or not.
+    pub fn has(&self, relation: &str) -> bool {
+        self.relations.iter().any(|known| known.name == relation)
+    }
+
+    /// Whether there is one that is seen.
+    pub fn sees(&self, relation: &str) -> bool {
+        self.relations.iter().skip(self.seen_from).any(|known| known.name == relation)
     }
 
     /// The same, in the relations from one on.

@@ -27,8 +27,9 @@ impl Binder<'_> {
                 ("overlay", self.all(given.map(AsRef::as_ref))?)
             }
             Expr::Position { expr, r#in } => ("strpos", self.all([&**r#in, &**expr])?),
-            Expr::Substring { expr, substring_from, substring_for, .. } => {
-                return self.substring(expr, substring_from.as_deref(), substring_for.as_deref()).map(Some);
+            Expr::Substring { expr, substring_from, substring_for, shorthand, .. } => {
+                let (from, length) = (substring_from.as_deref(), substring_for.as_deref());
+                return self.substring(expr, from, length, *shorthand).map(Some);
             }
             Expr::Trim { trim_where, trim_what, expr, .. } => {
                 let name = match trim_where {
@@ -52,14 +53,15 @@ impl Binder<'_> {
         written.into_iter().map(|one| self.expression(one)).collect()
     }
 
-    /// A part of a text by its place, or by a regular expression.
+    /// A part of a text by its place, or by a regular expression, which `substr` does not take.
     fn substring(
         &mut self,
         value: &Expr,
         from: Option<&Expr>,
         length: Option<&Expr>,
+        is_substr: bool,
     ) -> Result<Bound, SqlError> {
-        if let (Some(pattern), None) = (from, length)
+        if let (Some(pattern), None, false) = (from, length, is_substr)
             && is_text_literal(pattern)
         {
             let arguments = self.all([value, pattern])?;

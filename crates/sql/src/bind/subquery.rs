@@ -137,6 +137,7 @@ impl Binder<'_> {
     ) -> Result<Bound, SqlError> {
         let operator = binary_operator(operator)?;
         let left = self.expression(left)?;
+        let left = if operator.is_match() { self.padded(left)? } else { left };
         if let Expr::Subquery(query) = unnested(right) {
             let (query, data_type) = self.value_query(query)?;
             let resolved = operators::resolve_binary(operator, left.data_type, data_type)?;
