@@ -81,6 +81,7 @@ fn parser_and_times(
 
 /// Writes what the parser does not know in other ways, and takes out the times as of which statements are asked.
 fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, SqlError> {
+    spelling::unescape_texts(tokens);
     spelling::part_signs(tokens);
     spelling::join_texts(tokens);
     spelling::spell_suffixes(tokens);

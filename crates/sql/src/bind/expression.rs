@@ -5,7 +5,7 @@ use sqlparser::ast::{self, CastKind, DataType, Expr, Ident, UnaryOperator as Wri
 use super::coerce::common_type;
 use super::names::{known_collation, last_name, name_of};
 use super::object_names::{functions_named, is_named};
-use super::scope::{Bound, is_value};
+use super::scope::{Bound, Qualifier, is_value};
 use super::types::sql_type;
 use super::{Binder, json, nulls, places, precedence};
 use crate::error::{SqlError, SqlState};
@@ -29,9 +29,10 @@ impl Binder<'_> {
     fn ungrouped(&mut self, written: &Expr) -> Result<Bound, SqlError> {
         match written {
             Expr::Nested(inner) => self.expression(inner),
-            Expr::Identifier(name) => self.column(None, name),
+            Expr::Identifier(name) => self.column(None, None, name),
             Expr::CompoundIdentifier(parts) => match parts.as_slice() {
-                [.., relation, column] => self.column(Some(relation), column),
+                [relation, column] => self.column(None, Some(relation), column),
+                [.., schema, relation, column] => self.column(Some(schema), Some(relation), column),
                 _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "an empty name")),
             },
             Expr::Value(value) => self.literal(&value.value),
@@ -101,12 +102,19 @@ impl Binder<'_> {
         }
     }
 
-    pub(super) fn column(&mut self, relation: Option<&Ident>, column: &Ident) -> Result<Bound, SqlError> {
+    fn column(
+        &mut self,
+        schema: Option<&Ident>,
+        relation: Option<&Ident>,
+        column: &Ident,
+    ) -> Result<Bound, SqlError> {
         let (relation, name, written) = (relation.map(name_of), name_of(column), column);
+        let schema = schema.map(name_of);
+        let qualifier = relation.as_deref().map(|name| Qualifier { schema: schema.as_deref(), name });
         for outwards in 0..self.levels.len() {
             let place = self.levels.len() - 1 - outwards;
             let level = &self.levels[place];
-            if let Some((column, data_type)) = level.find(relation.as_deref(), &name)? {
+            if let Some((column, data_type)) = level.find(qualifier, &name)? {
                 if place == 0 {
                     self.column_meant(written, column);
                 }
@@ -128,10 +136,10 @@ impl Binder<'_> {
         {
             return Ok(bound);
         }
-        if let Some(relation) = &relation
-            && !self.levels.iter().any(|level| level.sees(relation))
+        if let Some(qualifier) = qualifier
+            && !self.levels.iter().any(|level| level.sees(qualifier))
         {
-            return Err(self.unseen_relation(relation));
+            return Err(self.unseen_relation(qualifier.name));
         }
         if SYSTEM_COLUMNS.contains(&name.as_str()) {
             return Err(SqlError::unsupported(format!("the system column {name}")));
@@ -158,7 +166,7 @@ impl Binder<'_> {
         if !relations.any(|relation| relation.name == name && is_value(&relation.fields)) {
             return Ok(None);
         }
-        self.column(Some(&Ident::with_quote('"', name)), &Ident::with_quote('"', "value")).map(Some)
+        self.column(None, Some(&Ident::with_quote('"', name)), &Ident::with_quote('"', "value")).map(Some)
     }
 
     /// Functions that are called without parentheses, and may come as names.

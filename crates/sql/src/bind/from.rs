@@ -244,15 +244,26 @@ impl<'c> Binder<'c> {
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
         let mut width = 0;
-        for relation in &mut inner.relations {
-            relation.offset += offset;
-            width += relation.fields.len() as u16;
-            let is_taken = self.level().relations.iter().any(|known| known.name == relation.name);
+        for (number, relation) in inner.relations.iter().enumerate() {
+            let schema = inner.schema(number);
+            let level = self.level();
+            // Tables of two schemas may have the same name.
+            let is_other = |known: usize| {
+                schema.is_some() && level.schema(known).is_some_and(|known| Some(known) != schema)
+            };
+            let is_taken =
+                (0..place).any(|known| level.relations[known].name == relation.name && !is_other(known));
             if is_taken && !relation.name.is_empty() {
                 let message = format!("table name \"{}\" specified more than once", relation.name);
                 return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
             }
         }
+        for relation in &mut inner.relations {
+            relation.offset += offset;
+            width += relation.fields.len() as u16;
+        }
+        let schemas = inner.schemas.into_iter().map(|(number, schema)| (number + place, schema));
+        self.level().schemas.extend(schemas);
         let merged = inner.merged.into_iter();
         let merged =
             merged.map(|one| Merged { column: one.column + offset, first: one.first + place, ..one });
@@ -286,7 +297,9 @@ impl<'c> Binder<'c> {
             TableFactor::Table { name, alias, args: None, .. } => {
                 let named = self.named(name, alias.as_ref());
                 let (node, relation) = named.map_err(|error| at_name(error, name))?;
-                Ok(of((node, relation, false)))
+                let schema = if alias.is_none() { self.schema_named(name)? } else { None };
+                let schemas = schema.map(|schema| (0, schema)).into_iter().collect();
+                Ok((node, Level { relations: vec![relation], schemas, ..Level::default() }, false))
             }
             TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
                 Ok(of(self.table_function(name, &args.args, *with_ordinality, alias.as_ref())?))
@@ -327,6 +340,15 @@ impl<'c> Binder<'c> {
             }
             other => Err(SqlError::unsupported(format!("{other} in FROM"))),
         }
+    }
+
+    /// The schema of the table or view that a name stands for, unless it is a query of `WITH`.
+    fn schema_named(&self, name: &ObjectName) -> Result<Option<String>, SqlError> {
+        let (schema, last) = qualified(name)?;
+        if schema.is_none() && self.named.iter().any(|known| known.name == last) {
+            return Ok(None);
+        }
+        Ok(self.find(schema.as_deref(), &last).map(|(schema, _)| schema))
     }
 
     fn named(&mut self, name: &ObjectName, alias: Option<&TableAlias>) -> Result<(Node, Relation), SqlError> {

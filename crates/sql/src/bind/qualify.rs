@@ -11,7 +11,7 @@ use super::Binder;
 use super::expression::unnested;
 use super::from::fields_of;
 use super::names::quoted;
-use super::scope::{Level, Relation, Starred};
+use super::scope::{Level, Qualifier, Relation, Starred};
 use crate::catalog::Table;
 use crate::error::SqlError;
 
@@ -105,7 +105,8 @@ impl Binder<'_> {
         }
         let level = self.level();
         let word = |Starred { relation, field, column }: &Starred| {
-            let found = level.find(relation.as_deref(), &field.name);
+            let qualifier = relation.as_deref().map(|name| Qualifier { schema: None, name });
+            let found = level.find(qualifier, &field.name);
             let is_it = found.is_ok_and(|found| found.is_some_and(|(found, _)| found == *column));
             is_it.then(|| match relation {
                 Some(relation) => format!("{}.{}", quoted_anywhere(relation), quoted(&field.name)),

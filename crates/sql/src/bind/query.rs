@@ -7,10 +7,10 @@ use sqlparser::ast::{
 
 use super::expression::unnested;
 use super::join::assemble;
-use super::names::{last_name, name_of};
+use super::names::{name_of, qualified};
 use super::numbering::Numbering;
 use super::path::conjuncts;
-use super::scope::{Bound, Field, Level};
+use super::scope::{Bound, Field, Level, Qualifier};
 use super::windows::windowed;
 use super::{Binder, json, walk};
 use crate::error::{SqlError, SqlState};
@@ -310,7 +310,9 @@ impl Binder<'_> {
                     self.put_all(columns, &mut outputs)?;
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), star) => {
-                    let columns = self.all_of(Some(&last_name(name)?))?;
+                    let (schema, name_of_relation) = qualified(name)?;
+                    let qualifier = Qualifier { schema: schema.as_deref(), name: &name_of_relation };
+                    let columns = self.all_of(Some(qualifier))?;
                     self.all_meant(name.span().union(&star.wildcard_token.0.span), &columns);
                     self.put_all(columns, &mut outputs)?;
                 }

@@ -1,6 +1,7 @@
 //! What names mean: the relations of a query and of those around it.
 
 use super::windows::Window;
+use super::{TEMPORARY, is_temporary};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{AggregateCall, Expression, SortKey, WindowCall};
 use crate::types::SqlType;
@@ -47,6 +48,14 @@ pub(super) struct Relation {
     pub offset: u16,
     /// The columns of its primary key, if it is a table.
     pub key: Vec<u16>,
+}
+
+/// A relation as it is named before a column.
+#[derive(Clone, Copy)]
+pub(super) struct Qualifier<'n> {
+    /// The schema, if it is named too.
+    pub schema: Option<&'n str>,
+    pub name: &'n str,
 }
 
 /// A column that `USING` or `NATURAL` has made of two.
@@ -99,6 +108,8 @@ pub(super) struct Windows {
 #[derive(Clone, Default)]
 pub(super) struct Level {
     pub relations: Vec<Relation>,
+    /// The schemas of relations that have no alias, by their places: two may have the same name.
+    pub schemas: Vec<(usize, String)>,
     /// Columns without a relation, the outermost join's first.
     pub merged: Vec<Merged>,
     pub grouping: Option<Grouping>,
@@ -119,8 +130,27 @@ impl Level {
     }
 
     /// The column with a name, of a relation if one is named.
-    pub fn find(&self, relation: Option<&str>, name: &str) -> Result<Option<(u16, SqlType)>, SqlError> {
+    pub fn find(
+        &self,
+        relation: Option<Qualifier<'_>>,
+        name: &str,
+    ) -> Result<Option<(u16, SqlType)>, SqlError> {
         self.find_since(self.seen_from, relation, name)
+    }
+
+    /// Whether the relation at a place is the one that is named.
+    pub fn is_named(&self, place: usize, relation: Qualifier<'_>) -> bool {
+        let is_of = |schema: &str| match self.schema(place) {
+            Some(known) => known == schema || (schema == TEMPORARY && is_temporary(known)),
+            None => true,
+        };
+        self.relations[place].name == relation.name && relation.schema.is_none_or(is_of)
+    }
+
+    /// The schema of the relation at a place, if that is known of it.
+    pub fn schema(&self, place: usize) -> Option<&str> {
+        let mut schemas = self.schemas.iter();
+        schemas.find(|(known, _)| *known == place).map(|(_, schema)| schema.as_str())
     }
 
     /// Whether there is a relation with a name, seen or not.
@@ -129,24 +159,30 @@ impl Level {
     }
 
     /// Whether there is one that is seen.
-    pub fn sees(&self, relation: &str) -> bool {
-        self.relations.iter().skip(self.seen_from).any(|known| known.name == relation)
+    pub fn sees(&self, relation: Qualifier<'_>) -> bool {
+        (self.seen_from..self.relations.len()).any(|place| self.is_named(place, relation))
     }
 
     /// The same, in the relations from one on.
     pub fn find_since(
         &self,
         first: usize,
-        relation: Option<&str>,
+        relation: Option<Qualifier<'_>>,
         name: &str,
     ) -> Result<Option<(u16, SqlType)>, SqlError> {
+        if let Some(relation) = relation
+            && (first..self.relations.len()).filter(|place| self.is_named(*place, relation)).count() > 1
+        {
+            let message = format!("table reference \"{}\" is ambiguous", relation.name);
+            return Err(SqlError::new(SqlState(*b"42P09"), message));
+        }
         let mut found = None;
         let merged = self.merged.iter().filter(|merged| relation.is_none() && merged.first >= first);
         for merged in merged.filter(|merged| merged.name == name) {
             found = unless_found(found, name, (merged.column, merged.data_type))?;
         }
-        for candidate in self.relations.iter().skip(first) {
-            if relation.is_some_and(|relation| relation != candidate.name) {
+        for (place, candidate) in self.relations.iter().enumerate().skip(first) {
+            if relation.is_some_and(|relation| !self.is_named(place, relation)) {
                 continue;
             }
             for (place, field) in (0..).zip(&candidate.fields) {

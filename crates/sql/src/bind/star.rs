@@ -2,14 +2,17 @@
 
 use super::Binder;
 use super::query::Outputs;
-use super::scope::{Field, Starred};
+use super::scope::{Field, Qualifier, Starred};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
 
 impl Binder<'_> {
     /// What `*` stands for, of a relation if one is named.
-    pub(super) fn all_of(&mut self, relation: Option<&str>) -> Result<Vec<Starred>, SqlError> {
-        let (relations, merged) = (self.level().relations.clone(), self.level().merged.clone());
+    pub(super) fn all_of(&mut self, relation: Option<Qualifier<'_>>) -> Result<Vec<Starred>, SqlError> {
+        let level = self.level();
+        let (relations, merged) = (level.relations.clone(), level.merged.clone());
+        let is_meant = |place| relation.is_none_or(|relation| level.is_named(place, relation));
+        let meant: Vec<bool> = (0..relations.len()).map(is_meant).collect();
         if relations.is_empty() {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -27,7 +30,7 @@ impl Binder<'_> {
                     let field = Field { name, data_type, origin, hidden: false };
                     columns.push(Starred { relation: None, field, column: merged.column });
                 }
-            } else if relation != Some(known.name.as_str()) {
+            } else if !meant[number] {
                 continue;
             }
             found = true;
@@ -43,7 +46,7 @@ impl Binder<'_> {
         match relation {
             Some(relation) if !found => Err(SqlError::new(
                 SqlState::UNDEFINED_TABLE,
-                format!("missing FROM-clause entry for table \"{relation}\""),
+                format!("missing FROM-clause entry for table \"{}\"", relation.name),
             )),
             _ => Ok(columns),
         }

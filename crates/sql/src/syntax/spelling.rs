@@ -28,6 +28,49 @@ pub(super) fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
     }
 }
 
+/// Reads `U&'…' UESCAPE '!'`: the characters behind another escape than the backslash, which the tokenizer knows alone.
+pub(super) fn unescape_texts(tokens: &mut Vec<TokenWithSpan>) {
+    let mut place = 0;
+    while place < tokens.len() {
+        let Token::UnicodeStringLiteral(text) = &tokens[place].token else {
+            place += 1;
+            continue;
+        };
+        let solid = |token: &&(usize, &TokenWithSpan)| !matches!(token.1.token, Token::Whitespace(_));
+        let mut behind = tokens.iter().enumerate().skip(place + 1).filter(|token| solid(&token));
+        let is_escape = behind.next().is_some_and(|(_, token)| {
+            matches!(&token.token, Token::Word(word) if word.value.eq_ignore_ascii_case("uescape"))
+        });
+        if let (true, Some((last, escape))) = (is_escape, behind.next())
+            && let Token::SingleQuotedString(escape) = &escape.token
+            && let Some(text) = unescaped(text, escape)
+        {
+            tokens[place].token = Token::UnicodeStringLiteral(text);
+            tokens.drain(place + 1..=last);
+        }
+        place += 1;
+    }
+}
+
+/// A text with the characters that four digits behind an escape stand for, or six behind it and `+`. None if it has others.
+fn unescaped(text: &str, escape: &str) -> Option<String> {
+    let mut parts = text.split(escape);
+    let mut out = parts.next()?.to_owned();
+    while let Some(part) = parts.next() {
+        if part.is_empty() {
+            // Twice, it stands for itself.
+            out.push_str(escape);
+            out.push_str(parts.next()?);
+            continue;
+        }
+        let (start, end) = if part.starts_with('+') { (1, 7) } else { (0, 4) };
+        let code = u32::from_str_radix(part.get(start..end)?, 16).ok()?;
+        out.push(char::from_u32(code)?);
+        out.push_str(&part[end..]);
+    }
+    (escape.chars().count() == 1).then_some(out)
+}
+
 /// Parts a sign from the operator before it (`a>-1`), as PostgreSQL does unless the operator has a character that only operators of
 /// one's own have.
 pub(super) fn part_signs(tokens: &mut Vec<TokenWithSpan>) {
