@@ -145,7 +145,15 @@ impl Binder<'_> {
         let texts = match name {
             "concat_ws" | "format" => 1,
             "concat" | "octet_length" => 0,
-            _ if name.contains("json") => 0,
+            // What makes JSON shows them; what takes it apart is told keys, which are texts.
+            functions::ROW_TO_JSON => 0,
+            _ if name.contains("to_json")
+                || name.contains("json_build_")
+                || name.contains("jsonb_build_") =>
+            {
+                0
+            }
+            "json_agg" | "jsonb_agg" | "json_object_agg" | "jsonb_object_agg" => 0,
             _ => return Ok(arguments),
         };
         let mut shown = Vec::with_capacity(arguments.len());

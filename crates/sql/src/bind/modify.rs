@@ -432,6 +432,9 @@ impl<'c> Binder<'c> {
         let relation = Relation { name: target.alias.clone(), fields, offset: 0, key: Vec::new() };
         let scan = Node::Scan { table, path: Path::All, direction: Direction::Ascending, filter: None };
         let mut items = vec![Item::first(scan, relation.fields.len() as u16)];
+        if target.alias == target.name {
+            self.level().schemas.push((0, target.schema.clone()));
+        }
         self.level().relations.push(relation);
         items.extend(self.from(others)?);
         let mut conditions = Vec::new();

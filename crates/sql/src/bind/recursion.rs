@@ -246,8 +246,10 @@ impl Binder<'_> {
         let fields = renamed(named, fields)?;
         let ((step, others), uses) =
             self.knowing_itself(named, None, (number, fields.clone()), |binder| {
-                binder.name_queries(query)?;
-                binder.open(|binder| binder.set(right))
+                let known = binder.name_queries(query)?;
+                let step = binder.open(|binder| binder.set(right))?;
+                binder.forget_queries(known)?;
+                Ok(step)
             })?;
         if uses == 0 {
             return plain(self).map(|(bound, _)| bound);
