@@ -29,9 +29,9 @@ pub use path::Path;
 pub use shared::SharedPlan;
 pub use tables::{CheckShape, ColumnShape, IndexShape, IndexState, TableShape};
 
-/// The version of the form in which plans, statements and definitions are kept: raised whenever one of their types changes, or what an ordered transaction may do. A test has the form
-/// (`tests/kept_forms.rs`).
-pub const FORM: u8 = 4;
+/// The version of the form in which plans, statements and definitions are kept: raised whenever one of their types changes, what an ordered
+/// transaction may do, or what functions give, since a log is run again. A test has the form (`tests/kept_forms.rs`).
+pub const FORM: u8 = 5;
 
 /// Why something that is kept in another form cannot be used.
 pub fn other_form(form: u8) -> String {
