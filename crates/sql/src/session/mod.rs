@@ -374,13 +374,13 @@ impl Session {
     /// Runs the statements of a text, which are one transaction unless they say otherwise.
     fn simple(&mut self, text: &str, out: &mut Out<'_>) {
         self.statements.forget_unnamed();
-        let repeated = self.repeated(text).map(|repeated| self.answer_repeated(&repeated, out));
-        let outcome = match repeated {
-            // The constants were read with the types that they had by the old definitions.
-            None | Some(Err(SqlError { is_stale: true, .. })) => self
-                .hold_statements(text)
-                .and_then(|_held| syntax::parse(text).and_then(|statements| self.all(&statements, out))),
-            Some(outcome) => outcome,
+        let outcome = match self.repeated(text) {
+            Some(repeated) => match self.answer_repeated(&repeated, out) {
+                // The constants were read with the types that they had by the old definitions.
+                Err(error) if error.is_stale && repeated.prepared.is_some() => self.read(text, out),
+                outcome => outcome,
+            },
+            None => self.read(text, out),
         };
         if let Err(error) = outcome {
             self.fail(&error, out);
@@ -388,6 +388,12 @@ impl Session {
         if self.copying.is_none() {
             self.end_simple(out);
         }
+    }
+
+    /// Reads a text, and runs its statements.
+    fn read(&mut self, text: &str, out: &mut Out<'_>) -> Result<(), SqlError> {
+        let _held = self.hold_statements(text)?;
+        self.all(&syntax::parse(text)?, out)
     }
 
     fn all(&mut self, statements: &[Statement], out: &mut Out<'_>) -> Result<(), SqlError> {

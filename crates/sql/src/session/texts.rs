@@ -166,7 +166,7 @@ impl Session {
     /// Runs and answers a statement that was not read.
     ///
     /// # Errors
-    /// A [stale](SqlError::is_stale) one if it is to be read: nothing was sent then.
+    /// A [stale](SqlError::is_stale) one if its plan is: nothing was sent then, and it is to be read.
     pub(super) fn answer_repeated(&mut self, repeated: &Repeated, out: &mut Out<'_>) -> Result<(), SqlError> {
         self.begin_timing();
         match &repeated.prepared {
