@@ -214,6 +214,12 @@ fn work_counts_before_it_is_done() {
         "SELECT count(*) FROM t x WHERE (SELECT repeat('x', 20000000)) IS NOT NULL".to_owned(),
         "SELECT count(*) FROM generate_series(1, 20000) g WHERE g::text !~ ('[\\w]{12}' || g)".to_owned(),
         "SELECT count(*) FROM generate_series(1, 20000) g WHERE g::text !~ ('a{90}{90}' || g)".to_owned(),
+        "SELECT count(*) FROM generate_series(1, 20000) g WHERE 'xx' ~ (g::text || E'(?x).{ # }\\n 700 }')".to_owned(),
+        "SELECT count(*) FROM generate_series(1, 20000) g WHERE 'xx' ~ (g::text || '[a\\]\\w[b]]{15}')".to_owned(),
+        "SELECT max(length(j::text)) FROM (SELECT jsonb_object_agg('a', g) OVER (ORDER BY g) j FROM generate_series(1, 20000) g) s".to_owned(),
+        "SELECT count(s) FROM (SELECT stddev(CASE WHEN g = 1 THEN repeat('9', 60000)::numeric ELSE g END) OVER (ORDER BY g) s FROM generate_series(1, 300) g) q".to_owned(),
+        "SELECT sum(length(to_char(now(), repeat('I', 4000000 + g)))) FROM generate_series(1, 5) g".to_owned(),
+        "SELECT sum(length(to_char(repeat('9', 100000)::numeric, repeat('9', 100000)))) FROM generate_series(1, 25) g".to_owned(),
         "SELECT sum(a[g]) FROM (SELECT ARRAY(SELECT g FROM generate_series(1, 100000) g) a) a, generate_series(1, 10000) g".to_owned(),
     ];
     for text in queries {
@@ -244,6 +250,8 @@ fn values_are_limited_before_they_are_made() {
         format!("(SELECT array_length(ARRAY[{}], 1) FROM (SELECT repeat('x', 60000000) r) q)", many("r")),
         "array_length(string_to_array(repeat('x', 60000000), NULL), 1)".to_owned(),
         "(SELECT count(*) FROM regexp_matches(repeat('x', 10000000), 'x', 'g'))".to_owned(),
+        "cardinality(('{' || repeat('1,', 16000000) || '1}')::int[])".to_owned(),
+        "(SELECT count(*) FROM (SELECT b FROM (SELECT repeat('9', 131000)::numeric b OFFSET 0) c, generate_series(1, 250000) i ORDER BY i DESC) s)".to_owned(),
         "jsonb_array_length(('[' || repeat('1,', 30000000) || '1]')::jsonb)".to_owned(),
     ] {
         let answer = told(&world.send("a", query(&format!("SELECT {value}"))));

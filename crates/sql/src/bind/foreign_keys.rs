@@ -76,7 +76,7 @@ impl<'c> Binder<'c> {
     }
 
     /// The foreign keys that refer to a table, with the tables that have them.
-    fn referring(&self, table: &Table) -> Result<Vec<(Named, &'c ForeignKey)>, SqlError> {
+    fn referring(&mut self, table: &Table) -> Result<Vec<(Named, &'c ForeignKey)>, SqlError> {
         let mut found = Vec::with_capacity(table.referrers.len());
         for referrer in &table.referrers {
             let (schema, name) = &referrer.table;

@@ -343,7 +343,7 @@ impl<'c> Binder<'c> {
     }
 
     /// The schema of the table or view that a name stands for, unless it is a query of `WITH`.
-    fn schema_named(&self, name: &ObjectName) -> Result<Option<String>, SqlError> {
+    fn schema_named(&mut self, name: &ObjectName) -> Result<Option<String>, SqlError> {
         let (schema, last) = qualified(name)?;
         if schema.is_none() && self.named.iter().any(|known| known.name == last) {
             return Ok(None);

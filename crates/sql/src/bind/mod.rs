@@ -46,7 +46,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{InsertOverriding, Statement};
 
-use crate::catalog::{Catalog, Definition, Named, Sequence, Table, system};
+use crate::catalog::{Catalog, Definition, Named, STATE_SCHEMA, Sequence, Table, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, SharedPlan, TableShape};
 use crate::routines::Routines;
@@ -113,6 +113,17 @@ impl Surroundings {
         let path = path.map(|schema| if schema == TEMPORARY { temporary } else { schema });
         let mut path = path.filter(|schema| !schema.is_empty());
         path.find_map(|schema| catalog.get(schema, name).map(|definition| (schema.to_owned(), definition)))
+    }
+
+    /// The schemas of the path before one, in which others may come to be: not the session's own, nor those that are always as they are.
+    fn passed<'s>(&'s self, found: &'s str) -> impl Iterator<Item = &'s str> {
+        let is_fixed = |schema: &&str| {
+            [TEMPORARY, "", "pg_catalog", "information_schema", STATE_SCHEMA].contains(schema)
+                || *schema == self.temporary
+        };
+        let is_own = found == self.temporary;
+        let before = self.search_path.iter().map(String::as_str).take_while(move |schema| *schema != found);
+        before.filter(move |schema| !is_own && !is_fixed(schema))
     }
 
     /// Whether a relation is found by its name without a schema.
@@ -295,9 +306,14 @@ impl<'c> Binder<'c> {
         }
     }
 
-    /// What a name stands for, with its schema.
-    fn find(&self, schema: Option<&str>, name: &str) -> Option<(String, &'c Definition)> {
-        self.surroundings.find(self.catalog, schema, name)
+    /// What a name stands for, with its schema. That it stands for nothing in what comes before that on the path, the plan relies on, too.
+    fn find(&mut self, schema: Option<&str>, name: &str) -> Option<(String, &'c Definition)> {
+        let found = self.surroundings.find(self.catalog, schema, name);
+        if let (None, Some((found, _))) = (schema, &found) {
+            let surroundings = self.surroundings;
+            surroundings.passed(found).for_each(|passed| self.rely(passed, name));
+        }
+        found
     }
 
     /// The schemas of the path that are there.
@@ -310,7 +326,7 @@ impl<'c> Binder<'c> {
     }
 
     /// The table that a name stands for.
-    fn find_table(&self, schema: Option<&str>, name: &str) -> Result<(String, &'c Table), SqlError> {
+    fn find_table(&mut self, schema: Option<&str>, name: &str) -> Result<(String, &'c Table), SqlError> {
         match self.find(schema, name) {
             Some((schema, Definition::Table(table))) => Ok((schema, table)),
             Some((_, Definition::View { .. })) => {

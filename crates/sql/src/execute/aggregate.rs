@@ -32,6 +32,11 @@ impl Gathered {
         Gathered { state: State::new(&call.aggregate, zone), seen: BTreeSet::new(), unsorted: Vec::new() }
     }
 
+    /// The work of finishing it.
+    fn work(&self) -> u64 {
+        self.state.work() + 8 * self.unsorted.len() as u64
+    }
+
     fn finish(mut self, call: &AggregateCall) -> Result<Datum, Failure> {
         let mut sorted = std::mem::take(&mut self.unsorted);
         sort_keyed(&call.order, &mut sorted);
@@ -78,7 +83,11 @@ impl Run<'_, '_> {
                 found.push(Group { values, set, gathered: aggregates.iter().map(begun).collect() });
             }
         }
-        found.into_iter().map(|group| finish(group, aggregates, sets.as_ref())).collect()
+        let finished = found.into_iter().map(|group| {
+            self.work(group.gathered.iter().map(Gathered::work).sum())?;
+            finish(group, aggregates, sets.as_ref())
+        });
+        finished.collect()
     }
 
     /// The sort keys and arguments that a row gives to each aggregate; `None` for those for which it does not count.

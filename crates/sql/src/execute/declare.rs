@@ -3,13 +3,17 @@
 //! A plan whose keys follow from its inputs is declared as a whole, and so is ordered once and never starts over. For any other the
 //! database finds the footprint by reconnaissance (Calvin §3.2.1).
 
+use std::cell::Cell;
+
 use ordain_db::data::{DataError, Key, KeyRange};
 use ordain_db::procedure::Declaration;
 use ordain_db::procedure::footprint::Access;
 
+use super::evaluate::evaluate_within;
 use super::foreign_keys::{referenced_key, referring_range};
 use super::rows::{Place, pick, spread, whole_keys};
-use super::{Inputs, Row, evaluate, evaluate_next};
+use super::work::WORK_DECLARED_MAX;
+use super::{Inputs, Row};
 use crate::keys::{Bounds, Storages};
 use crate::plan::{
     Action, AggregateCall, ConflictTarget, Expression, ForeignKeyShape, FrameBound, IndexShape, Node,
@@ -25,7 +29,8 @@ pub fn declare(
     declaration: &mut Declaration<'_>,
 ) -> Option<()> {
     declare_reliances(plan, storages, declaration).ok()?;
-    let mut known = Known { plan, inputs, storages, declaration };
+    let left = Cell::new(WORK_DECLARED_MAX);
+    let mut known = Known { plan, inputs, storages, declaration, left };
     if !inputs.claims_tables {
         return known.action(&plan.action);
     }
@@ -59,6 +64,8 @@ struct Known<'a, 'd> {
     inputs: &'a Inputs,
     storages: &'a Storages,
     declaration: &'a mut Declaration<'d>,
+    /// The work that it may do yet.
+    left: Cell<u64>,
 }
 
 impl<'a> Known<'a, '_> {
@@ -225,7 +232,7 @@ impl<'a> Known<'a, '_> {
                 let prefixes = prefixes.iter().map(|prefix| self.values(prefix));
                 let prefixes = prefixes.collect::<Option<Vec<Values>>>()?;
                 let array = match array {
-                    Some(array) => Some(evaluate(array, self.inputs)?),
+                    Some(array) => Some(evaluate_within(array, self.inputs, &mut 0, &self.left)?),
                     None => None,
                 };
                 let prefixes = spread(prefixes, array);
@@ -257,14 +264,17 @@ impl<'a> Known<'a, '_> {
     }
 
     fn values(&self, expressions: &[Expression]) -> Option<Values> {
-        expressions.iter().map(|expression| evaluate(expression, self.inputs)).collect()
+        expressions
+            .iter()
+            .map(|expression| evaluate_within(expression, self.inputs, &mut 0, &self.left))
+            .collect()
     }
 
     /// The value of a bound; the outer `None` if it is not known.
     #[expect(clippy::option_option, reason = "a bound that is not there is known")]
     fn bound(&self, bound: Option<&(Expression, bool)>) -> Option<Option<(Datum, bool)>> {
         let Some((expression, included)) = bound else { return Some(None) };
-        Some(Some((evaluate(expression, self.inputs)?, *included)))
+        Some(Some((evaluate_within(expression, self.inputs, &mut 0, &self.left)?, *included)))
     }
 
     fn insert(&mut self, table: u16, source: &Node, on_conflict: &OnConflict) -> Option<()> {
@@ -315,7 +325,7 @@ impl<'a> Known<'a, '_> {
             let mut values = Vec::with_capacity(foreign_key.columns.len());
             for column in &foreign_key.columns {
                 let (_, value) = assignments.iter().find(|(assigned, _)| assigned == column)?;
-                values.push(evaluate(value, self.inputs)?);
+                values.push(evaluate_within(value, self.inputs, &mut 0, &self.left)?);
             }
             self.reference(foreign_key, &values)?;
         }
@@ -360,7 +370,7 @@ impl<'a> Known<'a, '_> {
             let is_needed = shape.key.contains(&column)
                 || shape.indexes.iter().any(|index| index.columns.contains(&column))
                 || self.references(table).any(|foreign_key| foreign_key.columns.contains(&column));
-            match (evaluate_next(expression, self.inputs, randoms), expression) {
+            match (evaluate_within(expression, self.inputs, randoms, &self.left), expression) {
                 (Some(value), _) => values.push(value),
                 (None, _) if is_needed => return None,
                 (None, Expression::NextValue(sequence)) if self.inputs.drawn.is_none() => {

@@ -4,13 +4,12 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use sha2::{Digest as _, Sha256};
-
 use super::among::{COMPARED_MAX, Fixed, Membership, is_among, quantified};
+use super::random::random;
 use super::work::{self, WORK_BEFORE_MAX, WORK_MAX};
 use super::{Failure, Row, Run, fill, malformed, none_drawn};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Expression, Node, RandomKind, SubqueryKind};
+use crate::plan::{Expression, Node, SubqueryKind};
 use crate::state::Signal;
 use crate::types::operators::{self, BinaryOperator, Resolved};
 use crate::types::{Datum, cast, functions};
@@ -24,15 +23,26 @@ pub(super) fn holds(value: &Datum) -> bool {
 ///
 /// What fails here fails again when the statement runs, where the error is told.
 pub fn evaluate(expression: &Expression, inputs: &super::Inputs) -> Option<Datum> {
-    evaluate_next(expression, inputs, &mut 0)
+    evaluate_within(expression, inputs, &mut 0, &Cell::new(WORK_BEFORE_MAX))
 }
 
-/// The same for one of several expressions of a statement. `randoms` counts the random values that they have taken.
-pub fn evaluate_next(expression: &Expression, inputs: &super::Inputs, randoms: &mut u64) -> Option<Datum> {
-    Scalar { inputs, randoms, draw: None, left: Cell::new(WORK_BEFORE_MAX) }.value(expression, &[]).ok()
+/// The same for one of several expressions of a statement. `randoms` counts the random values that they have taken, and `left` is the work
+/// that all of them may do yet.
+pub(super) fn evaluate_within(
+    expression: &Expression,
+    inputs: &super::Inputs,
+    randoms: &mut u64,
+    left: &Cell<u64>,
+) -> Option<Datum> {
+    operators::begin_run();
+    let most = left.get().min(WORK_BEFORE_MAX);
+    let mut scalar = Scalar { inputs, randoms, draw: None, left: Cell::new(most) };
+    let value = scalar.value(expression, &[]).ok();
+    left.set(left.get() - (most - scalar.left.get()));
+    value
 }
 
-/// The same as [`evaluate_next`], with the error if it fails. `draw` gives numbers of the statement's sequences.
+/// The same as [`evaluate_within`], with the error if it fails. `draw` gives numbers of the statement's sequences.
 ///
 /// # Errors
 /// What is wrong with the values; that it needs a row or the database.
@@ -42,6 +52,7 @@ pub fn try_evaluate(
     randoms: &mut u64,
     draw: &mut dyn FnMut(u16) -> Result<i64, SqlError>,
 ) -> Result<Datum, SqlError> {
+    operators::begin_run();
     let mut scalar = Scalar { inputs, randoms, draw: Some(draw), left: Cell::new(WORK_MAX) };
     scalar.value(expression, &[]).map_err(|failure| match failure {
         Failure::Sql(error) => error,
@@ -357,24 +368,6 @@ trait Environment {
                 self.work(work::work_of_comparing(rows.iter().flatten()))?;
                 is_among(operand, resolved, rows)
             }
-        }
-    }
-}
-
-/// The random value of a statement with that number. A digest of both, so that nothing can be told of one by others, and that a block
-/// has the same ones when it runs again at its end.
-fn random(kind: RandomKind, seed: u128, number: u64) -> Datum {
-    let digest = Sha256::new().chain_update(seed.to_le_bytes()).chain_update(number.to_le_bytes()).finalize();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    let bits = u128::from_be_bytes(bytes);
-    match kind {
-        // As many bits as a double has digits.
-        RandomKind::Float => Datum::Float((bits >> 75) as f64 / (1u64 << 53) as f64),
-        RandomKind::Uuid => {
-            let version = 0xF << 76;
-            let variant = 0b11 << 62;
-            Datum::Uuid(bits & !version & !variant | 4 << 76 | 0b10 << 62)
         }
     }
 }

@@ -16,6 +16,7 @@ mod join;
 mod kept;
 mod modify;
 mod query;
+mod random;
 pub mod receive;
 mod rows;
 mod window;
@@ -38,7 +39,7 @@ use budget::Claim;
 use receive::Receive;
 
 pub use budget::{Budget, Keeping, Kept};
-pub use evaluate::{evaluate, evaluate_next, try_evaluate};
+pub use evaluate::{evaluate, try_evaluate};
 pub use foreign_keys::{Pending, refers_to_nothing};
 pub use interrupt::{Interrupt, terminated};
 pub use work::{Patience, WORK_AHEAD_MAX, WORK_MAX};
@@ -422,6 +423,10 @@ fn size_beyond(value: &Datum) -> usize {
         Datum::Text(text) => ALLOCATION_BYTES + text.len(),
         Datum::Bytes(bytes) => ALLOCATION_BYTES + bytes.len(),
         Datum::Array(values) => size_of_row(values),
+        Datum::Numeric(number) => match number.large_bytes() {
+            0 => 0,
+            bytes => ALLOCATION_BYTES + bytes,
+        },
         _ => 0,
     }
 }

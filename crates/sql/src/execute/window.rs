@@ -192,8 +192,9 @@ impl Run<'_, '_> {
         let mut sliding = Sliding::new(aggregate, &counted, self.inputs.zone);
         let mut found = Vec::with_capacity(partition.len());
         for frame in self.frames(&call.frame, order, partition)? {
-            let value = sliding.value(frame)?;
+            sliding.advance(frame)?;
             self.work(sliding.added())?;
+            let value = sliding.value()?;
             self.hold(size_beyond(&value))?;
             found.push(value);
         }

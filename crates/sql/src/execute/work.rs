@@ -17,6 +17,9 @@ pub const WORK_AHEAD_MAX: u64 = WORK_MAX / 8;
 /// Most work of an expression that is looked at before its statement runs.
 pub(super) const WORK_BEFORE_MAX: u64 = 100_000;
 
+/// Most work of all expressions of a statement whose keys are told before it runs.
+pub(super) const WORK_DECLARED_MAX: u64 = 40 * WORK_BEFORE_MAX;
+
 /// Most work of one step that nobody can interrupt, over a snapshot.
 const WORK_AT_ONCE_MAX: u64 = 4 * WORK_MAX;
 

@@ -293,6 +293,7 @@ impl Session {
         if self.block.is_none() {
             self.warn_of_no_block();
         }
+        self.portals.close_all();
         self.roll_back();
         Ok(tag("ROLLBACK"))
     }
@@ -303,7 +304,8 @@ impl Session {
         command: &str,
         end: impl FnOnce(&mut Session) -> Result<Answer, SqlError>,
     ) -> Result<Answer, SqlError> {
-        let read_only = self.open_block(&format!("{command} AND CHAIN"))?.read_only;
+        let block = self.open_block(&format!("{command} AND CHAIN"))?;
+        let read_only = block.read_only && !block.past;
         let answer = end(self)?;
         let mut block = self.new_block()?;
         block.read_only = block.past || read_only;

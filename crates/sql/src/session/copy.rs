@@ -10,9 +10,9 @@ use sqlparser::ast::{
 use super::Session;
 use super::answer::Answer;
 use super::deliver::Deliver;
-use super::extended::Waiting;
 use super::numbers::refuse_restarted;
 use super::out::Out;
+use super::portals::Waiting;
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared, RowCheck};
 use crate::error::{SqlError, SqlState};

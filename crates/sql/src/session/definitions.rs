@@ -46,6 +46,11 @@ impl Session {
                 true => self.planned_at_once(plan),
                 false => plan(Timing::Afterwards, self),
             };
+            if attempt == 0 && planned.as_ref().is_ok_and(|defined| defined.plan.is_none()) {
+                // There is nothing to do by definitions that may be a second old.
+                self.refresh(&catalog)?;
+                continue;
+            }
             let outcome = planned.and_then(|defined| {
                 self.carry_out(&catalog, &defined, is_whole).map(|written| (defined, written))
             });

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ordain_db::hash::FastMap;
 use sqlparser::ast::{FetchPosition, Statement};
 
 use super::answer::{Answer, Rows, describe, format_of, same_columns, send, text_field};
-use super::copy::CopyIn;
 use super::deliver::is_query;
 use super::out::Out;
+use super::portals::{Portal, Progress, Waiting};
 use super::{Session, SqlError, beginning_of};
-use crate::bind::names::name_of;
+use crate::bind::names::{name_of, parts_of};
 use crate::bind::{Field, Prepared};
 use crate::catalog::Catalog;
 use crate::error::SqlState;
@@ -35,7 +34,7 @@ pub(super) struct Named {
     /// The statement; `None` if the text was empty.
     pub statement: Option<Arc<Statement>>,
     /// The beginning of its text.
-    text: Arc<str>,
+    pub text: Arc<str>,
     /// About how many bytes it takes.
     bytes: usize,
     /// Whether `PREPARE` has made it.
@@ -111,79 +110,6 @@ impl Statements {
 
     pub(super) fn forget(&mut self, name: &str) -> Result<(), SqlError> {
         self.0.remove(name).map(drop).ok_or_else(|| unknown_statement(name))
-    }
-}
-
-/// A statement with values for its parameters.
-struct Portal {
-    /// How many were made before it.
-    number: u64,
-    named: Named,
-    parameters: Values,
-    /// What these take.
-    _kept: Kept,
-    formats: Vec<Format>,
-    progress: Progress,
-}
-
-/// What waits for what comes behind it: if that is `Sync`, it is a transaction of its own, else one with all before `Sync`.
-pub(super) enum Waiting {
-    /// An execution.
-    Portal {
-        /// Of which portal.
-        name: String,
-        /// Most rows; 0 for all.
-        max_rows: u32,
-    },
-    /// Rows that have come from the client.
-    Copy(Box<CopyIn>),
-}
-
-/// How far a portal has come.
-enum Progress {
-    /// It has not run.
-    New,
-    /// It has, and these are its rows.
-    Giving(Rows),
-    /// It has run, or was to run, without giving rows, and does not run again.
-    Ran,
-}
-
-/// The portals of a session.
-#[derive(Default)]
-pub(super) struct Portals {
-    open: FastMap<String, Portal>,
-    /// How many were made.
-    made: u64,
-}
-
-impl Portals {
-    pub(super) fn close_all(&mut self) {
-        self.open.clear();
-    }
-
-    pub(super) fn close_unnamed(&mut self) {
-        self.open.remove("");
-    }
-
-    /// How many were made so far.
-    pub(super) fn made(&self) -> u64 {
-        self.made
-    }
-
-    /// Closes those that were made since so many were.
-    pub(super) fn go_back(&mut self, made: u64) {
-        self.open.retain(|_, portal| portal.number < made);
-    }
-
-    /// The beginning of the text of the statement of one.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.open.get(name).map(|portal| &*portal.named.text)
-    }
-
-    /// Whether there is one of that name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.open.contains_key(name)
     }
 }
 
@@ -377,6 +303,7 @@ impl Session {
         let prepared = self.plan(&mut named)?;
         if let Some(known) = self.statements.0.get_mut(name) {
             known.planned.clone_from(&named.planned);
+            known.stale = named.stale;
         }
         Ok((named, prepared))
     }
@@ -453,6 +380,7 @@ impl Session {
             return describe(fields, &[], out);
         };
         let (mut named, formats) = (portal.named.clone(), portal.formats.clone());
+        self.refuse_if_failed(named.statement.as_deref())?;
         let prepared = self.plan(&mut named)?;
         describe_or_nothing(self.fields_of(&named, prepared.as_deref()).as_deref(), &formats, out)
     }
@@ -470,6 +398,9 @@ impl Session {
         let most = if max_rows == 0 { usize::MAX } else { max_rows as usize };
         let (mut named, formats) = (portal.named.clone(), portal.formats.clone());
         if matches!(portal.progress, Progress::New) {
+            // Its rows are of now: who goes back to before has none of them.
+            portal.number = self.portals.made;
+            self.portals.made += 1;
             let parameters = std::mem::take(&mut portal.parameters);
             let Some(statement) = named.statement.clone() else {
                 Encoder::new(out).empty_query_response();
@@ -505,6 +436,7 @@ impl Session {
                 portal.progress = Progress::Giving(rows);
             }
         }
+        self.refuse_if_failed(named.statement.as_deref())?;
         let manner = self.manner(&formats);
         let Some(portal) = self.portals.open.get_mut(name) else { return Err(unknown_portal(name)) };
         let rows = match &mut portal.progress {
@@ -541,6 +473,10 @@ impl Session {
             (Some(prepared), statement) if super::commands::is_planned(statement) => prepared.fields.clone(),
             (_, Statement::Fetch { name, position: FetchPosition::From, .. }) => {
                 self.cursors.fields(&name_of(name)).map(Arc::from)
+            }
+            (_, Statement::Execute { name: Some(name), .. }) => {
+                let executed = self.statements.0.get(&parts_of(name).ok()?.join("."))?;
+                executed.planned.as_ref().and_then(|(_, prepared)| prepared.fields.clone())
             }
             (_, statement) => {
                 let names = super::commands::column_names(statement)?;

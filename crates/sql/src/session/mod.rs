@@ -24,6 +24,7 @@ pub mod merge;
 mod numbers;
 mod out;
 mod past;
+mod portals;
 mod questions;
 mod setting_table;
 mod setting_values;
@@ -50,8 +51,9 @@ use crate::types::Zone;
 use block::Block;
 use copy::CopyIn;
 use cursors::Cursors;
-use extended::{Portals, Statements, Waiting};
+use extended::Statements;
 use out::{Out, Send};
+use portals::{Portals, Waiting};
 use settings::{Changes, Settings};
 use texts::Texts;
 

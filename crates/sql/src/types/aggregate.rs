@@ -5,6 +5,7 @@ mod statistics;
 
 use serde::{Deserialize, Serialize};
 
+use super::functions::{length, work_of_digits};
 use super::operators::{self, BinaryOperator, Resolved};
 use super::{BaseType, Datum, Numeric, SqlType, Zone, compare, functions};
 use crate::error::{SqlError, SqlState};
@@ -570,6 +571,14 @@ impl State {
             id if id.is_of_pairs() || id.is_variance() => self.sums.finish(id, self.count),
             _ => Ok(self.value),
         }
+    }
+
+    /// The [work](crate::execute::WORK_MAX) of copying it and of [finishing](State::finish) it: JSON is parsed, values are sorted, large numbers
+    /// divided.
+    pub(crate) fn work(&self) -> u64 {
+        let values: u64 = self.values.iter().map(|value| 4 + length(value) / 32).sum();
+        let value = length(&self.value) / 32 + 64 * work_of_digits(&self.value);
+        8 + values + value + 3 * self.json.len() as u64 + self.sums.work()
     }
 
     /// The type of the first argument.

@@ -161,3 +161,45 @@ fn formats_are_as_many_as_columns() {
     assert!([0, 1, 2].into_iter().all(|formats| bound(formats).is_empty()));
     assert!(bound(3).starts_with("ERROR 08P01: bind message has 3 result formats but query has 2 columns"));
 }
+
+/// They end with a block that is rolled back, too, be it that another one begins at once; and give nothing in one that has failed.
+#[test]
+fn portals_give_nothing_of_what_is_undone() {
+    let mut client = with_table();
+    client.query("BEGIN");
+    client.parse("s", "INSERT INTO t VALUES (55)");
+    client.bind("p", "s", &[]);
+    client.sync();
+    client.query("ROLLBACK; BEGIN");
+    assert!(client.execute("p", 0).starts_with("ERROR 34000"));
+    client.sync();
+    client.query("ROLLBACK");
+    client.query("BEGIN");
+    client.parse("q", "SELECT id FROM t ORDER BY id");
+    client.bind("p", "q", &[]);
+    client.query("SAVEPOINT a");
+    client.query("INSERT INTO t VALUES (0)");
+    assert_eq!(client.execute("p", 1), "0\n(suspended)\n");
+    client.query("ROLLBACK TO a");
+    assert!(client.execute("p", 1).starts_with("ERROR 34000"));
+    client.sync();
+    client.query("ROLLBACK");
+    client.query("BEGIN");
+    client.bind("p", "q", &[]);
+    client.execute("p", 1);
+    client.query("SELECT 1 / 0");
+    assert!(client.execute("p", 1).starts_with("ERROR 25P02"));
+    client.sync();
+    client.query("ROLLBACK");
+    assert!(client.query("SELECT count(*) FROM t").ends_with("\n3\nSELECT 1\n"));
+}
+
+#[test]
+fn the_columns_of_what_is_executed_by_name_are_described() {
+    let mut client = with_table();
+    client.query("PREPARE z AS SELECT id, v FROM t");
+    client.parse("", "EXECUTE z");
+    client.bind("", "", &[]);
+    let described = client.send(Frontend::Describe { kind: Target::Portal, name: String::new() });
+    assert_eq!(described, "(id integer, v text)\n");
+}

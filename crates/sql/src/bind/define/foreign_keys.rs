@@ -45,7 +45,7 @@ pub fn validation(
     surroundings: &Surroundings,
     validation: &Validation,
 ) -> Result<RowCheck, SqlError> {
-    let binder = Binder::new(catalog, surroundings);
+    let mut binder = Binder::new(catalog, surroundings);
     let (schema, name) = &validation.table;
     let (_, table) = binder.find_table(Some(schema), name)?;
     let foreign_key = &table.foreign_keys[place(name, table, &validation.name)?];

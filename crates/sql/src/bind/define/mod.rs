@@ -478,7 +478,7 @@ impl<'c> Draft<'c> {
 
     /// The schema and name of what is there under a name.
     fn locate(&self, schema: Option<&str>, name: &str) -> Option<(String, Definition)> {
-        let binder = Binder::new(&self.catalog, self.surroundings);
+        let mut binder = Binder::new(&self.catalog, self.surroundings);
         binder.find(schema, name).map(|(schema, definition)| (schema, definition.clone()))
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::error::SqlError;
 use crate::execute::Row;
-use crate::execute::work::work_of_comparing;
+use crate::execute::work::{work_of_comparing, work_of_copy};
 use crate::types::aggregate::{Aggregate, State};
 use crate::types::{Datum, Zone};
 
@@ -25,8 +25,10 @@ pub(super) struct Sliding<'c> {
     /// Where the second part begins.
     middle: usize,
     frame: Range<usize>,
-    /// The value of `frame`.
+    /// The value of `frame`, once it is known.
     known: Option<Datum>,
+    /// Whether the frame is another one, without rows.
+    is_empty: bool,
     zone: Zone,
     /// The work since it was last asked for.
     work: u64,
@@ -36,19 +38,32 @@ impl<'c> Sliding<'c> {
     pub(super) fn new(aggregate: &'c Aggregate, arguments: &'c [Option<Row>], zone: Zone) -> Sliding<'c> {
         let second = State::new(aggregate, zone);
         let first = Vec::new();
-        Sliding { aggregate, arguments, first, second, middle: 0, frame: 0..0, known: None, zone, work: 0 }
+        Sliding {
+            aggregate,
+            arguments,
+            first,
+            second,
+            middle: 0,
+            frame: 0..0,
+            known: None,
+            is_empty: true,
+            zone,
+            work: 0,
+        }
     }
 
-    /// The value of the next frame.
-    pub(super) fn value(&mut self, frame: Range<usize>) -> Result<Datum, SqlError> {
+    /// Goes on to the next frame, whose value takes some [work](Sliding::added).
+    pub(super) fn advance(&mut self, frame: Range<usize>) -> Result<(), SqlError> {
         if frame.is_empty() {
-            return State::new(self.aggregate, self.zone).finish();
+            (self.is_empty, self.work) = (true, self.work + 1);
+            return Ok(());
         }
-        if self.frame == frame
-            && let Some(known) = &self.known
-        {
-            return Ok(known.clone());
+        self.is_empty = false;
+        if self.frame == frame && self.known.is_some() {
+            self.work += self.known.as_ref().map_or(0, work_of_copy);
+            return Ok(());
         }
+        self.known = None;
         self.begin_at(frame.start)?;
         for row in self.frame.end..frame.end {
             if let Some(arguments) = &self.arguments[row] {
@@ -57,6 +72,18 @@ impl<'c> Sliding<'c> {
             }
         }
         self.frame = frame;
+        self.work += self.second.work() + self.first.last().map_or(0, State::work);
+        Ok(())
+    }
+
+    /// The value of the frame.
+    pub(super) fn value(&mut self) -> Result<Datum, SqlError> {
+        if self.is_empty {
+            return State::new(self.aggregate, self.zone).finish();
+        }
+        if let Some(known) = &self.known {
+            return Ok(known.clone());
+        }
         let value = match self.first.last() {
             None => self.second.clone().finish(),
             Some(first) => {
@@ -91,6 +118,7 @@ impl<'c> Sliding<'c> {
             for row in (start..self.frame.end).rev() {
                 let mut state = State::new(self.aggregate, self.zone);
                 if let Some(arguments) = &self.arguments[row] {
+                    self.work += 4 + work_of_comparing(arguments);
                     state.add(arguments)?;
                 }
                 if let Some(later) = &later {

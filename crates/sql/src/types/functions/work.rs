@@ -24,6 +24,10 @@ enum Growth {
     ManyPerByte,
     /// With the bytes, which are parsed, and written again.
     Parsing,
+    /// With the bytes of the second argument, which is a pattern: each of its fields is looked up and written, with the digits of a number.
+    Pattern,
+    /// With the characters, each of which is looked up.
+    Characters,
     /// With the bytes of the first argument for each of those of the second.
     Product,
     /// With the elements of the first array for each of those of the second.
@@ -48,7 +52,9 @@ impl Growth {
             name if name.starts_with("regexp_") => Growth::Searches,
             "pow" | "power" => Growth::Power,
             "factorial" => Growth::Factorial,
-            "format" | "to_char" | "to_date" | "to_number" | "to_timestamp" | "timezone" | "date_trunc"
+            "to_char" => Growth::Pattern,
+            "lower" | "upper" | "initcap" | "casefold" => Growth::Characters,
+            "format" | "to_date" | "to_number" | "to_timestamp" | "timezone" | "date_trunc"
             | "string_to_array" | "encode" | "decode" | "md5" | "translate" | "btrim" | "ltrim" | "rtrim"
             | "trim" => Growth::ManyPerByte,
             name if name.starts_with("sha") => Growth::ManyPerByte,
@@ -81,6 +87,8 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum]) -> u64 {
     match growth {
         Growth::Bytes => 4 + 4 * count + bytes / 16 + 4 * arguments.iter().map(work_of_digits).sum::<u64>(),
         Growth::ManyPerByte => 120 + 4 * count + bytes,
+        Growth::Pattern => 120 + bytes + 20 * second + first.saturating_mul(second) / 64,
+        Growth::Characters => 4 + bytes / 2,
         Growth::Parsing => 60 + 4 * count + 3 * bytes,
         Growth::Product => 20 + 2 * bytes + first.saturating_mul(second) / 64,
         Growth::Elements => 20 + elements(arguments, 0).saturating_mul(elements(arguments, 1)) / 4,
@@ -129,9 +137,25 @@ pub(crate) fn work_of_pattern(pattern: &str) -> u64 {
     PATTERN + PATTERN_STATE * states_of(pattern, true)
 }
 
+/// About how many states the automaton of a regular expression has. It is read as if blanks and comments meant nothing, too: it may say so itself,
+/// and within a count.
+fn states_of(pattern: &str, each: bool) -> u64 {
+    let states = states_of_plain(pattern, each);
+    if !(pattern.contains('{') && pattern.contains(|one: char| one == '#' || one.is_whitespace())) {
+        return states;
+    }
+    let mut bare = String::with_capacity(pattern.len());
+    for line in pattern.split('\n') {
+        bare.extend(
+            line.split('#').next().into_iter().flat_map(str::chars).filter(|one| !one.is_whitespace()),
+        );
+    }
+    states.max(states_of_plain(&bare, each))
+}
+
 /// About how many states the automaton of a regular expression has, in each of which it may be at a character: a count makes copies of what is
 /// before it. `each` says that those of a class are counted one by one, of which it is in a few at a time.
-fn states_of(pattern: &str, each: bool) -> u64 {
+fn states_of_plain(pattern: &str, each: bool) -> u64 {
     // The states of what lies around, and at the end of what is looked at; and those of the last part.
     let (mut sums, mut last) = (vec![0_u64], 0_u64);
     let mut rest = pattern.chars();
@@ -181,22 +205,41 @@ fn states_of_one(first: char, rest: &mut Chars<'_>, each: bool) -> u64 {
             _ => 1,
         },
         '.' => 10,
-        '[' => {
-            let is_negated = rest.as_str().starts_with('^');
-            // A bracket at the beginning stands for itself.
-            let within = rest.as_str().trim_start_matches('^');
-            let starts = within.starts_with(']') || within.starts_with("[:");
-            let is_wide = is_negated || within.split_once(']').is_none_or(|(class, _)| !class.is_ascii());
-            let class = until(rest, ']');
-            let is_wide = is_wide || starts || class.contains(['\\', ':']);
-            if starts {
-                until(rest, ']');
-            }
-            if is_wide { 800 } else { 10 }
-        }
+        '[' => match is_wide(rest) {
+            true => 800,
+            false => 10,
+        },
         _ => 1,
     };
     if each { states } else { 1 }
+}
+
+/// Whether a class, of which the rest is taken, may have many characters. Classes can be within each other.
+fn is_wide(rest: &mut Chars<'_>) -> bool {
+    let (mut depth, mut is_wide, mut is_first) = (1, false, true);
+    while let Some(character) = rest.next() {
+        match character {
+            '^' if is_first => {
+                is_wide = true;
+                continue;
+            }
+            // At the beginning it stands for itself.
+            ']' if is_first => {}
+            ']' if depth == 1 => break,
+            ']' => depth -= 1,
+            '[' => {
+                (depth, is_wide, is_first) = (depth + 1, true, true);
+                continue;
+            }
+            '\\' => {
+                is_wide = true;
+                rest.next();
+            }
+            other => is_wide |= !other.is_ascii(),
+        }
+        is_first = false;
+    }
+    is_wide
 }
 
 /// What comes before a character, which is taken too.

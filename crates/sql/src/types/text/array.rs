@@ -2,6 +2,7 @@
 
 use super::{parse as parse_value, to_string};
 use crate::error::{SqlError, SqlState};
+use crate::types::functions::check_length;
 use crate::types::{Datum, SqlType, Zone};
 
 fn malformed(text: &str, detail: &str) -> SqlError {
@@ -23,6 +24,7 @@ pub(super) fn parse(text: &str, element: SqlType, zone: Zone) -> Result<Datum, S
     reader.skip_blanks();
     if !reader.accept('}') {
         loop {
+            check_length((values.len() + 1) * size_of::<Datum>())?;
             values.push(match reader.element()? {
                 Some(value) => parse_value(&value, element, zone)?,
                 None => Datum::Null,
