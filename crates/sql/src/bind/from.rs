@@ -118,7 +118,7 @@ impl<'c> Binder<'c> {
         let widths = (last.offset, last.width);
         let before = assemble(self, before, &mut Vec::new());
         let node = if swapped { right_join(before, last, widths) } else { full_join(before, last, widths) };
-        let item = self.with_merged(node, first, widths.0 + widths.1, pairs)?;
+        let item = self.with_merged(node, first, widths.0 + widths.1, pairs, swapped)?;
         Ok(Item { offset: first.column, ..item })
     }
 
@@ -215,6 +215,7 @@ impl<'c> Binder<'c> {
         first: First,
         width: u16,
         pairs: &[(String, Bound, Bound)],
+        swapped: bool,
     ) -> Result<Item, SqlError> {
         if pairs.is_empty() {
             return Ok(Item::first(node, width));
@@ -226,7 +227,11 @@ impl<'c> Binder<'c> {
             let column = first.column + expressions.len() as u16;
             columns.push(Bound { expression: Expression::Column(column), data_type });
             values.iter_mut().for_each(|value| walk::renumber(value, &|column| column - first.column));
-            expressions.push(Expression::Coalesce(values));
+            expressions.push(match values.pop() {
+                // All rows of the right are there.
+                Some(right) if swapped => right,
+                right => Expression::Coalesce(values.into_iter().chain(right).collect()),
+            });
             fields.push(Field { name: name.clone(), data_type, origin: None, hidden: true });
         }
         self.merge(first.relation, pairs, columns);
@@ -347,6 +352,10 @@ impl<'c> Binder<'c> {
         let (schema, last) = qualified(name)?;
         if schema.is_none() && self.named.iter().any(|known| known.name == last) {
             return Ok(None);
+        }
+        let is_of_system = StateView::find(schema.as_deref(), &last).is_some() || system::is_named(&last);
+        if is_of_system {
+            return Ok(Some(schema.unwrap_or_else(|| "pg_catalog".to_owned())));
         }
         Ok(self.find(schema.as_deref(), &last).map(|(schema, _)| schema))
     }

@@ -5,7 +5,7 @@ use sqlparser::ast::{self, Expr};
 use super::Binder;
 use super::expression::text_constant;
 use super::names::name_of;
-use super::scope::{Bound, is_value};
+use super::scope::{Bound, ambiguous_relation, is_value};
 use crate::error::SqlError;
 use crate::plan::Expression;
 use crate::types::functions::{self, ORDER_OF_JSONB, ROW_TO_JSON};
@@ -77,8 +77,12 @@ impl Binder<'_> {
                 if level.find(None, &wanted)?.is_some() {
                     return Ok(None);
                 }
-                let mut seen = level.relations.iter().skip(level.seen_from);
-                let relation = seen.find(|relation| relation.name == wanted);
+                let seen = level.relations.iter().skip(level.seen_from);
+                let mut meant = seen.filter(|relation| relation.name == wanted);
+                let relation = meant.next();
+                if meant.next().is_some() {
+                    return Err(ambiguous_relation(&wanted));
+                }
                 // That of a function which gives values stands for these.
                 let Some(relation) = relation.filter(|known| !is_value(&known.fields)).cloned() else {
                     return Ok(None);

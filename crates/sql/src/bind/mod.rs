@@ -121,9 +121,11 @@ impl Surroundings {
             [TEMPORARY, "", "pg_catalog", "information_schema", STATE_SCHEMA].contains(schema)
                 || *schema == self.temporary
         };
-        let is_own = found == self.temporary;
+        // The session's own is the first if the path does not list it.
+        let found = if found == self.temporary { TEMPORARY } else { found };
+        let is_first = found == TEMPORARY && !self.search_path.iter().any(|schema| schema == TEMPORARY);
         let before = self.search_path.iter().map(String::as_str).take_while(move |schema| *schema != found);
-        before.filter(move |schema| !is_own && !is_fixed(schema))
+        before.filter(move |schema| !is_first && !is_fixed(schema))
     }
 
     /// Whether a relation is found by its name without a schema.

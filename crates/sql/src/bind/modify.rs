@@ -38,6 +38,13 @@ struct Target<'c> {
     number: u16,
 }
 
+impl Target<'_> {
+    /// Its schema, unless it has another name in the statement: see [`Level::schemas`].
+    fn schemas(&self) -> Vec<(usize, String)> {
+        if self.alias == self.name { vec![(0, self.schema.clone())] } else { Vec::new() }
+    }
+}
+
 impl<'c> Binder<'c> {
     fn target(&mut self, written: &ObjectName, alias: Option<String>) -> Result<Target<'c>, SqlError> {
         let (schema, name) = qualified(written)?;
@@ -222,7 +229,8 @@ impl<'c> Binder<'c> {
                 };
                 // A column without a relation is that of the row that is there.
                 new.fields.iter_mut().for_each(|field| field.hidden = true);
-                self.levels.push(Level { relations: vec![there, new], ..Level::default() });
+                let schemas = target.schemas();
+                self.levels.push(Level { relations: vec![there, new], schemas, ..Level::default() });
                 let bound = self.do_update(target, update);
                 self.levels.pop();
                 let (assignments, condition) = bound?;
@@ -335,7 +343,8 @@ impl<'c> Binder<'c> {
             offset: 0,
             key: Vec::new(),
         };
-        self.levels.push(Level { relations: vec![relation], ..Level::default() });
+        let schemas = target.schemas();
+        self.levels.push(Level { relations: vec![relation], schemas, ..Level::default() });
         let outputs = self.outputs(items, false);
         self.levels.pop();
         let (fields, expressions) = outputs?.into_iter().unzip();
@@ -432,9 +441,7 @@ impl<'c> Binder<'c> {
         let relation = Relation { name: target.alias.clone(), fields, offset: 0, key: Vec::new() };
         let scan = Node::Scan { table, path: Path::All, direction: Direction::Ascending, filter: None };
         let mut items = vec![Item::first(scan, relation.fields.len() as u16)];
-        if target.alias == target.name {
-            self.level().schemas.push((0, target.schema.clone()));
-        }
+        self.level().schemas.extend(target.schemas());
         self.level().relations.push(relation);
         items.extend(self.from(others)?);
         let mut conditions = Vec::new();
@@ -473,7 +480,7 @@ impl<'c> Binder<'c> {
             Relation { name: name.to_owned(), fields: fields_of(table), offset: 0, key: Vec::new() };
         let levels = std::mem::replace(
             &mut self.levels,
-            vec![Level { relations: vec![relation], ..Level::default() }],
+            vec![Level { relations: vec![relation], is_of_any_schema: true, ..Level::default() }],
         );
         self.texts += 1;
         let bound = self.condition(&written, "CHECK");

@@ -65,7 +65,8 @@ impl Binder<'_> {
         if let Some((name, table)) = rows {
             let fields = fields_of(table);
             let relation = Relation { name: name.to_owned(), fields, offset: 0, key: Vec::new() };
-            self.levels = vec![Level { relations: vec![relation], ..Level::default() }];
+            self.levels =
+                vec![Level { relations: vec![relation], is_of_any_schema: true, ..Level::default() }];
         }
         match self.expression(&written) {
             Ok(_) => renamed(text, self.namings),
@@ -84,7 +85,7 @@ impl Binder<'_> {
         let written = crate::syntax::parse_expression(text)?;
         let relation =
             Relation { name: name.to_owned(), fields: fields_of(table), offset: 0, key: Vec::new() };
-        self.levels = vec![Level { relations: vec![relation], ..Level::default() }];
+        self.levels = vec![Level { relations: vec![relation], is_of_any_schema: true, ..Level::default() }];
         self.renames = Some((column, quoted_anywhere(new)));
         self.notes_names = true;
         self.expression(&written)?;

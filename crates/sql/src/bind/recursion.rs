@@ -90,12 +90,16 @@ impl Binder<'_> {
             if bound.is_err() || self.named[place].used {
                 continue;
             }
-            let (questions, drawn) = (self.questions.len(), self.drawn.clone());
-            let mentions = self.mentions.clone();
-            bound = self.with_query(place).map(|_| ());
+            let (questions, sequences) = (self.questions.len(), self.sequences.len());
+            let (drawn, mentions, expansions) = (self.drawn.clone(), self.mentions.clone(), self.expansions);
+            bound = match self.with_query(place).map(|_| ()) {
+                // One that runs would be too much in its places.
+                Err(_) if self.expansions > EXPANSIONS_MAX => Ok(()),
+                outcome => outcome,
+            };
             self.questions.truncate(questions);
-            self.drawn = drawn;
-            self.mentions = mentions;
+            self.sequences.truncate(sequences);
+            (self.drawn, self.mentions, self.expansions) = (drawn, mentions, expansions);
         }
         self.named.truncate(known);
         self.keeps_open = keeps_open;

@@ -110,6 +110,8 @@ pub(super) struct Level {
     pub relations: Vec<Relation>,
     /// The schemas of relations that have no alias, by their places: two may have the same name.
     pub schemas: Vec<(usize, String)>,
+    /// Whether the others may be called by any schema: the table that a condition of a definition is about.
+    pub is_of_any_schema: bool,
     /// Columns without a relation, the outermost join's first.
     pub merged: Vec<Merged>,
     pub grouping: Option<Grouping>,
@@ -121,6 +123,11 @@ pub(super) struct Level {
     pub clause: &'static str,
     /// The first relation that is seen: the condition of a join sees none of those before the comma.
     pub seen_from: usize,
+}
+
+/// The error of a name that several relations have.
+pub(super) fn ambiguous_relation(name: &str) -> SqlError {
+    SqlError::new(SqlState(*b"42P09"), format!("table reference \"{name}\" is ambiguous"))
 }
 
 impl Level {
@@ -142,7 +149,7 @@ impl Level {
     pub fn is_named(&self, place: usize, relation: Qualifier<'_>) -> bool {
         let is_of = |schema: &str| match self.schema(place) {
             Some(known) => known == schema || (schema == TEMPORARY && is_temporary(known)),
-            None => true,
+            None => self.is_of_any_schema,
         };
         self.relations[place].name == relation.name && relation.schema.is_none_or(is_of)
     }
@@ -173,8 +180,7 @@ impl Level {
         if let Some(relation) = relation
             && (first..self.relations.len()).filter(|place| self.is_named(*place, relation)).count() > 1
         {
-            let message = format!("table reference \"{}\" is ambiguous", relation.name);
-            return Err(SqlError::new(SqlState(*b"42P09"), message));
+            return Err(ambiguous_relation(relation.name));
         }
         let mut found = None;
         let merged = self.merged.iter().filter(|merged| relation.is_none() && merged.first >= first);

@@ -2,7 +2,7 @@
 
 use super::Binder;
 use super::query::Outputs;
-use super::scope::{Field, Qualifier, Starred};
+use super::scope::{Field, Qualifier, Starred, ambiguous_relation};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
 
@@ -13,6 +13,11 @@ impl Binder<'_> {
         let (relations, merged) = (level.relations.clone(), level.merged.clone());
         let is_meant = |place| relation.is_none_or(|relation| level.is_named(place, relation));
         let meant: Vec<bool> = (0..relations.len()).map(is_meant).collect();
+        if let Some(relation) = relation
+            && meant.iter().filter(|meant| **meant).count() > 1
+        {
+            return Err(ambiguous_relation(relation.name));
+        }
         if relations.is_empty() {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,

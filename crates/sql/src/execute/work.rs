@@ -116,8 +116,16 @@ pub(super) fn work_of_copy(value: &Datum) -> u64 {
     let length = length(value);
     let bytes = length / if length < LONG { BYTES_COPIED } else { BYTES_COPIED_OF_LONG };
     match value {
-        Datum::Array(values) => bytes + values.len() as u64,
+        Datum::Array(values) => bytes + values.len() as u64 / elements_copied(values),
         _ => bytes,
+    }
+}
+
+/// So many elements of an array are copied in a unit: those of some types need memory of their own.
+fn elements_copied(values: &[Datum]) -> u64 {
+    match values.first() {
+        Some(Datum::Text(_) | Datum::Bytes(_) | Datum::Numeric(_) | Datum::Array(_)) => 1,
+        _ => 4,
     }
 }
 

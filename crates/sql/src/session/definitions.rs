@@ -198,7 +198,7 @@ impl Session {
         if let Some(block) = &mut self.block {
             block.catalog = Arc::new(changed);
             block.own.extend(&defined.fresh);
-            block.garbage = true;
+            block.garbage |= changes_any(plan);
         }
         for validation in &defined.validations {
             let catalog = self.catalog()?;
@@ -361,6 +361,11 @@ fn changed_by(catalog: &Catalog, plan: &Plan) -> Result<Catalog, SqlError> {
         }
     }
     Ok(changed)
+}
+
+/// Whether a plan changes definitions, and not only relies on some.
+fn changes_any(plan: &Plan) -> bool {
+    matches!(&plan.action, Action::Define { changes, .. } if !changes.is_empty())
 }
 
 /// Whether a definition must have no effect if rows from before it do not fulfil what it asks for. A foreign key alone can be taken

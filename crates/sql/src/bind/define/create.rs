@@ -476,6 +476,7 @@ impl Draft<'_> {
             if !if_not_exists {
                 return Err(error);
             }
+            self.rely(&name, "");
             self.skip(&error);
         } else {
             let made = (name != PUBLIC).then(|| Definition::Schema { object: self.number() });

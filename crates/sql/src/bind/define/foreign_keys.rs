@@ -143,7 +143,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn referenced_table(&self, written: &ast::ObjectName) -> Result<Named, SqlError> {
+    fn referenced_table(&mut self, written: &ast::ObjectName) -> Result<Named, SqlError> {
         let (schema, name) = qualified(written)?;
         match self.locate(schema.as_deref(), &name) {
             Some((schema, Definition::Table(_))) => Ok((schema, name)),

@@ -97,7 +97,7 @@ impl Draft<'_> {
         Ok(indexes)
     }
 
-    fn table_like(&self, name: &ObjectName) -> Result<Table, SqlError> {
+    fn table_like(&mut self, name: &ObjectName) -> Result<Table, SqlError> {
         let (schema, name) = qualified(name)?;
         match self.locate(schema.as_deref(), &name) {
             Some((_, Definition::Table(table))) => Ok(table),

@@ -367,7 +367,11 @@ impl<'c> Draft<'c> {
             let numbers = Definition::Numbers(self.numbers);
             self.set("", "", Some(numbers));
         }
-        let plan = (!self.changes.is_empty()).then(|| self.plan().into());
+        if self.changes.is_empty() && self.at_once {
+            // That there is nothing to do is as it is in the end, too: nothing has been made that would be something.
+            self.rely_on_nothing_new();
+        }
+        let plan = (self.at_once || !self.changes.is_empty()).then(|| self.plan().into());
         let Draft { verifications, rewrites, rows, remarks, fresh, builds, validations, .. } = self;
         Defined { plan, verifications, rewrites, rows, tag, remarks, fresh, builds, validations }
     }
@@ -454,6 +458,7 @@ impl<'c> Draft<'c> {
         let message = format!("relation \"{name}\" already exists");
         let error = SqlError::new(SqlState::DUPLICATE_TABLE, message);
         if if_not_exists {
+            self.rely(schema, name);
             self.skip(&error);
             return Ok(false);
         }
@@ -476,10 +481,15 @@ impl<'c> Draft<'c> {
         }
     }
 
-    /// The schema and name of what is there under a name.
-    fn locate(&self, schema: Option<&str>, name: &str) -> Option<(String, Definition)> {
-        let mut binder = Binder::new(&self.catalog, self.surroundings);
-        binder.find(schema, name).map(|(schema, definition)| (schema, definition.clone()))
+    /// The schema and name of what is there under a name. The change relies on what is not there earlier on the path.
+    fn locate(&mut self, schema: Option<&str>, name: &str) -> Option<(String, Definition)> {
+        let surroundings = self.surroundings;
+        let found = surroundings.find(&self.catalog, schema, name);
+        let found = found.map(|(schema, definition)| (schema, definition.clone()));
+        if let (None, Some((found, _))) = (schema, &found) {
+            surroundings.passed(found).for_each(|passed| self.rely(passed, name));
+        }
+        found
     }
 
     /// Adds an index to a table. It is filled now or later.

@@ -251,7 +251,7 @@ impl Draft<'_> {
         self.empty(&schema, &name)
     }
 
-    fn located(&self, table: &ObjectName) -> Result<Named, SqlError> {
+    fn located(&mut self, table: &ObjectName) -> Result<Named, SqlError> {
         let (schema, name) = qualified(table)?;
         match self.locate(schema.as_deref(), &name) {
             Some((schema, Definition::Table(_))) => Ok((schema, name)),

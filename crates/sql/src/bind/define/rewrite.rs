@@ -94,7 +94,7 @@ impl Draft<'_> {
         let mut binder = Binder::new(self.before, self.surroundings);
         let relation =
             Relation { name: name.to_owned(), fields: fields_of(before), offset: 0, key: Vec::new() };
-        binder.levels = vec![Level { relations: vec![relation], ..Level::default() }];
+        binder.levels = vec![Level { relations: vec![relation], is_of_any_schema: true, ..Level::default() }];
         let value = match using {
             Some(written) => {
                 let bound = binder.expression(written)?;

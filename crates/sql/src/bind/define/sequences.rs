@@ -63,7 +63,7 @@ impl Draft<'_> {
 
     /// `OWNED BY`: with which column a sequence goes.
     fn give_to(
-        &self,
+        &mut self,
         schema: &str,
         sequence: &mut Sequence,
         options: &[SequenceOptions],
