@@ -5,7 +5,7 @@
 use ordain_db::cluster::Cluster;
 use ordain_db::data::{ColumnType, SchemaBuilder, Table};
 use ordain_db::engine::EngineKind;
-use ordain_db::error::{Error, Outcome};
+use ordain_db::error::{Error, Limit, Outcome};
 use ordain_db::limits::{LOGGED_READS_BYTES_MAX, READ_RESULTS_BYTES_MAX, ROW_BYTES_MAX};
 use ordain_db::message::ClientId;
 use ordain_db::position::{PartitionId, Position};
@@ -84,7 +84,7 @@ fn reads_that_the_log_does_not_take_are_refused_and_their_locks_released() {
     let (mut cluster, sweep) = cluster(EngineKind::TwoPhase, 2 * rows);
     for of_each in [rows / 3, 2 * rows, rows / 3] {
         let outcome = call(&mut cluster, sweep, of_each);
-        let Err(Error::Invalid(reason)) = &outcome else { panic!("{outcome:?}") };
+        let Err(Error::Exceeds(Limit::Reads, reason)) = &outcome else { panic!("{outcome:?}") };
         assert!(reason.contains("which is what the log of two-phase takes"), "{reason}");
     }
     assert_eq!(call(&mut cluster, sweep, rows / 5).map(drop), Ok(()));

@@ -6,7 +6,7 @@
 use ordain_db::cluster::Cluster;
 use ordain_db::data::{ColumnType, Key, SchemaBuilder, Table, Value};
 use ordain_db::engine::EngineKind;
-use ordain_db::error::{Error, Outcome};
+use ordain_db::error::{Error, Limit, Outcome};
 use ordain_db::execution::Executions;
 use ordain_db::limits::FOOTPRINT_ENTRIES_MAX;
 use ordain_db::message::ClientId;
@@ -168,8 +168,8 @@ fn two_phase_computes_once_wherever_the_dependent_read_is() {
 fn a_rest_that_is_too_large_is_refused_and_not_tried() {
     let count = FOOTPRINT_ENTRIES_MAX as i64 + 1;
     let (outcome, executions) = call(EngineKind::Calvin, &((0, 1), count, Vec::new(), 0));
-    assert!(matches!(&outcome, Err(Error::Invalid(_))), "{outcome:?}");
+    assert!(matches!(&outcome, Err(Error::Exceeds(Limit::Footprint, _))), "{outcome:?}");
     assert_eq!((executions[0].reconnaissance, executions[0].alone), (1, 0));
     let (outcome, _) = call(EngineKind::TwoPhase, &((0, 1), count, Vec::new(), 0));
-    assert!(matches!(&outcome, Err(Error::Invalid(_))), "{outcome:?}");
+    assert!(matches!(&outcome, Err(Error::Exceeds(Limit::Footprint, _))), "{outcome:?}");
 }
