@@ -72,7 +72,7 @@ injected! {
     open_snapshot_early: Bug::Database(Failpoint::OpenSnapshotEarly), 100, ANY, ["equals oracle"];
     skip_guard: Bug::Database(Failpoint::SkipGuard), 100, ANY, ["replicas agree", "equals oracle"];
     answer_before_ordered: Bug::Database(Failpoint::AnswerBeforeOrdered), 100, ANY, ["early answers", "strict serializability"];
-    read_behind: Bug::Database(Failpoint::ReadBehind), 80, (Some(1), Some(3)), ["reads"];
+    read_behind: Bug::Database(Failpoint::ReadBehind), 80, (Some(1), Some(3)), ["reads", "exactly once"];
     skip_certification: Bug::Database(Failpoint::SkipCertification), 60, ANY, ["equals oracle"];
     forget_building_index: Bug::Database(Failpoint::ForgetBuildingIndex), 200, ANY, ["equals oracle"];
     vote_before_logged: Bug::Database(Failpoint::VoteBeforeLogged), 150, (Some(3), None), ["replicas agree", "equals oracle"];
