@@ -92,9 +92,13 @@ impl Binder<'_> {
             }
             let (questions, sequences) = (self.questions.len(), self.sequences.len());
             let (drawn, mentions, expansions) = (self.drawn.clone(), self.mentions.clone(), self.expansions);
+            let around = (self.levels.clone(), self.named.clone());
             bound = match self.with_query(place).map(|_| ()) {
-                // One that runs would be too much in its places.
-                Err(_) if self.expansions > EXPANSIONS_MAX => Ok(()),
+                // One that runs would be too much in its places. What was bound of it is forgotten.
+                Err(_) if self.expansions > EXPANSIONS_MAX => {
+                    (self.levels, self.named) = around;
+                    Ok(())
+                }
                 outcome => outcome,
             };
             self.questions.truncate(questions);

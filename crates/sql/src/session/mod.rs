@@ -112,18 +112,19 @@ pub const TOLD_TEXT_BYTES: usize = 1024;
 /// As much of a statement's text as is told.
 fn beginning_of(text: &str) -> &str {
     let beginning = &text[..text.floor_char_boundary(TOLD_TEXT_BYTES)];
-    let place = |word: &[u8]| {
-        beginning.as_bytes().windows(word.len()).position(|found| found.eq_ignore_ascii_case(word))
-    };
-    let is_before =
-        |words: [&[u8]; 2], at| words.iter().any(|word| place(word).is_some_and(|word| word < at));
-    // What sets a password is told up to it.
-    match place(b"password") {
-        Some(at) if is_before([b"alter", b"create"], at) && is_before([b"user", b"role"], at) => {
-            &beginning[..at + b"password".len()]
-        }
-        _ => beginning,
+    // What sets a password is told up to it: it has one of these words after the other.
+    let mut end = 0;
+    for words in [["alter", "create"], ["user", "role"], ["password"; 2]] {
+        let rest = &beginning.as_bytes()[end..];
+        let behind = |word: &str| {
+            let place =
+                rest.windows(word.len()).position(|found| found.eq_ignore_ascii_case(word.as_bytes()));
+            place.map(|place| place + word.len())
+        };
+        let Some(next) = words.into_iter().filter_map(behind).min() else { return beginning };
+        end += next;
     }
+    &beginning[..end]
 }
 
 /// See the [module](self).
@@ -587,6 +588,8 @@ mod tests {
             "ALTER USER me PASSWORD 'secret'",
             "select 1; Create role me login pAssword /* x */ 'secret'",
             "ALTER USER me WITH ENCRYPTED PASSWORD'secret' VALID UNTIL 'infinity'",
+            "SELECT password FROM people; ALTER USER me PASSWORD 'secret'",
+            "SELECT 1 AS password, 2 AS username; ALTER ROLE me PASSWORD 'secret'",
         ] {
             let told = beginning_of(text);
             assert!(text.starts_with(told) && told.to_lowercase().ends_with("password"), "{told}");

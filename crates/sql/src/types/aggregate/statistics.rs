@@ -3,7 +3,7 @@
 use super::super::{Datum, Numeric, SqlType};
 use super::AggregateId;
 use crate::error::SqlError;
-use crate::types::functions::work_of_digits;
+use crate::types::functions::work_of_number;
 
 /// Sums over pairs of floats, or over numbers that are exact. The second of a pair is called `x`, as PostgreSQL calls it.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -22,8 +22,8 @@ pub(super) struct Sums {
 impl Sums {
     /// The work of finishing them: a quotient and a root of their digits.
     pub(super) fn work(&self) -> u64 {
-        let digits = |number: &Numeric| 64 * work_of_digits(&Datum::Numeric(number.clone()));
-        self.exact.as_ref().map_or(0, |(sum, squares)| digits(sum) + digits(squares))
+        let numbers = self.exact.as_ref();
+        numbers.map_or(0, |(sum, squares)| 64 * (work_of_number(sum) + work_of_number(squares)))
     }
 
     /// Takes a pair. What is added to the squares is found from the mean so far, so that nothing is lost where the numbers are large and

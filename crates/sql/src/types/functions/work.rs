@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::{FunctionId, entry_of};
 use crate::types::operators::BinaryOperator;
-use crate::types::{BaseType, Datum, SqlType};
+use crate::types::{BaseType, Datum, Numeric, SqlType};
 
 /// Work of reading a pattern: what each has, and what each state of its automaton adds.
 const PATTERN: u64 = 1_000;
@@ -281,11 +281,15 @@ fn work_of_digits_made(digits: f64) -> u64 {
 /// The work of calculating with a number that is large: digits are multiplied with digits, be it only to find how many there are.
 pub(crate) fn work_of_digits(value: &Datum) -> u64 {
     match value {
-        Datum::Numeric(number) => {
-            (number.large_bytes() as u64).saturating_mul(number.large_bytes() as u64) / 1024
-        }
+        Datum::Numeric(number) => work_of_number(number),
         _ => 0,
     }
+}
+
+/// The same of a number.
+pub(crate) fn work_of_number(number: &Numeric) -> u64 {
+    let bytes = number.large_bytes() as u64;
+    bytes.saturating_mul(bytes) / 1024
 }
 
 /// The work of a cast to a type: what is parsed, or written as a text.
