@@ -6,9 +6,11 @@ use std::fmt::{self, Display, Formatter};
 use ordain_db::data::{Direction, Owner, Schema};
 use ordain_db::procedure::{Declaration, Footprint};
 
+use crate::error::SqlError;
 use crate::execute::{Inputs, Observed};
 use crate::keys::Storages;
 use crate::plan::{Action, ForeignKeyShape, JoinKind, Node, Path, Plan, Search, TableShape};
+use crate::routines::Routines;
 use crate::types::{Datum, json};
 
 /// What is told of a plan.
@@ -44,19 +46,48 @@ pub(crate) enum Within {
     Past,
 }
 
-/// What is told of a plan before it runs with these values of its parameters, as far as they are known, on so many partitions.
-pub(crate) fn tell(
-    plan: &Plan,
-    parameters: &[Datum],
-    (storages, schema, partitions): (&Storages, &Schema, u16),
-    within: Within,
-) -> Told {
+/// What a plan would run on.
+pub(crate) struct Cluster<'c> {
+    /// SQL's own tables.
+    pub storages: &'c Storages,
+    /// All tables.
+    pub schema: &'c Schema,
+    /// The procedures that can be called.
+    pub routines: &'c Routines,
+    /// Number of partitions.
+    pub partitions: u16,
+}
+
+impl Cluster<'_> {
+    /// What a statement declares with these inputs, on so many partitions; `None` if its keys are not known before it runs.
+    ///
+    /// # Errors
+    /// When the arguments of a procedure cannot be had from these inputs.
+    fn footprint(
+        &self,
+        plan: &Plan,
+        inputs: &Inputs,
+        partitions: u16,
+    ) -> Result<Option<Footprint>, SqlError> {
+        if let Action::Call { routine, arguments, .. } = &plan.action {
+            let (routine, arguments) = self.routines.call(routine, arguments, inputs)?;
+            return self.routines.footprint(&routine, &arguments, (self.schema, partitions));
+        }
+        let mut footprint = Footprint::default();
+        let mut declaration = Declaration::new(self.schema, partitions, &mut footprint);
+        let known = crate::execute::declare::declare(plan, inputs, self.storages, &mut declaration);
+        Ok(known.map(|()| footprint))
+    }
+}
+
+/// What is told of a plan before it runs with these values of its parameters, as far as they are known.
+pub(crate) fn tell(plan: &Plan, parameters: &[Datum], cluster: &Cluster<'_>, within: Within) -> Told {
     let root = root(plan, &mut Observations { left: &[] });
     let foreign_keys = plan.foreign_keys.iter().filter_map(|foreign_key| foreign_key_line(plan, foreign_key));
     let foreign_keys = foreign_keys.collect();
-    let partitions = partitions_of(plan, parameters, storages, schema, partitions);
+    let partitions = partitions_of(plan, parameters, cluster);
     let way = match within {
-        Within::Nothing => way(plan, parameters, storages, schema, &partitions),
+        Within::Nothing => way(plan, parameters, cluster, &partitions),
         Within::Block => {
             "In a block: over its snapshot, and again at its place in the order when it commits".to_owned()
         }
@@ -198,60 +229,51 @@ fn foreign_key_line(plan: &Plan, foreign_key: &ForeignKeyShape) -> Option<String
 }
 
 /// How the statement reaches the rows.
-fn way(
-    plan: &Plan,
-    parameters: &[Datum],
-    storages: &Storages,
-    schema: &Schema,
-    places: &Option<Places>,
-) -> String {
-    if let Action::Call { routine, .. } = &plan.action {
-        return format!("One ordered transaction of the procedure {routine}");
-    }
+fn way(plan: &Plan, parameters: &[Datum], cluster: &Cluster<'_>, places: &Option<Places>) -> String {
     // Parameters that are not known yet are no reason for reconnaissance.
     let unknown = vec![Datum::Int(0); usize::from(u8::MAX)];
-    let parameters = if parameters.is_empty() { unknown.as_slice() } else { parameters };
+    let is_call = matches!(plan.action, Action::Call { .. });
+    let parameters = if parameters.is_empty() && !is_call { unknown.as_slice() } else { parameters };
     let inputs = Inputs { parameters: parameters.into(), answers: unknown.clone(), ..Inputs::default() };
-    let mut footprint = Footprint::default();
-    let mut declaration = Declaration::new(schema, 1, &mut footprint);
-    let known = crate::execute::declare::declare(plan, &inputs, storages, &mut declaration);
-    match (&plan.action, known) {
+    let footprint = cluster.footprint(plan, &inputs, 1);
+    let known = match &footprint {
+        Ok(Some(footprint)) => {
+            format!(
+                "its footprint known: {} keys, {} ranges",
+                footprint.keys().len(),
+                footprint.ranges().len()
+            )
+        }
+        Ok(None) => "its footprint found by reconnaissance".to_owned(),
+        Err(_) => "its footprint not known before its arguments are".to_owned(),
+    };
+    match (&plan.action, footprint) {
+        (Action::Call { routine, .. }, _) => {
+            format!("One ordered transaction of the procedure {routine}, {known}")
+        }
         (Action::Query(node), _) if plan.sequences.is_empty() && !node.is_short() => {
             "Over a snapshot".to_owned()
         }
-        (Action::Query(_), Some(())) if plan.sequences.is_empty() && !is_spread(places) => {
+        (Action::Query(_), Ok(Some(footprint))) if plan.sequences.is_empty() && !is_spread(places) => {
             format!("A read of the newest state: {} keys", footprint.keys().len())
         }
-        (_, Some(())) => format!(
-            "One ordered transaction, its footprint known: {} keys, {} ranges",
-            footprint.keys().len(),
-            footprint.ranges().len()
-        ),
-        (_, None) => "One ordered transaction, its footprint found by reconnaissance".to_owned(),
+        _ => format!("One ordered transaction, {known}"),
     }
 }
 
-/// Which partitions have what the statement touches; `None` if it touches nothing, or its procedure decides.
-fn partitions_of(
-    plan: &Plan,
-    parameters: &[Datum],
-    storages: &Storages,
-    schema: &Schema,
-    count: u16,
-) -> Option<Places> {
-    let touches = !plan.tables.is_empty() || !plan.sequences.is_empty();
-    if !touches || matches!(plan.action, Action::Call { .. }) {
+/// Which partitions have what the statement touches; `None` if it touches nothing, or nobody knows what its arguments will be.
+fn partitions_of(plan: &Plan, parameters: &[Datum], cluster: &Cluster<'_>) -> Option<Places> {
+    let is_call = matches!(plan.action, Action::Call { .. });
+    if plan.tables.is_empty() && plan.sequences.is_empty() && !is_call {
         return None;
     }
     let declared = |seed| {
         let inputs = Inputs { parameters: parameters.into(), seed, ..Inputs::default() };
-        let mut footprint = Footprint::default();
-        let mut declaration = Declaration::new(schema, count, &mut footprint);
-        crate::execute::declare::declare(plan, &inputs, storages, &mut declaration)?;
-        Some(footprint)
+        cluster.footprint(plan, &inputs, cluster.partitions)
     };
     // Keys that are drawn at random differ with the seed, and are not known before.
-    let known = declared(1).zip(declared(2)).filter(|(one, other)| one.encode() == other.encode());
+    let (one, other) = (declared(1).ok()?, declared(2).ok()?);
+    let known = one.zip(other).filter(|(one, other)| one.encode() == other.encode());
     let Some((footprint, _)) = known else { return Some(Places::Unknown) };
     let keys = footprint.keys().iter().map(|entry| (entry.owner, entry.access));
     let ranges = footprint.ranges().iter().map(|entry| (entry.owner, entry.access));
@@ -268,13 +290,15 @@ fn partitions_of(
         }
     }
     Some(if writes_copies {
-        Places::Copies(count)
+        Places::Copies(cluster.partitions)
     } else if all {
-        Places::All(count)
+        Places::All(cluster.partitions)
     } else if !some.is_empty() {
-        Places::Some(some, count)
+        Places::Some(some, cluster.partitions)
     } else if reads_copy {
         Places::Any
+    } else if is_call {
+        return None;
     } else {
         Places::None
     })

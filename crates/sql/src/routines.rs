@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ordain_db::data::Schema;
+use ordain_db::error::Error;
 use ordain_db::procedure::signature::{Form, Value, ValueKind};
-use ordain_db::procedure::{ProcedureId, Procedures, Signature};
+use ordain_db::procedure::{Declared, Footprint, ProcedureId, Procedures, Signature};
 use serde_json::{Map, Number, Value as Json};
 
 use crate::error::{SqlError, SqlState};
-use crate::execute::Output;
-use crate::plan::CallForm;
+use crate::execute::{Inputs, Output, try_evaluate};
+use crate::plan::{CallForm, Expression};
 use crate::types::{BaseType, Datum, SqlType, Zone, row, text};
 
 /// A procedure that can be called.
@@ -70,6 +72,48 @@ impl Routines {
             None => Ok(None),
             Some(Ok(routine)) => Ok(Some(Arc::clone(routine))),
             Some(Err(problem)) => Err(SqlError::unsupported(format!("CALL of {name}: {problem}"))),
+        }
+    }
+
+    /// The procedure that a statement calls, and its encoded arguments.
+    ///
+    /// # Errors
+    /// When there is no such procedure any more, when an argument cannot be computed, and as [`arguments`](Routines::arguments).
+    pub(crate) fn call(
+        &self,
+        name: &str,
+        arguments: &[Expression],
+        inputs: &Inputs,
+    ) -> Result<(Arc<Routine>, Vec<u8>), SqlError> {
+        let undefined =
+            || SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("procedure {name} does not exist"));
+        let routine = self.find(name)?.ok_or_else(undefined)?;
+        let mut no_draw = |_| Err(SqlError::unsupported("nextval as an argument of a procedure"));
+        let mut randoms = 0;
+        let values =
+            arguments.iter().map(|argument| try_evaluate(argument, inputs, &mut randoms, &mut no_draw));
+        let values = values.collect::<Result<Vec<Datum>, SqlError>>()?;
+        let arguments = self.arguments(&routine, &values)?;
+        Ok((routine, arguments))
+    }
+
+    /// What a call with these encoded arguments declares, on so many partitions; `None` if its keys depend on data.
+    ///
+    /// # Errors
+    /// When the procedure cannot declare anything for them.
+    pub(crate) fn footprint(
+        &self,
+        routine: &Routine,
+        arguments: &[u8],
+        (schema, partitions): (&Schema, u16),
+    ) -> Result<Option<Footprint>, SqlError> {
+        let mut footprint = Footprint::default();
+        let declared =
+            self.procedures.declare(routine.procedure, arguments, schema, partitions, &mut footprint);
+        let invalid = |error: Error| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error.to_string());
+        match declared.map_err(invalid)? {
+            Declared::Complete => Ok(Some(footprint)),
+            Declared::Unknown => Ok(None),
         }
     }
 

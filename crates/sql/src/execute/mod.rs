@@ -388,7 +388,7 @@ pub fn stale() -> SqlError {
 }
 
 /// A session calls procedures by themselves; only in a block it comes to run the plan of a call.
-fn within_a_block(routine: &str) -> SqlError {
+pub(crate) fn within_a_block(routine: &str) -> SqlError {
     let message = format!("CALL {routine} cannot run inside a transaction block");
     SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, message).with_hint("It is a transaction of its own.")
 }

@@ -7,10 +7,9 @@ use super::database::{of_call, of_database};
 use super::transaction::{command, outcome_of, reads_only};
 use crate::error::{SqlError, SqlState};
 use crate::execute::receive::{Collected, Receive};
-use crate::execute::{Inputs, Output, try_evaluate};
+use crate::execute::{Inputs, Output};
 use crate::plan::{Action, CallForm, Expression, Plan, SharedPlan};
 use crate::procedure::{Step, encode_steps};
-use crate::types::Datum;
 
 /// Most times that a statement which runs as a block of its own begins anew, since what it has read has changed meanwhile.
 const ATTEMPTS_MAX: usize = 20;
@@ -94,15 +93,8 @@ impl Session {
         inputs: &Inputs,
     ) -> Result<Output, SqlError> {
         let routines = &self.surroundings.routines;
-        let undefined =
-            || SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("procedure {name} does not exist"));
-        let routine = routines.find(name)?.ok_or_else(undefined)?;
-        let mut no_draw = |_| Err(SqlError::unsupported("nextval as an argument of a procedure"));
-        let mut randoms = 0;
-        let values =
-            arguments.iter().map(|argument| try_evaluate(argument, inputs, &mut randoms, &mut no_draw));
-        let values = values.collect::<Result<Vec<Datum>, SqlError>>()?;
-        let answer = self.database.call_routine(routine.procedure, routines.arguments(&routine, &values)?);
+        let (routine, arguments) = routines.call(name, arguments, inputs)?;
+        let answer = self.database.call_routine(routine.procedure, arguments);
         let result = answer.map_err(|error| match error {
             Error::Aborted(reason) => SqlError::new(SqlState::RAISE_EXCEPTION, reason),
             other => of_call(other, &self.interrupt),

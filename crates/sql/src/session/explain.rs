@@ -12,7 +12,9 @@ use crate::bind::Prepared;
 use crate::bind::names::{name_of, parts_of};
 use crate::error::{SqlError, SqlState};
 use crate::execute::receive::Unseen;
-use crate::explain::Within;
+use crate::execute::within_a_block;
+use crate::explain::{Cluster, Within};
+use crate::plan::Action;
 use crate::types::Datum;
 
 /// What a plan is told of.
@@ -42,14 +44,22 @@ impl Session {
             },
             None => self.explained(statement)?,
         };
-        let cluster = (&self.storages, &self.schema, self.database.partitions());
+        if let (Action::Call { routine, .. }, Some(_)) = (&prepared.plan.action, &self.block) {
+            return Err(within_a_block(routine));
+        }
         let within = match &self.block {
             None => Within::Nothing,
             Some(block) if block.past => Within::Past,
             Some(block) if block.read_only && !block.certifies => Within::ReadOnlyBlock,
             Some(_) => Within::Block,
         };
-        let mut told = crate::explain::tell(&prepared.plan, &values, cluster, within);
+        let cluster = Cluster {
+            storages: &self.storages,
+            schema: &self.schema,
+            routines: &self.surroundings.routines,
+            partitions: self.database.partitions(),
+        };
+        let mut told = crate::explain::tell(&prepared.plan, &values, &cluster, within);
         if asked.analyze {
             let begun = self.database.now();
             self.observes = true;
