@@ -358,7 +358,7 @@ fn step(plan: &Plan, node: &Node, observations: &mut Observations<'_>) -> Step {
 fn text_of(plan: &Plan, node: &Node) -> String {
     match node {
         Node::Values(rows) => format!("Values: {} rows", rows.len()),
-        Node::Scan { table, path, direction, filter } => {
+        Node::Scan { table, path, direction, filter, .. } => {
             let backward = if *direction == Direction::Descending { ", backward" } else { "" };
             let filtered = if filter.is_some() { ", filtered" } else { "" };
             format!("{}{backward}{filtered}", scan(plan, *table, path))

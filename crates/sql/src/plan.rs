@@ -31,7 +31,7 @@ pub use tables::{CheckShape, ColumnShape, IndexShape, IndexState, TableShape};
 
 /// The version of the form in which plans, statements and definitions are kept: raised whenever one of their types changes, what an ordered
 /// transaction may do, or what functions give, since a log is run again. A test has the form (`tests/kept_forms.rs`).
-pub const FORM: u8 = 5;
+pub const FORM: u8 = 6;
 
 /// Why something that is kept in another form cannot be used.
 pub fn other_form(form: u8) -> String {
@@ -271,6 +271,8 @@ pub enum Node {
         direction: Direction,
         /// Which rows.
         filter: Option<Expression>,
+        /// Which columns anybody looks at, in order; all of them if it is not said. The others are null.
+        needed: Option<Vec<u16>>,
     },
     /// The numbers from one to another.
     Series {

@@ -249,9 +249,7 @@ impl RowCheck {
 fn violation(foreign_key: &ForeignKeyShape, tables: &[TableShape]) -> Action {
     let shape = |table: u16| &tables[usize::from(table)];
     let (own, other) = (shape(foreign_key.table), shape(foreign_key.referenced));
-    let scan = |table, filter| {
-        Box::new(Node::Scan { table, path: Path::All, direction: Direction::Ascending, filter })
-    };
+    let scan = |table, filter| Box::new(Node::scan(table, Path::All, Direction::Ascending, filter));
     let is_null =
         |column, negated| Expression::IsNull { operand: Box::new(Expression::Column(column)), negated };
     let refers = foreign_key.columns.iter().map(|column| is_null(*column, true)).collect();

@@ -398,7 +398,7 @@ impl<'c> Binder<'c> {
                 self.name_relation(&schema, &last);
                 let number = self.use_table(&schema, &last, table)?;
                 let (path, direction) = (Path::All, Direction::Ascending);
-                let node = Node::Scan { table: number, path, direction, filter: None };
+                let node = Node::scan(number, path, direction, None);
                 let mut relation = aliased(last, fields_of(table), alias)?;
                 relation.key = table.primary_key.as_ref().map_or_else(Vec::new, |key| key.columns.clone());
                 Ok((node, relation))

@@ -121,9 +121,9 @@ fn place(binder: &Binder<'_>, item: Item, all: &mut Vec<Expression>) -> Node {
 /// The rows of a relation that fulfil conditions over its own columns.
 pub(super) fn filtered(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
     match node {
-        Node::Scan { table, path: Path::All, direction, filter: None } => {
+        Node::Scan { table, path: Path::All, direction, filter: None, .. } => {
             let path = choose(binder.shape_of(table), &conditions);
-            Node::Scan { table, path, direction, filter: all_of(conditions) }
+            Node::scan(table, path, direction, all_of(conditions))
         }
         other => match all_of(conditions) {
             Some(condition) => Node::Filter { input: Box::new(other), condition },
@@ -141,7 +141,7 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
         let condition = all_of(conditions);
         return Node::Join { left, right, widths, kind, equal: Vec::new(), condition, dependent: true };
     }
-    if let Node::Scan { table, path: Path::All, direction, filter: None } = &item.node {
+    if let Node::Scan { table, path: Path::All, direction, filter: None, .. } = &item.node {
         let own = item.offset..item.offset + item.width;
         let within: Vec<Expression> =
             conditions.iter().map(|condition| seen_from_right(condition.clone(), own.clone())).collect();
@@ -157,7 +157,7 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
         if is_better && depends && !matches!(choose(binder.shape_of(*table), &alone), Path::Keys(_)) {
             let right = match all_of(within) {
                 Some(filter) => kept_scan(binder, *table, path, *direction, filter),
-                None => Node::Scan { table: *table, path, direction: *direction, filter: None },
+                None => Node::scan(*table, path, *direction, None),
             };
             let right = Box::new(right);
             let kind = item.kind;

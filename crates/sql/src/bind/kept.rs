@@ -14,7 +14,7 @@ use crate::types::operators::BinaryOperator;
 /// Has the parts of a query that runs many times kept. Its rows stay the same, in the same order.
 pub(super) fn kept(binder: &Binder<'_>, node: Node) -> Node {
     match node {
-        Node::Scan { table, path, direction, filter: Some(filter) } => {
+        Node::Scan { table, path, direction, filter: Some(filter), .. } => {
             kept_scan(binder, table, path, direction, filter)
         }
         Node::Filter { input, condition } if is_steady(&input) && !is_cheap(&input) => {
@@ -53,10 +53,10 @@ fn part(binder: &Binder<'_>, node: Box<Node>) -> Box<Node> {
         return node;
     }
     Box::new(match *node {
-        Node::Scan { table, path, direction, filter } if filter.as_ref().is_none_or(is_simple) => {
+        Node::Scan { table, path, direction, filter, .. } if filter.as_ref().is_none_or(is_simple) => {
             let direct = Some(path.clone());
             let condition = filter.clone();
-            let input = Box::new(Node::Scan { table, path, direction, filter });
+            let input = Box::new(Node::scan(table, path, direction, filter));
             let input = Node::Kept { input, keys: Vec::new(), direct };
             match condition {
                 Some(condition) => Node::Filter { input: Box::new(input), condition },
@@ -95,18 +95,18 @@ pub(super) fn kept_scan(
 ) -> Node {
     let (shape, keys) = (binder.shape_of(table), keys_of(&filter));
     let Some(input_path) = steady_path(&path).filter(|_| !keys.is_empty()) else {
-        return Node::Scan { table, path, direction, filter: Some(filter) };
+        return Node::scan(table, path, direction, Some(filter));
     };
     let known = known_columns(shape, &path);
     let is_known =
         |(own, _): &(Expression, Expression)| column_of(own).is_some_and(|column| known.contains(&column));
     if keys.iter().all(is_known) || names_one_row(shape, &path) {
-        return Node::Scan { table, path, direction, filter: Some(filter) };
+        return Node::scan(table, path, direction, Some(filter));
     }
     let mut conditions = Vec::new();
     conjuncts(filter.clone(), &mut conditions);
     conditions.retain(|condition| is_simple(condition) && !sees_around(condition));
-    let input = Node::Scan { table, path: input_path, direction, filter: all_of(conditions) };
+    let input = Node::scan(table, input_path, direction, all_of(conditions));
     let input = Node::Kept { input: Box::new(input), keys, direct: Some(path) };
     Node::Filter { input: Box::new(input), condition: filter }
 }

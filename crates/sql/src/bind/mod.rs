@@ -21,6 +21,7 @@ mod kept;
 mod mentioned;
 mod modify;
 pub(crate) mod names;
+mod needed;
 mod nulls;
 mod numbering;
 mod object_names;
@@ -287,6 +288,7 @@ impl<'c> Binder<'c> {
     fn finish(self, mut action: Action, fields: Option<Vec<Field>>) -> Prepared {
         if let Some(source) = action.source_mut() {
             self.put_single(source);
+            needed::mark(source);
         }
         let parameters = self.parameters.into_iter().map(|known| known.unwrap_or(SqlType::TEXT)).collect();
         let Binder { reliances, tables, sequences, foreign_keys, questions, surroundings, .. } = self;

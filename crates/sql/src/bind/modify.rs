@@ -439,7 +439,7 @@ impl<'c> Binder<'c> {
             self.tables.push(shape);
         }
         let relation = Relation { name: target.alias.clone(), fields, offset: 0, key: Vec::new() };
-        let scan = Node::Scan { table, path: Path::All, direction: Direction::Ascending, filter: None };
+        let scan = Node::scan(table, Path::All, Direction::Ascending, None);
         let mut items = vec![Item::first(scan, relation.fields.len() as u16)];
         self.level().schemas.extend(target.schemas());
         self.level().relations.push(relation);

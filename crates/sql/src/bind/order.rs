@@ -240,7 +240,7 @@ impl<'s> Order<'s> {
 
 /// Has rows read by an index that gives them in the order in which they are wanted; whether there is one.
 fn read_by_index(binder: &Binder<'_>, leaf: Leaf<'_>) -> bool {
-    let Node::Scan { table, path, direction, filter } = leaf.scan else { return false };
+    let Node::Scan { table, path, direction, filter, .. } = leaf.scan else { return false };
     if !leaf.is_free {
         return false;
     }

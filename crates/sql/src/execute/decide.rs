@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use ordain_db::data::Key;
 
 use super::modify::{Change, duplicate, matches, second_time};
-use super::rows::pick;
+use super::rows::{Reading, pick};
 use super::{Failure, Few, Output, Row, Run};
 use crate::plan::{ConflictTarget, Expression, OnConflict, TableShape};
 use crate::types::Datum;
@@ -112,7 +112,7 @@ impl Run<'_, '_> {
             OnConflict::Nothing(target) if matches(*target, obstacle.target) => Ok(None),
             OnConflict::Update { target, assignments, condition } if matches(*target, obstacle.target) => {
                 let Some(key) = obstacle.key else { return Err(second_time().into()) };
-                let old = self.read(shape, &key)?.unwrap_or_default();
+                let old = self.read(Reading::whole(shape), &key)?.unwrap_or_default();
                 let new = self.merged(shape, &old, values, assignments, condition.as_ref())?;
                 Ok(new.map(|new| Change { key, old, new, besides: Vec::new() }))
             }

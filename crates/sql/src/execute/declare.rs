@@ -11,7 +11,7 @@ use ordain_db::procedure::footprint::Access;
 
 use super::evaluate::evaluate_within;
 use super::foreign_keys::{referenced_key, referring_range};
-use super::rows::{Place, pick, spread, whole_keys};
+use super::rows::{Place, Reading, pick, spread, whole_keys};
 use super::work::WORK_DECLARED_MAX;
 use super::{Inputs, Row};
 use crate::keys::{Bounds, Storages};
@@ -406,7 +406,7 @@ impl<'a> Known<'a, '_> {
 
     fn load(&mut self, shape: &TableShape, rows: &[Vec<u8>]) -> Option<()> {
         for (number, bytes) in (1..).zip(rows) {
-            let values = super::rows::decode(shape, bytes).ok()?;
+            let values = super::rows::decode(Reading::whole(shape), bytes).ok()?;
             self.row(shape, &values, number)?;
         }
         Some(())

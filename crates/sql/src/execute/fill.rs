@@ -3,7 +3,7 @@
 use ordain_db::data::{Direction, Key, KeyRange};
 
 use super::modify::duplicate;
-use super::rows::{Place, Stored, decode, index_of, pick};
+use super::rows::{Place, Reading, Stored, decode, index_of, pick};
 use super::{Failure, Output, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{ConflictTarget, Path, SequenceShape, TableShape};
@@ -13,10 +13,15 @@ impl<'a> Run<'a, '_> {
     /// Fills an index from all rows of a table.
     pub(super) fn fill_all(&mut self, shape: &TableShape, number: u16) -> Result<(), Failure> {
         let mut rows = Vec::new();
-        self.scan(shape, (&Path::All, Direction::Ascending), usize::MAX, &mut |_, stored| {
-            rows.push(stored);
-            Ok(true)
-        })?;
+        self.scan(
+            Reading::whole(shape),
+            (&Path::All, Direction::Ascending),
+            usize::MAX,
+            &mut |_, stored| {
+                rows.push(stored);
+                Ok(true)
+            },
+        )?;
         rows.into_iter().try_for_each(|stored| self.enter(shape, number, &stored))
     }
 
@@ -49,10 +54,16 @@ impl<'a> Run<'a, '_> {
         most: usize,
         rows: &mut Vec<Stored>,
     ) -> Result<(), Failure> {
-        self.scan_range(shape, Place::Rows, (range, Direction::Ascending), most, &mut |_, stored| {
-            rows.push(stored);
-            Ok(rows.len() < most)
-        })
+        self.scan_range(
+            Reading::whole(shape),
+            Place::Rows,
+            (range, Direction::Ascending),
+            most,
+            &mut |_, stored| {
+                rows.push(stored);
+                Ok(rows.len() < most)
+            },
+        )
     }
 
     /// Puts a row into an index, unless it is there.
@@ -84,11 +95,11 @@ impl<'a> Run<'a, '_> {
     /// Puts rows into a table that nobody sees yet.
     pub(super) fn load(&mut self, shape: &TableShape, rows: &[Vec<u8>]) -> Result<Output, Failure> {
         for bytes in rows {
-            let values = decode(shape, bytes)?;
+            let values = decode(Reading::whole(shape), bytes)?;
             self.check_row(shape, &values)?;
             let key = self.key_of(shape, &values)?;
-            if !shape.key.is_empty() && self.transaction.get(&key)?.is_some() {
-                return Err(duplicate(shape, ConflictTarget::Key, &values, self.inputs.zone).into());
+            if let Some(conflict) = self.conflict(shape, (&key, &values), None)? {
+                return Err(duplicate(shape, conflict.target, &values, self.inputs.zone).into());
             }
             self.add(shape, &key, &values)?;
         }

@@ -8,7 +8,7 @@ use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::procedure::Transaction;
 
 use super::modify::{Change, key_shown};
-use super::rows::{Place, Stored, index_of, pick};
+use super::rows::{Place, Reading, Stored, index_of, pick};
 use super::{Failure, Few, Inputs, Patience, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::keys::{Bounds, Storages};
@@ -273,7 +273,7 @@ impl<'a, 't> Run<'a, 't> {
                 if self.notes.cascaded {
                     // It may have gone or changed since; then that was noted too.
                     let shape = self.table(foreign_key.table)?;
-                    let row = self.read(shape, &key)?;
+                    let row = self.read(Reading::whole(shape), &key)?;
                     if !row.is_some_and(|row| same(&pick(&row, &foreign_key.columns), &values)) {
                         return Ok(());
                     }
@@ -313,12 +313,18 @@ impl<'a, 't> Run<'a, 't> {
         }
         let mut found = Vec::new();
         let asked = if is_exact { most } else { usize::MAX };
-        self.scan_range(shape, place, (&range, Direction::Ascending), asked, &mut |_, stored| {
-            if refers(foreign_key, &types, &stored.values, key)? {
-                found.push(stored);
-            }
-            Ok(found.len() < most)
-        })?;
+        self.scan_range(
+            Reading::whole(shape),
+            place,
+            (&range, Direction::Ascending),
+            asked,
+            &mut |_, stored| {
+                if refers(foreign_key, &types, &stored.values, key)? {
+                    found.push(stored);
+                }
+                Ok(found.len() < most)
+            },
+        )?;
         Ok(found)
     }
 

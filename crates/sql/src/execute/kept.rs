@@ -7,6 +7,7 @@ use std::rc::Rc;
 use ordain_db::hash::FastMap;
 
 use super::query::{HELD_PER_KEY, hashed};
+use super::rows::Reading;
 use super::work::work_of_copies;
 use super::{Failure, HELD_BYTES_MAX, Row, Run, malformed, size_of_row};
 use crate::error::{SqlError, SqlState};
@@ -136,13 +137,13 @@ impl Run<'_, '_> {
             Some(key) if key == wanted => visit(run, row),
             _ => Ok(true),
         };
-        let (Some(path), Node::Scan { table, direction, .. }) = (direct, input) else {
+        let (Some(path), Node::Scan { table, direction, needed, .. }) = (direct, input) else {
             return self.each(input, usize::MAX, &mut give);
         };
-        let shape = self.table(*table)?;
+        let table = Reading { shape: self.table(*table)?, needed: needed.as_deref() };
         let (mut wants, mut read) = (true, 0);
         self.observe_run(input);
-        self.scan(shape, (path, *direction), usize::MAX, &mut |run, stored| {
+        self.scan(table, (path, *direction), usize::MAX, &mut |run, stored| {
             read += 1;
             run.observe_row(input);
             wants = give(run, stored.values)?;

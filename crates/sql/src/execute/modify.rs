@@ -3,7 +3,7 @@
 use ordain_db::data::Key;
 
 use super::decide::reads_tables;
-use super::rows::{Stored, agree, index_of, pick};
+use super::rows::{Reading, Stored, agree, index_of, pick};
 use super::{Failure, Few, Output, Row, Run, encode_row};
 use crate::error::{SqlError, SqlState};
 use crate::keys::Storages;
@@ -11,8 +11,8 @@ use crate::plan::{ConflictTarget, Expression, IndexShape, Node, OnConflict, Tabl
 use crate::types::{Datum, Zone};
 
 /// Where a new row stands in the way of another.
-struct Conflict {
-    target: ConflictTarget,
+pub(super) struct Conflict {
+    pub target: ConflictTarget,
     /// The key of the row that is there.
     key: Key,
 }
@@ -89,7 +89,7 @@ impl Run<'_, '_> {
                 if touched.contains(&conflict.key) {
                     return Err(second_time().into());
                 }
-                let old = self.read(shape, &conflict.key)?.unwrap_or_default();
+                let old = self.read(Reading::whole(shape), &conflict.key)?.unwrap_or_default();
                 let new = self.merged(shape, &old, values, assignments, condition.as_ref())?;
                 let Some(new) = new else { return Ok(None) };
                 touched.insert(self.moved_key(shape, &conflict.key, &new)?);
@@ -272,7 +272,7 @@ impl Run<'_, '_> {
     }
 
     /// What stands in the way of a new row: where the statement says what to do about it, rather than anywhere else.
-    fn conflict(
+    pub(super) fn conflict(
         &mut self,
         shape: &TableShape,
         (key, values): (&Key, &[Datum]),

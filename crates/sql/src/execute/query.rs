@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::evaluate::compare_keys;
-use super::rows::Stored;
+use super::rows::{Reading, Stored};
 use super::work::{work_of_comparing, work_of_copies};
 use super::{Failure, Row, Run, size_of_row};
 use crate::error::{SqlError, SqlState};
@@ -317,12 +317,12 @@ impl Run<'_, '_> {
         most: usize,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let Node::Scan { table, path, direction, filter } = node else {
+        let Node::Scan { table, path, direction, filter, needed } = node else {
             return Err(super::malformed("scan").into());
         };
-        let shape = self.table(*table)?;
+        let table = Reading { shape: self.table(*table)?, needed: needed.as_deref() };
         self.observe_run(node);
-        self.scan(shape, (path, *direction), most, &mut |run, stored| {
+        self.scan(table, (path, *direction), most, &mut |run, stored| {
             if !run.passes(filter.as_ref(), &stored.values)? {
                 return Ok(true);
             }

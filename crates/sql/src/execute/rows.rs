@@ -17,6 +17,21 @@ pub(super) const SCAN_ROWS: usize = 512;
 /// Rows that a scan reads at a time, at most: that many are kept in memory.
 const SCAN_ROWS_MAX: usize = 4096;
 
+/// A table of which rows are read, and which of their columns anybody looks at: the others are null.
+#[derive(Clone, Copy)]
+pub(super) struct Reading<'t> {
+    pub shape: &'t TableShape,
+    /// In order; all of them if it is not said.
+    pub needed: Option<&'t [u16]>,
+}
+
+impl<'t> Reading<'t> {
+    /// Whole rows.
+    pub(super) fn whole(shape: &'t TableShape) -> Reading<'t> {
+        Reading { shape, needed: None }
+    }
+}
+
 /// A row with its key.
 pub(super) struct Stored {
     pub key: Key,
@@ -43,10 +58,10 @@ pub(super) enum Place {
 
 impl Run<'_, '_> {
     /// The row of a key.
-    pub(super) fn read(&mut self, shape: &TableShape, key: &Key) -> Result<Option<Row>, Failure> {
+    pub(super) fn read(&mut self, table: Reading<'_>, key: &Key) -> Result<Option<Row>, Failure> {
         let Some(found) = self.transaction.get(key)? else { return Ok(None) };
         let bytes = found.byte_string(ROW_COLUMN).map_err(ordain_db::procedure::Stop::from)?;
-        let values = decode(shape, bytes)?;
+        let values = decode(table, bytes)?;
         self.go_on()?;
         self.work(work_of_copies(&values))?;
         Ok(Some(values))
@@ -56,31 +71,32 @@ impl Run<'_, '_> {
     /// `most`.
     pub(super) fn scan(
         &mut self,
-        shape: &TableShape,
+        table: Reading<'_>,
         (path, direction): (&Path, Direction),
         most: usize,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
+        let shape = table.shape;
         match path {
             Path::All => {
                 let range = self.storages.all(shape.replicated, shape.storage)?;
-                self.scan_range(shape, Place::Rows, (&range, direction), most, visit)
+                self.scan_range(table, Place::Rows, (&range, direction), most, visit)
             }
-            Path::Keys(keys) => self.scan_keys(shape, keys, direction, visit),
+            Path::Keys(keys) => self.scan_keys(table, keys, direction, visit),
             Path::Range { index, equal, lower, upper, not_null } => {
                 let Some(bounds) = self.bounds(equal, lower.as_ref(), upper.as_ref())? else { return Ok(()) };
                 let bounds = bounds.borrowed(*not_null);
                 let storages = self.storages;
                 let Some(index) = index else {
                     let range = storages.range(shape.replicated, shape.storage, shape.placing, &bounds)?;
-                    return self.scan_range(shape, Place::Rows, (&range, direction), most, visit);
+                    return self.scan_range(table, Place::Rows, (&range, direction), most, visit);
                 };
                 let index = index_of(shape, *index)?;
                 let range = storages.range(shape.replicated, index.storage, 1, &bounds)?;
-                self.scan_range(shape, Place::Entries, (&range, direction), most, visit)
+                self.scan_range(table, Place::Entries, (&range, direction), most, visit)
             }
             Path::Ranges { index, prefixes, array } => {
-                self.scan_ranges(shape, (*index, direction), (prefixes, array.as_ref()), most, visit)
+                self.scan_ranges(table, (*index, direction), (prefixes, array.as_ref()), most, visit)
             }
         }
     }
@@ -88,12 +104,13 @@ impl Run<'_, '_> {
     /// Visits the rows of several ranges, each of which has some values of its leading columns.
     fn scan_ranges(
         &mut self,
-        shape: &TableShape,
+        table: Reading<'_>,
         (index, direction): (Option<u16>, Direction),
         (prefixes, array): (&[Vec<Expression>], Option<&Expression>),
         most: usize,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
+        let shape = table.shape;
         let mut values = Vec::with_capacity(prefixes.len());
         for prefix in prefixes {
             values.push(self.outside(prefix)?);
@@ -103,7 +120,7 @@ impl Run<'_, '_> {
         if index.is_none()
             && let Some(keys) = whole_keys(self.storages, shape, &values)?
         {
-            return self.scan_sorted(shape, keys, direction, visit);
+            return self.scan_sorted(table, keys, direction, visit);
         }
         let (storage, placing, place) = match index {
             None => (shape.storage, shape.placing, Place::Rows),
@@ -112,7 +129,7 @@ impl Run<'_, '_> {
         let mut wants = true;
         let ranges = self.storages.ranges(shape.replicated, storage, placing, &values)?;
         for range in direction.of_ascending(ranges.iter()) {
-            self.scan_range(shape, place, (range, direction), most, &mut |run, stored| {
+            self.scan_range(table, place, (range, direction), most, &mut |run, stored| {
                 wants = visit(run, stored)?;
                 Ok(wants)
             })?;
@@ -125,7 +142,7 @@ impl Run<'_, '_> {
 
     fn scan_keys(
         &mut self,
-        shape: &TableShape,
+        table: Reading<'_>,
         keys: &[Vec<Expression>],
         direction: Direction,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
@@ -135,18 +152,18 @@ impl Run<'_, '_> {
             let values = self.outside(key)?;
             // Nothing equals null.
             if !values.contains(&Datum::Null) {
-                sorted.push(self.storages.row(shape, &values)?);
+                sorted.push(self.storages.row(table.shape, &values)?);
             }
         }
         sorted.sort_unstable();
         sorted.dedup();
-        self.scan_sorted(shape, sorted, direction, visit)
+        self.scan_sorted(table, sorted, direction, visit)
     }
 
     /// Visits the rows of keys that ascend.
     fn scan_sorted(
         &mut self,
-        shape: &TableShape,
+        table: Reading<'_>,
         mut keys: Few<Key>,
         direction: Direction,
         visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
@@ -159,8 +176,8 @@ impl Run<'_, '_> {
                 self.read_soon(|_| Ok(keys.to_vec()))?;
             }
             for key in keys {
-                if let Some(values) = self.read(shape, key)?
-                    && !visit(self, Stored::of(shape, key.clone(), values))?
+                if let Some(values) = self.read(table, key)?
+                    && !visit(self, Stored::of(table.shape, key.clone(), values))?
                 {
                     return Ok(());
                 }
@@ -172,7 +189,7 @@ impl Run<'_, '_> {
     /// Visits the rows of a range, or those that its entries stand for.
     pub(super) fn scan_range(
         &mut self,
-        shape: &TableShape,
+        table: Reading<'_>,
         place: Place,
         (range, direction): (&KeyRange, Direction),
         most: usize,
@@ -192,15 +209,16 @@ impl Run<'_, '_> {
             if matches!(place, Place::Entries) {
                 self.read_soon(|storages| {
                     let key = |entry: &Found| {
-                        Ok(row_key(shape, row_bytes(storages, shape.replicated, &entry.row)?, &entry.key))
+                        let content = row_bytes(storages, table.shape.replicated, &entry.row)?;
+                        Ok(row_key(table.shape, content, &entry.key))
                     };
                     page.iter().map(key).collect()
                 })?;
             }
             for found in page {
                 let stored = match place {
-                    Place::Rows => Some(self.stored(shape, found)?),
-                    Place::Entries => self.entered(shape, &found)?,
+                    Place::Rows => Some(self.stored(table, found)?),
+                    Place::Entries => self.entered(table, &found)?,
                 };
                 if let Some(stored) = stored
                     && !visit(self, stored)?
@@ -228,18 +246,19 @@ impl Run<'_, '_> {
         Ok(declared?)
     }
 
-    fn stored(&mut self, shape: &TableShape, found: Found) -> Result<Stored, Failure> {
-        let bytes = row_bytes(self.storages, shape.replicated, &found.row)?;
-        let values = decode(shape, bytes)?;
+    fn stored(&mut self, table: Reading<'_>, found: Found) -> Result<Stored, Failure> {
+        let bytes = row_bytes(self.storages, table.shape.replicated, &found.row)?;
+        let values = decode(table, bytes)?;
         self.go_on()?;
         self.work(work_of_copies(&values))?;
-        Ok(Stored::of(shape, found.key, values))
+        Ok(Stored::of(table.shape, found.key, values))
     }
 
     /// The row that an entry stands for. There is one, unless it is not known yet.
-    fn entered(&mut self, shape: &TableShape, entry: &Found) -> Result<Option<Stored>, Failure> {
+    fn entered(&mut self, table: Reading<'_>, entry: &Found) -> Result<Option<Stored>, Failure> {
+        let shape = table.shape;
         let key = row_key(shape, row_bytes(self.storages, shape.replicated, &entry.row)?, &entry.key);
-        match self.read(shape, &key)? {
+        match self.read(table, &key)? {
             Some(values) => Ok(Some(Stored::of(shape, key, values))),
             None if self.transaction.is_past_gaps() => Ok(None),
             None => Err(dangling(shape).into()),
@@ -368,10 +387,14 @@ pub(super) fn index_of(shape: &TableShape, number: u16) -> Result<&IndexShape, S
 }
 
 /// A row's values, one for each column of the table.
-pub(super) fn decode(shape: &TableShape, bytes: &[u8]) -> Result<Row, SqlError> {
-    let mut values = Vec::with_capacity(shape.columns.len());
-    row::decode(bytes, &mut values)?;
-    let missing = shape.columns.iter().skip(values.len());
+pub(super) fn decode(table: Reading<'_>, bytes: &[u8]) -> Result<Row, SqlError> {
+    let columns = &table.shape.columns;
+    let mut values = Vec::with_capacity(columns.len());
+    match table.needed {
+        None => row::decode(bytes, &mut values)?,
+        Some(needed) => row::decode_some(bytes, needed, &mut values)?,
+    }
+    let missing = columns.iter().skip(values.len());
     values.extend(missing.map(|column| column.missing.clone()));
     Ok(values)
 }

@@ -1,8 +1,15 @@
 //! What can be said of a plan's nodes without running them.
 
+use ordain_db::data::Direction;
+
 use super::{Action, AggregateCall, Expression, FrameBound, Node, Path, SortKey, SubqueryKind, WindowCall};
 
 impl Node {
+    /// Whole rows of a table.
+    pub fn scan(table: u16, path: Path, direction: Direction, filter: Option<Expression>) -> Node {
+        Node::Scan { table, path, direction, filter, needed: None }
+    }
+
     /// The queries whose rows it takes, in order; not those within expressions.
     pub fn inputs(&self) -> Vec<&Node> {
         match self {
@@ -48,7 +55,7 @@ impl Node {
     }
 
     /// Its own expressions, but those that only tell a scan where rows are: its condition says the same.
-    fn expressions(&self) -> Vec<&Expression> {
+    pub(crate) fn expressions(&self) -> Vec<&Expression> {
         match self {
             Node::Values(rows) => rows.iter().flatten().collect(),
             Node::Scan { filter, .. } => filter.iter().collect(),

@@ -38,6 +38,26 @@ pub fn decode(bytes: &[u8], columns: &mut Vec<Datum>) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// Reads some columns of a row, by their numbers in order, and appends them with nulls for those between; not those after the last of them.
+/// An error for bytes that are no row.
+pub fn decode_some(bytes: &[u8], numbers: &[u16], columns: &mut Vec<Datum>) -> Result<(), SqlError> {
+    let mut reader = Reader { rest: bytes };
+    let mut next = 0;
+    for number in numbers {
+        while next < *number && !reader.rest.is_empty() {
+            reader.skip(0).ok_or_else(corrupt)?;
+            columns.push(Datum::Null);
+            next += 1;
+        }
+        if reader.rest.is_empty() {
+            break;
+        }
+        columns.push(reader.value(0).ok_or_else(corrupt)?);
+        next += 1;
+    }
+    Ok(())
+}
+
 /// Reads the column of an index; `None` if the row ends before. An error for bytes that are no row.
 pub fn decode_column(bytes: &[u8], index: usize) -> Result<Option<Datum>, SqlError> {
     let mut reader = Reader { rest: bytes };

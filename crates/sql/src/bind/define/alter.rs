@@ -327,7 +327,7 @@ impl Draft<'_> {
             let is_same = (0..).zip(&expressions).all(|(number, value)| *value == Expression::Column(number));
             let number = binder.use_table(&schema, name, before)?;
             let (path, direction) = (Path::All, Direction::Ascending);
-            let scan = Node::Scan { table: number, path, direction, filter: None };
+            let scan = Node::scan(number, path, direction, None);
             let rows = if is_same { scan } else { Node::Project { input: Box::new(scan), expressions } };
             let refused = Node::Filter { input: Box::new(rows), condition };
             let limit = Some(Expression::Constant(crate::types::Datum::Int(1)));

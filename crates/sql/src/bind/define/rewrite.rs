@@ -157,7 +157,7 @@ impl Draft<'_> {
         }
         let expressions = new_row(before, table, &conversions);
         let (path, direction) = (Path::All, Direction::Ascending);
-        let scan = Node::Scan { table: source, path, direction, filter: None };
+        let scan = Node::scan(source, path, direction, None);
         let mut shape = table.shape(name);
         shape.checks = binder.checks(name, table)?;
         let target = binder.tables.len() as u16;
