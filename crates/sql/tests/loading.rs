@@ -38,12 +38,29 @@ fn sends(world: &mut World, session: &str, statements: &[&str]) {
 
 /// Begins to copy rows into `t`.
 fn copy(world: &mut World, session: &str) {
+    copy_where(world, session, |row| row);
+}
+
+/// The same with other values of `u`.
+fn copy_where(world: &mut World, session: &str, other: impl Fn(u64) -> u64) {
     sends(world, session, &["COPY t FROM STDIN"]);
     for first in (0..ROWS).step_by(1000) {
-        let rows: String = (first..first + 1000).map(|row| format!("{row}\t{row}\n")).collect();
+        let rows: String = (first..first + 1000).map(|row| format!("{row}\t{}\n", other(row))).collect();
         let answer = told(&world.send(session, Frontend::CopyData(Bytes::from(rows))));
         assert!(!answer.contains("ERROR"), "{answer}");
     }
+}
+
+/// Copies a few rows of a table.
+fn copy_few(world: &mut World, session: &str, table: &str, rows: &str) -> String {
+    sends(world, session, &[&format!("COPY {table} FROM STDIN")]);
+    world.send(session, Frontend::CopyData(Bytes::from(rows.to_owned())));
+    done(world, session).lines().next().unwrap_or_default().to_owned()
+}
+
+fn asked(world: &mut World, query: &str) -> String {
+    let answer = send(world, "observer", query);
+    answer.lines().skip(1).filter(|line| !line.starts_with("SELECT")).collect::<Vec<_>>().join(", ")
 }
 
 fn done(world: &mut World, session: &str) -> String {
@@ -197,5 +214,102 @@ fn a_commit_of_which_nobody_is_told_loses_nothing() {
         assert!(answer.contains("nobody knows"), "{answer}");
         world.loses_answers(false);
         assert_rows(&mut world, ROWS);
+    });
+}
+
+#[test]
+fn what_is_loaded_is_unique_where_it_must_be() {
+    on_every_kind(|mut world| {
+        define(&mut world);
+        copy_where(&mut world, "a", |row| row % (ROWS - 1));
+        let answer = done(&mut world, "a");
+        assert!(answer.contains("ERROR 23505") && answer.contains("t_u_key"), "{answer}");
+        clean(&world);
+        assert_rows(&mut world, 0);
+        // Where the block has made the table, few are loaded, too.
+        for make in [
+            &["BEGIN", "CREATE TABLE m (k int PRIMARY KEY, v int UNIQUE)"][..],
+            &["BEGIN", "CREATE TABLE m (k int PRIMARY KEY, v int)", "CREATE UNIQUE INDEX mv ON m (v)"],
+            &["BEGIN", "CREATE TABLE m (k int PRIMARY KEY, v int)", "ALTER TABLE m ADD UNIQUE (v)"],
+        ] {
+            sends(&mut world, "a", make);
+            let answer = copy_few(&mut world, "a", "m", "1\t5\n2\t5\n");
+            assert!(answer.contains("ERROR 23505"), "{make:?}: {answer}");
+            sends(&mut world, "a", &["ROLLBACK"]);
+            sends(&mut world, "a", make);
+            assert_eq!(copy_few(&mut world, "a", "m", "1\t5\n2\t\\N\n3\t\\N\n"), "COPY 3", "{make:?}");
+            sends(&mut world, "a", &["COMMIT"]);
+            assert_eq!(asked(&mut world, "SELECT k FROM m WHERE v = 5"), "1");
+            sends(&mut world, "a", &["DROP TABLE m"]);
+        }
+    });
+}
+
+#[test]
+fn what_was_copied_after_a_savepoint_ends_with_it() {
+    on_every_kind(|mut world| {
+        define(&mut world);
+        for make in ["CREATE TABLE m (k int PRIMARY KEY)", "CREATE TEMPORARY TABLE m (k int PRIMARY KEY)"] {
+            sends(&mut world, "a", &["BEGIN", make]);
+            assert_eq!(copy_few(&mut world, "a", "m", "1\n2\n"), "COPY 2");
+            sends(&mut world, "a", &["SAVEPOINT s"]);
+            assert_eq!(copy_few(&mut world, "a", "m", "3\n"), "COPY 1");
+            sends(&mut world, "a", &["ROLLBACK TO s"]);
+            let answer = send(&mut world, "a", "SELECT count(*) FROM m");
+            assert!(answer.contains("\n2\n"), "{answer}");
+            assert!(copy_few(&mut world, "a", "m", "4\n2\n").contains("ERROR 23505"));
+            sends(&mut world, "a", &["ROLLBACK TO s"]);
+            assert_eq!(copy_few(&mut world, "a", "m", "4\n"), "COPY 1");
+            sends(&mut world, "a", &["COMMIT"]);
+            let answer = send(&mut world, "a", "SELECT k FROM m ORDER BY k");
+            assert_eq!(answer.lines().skip(1).collect::<Vec<_>>().join(" "), "1 2 4 SELECT 3");
+            sends(&mut world, "a", &["DROP TABLE m"]);
+        }
+        // Many rows.
+        sends(&mut world, "a", &["BEGIN", "TRUNCATE t", "SAVEPOINT s"]);
+        copy_where(&mut world, "a", |row| row % (ROWS - 1));
+        assert!(done(&mut world, "a").contains("ERROR 23505"));
+        sends(&mut world, "a", &["ROLLBACK TO s"]);
+        copy(&mut world, "a");
+        assert!(done(&mut world, "a").starts_with(&format!("COPY {ROWS}\n")));
+        sends(&mut world, "a", &["COMMIT"]);
+        clean(&world);
+        assert_rows(&mut world, ROWS);
+    });
+}
+
+#[test]
+fn statements_before_it_do_not_see_what_is_copied() {
+    on_every_kind(|mut world| {
+        define(&mut world);
+        let rows =
+            |range: std::ops::Range<u32>| range.map(|row| format!("{row}\t{row}\n")).collect::<String>();
+        for make in ["CREATE TABLE m (k int PRIMARY KEY, v int)", "TRUNCATE m"] {
+            sends(&mut world, "a", &["BEGIN", make, "INSERT INTO o SELECT count(*) FROM m"]);
+            assert_eq!(copy_few(&mut world, "a", "m", &rows(0..300)), "COPY 300");
+            sends(&mut world, "a", &["INSERT INTO o SELECT count(*) FROM m"]);
+            sends(&mut world, "a", &["UPDATE m SET v = -1 WHERE k = (SELECT max(k) FROM m)"]);
+            assert_eq!(copy_few(&mut world, "a", "m", &rows(300..400)), "COPY 100");
+            sends(&mut world, "a", &["DELETE FROM m WHERE k < 10"]);
+            assert_eq!(copy_few(&mut world, "a", "m", &rows(0..5)), "COPY 5");
+            sends(&mut world, "a", &["COMMIT"]);
+            assert_eq!(asked(&mut world, "SELECT id FROM o ORDER BY id"), "0, 300", "{make}");
+            assert_eq!(asked(&mut world, "SELECT k FROM m WHERE v = -1"), "299");
+            assert_eq!(asked(&mut world, "SELECT count(*) FROM m"), "395");
+            sends(&mut world, "a", &["DELETE FROM o"]);
+        }
+        // A cascade of a statement before it takes nothing of it.
+        sends(&mut world, "a", &["CREATE TABLE p (i int PRIMARY KEY)", "INSERT INTO p VALUES (3)", "BEGIN"]);
+        sends(&mut world, "a", &["CREATE TABLE c (k int PRIMARY KEY, i int REFERENCES p ON DELETE CASCADE)"]);
+        sends(&mut world, "a", &["DELETE FROM p", "INSERT INTO p VALUES (3)"]);
+        assert_eq!(copy_few(&mut world, "a", "c", "1\t3\n2\t3\n"), "COPY 2");
+        // More can follow where nothing is in between.
+        assert_eq!(copy_few(&mut world, "a", "c", "3\t3\n"), "COPY 1");
+        assert!(copy_few(&mut world, "a", "c", "4\t4\n").contains("ERROR 23503"));
+        sends(&mut world, "a", &["ROLLBACK", "BEGIN"]);
+        sends(&mut world, "a", &["CREATE TABLE c (k int, i int REFERENCES p INITIALLY DEFERRED)"]);
+        assert_eq!(copy_few(&mut world, "a", "c", "1\t3\n2\t4\n"), "COPY 2");
+        sends(&mut world, "a", &["INSERT INTO p VALUES (4)", "COMMIT"]);
+        assert_eq!(asked(&mut world, "SELECT count(*) FROM c"), "2");
     });
 }

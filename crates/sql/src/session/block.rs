@@ -1,6 +1,6 @@
 //! A transaction block: what it sees, what it has written, and what it will certify.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ordain_db::procedure::overlay::Written;
@@ -26,7 +26,7 @@ pub(super) struct Block {
     /// A later snapshot, for storages that only it knows.
     pub own_view: Option<Box<dyn View>>,
     /// Storages that it has made.
-    pub own: Vec<u32>,
+    pub own: BTreeMap<u32, Made>,
     /// What it has said of those of them into which rows were loaded.
     pub loading: Option<Loading>,
     pub written: Written,
@@ -68,6 +68,14 @@ pub(super) struct Block {
     pub at_end: Vec<String>,
 }
 
+/// When a block has made a storage.
+pub(super) struct Made {
+    /// How many steps it had before.
+    pub steps: usize,
+    /// How many it had when rows were loaded last: those until then show the same whatever else is loaded.
+    pub loaded: usize,
+}
+
 /// Where a block can go back to.
 struct Savepoint {
     name: String,
@@ -88,7 +96,7 @@ impl Block {
         Block {
             view: None,
             own_view: None,
-            own: Vec::new(),
+            own: BTreeMap::new(),
             loading: None,
             written: Written::new(),
             steps: Vec::new(),
@@ -192,6 +200,15 @@ impl Block {
             return Err(too_much());
         }
         Ok(())
+    }
+
+    /// Whether rows can be loaded into a table at once, as if they had been there since its storage was made: the block has made that, has done
+    /// nothing with it since, and cannot go back to something in between.
+    pub(super) fn can_load(&self, storage: u32) -> bool {
+        let Some(made) = self.own.get(&storage) else { return false };
+        let is_of_it = |step: &Step| step.plan.tables.iter().any(|shape| shape.storage == storage);
+        self.savepoints.iter().all(|savepoint| savepoint.steps <= made.steps)
+            && !self.steps.iter().skip(made.loaded).any(is_of_it)
     }
 
     /// The steps that it has not gone back from.

@@ -107,6 +107,12 @@ impl Block {
         plan.into()
     }
 
+    /// Whether foreign keys of the table that a plan inserts into, which is its first, are checked at its end.
+    pub(super) fn defers(&self, insertion: &SharedPlan) -> bool {
+        let plan = self.timed(insertion);
+        plan.foreign_keys.iter().any(|key| key.table == 0 && key.deferred)
+    }
+
     /// Whether some of these foreign keys are yet to be checked.
     fn has_pending(&self, constraints: &[(u32, String)]) -> bool {
         self.pending.iter().any(|(step, pending)| {

@@ -9,6 +9,7 @@ use sqlparser::ast::{
 
 use super::Session;
 use super::answer::Answer;
+use super::block::Block;
 use super::deliver::Deliver;
 use super::numbers::refuse_restarted;
 use super::out::Out;
@@ -50,7 +51,8 @@ pub(super) struct CopyIn {
     /// The storages of the table and its indexes, and whether they are copied to every partition, if only this block knows them: then
     /// rows are loaded at once.
     loads: Option<Vec<(u32, bool)>>,
-    /// Whether the table is known to have rows already: then what comes must go into one transaction.
+    /// Whether the table is known to have rows already, or foreign keys are checked at the end of the block: then what comes must go into one
+    /// transaction.
     has_others: bool,
     /// Rows that have come and are not written yet: full rows, encoded.
     rows: Vec<Vec<u8>>,
@@ -142,13 +144,13 @@ impl Session {
         Ok(Answer::CopyIn(Box::new(copy)))
     }
 
-    /// The storages into which an insertion goes, if only the block knows them.
+    /// The storages into which the rows of an insertion can be loaded at once, if they can.
     fn own_storages(&self, insertion: &Prepared) -> Option<Vec<(u32, bool)>> {
-        let shape = insertion.plan.tables.first()?;
-        let own = self.block.as_ref()?.own.contains(&shape.storage);
+        let (block, shape) = (self.block.as_ref()?, insertion.plan.tables.first()?);
+        let can_load = block.can_load(shape.storage) && !block.defers(&insertion.plan);
         let indexes = shape.indexes.iter().map(|index| index.storage);
         let all = std::iter::once(shape.storage).chain(indexes);
-        own.then(|| all.map(|storage| (storage, shape.replicated)).collect())
+        can_load.then(|| all.map(|storage| (storage, shape.replicated)).collect())
     }
 
     /// More has come than goes into one transaction as rows. A table that is empty gets new storages, into which they can be loaded; that it
@@ -163,7 +165,9 @@ impl Session {
         let query = crate::syntax::parse(&format!("SELECT FROM {} LIMIT 1", copy.table))?;
         let (_, prepared) = self.prepare(&query[0], &[])?;
         let (_, output, _) = self.execute(&query[0], &prepared, &[], false)?;
-        copy.has_others = !output.rows.is_empty();
+        // What is to be checked at the end of the block is about the storages as they are.
+        let is_awaited = |block: &Block| !block.pending.is_empty() || block.defers(&copy.prepared.plan);
+        copy.has_others = !output.rows.is_empty() || self.block.as_ref().is_some_and(is_awaited);
         if copy.has_others {
             if begins {
                 self.roll_back();
@@ -310,10 +314,17 @@ impl Session {
         copy.decoder.finish();
         self.take_rows(copy)?;
         self.write_rows(copy)?;
-        if copy.loads.is_some() {
+        if let Some(storages) = &copy.loads {
             // Nobody has asked whether what was loaded refers to something.
             for check in RowCheck::of_written(&copy.prepared.plan) {
                 self.check_in_block(&check)?;
+            }
+            // More can follow: when the checks run again, they show the same for that.
+            if let Some(block) = &mut self.block {
+                let steps = block.steps();
+                for (storage, _) in storages {
+                    block.own.entry(*storage).and_modify(|made| made.loaded = steps);
+                }
             }
         }
         if !copy.is_extended && self.block.as_ref().is_some_and(|block| block.implicit) {

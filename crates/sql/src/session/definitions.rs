@@ -7,6 +7,7 @@ use ordain_db::data::Direction;
 use sqlparser::ast::{AlterTableOperation, ColumnOption, ObjectName, Statement, TableConstraint};
 
 use super::Session;
+use super::block::{Block, Made};
 use super::database::of_read;
 use super::transaction::PLANNINGS_MAX;
 use crate::bind::{self, Build, Defined, RowCheck, Surroundings, Timing, Validation};
@@ -186,6 +187,7 @@ impl Session {
             return Err(SqlError::new(SqlState::OBJECT_IN_USE, message)
                 .with_hint("Commit first, or change the table before its rows."));
         }
+        let steps = self.block.as_ref().map_or(0, Block::steps);
         for rewrite in &defined.rewrites {
             self.in_block(rewrite, self.inputs(Values::new())).map_err(of_rewrite)?;
         }
@@ -197,7 +199,7 @@ impl Session {
         let changed = changed_by(&catalog, plan)?;
         if let Some(block) = &mut self.block {
             block.catalog = Arc::new(changed);
-            block.own.extend(&defined.fresh);
+            block.own.extend(defined.fresh.iter().map(|storage| (*storage, Made { steps, loaded: steps })));
             block.garbage |= changes_any(plan);
         }
         for validation in &defined.validations {

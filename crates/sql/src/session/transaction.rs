@@ -1,6 +1,7 @@
 //! How statements reach the database: alone as one ordered transaction, or in a block over a snapshot.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,7 +13,7 @@ use ordain_db::procedure::{Stop, Transaction};
 use sqlparser::ast::Statement;
 
 use super::answer::same_columns;
-use super::block::Block;
+use super::block::{Block, Made};
 use super::database::{NoRows, of_call, of_database, of_read};
 use super::deliver::Deliver;
 use super::numbers::{Numbers, refuse_restarted};
@@ -264,7 +265,11 @@ impl Session {
         run(&mut views, &mut written, self, (plan, inputs), None, to).map(|(output, _)| output)
     }
 
-    fn views<'v>(&'v self, sight: &'v mut Sight, own: Option<(&'v dyn View, &'v [u32])>) -> Views<'v> {
+    fn views<'v>(
+        &'v self,
+        sight: &'v mut Sight,
+        own: Option<(&'v dyn View, &'v BTreeMap<u32, Made>)>,
+    ) -> Views<'v> {
         let cluster = (self.database.partitions(), &self.storages.definitions);
         Views::new(sight, own, cluster, &self.interrupt)
     }
@@ -344,7 +349,7 @@ impl Session {
             block.view = Some(Sight::new(view));
         }
         let Some(sight) = &mut block.view else { return Err(no_block()) };
-        let own = block.own_view.as_deref().map(|view| (view, block.own.as_slice()));
+        let own = block.own_view.as_deref().map(|view| (view, &block.own));
         let mut views = self.views(sight, own);
         let written = &mut block.written;
         if let Action::Settle { constraints } = &plan.action {

@@ -14,6 +14,7 @@ use ordain_db::procedure::footprint::Footprint;
 use ordain_db::procedure::transaction::{Access, Found};
 
 use super::View;
+use super::block::Made;
 use crate::execute::Interrupt;
 
 /// Rows that are asked for at a time, at most: each takes a place in an inbox of the database.
@@ -43,7 +44,7 @@ pub(super) struct Views<'a> {
     /// What was there when the block began.
     sight: &'a mut Sight,
     /// A later snapshot, in which storages that only this block knows are read, and these storages.
-    own: Option<(&'a dyn View, &'a [u32])>,
+    own: Option<(&'a dyn View, &'a BTreeMap<u32, Made>)>,
     /// Number of partitions.
     partitions: u16,
     /// The keys of all definitions.
@@ -63,7 +64,7 @@ impl<'a> Views<'a> {
     /// `definitions` is the table of them.
     pub(super) fn new(
         sight: &'a mut Sight,
-        own: Option<(&'a dyn View, &'a [u32])>,
+        own: Option<(&'a dyn View, &'a BTreeMap<u32, Made>)>,
         (partitions, definitions): (u16, &Table),
         interrupt: &'a Interrupt,
     ) -> Views<'a> {
@@ -85,7 +86,7 @@ impl<'a> Views<'a> {
         let (own, storages) = self.own?;
         let storage = u32::from_be_bytes(key.get(2..6)?.try_into().ok()?);
         // As the database encodes an `int32`.
-        storages.contains(&(storage ^ 1 << 31)).then_some(own)
+        storages.contains_key(&(storage ^ 1 << 31)).then_some(own)
     }
 
     /// The snapshot in which a key is looked up.
@@ -248,7 +249,7 @@ mod tests {
             assert_eq!(asked(), [1], "what nobody has told of is asked for when it is needed");
             views.ask_ahead((10..300).map(row)).unwrap();
             assert_eq!(asked(), [128, 128, 34]);
-            let storages_of_its_own = [1 << 31];
+            let storages_of_its_own = BTreeMap::from([(1 << 31, Made { steps: 0, loaded: 0 })]);
             let mut views = Views::new(
                 &mut sight,
                 Some((&view, &storages_of_its_own)),

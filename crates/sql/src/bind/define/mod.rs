@@ -404,6 +404,9 @@ impl<'c> Draft<'c> {
     /// The schema in which something new goes, which may be that of the session.
     fn schema_of_new(&mut self, schema: Option<String>, temporary: bool) -> Result<String, SqlError> {
         let own = &self.surroundings.temporary;
+        // Where it comes first on the path, it is as if it was named.
+        let first = self.surroundings.search_path.first().filter(|first| *first == TEMPORARY);
+        let schema = schema.or_else(|| first.cloned());
         let names_own = schema.as_ref().is_some_and(|schema| schema == TEMPORARY || schema == own);
         if !temporary && !names_own {
             return self.schema_for(schema);
@@ -481,13 +484,16 @@ impl<'c> Draft<'c> {
         }
     }
 
-    /// The schema and name of what is there under a name. The change relies on what is not there earlier on the path.
+    /// The schema and name of what is there under a name. The change relies on that, and on what is not there earlier on the path.
     fn locate(&mut self, schema: Option<&str>, name: &str) -> Option<(String, Definition)> {
         let surroundings = self.surroundings;
         let found = surroundings.find(&self.catalog, schema, name);
         let found = found.map(|(schema, definition)| (schema, definition.clone()));
-        if let (None, Some((found, _))) = (schema, &found) {
-            surroundings.passed(found).for_each(|passed| self.rely(passed, name));
+        if let Some((found, _)) = &found {
+            self.rely(found, name);
+            if schema.is_none() {
+                surroundings.passed(found).for_each(|passed| self.rely(passed, name));
+            }
         }
         found
     }
