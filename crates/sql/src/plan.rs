@@ -181,6 +181,15 @@ pub enum Expression {
         /// The number.
         index: Box<Expression>,
     },
+    /// Values that are computed once, and an expression that may name each of them more than once.
+    Let {
+        /// The values.
+        values: Vec<Expression>,
+        /// Over the same row.
+        body: Box<Expression>,
+    },
+    /// A value of the [`Expression::Let`] that is the nearest around, by its number.
+    Local(u16),
     /// A query within.
     Subquery {
         /// What is asked of it.

@@ -342,3 +342,31 @@ fn a_block_touches_as_many_rows_as_it_likes() {
         assert!(answer.contains("177 | 9"), "{partitions} partitions: {answer}");
     }
 }
+
+/// Else each level would double what is below it, and a short statement would need all memory there is.
+#[test]
+fn what_a_statement_writes_once_is_planned_once() {
+    let mut world = world();
+    let forms: [&str; 11] = [
+        "nullif(#, 7)",
+        "(# BETWEEN 0 AND 5)::int",
+        "CASE # WHEN 1 THEN 1 WHEN 2 THEN 3 ELSE 4 END",
+        "((#, 1) < (2, 3))::int",
+        "((# + 0, 1) IN ((1, 1), (4, 5)))::int",
+        "(# IN (id + 1, id * 2, 1))::int",
+        "(# IS DISTINCT FROM 3)::int",
+        "greatest(#, 1)",
+        "(#)::regclass::text::int",
+        "length(substring(repeat('a', #) FROM 1 FOR 1))",
+        "coalesce(pg_table_is_visible(#)::int, 1)",
+    ];
+    for form in forms {
+        let nested = (0..22).fold("id".to_owned(), |inner, _| form.replace('#', &inner));
+        let answer = told(&world.send("a", query(&format!("SELECT {nested} FROM t WHERE id = 1"))));
+        assert!(answer.contains("\n1\n"), "{form}: {}", &answer[..answer.len().min(300)]);
+    }
+    let nested =
+        (0..22).fold("1".to_owned(), |inner, _| format!("(({inner}, 1) IN (SELECT 1, id FROM t))::int"));
+    let answer = told(&world.send("a", query(&format!("SELECT {nested}"))));
+    assert!(answer.starts_with("ERROR 54000"), "{}", &answer[..answer.len().min(300)]);
+}

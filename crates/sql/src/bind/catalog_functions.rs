@@ -120,12 +120,14 @@ impl Binder<'_> {
 
     /// The name that a number stands for, as `regclass` shows it.
     pub(super) fn relation_name(&mut self, number: Bound) -> Result<Bound, SqlError> {
-        let mut found = self.looked_up(number.clone(), &system::relation_names(self.names()))?;
-        if let Expression::Case { otherwise, .. } = &mut found.expression {
-            // The number of none stays one.
-            *otherwise = Some(Box::new(self.explicit(number, SqlType::TEXT)?.expression));
-        }
-        Ok(found)
+        self.with_locals([number], |binder, [number]| {
+            let mut found = binder.looked_up(number.clone(), &system::relation_names(binder.names()))?;
+            if let Expression::Case { otherwise, .. } = &mut found.expression {
+                // The number of none stays one.
+                *otherwise = Some(Box::new(binder.explicit(number, SqlType::TEXT)?.expression));
+            }
+            Ok(found)
+        })
     }
 
     /// Where names are looked up.
@@ -137,13 +139,17 @@ impl Binder<'_> {
     fn is_seen(&mut self, number: Bound, known: &[(u32, bool)]) -> Result<Bound, SqlError> {
         let number = self.implicit(number, SqlType::OID)?;
         let resolved = resolve_binary(BinaryOperator::Equal, SqlType::OID, SqlType::OID)?;
-        let is_among = |wanted: bool| {
-            let list = known.iter().filter(|(_, seen)| *seen == wanted);
-            let list = list.map(|(object, _)| Expression::Constant(Datum::Int(i64::from(*object)))).collect();
-            Expression::InList { operand: Box::new(number.expression.clone()), list, resolved }
-        };
-        let branches = [true, false].map(|seen| (is_among(seen), Expression::Constant(Datum::Bool(seen))));
-        Ok(boolean(Expression::Case { branches: branches.to_vec(), otherwise: None }))
+        self.with_locals([number], |_, [number]| {
+            let is_among = |wanted: bool| {
+                let list = known.iter().filter(|(_, seen)| *seen == wanted);
+                let list =
+                    list.map(|(object, _)| Expression::Constant(Datum::Int(i64::from(*object)))).collect();
+                Expression::InList { operand: Box::new(number.expression.clone()), list, resolved }
+            };
+            let branches =
+                [true, false].map(|seen| (is_among(seen), Expression::Constant(Datum::Bool(seen))));
+            Ok(boolean(Expression::Case { branches: branches.to_vec(), otherwise: None }))
+        })
     }
 
     /// A text that is computed as the names in it are quoted.
@@ -157,12 +163,14 @@ impl Binder<'_> {
 
     /// The number that goes with a text; null if there is none.
     fn number_named(&mut self, name: Bound, known: &[(u32, String)]) -> Result<Bound, SqlError> {
-        let mut branches = Vec::with_capacity(known.len());
-        for (number, text) in known {
-            let is_it = self.operate(BinaryOperator::Equal, name.clone(), text_constant(text))?.expression;
-            branches.push((is_it, Expression::Constant(Datum::Int(i64::from(*number)))));
-        }
-        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::OID })
+        self.with_locals([name], |binder, [name]| {
+            let mut branches = Vec::with_capacity(known.len());
+            for (number, text) in known {
+                let is_it = binder.operate(BinaryOperator::Equal, name.clone(), text_constant(text))?;
+                branches.push((is_it.expression, Expression::Constant(Datum::Int(i64::from(*number)))));
+            }
+            Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::OID })
+        })
     }
 
     /// The same for `regnamespace`.
@@ -187,20 +195,22 @@ impl Binder<'_> {
         place: Bound,
         mut definitions: Vec<(u32, String)>,
     ) -> Result<Bound, SqlError> {
-        let mut branches = Vec::new();
-        for (object, columns) in system::index_columns(self.catalog) {
-            let whole = definitions.iter_mut().find(|(known, _)| *known == object);
-            let whole = whole.map(|(_, statement)| std::mem::take(statement)).unwrap_or_default();
-            for (number, column) in (0..).zip(std::iter::once(whole).chain(columns)) {
-                let object = constant(Datum::Int(i64::from(object)), SqlType::OID);
-                let is_index = self.operate(BinaryOperator::Equal, index.clone(), object)?.expression;
-                let number = constant(Datum::Int(number), SqlType::INT4);
-                let is_place = self.operate(BinaryOperator::Equal, place.clone(), number)?.expression;
-                let condition = Expression::And(vec![is_index, is_place]);
-                branches.push((condition, Expression::Constant(Datum::Text(column))));
+        self.with_locals([index, place], |binder, [index, place]| {
+            let mut branches = Vec::new();
+            for (object, columns) in system::index_columns(binder.catalog) {
+                let whole = definitions.iter_mut().find(|(known, _)| *known == object);
+                let whole = whole.map(|(_, statement)| std::mem::take(statement)).unwrap_or_default();
+                for (number, column) in (0..).zip(std::iter::once(whole).chain(columns)) {
+                    let object = constant(Datum::Int(i64::from(object)), SqlType::OID);
+                    let is_index = binder.operate(BinaryOperator::Equal, index.clone(), object)?.expression;
+                    let number = constant(Datum::Int(number), SqlType::INT4);
+                    let is_place = binder.operate(BinaryOperator::Equal, place.clone(), number)?.expression;
+                    let condition = Expression::And(vec![is_index, is_place]);
+                    branches.push((condition, Expression::Constant(Datum::Text(column))));
+                }
             }
-        }
-        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+            Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+        })
     }
 
     /// The sequence that a column takes its numbers from, by the names of its table and its own; null if there is none.
@@ -230,24 +240,27 @@ impl Binder<'_> {
             let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
             return Err(functions::undefined("pg_get_serial_sequence", &types));
         };
-        let mut branches = Vec::new();
-        for (schema, name, definition) in self.catalog.iter() {
-            let Definition::Sequence(sequence) = definition else { continue };
-            let Some((owner, owned)) = &sequence.owner else { continue };
-            let is_column = self.operate(BinaryOperator::Equal, column.clone(), text_constant(owned))?;
-            for shown in [quoted(owner), format!("{}.{}", quoted(schema), quoted(owner))] {
-                let is_table = self.operate(BinaryOperator::Equal, table.clone(), text_constant(&shown))?;
-                let both = Expression::And(vec![is_table.expression, is_column.expression.clone()]);
-                let found = Datum::Text(format!("{}.{}", quoted(schema), quoted(name)));
-                branches.push((both, Expression::Constant(found)));
+        self.with_locals([table.clone(), column.clone()], |binder, [table, column]| {
+            let mut branches = Vec::new();
+            for (schema, name, definition) in binder.catalog.iter() {
+                let Definition::Sequence(sequence) = definition else { continue };
+                let Some((owner, owned)) = &sequence.owner else { continue };
+                let is_column =
+                    binder.operate(BinaryOperator::Equal, column.clone(), text_constant(owned))?;
+                for shown in [quoted(owner), format!("{}.{}", quoted(schema), quoted(owner))] {
+                    let is_table =
+                        binder.operate(BinaryOperator::Equal, table.clone(), text_constant(&shown))?;
+                    let both = Expression::And(vec![is_table.expression, is_column.expression.clone()]);
+                    let found = Datum::Text(format!("{}.{}", quoted(schema), quoted(name)));
+                    branches.push((both, Expression::Constant(found)));
+                }
             }
-        }
-        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+            Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+        })
     }
 
     /// The number of the type whose name is a text that is computed, as `pg_type` has it or as it is shown; null if there is none.
     pub(super) fn computed_type_number(&mut self, name: Bound) -> Result<Bound, SqlError> {
-        let mut branches = Vec::new();
         // Quotes change none of these names, and their schema is there anyway.
         let name = ["\"", "pg_catalog."].into_iter().try_fold(name, |name, part| {
             let replace = functions::resolve("replace", &[SqlType::TEXT; 3])?;
@@ -256,37 +269,42 @@ impl Binder<'_> {
             let expression = Expression::Call { function: replace.id, arguments };
             Ok::<Bound, SqlError>(Bound { expression, data_type: SqlType::TEXT })
         })?;
-        for (known, data_type) in system::TYPES {
-            let plain = [(*known).to_owned(), data_type.name()];
-            let arrays = [format!("_{known}"), format!("{known}[]"), data_type.array_of().name()];
-            let named = [(plain.as_slice(), *data_type), (arrays.as_slice(), data_type.array_of())];
-            for (names, data_type) in named {
-                for text in names {
-                    let is_it = self.operate(BinaryOperator::Equal, name.clone(), text_constant(text))?;
-                    let number = Expression::Constant(Datum::Int(i64::from(data_type.oid())));
-                    branches.push((is_it.expression, number));
-                }
-            }
+        let mut known = Vec::new();
+        for (name, data_type) in system::TYPES {
+            let plain = [(*name).to_owned(), data_type.name()];
+            let arrays = [format!("_{name}"), format!("{name}[]"), data_type.array_of().name()];
+            known.extend(plain.map(|text| (data_type.oid(), text)));
+            known.extend(arrays.map(|text| (data_type.array_of().oid(), text)));
         }
-        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::OID })
+        self.number_named(name, &known)
     }
 
     /// The number of the relation whose name, with its schema or without, is a text that is computed; or which the text is itself. What
     /// names none is null if that `may_be`, else an error.
     pub(super) fn relation_number(&mut self, name: Bound, may_be: bool) -> Result<Bound, SqlError> {
-        let called = |function: &str, argument: Bound| -> Result<Bound, SqlError> {
-            let function = functions::resolve(function, &[SqlType::TEXT])?;
-            let arguments = vec![argument.expression];
-            let expression = Expression::Call { function: function.id, arguments };
-            Ok(Bound { expression, data_type: function.result })
-        };
         let name = self.explicit(name, SqlType::TEXT)?;
-        let as_quoted = called(NAME_AS_QUOTED, name.clone())?;
-        let own = self.catalog.iter().filter(|(_, relation, _)| !relation.is_empty());
+        let known = self.relations_by_name();
+        self.with_locals([name], |binder, [name]| {
+            let as_quoted = binder.name_as_quoted(name.clone())?;
+            let mut found = binder.number_named(as_quoted, &known)?;
+            if !may_be {
+                let function = functions::resolve(NUMBER_OF_NONE, &[SqlType::TEXT])?;
+                let none = Expression::Call { function: function.id, arguments: vec![name.expression] };
+                let found_or_none = Expression::Coalesce(vec![found.expression, none]);
+                found = Bound { expression: found_or_none, data_type: SqlType::OID };
+            }
+            Ok(found)
+        })
+    }
+
+    /// The numbers of all relations, by each text that names one.
+    fn relations_by_name(&mut self) -> Vec<(u32, String)> {
+        let catalog = self.catalog;
+        let own = catalog.iter().filter(|(_, relation, _)| !relation.is_empty());
         let own = own.filter_map(|(schema, relation, definition)| {
             let object = match definition {
                 Definition::Index(table) => {
-                    let numbers = system::index_numbers(self.catalog.get(schema, table));
+                    let numbers = system::index_numbers(catalog.get(schema, table));
                     numbers.into_iter().find(|(known, _)| known == relation)?.1
                 }
                 other => other.object().filter(|_| !schema.is_empty())?,
@@ -296,31 +314,26 @@ impl Binder<'_> {
         });
         let own: Vec<(&str, &str, u32, bool)> = own.collect();
         let system = system::table_objects().map(|(relation, object)| ("pg_catalog", relation, object, true));
-        let mut branches = Vec::new();
+        let mut known = Vec::new();
         for (schema, relation, object, is_found) in own.into_iter().chain(system) {
             let alone = is_found.then(|| quoted(relation));
-            for shown in alone.into_iter().chain([format!("{}.{}", quoted(schema), quoted(relation))]) {
-                let is_it = self.operate(BinaryOperator::Equal, as_quoted.clone(), text_constant(&shown))?;
-                let number = Expression::Constant(Datum::Int(i64::from(object)));
-                branches.push((is_it.expression, number));
-            }
+            let with_schema = format!("{}.{}", quoted(schema), quoted(relation));
+            known.extend(alone.into_iter().chain([with_schema]).map(|shown| (object, shown)));
         }
-        let otherwise = match may_be {
-            true => None,
-            false => Some(Box::new(called(NUMBER_OF_NONE, name)?.expression)),
-        };
-        Ok(Bound { expression: Expression::Case { branches, otherwise }, data_type: SqlType::OID })
+        known
     }
 
     /// The text that goes with a number.
     fn looked_up(&mut self, number: Bound, known: &[(u32, String)]) -> Result<Bound, SqlError> {
-        let mut branches = Vec::with_capacity(known.len());
-        for (object, text) in known {
-            let object = constant(Datum::Int(i64::from(*object)), SqlType::OID);
-            let is_it = self.operate(BinaryOperator::Equal, number.clone(), object)?.expression;
-            branches.push((is_it, Expression::Constant(Datum::Text(text.clone()))));
-        }
-        Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+        self.with_locals([number], |binder, [number]| {
+            let mut branches = Vec::with_capacity(known.len());
+            for (object, text) in known {
+                let object = constant(Datum::Int(i64::from(*object)), SqlType::OID);
+                let is_it = binder.operate(BinaryOperator::Equal, number.clone(), object)?.expression;
+                branches.push((is_it, Expression::Constant(Datum::Text(text.clone()))));
+            }
+            Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+        })
     }
 }
 

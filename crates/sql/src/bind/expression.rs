@@ -3,6 +3,7 @@
 use sqlparser::ast::{self, CastKind, DataType, Expr, Ident, UnaryOperator as WrittenUnary, Value};
 
 use super::coerce::common_type;
+use super::locals::is_plain_operand;
 use super::names::{known_collation, last_name, name_of};
 use super::object_names::{functions_named, is_named};
 use super::scope::{Bound, Qualifier, is_value};
@@ -403,10 +404,21 @@ impl Binder<'_> {
     }
 
     fn between(&mut self, operand: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Bound, SqlError> {
-        let low = self.compared(BinaryOperator::GreaterOrEqual, operand, low)?.expression;
-        let high = self.compared(BinaryOperator::LessOrEqual, operand, high)?.expression;
-        let both = Expression::And(vec![low, high]);
-        Ok(boolean(if negated { Expression::Not(Box::new(both)) } else { both }))
+        let (at_least, at_most) = (BinaryOperator::GreaterOrEqual, BinaryOperator::LessOrEqual);
+        let both = if is_plain_operand(operand) {
+            let low = self.compared(at_least, operand, low)?.expression;
+            let high = self.compared(at_most, operand, high)?.expression;
+            boolean(Expression::And(vec![low, high]))
+        } else {
+            let operand = self.expression(operand)?;
+            self.with_locals([operand], |binder, [operand]| {
+                let (low, high) = (binder.expression(low)?, binder.expression(high)?);
+                let low = binder.operate(at_least, operand.clone(), low)?.expression;
+                let high = binder.operate(at_most, operand, high)?.expression;
+                Ok(boolean(Expression::And(vec![low, high])))
+            })?
+        };
+        Ok(if negated { boolean(Expression::Not(Box::new(both.expression))) } else { both })
     }
 
     fn array(&mut self, elements: &[Expr]) -> Result<Bound, SqlError> {
@@ -434,13 +446,33 @@ impl Binder<'_> {
         conditions: &[ast::CaseWhen],
         otherwise: Option<&Expr>,
     ) -> Result<Bound, SqlError> {
+        match operand.filter(|operand| !is_plain_operand(operand)) {
+            None => self.case_of(conditions, otherwise, |binder, when| match operand {
+                Some(operand) => Ok(binder.compared(BinaryOperator::Equal, operand, when)?.expression),
+                None => binder.condition(when, "CASE/WHEN"),
+            }),
+            Some(operand) => {
+                let operand = self.expression(operand)?;
+                self.with_locals([operand], |binder, [operand]| {
+                    binder.case_of(conditions, otherwise, |binder, when| {
+                        let when = binder.expression(when)?;
+                        Ok(binder.operate(BinaryOperator::Equal, operand.clone(), when)?.expression)
+                    })
+                })
+            }
+        }
+    }
+
+    fn case_of(
+        &mut self,
+        conditions: &[ast::CaseWhen],
+        otherwise: Option<&Expr>,
+        mut holds: impl FnMut(&mut Self, &Expr) -> Result<Expression, SqlError>,
+    ) -> Result<Bound, SqlError> {
         let mut whens = Vec::new();
         let mut results = Vec::new();
         for branch in conditions {
-            whens.push(match operand {
-                Some(operand) => self.compared(BinaryOperator::Equal, operand, &branch.condition)?.expression,
-                None => self.condition(&branch.condition, "CASE/WHEN")?,
-            });
+            whens.push(holds(self, &branch.condition)?);
             results.push(self.expression(&branch.result)?);
         }
         // What is given otherwise has the first say in the type.

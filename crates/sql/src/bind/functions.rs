@@ -208,13 +208,15 @@ impl Binder<'_> {
         let is_real = value.data_type.is_same(SqlType::FLOAT4) && compared.left.is_float();
         let keeps_type = both(&SqlType::is_integer) || both(&is_of_time) || is_real;
         let data_type = if keeps_type { value.data_type } else { compared.left };
-        let is_equal = self.operate(BinaryOperator::Equal, value.clone(), other)?.expression;
         // A length stays, which what is given as it is has too.
         let data_type = if value.data_type.is_same(data_type) { value.data_type } else { data_type };
-        let value = self.implicit(value, data_type)?;
-        let branches = vec![(is_equal, Expression::Constant(Datum::Null))];
-        let otherwise = Some(Box::new(value.expression));
-        Ok(Bound { expression: Expression::Case { branches, otherwise }, data_type: value.data_type })
+        self.with_locals([value, other], |binder, [value, other]| {
+            let is_equal = binder.operate(BinaryOperator::Equal, value.clone(), other)?.expression;
+            let value = binder.implicit(value, data_type)?;
+            let branches = vec![(is_equal, Expression::Constant(Datum::Null))];
+            let otherwise = Some(Box::new(value.expression));
+            Ok(Bound { expression: Expression::Case { branches, otherwise }, data_type: value.data_type })
+        })
     }
 
     /// Functions of the session.

@@ -18,6 +18,7 @@ mod join;
 mod join_order;
 mod json;
 mod kept;
+mod locals;
 mod mentioned;
 mod modify;
 pub(crate) mod names;
@@ -219,6 +220,8 @@ pub(crate) struct Binder<'c> {
     subqueries: usize,
     /// How many times queries of `WITH` and of views were put where they are named.
     expansions: usize,
+    /// How many expressions of queries were put into the plan more often than they are written.
+    copies: usize,
     /// How many queries lie around.
     nesting: usize,
     /// Whose values an insertion says that identity columns have: those that it gives, or their own.
@@ -264,6 +267,7 @@ impl<'c> Binder<'c> {
             recursions: 0,
             subqueries: 0,
             expansions: 0,
+            copies: 0,
             nesting: 0,
             overriding: None,
             keeps_open: false,

@@ -66,13 +66,12 @@ impl Binder<'_> {
     /// The number of a type that a text names which is computed; it may be the number, too.
     fn type_named(&mut self, name: Bound) -> Result<Bound, SqlError> {
         let name = self.implicit(name, SqlType::TEXT)?;
-        let number = self.explicit(name.clone(), SqlType::OID)?.expression;
-        let mut found = self.computed_type_number(name)?;
-        if let Expression::Case { otherwise, .. } = &mut found.expression {
+        self.with_locals([name], |binder, [name]| {
+            let found = binder.computed_type_number(name.clone())?.expression;
             // What is no number either is an error.
-            *otherwise = Some(Box::new(number));
-        }
-        Ok(found)
+            let number = binder.explicit(name, SqlType::OID)?.expression;
+            Ok(Bound { expression: Expression::Coalesce(vec![found, number]), data_type: SqlType::OID })
+        })
     }
 
     /// `'name'::regtype`: the number of a type. A text may be the number, too.

@@ -5,6 +5,7 @@ use sqlparser::ast::{self, Expr, InTarget, Query};
 use super::coerce::common_type;
 use super::expression::{binary_operator, boolean, unnested};
 use super::kept::kept;
+use super::locals::is_plain_operand;
 use super::scope::{Bound, Level};
 use super::tuples::row_of;
 use super::{Binder, walk};
@@ -23,18 +24,7 @@ impl Binder<'_> {
     ) -> Result<Bound, SqlError> {
         let found = match target {
             InTarget::List(list) => match row_of(operand) {
-                Some(operands) => {
-                    let mut any = Vec::new();
-                    for other in list {
-                        let Some(others) = row_of(other) else {
-                            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, "IN: a row and a value"));
-                        };
-                        any.push(
-                            self.compare_tuples(&operands, &ast::BinaryOperator::Eq, &others)?.expression,
-                        );
-                    }
-                    Expression::Or(any)
-                }
+                Some(operands) => self.row_in_list(&operands, list)?,
                 None => self.in_list(operand, list)?,
             },
             InTarget::Subquery(query) => {
@@ -55,6 +45,25 @@ impl Binder<'_> {
         Ok(boolean(if negated { Expression::Not(Box::new(found)) } else { found }))
     }
 
+    /// Whether a row is among others that are written down.
+    fn row_in_list(&mut self, operands: &[Expr], list: &[Expr]) -> Result<Expression, SqlError> {
+        let rows = list.iter().map(|other| {
+            row_of(other).ok_or_else(|| SqlError::new(SqlState::DATATYPE_MISMATCH, "IN: a row and a value"))
+        });
+        let rows: Vec<Vec<Expr>> = rows.collect::<Result<_, _>>()?;
+        let equal = ast::BinaryOperator::Eq;
+        if operands.iter().all(is_plain_operand) {
+            let is_it = |row: &Vec<Expr>| Ok(self.compare_tuples(operands, &equal, row)?.expression);
+            return Ok(Expression::Or(rows.iter().map(is_it).collect::<Result<_, SqlError>>()?));
+        }
+        let operands = self.all_values(operands)?;
+        let any = self.with_all_local(operands, |binder, operands| {
+            let is_it = |row: &Vec<Expr>| Ok(binder.compare_with_row(operands, &equal, row)?.expression);
+            Ok(boolean(Expression::Or(rows.iter().map(is_it).collect::<Result<_, SqlError>>()?)))
+        })?;
+        Ok(any.expression)
+    }
+
     /// Whether a row is among those of a query: unknown if it is not, but for one of which that cannot be said.
     fn row_in_query(&mut self, operands: &[Expr], query: &Query) -> Result<Expression, SqlError> {
         let (node, types) = self.subquery(query)?;
@@ -68,6 +77,7 @@ impl Binder<'_> {
         self.levels.pop();
         let equal = Expression::And(equal?);
         let is_unknown = Expression::IsNull { operand: Box::new(equal.clone()), negated: false };
+        self.count_copies(2, &Node::Filter { input: Box::new(node.clone()), condition: equal.clone() })?;
         let exists = |condition| {
             let rows = Node::Filter { input: Box::new(node.clone()), condition };
             self.of_query(SubqueryKind::Exists, rows)
@@ -100,6 +110,13 @@ impl Binder<'_> {
         for other in list {
             bound.push(self.expression(other)?);
         }
+        let found = self.with_locals([operand], |binder, [operand]| {
+            Ok(boolean(binder.is_among_bound(operand, bound)?))
+        })?;
+        Ok(found.expression)
+    }
+
+    fn is_among_bound(&mut self, operand: Bound, mut bound: Vec<Bound>) -> Result<Expression, SqlError> {
         let is_of_row = |value: &Bound| walk::reads_row(&value.expression);
         let together: Vec<Bound> = bound.iter().filter(|value| !is_of_row(value)).cloned().collect();
         let mut any = Vec::new();

@@ -42,7 +42,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::SYNTAX_ERROR, format!("subquery has too {which} columns")));
         }
         let lefts = self.all_values(&lefts)?;
-        self.compare_values(&lefts, operator, &rights).map(Some)
+        self.compare_values(lefts, operator, rights).map(Some)
     }
 
     /// The values of the only row of a query, for each of which it is asked.
@@ -57,6 +57,7 @@ impl Binder<'_> {
             let what = "a row that is compared with that of a query in which a value differs each time";
             return Err(SqlError::unsupported(what));
         }
+        self.count_copies(types.len(), &node)?;
         let value = |(column, data_type): (u16, SqlType)| {
             let expressions = vec![Expression::Column(column)];
             let column = Node::Project { input: Box::new(node.clone()), expressions };
@@ -65,7 +66,7 @@ impl Binder<'_> {
         Ok((0..).zip(types).map(value).collect())
     }
 
-    fn all_values(&mut self, written: &[Expr]) -> Result<Vec<Bound>, SqlError> {
+    pub(super) fn all_values(&mut self, written: &[Expr]) -> Result<Vec<Bound>, SqlError> {
         written.iter().map(|value| self.expression(value)).collect()
     }
 
@@ -76,20 +77,42 @@ impl Binder<'_> {
         operator: &ast::BinaryOperator,
         rights: &[Expr],
     ) -> Result<Bound, SqlError> {
-        if lefts.len() != rights.len() {
-            return Err(SqlError::new(
-                SqlState::SYNTAX_ERROR,
-                "unequal number of entries in row expressions",
-            ));
-        }
         if lefts.is_empty() {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot compare rows of zero length"));
         }
+        same_length(lefts.len(), rights.len())?;
         let (lefts, rights) = (self.all_values(lefts)?, self.all_values(rights)?);
-        self.compare_values(&lefts, operator, &rights)
+        self.compare_values(lefts, operator, rights)
+    }
+
+    /// The same with one whose values are known.
+    pub(super) fn compare_with_row(
+        &mut self,
+        lefts: &[Bound],
+        operator: &ast::BinaryOperator,
+        rights: &[Expr],
+    ) -> Result<Bound, SqlError> {
+        same_length(lefts.len(), rights.len())?;
+        let rights = self.all_values(rights)?;
+        self.compare_named(lefts, operator, &rights)
     }
 
     fn compare_values(
+        &mut self,
+        lefts: Vec<Bound>,
+        operator: &ast::BinaryOperator,
+        rights: Vec<Bound>,
+    ) -> Result<Bound, SqlError> {
+        if matches!(operator, ast::BinaryOperator::Eq | ast::BinaryOperator::NotEq) {
+            return self.compare_named(&lefts, operator, &rights);
+        }
+        let count = lefts.len();
+        self.with_all_local([lefts, rights].concat(), |binder, values| {
+            binder.compare_named(&values[..count], operator, &values[count..])
+        })
+    }
+
+    fn compare_named(
         &mut self,
         lefts: &[Bound],
         operator: &ast::BinaryOperator,
@@ -122,4 +145,11 @@ impl Binder<'_> {
             }
         }
     }
+}
+
+fn same_length(left: usize, right: usize) -> Result<(), SqlError> {
+    if left == right {
+        return Ok(());
+    }
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, "unequal number of entries in row expressions"))
 }

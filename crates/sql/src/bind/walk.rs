@@ -11,6 +11,7 @@ pub(super) fn walk(expression: &mut Expression, depth: u16, visit: &mut dyn FnMu
         | Expression::Parameter(_)
         | Expression::Column(_)
         | Expression::Outer { .. }
+        | Expression::Local(_)
         | Expression::NextValue(_)
         | Expression::Random(_)
         | Expression::Answer(_) => {}
@@ -57,6 +58,10 @@ pub(super) fn walk(expression: &mut Expression, depth: u16, visit: &mut dyn FnMu
         Expression::Signal { process, processes, .. } => {
             walk(process, depth, visit);
             walk(processes, depth, visit);
+        }
+        Expression::Let { values, body } => {
+            walk_all(values, depth, visit);
+            walk(body, depth, visit);
         }
         Expression::Subquery { kind, query, .. } => {
             if let SubqueryKind::In { operand, .. } = kind {

@@ -446,6 +446,7 @@ pub(super) fn is_plain(expression: &Expression) -> bool {
         | Expression::Parameter(_)
         | Expression::Column(_)
         | Expression::Outer { .. }
+        | Expression::Local(_)
         | Expression::Answer(_) => true,
         // Random values are taken in order, which only a run knows beyond new rows.
         Expression::Subquery { .. }
@@ -472,5 +473,6 @@ pub(super) fn is_plain(expression: &Expression) -> bool {
         Expression::InList { operand, list, .. } => is_plain(operand) && is_plain_list(list),
         Expression::Quantified { left, array, .. } => is_plain(left) && is_plain(array),
         Expression::Element { array, index } => is_plain(array) && is_plain(index),
+        Expression::Let { values, body } => is_plain_list(values) && is_plain(body),
     }
 }

@@ -167,9 +167,11 @@ impl Expression {
             | Expression::Parameter(_)
             | Expression::Column(_)
             | Expression::Outer { .. }
+            | Expression::Local(_)
             | Expression::NextValue(_)
             | Expression::Random(_)
             | Expression::Answer(_) => Vec::new(),
+            Expression::Let { values, body } => values.iter().chain([&**body]).collect(),
             Expression::Unary { operand, .. }
             | Expression::Not(operand)
             | Expression::Cast { operand, .. }
