@@ -130,12 +130,15 @@ impl Run<'_, '_> {
             if call.distinct && !gathered.seen.insert(hashed(arguments)) {
                 continue;
             }
-            if call.distinct || call.aggregate.keeps_arguments() {
-                self.hold(size_of_row(arguments))?;
-            }
+            let kept =
+                if call.distinct || call.aggregate.keeps_arguments() { size_of_row(arguments) } else { 0 };
             if call.order.is_empty() {
+                let before = gathered.state.text_bytes();
                 gathered.state.add(arguments)?;
+                // A text of them may be longer than they are.
+                self.hold(kept.max(gathered.state.text_bytes().saturating_sub(before)))?;
             } else {
+                self.hold(kept)?;
                 self.hold(size_of_row(keys) + size_of_row(arguments))?;
                 gathered.unsorted.push((keys.clone(), arguments.clone()));
             }

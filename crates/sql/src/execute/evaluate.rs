@@ -36,7 +36,7 @@ pub(super) fn evaluate_within(
 ) -> Option<Datum> {
     operators::begin_run();
     let most = left.get().min(WORK_BEFORE_MAX);
-    let mut scalar = Scalar { inputs, randoms, draw: None, left: Cell::new(most) };
+    let mut scalar = Scalar { inputs, locals: Vec::new(), randoms, draw: None, left: Cell::new(most) };
     let value = scalar.value(expression, &[]).ok();
     left.set(left.get() - (most - scalar.left.get()));
     value
@@ -53,7 +53,8 @@ pub fn try_evaluate(
     draw: &mut dyn FnMut(u16) -> Result<i64, SqlError>,
 ) -> Result<Datum, SqlError> {
     operators::begin_run();
-    let mut scalar = Scalar { inputs, randoms, draw: Some(draw), left: Cell::new(WORK_MAX) };
+    let mut scalar =
+        Scalar { inputs, locals: Vec::new(), randoms, draw: Some(draw), left: Cell::new(WORK_MAX) };
     scalar.value(expression, &[]).map_err(|failure| match failure {
         Failure::Sql(error) => error,
         Failure::Stop(stop) => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
@@ -63,8 +64,19 @@ pub fn try_evaluate(
 /// What an expression may ask for beyond its row.
 trait Environment {
     fn inputs(&self) -> &super::Inputs;
+    /// The values of each [`Expression::Let`] around, the nearest last.
+    fn locals(&mut self) -> &mut Vec<Row>;
     /// Counts work; see [`WORK_MAX`].
     fn work(&mut self, work: u64) -> Result<(), Failure>;
+    /// Counts bytes that are held until they are let go; see [`Run::hold`].
+    fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
+        let _ = bytes;
+        Ok(())
+    }
+    /// See [`Run::let_go`].
+    fn let_go(&mut self, bytes: usize) {
+        let _ = bytes;
+    }
     fn outer(&self, depth: u16, column: u16) -> Result<Datum, Failure>;
     fn subquery(&mut self, query: &Node, correlated: bool, row: &[Datum]) -> Result<Rc<Vec<Row>>, Failure>;
     /// Whether a value is among those of a subquery that depends on nothing, whose rows these are.
@@ -185,7 +197,14 @@ trait Environment {
             Expression::Cast { operand, from, to } => {
                 let operand = self.value(operand, row)?;
                 self.work(functions::work_of_cast(&operand, *to))?;
+                let held = functions::memory_of_cast(&operand, *to);
+                if held > 0 {
+                    self.hold(held)?;
+                }
                 let value = cast::cast(operand, *from, *to, self.inputs().zone)?;
+                if held > 0 {
+                    self.let_go(held);
+                }
                 self.made(value)
             }
             Expression::Coerce { operand, to, explicit } => {
@@ -230,6 +249,17 @@ trait Environment {
                 self.set_value(*sequence, *number, called)?;
                 Ok(value)
             }
+            Expression::Let { values, body } => {
+                let values = self.values(values, row)?;
+                self.locals().push(values);
+                let value = self.value(body, row);
+                self.locals().pop();
+                value
+            }
+            Expression::Local(number) => {
+                let value = self.locals().last().and_then(|values| values.get(usize::from(*number))).cloned();
+                self.copied(value.ok_or_else(|| malformed("local value"))?)
+            }
             Expression::Subquery { kind, query, correlated } => {
                 let rows = self.subquery(query, *correlated, row)?;
                 match kind {
@@ -248,7 +278,14 @@ trait Environment {
     fn called(&mut self, function: functions::FunctionId, arguments: &[Datum]) -> Result<Datum, Failure> {
         let context = functions::CallContext { now: self.inputs().now, zone: self.inputs().zone };
         self.work(functions::work_of_call(function, arguments))?;
+        let held = functions::memory_of_call(function, arguments);
+        if held > 0 {
+            self.hold(held)?;
+        }
         let value = functions::call(function, arguments, &context)?;
+        if held > 0 {
+            self.let_go(held);
+        }
         if functions::is_search(function) {
             self.work(operators::take_work_of_compiling())?;
         }
@@ -381,6 +418,7 @@ fn element(array: &Datum, index: &Datum) -> Datum {
 /// An environment with nothing but the inputs.
 struct Scalar<'a, 'd> {
     inputs: &'a super::Inputs,
+    locals: Vec<Row>,
     randoms: &'a mut u64,
     draw: Option<&'d mut dyn FnMut(u16) -> Result<i64, SqlError>>,
     left: Cell<u64>,
@@ -389,6 +427,10 @@ struct Scalar<'a, 'd> {
 impl Environment for Scalar<'_, '_> {
     fn inputs(&self) -> &super::Inputs {
         self.inputs
+    }
+
+    fn locals(&mut self) -> &mut Vec<Row> {
+        &mut self.locals
     }
 
     fn work(&mut self, work: u64) -> Result<(), Failure> {
@@ -433,8 +475,20 @@ impl Environment for Run<'_, '_> {
         self.inputs
     }
 
+    fn locals(&mut self) -> &mut Vec<Row> {
+        &mut self.locals
+    }
+
     fn work(&mut self, work: u64) -> Result<(), Failure> {
         Ok(Run::work(self, work)?)
+    }
+
+    fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
+        Ok(Run::hold(self, bytes)?)
+    }
+
+    fn let_go(&mut self, bytes: usize) {
+        Run::let_go(self, bytes);
     }
 
     fn outer(&self, depth: u16, column: u16) -> Result<Datum, Failure> {

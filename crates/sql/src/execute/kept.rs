@@ -93,7 +93,7 @@ impl Run<'_, '_> {
         if wanted.contains(&Datum::Null) {
             return Ok(true);
         }
-        let wanted = hashed(&wanted);
+        let wanted = self.hashed(&wanted)?;
         let place = std::ptr::from_ref(node).addr();
         let kept = self.kept_rows.entry(place).or_default();
         let (mut state, pays) = (kept.state.clone(), direct.is_none() || kept.pays());
@@ -191,7 +191,10 @@ impl Run<'_, '_> {
         for (own, _) in keys {
             values.push(self.value(own, row)?);
         }
-        Ok((!values.contains(&Datum::Null)).then(|| hashed(&values)))
+        if values.contains(&Datum::Null) {
+            return Ok(None);
+        }
+        Ok(Some(self.hashed(&values)?))
     }
 
     /// The rows of a query of `WITH`, which runs if it has not run.
@@ -221,7 +224,7 @@ impl Run<'_, '_> {
             match value {
                 Datum::Null => members.has_null = true,
                 value => {
-                    let key = hashed(std::slice::from_ref(value));
+                    let key = self.hashed(std::slice::from_ref(value))?;
                     self.keep(key.len() + HELD_PER_KEY)?;
                     members.values.insert(key);
                 }

@@ -160,6 +160,8 @@ pub struct Run<'a, 't> {
     inputs: &'a Inputs,
     /// The rows of the queries around the one that runs, the innermost last.
     outer: Vec<Row>,
+    /// The values of each [`Let`](crate::plan::Expression::Let) around what is computed, the nearest last.
+    locals: Vec<Row>,
     /// Hidden keys that were given out.
     hidden: u64,
     /// Numbers of `inputs.drawn` that were taken.
@@ -212,6 +214,7 @@ impl<'a, 't> Run<'a, 't> {
             plan,
             inputs,
             outer: Vec::new(),
+            locals: Vec::new(),
             hidden: 0,
             drawn: 0,
             randoms: 0,

@@ -14,6 +14,7 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, List, Node, SetOperation, SortKey};
 use crate::types::Datum;
 use crate::types::compare::hash_bytes;
+use crate::types::functions::length;
 
 /// Most steps of a recursive query.
 const STEPS_MAX: usize = 100_000;
@@ -89,13 +90,26 @@ impl Run<'_, '_> {
             }),
             Node::Project { input, expressions } => self.each(input, most, &mut |run, row| {
                 let values = run.values(expressions, &row)?;
-                visit(run, values)
+                let held = held_if_long(&values);
+                if held == 0 {
+                    return visit(run, values);
+                }
+                run.hold(held)?;
+                let wants = visit(run, values)?;
+                run.let_go(held);
+                Ok(wants)
             }),
             Node::Distinct { input, on } => {
                 let mut seen = Seen::default();
                 let wants = self.each(input, most, &mut |run, row| {
-                    let key = if on.is_empty() { hashed(&row) } else { hashed(&run.values(on, &row)?) };
-                    if seen.insert(run, key)? { visit(run, row) } else { Ok(true) }
+                    let is_new = match on.is_empty() {
+                        true => seen.is_new(run, &row)?,
+                        false => {
+                            let values = run.values(on, &row)?;
+                            seen.is_new(run, &values)?
+                        }
+                    };
+                    if is_new { visit(run, row) } else { Ok(true) }
                 })?;
                 self.let_go(seen.bytes);
                 Ok(wants)
@@ -217,7 +231,8 @@ impl Run<'_, '_> {
         self.each(input, usize::MAX, &mut |run, row| {
             seen += 1;
             if seen >= end {
-                let own = hashed(&run.values(ties, &row)?);
+                let values = run.values(ties, &row)?;
+                let own = run.hashed(&values)?;
                 if seen == end {
                     last = own;
                 } else if own != last {
@@ -245,7 +260,7 @@ impl Run<'_, '_> {
         if operation != SetOperation::Union {
             let ((), held_here) = self.holding(|run| {
                 run.each(right, usize::MAX, &mut |run, row| {
-                    let key = hashed(&row);
+                    let key = run.hashed(&row)?;
                     run.hold(key.len() + HELD_PER_KEY)?;
                     *counts.entry(key).or_default() += 1;
                     Ok(true)
@@ -256,8 +271,13 @@ impl Run<'_, '_> {
         }
         let mut seen = Seen::default();
         let mut give = |run: &mut Self, row: Row| {
+            // All rows of both need no look at each.
+            if all && operation == SetOperation::Union {
+                return visit(run, row);
+            }
+            let key = run.hashed(&row)?;
             if operation != SetOperation::Union {
-                let count = counts.get_mut(&hashed(&row)).filter(|count| **count > 0);
+                let count = counts.get_mut(&key).filter(|count| **count > 0);
                 let stays = count.is_some() == (operation == SetOperation::Intersect);
                 if all && let Some(count) = count {
                     *count -= 1;
@@ -266,7 +286,7 @@ impl Run<'_, '_> {
                     return Ok(true);
                 }
             }
-            if all || seen.insert(run, hashed(&row))? { visit(run, row) } else { Ok(true) }
+            if all || seen.insert(run, key)? { visit(run, row) } else { Ok(true) }
         };
         let mut wants = self.each(left, most, &mut give)?;
         if wants && operation == SetOperation::Union {
@@ -287,7 +307,7 @@ impl Run<'_, '_> {
         for number_of_step in 0..STEPS_MAX {
             let mut fresh = Vec::new();
             self.each(if number_of_step == 0 { first } else { step }, usize::MAX, &mut |run, row| {
-                if all || seen.insert(run, hashed(&row))? {
+                if all || seen.is_new(run, &row)? {
                     let size = size_of_row(&row);
                     run.hold(size)?;
                     held += size;
@@ -436,6 +456,12 @@ impl Run<'_, '_> {
         Ok(keyed.into_iter().map(|(_, row)| row).collect())
     }
 
+    /// The same as [`hashed`], which is work.
+    pub(super) fn hashed(&mut self, values: &[Datum]) -> Result<Vec<u8>, SqlError> {
+        self.work(work_of_comparing(values))?;
+        Ok(hashed(values))
+    }
+
     /// The values that a row is sorted by.
     pub(super) fn sort_values(&mut self, keys: &[SortKey], row: &[Datum]) -> Result<Row, Failure> {
         let values: Row =
@@ -454,6 +480,12 @@ struct Seen {
 }
 
 impl Seen {
+    /// Whether a row is new.
+    fn is_new(&mut self, run: &mut Run<'_, '_>, row: &[Datum]) -> Result<bool, SqlError> {
+        let key = run.hashed(row)?;
+        self.insert(run, key)
+    }
+
     /// Whether a key is new.
     fn insert(&mut self, run: &mut Run<'_, '_>, key: Vec<u8>) -> Result<bool, SqlError> {
         let bytes = key.len() + HELD_PER_KEY;
@@ -465,6 +497,12 @@ impl Seen {
         }
         Ok(is_new)
     }
+}
+
+/// Bytes of a row on its way to whoever wants it, if they are many.
+fn held_if_long(values: &[Datum]) -> usize {
+    const LONG: u64 = 1 << 20;
+    if values.iter().map(length).sum::<u64>() > LONG { size_of_row(values) } else { 0 }
 }
 
 /// Bytes that are equal if values are, nulls included.

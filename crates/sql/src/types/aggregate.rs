@@ -465,7 +465,7 @@ impl State {
                 _ => ", ",
             });
             self.json.push_str(&functions::json_of(value, self.argument, self.zone));
-            return Ok(());
+            return functions::check_length(self.json.len());
         };
         if *value == Datum::Null {
             let message = "field name must not be null";
@@ -475,7 +475,7 @@ impl State {
         self.json.push_str(&functions::json_key(value, self.argument, 1, self.zone)?);
         self.json.push_str(" : ");
         self.json.push_str(&functions::json_of(second, self.second, self.zone));
-        Ok(())
+        functions::check_length(self.json.len())
     }
 
     fn finish_json(mut self) -> Result<Datum, SqlError> {
@@ -579,6 +579,11 @@ impl State {
         let values: u64 = self.values.iter().map(|value| 4 + length(value) / 32).sum();
         let value = length(&self.value) / 32 + 64 * work_of_digits(&self.value);
         8 + values + value + 3 * self.json.len() as u64 + self.sums.work()
+    }
+
+    /// Bytes of the text that it has so far.
+    pub(crate) fn text_bytes(&self) -> usize {
+        self.json.len() + if let Datum::Text(text) = &self.value { text.len() } else { 0 }
     }
 
     /// The type of the first argument.

@@ -27,9 +27,9 @@ pub(crate) use sets::SUBSCRIPTS_OF_VECTOR;
 pub use sets::{is_set, is_view, resolve_set, set_columns};
 pub(crate) use strings::{check_length, quote_ident};
 pub(crate) use work::{
-    is_search, length, work_of_call, work_of_cast, work_of_digits, work_of_number, work_of_operator,
-    work_of_pattern,
+    is_search, memory_of_call, memory_of_cast, work_of_digits, work_of_number, work_of_pattern,
 };
+pub use work::{length, work_of_call, work_of_cast, work_of_operator};
 
 use serde::{Deserialize, Serialize};
 

@@ -20,7 +20,10 @@ pub(crate) fn check(text: &str) -> Result<String, SqlError> {
 
 /// The text as `jsonb` gives it out. An error if it is no JSON.
 pub(crate) fn normalise(text: &str) -> Result<String, SqlError> {
-    parse(text).map(|item| item.normalised())
+    let item = parse(text)?;
+    let mut out = String::with_capacity(text.len());
+    item.put_normalised(&mut out);
+    Ok(out)
 }
 
 /// Bytes in the order that PostgreSQL gives to values of `jsonb`: objects after arrays, then booleans, numbers, strings, and null; of arrays
@@ -50,9 +53,9 @@ fn put_order(item: &Item<'_>, out: &mut KeyBytes) -> Result<(), SqlError> {
             out.push(STRING);
             put_string(value, out);
         }
-        Value::Number(number) => {
+        Value::Number => {
             out.push(NUMBER);
-            key::encode(&Datum::Numeric(Numeric::parse(number)?), out);
+            key::encode(&Datum::Numeric(Numeric::parse(item.text)?), out);
         }
         Value::Bool => out.extend([BOOL, u8::from(item.text == "true")]),
         Value::Array(items) => {
@@ -89,8 +92,8 @@ pub(crate) enum Value<'a> {
     Null,
     /// `true` or `false`
     Bool,
-    /// A number, as `numeric` shows it.
-    Number(String),
+    /// A number that `numeric` takes.
+    Number,
     /// A string without its quotes and escapes.
     String(String),
     /// Its elements.
@@ -104,15 +107,21 @@ pub(crate) enum Value<'a> {
 struct Key<'k>(usize, &'k str);
 
 impl Item<'_> {
-    /// The form that `jsonb` gives it.
-    pub(crate) fn normalised(&self) -> String {
+    /// Writes the form that `jsonb` gives it.
+    fn put_normalised(&self, out: &mut String) {
         match &self.value {
-            Value::Null | Value::Bool => self.text.to_owned(),
-            Value::Number(number) => number.clone(),
-            Value::String(value) => quote(value),
-            Value::Array(items) => array_text(items.iter().map(Item::normalised)),
+            Value::Null | Value::Bool => out.push_str(self.text),
+            // Without an exponent, with all its digits.
+            Value::Number if self.text.contains(['e', 'E', '-']) => match Numeric::parse(self.text) {
+                Ok(number) => out.push_str(&number.to_string()),
+                Err(_) => out.push_str(self.text),
+            },
+            Value::Number => out.push_str(self.text),
+            Value::String(value) => put_quoted(value, out),
+            Value::Array(items) => put_array(items, out, |item, out| item.put_normalised(out)),
             Value::Object(fields) => {
-                object_text(fields.iter().map(|(key, item)| (key.as_str(), item.normalised())))
+                let fields = fields.iter().map(|(key, item)| (key.as_str(), item));
+                put_object(fields, out, |item, out| item.put_normalised(out));
             }
         }
     }
@@ -140,7 +149,7 @@ impl Item<'_> {
         match self.value {
             Value::Null => "null",
             Value::Bool => "boolean",
-            Value::Number(_) => "number",
+            Value::Number => "number",
             Value::String(_) => "string",
             Value::Array(_) => "array",
             Value::Object(_) => "object",
@@ -148,17 +157,35 @@ impl Item<'_> {
     }
 }
 
-/// An array of elements that are in the form of `jsonb`, in that form.
-pub(crate) fn array_text(items: impl Iterator<Item = String>) -> String {
-    format!("[{}]", items.collect::<Vec<_>>().join(", "))
+/// Writes an array in the form of `jsonb`.
+pub(crate) fn put_array<T>(
+    items: impl IntoIterator<Item = T>,
+    out: &mut String,
+    mut put: impl FnMut(T, &mut String),
+) {
+    out.push('[');
+    for (place, item) in items.into_iter().enumerate() {
+        out.push_str(if place > 0 { ", " } else { "" });
+        put(item, out);
+    }
+    out.push(']');
 }
 
-/// An object of values that are in the form of `jsonb`, in that form: the last of equal keys counts.
-pub(crate) fn object_text<'k>(fields: impl Iterator<Item = (&'k str, String)>) -> String {
-    let fields: BTreeMap<Key<'_>, String> = fields.map(|(key, value)| (Key(key.len(), key), value)).collect();
-    let fields: Vec<String> =
-        fields.iter().map(|(Key(_, key), value)| format!("{}: {value}", quote(key))).collect();
-    format!("{{{}}}", fields.join(", "))
+/// Writes an object in the form of `jsonb`: the last of equal keys counts.
+pub(crate) fn put_object<'k, T>(
+    fields: impl Iterator<Item = (&'k str, T)>,
+    out: &mut String,
+    mut put: impl FnMut(T, &mut String),
+) {
+    let fields: BTreeMap<Key<'_>, T> = fields.map(|(key, value)| (Key(key.len(), key), value)).collect();
+    out.push('{');
+    for (place, (Key(_, key), value)) in fields.into_iter().enumerate() {
+        out.push_str(if place > 0 { ", " } else { "" });
+        put_quoted(key, out);
+        out.push_str(": ");
+        put(value, out);
+    }
+    out.push('}');
 }
 
 /// The value that a text is. An error if it is no JSON.
@@ -187,6 +214,9 @@ pub(crate) fn parse(text: &str) -> Result<Item<'_>, SqlError> {
 
 /// Most values of a JSON text: each takes much more memory than its text.
 const VALUES_MAX: usize = 1 << 22;
+
+/// As many digits as each `numeric` may have on either side of its point.
+const DIGITS_SHORT: usize = 1_000;
 
 struct Reader<'a> {
     text: &'a str,
@@ -225,7 +255,10 @@ impl<'a> Reader<'a> {
             b'{' => Value::Object(self.object(depth)?),
             b'[' => Value::Array(self.array(depth)?),
             b'"' => Value::String(self.string()?),
-            b'-' | b'0'..=b'9' => Value::Number(self.number()?),
+            b'-' | b'0'..=b'9' => {
+                self.number()?;
+                Value::Number
+            }
             _ => {
                 let word = ["true", "false", "null"]
                     .into_iter()
@@ -279,8 +312,8 @@ impl<'a> Reader<'a> {
         (self.at > start).then_some(())
     }
 
-    /// A `numeric`, as in `jsonb`: without an exponent, with all its digits.
-    fn number(&mut self) -> Option<String> {
+    /// Moves behind a number that `numeric` takes.
+    fn number(&mut self) -> Option<()> {
         let start = self.at;
         self.at += usize::from(self.peek() == Some(b'-'));
         if self.peek() == Some(b'0') {
@@ -301,22 +334,28 @@ impl<'a> Reader<'a> {
         if matches!(self.peek(), Some(b'0'..=b'9')) {
             return None;
         }
-        Numeric::parse(text).ok().map(|number| number.to_string())
+        // Most are short, and need not be read.
+        if text.len() <= DIGITS_SHORT && !text.contains(['e', 'E']) {
+            return Some(());
+        }
+        Numeric::check(text).ok()
     }
 
     fn string(&mut self) -> Option<String> {
         self.at += 1;
         let mut value = String::new();
         loop {
-            let next = self.text[self.at..].chars().next()?;
-            if next < ' ' {
-                return None;
-            }
-            self.at += next.len_utf8();
-            match next {
-                '"' => return Some(value),
-                '\\' => value.push(self.escape()?),
-                _ => value.push(next),
+            let rest = &self.text[self.at..];
+            let plain = rest.bytes().position(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'))?;
+            value.push_str(&rest[..plain]);
+            self.at += plain + 1;
+            match rest.as_bytes()[plain] {
+                b'"' => return Some(value),
+                b'\\' => value.push(self.escape()?),
+                _ => {
+                    self.at -= 1;
+                    return None;
+                }
             }
         }
     }
@@ -357,20 +396,30 @@ impl<'a> Reader<'a> {
 /// A string in quotes, with escapes where it needs them.
 pub(crate) fn quote(value: &str) -> String {
     let mut quoted = String::with_capacity(value.len() + 2);
-    quoted.push('"');
+    put_quoted(value, &mut quoted);
+    quoted
+}
+
+/// Writes the same.
+pub(crate) fn put_quoted(value: &str, out: &mut String) {
+    out.push('"');
+    if !value.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        out.push_str(value);
+        out.push('"');
+        return;
+    }
     for character in value.chars() {
         match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\0'..'\u{20}' => quoted.push_str(&format!("\\u{:04x}", character as u32)),
-            _ => quoted.push(character),
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..'\u{20}' => out.push_str(&format!("\\u{:04x}", character as u32)),
+            _ => out.push(character),
         }
     }
-    quoted.push('"');
-    quoted
+    out.push('"');
 }

@@ -18,6 +18,8 @@ use crate::error::{SqlError, SqlState};
 const WHOLE_DIGITS_MAX: u64 = 131_072;
 /// Digits that may stand after the point.
 pub const SCALE_MAX: u16 = 16_383;
+/// Digits after the point that a number of 128 bits may have, about.
+const SCALE_SHORT: usize = 40;
 /// Digits after the point that divisions, roots and powers give at most.
 const RESULT_SCALE_MAX: i64 = 1_000;
 /// Digits that divisions, roots and powers give at least.
@@ -61,6 +63,13 @@ fn divide_rounding(dividend: &BigInt, divisor: &BigInt) -> BigInt {
     }
 }
 
+/// A number as it is written.
+struct Written {
+    is_negative: bool,
+    digits: String,
+    scale: i64,
+}
+
 impl Numeric {
     /// "Not a number": equal to itself and above all numbers.
     pub const NAN: Numeric = Numeric(Form::NotANumber);
@@ -87,12 +96,16 @@ impl Numeric {
         Ok(Numeric(Form::Large(Box::new((unscaled, scale)))))
     }
 
-    /// How many bytes its digits take beyond what nearly every number has.
+    /// How many bytes its digits take beyond what nearly every number has: those after the point too that are zeros, as it has them as soon as
+    /// it meets another number.
     pub fn large_bytes(&self) -> usize {
-        match &self.0 {
-            Form::NotANumber | Form::Small { .. } => 0,
-            Form::Large(large) => large.0.bits() as usize / 8,
-        }
+        let (bytes, scale) = match &self.0 {
+            Form::NotANumber => return 0,
+            Form::Small { scale, .. } => (0, usize::from(*scale)),
+            Form::Large(large) => (large.0.bits() as usize / 8, usize::from(large.1)),
+        };
+        // A digit takes 3.32 bits.
+        if scale > SCALE_SHORT { bytes.max(scale * 5 / 12) } else { bytes }
     }
 
     /// The integer and the scale; none of "not a number".
@@ -104,8 +117,33 @@ impl Numeric {
         }
     }
 
+    /// Whether a text is a number that `numeric` takes.
+    ///
+    /// # Errors
+    /// As of [`parse`](Numeric::parse).
+    pub fn check(text: &str) -> Result<(), SqlError> {
+        Numeric::read(text).map(drop)
+    }
+
     /// Reads what `numeric` takes: a sign, digits, a point, an exponent, or `NaN`. The error says what is wrong.
     pub fn parse(text: &str) -> Result<Numeric, SqlError> {
+        let Some(Written { is_negative, digits, scale }) = Numeric::read(text)? else {
+            return Ok(Numeric::NAN);
+        };
+        let mut unscaled = BigInt::parse_bytes(digits.as_bytes(), 10).unwrap_or_default();
+        if is_negative {
+            unscaled = -unscaled;
+        }
+        match u16::try_from(scale) {
+            Ok(scale) => Numeric::from_big(unscaled, scale),
+            // Zero stays zero however many digits the exponent would add.
+            Err(_) if unscaled.sign() == Sign::NoSign => Ok(Numeric::ZERO),
+            Err(_) => Numeric::from_big(unscaled * power_of_ten(scale.unsigned_abs() as u32), 0),
+        }
+    }
+
+    /// The digits that a text has, and how many of them stand after the point, less than none if zeros follow; none of "not a number".
+    fn read(text: &str) -> Result<Option<Written>, SqlError> {
         let invalid = || {
             SqlError::new(
                 SqlState::INVALID_TEXT_REPRESENTATION,
@@ -114,7 +152,7 @@ impl Numeric {
         };
         let trimmed = text.trim_ascii();
         if trimmed.eq_ignore_ascii_case("nan") {
-            return Ok(Numeric::NAN);
+            return Ok(None);
         }
         let unsigned = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
         if ["infinity", "inf"].iter().any(|name| unsigned.eq_ignore_ascii_case(name)) {
@@ -134,17 +172,10 @@ impl Numeric {
         if significant.len() as i64 - scale > WHOLE_DIGITS_MAX as i64 && !significant.is_empty() {
             return Err(overflow());
         }
-        let mut unscaled = BigInt::parse_bytes(digits.as_bytes(), 10).ok_or_else(invalid)?;
-        if trimmed.starts_with('-') {
-            unscaled = -unscaled;
+        if scale > i64::from(SCALE_MAX) {
+            return Err(overflow());
         }
-        if scale < 0 {
-            // Zero stays zero however many digits the exponent would add.
-            let digits = if significant.is_empty() { 0 } else { scale.unsigned_abs() as u32 };
-            return Numeric::from_big(unscaled * power_of_ten(digits), 0);
-        }
-        let scale = u16::try_from(scale).ok().filter(|scale| *scale <= SCALE_MAX).ok_or_else(overflow)?;
-        Numeric::from_big(unscaled, scale)
+        Ok(Some(Written { is_negative: trimmed.starts_with('-'), digits, scale }))
     }
 
     /// Whether it is "not a number".

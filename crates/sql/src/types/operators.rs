@@ -14,7 +14,7 @@ use crate::error::SqlError;
 pub(crate) use arithmetic::power as float_power;
 pub use matching::like;
 pub(crate) use matching::{RegexOptions, compile as compile_regex};
-pub(crate) use matching::{begin_run, take_work_of_compiling};
+pub use matching::{begin_run, take_work_of_compiling};
 pub(crate) use matching::{lower as lower_character, upper as upper_character};
 pub use resolution::{common_type, resolve_binary, resolve_unary};
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use crate::error::{SqlError, SqlState};
 use crate::execute::evaluate::compare_keys;
+use crate::execute::work::work_of_comparing;
 use crate::execute::{Failure, Row, Run};
 use crate::plan::{Distance, Frame, FrameBound, FrameUnit, SortKey};
 use crate::types::compare::{compare, interval_span};
@@ -90,6 +91,12 @@ impl Run<'_, '_> {
                 ranged.push(self.value(&distance.value, partition.row(place))?);
             }
         }
+        // Each is compared with an end, which an offset is added to.
+        let offset = [&start, &end].map(|edge| match edge {
+            Edge::Before(offset) | Edge::After(offset) => work_of_comparing([offset]),
+            _ => 0,
+        });
+        self.work(ranged.iter().map(|value| 4 * (offset[0] + offset[1] + work_of_comparing([value]))).sum())?;
         let zone = self.inputs.zone;
         let ends = |edge: &Edge, side: Side| match (&frame.distance, order.first(), edge) {
             (Some(distance), Some(key), Edge::Before(offset) | Edge::After(offset)) => {

@@ -1,6 +1,6 @@
 //! Aggregates of values in order: percentiles, and the most frequent value.
 
-use super::super::{Datum, SqlType, Zone, compare, operators};
+use super::super::{Datum, SqlType, Zone, compare, functions, operators};
 use super::AggregateId;
 use crate::error::{SqlError, SqlState};
 use operators::{BinaryOperator, Resolved};
@@ -23,7 +23,16 @@ pub(super) fn finish(
     };
     match fraction {
         _ if id == AggregateId::Mode => Ok(most_frequent(values)),
-        Datum::Array(fractions) => Ok(Datum::Array(fractions.iter().map(one).collect::<Result<_, _>>()?)),
+        Datum::Array(fractions) => {
+            let (mut found, mut bytes) = (Vec::with_capacity(fractions.len()), 0);
+            for fraction in fractions {
+                let value = one(fraction)?;
+                bytes += functions::length(&value);
+                functions::check_length(bytes as usize)?;
+                found.push(value);
+            }
+            Ok(Datum::Array(found))
+        }
         fraction => one(fraction),
     }
 }

@@ -1,7 +1,7 @@
 //! Functions of JSON. Values of `json` keep their text; those of `jsonb` are in its normal form, and so are their parts.
 
 use super::*;
-use crate::types::json::{self, Item, Value, array_text, object_text, parse, quote};
+use crate::types::json::{self, Item, Value, parse, put_array, put_object, put_quoted, quote};
 use crate::types::{BaseType, Numeric, text as text_form};
 
 const JSON: Kind = Kind::Of(SqlType::JSON);
@@ -16,22 +16,22 @@ pub(super) const ORDER: &[Entry] =
 
 pub(super) const TABLE: &[Entry] = &[
     // The operators `->`, `->>`, `#>` and `#>>`.
-    strict("json_object_field", &[JSON, TEXT], JSON, |a, _| Ok(part(&field(&item(a)?, text(a, 1)?)))),
-    strict("jsonb_object_field", &[JSONB, TEXT], JSONB, |a, _| Ok(part(&field(&item(a)?, text(a, 1)?)))),
-    strict("json_object_field_text", &[JSON, TEXT], TEXT, |a, _| Ok(shown(&field(&item(a)?, text(a, 1)?)))),
-    strict("jsonb_object_field_text", &[JSONB, TEXT], TEXT, |a, _| Ok(shown(&field(&item(a)?, text(a, 1)?)))),
-    strict("json_array_element", &[JSON, INT4], JSON, |a, _| Ok(part(&element(&item(a)?, int(a, 1)?)))),
+    strict("json_object_field", &[JSON, TEXT], JSON, |a, _| Ok(part(field(&item(a)?, text(a, 1)?)))),
+    strict("jsonb_object_field", &[JSONB, TEXT], JSONB, |a, _| Ok(part(field(&item(a)?, text(a, 1)?)))),
+    strict("json_object_field_text", &[JSON, TEXT], TEXT, |a, _| Ok(shown(field(&item(a)?, text(a, 1)?)))),
+    strict("jsonb_object_field_text", &[JSONB, TEXT], TEXT, |a, _| Ok(shown(field(&item(a)?, text(a, 1)?)))),
+    strict("json_array_element", &[JSON, INT4], JSON, |a, _| Ok(part(element(&item(a)?, int(a, 1)?)))),
     strict("jsonb_array_element", &[JSONB, INT4], JSONB, |a, _| {
-        Ok(part(&element_or_scalar(&item(a)?, int(a, 1)?)))
+        Ok(part(element_or_scalar(&item(a)?, int(a, 1)?)))
     }),
-    strict("json_array_element_text", &[JSON, INT4], TEXT, |a, _| Ok(shown(&element(&item(a)?, int(a, 1)?)))),
+    strict("json_array_element_text", &[JSON, INT4], TEXT, |a, _| Ok(shown(element(&item(a)?, int(a, 1)?)))),
     strict("jsonb_array_element_text", &[JSONB, INT4], TEXT, |a, _| {
-        Ok(shown(&element_or_scalar(&item(a)?, int(a, 1)?)))
+        Ok(shown(element_or_scalar(&item(a)?, int(a, 1)?)))
     }),
-    strict("json_at_path", &[JSON, TEXTS], JSON, |a, _| Ok(part(&at_path(item(a)?, array(a, 1)?)))),
-    strict("jsonb_at_path", &[JSONB, TEXTS], JSONB, |a, _| Ok(part(&at_path(item(a)?, array(a, 1)?)))),
-    strict("json_at_path_text", &[JSON, TEXTS], TEXT, |a, _| Ok(shown(&at_path(item(a)?, array(a, 1)?)))),
-    strict("jsonb_at_path_text", &[JSONB, TEXTS], TEXT, |a, _| Ok(shown(&at_path(item(a)?, array(a, 1)?)))),
+    strict("json_at_path", &[JSON, TEXTS], JSON, |a, _| Ok(part(at_path(&item(a)?, array(a, 1)?)))),
+    strict("jsonb_at_path", &[JSONB, TEXTS], JSONB, |a, _| Ok(part(at_path(&item(a)?, array(a, 1)?)))),
+    strict("json_at_path_text", &[JSON, TEXTS], TEXT, |a, _| Ok(shown(at_path(&item(a)?, array(a, 1)?)))),
+    strict("jsonb_at_path_text", &[JSONB, TEXTS], TEXT, |a, _| Ok(shown(at_path(&item(a)?, array(a, 1)?)))),
     variadic("json_extract_path", &[JSON, TEXT], JSON, |a, _| extract(a, part)),
     variadic("jsonb_extract_path", &[JSONB, TEXT], JSONB, |a, _| extract(a, part)),
     variadic("json_extract_path_text", &[JSON, TEXT], TEXT, |a, _| extract(a, shown)),
@@ -82,11 +82,11 @@ pub(super) const TABLE: &[Entry] = &[
     strict("jsonb_typeof", &[JSONB], TEXT, |a, _| Ok(Datum::Text(item(a)?.kind().to_owned()))),
     strict("json_array_length", &[JSON], INT4, |a, _| array_length(&item(a)?)),
     strict("jsonb_array_length", &[JSONB], INT4, |a, _| array_length(&item(a)?)),
-    strict("json_strip_nulls", &[JSON], JSON, |a, _| Ok(Datum::Text(stripped(&item(a)?, ",", ":")))),
-    strict("jsonb_strip_nulls", &[JSONB], JSONB, |a, _| Ok(Datum::Text(stripped(&item(a)?, ", ", ": ")))),
+    strict("json_strip_nulls", &[JSON], JSON, |a, _| Ok(stripped(&item(a)?, ",", ":"))),
+    strict("jsonb_strip_nulls", &[JSONB], JSONB, |a, _| Ok(stripped(&item(a)?, ", ", ": "))),
     strict("jsonb_pretty", &[JSONB], TEXT, |a, _| {
         let mut out = String::new();
-        pretty(&item(a)?, 0, &mut out);
+        put_pretty(&item(a)?, 0, &mut out)?;
         Ok(Datum::Text(out))
     }),
     // Values of any type.
@@ -133,20 +133,18 @@ fn jsonb(value: String) -> Datum {
     Datum::Text(value)
 }
 
-fn part(found: &Option<Item<'_>>) -> Datum {
-    found.as_ref().map_or(Datum::Null, |item| Datum::Text(item.text.to_owned()))
+fn part(found: Option<&Item<'_>>) -> Datum {
+    found.map_or(Datum::Null, |item| Datum::Text(item.text.to_owned()))
 }
 
-fn shown(found: &Option<Item<'_>>) -> Datum {
-    found.as_ref().and_then(Item::shown).map_or(Datum::Null, Datum::Text)
+fn shown(found: Option<&Item<'_>>) -> Datum {
+    found.and_then(Item::shown).map_or(Datum::Null, Datum::Text)
 }
 
 /// The value of a key; of equal keys the last.
-fn field<'a>(item: &Item<'a>, key: &str) -> Option<Item<'a>> {
+fn field<'i, 'a>(item: &'i Item<'a>, key: &str) -> Option<&'i Item<'a>> {
     match &item.value {
-        Value::Object(fields) => {
-            fields.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.clone())
-        }
+        Value::Object(fields) => fields.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value),
         _ => None,
     }
 }
@@ -157,36 +155,36 @@ fn place(length: usize, number: i64) -> Option<usize> {
     usize::try_from(number).ok().filter(|place| *place < length)
 }
 
-fn element<'a>(item: &Item<'a>, number: i64) -> Option<Item<'a>> {
+fn element<'i, 'a>(item: &'i Item<'a>, number: i64) -> Option<&'i Item<'a>> {
     match &item.value {
-        Value::Array(items) => items.get(place(items.len(), number)?).cloned(),
+        Value::Array(items) => items.get(place(items.len(), number)?),
         _ => None,
     }
 }
 
 /// The same of a `jsonb`, of which PostgreSQL keeps one that is no array and no object as the only element of an array.
-fn element_or_scalar<'a>(item: &Item<'a>, number: i64) -> Option<Item<'a>> {
+fn element_or_scalar<'i, 'a>(item: &'i Item<'a>, number: i64) -> Option<&'i Item<'a>> {
     match &item.value {
         Value::Array(_) | Value::Object(_) => element(item, number),
-        _ => matches!(number, 0 | -1).then(|| item.clone()),
+        _ => matches!(number, 0 | -1).then_some(item),
     }
 }
 
-fn at_path<'a>(item: Item<'a>, path: &[Datum]) -> Option<Item<'a>> {
+fn at_path<'i, 'a>(item: &'i Item<'a>, path: &[Datum]) -> Option<&'i Item<'a>> {
     path.iter().try_fold(item, |item, step| {
         let Datum::Text(step) = step else { return None };
         match item.value {
-            Value::Array(_) => element(&item, step.trim().parse().ok()?),
-            _ => field(&item, step),
+            Value::Array(_) => element(item, step.trim().parse().ok()?),
+            _ => field(item, step),
         }
     })
 }
 
-fn extract(arguments: &[Datum], as_what: fn(&Option<Item<'_>>) -> Datum) -> Result<Datum, SqlError> {
+fn extract(arguments: &[Datum], as_what: fn(Option<&Item<'_>>) -> Datum) -> Result<Datum, SqlError> {
     if arguments.contains(&Datum::Null) {
         return Ok(Datum::Null);
     }
-    Ok(as_what(&at_path(item(arguments)?, &arguments[1..])))
+    Ok(as_what(at_path(&item(arguments)?, &arguments[1..])))
 }
 
 fn keys(list: &[Datum]) -> impl Iterator<Item = &str> {
@@ -208,9 +206,10 @@ fn exists_in(item: &Item<'_>, key: &str) -> bool {
 
 fn same(left: &Item<'_>, right: &Item<'_>) -> bool {
     match (&left.value, &right.value) {
-        (Value::Number(left), Value::Number(right)) => {
-            left == right
-                || matches!((Numeric::parse(left), Numeric::parse(right)), (Ok(left), Ok(right)) if left == right)
+        (Value::Number, Value::Number) => {
+            let number = |item: &Item<'_>| Numeric::parse(item.text);
+            left.text == right.text
+                || matches!((number(left), number(right)), (Ok(left), Ok(right)) if left == right)
         }
         _ => left.text == right.text,
     }
@@ -220,7 +219,7 @@ fn same(left: &Item<'_>, right: &Item<'_>) -> bool {
 fn contains(left: &Item<'_>, right: &Item<'_>, top: bool) -> bool {
     match (&left.value, &right.value) {
         (Value::Object(_), Value::Object(fields)) => {
-            fields.iter().all(|(key, value)| field(left, key).is_some_and(|has| contains(&has, value, false)))
+            fields.iter().all(|(key, value)| field(left, key).is_some_and(|has| contains(has, value, false)))
         }
         (Value::Array(items), Value::Array(wanted)) => wanted.iter().all(|wanted| {
             items.iter().any(|item| match wanted.value {
@@ -228,7 +227,7 @@ fn contains(left: &Item<'_>, right: &Item<'_>, top: bool) -> bool {
                 _ => same(item, wanted),
             })
         }),
-        (Value::Array(items), Value::Null | Value::Bool | Value::Number(_) | Value::String(_)) if top => {
+        (Value::Array(items), Value::Null | Value::Bool | Value::Number | Value::String(_)) if top => {
             items.iter().any(|item| same(item, right))
         }
         (Value::Array(_) | Value::Object(_), _) | (_, Value::Array(_) | Value::Object(_)) => false,
@@ -237,16 +236,27 @@ fn contains(left: &Item<'_>, right: &Item<'_>, top: bool) -> bool {
 }
 
 fn concat(left: &Item<'_>, right: &Item<'_>) -> Result<Datum, SqlError> {
-    let own = |item: &Item<'_>| item.text.to_owned();
-    let elements = |item: &Item<'_>| match &item.value {
-        Value::Array(items) => items.iter().map(own).collect(),
-        _ => vec![own(item)],
-    };
+    let mut out = String::new();
+    let put = |text: &str, out: &mut String| out.push_str(text);
     if let (Value::Object(left), Value::Object(right)) = (&left.value, &right.value) {
-        let fields = left.iter().chain(right).map(|(key, value)| (key.as_str(), own(value)));
-        return Ok(jsonb(object_text(fields)));
+        put_object(texts_of(left.iter().chain(right)), &mut out, put);
+        return Ok(jsonb(out));
     }
-    Ok(jsonb(array_text(elements(left).into_iter().chain(elements(right)))))
+    fn elements<'i>(item: &'i Item<'_>) -> Vec<&'i str> {
+        match &item.value {
+            Value::Array(items) => items.iter().map(|item| item.text).collect(),
+            _ => vec![item.text],
+        }
+    }
+    put_array(elements(left).into_iter().chain(elements(right)), &mut out, put);
+    Ok(jsonb(out))
+}
+
+/// Keys, and the texts of their values.
+fn texts_of<'i, 'a: 'i>(
+    fields: impl IntoIterator<Item = &'i (String, Item<'a>)>,
+) -> impl Iterator<Item = (&'i str, &'i str)> {
+    fields.into_iter().map(|(key, value)| (key.as_str(), value.text))
 }
 
 fn no_scalar() -> SqlError {
@@ -254,18 +264,21 @@ fn no_scalar() -> SqlError {
 }
 
 fn delete_keys(item: &Item<'_>, unwanted: &[&str]) -> Result<Datum, SqlError> {
+    let mut out = String::new();
+    let put = |text: &str, out: &mut String| out.push_str(text);
     match &item.value {
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(key, _)| !unwanted.contains(&key.as_str()));
-            Ok(jsonb(object_text(kept.map(|(key, value)| (key.as_str(), value.text.to_owned())))))
+            put_object(texts_of(kept), &mut out, put);
         }
         Value::Array(items) => {
             let is_unwanted = |item: &&Item<'_>| matches!(&item.value, Value::String(text) if unwanted.contains(&text.as_str()));
             let kept = items.iter().filter(|item| !is_unwanted(item));
-            Ok(jsonb(array_text(kept.map(|item| item.text.to_owned()))))
+            put_array(kept.map(|item| item.text), &mut out, put);
         }
-        _ => Err(no_scalar()),
+        _ => return Err(no_scalar()),
     }
+    Ok(jsonb(out))
 }
 
 fn delete_element(item: &Item<'_>, number: i64) -> Result<Datum, SqlError> {
@@ -273,7 +286,9 @@ fn delete_element(item: &Item<'_>, number: i64) -> Result<Datum, SqlError> {
         Value::Array(items) => {
             let unwanted = place(items.len(), number);
             let kept = items.iter().enumerate().filter(|(at, _)| Some(*at) != unwanted);
-            Ok(jsonb(array_text(kept.map(|(_, item)| item.text.to_owned()))))
+            let mut out = String::new();
+            put_array(kept.map(|(_, item)| item.text), &mut out, |text, out| out.push_str(text));
+            Ok(jsonb(out))
         }
         Value::Object(_) => Err(parameter_error("cannot delete from object using integer index")),
         _ => Err(no_scalar()),
@@ -305,7 +320,7 @@ fn path_of(path: &[Datum]) -> Result<Vec<&str>, SqlError> {
 
 fn set(arguments: &[Datum], creates: bool) -> Result<Datum, SqlError> {
     let item = item(arguments)?;
-    if matches!(item.value, Value::Null | Value::Bool | Value::Number(_) | Value::String(_)) {
+    if matches!(item.value, Value::Null | Value::Bool | Value::Number | Value::String(_)) {
         return Err(parameter_error("cannot set path in scalar"));
     }
     let path = path_of(array(arguments, 1)?)?;
@@ -318,7 +333,7 @@ fn set(arguments: &[Datum], creates: bool) -> Result<Datum, SqlError> {
 
 fn insert(arguments: &[Datum], after: bool) -> Result<Datum, SqlError> {
     let item = item(arguments)?;
-    if matches!(item.value, Value::Null | Value::Bool | Value::Number(_) | Value::String(_)) {
+    if matches!(item.value, Value::Null | Value::Bool | Value::Number | Value::String(_)) {
         return Err(parameter_error("cannot set path in scalar"));
     }
     let path = path_of(array(arguments, 1)?)?;
@@ -327,78 +342,109 @@ fn insert(arguments: &[Datum], after: bool) -> Result<Datum, SqlError> {
 
 /// The value with a change at a path.
 fn change(item: &Item<'_>, path: &[&str], what: &Change<'_>) -> Result<String, SqlError> {
-    change_from(item, path, 1, what)
+    let mut out = String::with_capacity(item.text.len());
+    change_from(item, (path, 1), what, &mut out)?;
+    Ok(out)
 }
 
-/// The same, where the first step of the path is at a place of the whole one.
-fn change_from(item: &Item<'_>, path: &[&str], level: usize, what: &Change<'_>) -> Result<String, SqlError> {
-    let Some((step, rest)) = path.split_first() else { return Ok(item.text.to_owned()) };
-    match &item.value {
-        Value::Object(fields) => change_field(fields, step, rest, level, what),
-        Value::Array(items) => change_element(items, step, rest, level, what),
-        _ => Ok(item.text.to_owned()),
-    }
+/// A part of a value that is written with a change.
+enum Piece<'p> {
+    /// As it is.
+    Whole(&'p str),
+    /// With the change in it.
+    Changed(&'p Item<'p>),
 }
 
-fn change_field(
-    fields: &[(String, Item<'_>)],
-    step: &str,
-    rest: &[&str],
-    level: usize,
+/// Writes a value with a change at a path, which is the rest of one from a level on.
+fn change_from(
+    item: &Item<'_>,
+    (path, level): (&[&str], usize),
     what: &Change<'_>,
-) -> Result<String, SqlError> {
+    out: &mut String,
+) -> Result<(), SqlError> {
+    let mut outcome = Ok(());
+    let Some((step, rest)) = path.split_first() else {
+        out.push_str(item.text);
+        return Ok(());
+    };
+    let put = |piece: Piece<'_>, out: &mut String| match piece {
+        Piece::Whole(text) => out.push_str(text),
+        Piece::Changed(item) => {
+            if outcome.is_ok() {
+                outcome = change_from(item, (rest, level + 1), what, out);
+            }
+        }
+    };
+    match &item.value {
+        Value::Object(fields) => {
+            let pieces = changed_fields(fields, step, rest.is_empty(), what)?;
+            put_object(pieces.into_iter(), out, put);
+        }
+        Value::Array(items) => {
+            put_array(changed_elements(items, step, (rest.is_empty(), level), what)?, out, put);
+        }
+        _ => out.push_str(item.text),
+    }
+    outcome
+}
+
+/// The fields of an object with a change in one of them, which is the end of its path if it `is_last`.
+fn changed_fields<'p>(
+    fields: &'p [(String, Item<'p>)],
+    step: &'p str,
+    is_last: bool,
+    what: &Change<'p>,
+) -> Result<Vec<(&'p str, Piece<'p>)>, SqlError> {
     let mut changed = Vec::with_capacity(fields.len() + 1);
     let is_there = fields.iter().any(|(key, _)| key == step);
     for (key, value) in fields {
-        let text = match what {
-            _ if key != step => value.text.to_owned(),
-            _ if !rest.is_empty() => change_from(value, rest, level + 1, what)?,
+        let piece = match what {
+            _ if key != step => Piece::Whole(value.text),
+            _ if !is_last => Piece::Changed(value),
             Change::Delete => continue,
-            Change::Set(new, _) => (*new).to_owned(),
+            Change::Set(new, _) => Piece::Whole(new),
             Change::Insert(..) => {
                 return Err(parameter_error("cannot replace existing key")
                     .with_hint("Try using the function jsonb_set to replace key value."));
             }
         };
-        changed.push((key.as_str(), text));
+        changed.push((key.as_str(), piece));
     }
     if !is_there
-        && rest.is_empty()
+        && is_last
         && let Change::Set(new, true) | Change::Insert(new, _) = what
     {
-        changed.push((step, (*new).to_owned()));
+        changed.push((step, Piece::Whole(new)));
     }
-    Ok(object_text(changed.into_iter()))
+    Ok(changed)
 }
 
-fn change_element(
-    items: &[Item<'_>],
+/// The same of the elements of an array.
+fn changed_elements<'p>(
+    items: &'p [Item<'p>],
     step: &str,
-    rest: &[&str],
-    level: usize,
-    what: &Change<'_>,
-) -> Result<String, SqlError> {
+    (is_last, level): (bool, usize),
+    what: &Change<'p>,
+) -> Result<Vec<Piece<'p>>, SqlError> {
     let number: i64 = step.trim().parse().map_err(|_| {
         let message = format!("path element at position {level} is not an integer: \"{step}\"");
         SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
     })?;
-    let mut changed: Vec<String> = items.iter().map(|item| item.text.to_owned()).collect();
+    let mut changed: Vec<Piece<'_>> = items.iter().map(|item| Piece::Whole(item.text)).collect();
     match (place(items.len(), number), what) {
-        (Some(place), _) if !rest.is_empty() => {
-            changed[place] = change_from(&items[place], rest, level + 1, what)?;
-        }
+        (Some(place), _) if !is_last => changed[place] = Piece::Changed(&items[place]),
         (Some(place), Change::Delete) => drop(changed.remove(place)),
-        (Some(place), Change::Set(new, _)) => (*new).clone_into(&mut changed[place]),
+        (Some(place), Change::Set(new, _)) => changed[place] = Piece::Whole(new),
         (Some(place), Change::Insert(new, after)) => {
-            changed.insert(place + usize::from(*after), (*new).to_owned());
+            changed.insert(place + usize::from(*after), Piece::Whole(new));
         }
         // Beyond the ends it is put at the end or the start.
-        (None, Change::Set(new, true) | Change::Insert(new, _)) if rest.is_empty() => {
-            changed.insert(if number < 0 { 0 } else { items.len() }, (*new).to_owned());
+        (None, Change::Set(new, true) | Change::Insert(new, _)) if is_last => {
+            changed.insert(if number < 0 { 0 } else { items.len() }, Piece::Whole(new));
         }
         (None, _) => {}
     }
-    Ok(array_text(changed.into_iter()))
+    Ok(changed)
 }
 
 fn array_length(item: &Item<'_>) -> Result<Datum, SqlError> {
@@ -409,54 +455,73 @@ fn array_length(item: &Item<'_>) -> Result<Datum, SqlError> {
     }
 }
 
-/// Without the fields of objects that are null, with those separators.
-fn stripped(item: &Item<'_>, comma: &str, colon: &str) -> String {
+/// Writes a value without the fields of objects that are null, with those separators.
+fn put_stripped(item: &Item<'_>, comma: &str, colon: &str, out: &mut String) {
     match &item.value {
         Value::Object(fields) => {
             let kept = fields.iter().filter(|(_, value)| !matches!(value.value, Value::Null));
-            let fields: Vec<String> = kept
-                .map(|(key, value)| format!("{}{colon}{}", quote(key), stripped(value, comma, colon)))
-                .collect();
-            format!("{{{}}}", fields.join(comma))
-        }
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(|item| stripped(item, comma, colon)).collect();
-            format!("[{}]", items.join(comma))
-        }
-        // Without escapes that it needs not have.
-        Value::String(value) => quote(value),
-        _ => item.text.to_owned(),
-    }
-}
-
-/// With a line for each value, and four blanks for each level.
-fn pretty(item: &Item<'_>, level: usize, out: &mut String) {
-    let line = |level: usize| format!("\n{}", "    ".repeat(level));
-    match &item.value {
-        Value::Object(fields) => {
             out.push('{');
-            for (at, (key, value)) in fields.iter().enumerate() {
-                out.push_str(if at > 0 { "," } else { "" });
-                out.push_str(&line(level + 1));
-                out.push_str(&quote(key));
-                out.push_str(": ");
-                pretty(value, level + 1, out);
+            for (place, (key, value)) in kept.enumerate() {
+                out.push_str(if place > 0 { comma } else { "" });
+                put_quoted(key, out);
+                out.push_str(colon);
+                put_stripped(value, comma, colon, out);
             }
-            out.push_str(&line(level));
             out.push('}');
         }
         Value::Array(items) => {
             out.push('[');
-            for (at, value) in items.iter().enumerate() {
-                out.push_str(if at > 0 { "," } else { "" });
-                out.push_str(&line(level + 1));
-                pretty(value, level + 1, out);
+            for (place, item) in items.iter().enumerate() {
+                out.push_str(if place > 0 { comma } else { "" });
+                put_stripped(item, comma, colon, out);
             }
-            out.push_str(&line(level));
+            out.push(']');
+        }
+        // Without escapes that it needs not have.
+        Value::String(value) => put_quoted(value, out),
+        _ => out.push_str(item.text),
+    }
+}
+
+fn stripped(item: &Item<'_>, comma: &str, colon: &str) -> Datum {
+    let mut out = String::with_capacity(item.text.len());
+    put_stripped(item, comma, colon, &mut out);
+    Datum::Text(out)
+}
+
+/// Writes a value with a line for each in it, and four blanks for each level.
+fn put_pretty(item: &Item<'_>, level: usize, out: &mut String) -> Result<(), SqlError> {
+    let put_line = |level: usize, out: &mut String| {
+        out.push('\n');
+        (0..level).for_each(|_| out.push_str("    "));
+    };
+    check_length(out.len())?;
+    match &item.value {
+        Value::Object(fields) => {
+            out.push('{');
+            for (place, (key, value)) in fields.iter().enumerate() {
+                out.push_str(if place > 0 { "," } else { "" });
+                put_line(level + 1, out);
+                put_quoted(key, out);
+                out.push_str(": ");
+                put_pretty(value, level + 1, out)?;
+            }
+            put_line(level, out);
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (place, value) in items.iter().enumerate() {
+                out.push_str(if place > 0 { "," } else { "" });
+                put_line(level + 1, out);
+                put_pretty(value, level + 1, out)?;
+            }
+            put_line(level, out);
             out.push(']');
         }
         _ => out.push_str(item.text),
     }
+    Ok(())
 }
 
 /// The value of any type as JSON.

@@ -178,12 +178,14 @@ fn series(arguments: &[Datum], ty: SqlType, step_type: SqlType, zone: Zone) -> R
         return Err(parameter_error("step size cannot equal zero"));
     }
     let resolved = Resolved { left: ty, right: step_type, result: ty };
-    let (mut values, mut next) = (Vec::new(), first.clone());
+    let (mut values, mut next, mut bytes) = (Vec::new(), first.clone(), 0);
     while crate::types::compare::compare(&next, last) != direction {
         if values.len() >= SERIES_MAX {
             let message = format!("a series of more than {SERIES_MAX} values");
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
+        bytes += length(&next);
+        check_length(bytes as usize)?;
         values.push(next.clone());
         // Beyond the last value of the type there is none to give.
         match binary(BinaryOperator::Add, &next, step, &resolved, zone) {

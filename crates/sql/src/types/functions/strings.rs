@@ -223,7 +223,11 @@ pub(super) fn pad(arguments: &[Datum], at_start: bool) -> Result<Datum, SqlError
     let filling = match fill.chars().count() {
         0 => String::new(),
         1 => fill.repeat(missing),
-        _ => fill.chars().cycle().take(missing).collect(),
+        count => {
+            let rest = fill.char_indices().nth(missing % count).map_or(0, |(end, _)| end);
+            check_length(fill.len().saturating_mul(missing / count))?;
+            fill.repeat(missing / count) + &fill[..rest]
+        }
     };
     Ok(Datum::Text(if at_start { filling + kept } else { [kept, &filling].concat() }))
 }
@@ -313,8 +317,9 @@ fn split_part(arguments: &[Datum]) -> Result<Datum, SqlError> {
     } else if field > 0 {
         value.split(separator).nth(place)
     } else {
-        let parts: Vec<&str> = value.split(separator).collect();
-        parts.iter().rev().nth(place).copied()
+        // They are counted from the end, and taken from the start: where separators could overlap, it matters from where they are looked for.
+        let count = value.split(separator).count();
+        count.checked_sub(place + 1).and_then(|place| value.split(separator).nth(place))
     };
     Ok(Datum::Text(found.unwrap_or("").to_owned()))
 }

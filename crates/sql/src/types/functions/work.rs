@@ -12,6 +12,15 @@ use crate::types::{BaseType, Datum, Numeric, SqlType};
 const PATTERN: u64 = 1_000;
 const PATTERN_STATE: u64 = 40;
 
+/// Bytes of a value of JSON that was read, with its key and the room that is made for more of them.
+const JSON_VALUE_BYTES: usize = 112;
+
+/// Of shorter texts nobody asks how much memory they take for a while.
+const SHORT_BYTES: usize = 1 << 20;
+
+/// Longest text that is made.
+const LENGTH_MAX: u64 = 1 << 30;
+
 /// More states than a regular expression may have.
 const STATES_MAX: u64 = 1 << 15;
 
@@ -20,10 +29,14 @@ const STATES_MAX: u64 = 1 << 15;
 enum Growth {
     /// With the bytes.
     Bytes,
-    /// With the bytes, each of which is much: it is digested, looked up, or written in another form.
+    /// With the bytes, which are written in another form, or digested.
+    Written,
+    /// With the bytes, each of which is much: it is looked up.
     ManyPerByte,
-    /// With the bytes, which are parsed, and written again.
+    /// With the bytes, which are parsed as JSON.
     Parsing,
+    /// With the length that is asked for.
+    Padding,
     /// With the bytes of the second argument, which is a pattern: each of its fields is looked up and written, with the digits of a number.
     Pattern,
     /// With the characters, each of which is looked up.
@@ -32,6 +45,8 @@ enum Growth {
     Product,
     /// With the elements of the first array for each of those of the second.
     Elements,
+    /// With the elements of an array, each of which is compared with another value.
+    Among,
     /// A regular expression is looked for once.
     Search,
     /// It is looked for again and again: each time as far as the end of the text, if it [looks far](looks_far).
@@ -45,19 +60,25 @@ enum Growth {
 impl Growth {
     fn of(name: &str) -> Growth {
         match name.strip_prefix("set of ").unwrap_or(name) {
+            "array_position" | "array_positions" | "array_remove" | "array_replace" => Growth::Among,
             "arraycontains" | "arraycontained" | "arrayoverlap" => Growth::Elements,
             "jsonb_contains" | "jsonb_contained" | "jsonb_exists_any" | "jsonb_exists_all"
             | "jsonb_delete" | "jsonb_delete_path" | "like_escape" => Growth::Product,
             "regexp_like" | "regexp_match" | "regexp_substr" | "substring" => Growth::Search,
             name if name.starts_with("regexp_") => Growth::Searches,
             "pow" | "power" => Growth::Power,
+            "lpad" | "rpad" | "repeat" => Growth::Padding,
             "factorial" => Growth::Factorial,
             "to_char" => Growth::Pattern,
             "lower" | "upper" | "initcap" | "casefold" => Growth::Characters,
             "format" | "to_date" | "to_number" | "to_timestamp" | "timezone" | "date_trunc"
-            | "string_to_array" | "encode" | "decode" | "md5" | "translate" | "btrim" | "ltrim" | "rtrim"
-            | "trim" => Growth::ManyPerByte,
-            name if name.starts_with("sha") => Growth::ManyPerByte,
+            | "string_to_array" | "translate" | "similar_to_escape" | "pg_timezone_names"
+            | "generate_series" => Growth::ManyPerByte,
+            "encode" | "decode" | "md5" | "btrim" | "ltrim" | "rtrim" | "trim" | "replace" | "split_part"
+            | "concat" | "concat_ws" | "quote_ident" | "quote_literal" | "quote_nullable" | "reverse"
+            | "array_to_string" | "overlay" => Growth::Written,
+            name if name.starts_with("sha") => Growth::Written,
+            "row_to_json" => Growth::Bytes,
             name if name.contains("json") => Growth::Parsing,
             _ => Growth::Bytes,
         }
@@ -78,7 +99,7 @@ pub(crate) fn is_search(function: FunctionId) -> bool {
 }
 
 /// The work of a function with these arguments, but for compiling regular expressions.
-pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum]) -> u64 {
+pub fn work_of_call(function: FunctionId, arguments: &[Datum]) -> u64 {
     let growth = growth_of(function);
     let lengths = arguments.iter().map(length);
     let (first, second) = (lengths.clone().next().unwrap_or(0), lengths.clone().nth(1).unwrap_or(0));
@@ -86,16 +107,40 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum]) -> u64 {
     let count = arguments.len() as u64;
     match growth {
         Growth::Bytes => 4 + 4 * count + bytes / 16 + 4 * arguments.iter().map(work_of_digits).sum::<u64>(),
-        Growth::ManyPerByte => 120 + 4 * count + bytes,
+        Growth::Written => 20 + 4 * count + bytes / 4 + 4 * arguments.iter().map(work_of_digits).sum::<u64>(),
+        Growth::ManyPerByte => {
+            120 + 4 * count + bytes + 4 * arguments.iter().map(work_of_digits).sum::<u64>()
+        }
+        Growth::Padding => {
+            let asked = arguments.get(1).map_or(0, |asked| match asked {
+                Datum::Int(asked) => u64::try_from(*asked).unwrap_or(0),
+                _ => 0,
+            });
+            4 + bytes / 16 + asked.min(LENGTH_MAX) / 64
+        }
         Growth::Pattern => 120 + bytes + 20 * second + first.saturating_mul(second) / 64,
         Growth::Characters => 4 + bytes / 2,
-        Growth::Parsing => 60 + 4 * count + 3 * bytes,
-        Growth::Product => 20 + 2 * bytes + first.saturating_mul(second) / 64,
-        Growth::Elements => 20 + elements(arguments, 0).saturating_mul(elements(arguments, 1)) / 4,
-        Growth::Search => 20 + work_of_search(first, arguments.get(1)),
+        Growth::Parsing => 40 + 4 * count + arguments.iter().map(work_of_parsing).sum::<u64>(),
+        Growth::Product => {
+            20 + arguments.iter().map(work_of_parsing).sum::<u64>() + first.saturating_mul(second) / 64
+        }
+        Growth::Elements => {
+            let (left, right) = (elements(arguments, 0), elements(arguments, 1));
+            let pairs = left.saturating_mul(right) / 4;
+            let compared = first.saturating_mul(right).min(second.saturating_mul(left));
+            let digits = |at: usize, others: u64| {
+                arguments.get(at).map_or(0, work_of_digits).saturating_mul(others.max(1))
+            };
+            20 + pairs + compared / 512 + digits(0, right).saturating_add(digits(1, left))
+        }
+        Growth::Among => {
+            let digits = arguments.iter().skip(1).map(work_of_digits).sum::<u64>();
+            4 + bytes / 16 + elements(arguments, 0).saturating_mul(4 + digits)
+        }
+        Growth::Search => 20 + work_of_groups(first, arguments.get(1)),
         Growth::Searches => {
             let far = if looks_far(arguments.get(1)) { first.saturating_mul(first) / 64 } else { 0 };
-            20 + bytes + far + work_of_search(first, arguments.get(1))
+            20 + bytes + far + work_of_groups(first, arguments.get(1))
         }
         Growth::Power => match arguments {
             [base, exponent] => work_of_power(base, exponent),
@@ -112,7 +157,7 @@ pub(crate) fn work_of_call(function: FunctionId, arguments: &[Datum]) -> u64 {
 }
 
 /// The work of an operator between these values, but for compiling a regular expression.
-pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &Datum) -> u64 {
+pub fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &Datum) -> u64 {
     let bytes = length(left) + length(right);
     if operator.is_regular() {
         return 4 + work_of_search(length(left), Some(right));
@@ -130,6 +175,14 @@ pub(crate) fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &D
 fn work_of_search(bytes: u64, pattern: Option<&Datum>) -> u64 {
     let Some(Datum::Text(pattern)) = pattern else { return 0 };
     bytes / 2 + bytes.saturating_mul(states_of(pattern, false)) / 64
+}
+
+/// The same where it matters which parts of the text its groups are: that is found out state by state.
+fn work_of_groups(bytes: u64, pattern: Option<&Datum>) -> u64 {
+    let Some(Datum::Text(text)) = pattern else { return 0 };
+    let groups = text.bytes().filter(|byte| *byte == b'(').count() as u64;
+    let each = states_of(text, false).saturating_mul(groups) / 16;
+    work_of_search(bytes, pattern) + bytes.saturating_mul(each)
 }
 
 /// The work of compiling a regular expression.
@@ -250,22 +303,71 @@ fn until<'t>(rest: &mut Chars<'t>, end: char) -> &'t str {
     before
 }
 
-/// Whether looking for a regular expression may go on far behind what is found then, each time: where something that repeats is one of several
-/// ways.
+/// What is known of a part of a regular expression, in brackets or the whole.
+#[derive(Clone, Copy, Default)]
+struct Part {
+    /// Something repeats without end, and nothing has come after it so far.
+    ends_open: bool,
+    /// Something comes after what repeats without end.
+    goes_on: bool,
+    /// It is one of several ways.
+    has_ways: bool,
+}
+
+/// Whether looking for a regular expression may go on far behind what is found then, each time: where there are several ways, and in one of them
+/// something comes after what repeats without end, so that it may not come and a shorter way be the one.
 fn looks_far(pattern: Option<&Datum>) -> bool {
     let Some(Datum::Text(pattern)) = pattern else { return false };
-    let has_ways = pattern.contains(['|', '?']) || [")*", ")+", "){"].iter().any(|way| pattern.contains(way));
-    has_ways && pattern.contains(['*', '+', '{'])
+    let (mut around, mut part) = (Vec::new(), Part::default());
+    let mut rest = pattern.chars();
+    while let Some(character) = rest.next() {
+        match character {
+            '|' => part = Part { ends_open: false, has_ways: true, ..part },
+            '(' => {
+                part.goes_on |= part.ends_open;
+                around.push(std::mem::take(&mut part));
+            }
+            ')' => {
+                let is_optional = rest.as_str().starts_with(['?', '*', '+', '{']);
+                if part.goes_on && (part.has_ways || is_optional) {
+                    return true;
+                }
+                let inner = part;
+                part = around.pop().unwrap_or_default();
+                (part.ends_open, part.goes_on) = (inner.ends_open, part.goes_on | inner.goes_on);
+            }
+            '*' | '+' => part.ends_open = true,
+            '{' => {
+                until(&mut rest, '}');
+                part.ends_open = true;
+            }
+            // Of a group, it was seen to before.
+            '?' => {}
+            '^' | '$' => part.goes_on |= part.ends_open,
+            other => {
+                states_of_one(other, &mut rest, false);
+                (part.goes_on, part.ends_open) = (part.goes_on | part.ends_open, false);
+            }
+        }
+    }
+    part.goes_on && part.has_ways
 }
 
 /// The work of a power: that of a numeric may have many digits, and a fraction in the exponent takes a step for about each.
 fn work_of_power(base: &Datum, exponent: &Datum) -> u64 {
     let (Datum::Numeric(base), Datum::Numeric(exponent)) = (base, exponent) else { return 4 };
-    let (base, exponent) = (base.to_f64().abs(), exponent.to_f64());
-    if base == 0.0 {
+    if base.is_zero() || base.is_nan() || exponent.is_nan() {
         return 4;
     }
-    let digits = (exponent * libm::log10(base)).abs();
+    // As many digits as either has after the point take part, and those of the result.
+    let after_point = f64::from(base.scale().max(exponent.scale()));
+    let magnitude = match base.to_f64().abs() {
+        0.0 => -f64::from(base.scale()),
+        value if value.is_infinite() => base.large_bytes() as f64 * 2.41,
+        value => libm::log10(value),
+    };
+    let exponent = exponent.to_f64();
+    let digits = (exponent * magnitude).abs().max(after_point);
     let steps = if exponent.fract() == 0.0 { 4.0 } else { 50.0 + digits };
     let work = steps * (4.0 + work_of_digits_made(digits) as f64);
     // What is no number is small.
@@ -282,6 +384,7 @@ fn work_of_digits_made(digits: f64) -> u64 {
 pub(crate) fn work_of_digits(value: &Datum) -> u64 {
     match value {
         Datum::Numeric(number) => work_of_number(number),
+        Datum::Array(values) => values.iter().map(work_of_digits).sum(),
         _ => 0,
     }
 }
@@ -293,13 +396,62 @@ pub(crate) fn work_of_number(number: &Numeric) -> u64 {
 }
 
 /// The work of a cast to a type: what is parsed, or written as a text.
-pub(crate) fn work_of_cast(value: &Datum, to: SqlType) -> u64 {
+pub fn work_of_cast(value: &Datum, to: SqlType) -> u64 {
     let bytes = length(value);
     match to.base {
-        BaseType::Json | BaseType::Jsonb => 60 + 3 * bytes,
-        BaseType::Numeric => 4 + bytes + bytes.saturating_mul(bytes) / 1024,
+        BaseType::Json | BaseType::Jsonb => 40 + work_of_parsing(value),
+        BaseType::Numeric => 4 + bytes + bytes.saturating_mul(bytes) / 1024 + work_of_exponents(value),
         _ => 10 + bytes / 2 + 4 * work_of_digits(value),
     }
+}
+
+/// Bytes of memory that a function needs while it runs, besides its arguments and its result, if that is much.
+pub(crate) fn memory_of_call(function: FunctionId, arguments: &[Datum]) -> usize {
+    match growth_of(function) {
+        Growth::Parsing | Growth::Product => arguments.iter().map(memory_of_parsing).sum(),
+        _ => 0,
+    }
+}
+
+/// The same of a cast.
+pub(crate) fn memory_of_cast(value: &Datum, to: SqlType) -> usize {
+    match to.base {
+        BaseType::Json | BaseType::Jsonb => memory_of_parsing(value),
+        _ => 0,
+    }
+}
+
+/// Bytes that the values of a long text of JSON take while it is read.
+fn memory_of_parsing(value: &Datum) -> usize {
+    match value {
+        Datum::Text(text) if text.len() > SHORT_BYTES => {
+            let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
+            2 * text.len() + values * JSON_VALUE_BYTES
+        }
+        _ => 0,
+    }
+}
+
+/// The work of parsing a text of JSON, or of an array of them.
+fn work_of_parsing(value: &Datum) -> u64 {
+    length(value) / 2 + work_of_exponents(value) + 4 * work_of_digits(value)
+}
+
+/// The work of writing out the numbers of a text that have exponents.
+fn work_of_exponents(value: &Datum) -> u64 {
+    let Datum::Text(text) = value else { return 0 };
+    let bytes = text.as_bytes();
+    let mut work = 0_u64;
+    for (place, _) in text.match_indices(['e', 'E']) {
+        if place == 0 || !matches!(bytes[place - 1], b'0'..=b'9' | b'.') {
+            continue;
+        }
+        let digits = bytes[place + 1..].iter().skip_while(|byte| matches!(byte, b'+' | b'-'));
+        let digits = digits.take_while(|byte| byte.is_ascii_digit()).take(6);
+        let exponent = digits.fold(0, |sum: u64, digit| 10 * sum + u64::from(digit - b'0'));
+        work = work.saturating_add(exponent.saturating_mul(exponent) / 16_384 + exponent / 16);
+    }
+    work
 }
 
 fn elements(arguments: &[Datum], at: usize) -> u64 {
@@ -310,7 +462,7 @@ fn elements(arguments: &[Datum], at: usize) -> u64 {
 }
 
 /// Bytes of a value that are not in a row itself, those of arrays with their elements.
-pub(crate) fn length(value: &Datum) -> u64 {
+pub fn length(value: &Datum) -> u64 {
     match value {
         Datum::Text(text) => text.len() as u64,
         Datum::Bytes(bytes) => bytes.len() as u64,

@@ -181,12 +181,12 @@ impl KeptPatterns {
 }
 
 /// Says that another run begins on this thread.
-pub(crate) fn begin_run() {
+pub fn begin_run() {
     KEPT.with_borrow_mut(|kept| (kept.run, kept.work) = (kept.run.wrapping_add(1), 0));
 }
 
 /// The [work](crate::execute::WORK_MAX) of compiling regular expressions since the run began, or since this was asked last.
-pub(crate) fn take_work_of_compiling() -> u64 {
+pub fn take_work_of_compiling() -> u64 {
     KEPT.with_borrow_mut(|kept| std::mem::take(&mut kept.work))
 }
 
