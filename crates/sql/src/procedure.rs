@@ -12,9 +12,10 @@ use std::marker::PhantomData;
 
 use ordain_db::data::DataError;
 use ordain_db::failpoint::{Failpoint, Failpoints, NoFailpoints};
+use ordain_db::hash::FastMap;
 use ordain_db::procedure::overlay::Written;
 use ordain_db::procedure::{Declaration, Declared, Procedure, Stop, Transaction};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use smallvec::SmallVec;
 
 use crate::error::{SqlError, SqlState, Subject};
@@ -28,7 +29,7 @@ use crate::plan::{Action, FORM, IndexState, Plan, SharedPlan, other_form};
 pub const NAME: &str = "sql";
 
 /// A statement of a transaction.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Step {
     /// What it does.
     pub plan: SharedPlan,
@@ -76,10 +77,8 @@ impl<'de> Deserialize<'de> for Form {
 }
 
 /// The statements of a transaction.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Steps {
-    /// Of all that follows.
-    pub form: Form,
     /// One after the other.
     pub steps: SmallVec<[Step; 1]>,
     /// Which of them are undone: such parts come one after the other, or one within another.
@@ -88,7 +87,54 @@ pub struct Steps {
 
 impl From<Step> for Steps {
     fn from(step: Step) -> Steps {
-        Steps { form: Form, steps: SmallVec::from([step]), undone: Vec::new() }
+        Steps { steps: SmallVec::from([step]), undone: Vec::new() }
+    }
+}
+
+/// Steps are kept with each plan once: a block has many with the same.
+impl Serialize for Steps {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(&self.steps, &self.undone, serializer)
+    }
+}
+
+fn serialize<S: Serializer>(steps: &[Step], undone: &[Undone], serializer: S) -> Result<S::Ok, S::Error> {
+    let (mut plans, mut kept) = (SmallVec::<[&SharedPlan; 1]>::new(), SmallVec::<[_; 1]>::new());
+    let mut numbers = FastMap::default();
+    for Step { plan, inputs, shown } in steps {
+        let next = plans.len() as u32;
+        let number = match steps.len() {
+            1 => next,
+            _ => *numbers.entry(plan.encoded().map_err(ser::Error::custom)?).or_insert(next),
+        };
+        if number == next {
+            plans.push(plan);
+        }
+        kept.push((number, inputs, shown));
+    }
+    (Form, plans, kept, undone).serialize(serializer)
+}
+
+impl<'de> Deserialize<'de> for Steps {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Steps, D::Error> {
+        type Plans = SmallVec<[SharedPlan; 1]>;
+        type Kept = SmallVec<[(u32, Inputs, Option<Shown>); 1]>;
+        let (Form, plans, kept, undone) = <(Form, Plans, Kept, Vec<Undone>)>::deserialize(deserializer)?;
+        let step = |(number, inputs, shown)| {
+            let plan =
+                plans.get(number as usize).cloned().ok_or_else(|| de::Error::custom("no such plan"))?;
+            Ok(Step { plan, inputs, shown })
+        };
+        Ok(Steps { steps: kept.into_iter().map(step).collect::<Result<_, D::Error>>()?, undone })
+    }
+}
+
+/// Steps that are lent, as [`Steps`] are kept.
+struct Lent<'s>(&'s [Step], &'s [Undone]);
+
+impl Serialize for Lent<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0, self.1, serializer)
     }
 }
 
@@ -308,9 +354,8 @@ const STEPS_BYTES: usize = 512;
 /// # Errors
 /// When they are too long.
 pub fn encode_steps(steps: &[Step], undone: &[Undone]) -> Result<Vec<u8>, SqlError> {
-    // As [`Steps`] are encoded.
     let bytes =
-        postcard::to_extend(&(Form, steps, undone), Vec::with_capacity(STEPS_BYTES)).map_err(|error| {
+        postcard::to_extend(&Lent(steps, undone), Vec::with_capacity(STEPS_BYTES)).map_err(|error| {
             SqlError::new(SqlState::INTERNAL_ERROR, format!("a statement cannot be sent: {error}"))
         })?;
     if bytes.len() > ordain_db::limits::ARGUMENTS_BYTES_MAX {

@@ -61,14 +61,23 @@ impl fmt::Debug for SharedPlan {
 
 impl Serialize for SharedPlan {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let encoded = match self.0.encoded.get() {
+        serializer.serialize_bytes(self.encoded().map_err(ser::Error::custom)?)
+    }
+}
+
+impl SharedPlan {
+    /// Its encoded form.
+    ///
+    /// # Errors
+    /// When it has none: a mistake of Ordain.
+    pub fn encoded(&self) -> Result<&Bytes, postcard::Error> {
+        Ok(match self.0.encoded.get() {
             Some(encoded) => encoded,
             None => {
-                let bytes = postcard::to_allocvec(&**self).map_err(ser::Error::custom)?;
+                let bytes = postcard::to_allocvec(&**self)?;
                 self.0.encoded.get_or_init(|| bytes.into())
             }
-        };
-        serializer.serialize_bytes(encoded)
+        })
     }
 }
 

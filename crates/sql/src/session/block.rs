@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use bytes::Bytes;
+use ordain_db::hash::FastSet;
 use ordain_db::procedure::overlay::Written;
 
 use super::View;
@@ -39,6 +41,8 @@ pub(super) struct Block {
     pub deferrals: Deferrals,
     /// Bytes of the steps, about.
     bytes: usize,
+    /// The plans of the steps, as they are encoded.
+    plans: FastSet<Bytes>,
     /// Whether it certifies at its end what its client was shown: it has written something, or asked for locks.
     pub certifies: bool,
     /// Whether its client was shown something that depends on what it sees.
@@ -104,6 +108,7 @@ impl Block {
             pending: Vec::new(),
             deferrals: Deferrals::new(),
             bytes: 0,
+            plans: FastSet::default(),
             certifies: false,
             has_shown: false,
             has_run: false,
@@ -195,8 +200,16 @@ impl Block {
         if let Some(rows) = cut {
             self.certify_digest(self.steps.len() - 1, &rows, false);
         }
-        self.bytes += encode_steps(&self.steps[self.steps.len() - 1..], &[])?.len();
-        if !reads_only && self.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
+        let step = &self.steps[self.steps.len() - 1..];
+        self.bytes += encode_steps(step, &[])?.len();
+        // Each plan is sent once.
+        if let Some(encoded) = step.first().and_then(|step| step.plan.encoded().ok())
+            && !self.plans.insert(encoded.clone())
+        {
+            self.bytes -= encoded.len();
+        }
+        // A block that only reads so far may not need to send them.
+        if self.certifies && self.bytes > ordain_db::limits::ARGUMENTS_BYTES_MAX {
             return Err(too_much());
         }
         Ok(())
