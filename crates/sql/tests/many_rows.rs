@@ -343,6 +343,33 @@ fn a_block_touches_as_many_rows_as_it_likes() {
     }
 }
 
+/// A row that is looked up takes as long as many that are read one after the other.
+#[test]
+fn look_ups_end_when_all_rows_are_fewer() {
+    let mut world = world();
+    for (table, rows) in [("few", 5000), ("many", 40_000)] {
+        for statement in [
+            format!("CREATE TABLE {table} (id int PRIMARY KEY, v int, filler text)"),
+            format!("INSERT INTO {table} SELECT i, 2 * i, 'x' FROM generate_series(1, {rows}) i"),
+        ] {
+            let answer = told(&world.send("a", query(&statement)));
+            assert!(!answer.contains("ERROR"), "{answer}");
+        }
+        let join = format!("SELECT count(*), sum(o.v) FROM t JOIN {table} o ON o.id = t.id AND o.v > 2000");
+        let answer = told(&world.send("a", query(&join)));
+        assert!(answer.contains("\n4000 | 24004000\n"), "{answer}");
+        let answer = told(&world.send("a", query(&format!("EXPLAIN ANALYZE {join}"))));
+        // Those of the look-ups until then, and of one scan.
+        assert_eq!(answer.contains("runs=2049)"), table == "few", "{answer}");
+    }
+    // In the order, they are claimed one by one.
+    let update = "UPDATE t SET n = o.v FROM few o WHERE o.id = t.id AND o.v > 2000";
+    assert!(told(&world.send("a", query(update))).contains("UPDATE 4000"));
+    let answer =
+        told(&world.send("a", query("SELECT count(*) FROM t JOIN few o ON o.id = t.id AND o.v = t.n")));
+    assert!(answer.contains("\n4000\n"), "{answer}");
+}
+
 /// Else each level would double what is below it, and a short statement would need all memory there is.
 #[test]
 fn what_a_statement_writes_once_is_planned_once() {

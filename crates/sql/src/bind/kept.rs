@@ -100,7 +100,9 @@ pub(super) fn kept_scan(
     let known = known_columns(shape, &path);
     let is_known =
         |(own, _): &(Expression, Expression)| column_of(own).is_some_and(|column| known.contains(&column));
-    if keys.iter().all(is_known) || names_one_row(shape, &path) {
+    // A look-up of the only row that there can be is as good, unless there are very many of them.
+    let is_one = names_one_row(shape, &path);
+    if !is_one && keys.iter().all(is_known) {
         return Node::scan(table, path, direction, Some(filter));
     }
     let mut conditions = Vec::new();
@@ -133,7 +135,7 @@ fn steady_path(path: &Path) -> Option<Path> {
         Path::Ranges { prefixes, array, .. } => {
             prefixes.iter().flatten().chain(array).all(|value| steady(&value)).then(|| path.clone())
         }
-        Path::Keys(_) => None,
+        Path::Keys(keys) => (keys.len() == 1).then_some(Path::All),
     }
 }
 
@@ -152,6 +154,9 @@ fn known_columns<'s>(shape: &'s TableShape, path: &Path) -> &'s [u16] {
 
 /// Whether a path knows the only row that there can be.
 fn names_one_row(shape: &TableShape, path: &Path) -> bool {
+    if let Path::Keys(keys) = path {
+        return keys.len() == 1;
+    }
     let Path::Range { index: Some(index), equal, .. } = path else { return false };
     let is_unique = shape.indexes.get(usize::from(*index)).is_some_and(|index| index.unique);
     is_unique && equal.len() == columns_of(shape, Some(*index)).len()

@@ -122,6 +122,7 @@ impl<'a, 't> Run<'a, 't> {
     ) -> Result<bool, Failure> {
         if let Some((table, keys)) = looked_up
             && lefts.len() > 1
+            && !self.is_kept(join.right)
         {
             let shape = self.table(table)?;
             let mut ahead = Vec::with_capacity(lefts.len());
@@ -252,6 +253,10 @@ fn looked_up(node: &Node) -> Option<(u16, &[Vec<Expression>])> {
         Node::Scan { table, path: Path::Keys(keys), .. } => {
             keys.iter().flatten().all(is_plain).then_some((*table, keys))
         }
+        Node::Kept { input, direct: Some(Path::Keys(keys)), .. } => match &**input {
+            Node::Scan { table, .. } => keys.iter().flatten().all(is_plain).then_some((*table, keys)),
+            _ => None,
+        },
         Node::Filter { input, .. } | Node::Project { input, .. } => looked_up(input),
         _ => None,
     }

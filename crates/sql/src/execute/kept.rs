@@ -9,7 +9,7 @@ use ordain_db::hash::FastMap;
 use super::query::{HELD_PER_KEY, hashed};
 use super::rows::Reading;
 use super::work::work_of_copies;
-use super::{Failure, HELD_BYTES_MAX, Row, Run, malformed, size_of_row};
+use super::{Failure, HELD_BYTES_MAX, Patience, Row, Run, malformed, size_of_row};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, Path};
 use crate::types::Datum;
@@ -21,22 +21,39 @@ const DIRECT_ROWS: u64 = 1024;
 /// Rows of a run of the direct way that are few: if no more come each time, it is as good as the rows would be.
 const DIRECT_ROWS_EACH: u64 = 16;
 
+/// Look-ups over a snapshot after which all rows of a table are read to keep them, where each look-up gives few: a look-up takes as long as
+/// [`ROWS_PER_LOOK_UP`] rows that are read one after the other. If there turn out to be more than that, look-ups go on, and it is tried again
+/// after [`TRIED_AGAIN`] times as many.
+const LOOK_UPS: u64 = 2048;
+const ROWS_PER_LOOK_UP: u64 = 16;
+const TRIED_AGAIN: u64 = 4;
+
 /// Most bytes that may be kept: if there are more, rows are read again each time. The rest is for what is held for a while.
 const KEPT_BYTES_MAX: usize = HELD_BYTES_MAX / 2;
 
 /// How far rows are kept.
-#[derive(Default)]
 pub(super) struct Kept {
     state: State,
     /// Runs of the direct way, and the rows that these read.
     direct: (u64, u64),
+    /// After how many runs of it all rows are read, if that is not more than these took.
+    next_try: u64,
+}
+
+impl Default for Kept {
+    fn default() -> Kept {
+        Kept { state: State::NotYet, direct: (0, 0), next_try: LOOK_UPS }
+    }
 }
 
 impl Kept {
-    /// Whether the direct way has read so much that the rows should be kept.
-    fn pays(&self) -> bool {
+    /// How many rows may be read to keep them, if that should be tried: the direct way has read much itself, or has run often over a snapshot.
+    fn pays(&self, is_snapshot: bool) -> Option<u64> {
         let (runs, read) = self.direct;
-        read >= DIRECT_ROWS && read / runs.max(1) > DIRECT_ROWS_EACH
+        if read >= DIRECT_ROWS && read / runs.max(1) > DIRECT_ROWS_EACH {
+            return Some(u64::MAX);
+        }
+        (is_snapshot && runs >= self.next_try).then_some(runs * ROWS_PER_LOOK_UP)
     }
 }
 
@@ -95,10 +112,14 @@ impl Run<'_, '_> {
         }
         let wanted = self.hashed(&wanted)?;
         let place = std::ptr::from_ref(node).addr();
+        // In the order, what is read is claimed, and nobody else waits for a snapshot.
+        let is_snapshot = matches!(self.patience, Patience::UntilTold(_));
         let kept = self.kept_rows.entry(place).or_default();
-        let (mut state, pays) = (kept.state.clone(), direct.is_none() || kept.pays());
-        if matches!(state, State::NotYet) && pays {
-            state = self.try_keep(input, keys)?;
+        let (mut state, most) =
+            (kept.state.clone(), if direct.is_none() { Some(u64::MAX) } else { kept.pays(is_snapshot) });
+        if let (State::NotYet, Some(most)) = (&state, most) {
+            kept.next_try = kept.direct.0.saturating_mul(TRIED_AGAIN);
+            state = self.try_keep(input, keys, most)?;
             self.kept_rows.entry(place).or_default().state = state.clone();
         }
         let State::Done(table) = state else {
@@ -123,6 +144,18 @@ impl Run<'_, '_> {
             }
         }
         Ok(true)
+    }
+
+    /// Whether the rows that a query looks up are kept by now.
+    pub(super) fn is_kept(&self, node: &Node) -> bool {
+        match node {
+            Node::Filter { input, .. } | Node::Project { input, .. } => self.is_kept(input),
+            Node::Kept { .. } => {
+                let kept = self.kept_rows.get(&std::ptr::from_ref(node).addr());
+                kept.is_some_and(|kept| matches!(kept.state, State::Done(_)))
+            }
+            _ => false,
+        }
     }
 
     /// Visits the same rows without keeping any.
@@ -154,11 +187,16 @@ impl Run<'_, '_> {
         Ok(wants)
     }
 
-    /// Keeps the rows of a query. What a failure means is for the run without them to find out, which may never come to it.
-    fn try_keep(&mut self, input: &Node, keys: &Keys) -> Result<State, Failure> {
+    /// Keeps the rows of a query, if no more than so many must be read. What a failure means is for the run without them to find out, which may
+    /// never come to it.
+    fn try_keep(&mut self, input: &Node, keys: &Keys, most: u64) -> Result<State, Failure> {
         let (held, kept, around) = (self.held, self.kept_bytes, self.outer.len());
-        match self.table_of(input, keys) {
-            Ok(table) => Ok(State::Done(Rc::new(table))),
+        match self.table_of(input, keys, most) {
+            Ok(Some(table)) => Ok(State::Done(Rc::new(table))),
+            Ok(None) => {
+                self.kept_bytes = kept;
+                Ok(State::NotYet)
+            }
             Err(Failure::Sql(error)) if error.state != SqlState::OUT_OF_MEMORY => {
                 (self.held, self.kept_bytes) = (held, kept);
                 self.outer.truncate(around);
@@ -168,9 +206,10 @@ impl Run<'_, '_> {
         }
     }
 
-    fn table_of(&mut self, input: &Node, keys: &Keys) -> Result<Table, Failure> {
+    /// The rows of a query with their places; `None` if more than so many rows of a table must be read for them.
+    fn table_of(&mut self, input: &Node, keys: &Keys, most: u64) -> Result<Option<Table>, Failure> {
         let mut table = Table::default();
-        self.each(input, usize::MAX, &mut |run, row| {
+        let mut keep = |run: &mut Self, row: Row| {
             let Some(key) = run.key_of_row(keys, &row)? else { return Ok(true) };
             run.keep(size_of_row(&row) + key.len() + HELD_PER_KEY)?;
             if run.kept_bytes > KEPT_BYTES_MAX {
@@ -181,8 +220,24 @@ impl Run<'_, '_> {
             }
             table.rows.push(row);
             Ok(true)
+        };
+        let (Node::Scan { table: number, path, direction, filter, needed }, true) = (input, most < u64::MAX)
+        else {
+            self.each(input, usize::MAX, &mut keep)?;
+            return Ok(Some(table));
+        };
+        self.observe_run(input);
+        let mut read = 0;
+        let scanned = Reading { shape: self.table(*number)?, needed: needed.as_deref() };
+        self.scan(scanned, (path, *direction), usize::MAX, &mut |run, stored| {
+            read += 1;
+            if read > most || !run.passes(filter.as_ref(), &stored.values)? {
+                return Ok(read <= most);
+            }
+            run.observe_row(input);
+            keep(run, stored.values)
         })?;
-        Ok(table)
+        Ok((read <= most).then_some(table))
     }
 
     /// The bytes of the values that a row is found by, unless one is null.
