@@ -28,6 +28,7 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use crate::error::{SqlError, SqlState};
 use marks::OPTIONS;
 
+pub(crate) use constraints::commented_constraint;
 pub use constraints::deferral;
 pub use definitions::{Restart, altered_kind, changed_sequence};
 pub use gaps::{unknown_function, unknown_type, unsupported_statement};
@@ -98,6 +99,7 @@ fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, Sql
     keep_like_options(tokens);
     drop_deferrable(tokens);
     constraints::spell_out(tokens);
+    constraints::spell_out_comments(tokens);
     locks::spell_plainly(tokens);
     fetches::spell_out(tokens)?;
     limits::spell_out(tokens);

@@ -2,10 +2,14 @@
 
 use sqlparser::ast::{CommentObject, ObjectName};
 
-use super::names::{last_name, qualified};
+use super::catalog_functions::type_number;
+use super::names::{last_name, name_of, qualified};
+use super::types::undefined as undefined_type;
 use super::{Binder, Surroundings, undefined_table};
 use crate::catalog::{Catalog, Definition, FIRST_USER, system, user_definition};
 use crate::error::{SqlError, SqlState};
+use crate::syntax::commented_constraint;
+use crate::types::Datum;
 
 /// Fails unless there is what `COMMENT ON` is about.
 ///
@@ -48,7 +52,12 @@ pub fn commented(
             let message = format!("\"{name}\" is not {article} {kind}");
             Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
         }
-        CommentObject::Column => commented_column(name, catalog, surroundings),
+        CommentObject::Column => match commented_constraint(name) {
+            Some((table, constraint)) => {
+                constraint_of(&table, &name_of(&constraint), &mut Binder::new(catalog, surroundings))
+            }
+            None => commented_column(name, catalog, surroundings),
+        },
         CommentObject::Schema if !catalog.has_schema(&last) => {
             let message = format!("schema \"{last}\" does not exist");
             Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message))
@@ -67,8 +76,31 @@ pub fn commented(
         CommentObject::Role | CommentObject::User => Ok(()),
         CommentObject::Extension if last != "plpgsql" => undefined("extension", &last),
         CommentObject::Extension => Ok(()),
+        CommentObject::Type => match type_number(&name.to_string()) {
+            Datum::Null => Err(undefined_type(&name.to_string())),
+            _ => Ok(()),
+        },
         other => undefined(&other.to_string().to_lowercase(), &last),
     }
+}
+
+/// Fails unless a table has a constraint.
+fn constraint_of(table: &ObjectName, constraint: &str, binder: &mut Binder<'_>) -> Result<(), SqlError> {
+    let (schema, name) = qualified(table)?;
+    let has_it = match binder.find(schema.as_deref(), &name) {
+        Some((_, Definition::Table(table))) => table.constraints().any(|known| known == constraint),
+        Some((_, Definition::Index(_))) => {
+            let message = format!("cannot open relation \"{name}\"");
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        Some(_) => false,
+        None => return Err(undefined_table(schema.as_deref(), &name)),
+    };
+    if has_it {
+        return Ok(());
+    }
+    let message = format!("constraint \"{constraint}\" for table \"{name}\" does not exist");
+    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
 }
 
 fn commented_column(

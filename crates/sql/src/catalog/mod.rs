@@ -190,6 +190,15 @@ impl Table {
             referrers: Vec::new(),
         }
     }
+
+    /// The names of its constraints.
+    pub fn constraints(&self) -> impl Iterator<Item = &str> {
+        let checks = self.checks.iter().map(|check| &check.name);
+        let foreign_keys = self.foreign_keys.iter().map(|foreign_key| &foreign_key.name);
+        let indexes = self.indexes.iter().filter(|index| index.constraint).map(|index| &index.name);
+        let keys = self.primary_key.iter().map(|key| &key.name);
+        checks.chain(foreign_keys).chain(indexes).chain(keys).map(String::as_str)
+    }
 }
 
 /// A sequence.

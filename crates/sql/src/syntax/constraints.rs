@@ -1,10 +1,10 @@
-//! `SET CONSTRAINTS`, which the parser does not know, as a parameter that is set.
+//! `SET CONSTRAINTS`, which the parser does not know, as a parameter that is set; and `COMMENT ON CONSTRAINT` as a comment on a column.
 
 use sqlparser::ast::{Expr, Ident, ObjectName};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::fetches::is_word;
-use super::marks::CONSTRAINTS;
+use super::marks::{COMMENTED, CONSTRAINTS};
 
 /// Writes `SET CONSTRAINTS names DEFERRED` as an assignment of `deferred` and the names to a parameter. For `ALL` there are no names.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
@@ -51,4 +51,46 @@ pub fn deferral(variable: &ObjectName, values: &[Expr]) -> Option<(Vec<Vec<Ident
         other => vec![Ident::new(other.to_string())],
     });
     Some((names.collect(), first.to_string() == "'deferred'"))
+}
+
+/// Writes `COMMENT ON CONSTRAINT name ON table` as a comment on a column of the table, whose name says that it is a constraint; see
+/// [`commented_constraint`].
+pub(super) fn spell_out_comments(tokens: &mut Vec<TokenWithSpan>) {
+    let solid: Vec<usize> =
+        (0..tokens.len()).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
+    let token = |at: usize| solid.get(at).map(|place| &tokens[*place].token);
+    let word = |at: usize, wanted| token(at).is_some_and(|token| is_word(token, wanted));
+    let mut spelled = Vec::new();
+    for at in 0..solid.len() {
+        let begins = at == 0 || token(at - 1) == Some(&Token::SemiColon);
+        let is_one = begins && word(at, "comment") && word(at + 1, "on") && word(at + 2, "constraint");
+        let Some(Token::Word(name)) = token(at + 3).filter(|_| is_one && word(at + 4, "on")) else {
+            continue;
+        };
+        let mut last = at + 5;
+        while token(last + 1) == Some(&Token::Period) {
+            last += 2;
+        }
+        if matches!(token(last), Some(Token::Word(_))) && word(last + 1, "is") {
+            let name = match name.quote_style {
+                Some(_) => name.value.clone(),
+                None => name.value.to_ascii_lowercase(),
+            };
+            spelled.push((solid[at + 2], solid[at + 5], solid[last], name));
+        }
+    }
+    for (kind, first, last, name) in spelled.into_iter().rev() {
+        let span = tokens[last].span;
+        let part = Token::make_word(&format!("{COMMENTED}{name}"), Some('"'));
+        tokens.splice(last + 1..last + 1, [Token::Period, part].map(|token| TokenWithSpan { token, span }));
+        tokens[kind].token = Token::make_keyword("COLUMN");
+        tokens.drain(kind + 1..first);
+    }
+}
+
+/// The table and the name of the constraint that a comment on a column is about; `None` if it is about a column.
+pub(crate) fn commented_constraint(column: &ObjectName) -> Option<(ObjectName, Ident)> {
+    let (last, table) = column.0.split_last()?;
+    let name = last.as_ident()?.value.strip_prefix(COMMENTED)?;
+    Some((ObjectName(table.to_vec()), Ident::with_quote('"', name)))
 }

@@ -12,6 +12,9 @@ pub(super) const OPTIONS: char = '\u{1f}';
 /// The parameter that `SET CONSTRAINTS` sets.
 pub(super) const CONSTRAINTS: &str = "\u{1f}constraints";
 
+/// What begins the last part of the name of a column that a comment is on and that is a constraint; then it says which.
+pub(super) const COMMENTED: char = '\u{1f}';
+
 /// What begins the last part of the name of a sequence that is changed; then it says where it begins anew.
 pub(super) const SEQUENCE_CHANGED: char = '\u{1e}';
 
@@ -43,6 +46,8 @@ mod tests {
             "CREATE SEQUENCE s.\"\u{1e}7\"",
             "ALTER TABLE t ALTER COLUMN a SET DEFAULT \"\u{1c}drop\"",
             "SET \"\u{1f}constraints\" TO 5",
+            "COMMENT ON COLUMN t.\"\u{1f}a\" IS 'x'",
+            "COMMENT ON CONSTRAINT \"\u{1f}a\" ON t IS 'x'",
             "SELECT 1 AS \"a\u{1d}\"",
         ] {
             let error = parse(text).unwrap_err();

@@ -106,11 +106,7 @@ pub(super) fn multiple_keys(table: &str) -> SqlError {
 
 /// Fails if a table has a constraint with a name.
 pub(super) fn is_free_constraint(name: &str, table: &Table, constraint: &str) -> Result<(), SqlError> {
-    let checks = table.checks.iter().map(|check| &check.name);
-    let foreign_keys = table.foreign_keys.iter().map(|foreign_key| &foreign_key.name);
-    let indexes = table.indexes.iter().filter(|index| index.constraint).map(|index| &index.name);
-    let keys = table.primary_key.iter().map(|key| &key.name);
-    if checks.chain(foreign_keys).chain(indexes).chain(keys).any(|known| known == constraint) {
+    if table.constraints().any(|known| known == constraint) {
         let message = format!("constraint \"{constraint}\" for relation \"{name}\" already exists");
         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
     }
