@@ -54,6 +54,7 @@ use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, Shared
 use crate::routines::Routines;
 use crate::types::{SqlType, Zone};
 
+pub(crate) use define::columns_of_check;
 pub use define::{
     Build, Defined, Timing, Validation, Verification, complete, define, fill, forget, is_definition, renew,
     take_back, unfinished, validated, validation,

@@ -6,10 +6,13 @@ use sqlparser::ast::{
 };
 
 use super::super::names::name_of;
+use super::super::walk::walk;
+use super::super::{Binder, Surroundings};
 use super::create::Parts;
 use super::foreign_keys::{NewForeignKey, numbers_of};
-use crate::catalog::{ColumnOrder, Table};
+use crate::catalog::{Catalog, ColumnOrder, Table};
 use crate::error::{SqlError, SqlState};
+use crate::plan::Expression;
 
 /// Most columns of a key or an index.
 const KEY_COLUMNS_MAX: usize = 32;
@@ -111,6 +114,24 @@ pub(super) fn is_free_constraint(name: &str, table: &Table, constraint: &str) ->
         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
     }
     Ok(())
+}
+
+/// The columns of a table that a check is about, by number, in the order in which they are mentioned.
+pub(crate) fn columns_of_check(
+    name: &str,
+    table: &Table,
+    condition: &str,
+    catalog: &Catalog,
+    surroundings: &Surroundings,
+) -> Vec<u16> {
+    let mut columns = Vec::new();
+    if let Ok(mut bound) = Binder::new(catalog, surroundings).check_condition(name, table, condition) {
+        walk(&mut bound, 0, &mut |expression, _| match expression {
+            Expression::Column(number) if !columns.contains(number) => columns.push(*number),
+            _ => {}
+        });
+    }
+    columns
 }
 
 /// The numbers of the columns of a constraint.

@@ -25,6 +25,7 @@ mod views;
 
 use sqlparser::ast::{AlterIndexOperation, ObjectName, ObjectType, Statement};
 
+pub(crate) use constraints::columns_of_check;
 pub use foreign_keys::{Validation, validated, validation};
 pub use reindex::unfinished;
 

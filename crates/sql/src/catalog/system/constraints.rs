@@ -3,6 +3,7 @@
 use super::super::{Catalog, Definition, ForeignKey, Table};
 use super::relations::{Indexed, column_list, indexes, schema_object};
 use super::{Names, System, number, text, truth};
+use crate::bind;
 use crate::plan::ReferentialAction;
 use crate::types::{Datum, SqlType};
 
@@ -37,12 +38,26 @@ impl Constraint<'_> {
         }
     }
 
-    /// Its columns in the table.
+    /// Its columns in the table. Those of a check are [those that it uses](Self::used).
     fn columns(&self) -> &[u16] {
         match &self.kind {
             Kind::Index(index) => &index.columns,
             Kind::Check(_) => &[],
             Kind::Foreign(foreign_key) => &foreign_key.columns,
+        }
+    }
+
+    /// The columns of the table that it uses.
+    fn used(&self, names: Names<'_>) -> Vec<u16> {
+        match &self.kind {
+            Kind::Check(condition) => bind::columns_of_check(
+                self.table_name,
+                self.table,
+                condition,
+                names.catalog,
+                names.surroundings,
+            ),
+            _ => self.columns().to_vec(),
         }
     }
 
@@ -107,7 +122,8 @@ fn action(action: ReferentialAction) -> (&'static str, &'static str) {
     }
 }
 
-pub(super) fn pg_constraint(catalog: &Catalog) -> System {
+pub(super) fn pg_constraint(names: Names<'_>) -> System {
+    let catalog = names.catalog;
     let columns = vec![
         ("oid", SqlType::OID),
         ("conname", SqlType::NAME),
@@ -153,7 +169,10 @@ pub(super) fn pg_constraint(catalog: &Catalog) -> System {
             letter(|foreign_key| action(foreign_key.on_update).0),
             letter(|foreign_key| action(foreign_key.on_delete).0),
             letter(|_| "s"),
-            numbers(constraint.columns()),
+            // A check may be about none.
+            Some(constraint.used(names))
+                .filter(|used| !used.is_empty())
+                .map_or(Datum::Null, |used| numbers(&used)),
             foreign.map_or(Datum::Null, |foreign_key| numbers(&foreign_key.referenced)),
         ]
     };
@@ -196,12 +215,13 @@ fn references(names: Names<'_>, foreign_key: &ForeignKey) -> String {
 }
 
 /// The views of `information_schema` about constraints.
-pub(super) fn information(catalog: &Catalog, database: &str, name: &str) -> Option<System> {
+pub(super) fn information(names: Names<'_>, database: &str, name: &str) -> Option<System> {
+    let catalog = names.catalog;
     match name {
         "table_constraints" => Some(table_constraints(catalog, database)),
         "key_column_usage" => Some(key_column_usage(catalog, database)),
         "referential_constraints" => Some(referential_constraints(catalog, database)),
-        "constraint_column_usage" => Some(constraint_column_usage(catalog, database)),
+        "constraint_column_usage" => Some(constraint_column_usage(names, database)),
         "constraint_table_usage" => Some(constraint_table_usage(catalog, database)),
         "check_constraints" => Some(check_constraints(catalog, database)),
         _ => None,
@@ -365,7 +385,8 @@ fn referential_constraints(catalog: &Catalog, database: &str) -> System {
 }
 
 /// The columns that constraints use: for a foreign key, those that it refers to.
-fn constraint_column_usage(catalog: &Catalog, database: &str) -> System {
+fn constraint_column_usage(looked_up: Names<'_>, database: &str) -> System {
+    let catalog = looked_up.catalog;
     let columns = vec![
         ("table_catalog", SqlType::NAME),
         ("table_schema", SqlType::NAME),
@@ -380,12 +401,12 @@ fn constraint_column_usage(catalog: &Catalog, database: &str) -> System {
         let other = constraint.foreign().and_then(|foreign_key| {
             let (table, _) = referenced(catalog, foreign_key)?;
             let (schema, name) = &foreign_key.table;
-            Some((schema.as_str(), name.as_str(), table, foreign_key.referenced.as_slice()))
+            Some((schema.as_str(), name.as_str(), table, foreign_key.referenced.clone()))
         });
-        let own = (constraint.schema, constraint.table_name, constraint.table, constraint.columns());
-        let (schema, name, table, used) = other.unwrap_or(own);
+        let own = || (constraint.schema, constraint.table_name, constraint.table, constraint.used(looked_up));
+        let (schema, name, table, used) = other.unwrap_or_else(own);
         for column in used {
-            let column = &table.columns[usize::from(*column)].name;
+            let column = &table.columns[usize::from(column)].name;
             let mut row = vec![text(database), text(schema), text(name), text(column)];
             row.extend(names(&constraint, database).into_iter().take(3));
             rows.push(row);

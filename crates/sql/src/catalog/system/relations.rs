@@ -114,7 +114,7 @@ pub(super) fn table(names: Names<'_>, views: &[DescribedView<'_>], name: &str) -
         "pg_class" => Some(classes(catalog)),
         "pg_attribute" => Some(pg_attribute(names, views)),
         "pg_index" => Some(pg_index(catalog)),
-        "pg_constraint" => Some(super::constraints::pg_constraint(catalog)),
+        "pg_constraint" => Some(super::constraints::pg_constraint(names)),
         "pg_attrdef" => Some(pg_attrdef(names)),
         "pg_namespace" => Some(namespaces(catalog)),
         _ => None,

@@ -25,7 +25,7 @@ pub(super) fn table(names: Names<'_>, views: &[DescribedView<'_>], name: &str) -
             Some((vec![vec![text(database)]], vec![("catalog_name", SqlType::NAME)]))
         }
         "character_sets" => Some(character_sets(database)),
-        other => constraints::information(catalog, database, other),
+        other => constraints::information(names, database, other),
     }
 }
 
