@@ -1,6 +1,6 @@
 //! Functions and operators that SQL spells in ways of its own: `SUBSTRING(a FROM b)`, `a LIKE b ESCAPE c` and their like.
 
-use sqlparser::ast::{self, Expr, Value};
+use sqlparser::ast::{self, Expr};
 
 use super::Binder;
 use super::expression::{constant, text_constant};
@@ -61,19 +61,15 @@ impl Binder<'_> {
         length: Option<&Expr>,
         is_substr: bool,
     ) -> Result<Bound, SqlError> {
-        if let (Some(pattern), None, false) = (from, length, is_substr)
-            && is_text_literal(pattern)
-        {
-            let arguments = self.all([value, pattern])?;
-            return self.call("substring", arguments);
-        }
         let mut arguments = self.all([value])?;
         match from {
             Some(from) => arguments.push(self.expression(from)?),
             None => arguments.push(constant(Datum::Int(1), SqlType::INT4)),
         }
         arguments.extend(self.all(length)?);
-        self.call("substr", arguments)
+        let is_text = |bound: &Bound| bound.data_type.is_text() || bound.data_type == SqlType::UNKNOWN;
+        let takes_pattern = length.is_none() && arguments.iter().all(is_text);
+        self.call(if takes_pattern && !is_substr { "substring" } else { "substr" }, arguments)
     }
 
     /// A text and a pattern, with an escape where it needs one.
@@ -109,10 +105,4 @@ impl Binder<'_> {
         };
         Ok(constant(text::parse(&amount, SqlType::INTERVAL, Zone::Utc)?, SqlType::INTERVAL))
     }
-}
-
-fn is_text_literal(written: &Expr) -> bool {
-    let is_text =
-        |value: &Value| matches!(value, Value::SingleQuotedString(_) | Value::EscapedStringLiteral(_));
-    matches!(written, Expr::Value(value) if is_text(&value.value))
 }
