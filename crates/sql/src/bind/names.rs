@@ -84,7 +84,7 @@ pub(super) fn relation_named(text: &str) -> Result<(Option<String>, String), Sql
 }
 
 /// Fails unless texts are ordered as a collation says: by their bytes.
-pub(super) fn known_collation(collation: &ObjectName) -> Result<(), SqlError> {
+pub(crate) fn known_collation(collation: &ObjectName) -> Result<(), SqlError> {
     let (schema, name) = qualified(collation)?;
     let is_known = matches!(name.as_str(), "C" | "POSIX" | "default" | "ucs_basic");
     if is_known && schema.as_deref().is_none_or(|schema| schema == "pg_catalog") {

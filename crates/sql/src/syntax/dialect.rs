@@ -2,10 +2,13 @@
 
 use std::any::{Any, TypeId};
 
+use sqlparser::ast::Expr;
 use sqlparser::dialect::{BindPlaceholderStyle, Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::Token;
+
+use super::keyword;
 
 /// PostgreSQL's dialect as `sqlparser` has it, where `a ~ b || c` is read from the left, as PostgreSQL reads it.
 #[derive(Debug)]
@@ -80,6 +83,16 @@ impl Dialect for PostgreSql {
         BASE.type_id()
     }
 
+    /// Reads `((SELECT …) UNION (SELECT …))` where a value may stand: the parser looks for no query behind two brackets.
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        begins_combined(parser).then(|| {
+            parser.expect_token(&Token::LParen)?;
+            let query = parser.parse_query()?;
+            parser.expect_token(&Token::RParen)?;
+            Ok(Expr::Subquery(query))
+        })
+    }
+
     fn get_next_precedence(&self, parser: &Parser) -> Option<Result<u8, ParserError>> {
         match &parser.peek_token_ref().token {
             Token::Tilde
@@ -126,6 +139,11 @@ impl Dialect for PostgreSql {
         BASE.is_reserved_for_identifier(keyword)
     }
 
+    /// `FOR` begins a locking clause.
+    fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
+        *keyword != Keyword::FOR && BASE.is_column_alias(keyword, parser)
+    }
+
     fn is_table_alias(&self, keyword: &Keyword, parser: &mut Parser) -> bool {
         BASE.is_table_alias(keyword, parser)
     }
@@ -145,4 +163,40 @@ impl Dialect for PostgreSql {
     fn is_custom_type_typed_string(&self, first: Keyword, qualified: bool) -> bool {
         BASE.is_custom_type_typed_string(first, qualified)
     }
+}
+
+/// Whether two brackets are next, with a query in the inner ones and then what makes a part of another one of it.
+fn begins_combined(parser: &Parser) -> bool {
+    if (0..2).any(|place| parser.peek_nth_token_ref(place).token != Token::LParen) {
+        return false;
+    }
+    let solid = (0..).map(|place| parser.peek_nth_token_no_skip(place).token);
+    let mut solid = solid.filter(|token| !matches!(token, Token::Whitespace(_))).skip(1);
+    let (mut depth, mut is_query) = (0_usize, None);
+    for token in solid.by_ref() {
+        match token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            Token::EOF => return false,
+            other => {
+                let first = keyword(&other);
+                is_query.get_or_insert(matches!(first, Keyword::SELECT | Keyword::VALUES | Keyword::WITH));
+            }
+        }
+        if depth == 0 || is_query == Some(false) {
+            break;
+        }
+    }
+    let follows = solid.next().map_or(Keyword::NoKeyword, |token| keyword(&token));
+    let goes_on = matches!(
+        follows,
+        Keyword::UNION
+            | Keyword::INTERSECT
+            | Keyword::EXCEPT
+            | Keyword::ORDER
+            | Keyword::LIMIT
+            | Keyword::OFFSET
+            | Keyword::FETCH
+    );
+    is_query == Some(true) && goes_on
 }
