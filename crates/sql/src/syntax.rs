@@ -1,5 +1,6 @@
 //! From text to statements, by `sqlparser`.
 
+mod chains;
 mod conflicts;
 mod constraints;
 mod definitions;
@@ -44,12 +45,6 @@ pub use shape::{Constant, SHAPED_MAX, Shape, shape};
 /// Deepest nesting of a statement.
 const DEPTH_MAX: usize = 100;
 
-/// Most operators and keywords in a row, without a comma or brackets around them.
-const CHAIN_MAX: usize = 2000;
-
-/// Most queries that `UNION`, `INTERSECT` and `EXCEPT` combine, without brackets around some of them.
-const COMBINED_MAX: usize = 1000;
-
 /// A parser of a text that is no statement of a client.
 fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
     let (parser, times) = parser_and_times(tokens_of(text, |_| {})?)?;
@@ -77,7 +72,7 @@ fn parser_and_times(
 ) -> Result<(Parser<'static>, Vec<Option<String>>), SqlError> {
     marks::refuse(&tokens)?;
     let times = if plain::is_plain(&tokens) { Vec::new() } else { spell_out(&mut tokens)? };
-    refuse_chains(&tokens)?;
+    chains::refuse(&tokens)?;
     let parser = Parser::new(&dialect::PostgreSql).with_recursion_limit(DEPTH_MAX);
     Ok((parser.with_tokens_with_locations(tokens), times))
 }
@@ -130,46 +125,6 @@ fn drop_at(tokens: &mut Vec<TokenWithSpan>, mut dropped: Vec<usize>) {
         place += 1;
         dropped.binary_search(&(place - 1)).is_err()
     });
-}
-
-/// Refuses operators in a row that are too many: the parser makes a tree of them that is as deep, and so are the ways through it.
-fn refuse_chains(tokens: &[TokenWithSpan]) -> Result<(), SqlError> {
-    // Of each pair of brackets that is open, how many since the last comma.
-    let (mut chain, mut combined, mut around) = (0, 0, Vec::new());
-    for token in tokens {
-        match &token.token {
-            Token::LParen | Token::LBracket => {
-                // An index and a call are operators, too.
-                around.push((chain + 1, combined));
-                (chain, combined) = (0, 0);
-            }
-            Token::RParen | Token::RBracket => {
-                (chain, combined) = around.pop().unwrap_or((chain, combined));
-            }
-            Token::Comma => chain = 0,
-            Token::SemiColon => (chain, combined) = (0, 0),
-            Token::Word(word)
-                if matches!(word.keyword, Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT) =>
-            {
-                combined += 1;
-                chain = 0;
-            }
-            Token::Word(word) if word.keyword == Keyword::NoKeyword || word.quote_style.is_some() => {}
-            Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) => {}
-            _ => chain += 1,
-        }
-        if chain > CHAIN_MAX {
-            let message = format!("more than {CHAIN_MAX} operators and keywords in a row");
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
-                .with_hint("Use IN with a list, or = ANY with an array."));
-        }
-        if combined >= COMBINED_MAX {
-            let message = format!("more than {COMBINED_MAX} queries are combined");
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
-                .with_hint("Use VALUES, or put some of them in brackets."));
-        }
-    }
-    Ok(())
 }
 
 /// The encoding as which the parser is told of `HEADER MATCH`, which it does not know.

@@ -17,6 +17,75 @@ fn world() -> World {
     world
 }
 
+fn branches(count: u32, branch: impl Fn(u32) -> String) -> String {
+    (1..=count).map(branch).collect()
+}
+
+#[test]
+fn a_case_may_have_many_branches() {
+    let mut world = world();
+    for branch in [
+        |i| format!("WHEN id = {i} THEN 'new {i}' "),
+        |i| format!("WHEN (\"t\".\"id\" = {i}) THEN ('new ' || {i})::varchar(20) "),
+        |i| {
+            format!(
+                "WHEN NOT id <> {i} AND t.note IS NOT NULL THEN CASE id WHEN {i} THEN 'new {i}' ELSE NULL END "
+            )
+        },
+    ] {
+        let cases = branches(5000, branch);
+        let text = format!("UPDATE t SET note = CASE {cases} ELSE note END WHERE id IN (1, 5000, 5001)");
+        assert_eq!(answer(&mut world, &text), "UPDATE 3\n");
+        let text = "SELECT id, note FROM t WHERE note <> 'old' ORDER BY id";
+        let expected = "(id integer, note text)\n1 | new 1\n5000 | new 5000\nSELECT 2\n";
+        assert_eq!(answer(&mut world, text), expected);
+        answer(&mut world, "UPDATE t SET note = 'old' WHERE id IN (1, 5000)");
+    }
+    let cases = branches(5000, |i| format!("WHEN {i} THEN {i} "));
+    let text = format!("SELECT sum(CASE id {cases} END + 1) FROM t");
+    assert_eq!(answer(&mut world, &text), "(sum bigint)\n12507500\nSELECT 1\n");
+    let cases = branches(2500, |i| format!("WHEN {i} THEN {i} "));
+    let view = format!("CREATE VIEW v AS SELECT CASE id {cases} END AS a FROM t");
+    assert_eq!(answer(&mut world, &view), "CREATE VIEW\n");
+    let text = "SELECT a FROM v WHERE a > 2499";
+    assert_eq!(answer(&mut world, text), "(a integer)\n2500\nSELECT 1\n");
+}
+
+#[test]
+fn what_would_be_deep_is_refused() {
+    let mut world = world();
+    let sum = |operand: &str, count| vec![operand; count].join(" + ");
+    let case = "CASE WHEN true THEN 1 END";
+    for text in [
+        sum("1", 3000),
+        sum("CASE WHEN true THEN zone END", 3000),
+        sum(case, 3000),
+        format!("CASE {} END", format!("WHEN {} THEN 1 ", sum("1", 3000)).repeat(2)),
+        format!("CASE WHEN true THEN {} END", sum(case, 3000)),
+        // What only looks like branches.
+        format!("CASE WHEN {} THEN 1 END", sum("when + then", 3000)),
+        format!("CASE WHEN {} THEN 1 END", sum("a.when + a.then", 3000)),
+        format!("CASE WHEN {} THEN 1 END", sum("end", 3000)),
+        format!("CASE WHEN a {} THEN 1 END", "OPERATOR(+) when OPERATOR(+) then ".repeat(3000)),
+        format!("CASE WHEN a {} THEN 1 END", "COLLATE when ".repeat(3000)),
+        sum("a::case", 3000),
+        sum("a COLLATE case", 3000),
+        sum("sum(a) OVER case", 3000),
+        sum("a.case", 3000),
+        format!("1 FROM t AS case {}", "JOIN t AS when ON true ".repeat(3000)),
+        format!("1 FROM t, case {}", "JOIN t when ON true ".repeat(3000)),
+    ] {
+        let answer = answer(&mut world, &format!("SELECT {text}"));
+        assert!(answer.starts_with("ERROR 54000: more than 2000 operators"), "{:.60}: {answer}", text);
+    }
+    let nested = format!("SELECT {}1{}", "CASE WHEN true THEN ".repeat(5000), " END".repeat(5000));
+    assert!(answer(&mut world, &nested).starts_with("ERROR 54000"), "{}", answer(&mut world, &nested));
+    for text in [sum("case", 90_000), sum("CASE WHEN end THEN 1 END", 90_000)] {
+        let answer = answer(&mut world, &format!("SELECT {text}"));
+        assert!(answer.starts_with("ERROR"), "{:.60}: {answer}", text);
+    }
+}
+
 #[test]
 fn what_is_wrong_far_inside_is_read_few_times() {
     let mut world = world();

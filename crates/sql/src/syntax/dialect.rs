@@ -135,8 +135,9 @@ impl Dialect for PostgreSql {
         BASE.is_custom_operator_part(character)
     }
 
+    /// Nothing is called `case` without quotes, so that where an expression begins, the word begins one.
     fn is_reserved_for_identifier(&self, keyword: Keyword) -> bool {
-        BASE.is_reserved_for_identifier(keyword)
+        keyword == Keyword::CASE || BASE.is_reserved_for_identifier(keyword)
     }
 
     /// `FOR` begins a locking clause.
