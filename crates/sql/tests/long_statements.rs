@@ -86,6 +86,44 @@ fn what_would_be_deep_is_refused() {
     }
 }
 
+/// Chains that each have the last as their first operand.
+fn nested(depth: usize, length: usize, begin: &str, operator: &str, end: &str) -> String {
+    let around = |inner, _| format!("{begin}{inner}{}{end}", operator.repeat(length));
+    (0..depth).fold("1".to_owned(), around)
+}
+
+#[test]
+fn chains_in_brackets_are_as_deep_as_all_of_them_together() {
+    let mut world = world();
+    let too_deep = "ERROR 54000: more than 4000 operators and keywords within one another";
+    for text in [
+        nested(10, 1900, "(", " + 1", ")"),
+        nested(90, 1900, "(", " + 1", ")"),
+        nested(10, 900, "(", " + (2)", ")"),
+        nested(90, 1900, "f(a, ", " + 1", ", b)"),
+        nested(90, 1900, "(SELECT ", " + 1", " UNION SELECT 2)"),
+        nested(90, 900, "ARRAY[", "[1] + 1", "]"),
+        nested(45, 1900, "CASE WHEN true THEN ", " + 1", " ELSE 2 END"),
+        nested(45, 1900, "CASE ", " + 1", " WHEN 1 THEN 2 END"),
+        nested(45, 900, "(1 + CASE WHEN true THEN 1 WHEN false THEN ", " OR true", " END)"),
+        nested(10, 900, "(", " UNION SELECT 1", ")"),
+        nested(10, 900, "(1 FROM t case JOIN ", " JOIN t when", ")"),
+    ] {
+        let answer = answer(&mut world, &format!("SELECT {text}"));
+        assert!(answer.starts_with(too_deep), "{text:.80}: {answer}");
+    }
+    for text in [
+        nested(2, 900, "(", " OR true", ")").replacen('1', "false", 1),
+        format!(
+            "({})",
+            vec![nested(1, 900, "(", " OR true", ")").replacen('1', "false", 1); 50].join("), (")
+        ),
+    ] {
+        let answer = answer(&mut world, &format!("SELECT {text}"));
+        assert!(!answer.starts_with("ERROR"), "{text:.80}: {answer}");
+    }
+}
+
 #[test]
 fn what_is_wrong_far_inside_is_read_few_times() {
     let mut world = world();
