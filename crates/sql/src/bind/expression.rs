@@ -3,7 +3,6 @@
 use sqlparser::ast::{self, CastKind, DataType, Expr, Ident, UnaryOperator as WrittenUnary, Value};
 
 use super::coerce::common_type;
-use super::locals::is_plain_operand;
 use super::names::{known_collation, last_name, name_of};
 use super::object_names::{functions_named, is_named};
 use super::scope::{Bound, Qualifier, is_value};
@@ -403,24 +402,6 @@ impl Binder<'_> {
         Ok(boolean(Expression::IsBoolean { operand, value, negated }))
     }
 
-    fn between(&mut self, operand: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Bound, SqlError> {
-        let (at_least, at_most) = (BinaryOperator::GreaterOrEqual, BinaryOperator::LessOrEqual);
-        let both = if is_plain_operand(operand) {
-            let low = self.compared(at_least, operand, low)?.expression;
-            let high = self.compared(at_most, operand, high)?.expression;
-            boolean(Expression::And(vec![low, high]))
-        } else {
-            let operand = self.expression(operand)?;
-            self.with_locals([operand], |binder, [operand]| {
-                let (low, high) = (binder.expression(low)?, binder.expression(high)?);
-                let low = binder.operate(at_least, operand.clone(), low)?.expression;
-                let high = binder.operate(at_most, operand, high)?.expression;
-                Ok(boolean(Expression::And(vec![low, high])))
-            })?
-        };
-        Ok(if negated { boolean(Expression::Not(Box::new(both.expression))) } else { both })
-    }
-
     fn array(&mut self, elements: &[Expr]) -> Result<Bound, SqlError> {
         let mut bound = Vec::with_capacity(elements.len());
         let mut common = SqlType::UNKNOWN;
@@ -438,52 +419,6 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("an array of several dimensions"));
         }
         Ok(Bound { expression: Expression::Array(values), data_type: common.array_of() })
-    }
-
-    fn case(
-        &mut self,
-        operand: Option<&Expr>,
-        conditions: &[ast::CaseWhen],
-        otherwise: Option<&Expr>,
-    ) -> Result<Bound, SqlError> {
-        match operand.filter(|operand| !is_plain_operand(operand)) {
-            None => self.case_of(conditions, otherwise, |binder, when| match operand {
-                Some(operand) => Ok(binder.compared(BinaryOperator::Equal, operand, when)?.expression),
-                None => binder.condition(when, "CASE/WHEN"),
-            }),
-            Some(operand) => {
-                let operand = self.expression(operand)?;
-                self.with_locals([operand], |binder, [operand]| {
-                    binder.case_of(conditions, otherwise, |binder, when| {
-                        let when = binder.expression(when)?;
-                        Ok(binder.operate(BinaryOperator::Equal, operand.clone(), when)?.expression)
-                    })
-                })
-            }
-        }
-    }
-
-    fn case_of(
-        &mut self,
-        conditions: &[ast::CaseWhen],
-        otherwise: Option<&Expr>,
-        mut holds: impl FnMut(&mut Self, &Expr) -> Result<Expression, SqlError>,
-    ) -> Result<Bound, SqlError> {
-        let mut whens = Vec::new();
-        let mut results = Vec::new();
-        for branch in conditions {
-            whens.push(holds(self, &branch.condition)?);
-            results.push(self.expression(&branch.result)?);
-        }
-        // What is given otherwise has the first say in the type.
-        if let Some(otherwise) = otherwise {
-            results.insert(0, self.expression(otherwise)?);
-        }
-        let (results, data_type) = self.unified(results, "CASE")?;
-        let mut results = results.into_iter();
-        let otherwise = otherwise.and_then(|_| results.next()).map(Box::new);
-        let branches = whens.into_iter().zip(results).collect();
-        Ok(Bound { expression: Expression::Case { branches, otherwise }, data_type })
     }
 
     /// Values made of one type.

@@ -7,6 +7,7 @@ mod catalog_functions;
 mod coerce;
 mod column_name;
 mod combination;
+mod conditional;
 mod define;
 mod expression;
 mod foreign_keys;

@@ -9,9 +9,9 @@ use ordain_db::data::{DataError, Key, KeyRange};
 use ordain_db::procedure::Declaration;
 use ordain_db::procedure::footprint::Access;
 
-use super::evaluate::evaluate_within;
 use super::foreign_keys::{referenced_key, referring_range};
 use super::rows::{Place, Reading, pick, spread, whole_keys};
+use super::scalar::evaluate_within;
 use super::work::WORK_DECLARED_MAX;
 use super::{Inputs, Row};
 use crate::keys::{Bounds, Storages};

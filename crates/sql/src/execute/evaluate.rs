@@ -1,68 +1,25 @@
 //! Values of expressions.
 
-use std::cell::Cell;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::among::{COMPARED_MAX, Fixed, Membership, is_among, quantified};
 use super::random::random;
-use super::work::{self, WORK_BEFORE_MAX, WORK_MAX};
+use super::work;
 use super::{Failure, Row, Run, fill, malformed, none_drawn};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, SubqueryKind};
 use crate::state::Signal;
 use crate::types::operators::{self, BinaryOperator, Resolved};
-use crate::types::{Datum, cast, functions};
+use crate::types::{Datum, SqlType, cast, functions};
 
 /// Whether a condition holds: null is no.
 pub(super) fn holds(value: &Datum) -> bool {
     matches!(value, Datum::Bool(true))
 }
 
-/// The value of an expression that needs no row and no database, with the statement's inputs; `None` if it needs more or fails.
-///
-/// What fails here fails again when the statement runs, where the error is told.
-pub fn evaluate(expression: &Expression, inputs: &super::Inputs) -> Option<Datum> {
-    evaluate_within(expression, inputs, &mut 0, &Cell::new(WORK_BEFORE_MAX))
-}
-
-/// The same for one of several expressions of a statement. `randoms` counts the random values that they have taken, and `left` is the work
-/// that all of them may do yet.
-pub(super) fn evaluate_within(
-    expression: &Expression,
-    inputs: &super::Inputs,
-    randoms: &mut u64,
-    left: &Cell<u64>,
-) -> Option<Datum> {
-    operators::begin_run();
-    let most = left.get().min(WORK_BEFORE_MAX);
-    let mut scalar = Scalar { inputs, locals: Vec::new(), randoms, draw: None, left: Cell::new(most) };
-    let value = scalar.value(expression, &[]).ok();
-    left.set(left.get() - (most - scalar.left.get()));
-    value
-}
-
-/// The same as [`evaluate_within`], with the error if it fails. `draw` gives numbers of the statement's sequences.
-///
-/// # Errors
-/// What is wrong with the values; that it needs a row or the database.
-pub fn try_evaluate(
-    expression: &Expression,
-    inputs: &super::Inputs,
-    randoms: &mut u64,
-    draw: &mut dyn FnMut(u16) -> Result<i64, SqlError>,
-) -> Result<Datum, SqlError> {
-    operators::begin_run();
-    let mut scalar =
-        Scalar { inputs, locals: Vec::new(), randoms, draw: Some(draw), left: Cell::new(WORK_MAX) };
-    scalar.value(expression, &[]).map_err(|failure| match failure {
-        Failure::Sql(error) => error,
-        Failure::Stop(stop) => SqlError::new(SqlState::INTERNAL_ERROR, format!("{stop:?}")),
-    })
-}
-
 /// What an expression may ask for beyond its row.
-trait Environment {
+pub(super) trait Environment {
     fn inputs(&self) -> &super::Inputs;
     /// The values of each [`Expression::Let`] around, the nearest last.
     fn locals(&mut self) -> &mut Vec<Row>;
@@ -196,16 +153,7 @@ trait Environment {
             }
             Expression::Cast { operand, from, to } => {
                 let operand = self.value(operand, row)?;
-                self.work(functions::work_of_cast(&operand, *to))?;
-                let held = functions::memory_of_cast(&operand, *to);
-                if held > 0 {
-                    self.hold(held)?;
-                }
-                let value = cast::cast(operand, *from, *to, self.inputs().zone)?;
-                if held > 0 {
-                    self.let_go(held);
-                }
-                self.made(value)
+                self.cast(operand, *from, *to)
             }
             Expression::Coerce { operand, to, explicit } => {
                 let operand = self.value(operand, row)?;
@@ -260,18 +208,38 @@ trait Environment {
                 let value = self.locals().last().and_then(|values| values.get(usize::from(*number))).cloned();
                 self.copied(value.ok_or_else(|| malformed("local value"))?)
             }
-            Expression::Subquery { kind, query, correlated } => {
-                let rows = self.subquery(query, *correlated, row)?;
-                match kind {
-                    SubqueryKind::In { operand, resolved } if !correlated => {
-                        let operand = self.value(operand, row)?;
-                        self.is_member(operand, resolved, query, &rows)
-                    }
-                    kind => self.of_rows(kind, &rows, row),
-                }
-            }
+            Expression::Subquery { .. } => self.of_subquery(expression, row),
             _ => Err(malformed("expression").into()),
         }
+    }
+
+    /// What a query within stands for.
+    fn of_subquery(&mut self, expression: &Expression, row: &[Datum]) -> Result<Datum, Failure> {
+        let Expression::Subquery { kind, query, correlated } = expression else {
+            return Err(malformed("expression").into());
+        };
+        let rows = self.subquery(query, *correlated, row)?;
+        match kind {
+            SubqueryKind::In { operand, resolved } if !correlated => {
+                let operand = self.value(operand, row)?;
+                self.is_member(operand, resolved, query, &rows)
+            }
+            kind => self.of_rows(kind, &rows, row),
+        }
+    }
+
+    /// A value made one of another type.
+    fn cast(&mut self, value: Datum, from: SqlType, to: SqlType) -> Result<Datum, Failure> {
+        self.work(functions::work_of_cast(&value, to))?;
+        let held = functions::memory_of_cast(&value, to);
+        if held > 0 {
+            self.hold(held)?;
+        }
+        let value = cast::cast(value, from, to, self.inputs().zone)?;
+        if held > 0 {
+            self.let_go(held);
+        }
+        self.made(value)
     }
 
     /// What a function gives.
@@ -413,61 +381,6 @@ fn element(array: &Datum, index: &Datum) -> Datum {
     let (Datum::Array(elements), Datum::Int(index)) = (array, index) else { return Datum::Null };
     let place = usize::try_from(*index).ok().and_then(|index| index.checked_sub(1));
     place.and_then(|place| elements.get(place)).cloned().unwrap_or(Datum::Null)
-}
-
-/// An environment with nothing but the inputs.
-struct Scalar<'a, 'd> {
-    inputs: &'a super::Inputs,
-    locals: Vec<Row>,
-    randoms: &'a mut u64,
-    draw: Option<&'d mut dyn FnMut(u16) -> Result<i64, SqlError>>,
-    left: Cell<u64>,
-}
-
-impl Environment for Scalar<'_, '_> {
-    fn inputs(&self) -> &super::Inputs {
-        self.inputs
-    }
-
-    fn locals(&mut self) -> &mut Vec<Row> {
-        &mut self.locals
-    }
-
-    fn work(&mut self, work: u64) -> Result<(), Failure> {
-        Ok(work::take(&self.left, work)?)
-    }
-
-    fn outer(&self, _depth: u16, _column: u16) -> Result<Datum, Failure> {
-        Err(malformed("outer row").into())
-    }
-
-    fn subquery(&mut self, _: &Node, _: bool, _: &[Datum]) -> Result<Rc<Vec<Row>>, Failure> {
-        Err(malformed("rows").into())
-    }
-
-    fn is_member(&mut self, _: Datum, _: &Resolved, _: &Node, _: &[Row]) -> Result<Datum, Failure> {
-        Err(malformed("rows").into())
-    }
-
-    fn next_value(&mut self, sequence: u16) -> Result<i64, Failure> {
-        match &mut self.draw {
-            Some(draw) => Ok(draw(sequence)?),
-            None => Err(malformed("sequence").into()),
-        }
-    }
-
-    fn set_value(&mut self, _: u16, _: i64, _: bool) -> Result<(), Failure> {
-        Err(malformed("sequence").into())
-    }
-
-    fn next_random(&mut self) -> u64 {
-        *self.randoms += 1;
-        *self.randoms
-    }
-
-    fn signal(&mut self, _: i32, _: Signal) -> Result<(), Failure> {
-        Err(SqlError::unsupported("pg_cancel_backend() and pg_terminate_backend() in such a place").into())
-    }
 }
 
 impl Environment for Run<'_, '_> {

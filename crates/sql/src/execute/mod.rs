@@ -19,6 +19,7 @@ mod query;
 mod random;
 pub mod receive;
 mod rows;
+mod scalar;
 mod window;
 mod work;
 
@@ -39,9 +40,9 @@ use budget::Claim;
 use receive::Receive;
 
 pub use budget::{Budget, Keeping, Kept};
-pub use evaluate::{evaluate, try_evaluate};
 pub use foreign_keys::{Pending, refers_to_nothing};
 pub use interrupt::{Interrupt, terminated};
+pub use scalar::{evaluate, try_evaluate};
 pub use work::{Patience, WORK_AHEAD_MAX, WORK_MAX};
 
 /// A row in the course of a run.

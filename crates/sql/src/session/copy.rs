@@ -9,7 +9,6 @@ use sqlparser::ast::{
 
 use super::Session;
 use super::answer::Answer;
-use super::block::Block;
 use super::deliver::Deliver;
 use super::numbers::refuse_restarted;
 use super::out::Out;
@@ -39,21 +38,21 @@ const DRAWN_AT_ONCE: usize = 256;
 
 /// Rows that come from a client.
 pub(super) struct CopyIn {
-    table: ObjectName,
+    pub table: ObjectName,
     /// Those that the statement names.
-    named: Vec<Ident>,
+    pub named: Vec<Ident>,
     decoder: RowDecoder,
     format: Format,
     /// Inserts rows whose columns are the statement's parameters.
-    prepared: Prepared,
+    pub prepared: Prepared,
     /// The names of these columns.
     columns: Vec<String>,
     /// The storages of the table and its indexes, and whether they are copied to every partition, if only this block knows them: then
     /// rows are loaded at once.
-    loads: Option<Vec<(u32, bool)>>,
+    pub loads: Option<Vec<(u32, bool)>>,
     /// Whether the table is known to have rows already, or foreign keys are checked at the end of the block: then what comes must go into one
     /// transaction.
-    has_others: bool,
+    pub has_others: bool,
     /// Rows that have come and are not written yet: full rows, encoded.
     rows: Vec<Vec<u8>>,
     bytes: usize,
@@ -144,47 +143,8 @@ impl Session {
         Ok(Answer::CopyIn(Box::new(copy)))
     }
 
-    /// The storages into which the rows of an insertion can be loaded at once, if they can.
-    fn own_storages(&self, insertion: &Prepared) -> Option<Vec<(u32, bool)>> {
-        let (block, shape) = (self.block.as_ref()?, insertion.plan.tables.first()?);
-        let can_load = block.can_load(shape.storage) && !block.defers(&insertion.plan);
-        let indexes = shape.indexes.iter().map(|index| index.storage);
-        let all = std::iter::once(shape.storage).chain(indexes);
-        can_load.then(|| all.map(|storage| (storage, shape.replicated)).collect())
-    }
-
-    /// More has come than goes into one transaction as rows. A table that is empty gets new storages, into which they can be loaded; that it
-    /// was empty is certified when the block ends, which is one of the statement's own if there is none.
-    fn load_from_here(&mut self, copy: &mut CopyIn) -> Result<(), SqlError> {
-        let begins = self.block.is_none();
-        self.begin_implicitly()?;
-        if begins {
-            let catalog = self.catalog()?;
-            self.renew(&catalog)?;
-        }
-        let query = crate::syntax::parse(&format!("SELECT FROM {} LIMIT 1", copy.table))?;
-        let (_, prepared) = self.prepare(&query[0], &[])?;
-        let (_, output, _) = self.execute(&query[0], &prepared, &[], false)?;
-        // What is to be checked at the end of the block is about the storages as they are.
-        let is_awaited = |block: &Block| !block.pending.is_empty() || block.defers(&copy.prepared.plan);
-        copy.has_others = !output.rows.is_empty() || self.block.as_ref().is_some_and(is_awaited);
-        if copy.has_others {
-            if begins {
-                self.roll_back();
-            }
-            return Ok(());
-        }
-        let table = copy.table.clone();
-        self.define_so(|catalog, surroundings, timing, random| {
-            crate::bind::renew(&table, catalog, surroundings, timing, random)
-        })?;
-        copy.prepared = self.insertion(&copy.table, &copy.named)?.0;
-        copy.loads = self.own_storages(&copy.prepared);
-        Ok(())
-    }
-
     /// The plan that inserts a row of parameters.
-    fn insertion(
+    pub(super) fn insertion(
         &mut self,
         table: &ObjectName,
         columns: &[Ident],

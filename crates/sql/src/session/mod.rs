@@ -20,6 +20,7 @@ mod deliver;
 mod explain;
 mod extended;
 pub mod handshake;
+mod loading;
 pub mod merge;
 mod numbers;
 mod out;

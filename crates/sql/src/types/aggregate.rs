@@ -564,7 +564,7 @@ impl State {
                 }
                 _ => Ok(self.value),
             },
-            AggregateId::Average => average(&self.value, self.count),
+            AggregateId::Average => statistics::average(&self.value, self.count),
             AggregateId::RegressionCount => Ok(Datum::Int(self.count)),
             id if id.is_json() => self.finish_json(),
             id if id.is_ordered() => ordered::finish(id, &self.values, self.argument, &self.fraction),
@@ -589,14 +589,5 @@ impl State {
     /// The type of the first argument.
     pub fn argument(&self) -> SqlType {
         self.argument
-    }
-}
-
-fn average(sum: &Datum, count: i64) -> Result<Datum, SqlError> {
-    match sum {
-        Datum::Numeric(sum) => sum.divide(&Numeric::from(count)).map(Datum::Numeric),
-        Datum::Float(sum) => Ok(Datum::Float(sum / count as f64)),
-        Datum::Interval { .. } => operators::divide_interval(sum, count as f64),
-        _ => Ok(Datum::Null),
     }
 }

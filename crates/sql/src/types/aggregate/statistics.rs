@@ -124,3 +124,13 @@ pub(super) fn variance_types(argument: SqlType) -> Option<(SqlType, SqlType)> {
     }
     (argument.is_integer() || argument == SqlType::NUMERIC).then_some((SqlType::NUMERIC, SqlType::NUMERIC))
 }
+
+/// The average of values by their sum and number.
+pub(super) fn average(sum: &Datum, count: i64) -> Result<Datum, SqlError> {
+    match sum {
+        Datum::Numeric(sum) => sum.divide(&Numeric::from(count)).map(Datum::Numeric),
+        Datum::Float(sum) => Ok(Datum::Float(sum / count as f64)),
+        Datum::Interval { .. } => super::super::operators::divide_interval(sum, count as f64),
+        _ => Ok(Datum::Null),
+    }
+}

@@ -216,13 +216,10 @@ pub(super) fn pad(arguments: &[Datum], at_start: bool) -> Result<Datum, SqlError
     let fill = if arguments.len() > 2 { text(arguments, 2)? } else { " " };
     check_length(length)?;
     let missing = length.saturating_sub(value.chars().count());
-    let kept = match missing {
-        0 => value.char_indices().nth(length).map_or(value, |(end, _)| &value[..end]),
-        _ => value,
-    };
+    // Nothing is after the last character that there is.
+    let kept = value.char_indices().nth(length).map_or(value, |(end, _)| &value[..end]);
     let filling = match fill.chars().count() {
         0 => String::new(),
-        1 => fill.repeat(missing),
         count => {
             let rest = fill.char_indices().nth(missing % count).map_or(0, |(end, _)| end);
             check_length(fill.len().saturating_mul(missing / count))?;
@@ -317,7 +314,7 @@ fn split_part(arguments: &[Datum]) -> Result<Datum, SqlError> {
     } else if field > 0 {
         value.split(separator).nth(place)
     } else {
-        // They are counted from the end, and taken from the start: where separators could overlap, it matters from where they are looked for.
+        // Looked for from the start: where separators could overlap, that matters.
         let count = value.split(separator).count();
         count.checked_sub(place + 1).and_then(|place| value.split(separator).nth(place))
     };
