@@ -20,16 +20,16 @@ use ordain_sql::types::operators::{self, BinaryOperator};
 use ordain_sql::types::{Datum, SqlType, Zone, cast, text};
 
 /// Work that is tried: more is refused or would take long here.
-const WORK_MAX: u64 = 3_000_000;
+const WORK_MAX: u64 = 500_000;
 
 /// What took less says nothing, in nanoseconds.
-const SHORT: f64 = 200_000.0;
+const SHORT: f64 = 100_000.0;
 
 /// What takes longer is told at once, in nanoseconds.
 const LONG: f64 = 1e9;
 
 /// Most combinations of arguments of a function.
-const COMBINATIONS_MAX: usize = 250;
+const COMBINATIONS_MAX: usize = 100;
 
 /// What the worst case of a name was.
 struct Worst {
