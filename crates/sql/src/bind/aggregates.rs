@@ -237,7 +237,11 @@ impl Binder<'_> {
         if has_rows && aggregate.id == aggregate::AggregateId::JsonArray {
             aggregate.id = aggregate::AggregateId::JsonLines;
         }
-        if arguments.iter().any(|argument| is_of_outer_query(&argument.expression)) {
+        let filter = match &function.filter {
+            Some(filter) => Some(self.condition(filter, "FILTER")?),
+            None => None,
+        };
+        if is_of_outer_query(arguments.iter().map(|argument| &argument.expression).chain(&filter)) {
             let what =
                 format!("{name}() over columns of a query around it alone, which would be that query's,");
             return Err(SqlError::unsupported(what).with_hint(
@@ -248,10 +252,6 @@ impl Binder<'_> {
         for (argument, wanted) in arguments.into_iter().zip(&aggregate.arguments) {
             values.push(self.implicit(argument, *wanted)?.expression);
         }
-        let filter = match &function.filter {
-            Some(filter) => Some(self.condition(filter, "FILTER")?),
-            None => None,
-        };
         let distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
         let among = distinct.then_some(given.as_slice());
         order.extend(self.order_within(list, among)?);
@@ -267,15 +267,18 @@ impl Binder<'_> {
     }
 }
 
-/// Whether an aggregate of this argument is one of a query around its own: there are columns in it, and none is of its own.
-fn is_of_outer_query(argument: &Expression) -> bool {
+/// Whether an aggregate of these arguments, its filter among them, is one of a query around its own: there are columns in them, and none is of
+/// its own.
+fn is_of_outer_query<'e>(arguments: impl Iterator<Item = &'e Expression>) -> bool {
     let (mut has_own, mut has_outer) = (false, false);
-    argument.visit(0, &mut |part, depth| match part {
-        Expression::Column(_) if depth == 0 => has_own = true,
-        Expression::Outer { depth: far, .. } if depth > 0 && *far == depth => has_own = true,
-        Expression::Outer { depth: far, .. } if *far > depth => has_outer = true,
-        _ => {}
-    });
+    for argument in arguments {
+        argument.visit(0, &mut |part, depth| match part {
+            Expression::Column(_) if depth == 0 => has_own = true,
+            Expression::Outer { depth: far, .. } if depth > 0 && *far == depth => has_own = true,
+            Expression::Outer { depth: far, .. } if *far > depth => has_outer = true,
+            _ => {}
+        });
+    }
     has_outer && !has_own
 }
 

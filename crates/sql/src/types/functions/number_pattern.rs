@@ -39,6 +39,8 @@ enum Piece {
 /// A pattern taken apart.
 struct Pattern {
     pieces: Vec<Piece>,
+    /// The point and those that are about signs, each once.
+    marks: Vec<Piece>,
     /// Without blanks and zeros that only fill.
     fills: bool,
     /// Digits before and behind the point.
@@ -73,7 +75,8 @@ const NAMES: [(&str, Piece); 20] = [
 impl Pattern {
     /// Takes apart the pattern of a number that is shown or, if not, read.
     fn parse(text: &str, shows: bool) -> Result<Pattern, SqlError> {
-        let mut pattern = Pattern { pieces: Vec::new(), fills: true, whole: 0, fraction: 0 };
+        let mut pattern =
+            Pattern { pieces: Vec::new(), marks: Vec::new(), fills: true, whole: 0, fraction: 0 };
         let names = NAMES;
         let mut rest = text;
         let mut behind = false;
@@ -104,9 +107,15 @@ impl Pattern {
                 Piece::Point if behind => {
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, "multiple decimal points"));
                 }
-                Piece::Point => behind = true,
+                Piece::Point => {
+                    behind = true;
+                    pattern.marks.push(Piece::Point);
+                }
                 Piece::Digit { .. } if behind => pattern.fraction += 1,
                 Piece::Digit { .. } => pattern.whole += 1,
+                Piece::Sign | Piece::Minus | Piece::PlusOrMinus | Piece::Brackets if !pattern.has(piece) => {
+                    pattern.marks.push(piece.clone());
+                }
                 _ => {}
             }
             pattern.pieces.push(piece.clone());
@@ -137,7 +146,7 @@ impl Pattern {
     }
 
     fn has(&self, wanted: &Piece) -> bool {
-        self.pieces.contains(wanted)
+        self.marks.contains(wanted)
     }
 }
 

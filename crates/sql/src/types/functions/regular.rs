@@ -35,7 +35,9 @@ pub(super) const TABLE: &[Entry] = &[
     // `SUBSTRING(value FROM pattern)`: what is in the first parentheses, if there are any.
     strict("substring", &[TEXT, TEXT], TEXT, |a, _| {
         let regex = compile_regex(text(a, 1)?, RegexOptions::default())?;
-        let found = regex.captures(text(a, 0)?).and_then(|found| found.get(1).or_else(|| found.get(0)));
+        // Without a value if these took no part.
+        let part = usize::from(regex.captures_len() > 1);
+        let found = regex.captures(text(a, 0)?).and_then(|found| found.get(part));
         Ok(found.map_or(Datum::Null, |found| Datum::Text(found.as_str().to_owned())))
     }),
     // `LIKE pattern ESCAPE escape` has the pattern `like_escape(pattern, escape)`.

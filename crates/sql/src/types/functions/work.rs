@@ -18,6 +18,10 @@ const JSON_VALUE_BYTES: usize = 112;
 /// Of shorter texts nobody asks how much memory they take for a while.
 const SHORT_BYTES: usize = 1 << 20;
 
+/// The work of dividing one `numeric` by another, and of a power with a fraction besides that of its digits.
+const DIVISION: u64 = 30;
+const STEPS_OF_FRACTION: f64 = 3_000.0;
+
 /// Longest text that is made.
 const LENGTH_MAX: u64 = 1 << 30;
 
@@ -49,7 +53,7 @@ enum Growth {
     Among,
     /// A regular expression is looked for once.
     Search,
-    /// It is looked for again and again: each time as far as the end of the text, if it [looks far](looks_far).
+    /// It is looked for again and again: each time as far as it may [reach](Reach).
     Searches,
     /// With the digits of the result.
     Power,
@@ -69,11 +73,12 @@ impl Growth {
             "pow" | "power" => Growth::Power,
             "lpad" | "rpad" | "repeat" => Growth::Padding,
             "factorial" => Growth::Factorial,
-            "to_char" => Growth::Pattern,
+            "to_char" | "to_number" => Growth::Pattern,
             "lower" | "upper" | "initcap" | "casefold" => Growth::Characters,
-            "format" | "to_date" | "to_number" | "to_timestamp" | "timezone" | "date_trunc"
-            | "string_to_array" | "translate" | "similar_to_escape" | "pg_timezone_names"
-            | "generate_series" => Growth::ManyPerByte,
+            "format" | "to_date" | "to_timestamp" | "timezone" | "date_trunc" | "string_to_array"
+            | "translate" | "similar_to_escape" | "pg_timezone_names" | "generate_series" => {
+                Growth::ManyPerByte
+            }
             "encode" | "decode" | "md5" | "btrim" | "ltrim" | "rtrim" | "trim" | "replace" | "split_part"
             | "concat" | "concat_ws" | "quote_ident" | "quote_literal" | "quote_nullable" | "reverse"
             | "array_to_string" | "overlay" => Growth::Written,
@@ -118,7 +123,7 @@ pub fn work_of_call(function: FunctionId, arguments: &[Datum]) -> u64 {
             });
             4 + bytes / 16 + asked.min(LENGTH_MAX) / 64
         }
-        Growth::Pattern => 120 + bytes + 20 * second + first.saturating_mul(second) / 64,
+        Growth::Pattern => 120 + bytes + 40 * second + first.saturating_mul(second) / 64,
         Growth::Characters => 4 + bytes / 2,
         Growth::Parsing => 40 + 4 * count + arguments.iter().map(work_of_parsing).sum::<u64>(),
         Growth::Product => {
@@ -139,7 +144,10 @@ pub fn work_of_call(function: FunctionId, arguments: &[Datum]) -> u64 {
         }
         Growth::Search => 20 + work_of_groups(first, arguments.get(1)),
         Growth::Searches => {
-            let far = if looks_far(arguments.get(1)) { first.saturating_mul(first) / 64 } else { 0 };
+            let far = match arguments {
+                [Datum::Text(text), Datum::Text(pattern), ..] => work_of_reaching(text, reach_of(pattern)),
+                _ => 0,
+            };
             20 + bytes + far + work_of_groups(first, arguments.get(1))
         }
         Growth::Power => match arguments {
@@ -166,6 +174,9 @@ pub fn work_of_operator(operator: BinaryOperator, left: &Datum, right: &Datum) -
         (left, right) if operator == BinaryOperator::Power => work_of_power(left, right),
         (Datum::Text(text), Datum::Text(pattern)) if operator.is_match() => {
             4 + bytes / 16 + (text.len() as u64).saturating_mul(pattern.len() as u64) / 64
+        }
+        (Datum::Numeric(_), _) if matches!(operator, BinaryOperator::Divide | BinaryOperator::Modulo) => {
+            DIVISION + work_of_digits(left) + work_of_digits(right)
         }
         _ => 1 + bytes / 16 + work_of_digits(left) + work_of_digits(right),
     }
@@ -303,54 +314,106 @@ fn until<'t>(rest: &mut Chars<'t>, end: char) -> &'t str {
     before
 }
 
+/// What something that repeats without end may go over.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    /// It does not repeat.
+    #[default]
+    Nothing,
+    /// Blanks, or anything but blanks.
+    Run,
+    /// Anything but the end of a line.
+    Line,
+    /// Anything.
+    All,
+}
+
 /// What is known of a part of a regular expression, in brackets or the whole.
 #[derive(Clone, Copy, Default)]
 struct Part {
-    /// Something repeats without end, and nothing has come after it so far.
-    ends_open: bool,
-    /// Something comes after what repeats without end.
-    goes_on: bool,
+    /// How far what repeats goes, after which nothing has come so far.
+    open: Reach,
+    /// How far what repeats goes, after which something comes.
+    goes_on: Reach,
     /// It is one of several ways.
     has_ways: bool,
 }
 
-/// Whether looking for a regular expression may go on far behind what is found then, each time: where there are several ways, and in one of them
+impl Part {
+    /// Something comes.
+    fn follow(&mut self) {
+        (self.goes_on, self.open) = (self.goes_on.max(self.open), Reach::Nothing);
+    }
+}
+
+/// How far looking for a regular expression may go on behind what is found then, each time: where there are several ways, and in one of them
 /// something comes after what repeats without end, so that it may not come and a shorter way be the one.
-fn looks_far(pattern: Option<&Datum>) -> bool {
-    let Some(Datum::Text(pattern)) = pattern else { return false };
-    let (mut around, mut part) = (Vec::new(), Part::default());
+fn reach_of(pattern: &str) -> Reach {
+    let (mut around, mut part, mut last, mut far) =
+        (Vec::new(), Part::default(), Reach::Nothing, Reach::Nothing);
     let mut rest = pattern.chars();
     while let Some(character) = rest.next() {
         match character {
-            '|' => part = Part { ends_open: false, has_ways: true, ..part },
+            '|' => part = Part { open: Reach::Nothing, has_ways: true, ..part },
             '(' => {
-                part.goes_on |= part.ends_open;
+                part.follow();
                 around.push(std::mem::take(&mut part));
             }
             ')' => {
                 let is_optional = rest.as_str().starts_with(['?', '*', '+', '{']);
-                if part.goes_on && (part.has_ways || is_optional) {
-                    return true;
+                if part.has_ways || is_optional {
+                    far = far.max(part.goes_on);
                 }
                 let inner = part;
                 part = around.pop().unwrap_or_default();
-                (part.ends_open, part.goes_on) = (inner.ends_open, part.goes_on | inner.goes_on);
+                (part.open, part.goes_on) = (inner.open, part.goes_on.max(inner.goes_on));
+                // What is in it may be anything.
+                last = Reach::All;
             }
-            '*' | '+' => part.ends_open = true,
+            '*' | '+' => part.open = part.open.max(last),
             '{' => {
                 until(&mut rest, '}');
-                part.ends_open = true;
+                part.open = part.open.max(last);
             }
             // Of a group, it was seen to before.
             '?' => {}
-            '^' | '$' => part.goes_on |= part.ends_open,
+            '^' | '$' => part.goes_on = part.goes_on.max(part.open),
             other => {
+                let text = rest.as_str();
                 states_of_one(other, &mut rest, false);
-                (part.goes_on, part.ends_open) = (part.goes_on | part.ends_open, false);
+                last = match other {
+                    '.' => Reach::Line,
+                    '\\' if text.starts_with(['D', 'S', 'W', 'p', 'P']) => Reach::All,
+                    '[' if text.starts_with('^') => Reach::All,
+                    // A class of blanks and others goes over both.
+                    '[' if text[..text.len() - rest.as_str().len()].contains([' ', '\\', '[']) => Reach::All,
+                    _ => Reach::Run,
+                };
+                part.follow();
             }
         }
     }
-    part.goes_on && part.has_ways
+    if part.has_ways { far.max(part.goes_on) } else { far }
+}
+
+/// The work of going so far at each character of a text.
+fn work_of_reaching(text: &str, reach: Reach) -> u64 {
+    let longest = |is_end: fn(&(u8, u8)) -> bool| {
+        let pairs = text.bytes().zip(text.bytes().skip(1));
+        let (mut longest, mut run) = (1_u64, 1_u64);
+        for pair in pairs {
+            run = if is_end(&pair) { 1 } else { run + 1 };
+            longest = longest.max(run);
+        }
+        longest
+    };
+    let run = match reach {
+        Reach::Nothing => return 0,
+        Reach::Run => longest(|(one, other)| one.is_ascii_whitespace() != other.is_ascii_whitespace()),
+        Reach::Line => longest(|(one, _)| *one == b'\n'),
+        Reach::All => text.len() as u64,
+    };
+    (text.len() as u64).saturating_mul(run) / 64
 }
 
 /// The work of a power: that of a numeric may have many digits, and a fraction in the exponent takes a step for about each.
@@ -370,6 +433,8 @@ fn work_of_power(base: &Datum, exponent: &Datum) -> u64 {
     let digits = (exponent * magnitude).abs().max(after_point);
     let steps = if exponent.fract() == 0.0 { 4.0 } else { 50.0 + digits };
     let work = steps * (4.0 + work_of_digits_made(digits) as f64);
+    // Each step is a division of a number of some digits at least.
+    let work = if exponent.fract() == 0.0 { work } else { work + STEPS_OF_FRACTION };
     // What is no number is small.
     work as u64
 }
@@ -469,5 +534,33 @@ pub fn length(value: &Datum) -> u64 {
         Datum::Array(values) => values.iter().map(|value| 16 + length(value)).sum(),
         Datum::Numeric(number) => number.large_bytes() as u64,
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_regular_expression_reaches() {
+        let reaches = [
+            (r"https?://[a-z]+", Reach::Nothing),
+            (r"^\s+|\s+$", Reach::Run),
+            (r"\d+(\.\d+)?|\w+", Reach::Run),
+            (r"(\w+)=(\w+)?", Reach::Nothing),
+            (r"[a-z]+(-[a-z]+)*|\d+", Reach::Run),
+            (r"a+b|a", Reach::Run),
+            (r"(a+b)?c", Reach::Run),
+            (r"//.*\n|x", Reach::Line),
+            (r"[^;]+;|x", Reach::All),
+            (r"(?:a|b)*c|a", Reach::All),
+            (r"[\w ]+x|a", Reach::All),
+        ];
+        for (pattern, reach) in reaches {
+            assert!(reach_of(pattern) == reach, "{pattern}");
+        }
+        let text = "ab cd   efg\n";
+        assert_eq!(work_of_reaching(&text.repeat(64), Reach::Run), 12 * 3);
+        assert_eq!(work_of_reaching(&text.repeat(64), Reach::All), 12 * 12 * 64);
     }
 }

@@ -133,12 +133,12 @@ fn changed_elements<'p>(
     (is_last, level): (bool, usize),
     what: &Change<'p>,
 ) -> Result<Vec<Piece<'p>>, SqlError> {
-    let number: i64 = step.trim().parse().map_err(|_| {
+    let number: i32 = step.trim().parse().map_err(|_| {
         let message = format!("path element at position {level} is not an integer: \"{step}\"");
         SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
     })?;
     let mut changed: Vec<Piece<'_>> = items.iter().map(|item| Piece::Whole(item.text)).collect();
-    match (place(items.len(), number), what) {
+    match (place(items.len(), number.into()), what) {
         (Some(place), _) if !is_last => changed[place] = Piece::Changed(&items[place]),
         (Some(place), Change::Delete) => drop(changed.remove(place)),
         (Some(place), Change::Set(new, _)) => changed[place] = Piece::Whole(new),
