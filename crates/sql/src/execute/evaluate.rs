@@ -23,7 +23,7 @@ pub(super) trait Environment {
     fn inputs(&self) -> &super::Inputs;
     /// The values of each [`Expression::Let`] around, the nearest last.
     fn locals(&mut self) -> &mut Vec<Row>;
-    /// Counts work; see [`WORK_MAX`].
+    /// Counts work; see [`WORK_MAX`](work::WORK_MAX).
     fn work(&mut self, work: u64) -> Result<(), Failure>;
     /// Counts bytes that are held until they are let go; see [`Run::hold`].
     fn hold(&mut self, bytes: usize) -> Result<(), Failure> {
