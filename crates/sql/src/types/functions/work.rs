@@ -18,6 +18,10 @@ const JSON_VALUE_BYTES: usize = 112;
 /// Of shorter texts nobody asks how much memory they take for a while.
 const SHORT_BYTES: usize = 1 << 20;
 
+/// The work of reading digits is their square divided by this; of so many it is next to nothing.
+const DIGITS_READ: u64 = 8_192;
+const DIGITS_LONG: usize = 1_000;
+
 /// The work of dividing one `numeric` by another, and of a power with a fraction besides that of its digits.
 const DIVISION: u64 = 30;
 const STEPS_OF_FRACTION: f64 = 3_000.0;
@@ -39,6 +43,8 @@ enum Growth {
     ManyPerByte,
     /// With the bytes, which are parsed as JSON.
     Parsing,
+    /// With the digits of a text, which is read as a number.
+    Digits,
     /// With the length that is asked for.
     Padding,
     /// With the bytes of the second argument, which is a pattern: each of its fields is looked up and written, with the digits of a number.
@@ -72,6 +78,7 @@ impl Growth {
             name if name.starts_with("regexp_") => Growth::Searches,
             "pow" | "power" => Growth::Power,
             "lpad" | "rpad" | "repeat" => Growth::Padding,
+            "pg_size_bytes" => Growth::Digits,
             "factorial" => Growth::Factorial,
             "to_char" | "to_number" => Growth::Pattern,
             "lower" | "upper" | "initcap" | "casefold" => Growth::Characters,
@@ -116,6 +123,7 @@ pub fn work_of_call(function: FunctionId, arguments: &[Datum]) -> u64 {
         Growth::ManyPerByte => {
             120 + 4 * count + bytes + 4 * arguments.iter().map(work_of_digits).sum::<u64>()
         }
+        Growth::Digits => 20 + bytes + bytes.saturating_mul(bytes) / DIGITS_READ,
         Growth::Padding => {
             let asked = arguments.get(1).map_or(0, |asked| match asked {
                 Datum::Int(asked) => u64::try_from(*asked).unwrap_or(0),
@@ -465,7 +473,11 @@ pub fn work_of_cast(value: &Datum, to: SqlType) -> u64 {
     let bytes = length(value);
     match to.base {
         BaseType::Json | BaseType::Jsonb => 40 + work_of_parsing(value),
-        BaseType::Numeric => 4 + bytes + bytes.saturating_mul(bytes) / 1024 + work_of_exponents(value),
+        BaseType::Numeric => 4 + bytes + bytes.saturating_mul(bytes) / 1024 + work_of_long_numbers(value),
+        // JSON is read as a number first.
+        _ if to.is_numeric() => {
+            10 + bytes / 2 + bytes.saturating_mul(bytes) / DIGITS_READ + 4 * work_of_digits(value)
+        }
         _ => 10 + bytes / 2 + 4 * work_of_digits(value),
     }
 }
@@ -499,14 +511,20 @@ fn memory_of_parsing(value: &Datum) -> usize {
 
 /// The work of parsing a text of JSON, or of an array of them.
 fn work_of_parsing(value: &Datum) -> u64 {
-    length(value) / 2 + work_of_exponents(value) + 4 * work_of_digits(value)
+    length(value) / 2 + work_of_long_numbers(value) + 4 * work_of_digits(value)
 }
 
-/// The work of writing out the numbers of a text that have exponents.
-fn work_of_exponents(value: &Datum) -> u64 {
+/// The work of reading the numbers of a text that are long, and of writing out those that have exponents.
+fn work_of_long_numbers(value: &Datum) -> u64 {
     let Datum::Text(text) = value else { return 0 };
     let bytes = text.as_bytes();
     let mut work = 0_u64;
+    if bytes.len() > DIGITS_LONG {
+        for run in bytes.split(|byte| !byte.is_ascii_digit()).filter(|run| run.len() > DIGITS_LONG) {
+            let digits = run.len() as u64;
+            work = work.saturating_add(digits.saturating_mul(digits) / DIGITS_READ);
+        }
+    }
     for (place, _) in text.match_indices(['e', 'E']) {
         if place == 0 || !matches!(bytes[place - 1], b'0'..=b'9' | b'.') {
             continue;
