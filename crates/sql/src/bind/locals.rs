@@ -65,8 +65,7 @@ struct Locals(Vec<Expression>);
 impl Locals {
     /// A value as the expression is to name it.
     fn name(&mut self, value: Bound) -> Bound {
-        use Expression::{Column, Constant, Outer, Parameter};
-        if matches!(value.expression, Constant(_) | Parameter(_) | Column(_) | Outer { .. }) {
+        if is_leaf(&value.expression) {
             return value;
         }
         self.0.push(value.expression);
@@ -83,10 +82,15 @@ impl Locals {
     }
 }
 
-/// Whether an expression can as well be there several times.
+/// Whether an expression can as well be there several times, if no others become local.
 fn is_small(expression: &Expression) -> bool {
-    use Expression::{Column, Constant, Local, Outer, Parameter};
-    matches!(expression, Constant(_) | Parameter(_) | Column(_) | Outer { .. } | Local(_))
+    is_leaf(expression) || matches!(expression, Expression::Local(_))
+}
+
+/// Whether an expression can as well be there several times, whatever is local.
+fn is_leaf(expression: &Expression) -> bool {
+    use Expression::{Column, Constant, Outer, Parameter};
+    matches!(expression, Constant(_) | Parameter(_) | Column(_) | Outer { .. })
 }
 
 /// Whether what is written is a name or a value, which each comparison may give a type of its own.

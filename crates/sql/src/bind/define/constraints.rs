@@ -6,13 +6,11 @@ use sqlparser::ast::{
 };
 
 use super::super::names::name_of;
-use super::super::walk::walk;
-use super::super::{Binder, Surroundings};
+use super::super::{Binder, Surroundings, walk};
 use super::create::Parts;
 use super::foreign_keys::{NewForeignKey, numbers_of};
 use crate::catalog::{Catalog, ColumnOrder, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::Expression;
 
 /// Most columns of a key or an index.
 const KEY_COLUMNS_MAX: usize = 32;
@@ -125,10 +123,11 @@ pub(crate) fn columns_of_check(
     surroundings: &Surroundings,
 ) -> Vec<u16> {
     let mut columns = Vec::new();
-    if let Ok(mut bound) = Binder::new(catalog, surroundings).check_condition(name, table, condition) {
-        walk(&mut bound, 0, &mut |expression, _| match expression {
-            Expression::Column(number) if !columns.contains(number) => columns.push(*number),
-            _ => {}
+    if let Ok(bound) = Binder::new(catalog, surroundings).check_condition(name, table, condition) {
+        walk::columns(&bound, |number| {
+            if !columns.contains(&number) {
+                columns.push(number);
+            }
         });
     }
     columns
