@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use bytes::Bytes;
+
 use crate::engine::EngineKind;
 use crate::error::{Error, Outcome};
 use crate::execution::Executions;
@@ -80,7 +82,7 @@ impl Cluster {
         entry: PartitionId,
         client: ClientId,
         procedure: ProcedureId,
-        arguments: impl Into<bytes::Bytes>,
+        arguments: impl Into<Bytes>,
     ) -> RequestId {
         self.submit(entry, client, Operation::Call { procedure, arguments: arguments.into() })
     }
@@ -246,7 +248,7 @@ impl Cluster {
         client: ClientId,
         (partition, at): (PartitionId, Position),
         procedure: ProcedureId,
-        arguments: bytes::Bytes,
+        arguments: Bytes,
     ) -> Outcome {
         let sequence = self.sequences.entry(client).or_insert(0);
         let request = RequestId { client, sequence: *sequence };
@@ -262,7 +264,7 @@ impl Cluster {
         client: ClientId,
         at: Position,
         range: &crate::data::KeyRange,
-    ) -> Result<Vec<(bytes::Bytes, bytes::Bytes)>, Error> {
+    ) -> Result<Vec<(Bytes, Bytes)>, Error> {
         self.scan_directed(client, at, range, crate::data::Direction::Ascending)
     }
 
@@ -273,7 +275,7 @@ impl Cluster {
         at: Position,
         range: &crate::data::KeyRange,
         direction: crate::data::Direction,
-    ) -> Result<Vec<(bytes::Bytes, bytes::Bytes)>, Error> {
+    ) -> Result<Vec<(Bytes, Bytes)>, Error> {
         let mut rows = Vec::new();
         for partition in (0..self.nodes.len()).map(|index| PartitionId(index as u16)) {
             let mut rest = range.clone();
@@ -287,10 +289,9 @@ impl Cluster {
                 let bytes = self.reply(request).clone()?;
                 let page: Page =
                     postcard::from_bytes(&bytes).map_err(|error| Error::Invalid(error.to_string()))?;
-                let last = page.rows.last().map(|(key, _)| key.clone());
-                rows.extend(page.rows);
-                match last {
-                    Some(last) if page.more => rest = rest.unseen(direction, &last),
+                rows.extend(page.rows.owned());
+                match page.rows.last() {
+                    Some((last, _)) if page.more => rest = rest.unseen(direction, last),
                     _ => break,
                 }
             }

@@ -27,7 +27,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Direction, Key, KeyRange};
+use crate::data::{Direction, Key, KeyRange, Rows};
 use crate::engine::two_phase::message::{SnapshotMessage, TwoPhaseMessage};
 use crate::error::{Error, Outcome};
 use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
@@ -202,7 +202,7 @@ pub struct Reply {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Page {
     /// Encoded keys and rows in the order of keys that was asked for.
-    pub rows: Vec<(Bytes, Bytes)>,
+    pub rows: Rows,
     /// Whether the range has more rows on this partition.
     pub more: bool,
 }

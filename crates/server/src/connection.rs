@@ -299,7 +299,7 @@ impl Connection {
 /// Waits for the row of a key.
 fn row_of(asked: Pending) -> Result<Option<Bytes>, Error> {
     let page: Page = decode(&asked.wait_soon()?)?;
-    Ok(page.rows.into_iter().next().map(|(_, row)| row))
+    Ok(page.rows.iter().next().map(|(_, row)| Bytes::copy_from_slice(row)))
 }
 
 /// Waits for an answer, but not longer than `limit`.
@@ -391,7 +391,7 @@ impl Snapshot {
             let mut rest = range.clone();
             loop {
                 let page = self.page(partition, &rest, Direction::Ascending, PAGE_ROWS)?;
-                for (key, row) in &page.rows {
+                for (key, row) in page.rows.iter() {
                     visit(key, row)?;
                 }
                 match page.rows.last() {

@@ -22,7 +22,7 @@ impl State for Rows<'_> {
 
     fn rows(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<(Key, Vec<u8>)> {
         let found = Access::scan(self.0, range, direction, limit).unwrap();
-        found.into_iter().map(|found| (found.key, found.row)).collect()
+        found.into_iter().map(|found| (found.key, found.row.to_vec())).collect()
     }
 }
 

@@ -424,13 +424,15 @@ impl Run<'_> {
         let mut found = Vec::new();
         if let Some(captured) = self.captured {
             let rows = direction.of_ascending(captured.range_within(entry, range)).take(limit);
-            found.extend(rows.map(|(key, row)| Found { key: Key::from_bytes(key), row: row.to_vec() }));
+            found.extend(
+                rows.map(|(key, row)| Found { key: Key::from_bytes(key), row: Bytes::copy_from_slice(row) }),
+            );
         } else if owner.includes(self.me) {
             self.storage.scan(range, direction, Position::LATEST, &mut |key, row| {
                 if found.len() >= limit {
                     return ControlFlow::Break(());
                 }
-                found.push(Found { key: Key::from_bytes(key), row: row.to_vec() });
+                found.push(Found { key: Key::from_bytes(key), row: Bytes::copy_from_slice(row) });
                 ControlFlow::Continue(())
             });
         }
@@ -438,7 +440,7 @@ impl Run<'_> {
         let remote = self.remote_ranges[entry].get(start..end).unwrap_or_default();
         for row in direction.of_ascending(remote.iter()).take(limit) {
             let key = Key::from_bytes(self.received.bytes(row.part, &row.key));
-            found.push(Found { key, row: self.received.bytes(row.part, &row.row).to_vec() });
+            found.push(Found { key, row: Bytes::copy_from_slice(self.received.bytes(row.part, &row.row)) });
         }
         found.sort_unstable_by(|left, right| direction.compare(&left.key, &right.key));
         found.truncate(limit);
@@ -562,9 +564,9 @@ impl Layers for InRange<'_, '_> {
         self.run.writes.keys_in(range, direction, limit, self.run.footprint)
     }
 
-    fn row(&mut self, key: &Key, below: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Stop> {
+    fn row(&mut self, key: &Key, below: Option<&[u8]>) -> Result<Option<Vec<u8>>, Stop> {
         let run = &mut *self.run;
-        let own = run.writes.overlay(key, below.as_deref(), run.footprint, &run.catalog.schema)?;
+        let own = run.writes.overlay(key, below, run.footprint, &run.catalog.schema)?;
         Ok(own.map(<[u8]>::to_vec))
     }
 }

@@ -102,7 +102,7 @@ impl Access for SnapshotReads<'_> {
         self.check_held(table.range_owner(range, self.partitions), table)?;
         let mut found = Vec::new();
         self.storage.scan(range, direction, self.at, &mut |key, row| {
-            found.push(Found { key: Key::from_bytes(key), row: row.to_vec() });
+            found.push(Found { key: Key::from_bytes(key), row: Bytes::copy_from_slice(row) });
             if found.len() < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         Ok(found)

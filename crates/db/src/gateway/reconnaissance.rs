@@ -284,7 +284,7 @@ impl Trial<'_> {
                 if rows.len() >= limit {
                     return ControlFlow::Break(());
                 }
-                rows.push(Row { key: Key::from_bytes(key), row: row.to_vec() });
+                rows.push(Row { key: Key::from_bytes(key), row: Bytes::copy_from_slice(row) });
                 ControlFlow::Continue(())
             });
         }
@@ -297,7 +297,11 @@ impl Trial<'_> {
             let known = self.known.ranges.get(&(range.clone(), direction, partition));
             match known.filter(|part| part.limit >= limit as u64) {
                 Some(RangePart { rows: found, .. }) => {
-                    rows.extend(found.iter().map(|(key, row)| Row { key: key.clone(), row: row.to_vec() }));
+                    rows.extend(
+                        found
+                            .iter()
+                            .map(|(key, row)| Row { key: key.clone(), row: Bytes::copy_from_slice(row) }),
+                    );
                 }
                 None => {
                     let want = Want::Range { range: range.clone(), direction, limit: limit as u64 };
@@ -354,11 +358,11 @@ impl Access for Trial<'_> {
         let base = self.scan_base(range, direction, wanted)?;
         self.accesses += base.len() as u64;
         let cut = (base.len() == wanted).then(|| base.last().map(|row| row.key.clone())).flatten();
-        let mut rows: BTreeMap<Key, Vec<u8>> = base.into_iter().map(|row| (row.key, row.row)).collect();
+        let mut rows: BTreeMap<Key, Bytes> = base.into_iter().map(|row| (row.key, row.row)).collect();
         for (key, own) in self.own.range::<Key, _>(&range.start..&range.end) {
             match own {
                 Some(row) if cut.as_ref().is_none_or(|cut| direction.compare(key, cut).is_le()) => {
-                    rows.insert(key.clone(), row.clone());
+                    rows.insert(key.clone(), Bytes::copy_from_slice(row));
                 }
                 Some(_) => {}
                 None => {

@@ -75,15 +75,13 @@ pub(super) fn page_of(
     rows: usize,
 ) -> Page {
     let mut page = Page::default();
-    let mut bytes = 0;
     let rows_max = rows.clamp(1, SCAN_PAGE_ROWS_MAX);
     storage.scan(range, direction, at, &mut |key, row| {
-        if page.rows.len() >= rows_max || bytes >= SCAN_PAGE_BYTES_MAX {
+        if page.rows.len() >= rows_max || page.rows.bytes() >= SCAN_PAGE_BYTES_MAX {
             page.more = true;
             return ControlFlow::Break(());
         }
-        bytes += key.len() + row.len();
-        page.rows.push((Bytes::copy_from_slice(key), Bytes::copy_from_slice(row)));
+        page.rows.push(key, row);
         ControlFlow::Continue(())
     });
     page

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
+
 use super::Stop;
 use super::transaction::Found;
 use crate::data::{Direction, Key, KeyRange};
@@ -15,7 +17,7 @@ pub(crate) trait Layers {
     fn written(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<Key>;
 
     /// The row of a key that was written, over the one below; `None` if it was deleted.
-    fn row(&mut self, key: &Key, below: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Stop>;
+    fn row(&mut self, key: &Key, below: Option<&[u8]>) -> Result<Option<Vec<u8>>, Stop>;
 }
 
 /// The rows that come first in a range. However much was written in it, no more is looked at than it takes to find them.
@@ -44,11 +46,11 @@ pub(crate) fn scan(
             rows.extend(below.into_iter().filter(|found| is_known(&found.key)).take(limit - rows.len()));
         } else {
             let below = below.into_iter().filter(|found| is_known(&found.key));
-            let mut part: BTreeMap<Key, Vec<u8>> = below.map(|found| (found.key, found.row)).collect();
+            let mut part: BTreeMap<Key, Bytes> = below.map(|found| (found.key, found.row)).collect();
             for key in written.into_iter().filter(is_known) {
                 let below = part.remove(&key);
-                if let Some(row) = layers.row(&key, below)? {
-                    part.insert(key, row);
+                if let Some(row) = layers.row(&key, below.as_deref())? {
+                    part.insert(key, row.into());
                 }
             }
             let part = direction.of_ascending(part.into_iter()).take(limit - rows.len());
@@ -83,7 +85,7 @@ mod tests {
             limit: usize,
         ) -> Result<Vec<Found>, Stop> {
             let rows = direction.of_ascending(self.below.range(range.start.clone()..range.end.clone()));
-            let rows = rows.take(limit).map(|(key, row)| Found { key: key.clone(), row: row.clone() });
+            let rows = rows.take(limit).map(|(key, row)| Found { key: key.clone(), row: row.clone().into() });
             let rows: Vec<Found> = rows.collect();
             self.given += rows.len();
             Ok(rows)
@@ -96,8 +98,12 @@ mod tests {
             keys
         }
 
-        fn row(&mut self, key: &Key, below: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Stop> {
-            assert_eq!(below.as_ref(), self.below.get(key), "what is below is found with what is over it");
+        fn row(&mut self, key: &Key, below: Option<&[u8]>) -> Result<Option<Vec<u8>>, Stop> {
+            assert_eq!(
+                below,
+                self.below.get(key).map(Vec::as_slice),
+                "what is below is found with what is over it"
+            );
             Ok(self.written[key].clone())
         }
     }
@@ -129,7 +135,7 @@ mod tests {
             let expected = direction.of_ascending(all.into_iter().filter(|(key, _)| range.contains(key)));
             let expected: Vec<(Key, Vec<u8>)> = expected.take(limit).collect();
             let found = scan(&mut rows, &range, direction, limit).unwrap();
-            let found: Vec<(Key, Vec<u8>)> = found.into_iter().map(|found| (found.key, found.row)).collect();
+            let found: Vec<(Key, Vec<u8>)> = found.into_iter().map(|found| (found.key, found.row.to_vec())).collect();
             prop_assert_eq!(found, expected);
         }
     }

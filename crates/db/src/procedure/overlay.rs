@@ -84,7 +84,7 @@ impl Layers for Overlay<'_> {
         keys_in(self.written, range, direction, limit)
     }
 
-    fn row(&mut self, key: &Key, _: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Stop> {
+    fn row(&mut self, key: &Key, _: Option<&[u8]>) -> Result<Option<Vec<u8>>, Stop> {
         Ok(self.written.get(key).cloned().flatten())
     }
 }
@@ -121,7 +121,10 @@ mod tests {
 
         fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
             let rows = direction.of_ascending(self.0.range(range.start.clone()..range.end.clone()));
-            Ok(rows.take(limit).map(|(key, row)| Found { key: key.clone(), row: row.clone() }).collect())
+            Ok(rows
+                .take(limit)
+                .map(|(key, row)| Found { key: key.clone(), row: row.clone().into() })
+                .collect())
         }
     }
 

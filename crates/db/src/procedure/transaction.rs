@@ -1,5 +1,7 @@
 //! What a procedure sees of the database while it runs.
 
+use bytes::Bytes;
+
 use super::functor::Changed;
 use super::overlay::{Overlay, Written};
 use super::{Arithmetic, Declaration, Footprint, OwnRow, Stop};
@@ -13,7 +15,7 @@ pub struct Found {
     /// The encoded key; decode its columns with [`Table::key_values`].
     pub key: Key,
     /// The encoded row; read it with [`Table::read`].
-    pub row: Vec<u8>,
+    pub row: Bytes,
 }
 
 /// Where a running procedure's reads come from and its writes go to.
@@ -299,7 +301,7 @@ mod tests {
         fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
             let inside = self.rows.iter().filter(|(key, _)| range.contains(key));
             let inside = direction.of_ascending(inside).take(limit);
-            Ok(inside.map(|(key, row)| Found { key: key.clone(), row: row.clone() }).collect())
+            Ok(inside.map(|(key, row)| Found { key: key.clone(), row: row.clone().into() }).collect())
         }
     }
 

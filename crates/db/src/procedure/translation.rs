@@ -251,14 +251,14 @@ impl Access for Trial<'_> {
 impl Layers for Trial<'_> {
     fn below(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         let rows = self.rows.rows(range, direction, limit);
-        Ok(rows.into_iter().map(|(key, row)| Found { key, row }).collect())
+        Ok(rows.into_iter().map(|(key, row)| Found { key, row: row.into() }).collect())
     }
 
     fn written(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Vec<Key> {
         overlay::keys_in(&self.written, range, direction, limit)
     }
 
-    fn row(&mut self, key: &Key, _: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, Stop> {
+    fn row(&mut self, key: &Key, _: Option<&[u8]>) -> Result<Option<Vec<u8>>, Stop> {
         Ok(self.written.get(key).cloned().flatten())
     }
 }

@@ -424,7 +424,7 @@ impl World {
             let reply = outbox.replies.pop().expect("a page is given at once");
             let page: Page = postcard::from_bytes(&reply.outcome?).unwrap();
             assert!(!page.more);
-            rows.extend(page.rows);
+            rows.extend(page.rows.owned());
         }
         Ok(rows)
     }

@@ -69,6 +69,6 @@ impl Access for Model {
 
     fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         let inside = direction.of_ascending(self.rows.iter().filter(|(key, _)| range.contains(key)));
-        Ok(inside.take(limit).map(|(key, row)| Found { key: key.clone(), row: row.clone() }).collect())
+        Ok(inside.take(limit).map(|(key, row)| Found { key: key.clone(), row: row.clone().into() }).collect())
     }
 }

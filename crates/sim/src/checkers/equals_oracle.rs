@@ -133,13 +133,14 @@ impl Checker<'_, '_> {
         let (schema, partitions) = (self.evidence.schema(), self.evidence.history.partitions);
         let held =
             |key: &[u8]| schema.owner(key, partitions).is_ok_and(|owner| owner.includes(read.partition));
-        let mut right: Vec<(&Bytes, &Bytes)> = rows
+        let mut right: Vec<(&[u8], &[u8])> = rows
             .range(Bytes::copy_from_slice(read.range.start.bytes())..)
             .take_while(|(key, _)| read.range.contains(key))
             .filter(|(key, _)| held(key))
+            .map(|(key, row)| (&key[..], &row[..]))
             .collect();
         right.sort_by(|left, right| read.direction.compare(left.0, right.0));
-        let found: Vec<(&Bytes, &Bytes)> = read.page.rows.iter().map(|(key, row)| (key, row)).collect();
+        let found: Vec<(&[u8], &[u8])> = read.page.rows.iter().collect();
         let is_right = right.starts_with(&found) && read.page.more == (found.len() < right.len());
         self.findings.require(is_right, || {
             let place = right.iter().zip(&found).position(|(right, found)| right != found);

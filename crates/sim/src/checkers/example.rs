@@ -369,7 +369,7 @@ impl Run {
             let page: Outcome = self.pages.remove(&scan).unwrap_or(Err(Error::Contended));
             let page: Page = postcard::from_bytes(&page.unwrap()).unwrap();
             assert!(!page.more);
-            rows.push(page.rows.into_iter().collect::<BTreeMap<Bytes, Bytes>>());
+            rows.push(page.rows.owned().collect::<BTreeMap<Bytes, Bytes>>());
         }
         let union = rows.iter().flatten().map(|(key, row)| (key.clone(), row.clone())).collect();
         self.history.snapshots.push(SnapshotRead { request, position: at, rows: union });

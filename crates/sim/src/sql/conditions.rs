@@ -126,10 +126,9 @@ fn answer(rows: &Rows, question: &Question) -> Answer {
         Question::Pages { ranges, direction, .. } => {
             let page = |(_, range): &(PartitionId, KeyRange)| {
                 let inside = rows.iter().filter(|(key, _)| range.contains(key));
-                let inside = inside.map(|(key, row)| (key.clone(), row.clone()));
-                let mut rows: Vec<(Bytes, Bytes)> = inside.collect();
-                rows.sort_by(|left, right| direction.compare(&left.0, &right.0));
-                Page { rows, more: false }
+                let mut rows: Vec<(&Bytes, &Bytes)> = inside.collect();
+                rows.sort_by(|left, right| direction.compare(left.0, right.0));
+                Page { rows: rows.into_iter().collect(), more: false }
             };
             Answer::Pages(Ok(ranges.iter().map(page).collect()))
         }

@@ -96,7 +96,7 @@ fn answer(cluster: &mut Cluster, question: &Question) -> Answer {
             let page = |(_, range): &(PartitionId, _)| {
                 let mut rows = cluster.scan(CLIENT, *at, range)?;
                 rows.sort_by(|left, right| direction.compare(&left.0, &right.0));
-                Ok(Page { rows, more: false })
+                Ok(Page { rows: rows.into_iter().collect(), more: false })
             };
             // The cluster ends soon, so that no snapshot need be closed.
             Answer::Pages(ranges.iter().map(page).collect())

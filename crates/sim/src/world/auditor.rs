@@ -176,10 +176,9 @@ impl Auditor {
             self.lost = Some("the answer to a scan is no page".to_owned());
             return (Vec::new(), None);
         };
-        let last = page.rows.last().map(|(key, _)| key.clone());
-        reading.rows[usize::from(reading.partition)].extend(page.rows);
-        match last {
-            Some(last) if page.more => reading.rest = reading.rest.after(&last),
+        reading.rows[usize::from(reading.partition)].extend(page.rows.owned());
+        match page.rows.last() {
+            Some((last, _)) if page.more => reading.rest = reading.rest.after(last),
             _ => {
                 reading.table += 1;
                 if reading.table == self.ranges.len() {

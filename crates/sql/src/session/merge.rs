@@ -1,10 +1,8 @@
 //! The rows of a range that lie on several partitions, in one order: for whoever shows snapshots to sessions.
 
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use bytes::Bytes;
-use ordain_db::data::{Direction, KeyRange};
+use ordain_db::data::{Direction, KeyRange, Rows};
 use ordain_db::error::Error;
 use ordain_db::message::Page;
 use ordain_db::position::PartitionId;
@@ -35,7 +33,9 @@ pub trait Pages {
 /// What has come of a partition and was not visited.
 struct Cursor {
     partition: PartitionId,
-    rows: VecDeque<(Bytes, Bytes)>,
+    rows: Rows,
+    /// Where the first of them that was not visited begins.
+    place: usize,
     /// What has not come; `None` if that is nothing.
     rest: Option<KeyRange>,
 }
@@ -46,12 +46,29 @@ impl Cursor {
             (Some((last, _)), Some(rest)) if page.more => Some(rest.unseen(direction, last)),
             _ => None,
         };
-        self.rows = page.rows.into();
+        self.rows = page.rows;
+        self.place = 0;
+    }
+
+    /// The first row that was not visited.
+    fn first(&self) -> Option<(&[u8], &[u8])> {
+        self.rows.at(self.place).map(|(row, _)| row)
+    }
+
+    /// Goes on to the next row.
+    fn go_on(&mut self) {
+        if let Some((_, next)) = self.rows.at(self.place) {
+            self.place = next;
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.place == self.rows.bytes()
     }
 
     /// Whether nothing can be said of the next row before a page has come.
     fn is_behind(&self) -> bool {
-        self.rows.is_empty() && self.rest.is_some()
+        self.is_empty() && self.rest.is_some()
     }
 }
 
@@ -67,24 +84,24 @@ pub fn scan(
     limit: usize,
     visit: &mut Visit<'_>,
 ) -> Result<(), Error> {
-    let cursor = |partition| Cursor { partition, rows: VecDeque::new(), rest: Some(range.clone()) };
+    let cursor = |partition| Cursor { partition, rows: Rows::default(), place: 0, rest: Some(range.clone()) };
     let mut cursors: Vec<Cursor> = owners.map(cursor).collect();
     let rows_max = (PAGE_ROWS_MAX / cursors.len().max(1)).max(PAGE_ROWS_MIN);
     let mut left = limit;
     while left > 0 {
         fetch(pages, &mut cursors, direction, rows_max.min(left) as u32)?;
-        cursors.retain(|cursor| !cursor.rows.is_empty());
+        cursors.retain(|cursor| !cursor.is_empty());
         // Until a cursor has no rows, that which comes first of the first ones comes first of all.
         while left > 0 && !cursors.iter().any(Cursor::is_behind) {
-            let first = |cursor: &Cursor| cursor.rows.front().map(|(key, _)| key.clone());
-            let with_rows = cursors.iter_mut().filter(|cursor| !cursor.rows.is_empty());
-            let next = with_rows.min_by(|left, right| direction.compare(&first(left), &first(right)));
+            let with_rows = cursors.iter_mut().filter(|cursor| !cursor.is_empty());
+            let next = with_rows.min_by(|left, right| direction.compare(&left.first(), &right.first()));
             let Some(next) = next else { return Ok(()) };
-            let Some((key, row)) = next.rows.pop_front() else { return Ok(()) };
+            let Some((key, row)) = next.first() else { return Ok(()) };
             left -= 1;
-            if visit(&key, &row).is_break() {
+            if visit(key, row).is_break() {
                 return Ok(());
             }
+            next.go_on();
         }
     }
     Ok(())
@@ -93,7 +110,7 @@ pub fn scan(
 /// Gets the next page of each partition of which one is needed.
 fn fetch(pages: &dyn Pages, cursors: &mut [Cursor], direction: Direction, rows: u32) -> Result<(), Error> {
     let wanted = |cursor: &Cursor| {
-        let rest = cursor.rest.clone().filter(|_| cursor.rows.is_empty())?;
+        let rest = cursor.rest.clone().filter(|_| cursor.is_empty())?;
         Some((cursor.partition, rest))
     };
     let ranges: Vec<(PartitionId, KeyRange)> = cursors.iter().filter_map(wanted).collect();
@@ -129,10 +146,13 @@ mod tests {
             let page = |(partition, range): &(PartitionId, KeyRange)| {
                 let keys = self.0[partition.index()].iter().map(|last| vec![0, 0, *last]);
                 let keys = direction.of_ascending(keys.filter(|key| range.contains(key)));
-                let found: Vec<_> = keys.map(|key| (key.into(), Bytes::new())).collect();
+                let found: Vec<_> = keys.map(|key| (key, [])).collect();
                 // A page may be shorter than it was asked to be.
                 let length = found.len().min(rows as usize).min(3);
-                Page { more: found.len() > length, rows: found[..length].to_vec() }
+                Page {
+                    more: found.len() > length,
+                    rows: found[..length].iter().map(|(key, row)| (key, row)).collect(),
+                }
             };
             Ok(ranges.iter().map(page).collect())
         }

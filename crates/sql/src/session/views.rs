@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use ordain_db::data::row::FixedValue;
 use ordain_db::data::{DataError, Direction, Key, KeyRange, Table};
 use ordain_db::error::Error;
@@ -172,12 +172,16 @@ impl Access for Views<'_> {
 
     fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         self.look()?;
-        let mut found = Vec::new();
+        // The rows are parts of one piece of memory.
+        let (mut keys, mut bytes) = (Vec::new(), BytesMut::new());
         let asked = self.view_of(range.start.bytes()).scan(range, direction, limit, &mut |key, row| {
-            found.push(Found { key: Key::from_bytes(key), row: row.to_vec() });
+            bytes.extend_from_slice(row);
+            keys.push((Key::from_bytes(key), row.len()));
             ControlFlow::Continue(())
         });
-        asked.map(|()| found).map_err(|error| self.failed(error))
+        asked.map_err(|error| self.failed(error))?;
+        let found = keys.into_iter().map(|(key, length)| Found { key, row: bytes.split_to(length).freeze() });
+        Ok(found.collect())
     }
 
     fn looks_ahead(&self) -> Option<u16> {

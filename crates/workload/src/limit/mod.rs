@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::ops::Bound;
 
+use bytes::Bytes;
 use ordain_db::data::row::FixedValue;
 use ordain_db::data::{Direction, Key, KeyRange, Table};
 use ordain_db::error::Error;
@@ -252,7 +253,7 @@ impl Access for PlainStore {
         let records = self.records_in(range, direction, limit);
         let found = |record: &RecordNumber| Found {
             key: Key::from_bytes(self.records.key(*record)),
-            row: self.records.row(*record).to_vec(),
+            row: Bytes::copy_from_slice(self.records.row(*record)),
         };
         Ok(records.iter().map(found).collect())
     }
@@ -321,7 +322,7 @@ mod tests {
         let expected: Vec<_> = in_range.map(|(key, row)| (key.clone(), row.clone())).collect();
         for direction in [Direction::Ascending, Direction::Descending] {
             let found = Access::scan(store, range, direction, usize::MAX).unwrap();
-            let found = found.into_iter().map(|found| (found.key.to_vec(), found.row));
+            let found = found.into_iter().map(|found| (found.key.to_vec(), found.row.to_vec()));
             assert!(found.eq(direction.of_ascending(expected.iter().cloned())), "{range:?} {direction:?}");
         }
         let mut visited = Vec::new();
