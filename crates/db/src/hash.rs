@@ -2,7 +2,7 @@
 
 #[allow(clippy::disallowed_types, reason = "they are given a fixed hasher below")]
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasherDefault, Hash};
+use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
 
 use rustc_hash::FxHasher;
 
@@ -23,6 +23,44 @@ pub fn keep_sparse<K: Eq + Hash, V>(map: &mut FastMap<K, V>) {
 /// A hash set with a fixed hasher. Its iteration order must still never decide anything.
 #[allow(clippy::disallowed_types, reason = "the one place that gives the standard set a fixed hasher")]
 pub type FastSet<K> = HashSet<K, BuildHasherDefault<FxHasher>>;
+
+/// A hash map for keys that users choose, whose hashes follow from a number that they cannot know beforehand: nobody prepares keys that
+/// all have the same. Its iteration order must still never decide anything.
+#[allow(clippy::disallowed_types, reason = "its hashes follow from a number that is given")]
+pub type SeededMap<K, V> = HashMap<K, V, Seed>;
+
+/// What the hashes of a [`SeededMap`] follow from.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Seed(pub u64);
+
+impl BuildHasher for Seed {
+    type Hasher = SeededHasher;
+
+    fn build_hasher(&self) -> SeededHasher {
+        SeededHasher(self.0)
+    }
+}
+
+/// Hashes for a [`SeededMap`].
+pub struct SeededHasher(u64);
+
+impl Hasher for SeededHasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.0);
+    }
+
+    #[inline]
+    fn write_usize(&mut self, value: usize) {
+        // Lengths come before their bytes, which are hashed with what becomes of this.
+        self.0 = self.0.rotate_left(32) ^ value as u64;
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// The hash of an encoded key: used by the storage index, the lock table and placement by hash, so that it is
 /// computed once per transaction and key.

@@ -280,7 +280,7 @@ pub enum Node {
         direction: Direction,
         /// Which rows.
         filter: Option<Expression>,
-        /// Which columns anybody looks at, in order; all of them if it is not said. The others are null.
+        /// Which columns its rows have, in order: those that anybody looks at; all of the table if it is not said.
         needed: Option<Vec<u16>>,
     },
     /// The numbers from one to another.
@@ -341,6 +341,8 @@ pub enum Node {
     Window {
         /// Of these rows.
         input: Box<Node>,
+        /// How many columns they have.
+        width: u16,
         /// Values that are equal for the rows of a partition.
         partition: Vec<Expression>,
         /// The order of the rows of a partition.

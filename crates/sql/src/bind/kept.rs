@@ -27,8 +27,8 @@ pub(super) fn kept(binder: &Binder<'_>, node: Node) -> Node {
         Node::Aggregate { input, groups, sets, aggregates } => {
             Node::Aggregate { input: part(binder, input), groups, sets, aggregates }
         }
-        Node::Window { input, partition, order, calls } => {
-            Node::Window { input: part(binder, input), partition, order, calls }
+        Node::Window { input, width, partition, order, calls } => {
+            Node::Window { input: part(binder, input), width, partition, order, calls }
         }
         Node::Sort { input, keys } => Node::Sort { input: part(binder, input), keys },
         Node::Distinct { input, on } => Node::Distinct { input: part(binder, input), on },

@@ -294,7 +294,7 @@ impl<'c> Binder<'c> {
     fn finish(self, mut action: Action, fields: Option<Vec<Field>>) -> Prepared {
         if let Some(source) = action.source_mut() {
             self.put_single(source);
-            needed::mark(source);
+            needed::narrow(source);
         }
         let parameters = self.parameters.into_iter().map(|known| known.unwrap_or(SqlType::TEXT)).collect();
         let Binder { reliances, tables, sequences, foreign_keys, questions, surroundings, .. } = self;

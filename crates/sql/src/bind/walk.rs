@@ -78,72 +78,51 @@ fn walk_all(list: &mut [Expression], depth: u16, visit: &mut dyn FnMut(&mut Expr
 
 /// Visits all expressions of a query.
 pub(super) fn walk_node(node: &mut Node, depth: u16, visit: &mut dyn FnMut(&mut Expression, u16)) {
+    let inner = u16::from(matches!(node, Node::Join { dependent: true, .. }));
+    for (place, input) in node.inputs_mut().into_iter().enumerate() {
+        // The right side of a join may see the row of the left.
+        walk_node(input, if place == 1 { depth + inner } else { depth }, visit);
+    }
+    walk_own(node, depth, visit);
+}
+
+/// Visits the expressions of a node itself, not of its inputs.
+pub(super) fn walk_own(node: &mut Node, depth: u16, visit: &mut dyn FnMut(&mut Expression, u16)) {
     match node {
         Node::Values(rows) => rows.iter_mut().for_each(|row| walk_all(row, depth, visit)),
         Node::Scan { path, filter, .. } => {
             walk_path(path, depth, visit);
-            if let Some(filter) = filter {
-                walk(filter, depth, visit);
-            }
+            filter.iter_mut().for_each(|filter| walk(filter, depth, visit));
         }
         Node::Series { bounds } => walk_all(bounds, depth, visit),
         Node::Unnest { lists, .. } => lists.iter_mut().for_each(|list| walk(&mut list.array, depth, visit)),
-        Node::Filter { input, condition } => {
-            walk_node(input, depth, visit);
-            walk(condition, depth, visit);
-        }
-        Node::Project { input, expressions } => {
-            walk_node(input, depth, visit);
-            walk_all(expressions, depth, visit);
-        }
-        Node::Join { left, right, equal, condition, dependent, .. } => {
-            walk_node(left, depth, visit);
-            walk_node(right, depth + u16::from(*dependent), visit);
+        Node::Filter { condition, .. } => walk(condition, depth, visit),
+        Node::Project { expressions, .. } => walk_all(expressions, depth, visit),
+        Node::Join { equal, condition, .. } => {
             walk_pairs(equal, depth, visit);
-            if let Some(condition) = condition {
-                walk(condition, depth, visit);
-            }
+            condition.iter_mut().for_each(|condition| walk(condition, depth, visit));
         }
-        Node::Working(_) => {}
-        Node::Once { query, .. } => walk_node(query, depth, visit),
-        Node::Kept { input, keys, direct } => {
-            walk_node(input, depth, visit);
+        Node::Kept { keys, direct, .. } => {
             walk_pairs(keys, depth, visit);
             direct.iter_mut().for_each(|path| walk_path(path, depth, visit));
         }
-        Node::Recursive { first, step, .. } => {
-            walk_node(first, depth, visit);
-            walk_node(step, depth, visit);
-        }
-        Node::Window { input, partition, order, calls } => {
-            walk_node(input, depth, visit);
+        Node::Window { partition, order, calls, .. } => {
             walk_all(partition, depth, visit);
             order.iter_mut().for_each(|key| walk(&mut key.expression, depth, visit));
             calls.iter_mut().for_each(|call| walk_window(call, depth, visit));
         }
-        Node::Aggregate { input, groups, aggregates, .. } => {
-            walk_node(input, depth, visit);
+        Node::Aggregate { groups, aggregates, .. } => {
             walk_all(groups, depth, visit);
             aggregates.iter_mut().for_each(|call| walk_aggregate(call, depth, visit));
         }
-        Node::Sort { input, keys } => {
-            walk_node(input, depth, visit);
-            keys.iter_mut().for_each(|key| walk(&mut key.expression, depth, visit));
-        }
-        Node::Distinct { input, on } => {
-            walk_node(input, depth, visit);
-            walk_all(on, depth, visit);
-        }
-        Node::Limit { input, limit, offset, ties } => {
-            walk_node(input, depth, visit);
+        Node::Sort { keys, .. } => keys.iter_mut().for_each(|key| walk(&mut key.expression, depth, visit)),
+        Node::Distinct { on, .. } => walk_all(on, depth, visit),
+        Node::Limit { limit, offset, ties, .. } => {
             limit.iter_mut().for_each(|limit| walk(limit, depth, visit));
             offset.iter_mut().for_each(|offset| walk(offset, depth, visit));
             walk_all(ties, depth, visit);
         }
-        Node::Combine { left, right, .. } => {
-            walk_node(left, depth, visit);
-            walk_node(right, depth, visit);
-        }
+        Node::Working(_) | Node::Once { .. } | Node::Recursive { .. } | Node::Combine { .. } => {}
     }
 }
 

@@ -389,13 +389,13 @@ pub(super) fn windowed(mut node: Node, windows: Windows, width: u16, numbering: 
         let (now, later): (Vec<_>, Vec<_>) =
             calls.into_iter().partition(|(_, (other, by, _))| *other == partition && *by == order);
         calls = later;
-        let mut shared = Vec::with_capacity(now.len());
+        let (mut shared, width) = (Vec::with_capacity(now.len()), next);
         for (place, (_, _, call)) in now {
             numbering.windows[place] = next;
             next += 1;
             shared.push(call);
         }
-        node = Node::Window { input: Box::new(node), partition, order, calls: shared };
+        node = Node::Window { input: Box::new(node), width, partition, order, calls: shared };
         numbering.settle_node(&mut node);
     }
     node

@@ -1,12 +1,15 @@
 //! Grouping: a row for each group, with its aggregates.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use ordain_db::hash::SeededMap;
 
 use super::query::{hashed, sort_keyed};
 use super::work::{work_of_comparing, work_of_copies};
 use super::{Failure, Row, Run, size_of_row};
 use crate::plan::{AggregateCall, GroupingSets, Node, SortKey};
 use crate::types::aggregate::State;
+use crate::types::compare::hash_bytes;
 use crate::types::{Datum, Zone};
 
 /// A group while its rows come.
@@ -16,6 +19,16 @@ struct Group {
     /// The number of its grouping set.
     set: usize,
     gathered: Vec<Gathered>,
+}
+
+/// What a row gives to an aggregate.
+#[derive(Default)]
+struct Counted {
+    /// Whether it counts: if not, the rest is that of an earlier row.
+    counts: bool,
+    /// Sort keys, if rows are counted in an order.
+    keys: Row,
+    arguments: Row,
 }
 
 /// What an aggregate has of a group.
@@ -55,23 +68,31 @@ impl Run<'_, '_> {
         };
         let whole = [(0..groups.len() as u16).collect()];
         let ways: &[Vec<u16>] = sets.as_ref().map_or(&whole, |sets| &sets.sets);
-        let mut places: BTreeMap<(usize, Vec<u8>), usize> = BTreeMap::new();
+        let mut places: SeededMap<Vec<u8>, usize> = SeededMap::with_hasher(self.hash_seed());
         let mut found: Vec<Group> = Vec::new();
         let zone = self.inputs.zone;
         let begun = |call: &AggregateCall| Gathered::new(call, zone);
+        // Of each row, one after the other.
+        let (mut values, mut key) = (Row::new(), Vec::new());
+        let mut counted: Vec<Counted> = aggregates.iter().map(|_| Counted::default()).collect();
         self.each(input, usize::MAX, &mut |run, row| {
-            let values = run.values(groups, &row)?;
-            let counted = run.counted(aggregates, &row)?;
+            run.values_into(groups, row, &mut values)?;
+            run.count_row(aggregates, row, &mut counted)?;
             let work = 4 * work_of_comparing(&values) + work_of_copies(&values);
             for (set, way) in ways.iter().enumerate() {
                 run.go_on()?;
                 run.work(work)?;
-                let values = masked(&values, way);
-                let place = *places.entry((set, hashed(&values))).or_insert(found.len());
-                if place == found.len() {
-                    run.hold(2 * size_of_row(&values) + aggregates.len() * size_of::<Gathered>())?;
-                    found.push(Group { values, set, gathered: aggregates.iter().map(begun).collect() });
-                }
+                put_key(set, way, &values, &mut key);
+                let place = match places.get(key.as_slice()) {
+                    Some(place) => *place,
+                    None => {
+                        let values = masked(&values, way);
+                        run.hold(2 * size_of_row(&values) + aggregates.len() * size_of::<Gathered>())?;
+                        places.insert(key.clone(), found.len());
+                        found.push(Group { values, set, gathered: aggregates.iter().map(begun).collect() });
+                        found.len() - 1
+                    }
+                };
                 run.gather(aggregates, &counted, &mut found[place].gathered)?;
             }
             Ok(true)
@@ -90,42 +111,41 @@ impl Run<'_, '_> {
         finished.collect()
     }
 
-    /// The sort keys and arguments that a row gives to each aggregate; `None` for those for which it does not count.
-    fn counted(
+    /// What a row gives to each aggregate, in place of what the row before gave.
+    fn count_row(
         &mut self,
         calls: &[AggregateCall],
         row: &[Datum],
-    ) -> Result<Vec<Option<(Row, Row)>>, Failure> {
-        let mut counted = Vec::with_capacity(calls.len());
-        for call in calls {
-            counted.push(if self.passes(call.filter.as_ref(), row)? {
-                let arguments = self.values(&call.arguments, row)?;
-                // What is sorted by an argument is sorted by its value: another one would draw another number.
-                let of_argument =
-                    |key: &SortKey| call.arguments.iter().position(|known| *known == key.expression);
-                let mut keys = Row::with_capacity(call.order.len());
-                for key in &call.order {
-                    keys.push(match of_argument(key) {
-                        Some(place) => arguments[place].clone(),
-                        None => self.value(&key.expression, row)?,
-                    });
-                }
-                Some((keys, arguments))
-            } else {
-                None
-            });
+        counted: &mut [Counted],
+    ) -> Result<(), Failure> {
+        for (call, Counted { counts, keys, arguments }) in calls.iter().zip(counted) {
+            *counts = self.passes(call.filter.as_ref(), row)?;
+            if !*counts {
+                continue;
+            }
+            self.values_into(&call.arguments, row, arguments)?;
+            keys.clear();
+            // What is sorted by an argument is sorted by its value: another one would draw another number.
+            let of_argument =
+                |key: &SortKey| call.arguments.iter().position(|known| *known == key.expression);
+            for key in &call.order {
+                keys.push(match of_argument(key) {
+                    Some(place) => arguments[place].clone(),
+                    None => self.value(&key.expression, row)?,
+                });
+            }
         }
-        Ok(counted)
+        Ok(())
     }
 
     fn gather(
         &mut self,
         calls: &[AggregateCall],
-        counted: &[Option<(Row, Row)>],
+        counted: &[Counted],
         group: &mut [Gathered],
     ) -> Result<(), Failure> {
         for ((call, counted), gathered) in calls.iter().zip(counted).zip(group) {
-            let Some((keys, arguments)) = counted else { continue };
+            let Counted { counts: true, keys, arguments } = counted else { continue };
             self.work(work_of_comparing(arguments) + work_of_copies(keys))?;
             if call.distinct && !gathered.seen.insert(hashed(arguments)) {
                 continue;
@@ -145,6 +165,13 @@ impl Run<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// The bytes that a group of a set is found by: in place of others, those of the set's number and its values.
+fn put_key(set: usize, way: &[u16], values: &[Datum], key: &mut Vec<u8>) {
+    key.clear();
+    key.extend_from_slice(&set.to_le_bytes());
+    way.iter().filter_map(|place| values.get(usize::from(*place))).for_each(|value| hash_bytes(value, key));
 }
 
 /// The values of the groups of a set; those of the others are null.

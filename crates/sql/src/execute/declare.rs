@@ -176,7 +176,7 @@ impl<'a> Known<'a, '_> {
                 self.query(first)?;
                 self.query(step)
             }
-            Node::Window { input, partition, order, calls } => {
+            Node::Window { input, partition, order, calls, .. } => {
                 let plain = is_plain_list(partition)
                     && order.iter().all(|key| is_plain(&key.expression))
                     && calls.iter().all(is_plain_window);
@@ -406,7 +406,8 @@ impl<'a> Known<'a, '_> {
 
     fn load(&mut self, shape: &TableShape, rows: &[Vec<u8>]) -> Option<()> {
         for (number, bytes) in (1..).zip(rows) {
-            let values = super::rows::decode(Reading::whole(shape), bytes).ok()?;
+            let mut values = Row::new();
+            super::rows::decode(Reading::whole(shape), bytes, &mut values).ok()?;
             self.row(shape, &values, number)?;
         }
         Some(())

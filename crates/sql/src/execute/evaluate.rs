@@ -1,5 +1,6 @@
 //! Values of expressions.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
@@ -72,26 +73,26 @@ pub(super) trait Environment {
                 self.copied(value)
             }
             Expression::Binary { operator, resolved, left, right } => {
-                let left = self.value(left, row)?;
-                let right = self.value(right, row)?;
+                let left = self.operand(left, row)?;
+                let right = self.operand(right, row)?;
                 let value = self.operated(*operator, resolved, &left, &right)?;
                 self.made(value)
             }
             Expression::Unary { operator, resolved, operand } => {
-                let operand = self.value(operand, row)?;
+                let operand = self.operand(operand, row)?;
                 self.copied(operators::unary(*operator, &operand, resolved)?)
             }
             Expression::And(all) => self.conjunction(all, row, false),
             Expression::Or(any) => self.conjunction(any, row, true),
-            Expression::Not(operand) => Ok(match self.value(operand, row)? {
+            Expression::Not(operand) => Ok(match *self.operand(operand, row)? {
                 Datum::Bool(value) => Datum::Bool(!value),
                 _ => Datum::Null,
             }),
             Expression::IsNull { operand, negated } => {
-                Ok(Datum::Bool((self.value(operand, row)? == Datum::Null) != *negated))
+                Ok(Datum::Bool((*self.operand(operand, row)? == Datum::Null) != *negated))
             }
             Expression::IsBoolean { operand, value, negated } => {
-                Ok(Datum::Bool((self.value(operand, row)? == Datum::Bool(*value)) != *negated))
+                Ok(Datum::Bool((*self.operand(operand, row)? == Datum::Bool(*value)) != *negated))
             }
             Expression::NextValue(sequence) => Ok(Datum::Int(self.next_value(*sequence)?)),
             Expression::Random(kind) => {
@@ -105,6 +106,21 @@ pub(super) trait Environment {
             }
             other => self.composed(other, row),
         }
+    }
+
+    /// The value of an expression for who only looks at it: where it is in the row or in the plan, it need not be copied.
+    fn operand<'v>(
+        &mut self,
+        expression: &'v Expression,
+        row: &'v [Datum],
+    ) -> Result<Cow<'v, Datum>, Failure> {
+        let value = match expression {
+            Expression::Constant(value) => value,
+            Expression::Column(number) => row.get(usize::from(*number)).ok_or_else(|| malformed("column"))?,
+            other => return Ok(Cow::Owned(self.value(other, row)?)),
+        };
+        self.work(1)?;
+        Ok(Cow::Borrowed(value))
     }
 
     /// A copy of a value, which is work if it is long.
@@ -165,7 +181,7 @@ pub(super) trait Environment {
             }
             Expression::Case { branches, otherwise } => {
                 for (condition, result) in branches {
-                    if holds(&self.value(condition, row)?) {
+                    if holds(&*self.operand(condition, row)?) {
                         return self.value(result, row);
                     }
                 }
@@ -320,7 +336,21 @@ pub(super) trait Environment {
     }
 
     fn values(&mut self, expressions: &[Expression], row: &[Datum]) -> Result<Vec<Datum>, Failure> {
-        let (mut values, mut bytes) = (Vec::with_capacity(expressions.len()), 0);
+        let mut values = Vec::new();
+        self.values_into(expressions, row, &mut values)?;
+        Ok(values)
+    }
+
+    /// The values of expressions over a row, in place of others.
+    fn values_into(
+        &mut self,
+        expressions: &[Expression],
+        row: &[Datum],
+        values: &mut Row,
+    ) -> Result<(), Failure> {
+        let mut bytes = 0;
+        values.clear();
+        values.reserve(expressions.len());
         for expression in expressions {
             let value = self.value(expression, row)?;
             bytes += functions::length(&value);
@@ -329,7 +359,7 @@ pub(super) trait Environment {
             }
             values.push(value);
         }
-        Ok(values)
+        Ok(())
     }
 
     /// `AND` or, if `decisive` is true, `OR`: decided by the first such value, else null if one was null.
@@ -341,7 +371,7 @@ pub(super) trait Environment {
     ) -> Result<Datum, Failure> {
         let mut null = false;
         for operand in operands {
-            match self.value(operand, row)? {
+            match *self.operand(operand, row)? {
                 Datum::Bool(value) if value == decisive => return Ok(Datum::Bool(decisive)),
                 Datum::Bool(_) => {}
                 _ => null = true,
@@ -523,9 +553,28 @@ impl Run<'_, '_> {
         Environment::values(self, expressions, row)
     }
 
+    /// The values of expressions over a row, in place of others.
+    pub(super) fn values_into(
+        &mut self,
+        expressions: &[Expression],
+        row: &[Datum],
+        values: &mut Row,
+    ) -> Result<(), Failure> {
+        Environment::values_into(self, expressions, row, values)
+    }
+
+    /// The value of an expression over a row, where it is.
+    pub(super) fn operand<'v>(
+        &mut self,
+        expression: &'v Expression,
+        row: &'v [Datum],
+    ) -> Result<Cow<'v, Datum>, Failure> {
+        Environment::operand(self, expression, row)
+    }
+
     /// Whether a condition holds for a row.
     pub(super) fn holds(&mut self, condition: &Expression, row: &[Datum]) -> Result<bool, Failure> {
-        Ok(holds(&self.value(condition, row)?))
+        Ok(holds(&*self.operand(condition, row)?))
     }
 
     /// Whether a condition holds for a row, if there is a condition.

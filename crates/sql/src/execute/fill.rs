@@ -4,7 +4,7 @@ use ordain_db::data::{Direction, Key, KeyRange};
 
 use super::modify::duplicate;
 use super::rows::{Place, Reading, Stored, decode, index_of, pick};
-use super::{Failure, Output, Run, malformed};
+use super::{Failure, Output, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{ConflictTarget, Path, SequenceShape, TableShape};
 use crate::types::{Datum, Zone};
@@ -18,7 +18,7 @@ impl<'a> Run<'a, '_> {
             (&Path::All, Direction::Ascending),
             usize::MAX,
             &mut |_, stored| {
-                rows.push(stored);
+                rows.push(stored.take());
                 Ok(true)
             },
         )?;
@@ -60,7 +60,7 @@ impl<'a> Run<'a, '_> {
             (range, Direction::Ascending),
             most,
             &mut |_, stored| {
-                rows.push(stored);
+                rows.push(stored.take());
                 Ok(rows.len() < most)
             },
         )
@@ -95,7 +95,8 @@ impl<'a> Run<'a, '_> {
     /// Puts rows into a table that nobody sees yet.
     pub(super) fn load(&mut self, shape: &TableShape, rows: &[Vec<u8>]) -> Result<Output, Failure> {
         for bytes in rows {
-            let values = decode(Reading::whole(shape), bytes)?;
+            let mut values = Row::new();
+            decode(Reading::whole(shape), bytes, &mut values)?;
             self.check_row(shape, &values)?;
             let key = self.key_of(shape, &values)?;
             if let Some(conflict) = self.conflict(shape, (&key, &values), None)? {

@@ -320,7 +320,7 @@ impl<'a, 't> Run<'a, 't> {
             asked,
             &mut |_, stored| {
                 if refers(foreign_key, &types, &stored.values, key)? {
-                    found.push(stored);
+                    found.push(stored.take());
                 }
                 Ok(found.len() < most)
             },

@@ -3,14 +3,14 @@
 //! The right side is read once and its rows are found by their values, or it depends on the row of the left and is looked up for each.
 //! Where each look-up is a way to others, those of many rows are told ahead.
 
-use std::collections::BTreeMap;
-
 use ordain_db::data::Key;
+use ordain_db::hash::SeededMap;
+use smallvec::{SmallVec, smallvec};
 
 use super::declare::is_plain;
-use super::query::{HELD_PER_KEY, hashed};
+use super::query::HELD_PER_KEY;
 use super::rows::SCAN_ROWS;
-use super::work::{work_of_comparing, work_of_copies};
+use super::work::work_of_copies;
 use super::{Failure, Row, Run, malformed, size_of_row};
 use crate::plan::{Expression, JoinKind, Node, Path, TableShape};
 use crate::types::Datum;
@@ -25,6 +25,8 @@ struct Join<'p> {
     width: usize,
     /// Its rows, if they do not depend on those of the left.
     rights: Option<Rights>,
+    /// Bytes of values that must be equal, of the row of the left.
+    key: Vec<u8>,
 }
 
 /// The rows of the right.
@@ -33,10 +35,13 @@ struct Rights {
     /// Which of them have met one of the left.
     matched: Vec<bool>,
     /// Their places by the values that must be equal, if there are any.
-    index: Option<BTreeMap<Vec<u8>, Vec<usize>>>,
+    index: Option<Index>,
 }
 
-type Visit<'v, 'a, 't> = dyn FnMut(&mut Run<'a, 't>, Row) -> Result<bool, Failure> + 'v;
+/// Places of rows by the bytes of some of their values.
+type Index = SeededMap<Vec<u8>, SmallVec<[usize; 2]>>;
+
+type Visit<'v, 'a, 't> = dyn FnMut(&mut Run<'a, 't>, &mut Row) -> Result<bool, Failure> + 'v;
 
 impl<'a, 't> Run<'a, 't> {
     pub(super) fn join(
@@ -49,8 +54,8 @@ impl<'a, 't> Run<'a, 't> {
             return Err(malformed("join").into());
         };
         let condition = condition.as_ref();
-        let mut join =
-            Join { right, kind: *kind, equal, condition, width: usize::from(widths.1), rights: None };
+        let width = usize::from(widths.1);
+        let mut join = Join { right, kind: *kind, equal, condition, width, rights: None, key: Vec::new() };
         if *dependent {
             return self.join_dependent(&mut join, left, most, visit);
         }
@@ -97,8 +102,8 @@ impl<'a, 't> Run<'a, 't> {
         }
         let (mut lefts, mut size) = (Vec::new(), most.clamp(1, SCAN_ROWS));
         let read = self.each(left, most, &mut |run, left| {
-            run.hold(size_of_row(&left))?;
-            lefts.push(left);
+            run.hold(size_of_row(left))?;
+            lefts.push(std::mem::take(left));
             if lefts.len() >= size {
                 size = (2 * size).min(SCAN_ROWS);
                 wants = run.join_rows(join, looked_up, std::mem::take(&mut lefts), visit)?;
@@ -134,10 +139,10 @@ impl<'a, 't> Run<'a, 't> {
             self.read_soon(|_| Ok(ahead))?;
         }
         let mut wants = true;
-        for left in lefts {
+        for mut left in lefts {
             self.let_go(size_of_row(&left));
             if wants {
-                wants = self.join_row(join, left, visit)?;
+                wants = self.join_row(join, &mut left, visit)?;
             }
         }
         Ok(wants)
@@ -153,62 +158,65 @@ impl<'a, 't> Run<'a, 't> {
     fn join_row(
         &mut self,
         join: &mut Join<'_>,
-        left: Row,
+        left: &mut Row,
         visit: &mut Visit<'_, 'a, 't>,
     ) -> Result<bool, Failure> {
-        let (looked_up, held) = match &join.rights {
-            Some(_) => (Vec::new(), 0),
-            None => self.holding(|run| run.within(&left, join.right))?,
+        let Join { right, kind, equal, condition, width, rights, key } = join;
+        let of = (*kind, *width, *condition);
+        let Some(Rights { rows, matched, index }) = rights else {
+            let (rights, held) = self.holding(|run| run.within(left, right))?;
+            let wants = self.join_with(left, rights.iter().enumerate(), of, None, visit)?;
+            self.let_go(held);
+            return Ok(wants);
         };
-        let candidates = match &join.rights {
-            Some(rights) => self.candidates(&left, join.equal, rights)?,
-            None => (0..looked_up.len()).collect(),
+        let Some(index) = index else {
+            return self.join_with(left, rows.iter().enumerate(), of, Some(matched), visit);
         };
-        let (mut found, mut wants) = (false, true);
-        for candidate in candidates {
-            let right = match &join.rights {
-                Some(rights) => &rights.rows[candidate],
-                None => &looked_up[candidate],
-            };
-            self.go_on()?;
-            self.work(work_of_copies(left.iter().chain(right)))?;
-            let mut row = left.clone();
-            row.extend_from_slice(right);
-            if self.passes(join.condition, &row)? {
-                found = true;
-                if let Some(rights) = &mut join.rights {
-                    rights.matched[candidate] = true;
-                }
-                wants = visit(self, row)?;
-                if !wants {
-                    break;
-                }
-            }
-        }
-        if !found && join.kind != JoinKind::Inner {
-            let mut row = left;
-            row.extend(std::iter::repeat_n(Datum::Null, join.width));
-            wants = visit(self, row)?;
-        }
-        self.let_go(held);
-        Ok(wants)
+        let is_known = self.hash_key(equal.iter().map(|(left, _)| left), left, key)?;
+        let places = index.get(key.as_slice()).filter(|_| is_known).map_or(&[][..], SmallVec::as_slice);
+        let candidates = places.iter().map(|place| (*place, &rows[*place]));
+        self.join_with(left, candidates, of, Some(matched), visit)
     }
 
-    /// The places of the rows of the right that may match one of the left.
-    fn candidates(
+    /// Joins a row of the left with rows of the right that may go with it, which have numbers.
+    fn join_with<'r>(
         &mut self,
-        left: &[Datum],
-        equal: &[(Expression, Expression)],
-        rights: &Rights,
-    ) -> Result<Vec<usize>, Failure> {
-        let Some(index) = &rights.index else { return Ok((0..rights.rows.len()).collect()) };
-        let mut key = Vec::with_capacity(equal.len());
-        for (expression, _) in equal {
-            key.push(self.value(expression, left)?);
+        left: &mut Row,
+        candidates: impl Iterator<Item = (usize, &'r Row)>,
+        (kind, width, condition): (JoinKind, usize, Option<&Expression>),
+        mut matched: Option<&mut Vec<bool>>,
+        visit: &mut Visit<'_, 'a, 't>,
+    ) -> Result<bool, Failure> {
+        let (mut found, mut both, columns) = (false, Row::new(), left.len());
+        let mut candidates = candidates.peekable();
+        while let Some((number, right)) = candidates.next() {
+            self.go_on()?;
+            self.work(work_of_copies(left.iter().chain(right)))?;
+            // The last one needs no copy of the left.
+            let row = if candidates.peek().is_none() {
+                &mut *left
+            } else {
+                both.clone_from(left);
+                &mut both
+            };
+            row.extend_from_slice(right);
+            if self.passes(condition, row)? {
+                found = true;
+                if let Some(matched) = &mut matched {
+                    matched[number] = true;
+                }
+                if !visit(self, row)? {
+                    return Ok(false);
+                }
+            } else {
+                row.truncate(columns);
+            }
         }
-        self.work(work_of_comparing(&key))?;
-        let none = key.contains(&Datum::Null);
-        Ok(if none { Vec::new() } else { index.get(&hashed(&key)).cloned().unwrap_or_default() })
+        if found || kind == JoinKind::Inner {
+            return Ok(true);
+        }
+        left.extend(std::iter::repeat_n(Datum::Null, width));
+        visit(self, left)
     }
 
     /// The rows of a query within, for a row around it.
@@ -221,26 +229,26 @@ impl<'a, 't> Run<'a, 't> {
     }
 
     /// The rows of the right side of a join by the values that must be equal, if there are any.
-    #[expect(clippy::type_complexity, reason = "used once")]
     fn index(
         &mut self,
         rights: &[Row],
         equal: &[(Expression, Expression)],
-    ) -> Result<Option<BTreeMap<Vec<u8>, Vec<usize>>>, Failure> {
+    ) -> Result<Option<Index>, Failure> {
         if equal.is_empty() {
             return Ok(None);
         }
-        let mut index: BTreeMap<Vec<u8>, Vec<usize>> = BTreeMap::new();
+        let mut index = Index::with_hasher(self.hash_seed());
+        let mut key = Vec::new();
         for (place, row) in rights.iter().enumerate() {
-            let mut key = Vec::with_capacity(equal.len());
-            for (_, right) in equal {
-                key.push(self.value(right, row)?);
+            if !self.hash_key(equal.iter().map(|(_, right)| right), row, &mut key)? {
+                continue;
             }
-            self.work(work_of_comparing(&key))?;
-            if !key.contains(&Datum::Null) {
-                let key = hashed(&key);
-                self.hold(key.len() + HELD_PER_KEY)?;
-                index.entry(key).or_default().push(place);
+            match index.get_mut(key.as_slice()) {
+                Some(places) => places.push(place),
+                None => {
+                    self.hold(key.len() + HELD_PER_KEY)?;
+                    index.insert(key.clone(), smallvec![place]);
+                }
             }
         }
         Ok(Some(index))

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use ordain_db::hash::FastMap;
+use ordain_db::hash::SeededMap;
+
+use smallvec::{SmallVec, smallvec};
 
 use super::query::{HELD_PER_KEY, hashed};
 use super::rows::Reading;
@@ -67,10 +69,9 @@ enum State {
 }
 
 /// Rows, and their places by the bytes of the values that they are found by.
-#[derive(Default)]
 struct Table {
     rows: Vec<Row>,
-    places: FastMap<Vec<u8>, Vec<usize>>,
+    places: SeededMap<Vec<u8>, SmallVec<[usize; 2]>>,
 }
 
 /// The values of a subquery or a list after `IN`, or of an array.
@@ -99,18 +100,14 @@ impl Run<'_, '_> {
     pub(super) fn kept(
         &mut self,
         node: &Node,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let Node::Kept { input, keys, direct } = node else { return Err(malformed("kept rows").into()) };
-        let mut wanted = Vec::with_capacity(keys.len());
-        for (_, around) in keys {
-            wanted.push(self.value(around, &[])?);
-        }
+        let mut wanted = Vec::new();
         // Nothing equals null.
-        if wanted.contains(&Datum::Null) {
+        if !self.hash_key(keys.iter().map(|(_, around)| around), &[], &mut wanted)? {
             return Ok(true);
         }
-        let wanted = self.hashed(&wanted)?;
         let place = std::ptr::from_ref(node).addr();
         // In the order, what is read is claimed, and nobody else waits for a snapshot.
         let is_snapshot = matches!(self.patience, Patience::UntilTold(_));
@@ -125,10 +122,12 @@ impl Run<'_, '_> {
         let State::Done(table) = state else {
             return self.unkept((input, direct.as_ref()), (keys, &wanted), place, visit);
         };
+        let mut copy = Row::new();
         let mut give = |run: &mut Self, row: &Row| {
             run.go_on()?;
             run.work(work_of_copies(row))?;
-            visit(run, row.clone())
+            copy.clone_from(row);
+            visit(run, &mut copy)
         };
         if keys.is_empty() {
             for row in &table.rows {
@@ -164,11 +163,12 @@ impl Run<'_, '_> {
         (input, direct): (&Node, Option<&Path>),
         (keys, wanted): (&Keys, &[u8]),
         place: usize,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let mut give = |run: &mut Self, row: Row| match run.key_of_row(keys, &row)? {
-            Some(key) if key == wanted => visit(run, row),
-            _ => Ok(true),
+        let mut key = Vec::new();
+        let mut give = |run: &mut Self, row: &mut Row| {
+            let is_known = run.hash_key(keys.iter().map(|(own, _)| own), row, &mut key)?;
+            if is_known && key == wanted { visit(run, row) } else { Ok(true) }
         };
         let (Some(path), Node::Scan { table, direction, needed, .. }) = (direct, input) else {
             return self.each(input, usize::MAX, &mut give);
@@ -179,7 +179,7 @@ impl Run<'_, '_> {
         self.scan(table, (path, *direction), usize::MAX, &mut |run, stored| {
             read += 1;
             run.observe_row(input);
-            wants = give(run, stored.values)?;
+            wants = give(run, &mut stored.values)?;
             Ok(wants)
         })?;
         let kept = self.kept_rows.entry(place).or_default();
@@ -208,17 +208,22 @@ impl Run<'_, '_> {
 
     /// The rows of a query with their places; `None` if more than so many rows of a table must be read for them.
     fn table_of(&mut self, input: &Node, keys: &Keys, most: u64) -> Result<Option<Table>, Failure> {
-        let mut table = Table::default();
-        let mut keep = |run: &mut Self, row: Row| {
-            let Some(key) = run.key_of_row(keys, &row)? else { return Ok(true) };
-            run.keep(size_of_row(&row) + key.len() + HELD_PER_KEY)?;
+        let mut table = Table { rows: Vec::new(), places: SeededMap::with_hasher(self.hash_seed()) };
+        let mut key = Vec::new();
+        let mut keep = |run: &mut Self, row: &mut Row| {
+            if !run.hash_key(keys.iter().map(|(own, _)| own), row, &mut key)? {
+                return Ok(true);
+            }
+            run.keep(size_of_row(row) + key.len() + HELD_PER_KEY)?;
             if run.kept_bytes > KEPT_BYTES_MAX {
                 return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "too much to keep").into());
             }
-            if !keys.is_empty() {
-                table.places.entry(key).or_default().push(table.rows.len());
+            match table.places.get_mut(key.as_slice()) {
+                _ if keys.is_empty() => {}
+                Some(places) => places.push(table.rows.len()),
+                None => drop(table.places.insert(key.clone(), smallvec![table.rows.len()])),
             }
-            table.rows.push(row);
+            table.rows.push(std::mem::take(row));
             Ok(true)
         };
         let (Node::Scan { table: number, path, direction, filter, needed }, true) = (input, most < u64::MAX)
@@ -235,21 +240,9 @@ impl Run<'_, '_> {
                 return Ok(read <= most);
             }
             run.observe_row(input);
-            keep(run, stored.values)
+            keep(run, &mut stored.values)
         })?;
         Ok((read <= most).then_some(table))
-    }
-
-    /// The bytes of the values that a row is found by, unless one is null.
-    fn key_of_row(&mut self, keys: &Keys, row: &[Datum]) -> Result<Option<Vec<u8>>, Failure> {
-        let mut values = Vec::with_capacity(keys.len());
-        for (own, _) in keys {
-            values.push(self.value(own, row)?);
-        }
-        if values.contains(&Datum::Null) {
-            return Ok(None);
-        }
-        Ok(Some(self.hashed(&values)?))
     }
 
     /// The rows of a query of `WITH`, which runs if it has not run.

@@ -167,7 +167,7 @@ impl Run<'_, '_> {
         let mut targets = Few::new();
         if let Node::Scan { .. } = source {
             self.scan_rows(source, usize::MAX, &mut |_, stored| {
-                targets.push((stored, Vec::new()));
+                targets.push((stored.take(), Vec::new()));
                 Ok(true)
             })?;
             return Ok(targets);

@@ -6,6 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use ordain_db::hash::Seed;
+
 use super::evaluate::compare_keys;
 use super::rows::{Reading, Stored};
 use super::work::{work_of_comparing, work_of_copies};
@@ -33,20 +35,20 @@ impl Run<'_, '_> {
     pub(super) fn query(&mut self, node: &Node) -> Result<Vec<Row>, Failure> {
         let mut rows = Vec::new();
         self.each(node, usize::MAX, &mut |run, row| {
-            run.hold(size_of_row(&row))?;
-            rows.push(row);
+            run.hold(size_of_row(row))?;
+            rows.push(std::mem::take(row));
             Ok(true)
         })?;
         Ok(rows)
     }
 
-    /// Visits the rows of a query until the visitor says that it has enough; it is known to want no more than `most`. Whether it wants
-    /// more when there are no more.
+    /// Visits the rows of a query until the visitor says that it has enough; it is known to want no more than `most`. It may take each row
+    /// or change it: whoever gives it makes the next anew. Whether it wants more when there are no more.
     pub(super) fn each(
         &mut self,
         node: &Node,
         most: usize,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         // A scan notes itself what it gives.
         if !self.inputs.observes || matches!(node, Node::Scan { .. }) {
@@ -63,13 +65,13 @@ impl Run<'_, '_> {
         &mut self,
         node: &Node,
         most: usize,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         match node {
             Node::Values(rows) => {
                 for row in rows {
-                    let row = self.values(row, &[])?;
-                    if !visit(self, row)? {
+                    let mut row = self.values(row, &[])?;
+                    if !visit(self, &mut row)? {
                         return Ok(false);
                     }
                 }
@@ -78,7 +80,7 @@ impl Run<'_, '_> {
             Node::Scan { .. } => {
                 let mut wants = true;
                 self.scan_rows(node, most, &mut |run, stored| {
-                    wants = visit(run, stored.values)?;
+                    wants = visit(run, &mut stored.values)?;
                     Ok(wants)
                 })?;
                 Ok(wants)
@@ -86,26 +88,29 @@ impl Run<'_, '_> {
             Node::Series { bounds } => self.series(bounds, visit),
             Node::Unnest { lists, ordinality } => self.unnest(lists, *ordinality, visit),
             Node::Filter { input, condition } => self.each(input, most, &mut |run, row| {
-                if run.holds(condition, &row)? { visit(run, row) } else { Ok(true) }
+                if run.holds(condition, row)? { visit(run, row) } else { Ok(true) }
             }),
-            Node::Project { input, expressions } => self.each(input, most, &mut |run, row| {
-                let values = run.values(expressions, &row)?;
-                let held = held_if_long(&values);
-                if held == 0 {
-                    return visit(run, values);
-                }
-                run.hold(held)?;
-                let wants = visit(run, values)?;
-                run.let_go(held);
-                Ok(wants)
-            }),
+            Node::Project { input, expressions } => {
+                let mut values = Row::new();
+                self.each(input, most, &mut |run, row| {
+                    run.values_into(expressions, row, &mut values)?;
+                    let held = held_if_long(&values);
+                    if held == 0 {
+                        return visit(run, &mut values);
+                    }
+                    run.hold(held)?;
+                    let wants = visit(run, &mut values)?;
+                    run.let_go(held);
+                    Ok(wants)
+                })
+            }
             Node::Distinct { input, on } => {
                 let mut seen = Seen::default();
                 let wants = self.each(input, most, &mut |run, row| {
                     let is_new = match on.is_empty() {
-                        true => seen.is_new(run, &row)?,
+                        true => seen.is_new(run, row)?,
                         false => {
-                            let values = run.values(on, &row)?;
+                            let values = run.values(on, row)?;
                             seen.is_new(run, &values)?
                         }
                     };
@@ -124,7 +129,7 @@ impl Run<'_, '_> {
         &mut self,
         node: &Node,
         most: usize,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         match node {
             Node::Join { .. } => self.join(node, most, visit),
@@ -151,7 +156,7 @@ impl Run<'_, '_> {
                 let gathered = self.holding(|run| run.aggregate(node))?;
                 self.visit_gathered(gathered, visit)
             }
-            Node::Window { input, partition, order, calls } => {
+            Node::Window { input, partition, order, calls, .. } => {
                 let gathered = self.holding(|run| run.window(input, partition, order, calls))?;
                 self.visit_gathered(gathered, visit)
             }
@@ -162,12 +167,12 @@ impl Run<'_, '_> {
     pub(super) fn visit_all(
         &mut self,
         rows: impl IntoIterator<Item = Row>,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        for row in rows {
+        for mut row in rows {
             self.go_on()?;
             self.work(work_of_copies(&row))?;
-            if !visit(self, row)? {
+            if !visit(self, &mut row)? {
                 return Ok(false);
             }
         }
@@ -178,7 +183,7 @@ impl Run<'_, '_> {
     fn visit_gathered(
         &mut self,
         (rows, held): (Vec<Row>, usize),
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let wants = self.visit_all(rows, visit)?;
         self.let_go(held);
@@ -189,7 +194,7 @@ impl Run<'_, '_> {
         &mut self,
         node: &Node,
         most: usize,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let Node::Limit { input, limit, offset, ties } = node else {
             return Err(super::malformed("limit").into());
@@ -225,13 +230,13 @@ impl Run<'_, '_> {
         input: &Node,
         (first, end): (usize, usize),
         ties: &[Expression],
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let (mut seen, mut wants, mut last) = (0, true, Vec::new());
         self.each(input, usize::MAX, &mut |run, row| {
             seen += 1;
             if seen >= end {
-                let values = run.values(ties, &row)?;
+                let values = run.values(ties, row)?;
                 let own = run.hashed(&values)?;
                 if seen == end {
                     last = own;
@@ -253,14 +258,14 @@ impl Run<'_, '_> {
         left: &Node,
         right: &Node,
         most: usize,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let mut counts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
         let mut held = 0;
         if operation != SetOperation::Union {
             let ((), held_here) = self.holding(|run| {
                 run.each(right, usize::MAX, &mut |run, row| {
-                    let key = run.hashed(&row)?;
+                    let key = run.hashed(row)?;
                     run.hold(key.len() + HELD_PER_KEY)?;
                     *counts.entry(key).or_default() += 1;
                     Ok(true)
@@ -270,12 +275,12 @@ impl Run<'_, '_> {
             held = held_here;
         }
         let mut seen = Seen::default();
-        let mut give = |run: &mut Self, row: Row| {
+        let mut give = |run: &mut Self, row: &mut Row| {
             // All rows of both need no look at each.
             if all && operation == SetOperation::Union {
                 return visit(run, row);
             }
-            let key = run.hashed(&row)?;
+            let key = run.hashed(row)?;
             if operation != SetOperation::Union {
                 let count = counts.get_mut(&key).filter(|count| **count > 0);
                 let stays = count.is_some() == (operation == SetOperation::Intersect);
@@ -301,17 +306,17 @@ impl Run<'_, '_> {
         number: u16,
         (first, step): (&Node, &Node),
         all: bool,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let (mut seen, mut count, mut held) = (Seen::default(), 0, 0);
         for number_of_step in 0..STEPS_MAX {
             let mut fresh = Vec::new();
             self.each(if number_of_step == 0 { first } else { step }, usize::MAX, &mut |run, row| {
-                if all || seen.is_new(run, &row)? {
-                    let size = size_of_row(&row);
+                if all || seen.is_new(run, row)? {
+                    let size = size_of_row(row);
                     run.hold(size)?;
                     held += size;
-                    fresh.push(row);
+                    fresh.push(std::mem::take(row));
                 }
                 Ok(true)
             })?;
@@ -335,7 +340,7 @@ impl Run<'_, '_> {
         &mut self,
         node: &Node,
         most: usize,
-        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let Node::Scan { table, path, direction, filter, needed } = node else {
             return Err(super::malformed("scan").into());
@@ -369,7 +374,7 @@ impl Run<'_, '_> {
     fn series(
         &mut self,
         bounds: &[Expression; 3],
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let mut numbers = [0; 3];
         for (number, bound) in numbers.iter_mut().zip(bounds) {
@@ -383,12 +388,14 @@ impl Run<'_, '_> {
             let message = "step size cannot equal zero";
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).into());
         }
-        let mut next = Some(first);
+        let (mut next, mut row) = (Some(first), Row::new());
         while let Some(number) = next
             && (if step > 0 { number <= last } else { number >= last })
         {
             self.go_on()?;
-            if !visit(self, vec![Datum::Int(number)])? {
+            row.clear();
+            row.push(Datum::Int(number));
+            if !visit(self, &mut row)? {
                 return Ok(false);
             }
             next = number.checked_add(step);
@@ -401,9 +408,10 @@ impl Run<'_, '_> {
         &mut self,
         lists: &[List],
         ordinality: bool,
-        visit: &mut dyn FnMut(&mut Self, Row) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let (mut arrays, mut held, mut wants) = (Vec::with_capacity(lists.len()), 0, true);
+        let (mut arrays, mut held, mut wants, mut row) =
+            (Vec::with_capacity(lists.len()), 0, true, Row::new());
         for list in lists {
             let elements = match self.value(&list.array, &[])? {
                 Datum::Array(elements) => elements,
@@ -416,7 +424,7 @@ impl Run<'_, '_> {
         }
         let count = arrays.iter().map(|(elements, _)| elements.len()).max().unwrap_or(0);
         for number in 1..=count {
-            let mut row = Vec::new();
+            row.clear();
             for (elements, width) in &mut arrays {
                 match elements.next() {
                     Some(Datum::Array(values)) if *width > 1 => row.extend(values),
@@ -428,7 +436,7 @@ impl Run<'_, '_> {
                 row.push(Datum::Int(number as i64));
             }
             self.go_on()?;
-            wants = visit(self, row)?;
+            wants = visit(self, &mut row)?;
             if !wants {
                 break;
             }
@@ -442,9 +450,9 @@ impl Run<'_, '_> {
         let enough = most.saturating_mul(2).saturating_add(SORTED_SLACK);
         let mut keyed: Vec<(Row, Row)> = Vec::new();
         self.each(input, usize::MAX, &mut |run, row| {
-            let key = run.sort_values(keys, &row)?;
-            run.hold(size_of_row(&key) + size_of_row(&row))?;
-            keyed.push((key, row));
+            let key = run.sort_values(keys, row)?;
+            run.hold(size_of_row(&key) + size_of_row(row))?;
+            keyed.push((key, std::mem::take(row)));
             if keyed.len() > enough {
                 sort_keyed(keys, &mut keyed);
                 let rest = keyed.split_off(most);
@@ -460,6 +468,29 @@ impl Run<'_, '_> {
     pub(super) fn hashed(&mut self, values: &[Datum]) -> Result<Vec<u8>, SqlError> {
         self.work(work_of_comparing(values))?;
         Ok(hashed(values))
+    }
+
+    /// The bytes of values of a row, in place of others, which are equal if the values are. Whether none of them is null.
+    pub(super) fn hash_key<'e>(
+        &mut self,
+        values: impl Iterator<Item = &'e Expression>,
+        row: &[Datum],
+        key: &mut Vec<u8>,
+    ) -> Result<bool, Failure> {
+        let mut is_known = true;
+        key.clear();
+        for value in values {
+            let value = self.operand(value, row)?;
+            self.work(work_of_comparing([&*value]))?;
+            is_known &= *value != Datum::Null;
+            hash_bytes(&value, key);
+        }
+        Ok(is_known)
+    }
+
+    /// What the places of keys in a map follow from.
+    pub(super) fn hash_seed(&self) -> Seed {
+        Seed(self.inputs.seed as u64)
     }
 
     /// The values that a row is sorted by.

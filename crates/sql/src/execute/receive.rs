@@ -2,18 +2,18 @@
 
 use ordain_db::hash::BytesHash;
 
-use super::{EncodedRows, HELD_BYTES_MAX, Kept, Output, Row, bytes_of, encode_row, held_too_much};
+use super::{EncodedRows, HELD_BYTES_MAX, Kept, Output, bytes_of, encode_row, held_too_much};
 use crate::error::SqlError;
 use crate::procedure::encode_error;
 use crate::types::{Datum, row};
 
 /// Takes the rows of a query.
 pub trait Receive {
-    /// Takes the next row.
+    /// Takes the values of the next row.
     ///
     /// # Errors
     /// With what the statement ends: for instance, when there is no place for more rows.
-    fn receive(&mut self, row: Row) -> Result<(), SqlError>;
+    fn receive(&mut self, row: &[Datum]) -> Result<(), SqlError>;
 }
 
 /// Rows that are kept until all are there, encoded.
@@ -65,8 +65,8 @@ impl Collected {
 }
 
 impl Receive for Collected {
-    fn receive(&mut self, row: Row) -> Result<(), SqlError> {
-        let row = encode_row(&row);
+    fn receive(&mut self, row: &[Datum]) -> Result<(), SqlError> {
+        let row = encode_row(row);
         let bytes = bytes_of(std::slice::from_ref(&row));
         self.bytes += bytes;
         if self.bytes > HELD_BYTES_MAX {
@@ -84,7 +84,7 @@ impl Receive for Collected {
 pub struct Unseen;
 
 impl Receive for Unseen {
-    fn receive(&mut self, _: Row) -> Result<(), SqlError> {
+    fn receive(&mut self, _: &[Datum]) -> Result<(), SqlError> {
         Ok(())
     }
 }
@@ -165,10 +165,10 @@ impl<'r> Digesting<'r> {
 }
 
 impl Receive for Digesting<'_> {
-    fn receive(&mut self, values: Row) -> Result<(), SqlError> {
+    fn receive(&mut self, values: &[Datum]) -> Result<(), SqlError> {
         if self.is_wanted {
             self.buffer.clear();
-            row::encode(&values, &mut self.buffer);
+            row::encode(values, &mut self.buffer);
             self.digest.add(&self.buffer);
         }
         self.to.receive(values)
@@ -180,10 +180,11 @@ impl Receive for Digesting<'_> {
 /// # Errors
 /// When they are no rows, or whoever receives them has no place for more.
 pub fn pass_on(rows: &[Vec<u8>], to: &mut dyn Receive) -> Result<(), SqlError> {
+    let mut values: Vec<Datum> = Vec::new();
     for bytes in rows {
-        let mut values: Vec<Datum> = Vec::new();
+        values.clear();
         row::decode(bytes, &mut values)?;
-        to.receive(values)?;
+        to.receive(&values)?;
     }
     Ok(())
 }

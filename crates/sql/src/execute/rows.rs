@@ -17,7 +17,7 @@ pub(super) const SCAN_ROWS: usize = 512;
 /// Rows that a scan reads at a time, at most: that many are kept in memory.
 const SCAN_ROWS_MAX: usize = 4096;
 
-/// A table of which rows are read, and which of their columns anybody looks at: the others are null.
+/// A table of which rows are read, and which of their columns.
 #[derive(Clone, Copy)]
 pub(super) struct Reading<'t> {
     pub shape: &'t TableShape,
@@ -30,20 +30,38 @@ impl<'t> Reading<'t> {
     pub(super) fn whole(shape: &'t TableShape) -> Reading<'t> {
         Reading { shape, needed: None }
     }
+
+    /// Whether the key comes behind the columns.
+    fn gives_key(self) -> bool {
+        let behind = self.shape.columns.len();
+        let is_needed = |needed: &[u16]| needed.last().is_some_and(|last| usize::from(*last) == behind);
+        self.shape.gives_key && self.needed.is_none_or(is_needed)
+    }
 }
 
-/// A row with its key.
+/// A row with its key. A scan uses the same one for each row that it visits.
 pub(super) struct Stored {
     pub key: Key,
     pub values: Row,
 }
 
 impl Stored {
-    fn of(shape: &TableShape, key: Key, mut values: Row) -> Stored {
-        if shape.gives_key {
-            values.push(Datum::Bytes(key.bytes().to_vec()));
+    /// None so far.
+    fn new() -> Stored {
+        Stored { key: Key::from_bytes(&[]), values: Row::new() }
+    }
+
+    /// Takes it from a scan.
+    pub(super) fn take(&mut self) -> Stored {
+        Stored { key: self.key.clone(), values: std::mem::take(&mut self.values) }
+    }
+
+    /// Gives it a key, whose values are there.
+    fn set_key(&mut self, table: Reading<'_>, key: Key) {
+        if table.gives_key() {
+            self.values.push(Datum::Bytes(key.bytes().to_vec()));
         }
-        Stored { key, values }
+        self.key = key;
     }
 }
 
@@ -59,22 +77,28 @@ pub(super) enum Place {
 impl Run<'_, '_> {
     /// The row of a key.
     pub(super) fn read(&mut self, table: Reading<'_>, key: &Key) -> Result<Option<Row>, Failure> {
-        let Some(found) = self.transaction.get(key)? else { return Ok(None) };
+        let mut values = Row::new();
+        Ok(self.read_into(table, key, &mut values)?.then_some(values))
+    }
+
+    /// Reads the row of a key in place of another one; whether there is one.
+    fn read_into(&mut self, table: Reading<'_>, key: &Key, values: &mut Row) -> Result<bool, Failure> {
+        let Some(found) = self.transaction.get(key)? else { return Ok(false) };
         let bytes = found.byte_string(ROW_COLUMN).map_err(ordain_db::procedure::Stop::from)?;
-        let values = decode(table, bytes)?;
+        decode(table, bytes, values)?;
         self.go_on()?;
-        self.work(work_of_copies(&values))?;
-        Ok(Some(values))
+        self.work(work_of_copies(&*values))?;
+        Ok(true)
     }
 
     /// Visits the rows of a table by a path, in a direction, until the visitor says that it has enough; it is known to want no more than
-    /// `most`.
+    /// `most`. It may take each row.
     pub(super) fn scan(
         &mut self,
         table: Reading<'_>,
         (path, direction): (&Path, Direction),
         most: usize,
-        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let shape = table.shape;
         match path {
@@ -108,7 +132,7 @@ impl Run<'_, '_> {
         (index, direction): (Option<u16>, Direction),
         (prefixes, array): (&[Vec<Expression>], Option<&Expression>),
         most: usize,
-        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let shape = table.shape;
         let mut values = Vec::with_capacity(prefixes.len());
@@ -145,7 +169,7 @@ impl Run<'_, '_> {
         table: Reading<'_>,
         keys: &[Vec<Expression>],
         direction: Direction,
-        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let mut sorted = Few::with_capacity(keys.len());
         for key in keys {
@@ -166,20 +190,22 @@ impl Run<'_, '_> {
         table: Reading<'_>,
         mut keys: Few<Key>,
         direction: Direction,
-        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         if matches!(direction, Direction::Descending) {
             keys.reverse();
         }
+        let mut stored = Stored::new();
         for keys in keys.chunks(SCAN_ROWS) {
             if keys.len() > 1 {
                 self.read_soon(|_| Ok(keys.to_vec()))?;
             }
             for key in keys {
-                if let Some(values) = self.read(table, key)?
-                    && !visit(self, Stored::of(table.shape, key.clone(), values))?
-                {
-                    return Ok(());
+                if self.read_into(table, key, &mut stored.values)? {
+                    stored.set_key(table, key.clone());
+                    if !visit(self, &mut stored)? {
+                        return Ok(());
+                    }
                 }
             }
         }
@@ -193,9 +219,9 @@ impl Run<'_, '_> {
         place: Place,
         (range, direction): (&KeyRange, Direction),
         most: usize,
-        visit: &mut dyn FnMut(&mut Self, Stored) -> Result<bool, Failure>,
+        visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let mut rest = range.clone();
+        let (mut rest, mut stored) = (range.clone(), Stored::new());
         let mut size = most.clamp(1, SCAN_ROWS);
         loop {
             let page = self.transaction.scan_directed(&rest, direction, size)?;
@@ -216,13 +242,11 @@ impl Run<'_, '_> {
                 })?;
             }
             for found in page {
-                let stored = match place {
-                    Place::Rows => Some(self.stored(table, found)?),
-                    Place::Entries => self.entered(table, &found)?,
+                let is_there = match place {
+                    Place::Rows => self.found(table, found, &mut stored)?,
+                    Place::Entries => self.entered(table, &found, &mut stored)?,
                 };
-                if let Some(stored) = stored
-                    && !visit(self, stored)?
-                {
+                if is_there && !visit(self, &mut stored)? {
                     return Ok(());
                 }
             }
@@ -246,23 +270,25 @@ impl Run<'_, '_> {
         Ok(declared?)
     }
 
-    fn stored(&mut self, table: Reading<'_>, found: Found) -> Result<Stored, Failure> {
+    /// A row that a scan has found: there is one.
+    fn found(&mut self, table: Reading<'_>, found: Found, stored: &mut Stored) -> Result<bool, Failure> {
         let bytes = row_bytes(self.storages, table.shape.replicated, &found.row)?;
-        let values = decode(table, bytes)?;
+        decode(table, bytes, &mut stored.values)?;
         self.go_on()?;
-        self.work(work_of_copies(&values))?;
-        Ok(Stored::of(table.shape, found.key, values))
+        self.work(work_of_copies(&stored.values))?;
+        stored.set_key(table, found.key);
+        Ok(true)
     }
 
-    /// The row that an entry stands for. There is one, unless it is not known yet.
-    fn entered(&mut self, table: Reading<'_>, entry: &Found) -> Result<Option<Stored>, Failure> {
+    /// The row that an entry stands for, if it is there. It is, unless it is not known yet.
+    fn entered(&mut self, table: Reading<'_>, entry: &Found, stored: &mut Stored) -> Result<bool, Failure> {
         let shape = table.shape;
         let key = row_key(shape, row_bytes(self.storages, shape.replicated, &entry.row)?, &entry.key);
-        match self.read(table, &key)? {
-            Some(values) => Ok(Some(Stored::of(shape, key, values))),
-            None if self.transaction.is_past_gaps() => Ok(None),
-            None => Err(dangling(shape).into()),
+        if !self.read_into(table, &key, &mut stored.values)? {
+            return if self.transaction.is_past_gaps() { Ok(false) } else { Err(dangling(shape).into()) };
         }
+        stored.set_key(table, key);
+        Ok(true)
     }
 
     /// Values of expressions that see no row of their own, only those around.
@@ -386,17 +412,26 @@ pub(super) fn index_of(shape: &TableShape, number: u16) -> Result<&IndexShape, S
     shape.indexes.get(usize::from(number)).ok_or_else(|| malformed("index"))
 }
 
-/// A row's values, one for each column of the table.
-pub(super) fn decode(table: Reading<'_>, bytes: &[u8]) -> Result<Row, SqlError> {
+/// A row's values in place of others: those of all columns of the table, or of those that are needed.
+pub(super) fn decode(table: Reading<'_>, bytes: &[u8], values: &mut Row) -> Result<(), SqlError> {
     let columns = &table.shape.columns;
-    let mut values = Vec::with_capacity(columns.len());
+    values.clear();
     match table.needed {
-        None => row::decode(bytes, &mut values)?,
-        Some(needed) => row::decode_some(bytes, needed, &mut values)?,
+        None => {
+            // A scan may add the key.
+            values.reserve(columns.len() + 1);
+            row::decode(bytes, values)?;
+            values.extend(columns.iter().skip(values.len()).map(|column| column.missing.clone()));
+        }
+        Some(needed) => {
+            values.reserve(needed.len());
+            row::decode_some(bytes, needed, values)?;
+            let missing =
+                needed.iter().skip(values.len()).filter_map(|number| columns.get(usize::from(*number)));
+            values.extend(missing.map(|column| column.missing.clone()));
+        }
     }
-    let missing = columns.iter().skip(values.len());
-    values.extend(missing.map(|column| column.missing.clone()));
-    Ok(values)
+    Ok(())
 }
 
 fn row_bytes<'r>(storages: &'r Storages, replicated: bool, row: &'r [u8]) -> Result<&'r [u8], Failure> {

@@ -32,9 +32,9 @@ impl Run<'_, '_> {
         let keys: Vec<SortKey> = partition.iter().map(ascending).chain(order.iter().cloned()).collect();
         let mut keyed: Vec<(Row, Row)> = Vec::new();
         self.each(input, usize::MAX, &mut |run, row| {
-            let key = run.sort_values(&keys, &row)?;
-            run.hold(size_of_row(&key) + size_of_row(&row) + calls.len() * size_of::<Datum>())?;
-            keyed.push((key, row));
+            let key = run.sort_values(&keys, row)?;
+            run.hold(size_of_row(&key) + size_of_row(row) + calls.len() * size_of::<Datum>())?;
+            keyed.push((key, std::mem::take(row)));
             Ok(true)
         })?;
         sort_keyed(&keys, &mut keyed);

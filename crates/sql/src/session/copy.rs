@@ -16,7 +16,6 @@ use super::portals::Waiting;
 use crate::bind::names::name_of;
 use crate::bind::{Field, Prepared, RowCheck};
 use crate::error::{SqlError, SqlState};
-use crate::execute::Row;
 use crate::execute::receive::{Receive, pass_on};
 use crate::plan::{Action, Expression, Node, Plan, SharedPlan};
 use crate::procedure::Step;
@@ -425,7 +424,7 @@ impl CopySending<'_, '_> {
 }
 
 impl Receive for CopySending<'_, '_> {
-    fn receive(&mut self, values: Row) -> Result<(), SqlError> {
+    fn receive(&mut self, values: &[Datum]) -> Result<(), SqlError> {
         self.begin()?;
         let mut columns: Vec<Option<Vec<u8>>> = Vec::with_capacity(values.len());
         for (value, field) in values.iter().zip(&*self.fields) {

@@ -10,7 +10,6 @@ use super::cursors::declaration;
 use super::out::Out;
 use crate::bind::{Field, Prepared};
 use crate::error::{SqlError, SqlState};
-use crate::execute::Row;
 use crate::execute::receive::{Collected, Receive, Unseen, pass_on};
 use crate::plan::Action;
 use crate::protocol::Format;
@@ -46,9 +45,9 @@ impl Sending<'_, '_> {
 }
 
 impl Receive for Sending<'_, '_> {
-    fn receive(&mut self, row: Row) -> Result<(), SqlError> {
+    fn receive(&mut self, row: &[Datum]) -> Result<(), SqlError> {
         self.describe()?;
-        send_row(&row, &self.fields, &self.manner, self.out)?;
+        send_row(row, &self.fields, &self.manner, self.out)?;
         self.sent += 1;
         self.out.relieve()
     }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Datum, Numeric, calendar};
+use super::{Datum, calendar};
 
 /// The length of an interval in microseconds, months being 30 days: what intervals are compared by.
 pub(crate) fn interval_span(months: i32, days: i32, microseconds: i64) -> i128 {
@@ -89,7 +89,7 @@ pub fn hash_bytes(datum: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&value.to_le_bytes());
         }
         Datum::Float(value) => out.extend_from_slice(&canonical_bits(*value).to_le_bytes()),
-        Datum::Numeric(value) => hash_numeric(value, out),
+        Datum::Numeric(value) => value.hash_bytes(out),
         Datum::Text(value) => hash_long(value.as_bytes(), out),
         Datum::Bytes(value) => hash_long(value, out),
         Datum::Date(value) => out.extend_from_slice(&value.to_le_bytes()),
@@ -107,16 +107,6 @@ pub fn hash_bytes(datum: &Datum, out: &mut Vec<u8>) {
 fn hash_long(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     out.extend_from_slice(bytes);
-}
-
-fn hash_numeric(value: &Numeric, out: &mut Vec<u8>) {
-    if value.is_nan() {
-        return out.push(2);
-    }
-    let (digits, exponent) = value.normalised_digits();
-    out.push(u8::from(value.is_negative()));
-    out.extend_from_slice(&exponent.to_le_bytes());
-    hash_long(digits.as_bytes(), out);
 }
 
 /// Values as the key of a table by hash or of a tree: equal as [`equal`] has it. Its order is no order of the values.

@@ -7,7 +7,6 @@ mod functions;
 
 use std::cmp::Ordering;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
 use num_bigint::{BigInt, BigUint, Sign};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -43,6 +42,25 @@ fn overflow() -> SqlError {
 
 fn division_by_zero() -> SqlError {
     SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
+}
+
+/// An integer that is not zero without the zeros at its end, and how many these are.
+fn without_zeros(integer: i128) -> (i128, i32) {
+    let mut zeros = 0;
+    // Most fit 64 bits, which are divided faster.
+    let Ok(mut short) = i64::try_from(integer) else {
+        let mut long = integer;
+        while long % 10 == 0 {
+            long /= 10;
+            zeros += 1;
+        }
+        return (long, zeros);
+    };
+    while short % 10 == 0 {
+        short /= 10;
+        zeros += 1;
+    }
+    (i128::from(short), zeros)
 }
 
 fn power_of_ten(exponent: u32) -> BigInt {
@@ -222,6 +240,36 @@ impl Numeric {
         let exponent = digits.len() as i32 - i32::from(self.scale());
         digits.truncate(digits.trim_end_matches('0').len());
         if digits.is_empty() { (digits, 0) } else { (digits, exponent) }
+    }
+
+    /// Appends bytes that are equal if numbers are: of those that have the same value with another scale, too.
+    pub fn hash_bytes(&self, out: &mut Vec<u8>) {
+        // An integer without zeros at its end, and the power of ten that it is to be multiplied with.
+        let (integer, power) = match &self.0 {
+            Form::NotANumber => return out.push(2),
+            Form::Small { unscaled: 0, .. } => (0, 0),
+            Form::Small { unscaled, scale } => {
+                let (integer, zeros) = without_zeros(*unscaled);
+                (integer, zeros - i32::from(*scale))
+            }
+            Form::Large(_) => {
+                let (digits, exponent) = self.normalised_digits();
+                let power = exponent - digits.len() as i32;
+                let signed = if self.is_negative() { format!("-{digits}") } else { digits };
+                match signed.parse() {
+                    Ok(integer) => (integer, power),
+                    Err(_) => {
+                        out.push(1);
+                        out.extend_from_slice(&power.to_le_bytes());
+                        out.extend_from_slice(&(signed.len() as u64).to_le_bytes());
+                        return out.extend_from_slice(signed.as_bytes());
+                    }
+                }
+            }
+        };
+        out.push(0);
+        out.extend_from_slice(&power.to_le_bytes());
+        out.extend_from_slice(&integer.to_le_bytes());
     }
 
     /// The number of [`Self::normalised_digits`].
@@ -426,14 +474,6 @@ impl Ord for Numeric {
     }
 }
 
-impl Hash for Numeric {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.is_nan().hash(state);
-        self.is_negative().hash(state);
-        self.normalised_digits().hash(state);
-    }
-}
-
 impl Serialize for Numeric {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_bytes().serialize(serializer)
@@ -476,4 +516,49 @@ fn align_big(
 /// The integer of a magnitude that is not negative.
 fn positive(magnitude: BigUint) -> BigInt {
     BigInt::from_biguint(Sign::Plus, magnitude)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_numbers_have_equal_bytes_and_others_do_not() {
+        let long = "170141183460469231731687303715884105728";
+        let written = [
+            "0",
+            "0.00",
+            "1",
+            "1.0",
+            "1.00000",
+            "10",
+            "-1",
+            "-1.0",
+            "0.1",
+            "1e30",
+            "1e50",
+            "1000e47",
+            "NaN",
+            "-1e50",
+            "9223372036854775807",
+            "9223372036854775808",
+            "9223372036854775810",
+            "922337203685477581e1",
+        ];
+        let numbers =
+            written.into_iter().map(str::to_owned).chain(["", "-"].into_iter().flat_map(|sign| {
+                ["", ".0", ".000000", "0", "e3", "1"].map(|end| format!("{sign}{long}{end}"))
+            }));
+        let numbers: Vec<Numeric> = numbers.map(|number| Numeric::parse(&number).unwrap()).collect();
+        let bytes = |number: &Numeric| {
+            let mut bytes = Vec::new();
+            number.hash_bytes(&mut bytes);
+            bytes
+        };
+        for one in &numbers {
+            for other in &numbers {
+                assert_eq!(one == other, bytes(one) == bytes(other), "{one} and {other}");
+            }
+        }
+    }
 }

@@ -38,15 +38,13 @@ pub fn decode(bytes: &[u8], columns: &mut Vec<Datum>) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// Reads some columns of a row, by their numbers in order, and appends them with nulls for those between; not those after the last of them.
-/// An error for bytes that are no row.
+/// Reads some columns of a row, by their numbers in order, and appends them, as far as the row has them. An error for bytes that are no row.
 pub fn decode_some(bytes: &[u8], numbers: &[u16], columns: &mut Vec<Datum>) -> Result<(), SqlError> {
     let mut reader = Reader { rest: bytes };
     let mut next = 0;
     for number in numbers {
         while next < *number && !reader.rest.is_empty() {
             reader.skip(0).ok_or_else(corrupt)?;
-            columns.push(Datum::Null);
             next += 1;
         }
         if reader.rest.is_empty() {
