@@ -29,6 +29,10 @@ pub type FastSet<K> = HashSet<K, BuildHasherDefault<FxHasher>>;
 #[allow(clippy::disallowed_types, reason = "its hashes follow from a number that is given")]
 pub type SeededMap<K, V> = HashMap<K, V, Seed>;
 
+/// A set of such keys.
+#[allow(clippy::disallowed_types, reason = "its hashes follow from a number that is given")]
+pub type SeededSet<K> = HashSet<K, Seed>;
+
 /// What the hashes of a [`SeededMap`] follow from.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Seed(pub u64);

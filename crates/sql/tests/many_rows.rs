@@ -347,7 +347,7 @@ fn a_block_touches_as_many_rows_as_it_likes() {
 #[test]
 fn look_ups_end_when_all_rows_are_fewer() {
     let mut world = world();
-    for (table, rows) in [("few", 5000), ("many", 40_000)] {
+    for (table, rows) in [("few", 5000), ("many", 80_000)] {
         for statement in [
             format!("CREATE TABLE {table} (id int PRIMARY KEY, v int, filler text)"),
             format!("INSERT INTO {table} SELECT i, 2 * i, 'x' FROM generate_series(1, {rows}) i"),
@@ -361,6 +361,27 @@ fn look_ups_end_when_all_rows_are_fewer() {
         let answer = told(&world.send("a", query(&format!("EXPLAIN ANALYZE {join}"))));
         // Those of the look-ups until then, and of one scan.
         assert_eq!(answer.contains("runs=2049)"), table == "few", "{answer}");
+    }
+    // The same of several rows each, found by the first column of the key or by an index of all that is asked for.
+    for statement in [
+        "CREATE TABLE lines (id int, number int, v int, PRIMARY KEY (id, number))",
+        "CREATE TABLE notes (id int PRIMARY KEY, about int, v int)",
+        "CREATE INDEX ON notes (about)",
+        "INSERT INTO lines SELECT i % 5000 + 1, i / 5000, i FROM generate_series(0, 14999) i",
+        "INSERT INTO notes SELECT i, i % 5000 + 1, i FROM generate_series(0, 14999) i",
+    ] {
+        let answer = told(&world.send("a", query(statement)));
+        assert!(!answer.contains("ERROR"), "{answer}");
+    }
+    for join in ["lines o ON o.id = t.id", "notes o ON o.about = t.id"] {
+        let all = format!("SELECT t.id, o.v FROM t JOIN {join} WHERE o.v > 4999 ORDER BY 1 DESC, 2 LIMIT 3");
+        let answer = told(&world.send("a", query(&all)));
+        assert!(answer.contains("\n5000 | 9999\n5000 | 14999\n4999 | 9998\n"), "{join}: {answer}");
+        let joined = format!("SELECT count(*), sum(o.v) FROM t JOIN {join}");
+        let answer = told(&world.send("a", query(&joined)));
+        assert!(answer.contains("\n15000 | 112492500\n"), "{join}: {answer}");
+        let answer = told(&world.send("a", query(&format!("EXPLAIN ANALYZE {joined}"))));
+        assert!(answer.contains("runs=2049)"), "{join}: {answer}");
     }
     // In the order, they are claimed one by one.
     let update = "UPDATE t SET n = o.v FROM few o WHERE o.id = t.id AND o.v > 2000";

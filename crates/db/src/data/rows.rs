@@ -13,6 +13,9 @@ pub struct Rows {
     bytes: BytesMut,
 }
 
+/// A key and a row.
+pub type Pair<'r> = (&'r [u8], &'r [u8]);
+
 /// What was received as [`Rows`].
 #[derive(Deserialize)]
 struct Unchecked {
@@ -65,17 +68,17 @@ impl Rows {
     }
 
     /// The key and row that begin at a place, and the place of the next; `None` at the end. The first place is 0.
-    pub fn at(&self, place: usize) -> Option<((&[u8], &[u8]), usize)> {
+    pub fn at(&self, place: usize) -> Option<(Pair<'_>, usize)> {
         row_at(&self.bytes, place)
     }
 
     /// The last key and row.
-    pub fn last(&self) -> Option<(&[u8], &[u8])> {
+    pub fn last(&self) -> Option<Pair<'_>> {
         self.at(self.last).map(|(row, _)| row)
     }
 
     /// All keys and rows, in the order in which they were appended.
-    pub fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+    pub fn iter(&self) -> impl Iterator<Item = Pair<'_>> {
         let mut place = 0;
         std::iter::from_fn(move || {
             let (row, next) = self.at(place)?;
@@ -99,7 +102,7 @@ impl<K: AsRef<[u8]>, R: AsRef<[u8]>> FromIterator<(K, R)> for Rows {
 }
 
 /// The key and row that begin at a place, and where the next begins; `None` if no whole one begins there.
-fn row_at(bytes: &[u8], place: usize) -> Option<((&[u8], &[u8]), usize)> {
+fn row_at(bytes: &[u8], place: usize) -> Option<(Pair<'_>, usize)> {
     let rest = bytes.get(place..)?;
     let (key, rest) = length(rest)?;
     let (row, rest) = length(rest)?;

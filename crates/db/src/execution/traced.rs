@@ -55,11 +55,7 @@ impl Executor {
             for (index, entry) in footprint.ranges().iter().enumerate().filter(|(_, entry)| entry.access.read)
             {
                 let found = run.scan_base(index, &entry.range, Direction::Ascending, usize::MAX).into_iter();
-                rows.extend(
-                    found.map(|found| {
-                        (Bytes::copy_from_slice(found.key.bytes()), Some(Bytes::from(found.row)))
-                    }),
-                );
+                rows.extend(found.map(|found| (Bytes::copy_from_slice(found.key.bytes()), Some(found.row))));
             }
             rows
         })

@@ -67,6 +67,13 @@ impl<'c> Binder<'c> {
         let keeps_right = swapped || kind == JoinKind::Full;
         let last_relation = self.level().relations.len();
         self.item(items, &join.relation, kind)?;
+        let end = self.level().relations.len();
+        match kind {
+            JoinKind::Inner => {}
+            JoinKind::Left if swapped => self.level().padded.extend(first.relation..last_relation),
+            JoinKind::Left => self.level().padded.extend(last_relation..end),
+            JoinKind::Full => self.level().padded.extend(first.relation..end),
+        }
         let pairs = self.merged_pairs(constraint, first.relation, last_relation)?;
         let mut on = Vec::new();
         if let JoinConstraint::On(condition) = constraint {
@@ -269,6 +276,7 @@ impl<'c> Binder<'c> {
         }
         let schemas = inner.schemas.into_iter().map(|(number, schema)| (number + place, schema));
         self.level().schemas.extend(schemas);
+        self.level().padded.extend(inner.padded.into_iter().map(|number| number + place));
         let merged = inner.merged.into_iter();
         let merged =
             merged.map(|one| Merged { column: one.column + offset, first: one.first + place, ..one });

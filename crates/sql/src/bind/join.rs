@@ -156,7 +156,7 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
         let depends = path_sees_left(&path);
         if is_better && depends && !matches!(choose(binder.shape_of(*table), &alone), Path::Keys(_)) {
             let right = match all_of(within) {
-                Some(filter) => kept_scan(binder, *table, path, *direction, filter),
+                Some(filter) => kept_scan(binder, (*table, path, *direction), filter, !left.is_short()),
                 None => Node::scan(*table, path, *direction, None),
             };
             let right = Box::new(right);

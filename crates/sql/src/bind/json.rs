@@ -5,11 +5,11 @@ use sqlparser::ast::{self, Expr};
 use super::Binder;
 use super::expression::text_constant;
 use super::names::name_of;
-use super::scope::{Bound, ambiguous_relation, is_value};
+use super::scope::{Bound, Qualifier, Starred, ambiguous_relation, is_value};
 use crate::error::SqlError;
 use crate::plan::Expression;
 use crate::types::functions::{self, ORDER_OF_JSONB, ROW_TO_JSON};
-use crate::types::{BaseType, SqlType};
+use crate::types::{BaseType, Datum, SqlType};
 
 impl Binder<'_> {
     /// An operator of JSON or arrays by the function that it is; `None` for any other.
@@ -77,25 +77,26 @@ impl Binder<'_> {
                 if level.find(None, &wanted)?.is_some() {
                     return Ok(None);
                 }
-                let seen = level.relations.iter().skip(level.seen_from);
-                let mut meant = seen.filter(|relation| relation.name == wanted);
+                let seen = level.relations.iter().enumerate().skip(level.seen_from);
+                let mut meant = seen.filter(|(_, relation)| relation.name == wanted);
                 let relation = meant.next();
                 if meant.next().is_some() {
                     return Err(ambiguous_relation(&wanted));
                 }
                 // That of a function which gives values stands for these.
-                let Some(relation) = relation.filter(|known| !is_value(&known.fields)).cloned() else {
+                let Some((place, _)) = relation.filter(|(_, known)| !is_value(&known.fields)) else {
                     return Ok(None);
                 };
-                for (place, field) in (relation.offset..).zip(&relation.fields) {
-                    if field.hidden {
-                        continue;
-                    }
-                    let place = self.over_groups(self.levels.len() - 1, place, &field.name)?;
+                let is_padded = level.padded.contains(&place);
+                let qualifier = Qualifier { schema: None, name: &wanted };
+                for Starred { field, column, .. } in self.all_of(Some(qualifier))? {
+                    let column = self.over_groups(self.levels.len() - 1, column, &field.name)?;
                     arguments.push(text_constant(&field.name));
                     arguments
-                        .push(Bound { expression: Expression::Column(place), data_type: field.data_type });
+                        .push(Bound { expression: Expression::Column(column), data_type: field.data_type });
                 }
+                let object = self.call(ROW_TO_JSON, arguments.clone())?;
+                return Ok(Some(if is_padded { unless_padded(object, &arguments) } else { object }));
             }
             Expr::Tuple(values) => {
                 for (number, value) in (1..).zip(values) {
@@ -111,6 +112,17 @@ impl Binder<'_> {
         }
         self.call(ROW_TO_JSON, arguments).map(Some)
     }
+}
+
+/// An object of a relation's names and columns, or null for the row of nulls that an outer join has made. A row that has nothing but nulls
+/// itself is taken for one.
+fn unless_padded(object: Bound, named: &[Bound]) -> Bound {
+    let columns = named.iter().skip(1).step_by(2).map(|column| column.expression.clone());
+    let is_null = |column| Expression::IsNull { operand: Box::new(column), negated: false };
+    let is_padding = Expression::And(columns.map(is_null).collect());
+    let branches = vec![(is_padding, Expression::Constant(Datum::Null))];
+    let expression = Expression::Case { branches, otherwise: Some(Box::new(object.expression)) };
+    Bound { expression, data_type: object.data_type }
 }
 
 /// The function that an operator is between two types.

@@ -15,7 +15,7 @@ use crate::types::operators::BinaryOperator;
 pub(super) fn kept(binder: &Binder<'_>, node: Node) -> Node {
     match node {
         Node::Scan { table, path, direction, filter: Some(filter), .. } => {
-            kept_scan(binder, table, path, direction, filter)
+            kept_scan(binder, (table, path, direction), filter, true)
         }
         Node::Filter { input, condition } if is_steady(&input) && !is_cheap(&input) => {
             let keys = keys_of(&condition);
@@ -85,26 +85,26 @@ fn kept_join(binder: &Binder<'_>, node: Node) -> Node {
     Node::Join { left, right, widths, kind, equal: Vec::new(), condition, dependent: true }
 }
 
-/// A scan whose rows depend on those around, unless a key or an index knows them by all that they are to equal.
+/// A scan whose rows depend on those around, unless a key or an index knows them by all that they are to equal and that is not asked for
+/// `often`.
 pub(super) fn kept_scan(
     binder: &Binder<'_>,
-    table: u16,
-    path: Path,
-    direction: Direction,
+    (table, path, direction): (u16, Path, Direction),
     filter: Expression,
+    often: bool,
 ) -> Node {
     let (shape, keys) = (binder.shape_of(table), keys_of(&filter));
-    let Some(input_path) = steady_path(&path).filter(|_| !keys.is_empty()) else {
-        return Node::scan(table, path, direction, Some(filter));
-    };
     let known = known_columns(shape, &path);
     let is_known =
         |(own, _): &(Expression, Expression)| column_of(own).is_some_and(|column| known.contains(&column));
-    // A look-up of the only row that there can be is as good, unless there are very many of them.
-    let is_one = names_one_row(shape, &path);
-    if !is_one && keys.iter().all(is_known) {
+    // A look-up of no more rows than are wanted is as good, unless there are very many of them.
+    let input_path = match keys.iter().all(is_known) && !matches!(path, Path::Keys(_)) {
+        true => path_of_all(shape, &path).filter(|_| often),
+        false => steady_path(&path),
+    };
+    let Some(input_path) = input_path.filter(|_| !keys.is_empty()) else {
         return Node::scan(table, path, direction, Some(filter));
-    }
+    };
     let mut conditions = Vec::new();
     conjuncts(filter.clone(), &mut conditions);
     conditions.retain(|condition| is_simple(condition) && !sees_around(condition));
@@ -152,14 +152,15 @@ fn known_columns<'s>(shape: &'s TableShape, path: &Path) -> &'s [u16] {
     &columns[..count.min(columns.len())]
 }
 
-/// Whether a path knows the only row that there can be.
-fn names_one_row(shape: &TableShape, path: &Path) -> bool {
-    if let Path::Keys(keys) = path {
-        return keys.len() == 1;
+/// How a table is read as a whole such that the rows that a path looks up by equal values come in the same order. None if it is not to be.
+fn path_of_all(shape: &TableShape, path: &Path) -> Option<Path> {
+    match path {
+        // Rows that are equal in all columns of an index are in the order of the key there.
+        Path::Range { index, equal, .. } => {
+            (index.is_none() || equal.len() == columns_of(shape, *index).len()).then_some(Path::All)
+        }
+        _ => None,
     }
-    let Path::Range { index: Some(index), equal, .. } = path else { return false };
-    let is_unique = shape.indexes.get(usize::from(*index)).is_some_and(|index| index.unique);
-    is_unique && equal.len() == columns_of(shape, Some(*index)).len()
 }
 
 fn columns_of(shape: &TableShape, index: Option<u16>) -> &[u16] {

@@ -8,6 +8,7 @@ mod coerce;
 mod column_name;
 mod combination;
 mod conditional;
+mod constants;
 mod define;
 mod expression;
 mod foreign_keys;
@@ -294,6 +295,7 @@ impl<'c> Binder<'c> {
     fn finish(self, mut action: Action, fields: Option<Vec<Field>>) -> Prepared {
         if let Some(source) = action.source_mut() {
             self.put_single(source);
+            constants::compute(source);
             needed::narrow(source);
         }
         let parameters = self.parameters.into_iter().map(|known| known.unwrap_or(SqlType::TEXT)).collect();

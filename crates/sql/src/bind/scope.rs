@@ -110,6 +110,8 @@ pub(super) struct Level {
     pub relations: Vec<Relation>,
     /// The schemas of relations that have no alias, by their places: two may have the same name.
     pub schemas: Vec<(usize, String)>,
+    /// The relations, by their places, that have rows of nulls where an outer join has found none.
+    pub padded: Vec<usize>,
     /// Whether the others may be called by any schema: the table that a condition of a definition is about.
     pub is_of_any_schema: bool,
     /// Columns without a relation, the outermost join's first.

@@ -1,10 +1,9 @@
 //! Grouping: a row for each group, with its aggregates.
 
-use std::collections::BTreeSet;
+use ordain_db::hash::Seed;
 
-use ordain_db::hash::SeededMap;
-
-use super::query::{hashed, sort_keyed};
+use super::keyed::{KeyMap, KeySet};
+use super::order::sort_keyed;
 use super::work::{work_of_comparing, work_of_copies};
 use super::{Failure, Row, Run, size_of_row};
 use crate::plan::{AggregateCall, GroupingSets, Node, SortKey};
@@ -35,14 +34,15 @@ struct Counted {
 struct Gathered {
     state: State,
     /// Arguments that have been counted, if equal ones count once.
-    seen: BTreeSet<Vec<u8>>,
+    seen: KeySet,
     /// Sort keys and arguments, if they are counted in an order.
     unsorted: Vec<(Row, Row)>,
 }
 
 impl Gathered {
-    fn new(call: &AggregateCall, zone: Zone) -> Gathered {
-        Gathered { state: State::new(&call.aggregate, zone), seen: BTreeSet::new(), unsorted: Vec::new() }
+    fn new(call: &AggregateCall, zone: Zone, seed: Seed) -> Gathered {
+        let state = State::new(&call.aggregate, zone);
+        Gathered { state, seen: KeySet::with_hasher(seed), unsorted: Vec::new() }
     }
 
     /// The work of finishing it.
@@ -68,10 +68,10 @@ impl Run<'_, '_> {
         };
         let whole = [(0..groups.len() as u16).collect()];
         let ways: &[Vec<u16>] = sets.as_ref().map_or(&whole, |sets| &sets.sets);
-        let mut places: SeededMap<Vec<u8>, usize> = SeededMap::with_hasher(self.hash_seed());
+        let mut places: KeyMap<usize> = KeyMap::with_hasher(self.hash_seed());
         let mut found: Vec<Group> = Vec::new();
-        let zone = self.inputs.zone;
-        let begun = |call: &AggregateCall| Gathered::new(call, zone);
+        let (zone, seed) = (self.inputs.zone, self.hash_seed());
+        let begun = |call: &AggregateCall| Gathered::new(call, zone, seed);
         // Of each row, one after the other.
         let (mut values, mut key) = (Row::new(), Vec::new());
         let mut counted: Vec<Counted> = aggregates.iter().map(|_| Counted::default()).collect();
@@ -93,7 +93,7 @@ impl Run<'_, '_> {
                         found.len() - 1
                     }
                 };
-                run.gather(aggregates, &counted, &mut found[place].gathered)?;
+                run.gather(aggregates, &counted, &mut found[place].gathered, &mut key)?;
             }
             Ok(true)
         })?;
@@ -143,12 +143,18 @@ impl Run<'_, '_> {
         calls: &[AggregateCall],
         counted: &[Counted],
         group: &mut [Gathered],
+        key: &mut Vec<u8>,
     ) -> Result<(), Failure> {
         for ((call, counted), gathered) in calls.iter().zip(counted).zip(group) {
             let Counted { counts: true, keys, arguments } = counted else { continue };
             self.work(work_of_comparing(arguments) + work_of_copies(keys))?;
-            if call.distinct && !gathered.seen.insert(hashed(arguments)) {
-                continue;
+            if call.distinct {
+                key.clear();
+                arguments.iter().for_each(|argument| hash_bytes(argument, key));
+                if gathered.seen.contains(key.as_slice()) {
+                    continue;
+                }
+                gathered.seen.insert(key.clone());
             }
             let kept =
                 if call.distinct || call.aggregate.keeps_arguments() { size_of_row(arguments) } else { 0 };

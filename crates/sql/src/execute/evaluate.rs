@@ -1,7 +1,6 @@
 //! Values of expressions.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::among::{COMPARED_MAX, Fixed, Membership, is_among, quantified};
@@ -75,6 +74,10 @@ pub(super) trait Environment {
             Expression::Binary { operator, resolved, left, right } => {
                 let left = self.operand(left, row)?;
                 let right = self.operand(right, row)?;
+                if let Some(holds) = operators::compare_short(*operator, &left, &right) {
+                    self.work(1)?;
+                    return Ok(Datum::Bool(holds));
+                }
                 let value = self.operated(*operator, resolved, &left, &right)?;
                 self.made(value)
             }
@@ -89,7 +92,7 @@ pub(super) trait Environment {
                 _ => Datum::Null,
             }),
             Expression::IsNull { operand, negated } => {
-                Ok(Datum::Bool((*self.operand(operand, row)? == Datum::Null) != *negated))
+                Ok(Datum::Bool(self.operand(operand, row)?.is_null() != *negated))
             }
             Expression::IsBoolean { operand, value, negated } => {
                 Ok(Datum::Bool((*self.operand(operand, row)? == Datum::Bool(*value)) != *negated))
@@ -190,7 +193,7 @@ pub(super) trait Environment {
             Expression::Coalesce(arguments) => {
                 for argument in arguments {
                     let value = self.value(argument, row)?;
-                    if value != Datum::Null {
+                    if !value.is_null() {
                         return Ok(value);
                     }
                 }
@@ -582,25 +585,4 @@ impl Run<'_, '_> {
         self.go_on()?;
         condition.map_or(Ok(true), |condition| self.holds(condition, row))
     }
-}
-
-/// The order of two rows by some of their sort keys' values.
-pub(super) fn compare_keys(keys: &[crate::plan::SortKey], left: &[Datum], right: &[Datum]) -> Ordering {
-    for ((key, left), right) in keys.iter().zip(left).zip(right) {
-        let order = match (left, right) {
-            (Datum::Null, Datum::Null) => Ordering::Equal,
-            (Datum::Null, _) if key.nulls_first => Ordering::Less,
-            (Datum::Null, _) => Ordering::Greater,
-            (_, Datum::Null) if key.nulls_first => Ordering::Greater,
-            (_, Datum::Null) => Ordering::Less,
-            (left, right) => {
-                let order = crate::types::compare::compare(left, right);
-                if key.descending { order.reverse() } else { order }
-            }
-        };
-        if order.is_ne() {
-            return order;
-        }
-    }
-    Ordering::Equal
 }

@@ -7,7 +7,7 @@ use super::rows::{Place, Reading, Stored, decode, index_of, pick};
 use super::{Failure, Output, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{ConflictTarget, Path, SequenceShape, TableShape};
-use crate::types::{Datum, Zone};
+use crate::types::Zone;
 
 impl<'a> Run<'a, '_> {
     /// Fills an index from all rows of a table.
@@ -71,7 +71,7 @@ impl<'a> Run<'a, '_> {
         let index = index_of(shape, number)?;
         let values = pick(&stored.values, &index.columns);
         if index.covering
-            && let Some(place) = values.iter().position(|value| *value == Datum::Null)
+            && let Some(place) = values.iter().position(|value| value.is_null())
         {
             let column =
                 shape.columns.get(usize::from(index.columns[place])).ok_or_else(|| malformed("column"))?;

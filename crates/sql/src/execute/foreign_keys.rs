@@ -432,7 +432,7 @@ fn refers(
 ) -> Result<bool, SqlError> {
     let values = pick(row, &foreign_key.columns);
     for ((value, key), (own, other)) in values.into_iter().zip(key).zip(types) {
-        if value == Datum::Null || !equal(&as_referenced(value, *own, *other)?, key) {
+        if value.is_null() || !equal(&as_referenced(value, *own, *other)?, key) {
             return Ok(false);
         }
     }

@@ -4,11 +4,10 @@
 //! Where each look-up is a way to others, those of many rows are told ahead.
 
 use ordain_db::data::Key;
-use ordain_db::hash::SeededMap;
 use smallvec::{SmallVec, smallvec};
 
 use super::declare::is_plain;
-use super::query::HELD_PER_KEY;
+use super::keyed::{HELD_PER_KEY, KeyMap};
 use super::rows::SCAN_ROWS;
 use super::work::work_of_copies;
 use super::{Failure, Row, Run, malformed, size_of_row};
@@ -39,7 +38,7 @@ struct Rights {
 }
 
 /// Places of rows by the bytes of some of their values.
-type Index = SeededMap<Vec<u8>, SmallVec<[usize; 2]>>;
+type Index = KeyMap<SmallVec<[usize; 2]>>;
 
 type Visit<'v, 'a, 't> = dyn FnMut(&mut Run<'a, 't>, &mut Row) -> Result<bool, Failure> + 'v;
 
@@ -164,7 +163,12 @@ impl<'a, 't> Run<'a, 't> {
         let Join { right, kind, equal, condition, width, rights, key } = join;
         let of = (*kind, *width, *condition);
         let Some(Rights { rows, matched, index }) = rights else {
-            let (rights, held) = self.holding(|run| run.within(left, right))?;
+            if let Some(found) = self.kept_table(right) {
+                let places = self.around(left, |run| run.kept_places(&found, key))?;
+                let candidates = places.iter().map(|place| (*place, &found.table.rows[*place]));
+                return self.join_with(left, candidates, of, None, visit);
+            }
+            let (rights, held) = self.holding(|run| run.around(left, |run| run.query(right)))?;
             let wants = self.join_with(left, rights.iter().enumerate(), of, None, visit)?;
             self.let_go(held);
             return Ok(wants);
@@ -219,13 +223,16 @@ impl<'a, 't> Run<'a, 't> {
         visit(self, left)
     }
 
-    /// The rows of a query within, for a row around it.
-    fn within(&mut self, around: &[Datum], node: &Node) -> Result<Vec<Row>, Failure> {
-        self.work(work_of_copies(around))?;
-        self.outer.push(around.to_vec());
-        let rows = self.query(node);
-        self.outer.pop();
-        rows
+    /// What comes of a query within, for a row around it.
+    fn around<T>(
+        &mut self,
+        row: &mut Row,
+        query: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        self.outer.push(std::mem::take(row));
+        let result = query(self);
+        *row = self.outer.pop().unwrap_or_default();
+        result
     }
 
     /// The rows of the right side of a join by the values that must be equal, if there are any.

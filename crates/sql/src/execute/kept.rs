@@ -1,14 +1,11 @@
 //! Rows that are kept for what runs many times: those of correlated subqueries by the values that they are asked for by, and the values
 //! after `IN`.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
-
-use ordain_db::hash::SeededMap;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::query::{HELD_PER_KEY, hashed};
+use super::keyed::{HELD_PER_KEY, KeyMap, KeySet, hashed};
 use super::rows::Reading;
 use super::work::work_of_copies;
 use super::{Failure, HELD_BYTES_MAX, Patience, Row, Run, malformed, size_of_row};
@@ -16,8 +13,8 @@ use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, Node, Path};
 use crate::types::Datum;
 
-/// Rows of a table that are read by the direct way before all that could be asked for are kept: where there are few, no more is read than
-/// is needed.
+/// Rows of a table that are read by the direct way in vain before all that could be asked for are kept: where there are few, no more is
+/// read than is needed.
 const DIRECT_ROWS: u64 = 1024;
 
 /// Rows of a run of the direct way that are few: if no more come each time, it is as good as the rows would be.
@@ -27,7 +24,7 @@ const DIRECT_ROWS_EACH: u64 = 16;
 /// [`ROWS_PER_LOOK_UP`] rows that are read one after the other. If there turn out to be more than that, look-ups go on, and it is tried again
 /// after [`TRIED_AGAIN`] times as many.
 const LOOK_UPS: u64 = 2048;
-const ROWS_PER_LOOK_UP: u64 = 16;
+const ROWS_PER_LOOK_UP: u64 = 32;
 const TRIED_AGAIN: u64 = 4;
 
 /// Most bytes that may be kept: if there are more, rows are read again each time. The rest is for what is held for a while.
@@ -36,7 +33,7 @@ const KEPT_BYTES_MAX: usize = HELD_BYTES_MAX / 2;
 /// How far rows are kept.
 pub(super) struct Kept {
     state: State,
-    /// Runs of the direct way, and the rows that these read.
+    /// Runs of the direct way, and the rows that these read and would not have to read from what is kept.
     direct: (u64, u64),
     /// After how many runs of it all rows are read, if that is not more than these took.
     next_try: u64,
@@ -69,21 +66,29 @@ enum State {
 }
 
 /// Rows, and their places by the bytes of the values that they are found by.
-struct Table {
-    rows: Vec<Row>,
-    places: SeededMap<Vec<u8>, SmallVec<[usize; 2]>>,
+pub(super) struct Table {
+    pub(super) rows: Vec<Row>,
+    places: KeyMap<SmallVec<[usize; 2]>>,
+}
+
+/// Rows that a query looks up, which are kept by now.
+pub(super) struct Found<'p> {
+    pub(super) table: Rc<Table>,
+    keys: &'p Keys,
+    /// What else must hold.
+    condition: Option<&'p Expression>,
 }
 
 /// The values of a subquery or a list after `IN`, or of an array.
 pub(super) struct Members {
-    values: BTreeSet<Vec<u8>>,
+    values: KeySet,
     has_null: bool,
 }
 
 impl Members {
     /// Whether a value is among them: null if that is not known. There are some.
     pub(super) fn has(&self, value: &Datum) -> Datum {
-        if *value == Datum::Null {
+        if value.is_null() {
             return Datum::Null;
         }
         match self.values.contains(&hashed(std::slice::from_ref(value))) {
@@ -149,12 +154,54 @@ impl Run<'_, '_> {
     pub(super) fn is_kept(&self, node: &Node) -> bool {
         match node {
             Node::Filter { input, .. } | Node::Project { input, .. } => self.is_kept(input),
-            Node::Kept { .. } => {
-                let kept = self.kept_rows.get(&std::ptr::from_ref(node).addr());
-                kept.is_some_and(|kept| matches!(kept.state, State::Done(_)))
-            }
+            Node::Kept { .. } => self.table_kept_for(node).is_some(),
             _ => false,
         }
+    }
+
+    fn table_kept_for(&self, node: &Node) -> Option<&Rc<Table>> {
+        match &self.kept_rows.get(&std::ptr::from_ref(node).addr())?.state {
+            State::Done(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The rows that a query looks up, if they are kept by now and nobody wants to be told what each of its nodes gives.
+    pub(super) fn kept_table<'p>(&self, node: &'p Node) -> Option<Found<'p>> {
+        let (node, condition) = match node {
+            Node::Filter { input, condition } => (&**input, Some(condition)),
+            node => (node, None),
+        };
+        match node {
+            Node::Kept { keys, .. } if !self.inputs.observes => {
+                let table = Rc::clone(self.table_kept_for(node)?);
+                Some(Found { table, keys, condition })
+            }
+            _ => None,
+        }
+    }
+
+    /// The places of those rows that the query gives for the rows around. `key` is for bytes.
+    pub(super) fn kept_places(
+        &mut self,
+        found: &Found<'_>,
+        key: &mut Vec<u8>,
+    ) -> Result<SmallVec<[usize; 2]>, Failure> {
+        let Found { table, keys, condition } = found;
+        let mut places = SmallVec::new();
+        let mut test = |run: &mut Self, place: usize| {
+            if run.passes(*condition, &table.rows[place])? {
+                places.push(place);
+            }
+            Ok::<(), Failure>(())
+        };
+        if keys.is_empty() {
+            (0..table.rows.len()).try_for_each(|place| test(self, place))?;
+        } else if self.hash_key(keys.iter().map(|(_, around)| around), &[], key)? {
+            let places = table.places.get(key.as_slice()).into_iter().flatten();
+            places.into_iter().try_for_each(|place| test(self, *place))?;
+        }
+        Ok(places)
     }
 
     /// Visits the same rows without keeping any.
@@ -166,24 +213,29 @@ impl Run<'_, '_> {
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let mut key = Vec::new();
-        let mut give = |run: &mut Self, row: &mut Row| {
-            let is_known = run.hash_key(keys.iter().map(|(own, _)| own), row, &mut key)?;
-            if is_known && key == wanted { visit(run, row) } else { Ok(true) }
-        };
         let (Some(path), Node::Scan { table, direction, needed, .. }) = (direct, input) else {
-            return self.each(input, usize::MAX, &mut give);
+            return self.each(input, usize::MAX, &mut |run, row| {
+                let is_known = run.hash_key(keys.iter().map(|(own, _)| own), row, &mut key)?;
+                if is_known && key == wanted { visit(run, row) } else { Ok(true) }
+            });
         };
         let table = Reading { shape: self.table(*table)?, needed: needed.as_deref() };
-        let (mut wants, mut read) = (true, 0);
+        let (mut wants, mut spared) = (true, 0);
         self.observe_run(input);
         self.scan(table, (path, *direction), usize::MAX, &mut |run, stored| {
-            read += 1;
             run.observe_row(input);
-            wants = give(run, &mut stored.values)?;
+            let row = &mut stored.values;
+            let is_known = run.hash_key(keys.iter().map(|(own, _)| own), row, &mut key)?;
+            if keys.is_empty() || !is_known || key != wanted {
+                spared += 1;
+            }
+            if is_known && key == wanted {
+                wants = visit(run, row)?;
+            }
             Ok(wants)
         })?;
         let kept = self.kept_rows.entry(place).or_default();
-        kept.direct = (kept.direct.0 + 1, kept.direct.1 + read);
+        kept.direct = (kept.direct.0 + 1, kept.direct.1 + spared);
         Ok(wants)
     }
 
@@ -208,7 +260,7 @@ impl Run<'_, '_> {
 
     /// The rows of a query with their places; `None` if more than so many rows of a table must be read for them.
     fn table_of(&mut self, input: &Node, keys: &Keys, most: u64) -> Result<Option<Table>, Failure> {
-        let mut table = Table { rows: Vec::new(), places: SeededMap::with_hasher(self.hash_seed()) };
+        let mut table = Table { rows: Vec::new(), places: KeyMap::with_hasher(self.hash_seed()) };
         let mut key = Vec::new();
         let mut keep = |run: &mut Self, row: &mut Row| {
             if !run.hash_key(keys.iter().map(|(own, _)| own), row, &mut key)? {
@@ -267,14 +319,16 @@ impl Run<'_, '_> {
         if let Some(members) = self.members.get(&place) {
             return Ok(Rc::clone(members));
         }
-        let mut members = Members { values: BTreeSet::new(), has_null: false };
+        let mut members = Members { values: KeySet::with_hasher(self.hash_seed()), has_null: false };
+        let mut key = Vec::new();
         for value in values {
             match value {
                 Datum::Null => members.has_null = true,
                 value => {
-                    let key = self.hashed(std::slice::from_ref(value))?;
-                    self.keep(key.len() + HELD_PER_KEY)?;
-                    members.values.insert(key);
+                    self.hash(std::slice::from_ref(value), &mut key)?;
+                    if members.values.insert(key.clone()) {
+                        self.keep(key.len() + HELD_PER_KEY)?;
+                    }
                 }
             }
         }

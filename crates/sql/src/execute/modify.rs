@@ -241,7 +241,7 @@ impl Run<'_, '_> {
     /// Fails unless a row has values where it must, and fulfils the checks.
     pub(super) fn check_row(&mut self, shape: &TableShape, values: &[Datum]) -> Result<(), Failure> {
         for (column, value) in shape.columns.iter().zip(values) {
-            if column.not_null && *value == Datum::Null {
+            if column.not_null && value.is_null() {
                 let message = format!(
                     "null value in column \"{}\" of relation \"{}\" violates not-null constraint",
                     column.name, shape.name

@@ -3,19 +3,15 @@
 //! Rows go one by one from each node to what is around it, which stops them when it has enough. Nodes that need all rows before they
 //! can give the first keep them; [`HELD_BYTES_MAX`](super::HELD_BYTES_MAX) is the limit of that.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use ordain_db::hash::Seed;
-
-use super::evaluate::compare_keys;
+use super::keyed::{HELD_PER_KEY, KeyMap, Seen, count};
 use super::rows::{Reading, Stored};
-use super::work::{work_of_comparing, work_of_copies};
+use super::work::work_of_copies;
 use super::{Failure, Row, Run, size_of_row};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{Expression, List, Node, SetOperation, SortKey};
+use crate::plan::{Expression, List, Node, SetOperation};
 use crate::types::Datum;
-use crate::types::compare::hash_bytes;
 use crate::types::functions::length;
 
 /// Most steps of a recursive query.
@@ -23,12 +19,6 @@ const STEPS_MAX: usize = 100_000;
 
 /// Most rows of a recursive query.
 const RECURSIVE_ROWS_MAX: usize = 10_000_000;
-
-/// Rows that a sort keeps besides twice those that are wanted, before it forgets the rest.
-const SORTED_SLACK: usize = 1024;
-
-/// Bytes that a key in a map takes besides its own.
-pub(super) const HELD_PER_KEY: usize = 64;
 
 impl Run<'_, '_> {
     /// All rows of a query, which are held from then on.
@@ -105,7 +95,7 @@ impl Run<'_, '_> {
                 })
             }
             Node::Distinct { input, on } => {
-                let mut seen = Seen::default();
+                let mut seen = Seen::new(self);
                 let wants = self.each(input, most, &mut |run, row| {
                     let is_new = match on.is_empty() {
                         true => seen.is_new(run, row)?,
@@ -232,14 +222,13 @@ impl Run<'_, '_> {
         ties: &[Expression],
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let (mut seen, mut wants, mut last) = (0, true, Vec::new());
+        let (mut seen, mut wants, mut last, mut own) = (0, true, Vec::new(), Vec::new());
         self.each(input, usize::MAX, &mut |run, row| {
             seen += 1;
             if seen >= end {
-                let values = run.values(ties, row)?;
-                let own = run.hashed(&values)?;
+                run.hash_key(ties.iter(), row, &mut own)?;
                 if seen == end {
-                    last = own;
+                    last.clone_from(&own);
                 } else if own != last {
                     return Ok(false);
                 }
@@ -260,29 +249,30 @@ impl Run<'_, '_> {
         most: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let mut counts: BTreeMap<Vec<u8>, usize> = BTreeMap::new();
-        let mut held = 0;
+        let mut counts: KeyMap<usize> = KeyMap::with_hasher(self.hash_seed());
+        let (mut held, mut key) = (0, Vec::new());
         if operation != SetOperation::Union {
             let ((), held_here) = self.holding(|run| {
                 run.each(right, usize::MAX, &mut |run, row| {
-                    let key = run.hashed(row)?;
-                    run.hold(key.len() + HELD_PER_KEY)?;
-                    *counts.entry(key).or_default() += 1;
+                    run.hash(row, &mut key)?;
+                    if count(&mut counts, &key) {
+                        run.hold(key.len() + HELD_PER_KEY)?;
+                    }
                     Ok(true)
                 })
                 .map(drop)
             })?;
             held = held_here;
         }
-        let mut seen = Seen::default();
+        let mut seen = Seen::new(self);
         let mut give = |run: &mut Self, row: &mut Row| {
             // All rows of both need no look at each.
             if all && operation == SetOperation::Union {
                 return visit(run, row);
             }
-            let key = run.hashed(row)?;
+            run.hash(row, &mut key)?;
             if operation != SetOperation::Union {
-                let count = counts.get_mut(&key).filter(|count| **count > 0);
+                let count = counts.get_mut(key.as_slice()).filter(|count| **count > 0);
                 let stays = count.is_some() == (operation == SetOperation::Intersect);
                 if all && let Some(count) = count {
                     *count -= 1;
@@ -291,7 +281,7 @@ impl Run<'_, '_> {
                     return Ok(true);
                 }
             }
-            if all || seen.insert(run, key)? { visit(run, row) } else { Ok(true) }
+            if all || seen.insert(run, &key)? { visit(run, row) } else { Ok(true) }
         };
         let mut wants = self.each(left, most, &mut give)?;
         if wants && operation == SetOperation::Union {
@@ -308,7 +298,7 @@ impl Run<'_, '_> {
         all: bool,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let (mut seen, mut count, mut held) = (Seen::default(), 0, 0);
+        let (mut seen, mut count, mut held) = (Seen::new(self), 0, 0);
         for number_of_step in 0..STEPS_MAX {
             let mut fresh = Vec::new();
             self.each(if number_of_step == 0 { first } else { step }, usize::MAX, &mut |run, row| {
@@ -444,108 +434,12 @@ impl Run<'_, '_> {
         self.let_go(held);
         Ok(wants)
     }
-
-    /// The first rows in order.
-    fn sort(&mut self, input: &Node, keys: &[SortKey], most: usize) -> Result<Vec<Row>, Failure> {
-        let enough = most.saturating_mul(2).saturating_add(SORTED_SLACK);
-        let mut keyed: Vec<(Row, Row)> = Vec::new();
-        self.each(input, usize::MAX, &mut |run, row| {
-            let key = run.sort_values(keys, row)?;
-            run.hold(size_of_row(&key) + size_of_row(row))?;
-            keyed.push((key, std::mem::take(row)));
-            if keyed.len() > enough {
-                sort_keyed(keys, &mut keyed);
-                let rest = keyed.split_off(most);
-                run.let_go(rest.iter().map(|(key, row)| size_of_row(key) + size_of_row(row)).sum());
-            }
-            Ok(true)
-        })?;
-        sort_keyed(keys, &mut keyed);
-        Ok(keyed.into_iter().map(|(_, row)| row).collect())
-    }
-
-    /// The same as [`hashed`], which is work.
-    pub(super) fn hashed(&mut self, values: &[Datum]) -> Result<Vec<u8>, SqlError> {
-        self.work(work_of_comparing(values))?;
-        Ok(hashed(values))
-    }
-
-    /// The bytes of values of a row, in place of others, which are equal if the values are. Whether none of them is null.
-    pub(super) fn hash_key<'e>(
-        &mut self,
-        values: impl Iterator<Item = &'e Expression>,
-        row: &[Datum],
-        key: &mut Vec<u8>,
-    ) -> Result<bool, Failure> {
-        let mut is_known = true;
-        key.clear();
-        for value in values {
-            let value = self.operand(value, row)?;
-            self.work(work_of_comparing([&*value]))?;
-            is_known &= *value != Datum::Null;
-            hash_bytes(&value, key);
-        }
-        Ok(is_known)
-    }
-
-    /// What the places of keys in a map follow from.
-    pub(super) fn hash_seed(&self) -> Seed {
-        Seed(self.inputs.seed as u64)
-    }
-
-    /// The values that a row is sorted by.
-    pub(super) fn sort_values(&mut self, keys: &[SortKey], row: &[Datum]) -> Result<Row, Failure> {
-        let values: Row =
-            keys.iter().map(|key| self.value(&key.expression, row)).collect::<Result<_, _>>()?;
-        // Each is compared with some others.
-        self.work(8 * work_of_comparing(&values))?;
-        Ok(values)
-    }
-}
-
-/// Keys that have come.
-#[derive(Default)]
-struct Seen {
-    keys: BTreeSet<Vec<u8>>,
-    bytes: usize,
-}
-
-impl Seen {
-    /// Whether a row is new.
-    fn is_new(&mut self, run: &mut Run<'_, '_>, row: &[Datum]) -> Result<bool, SqlError> {
-        let key = run.hashed(row)?;
-        self.insert(run, key)
-    }
-
-    /// Whether a key is new.
-    fn insert(&mut self, run: &mut Run<'_, '_>, key: Vec<u8>) -> Result<bool, SqlError> {
-        let bytes = key.len() + HELD_PER_KEY;
-        run.work(4 + key.len() as u64 / 16)?;
-        let is_new = self.keys.insert(key);
-        if is_new {
-            run.hold(bytes)?;
-            self.bytes += bytes;
-        }
-        Ok(is_new)
-    }
 }
 
 /// Bytes of a row on its way to whoever wants it, if they are many.
 fn held_if_long(values: &[Datum]) -> usize {
     const LONG: u64 = 1 << 20;
     if values.iter().map(length).sum::<u64>() > LONG { size_of_row(values) } else { 0 }
-}
-
-/// Bytes that are equal if values are, nulls included.
-pub(super) fn hashed(values: &[Datum]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(10 * values.len());
-    values.iter().for_each(|value| hash_bytes(value, &mut bytes));
-    bytes
-}
-
-/// Sorts rows by values that were made of them before; those that are equal keep their order.
-pub(super) fn sort_keyed(keys: &[SortKey], keyed: &mut [(Row, Row)]) {
-    keyed.sort_by(|(left, _), (right, _)| compare_keys(keys, left, right));
 }
 
 fn endless(how: String) -> SqlError {

@@ -6,8 +6,7 @@ mod sliding;
 use frame::Partition;
 use sliding::Sliding;
 
-use super::evaluate::compare_keys;
-use super::query::sort_keyed;
+use super::order::{compare_keys, size_of_keyed, sort_keyed};
 use super::work::work_of_copies;
 use super::{Failure, Row, Run, malformed, size_beyond, size_of_row};
 use crate::error::{SqlError, SqlState};
@@ -33,7 +32,7 @@ impl Run<'_, '_> {
         let mut keyed: Vec<(Row, Row)> = Vec::new();
         self.each(input, usize::MAX, &mut |run, row| {
             let key = run.sort_values(&keys, row)?;
-            run.hold(size_of_row(&key) + size_of_row(row) + calls.len() * size_of::<Datum>())?;
+            run.hold(size_of_keyed(&key, row) + calls.len() * size_of::<Datum>())?;
             keyed.push((key, std::mem::take(row)));
             Ok(true)
         })?;

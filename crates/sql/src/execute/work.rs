@@ -102,6 +102,7 @@ fn too_much_at_once() -> SqlError {
 }
 
 /// The work of copying the values of a row.
+#[inline]
 pub(super) fn work_of_copies<'v>(values: impl IntoIterator<Item = &'v Datum>) -> u64 {
     let (mut count, mut bytes) = (0, 0);
     for value in values {
@@ -112,6 +113,7 @@ pub(super) fn work_of_copies<'v>(values: impl IntoIterator<Item = &'v Datum>) ->
 }
 
 /// The work of copying a value.
+#[inline]
 pub(super) fn work_of_copy(value: &Datum) -> u64 {
     let length = length(value);
     let bytes = length / if length < LONG { BYTES_COPIED } else { BYTES_COPIED_OF_LONG };
@@ -144,6 +146,7 @@ pub(super) fn too_long() -> SqlError {
 }
 
 /// A value, unless it is longer than may be: else a few steps that double one would take all memory.
+#[inline]
 pub(super) fn limited(value: Datum) -> Result<Datum, SqlError> {
     let bytes = match &value {
         Datum::Text(text) => text.len(),

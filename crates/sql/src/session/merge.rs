@@ -92,6 +92,21 @@ pub fn scan(
         fetch(pages, &mut cursors, direction, rows_max.min(left) as u32)?;
         cursors.retain(|cursor| !cursor.is_empty());
         // Until a cursor has no rows, that which comes first of the first ones comes first of all.
+        if let [only] = &mut cursors[..] {
+            while left > 0
+                && let Some(((key, row), next)) = only.rows.at(only.place)
+            {
+                left -= 1;
+                only.place = next;
+                if visit(key, row).is_break() {
+                    return Ok(());
+                }
+            }
+            if only.rest.is_none() {
+                return Ok(());
+            }
+            continue;
+        }
         while left > 0 && !cursors.iter().any(Cursor::is_behind) {
             let with_rows = cursors.iter_mut().filter(|cursor| !cursor.is_empty());
             let next = with_rows.min_by(|left, right| direction.compare(&left.first(), &right.first()));

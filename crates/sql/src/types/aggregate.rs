@@ -411,7 +411,7 @@ impl State {
         if self.id.is_json() {
             return self.add_json(value, arguments.get(1));
         }
-        if *value == Datum::Null {
+        if value.is_null() {
             return Ok(());
         }
         if self.id.is_ordered() {
@@ -461,13 +461,13 @@ impl State {
         let Some(second) = second else {
             self.json.push_str(match self.id {
                 _ if is_first => "[",
-                AggregateId::JsonLines if *value != Datum::Null => ", \n ",
+                AggregateId::JsonLines if !value.is_null() => ", \n ",
                 _ => ", ",
             });
             self.json.push_str(&functions::json_of(value, self.argument, self.zone));
             return functions::check_length(self.json.len());
         };
-        if *value == Datum::Null {
+        if value.is_null() {
             let message = "field name must not be null";
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
@@ -494,7 +494,7 @@ impl State {
     /// if a sum does not fit.
     pub fn merge(&mut self, later: &State) -> Result<(), SqlError> {
         self.count += later.count;
-        if later.value == Datum::Null {
+        if later.value.is_null() {
             return Ok(());
         }
         match self.id {
@@ -507,7 +507,7 @@ impl State {
     }
 
     fn keep_if(&mut self, value: &Datum, better: fn(std::cmp::Ordering) -> bool) {
-        if self.value == Datum::Null || better(compare::compare(value, &self.value)) {
+        if self.value.is_null() || better(compare::compare(value, &self.value)) {
             self.value = value.clone();
         }
     }
@@ -536,7 +536,7 @@ impl State {
             Datum::Int(value) => Datum::Numeric(Numeric::from(*value)),
             value => value.clone(),
         };
-        if self.value == Datum::Null {
+        if self.value.is_null() {
             self.value = value;
             return Ok(());
         }

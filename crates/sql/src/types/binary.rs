@@ -87,7 +87,7 @@ fn encode_array(values: &[Datum], element: SqlType, out: &mut Vec<u8>) {
     out.extend_from_slice(&(values.len() as u32).to_be_bytes());
     out.extend_from_slice(&1u32.to_be_bytes());
     for value in values {
-        if *value == Datum::Null {
+        if value.is_null() {
             out.extend_from_slice(&(-1i32).to_be_bytes());
             continue;
         }

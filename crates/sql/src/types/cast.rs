@@ -81,7 +81,7 @@ fn allowed_plain(from: BaseType, to: BaseType) -> Option<CastContext> {
 /// The value as the other type, with its modifier applied as where the cast is written: texts that are too long are cut off.
 /// A value is not checked to be of the type `from`. Moments and local times become each other in `zone`. Errors: the cast does not exist (42846), or the value does not fit.
 pub fn cast(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {
-    if datum == Datum::Null {
+    if datum.is_null() {
         return Ok(datum);
     }
     let datum = convert(datum, from, to, zone)?;
@@ -90,7 +90,7 @@ pub fn cast(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datu
 
 /// The value as it is stored in a column of the other type: like [`cast`], but texts that are too long are an error (22001).
 pub fn assign(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {
-    if datum == Datum::Null {
+    if datum.is_null() {
         return Ok(datum);
     }
     let datum = convert(datum, from, to.plain(), zone)?;

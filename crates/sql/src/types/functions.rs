@@ -344,7 +344,7 @@ pub fn typed_arguments(values: Vec<Datum>, types: &[SqlType]) -> Vec<Datum> {
 fn shown(arguments: &[Datum], zone: Zone) -> Result<Vec<Option<String>>, SqlError> {
     let text = |pair: Result<(&Datum, SqlType), SqlError>| {
         let (value, ty) = pair?;
-        Ok((*value != Datum::Null).then(|| super::text::to_string(value, ty, zone)))
+        Ok((!value.is_null()).then(|| super::text::to_string(value, ty, zone)))
     };
     pairs(arguments).map(text).collect()
 }

@@ -125,6 +125,14 @@ pub enum Datum {
     Array(Vec<Datum>),
 }
 
+impl Datum {
+    /// Whether it is no value.
+    #[inline]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+}
+
 /// As PostgreSQL has it, what is no number is equal to itself: rows and expressions with it are found again.
 impl PartialEq for Datum {
     fn eq(&self, other: &Datum) -> bool {

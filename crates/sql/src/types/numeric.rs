@@ -116,6 +116,7 @@ impl Numeric {
 
     /// How many bytes its digits take beyond what nearly every number has: those after the point too that are zeros, as it has them as soon as
     /// it meets another number.
+    #[inline]
     pub fn large_bytes(&self) -> usize {
         let (bytes, scale) = match &self.0 {
             Form::NotANumber => return 0,

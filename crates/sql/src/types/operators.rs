@@ -222,7 +222,7 @@ pub fn binary(
         Concat if resolved.result.array => return Ok(concat_arrays(left, right, resolved)),
         _ => {}
     }
-    if *left == Datum::Null || *right == Datum::Null {
+    if left.is_null() || right.is_null() {
         return Ok(Datum::Null);
     }
     match operator {
@@ -253,6 +253,22 @@ pub fn unary(operator: UnaryOperator, operand: &Datum, resolved: &ResolvedUnary)
 /// An interval divided by a count above zero.
 pub(crate) fn divide_interval(interval: &Datum, count: f64) -> Result<Datum, SqlError> {
     date_time::scale(interval, |part| part / count)
+}
+
+/// Whether one value compares with another as an operator says, if it is one that compares and they are of those that are compared at once.
+#[inline]
+pub(crate) fn compare_short(operator: BinaryOperator, left: &Datum, right: &Datum) -> Option<bool> {
+    use BinaryOperator::*;
+    let order = match (left, right) {
+        (Datum::Int(left), Datum::Int(right))
+        | (Datum::Timestamp(left), Datum::Timestamp(right))
+        | (Datum::Time(left), Datum::Time(right)) => left.cmp(right),
+        (Datum::Date(left), Datum::Date(right)) => left.cmp(right),
+        (Datum::Bool(left), Datum::Bool(right)) => left.cmp(right),
+        _ => return None,
+    };
+    matches!(operator, Equal | NotEqual | Less | LessOrEqual | Greater | GreaterOrEqual)
+        .then(|| holds(operator, order))
 }
 
 fn holds(operator: BinaryOperator, order: Ordering) -> bool {

@@ -285,7 +285,7 @@ impl Draft<'_> {
             return Err(SqlError::unsupported(what).with_hint("Add the column, and then the constraint."));
         }
         let column = &table.columns[last];
-        if column.not_null && column.missing == Datum::Null && !is_numbered && !is_computed {
+        if column.not_null && column.missing.is_null() && !is_numbered && !is_computed {
             let (is_null, error) = contains_nulls(name, table, last as u16);
             changes.refused.push((is_null, error.with_hint("Give it a default.")));
         }

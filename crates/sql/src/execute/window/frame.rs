@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::error::{SqlError, SqlState};
-use crate::execute::evaluate::compare_keys;
+use crate::execute::order::compare_keys;
 use crate::execute::work::work_of_comparing;
 use crate::execute::{Failure, Row, Run};
 use crate::plan::{Distance, Frame, FrameBound, FrameUnit, SortKey};
@@ -117,7 +117,7 @@ impl Run<'_, '_> {
             FrameBound::Following(offset) => (offset, false),
         };
         let offset = self.value(offset, &[])?;
-        if offset == Datum::Null {
+        if offset.is_null() {
             let message = format!("frame {side} offset must not be null");
             return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message).into());
         }
@@ -190,7 +190,7 @@ impl Measure<'_> {
 
     /// The value at the end; `None` if it is beyond all values of its type.
     fn bound(&self, value: &Datum) -> Option<Datum> {
-        if *value == Datum::Null {
+        if value.is_null() {
             return None;
         }
         let (operator, resolved) = if self.is_before == self.key.descending {

@@ -12,7 +12,7 @@ pub(super) fn finish(
     ty: SqlType,
     fraction: &Datum,
 ) -> Result<Datum, SqlError> {
-    if values.is_empty() || id != AggregateId::Mode && *fraction == Datum::Null {
+    if values.is_empty() || id != AggregateId::Mode && fraction.is_null() {
         return Ok(Datum::Null);
     }
     let one = |fraction: &Datum| match (id, fraction) {

@@ -41,7 +41,7 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(Datum::Array(values))
     }),
     lenient("array_cat", &[Kind::Array, Kind::Array], Kind::Array, |arguments, _| {
-        if arguments.iter().all(|value| *value == Datum::Null) {
+        if arguments.iter().all(|value| value.is_null()) {
             return Ok(Datum::Null);
         }
         let mut values = elements(arguments.first());
@@ -108,7 +108,7 @@ fn position(arguments: &[Datum], start: i64) -> Result<Datum, SqlError> {
 
 /// Whether a value that is not null is among others.
 fn has(values: &[Datum], wanted: &Datum) -> bool {
-    *wanted != Datum::Null && values.iter().any(|value| compare::equal(value, wanted))
+    !wanted.is_null() && values.iter().any(|value| compare::equal(value, wanted))
 }
 
 fn has_all(arguments: &[Datum], values: usize, wanted: usize) -> Result<bool, SqlError> {

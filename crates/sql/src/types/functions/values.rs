@@ -6,8 +6,8 @@ use crate::types::compare;
 pub(super) const TABLE: &[Entry] = &[
     variadic("greatest", &[Kind::Common], Kind::Common, |values, _| Ok(extreme(values, true))),
     variadic("least", &[Kind::Common], Kind::Common, |values, _| Ok(extreme(values, false))),
-    variadic("num_nulls", &[Kind::Any], INT4, |a, _| count(a, |value| *value == Datum::Null)),
-    variadic("num_nonnulls", &[Kind::Any], INT4, |a, _| count(a, |value| *value != Datum::Null)),
+    variadic("num_nulls", &[Kind::Any], INT4, |a, _| count(a, |value| value.is_null())),
+    variadic("num_nonnulls", &[Kind::Any], INT4, |a, _| count(a, |value| !value.is_null())),
     lenient("format", &[TEXT], TEXT, |a, _| match a.first() {
         Some(Datum::Text(pattern)) => format::format(pattern, &[]),
         _ => Ok(Datum::Null),
@@ -41,9 +41,9 @@ fn quoted(arguments: &[Datum], zone: Zone) -> Result<Datum, SqlError> {
 /// The greatest or least value that is not `Null`; of equal ones the first.
 fn extreme(values: &[Datum], greatest: bool) -> Datum {
     let mut best = &Datum::Null;
-    for value in values.iter().filter(|value| **value != Datum::Null) {
+    for value in values.iter().filter(|value| !value.is_null()) {
         let order = compare::compare(value, best);
-        if *best == Datum::Null || (if greatest { order.is_gt() } else { order.is_lt() }) {
+        if best.is_null() || (if greatest { order.is_gt() } else { order.is_lt() }) {
             best = value;
         }
     }

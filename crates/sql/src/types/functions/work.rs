@@ -454,15 +454,21 @@ fn work_of_digits_made(digits: f64) -> u64 {
 }
 
 /// The work of calculating with a number that is large: digits are multiplied with digits, be it only to find how many there are.
+#[inline]
 pub(crate) fn work_of_digits(value: &Datum) -> u64 {
     match value {
         Datum::Numeric(number) => work_of_number(number),
-        Datum::Array(values) => values.iter().map(work_of_digits).sum(),
+        Datum::Array(values) => work_of_elements(values),
         _ => 0,
     }
 }
 
+fn work_of_elements(values: &[Datum]) -> u64 {
+    values.iter().map(work_of_digits).sum()
+}
+
 /// The same of a number.
+#[inline]
 pub(crate) fn work_of_number(number: &Numeric) -> u64 {
     let bytes = number.large_bytes() as u64;
     bytes.saturating_mul(bytes) / 1024
@@ -544,12 +550,17 @@ fn elements(arguments: &[Datum], at: usize) -> u64 {
     }
 }
 
+fn length_of_elements(values: &[Datum]) -> u64 {
+    values.iter().map(|value| 16 + length(value)).sum()
+}
+
 /// Bytes of a value that are not in a row itself, those of arrays with their elements.
+#[inline]
 pub fn length(value: &Datum) -> u64 {
     match value {
         Datum::Text(text) => text.len() as u64,
         Datum::Bytes(bytes) => bytes.len() as u64,
-        Datum::Array(values) => values.iter().map(|value| 16 + length(value)).sum(),
+        Datum::Array(values) => length_of_elements(values),
         Datum::Numeric(number) => number.large_bytes() as u64,
         _ => 0,
     }

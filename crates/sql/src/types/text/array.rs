@@ -126,7 +126,7 @@ pub(super) fn format(values: &[Datum], element: SqlType, zone: Zone, out: &mut V
         if at > 0 {
             out.push(b',');
         }
-        if *value == Datum::Null {
+        if value.is_null() {
             out.extend_from_slice(b"NULL");
         } else {
             format_element(&to_string(value, element, zone), out);
