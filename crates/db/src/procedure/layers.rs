@@ -42,8 +42,10 @@ pub(crate) fn scan(
         let ends = last_written.into_iter().chain(last_below);
         let end = ends.min_by(|one, other| direction.compare(*one, *other)).cloned();
         let is_known = |key: &Key| end.as_ref().is_none_or(|end| direction.compare(key, end).is_le());
-        if written.is_empty() {
-            rows.extend(below.into_iter().filter(|found| is_known(&found.key)).take(limit - rows.len()));
+        if written.is_empty() && rows.is_empty() {
+            // All that is known, and no more than is wanted.
+            rows = below;
+            rows.truncate(limit);
         } else {
             let below = below.into_iter().filter(|found| is_known(&found.key));
             let mut part: BTreeMap<Key, Bytes> = below.map(|found| (found.key, found.row)).collect();

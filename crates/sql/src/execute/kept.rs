@@ -25,7 +25,7 @@ const DIRECT_ROWS_EACH: u64 = 16;
 /// after [`TRIED_AGAIN`] times as many.
 const LOOK_UPS: u64 = 2048;
 const ROWS_PER_LOOK_UP: u64 = 32;
-const TRIED_AGAIN: u64 = 4;
+const TRIED_AGAIN: u64 = 16;
 
 /// Most bytes that may be kept: if there are more, rows are read again each time. The rest is for what is held for a while.
 const KEPT_BYTES_MAX: usize = HELD_BYTES_MAX / 2;

@@ -23,6 +23,9 @@ const ASKED_TOGETHER_MAX: usize = 128;
 /// Bytes of rows that are there before they are needed, at most. Rows that would come to more are read when they are needed.
 const AHEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Bytes of the memory that rows which are scanned share, at most, unless one is longer.
+const PIECE_BYTES: usize = 64 * 1024;
+
 /// A snapshot, with the definitions that were read in it: all statements of a block look at them.
 pub(super) struct Sight {
     view: Box<dyn View>,
@@ -172,16 +175,18 @@ impl Access for Views<'_> {
 
     fn scan(&mut self, range: &KeyRange, direction: Direction, limit: usize) -> Result<Vec<Found>, Stop> {
         self.look()?;
-        // The rows are parts of one piece of memory.
-        let (mut keys, mut bytes) = (Vec::new(), BytesMut::new());
+        // Many rows are parts of one piece of memory.
+        let (mut found, mut bytes) = (Vec::new(), BytesMut::new());
         let asked = self.view_of(range.start.bytes()).scan(range, direction, limit, &mut |key, row| {
+            if bytes.capacity() < row.len() {
+                let all = row.len().saturating_mul(limit - found.len());
+                bytes = BytesMut::with_capacity(all.min(PIECE_BYTES).max(row.len()));
+            }
             bytes.extend_from_slice(row);
-            keys.push((Key::from_bytes(key), row.len()));
+            found.push(Found { key: Key::from_bytes(key), row: bytes.split().freeze() });
             ControlFlow::Continue(())
         });
-        asked.map_err(|error| self.failed(error))?;
-        let found = keys.into_iter().map(|(key, length)| Found { key, row: bytes.split_to(length).freeze() });
-        Ok(found.collect())
+        asked.map(|()| found).map_err(|error| self.failed(error))
     }
 
     fn looks_ahead(&self) -> Option<u16> {

@@ -536,6 +536,10 @@ impl State {
             Datum::Int(value) => Datum::Numeric(Numeric::from(*value)),
             value => value.clone(),
         };
+        if let (Datum::Numeric(sum), Datum::Numeric(value)) = (&mut self.value, &value) {
+            *sum = sum.add(value)?;
+            return Ok(());
+        }
         if self.value.is_null() {
             self.value = value;
             return Ok(());
