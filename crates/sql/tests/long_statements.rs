@@ -156,3 +156,12 @@ fn what_is_wrong_far_inside_is_read_few_times() {
         }
     }
 }
+
+#[test]
+fn a_comment_that_is_too_long_is_refused() {
+    let mut world = world();
+    let comment = |bytes| format!("COMMENT ON TABLE t IS '{}'", "x".repeat(bytes));
+    assert_eq!(answer(&mut world, &comment(32 * 1024)), "COMMENT\n");
+    let refused = "ERROR 54000: a comment can have at most 32768 bytes\n";
+    assert_eq!(answer(&mut world, &comment(32 * 1024 + 1)), refused);
+}

@@ -5,7 +5,7 @@ use super::expression::{boolean, constant, text_constant};
 use super::names::{quoted, relation_named};
 use super::scope::Bound;
 use crate::catalog::system::Names;
-use crate::catalog::{Definition, system};
+use crate::catalog::{Class, Definition, system};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
 use crate::types::functions::{self, NAME_AS_QUOTED, NUMBER_OF_NONE};
@@ -27,6 +27,9 @@ impl Binder<'_> {
             return Ok(Some(bound));
         }
         Ok(Some(match name {
+            "obj_description" | "col_description" | "shobj_description" => {
+                self.description(name, arguments)?
+            }
             "pg_get_serial_sequence" => self.serial_sequence(arguments)?,
             "to_regclass" => {
                 if let Some(name) = literal(arguments.first()) {
@@ -323,6 +326,51 @@ impl Binder<'_> {
         known
     }
 
+    /// The comment on an object, by its number and the system table that it is in, or on a column, by its number and that of its relation.
+    fn description(&mut self, function: &str, arguments: &[Bound]) -> Result<Bound, SqlError> {
+        let of_column = function == "col_description";
+        let (object, second) = match arguments {
+            [object] if function == "obj_description" => (object, None),
+            [object, second] => (object, Some(second)),
+            _ => {
+                let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
+                return Err(functions::undefined(function, &types));
+            }
+        };
+        let of_second = if of_column { SqlType::INT4 } else { SqlType::TEXT };
+        let object = self.implicit(object.clone(), SqlType::OID)?;
+        let second = second.map(|second| self.implicit(second.clone(), of_second)).transpose()?;
+        let second = second.unwrap_or_else(|| constant(Datum::Null, of_second));
+        let is_one = arguments.len() == 1;
+        self.with_locals([object, second], |binder, [object, second]| {
+            let mut branches = Vec::new();
+            for (subject, comment) in binder.catalog.comments() {
+                let is_asked = match function {
+                    "col_description" => subject.class == Class::Relation,
+                    "shobj_description" => subject.class.is_shared(),
+                    _ => subject.column == 0 && !subject.class.is_shared(),
+                };
+                if !is_asked {
+                    continue;
+                }
+                let number = constant(Datum::Int(subject.object.into()), SqlType::OID);
+                let is_object = binder.operate(BinaryOperator::Equal, object.clone(), number)?;
+                let which = match of_column {
+                    true => constant(Datum::Int(subject.column.into()), SqlType::INT4),
+                    false => text_constant(subject.class.table()),
+                };
+                let is_which = binder.operate(BinaryOperator::Equal, second.clone(), which)?;
+                let mut conditions = vec![is_object.expression];
+                conditions.extend((!is_one).then_some(is_which.expression));
+                branches.push((
+                    Expression::And(conditions),
+                    Expression::Constant(Datum::Text(comment.to_owned())),
+                ));
+            }
+            Ok(Bound { expression: Expression::Case { branches, otherwise: None }, data_type: SqlType::TEXT })
+        })
+    }
+
     /// The text that goes with a number.
     fn looked_up(&mut self, number: Bound, known: &[(u32, String)]) -> Result<Bound, SqlError> {
         self.with_locals([number], |binder, [number]| {
@@ -365,10 +413,7 @@ fn same_for_all(name: &str) -> Option<Bound> {
         "pg_is_in_recovery" | "pg_relation_is_publishable" | "pg_is_other_temp_schema" => {
             boolean(Expression::Constant(Datum::Bool(false)))
         }
-        "obj_description"
-        | "col_description"
-        | "shobj_description"
-        | "pg_get_statisticsobjdef_columns"
+        "pg_get_statisticsobjdef_columns"
         | "pg_get_triggerdef"
         | "pg_get_partkeydef"
         | "pg_get_ruledef"

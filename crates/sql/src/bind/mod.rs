@@ -64,7 +64,7 @@ pub use define::{
 pub use foreign_keys::RowCheck;
 pub use functions::VERSION_NUMBER;
 pub(crate) use functions::arguments_of;
-pub use mentioned::{commented, locked};
+pub use mentioned::locked;
 use qualify::Naming;
 pub use questions::{AdvisoryFunction, Question};
 use recursion::NamedQuery;

@@ -3,12 +3,14 @@
 //! A definition is changed by ordered transactions like any row, so replicas see it at the same position. Every plan names the
 //! definitions that it was made from with a digest of each, and does nothing if one of them is another one by then.
 
+mod comments;
 mod loading;
 mod shapes;
 pub mod system;
 
 use std::collections::BTreeMap;
 
+pub use comments::{Class, Subject};
 pub use loading::Loading;
 pub use shapes::storage_numbers;
 
@@ -100,6 +102,8 @@ impl ColumnOrder {
 /// A check constraint.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Check {
+    /// Its object number.
+    pub object: u32,
     /// Its name.
     pub name: String,
     /// The condition, as SQL.
@@ -191,13 +195,21 @@ impl Table {
         }
     }
 
-    /// The names of its constraints.
-    pub fn constraints(&self) -> impl Iterator<Item = &str> {
-        let checks = self.checks.iter().map(|check| &check.name);
-        let foreign_keys = self.foreign_keys.iter().map(|foreign_key| &foreign_key.name);
-        let indexes = self.indexes.iter().filter(|index| index.constraint).map(|index| &index.name);
-        let keys = self.primary_key.iter().map(|key| &key.name);
-        checks.chain(foreign_keys).chain(indexes).chain(keys).map(String::as_str)
+    /// The names of its constraints, with their object numbers.
+    pub fn constraints(&self) -> impl Iterator<Item = (&str, u32)> {
+        let checks = self.checks.iter().map(|check| (&check.name, check.object));
+        let foreign_keys =
+            self.foreign_keys.iter().map(|foreign_key| (&foreign_key.name, foreign_key.object));
+        let indexes = self.indexes.iter().filter(|index| index.constraint);
+        let indexes = indexes.map(|index| (&index.name, index.object));
+        let keys = self.primary_key.iter().map(|key| (&key.name, key.object));
+        let all = checks.chain(foreign_keys).chain(indexes).chain(keys);
+        all.map(|(name, object)| (name.as_str(), object))
+    }
+
+    /// The object number of the constraint with a name.
+    pub fn constraint(&self, name: &str) -> Option<u32> {
+        self.constraints().find(|(known, _)| *known == name).map(|(_, object)| object)
     }
 }
 
@@ -274,6 +286,13 @@ pub enum Definition {
     },
     /// The schema `public` was dropped, which is there without a definition.
     NoSchema,
+    /// A comment.
+    Comment {
+        /// What it is about.
+        subject: Subject,
+        /// What it says.
+        text: String,
+    },
 }
 
 impl Definition {
@@ -409,7 +428,8 @@ impl Definition {
             | Definition::Garbage { .. }
             | Definition::Numbers(_)
             | Definition::Loading(_)
-            | Definition::NoSchema => None,
+            | Definition::NoSchema
+            | Definition::Comment { .. } => None,
         }
     }
 }

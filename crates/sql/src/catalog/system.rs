@@ -1,6 +1,7 @@
 //! PostgreSQL's system tables, as far as clients ask for them, made from the definitions when a statement that reads them is planned.
 
 mod columns;
+mod comments;
 mod constraints;
 mod defaults;
 mod empty;
@@ -18,7 +19,8 @@ use crate::types::{Datum, SqlType};
 pub(crate) use constraints::constraint_definitions;
 pub(crate) use empty::TABLE_NUMBER;
 pub(crate) use relations::{
-    index_columns, index_definitions, index_numbers, relation_names, relations_seen, view_definitions,
+    index_columns, index_definitions, index_numbers, relation_names, relations_seen, schema_object,
+    view_definitions,
 };
 pub(crate) use types::{TYPES, operator_class_numbers, type_numbers};
 
@@ -38,11 +40,13 @@ pub(crate) const INFORMATION_SCHEMA: u32 = 13_000;
 pub(crate) const OWNER: u32 = 10;
 /// Its name.
 const OWNER_NAME: &str = crate::catalog::FIRST_USER;
+/// The number of the database.
+pub(crate) const DATABASE: u32 = 1;
 /// The number of the access method of indexes.
 const BTREE: u32 = 403;
 
 /// Numbers of system tables, by which other system tables name them.
-const TABLES: [(&str, u32); 38] = [
+const TABLES: [(&str, u32); 39] = [
     ("pg_aggregate", 2600),
     ("pg_am", 2601),
     ("pg_amop", 2602),
@@ -75,6 +79,7 @@ const TABLES: [(&str, u32); 38] = [
     ("pg_proc", 1255),
     ("pg_rewrite", 2618),
     ("pg_sequence", 2224),
+    ("pg_shdescription", 2396),
     ("pg_statistic_ext", 3381),
     ("pg_tablespace", 1213),
     ("pg_trigger", 2620),
@@ -174,7 +179,7 @@ pub(crate) fn table(
 /// The numbers of schemas, with their names.
 pub(crate) fn schema_names(catalog: &Catalog) -> Vec<(u32, String)> {
     let all = ["pg_catalog", "information_schema"].into_iter().chain(catalog.schemas());
-    all.map(|schema| (relations::schema_object(catalog, schema), schema.to_owned())).collect()
+    all.map(|schema| (schema_object(catalog, schema), schema.to_owned())).collect()
 }
 
 fn text(value: impl Into<String>) -> Datum {

@@ -177,10 +177,6 @@ impl Session {
                 Ok(tag("REINDEX"))
             }
             Statement::CreateExtension(extension) => self.create_extension(extension),
-            Statement::Comment { object_type, object_name, if_exists: false, .. } => {
-                bind::commented(*object_type, object_name, &*self.catalog()?, &self.surroundings)?;
-                Ok(tag("COMMENT"))
-            }
             Statement::Lock(lock) => {
                 if self.block.is_none() {
                     let message = "LOCK TABLE can only be used in transaction blocks";
@@ -493,7 +489,6 @@ fn accepted(statement: &Statement) -> Result<Answer, SqlError> {
     Ok(tag(match statement {
         Statement::Vacuum(_) => "VACUUM",
         Statement::Analyze(_) => "ANALYZE",
-        Statement::Comment { .. } => "COMMENT",
         // Nobody listens.
         Statement::UNLISTEN { .. } => "UNLISTEN",
         other => return Err(crate::syntax::unsupported_statement(&other.to_string())),

@@ -107,7 +107,7 @@ pub(super) fn multiple_keys(table: &str) -> SqlError {
 
 /// Fails if a table has a constraint with a name.
 pub(super) fn is_free_constraint(name: &str, table: &Table, constraint: &str) -> Result<(), SqlError> {
-    if table.constraints().any(|known| known == constraint) {
+    if table.constraint(constraint).is_some() {
         let message = format!("constraint \"{constraint}\" for relation \"{name}\" already exists");
         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
     }

@@ -86,8 +86,8 @@ impl Draft<'_> {
         // Its name is taken before those of its parts.
         self.set(&schema, &name, Some(Definition::Table(table.clone())));
         self.add_parts(&schema, &name, &mut table, parts, true)?;
-        if let Some(indexes) = like {
-            self.add_indexes_like(&schema, &name, &mut table, indexes);
+        if let Some(like) = like {
+            self.finish_like(&schema, &name, &mut table, like);
         }
         if let Some(written) = create.partition_by.as_deref() {
             table.placing = placing(written, &table)?;
@@ -130,7 +130,7 @@ impl Draft<'_> {
                 None => self.free_check(name, table, &condition)?,
             };
             is_free_constraint(name, table, &check_name)?;
-            table.checks.push(Check { name: check_name, condition });
+            table.checks.push(Check { object: self.number(), name: check_name, condition });
         }
         for foreign_key in parts.foreign_keys {
             self.add_foreign_key(schema, name, table, foreign_key, is_empty)?;

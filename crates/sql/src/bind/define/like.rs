@@ -5,16 +5,17 @@ use sqlparser::ast::{CreateTableLike, CreateTableLikeKind, ObjectName};
 use super::super::names::qualified;
 use super::create::Parts;
 use super::{Draft, NewIndex};
-use crate::catalog::{Column, ColumnOrder, Definition, Table};
+use crate::catalog::{Column, Definition, Table};
 use crate::error::{SqlError, SqlState};
 use crate::syntax::like_options;
 use crate::types::{Datum, SqlType};
 
 /// What is taken over besides the columns.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Including {
-    defaults: bool,
+    comments: bool,
     constraints: bool,
+    defaults: bool,
     identity: bool,
     indexes: bool,
 }
@@ -28,15 +29,21 @@ impl Including {
             let is_on = switch == "including";
             match what {
                 "all" => {
-                    including =
-                        Including { defaults: is_on, constraints: is_on, identity: is_on, indexes: is_on }
+                    including = Including {
+                        comments: is_on,
+                        constraints: is_on,
+                        defaults: is_on,
+                        identity: is_on,
+                        indexes: is_on,
+                    }
                 }
+                "comments" => including.comments = is_on,
                 "defaults" => including.defaults = is_on,
                 "constraints" => including.constraints = is_on,
                 "identity" => including.identity = is_on,
                 "indexes" => including.indexes = is_on,
                 // There is nothing of the kind.
-                "comments" | "compression" | "generated" | "statistics" | "storage" => {}
+                "compression" | "generated" | "statistics" | "storage" => {}
                 other => {
                     let message = format!("syntax error: unknown option {switch} {other} of LIKE");
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -54,12 +61,18 @@ impl Draft<'_> {
         like: &CreateTableLikeKind,
         table: &mut Table,
         parts: &mut Parts,
-    ) -> Result<LikeIndexes, SqlError> {
+    ) -> Result<Like, SqlError> {
         let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
         let CreateTableLike { name, .. } = like;
         let (name, options) = like_options(name);
         let including = Including::read(&options)?;
-        let other = self.table_like(&name)?;
+        let mut other = self.table_like(&name)?;
+        if !including.constraints {
+            other.checks.clear();
+        }
+        if !including.indexes {
+            (other.primary_key, other.indexes) = (None, Vec::new());
+        }
         let mut numbers = Vec::with_capacity(other.columns.len());
         for column in &other.columns {
             numbers.push(table.columns.len() as u16);
@@ -74,34 +87,31 @@ impl Draft<'_> {
             let default = column.default.clone().filter(|_| including.defaults && column.identity.is_none());
             table.columns.push(Column { default, identity, missing: Datum::Null, ..column.clone() });
         }
-        if including.constraints {
-            let checks = other.checks.iter();
-            parts.checks.extend(checks.map(|check| (Some(check.name.clone()), check.condition.clone())));
-        }
+        let checks = other.checks.iter();
+        parts.checks.extend(checks.map(|check| (Some(check.name.clone()), check.condition.clone())));
         let renumbered = |columns: &[u16]| -> Vec<u16> {
             columns.iter().map(|column| numbers[usize::from(*column)]).collect()
         };
-        let mut indexes = LikeIndexes::default();
         if including.indexes {
             parts.primary_key = other.primary_key.as_ref().map(|key| (None, renumbered(&key.columns)));
             table.placing = other.placing;
-            for index in &other.indexes {
-                let columns = renumbered(&index.columns);
-                if index.constraint {
-                    parts.unique.push((None, columns));
-                } else {
-                    indexes.others.push((columns, index.orders.clone(), index.unique));
-                }
+        }
+        for index in &mut other.indexes {
+            index.columns = renumbered(&index.columns);
+            if index.constraint {
+                parts.unique.push((None, index.columns.clone()));
             }
         }
-        Ok(indexes)
+        Ok(Like { other, numbers, comments: including.comments })
     }
 
     fn table_like(&mut self, name: &ObjectName) -> Result<Table, SqlError> {
         let (schema, name) = qualified(name)?;
         match self.locate(schema.as_deref(), &name) {
             Some((_, Definition::Table(table))) => Ok(table),
-            Some((_, Definition::View { columns, query, .. })) => self.view_as_table(&columns, &query),
+            Some((_, Definition::View { object, columns, query })) => {
+                self.view_as_table(object, &columns, &query)
+            }
             Some(_) => {
                 let message = format!("relation \"{name}\" is invalid in LIKE clause");
                 Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
@@ -111,7 +121,7 @@ impl Draft<'_> {
     }
 
     /// A table with the columns of a view.
-    fn view_as_table(&self, names: &[String], query: &str) -> Result<Table, SqlError> {
+    fn view_as_table(&self, object: u32, names: &[String], query: &str) -> Result<Table, SqlError> {
         let query = crate::syntax::parse_query(query)?;
         let (_, fields) = super::super::Binder::new(&self.catalog, self.surroundings).query(&query)?;
         let column = |(name, data_type): (&String, SqlType)| Column {
@@ -124,37 +134,38 @@ impl Draft<'_> {
             dropped: false,
         };
         let types = fields.into_iter().map(|field| field.data_type);
-        Ok(Table { columns: names.iter().zip(types).map(column).collect(), ..Table::empty(0, 0) })
+        Ok(Table { columns: names.iter().zip(types).map(column).collect(), ..Table::empty(object, 0) })
     }
 
-    /// Adds the indexes of the other table that stand for no constraint.
-    pub(super) fn add_indexes_like(
-        &mut self,
-        schema: &str,
-        name: &str,
-        table: &mut Table,
-        indexes: LikeIndexes,
-    ) {
-        for (columns, orders, unique) in indexes.others {
+    /// Adds what the other table has besides once the new one has its own parts: the indexes that stand for no constraint, and comments.
+    pub(super) fn finish_like(&mut self, schema: &str, name: &str, table: &mut Table, like: Like) {
+        for index in like.other.indexes.iter().filter(|index| !index.constraint) {
+            let columns = index.columns.clone();
             let names = columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str());
             let parts: Vec<&str> = std::iter::once(name).chain(names).chain(["idx"]).collect();
-            let index_name = self.free_name(schema, &parts);
             let index = NewIndex {
-                name: index_name,
+                name: self.free_name(schema, &parts),
                 columns,
-                orders,
-                unique,
+                orders: index.orders.clone(),
+                unique: index.unique,
                 constraint: false,
                 covering: false,
                 is_empty: true,
             };
             self.add_index(schema, name, table, index);
         }
+        if like.comments {
+            self.copy_comments(&like, table);
+        }
     }
 }
 
-/// Indexes of the other table that stand for no constraint: their columns with their orders, and whether they are unique.
-#[derive(Default)]
-pub(super) struct LikeIndexes {
-    others: Vec<(Vec<u16>, Vec<ColumnOrder>, bool)>,
+/// What a table takes over from another.
+pub(super) struct Like {
+    /// The other, without indexes and checks unless they are taken over; its indexes have columns of the new table.
+    pub other: Table,
+    /// The number of each of its columns in the new table.
+    pub numbers: Vec<u16>,
+    /// Whether comments are taken over.
+    pub comments: bool,
 }

@@ -6,6 +6,7 @@
 //! are deleted by and by.
 
 mod alter;
+mod comments;
 mod constraints;
 mod create;
 mod dependents;
@@ -93,6 +94,7 @@ pub fn is_definition(statement: &Statement) -> bool {
             | Statement::Truncate(_)
             | Statement::CreateRole(_)
             | Statement::AlterRole { .. }
+            | Statement::Comment { .. }
     )
 }
 
@@ -143,6 +145,9 @@ pub fn define(
             draft.remove(*object_type, *if_exists, names, *cascade)?
         }
         Statement::Truncate(truncate) => draft.truncate(truncate)?,
+        Statement::Comment { object_type, object_name, comment, if_exists: false, .. } => {
+            draft.comment(*object_type, object_name, comment.as_deref())?
+        }
         other => return Err(crate::syntax::unsupported_statement(&other.to_string())),
     };
     Ok(draft.finish(tag))
@@ -364,6 +369,7 @@ impl<'c> Draft<'c> {
     }
 
     fn finish(mut self, tag: &'static str) -> Defined {
+        self.forget_comments();
         if self.numbers != self.before.numbers() {
             let numbers = Definition::Numbers(self.numbers);
             self.set("", "", Some(numbers));

@@ -7,9 +7,6 @@ use crate::bind;
 use crate::plan::ReferentialAction;
 use crate::types::{Datum, SqlType};
 
-/// Where the numbers of checks begin. They have none of their own: they get some from their table's.
-const CHECKS: u32 = 1 << 31;
-
 /// A constraint of a table.
 struct Constraint<'c> {
     object: u32,
@@ -90,8 +87,8 @@ fn constraints(catalog: &Catalog) -> Vec<Constraint<'_>> {
         for foreign_key in &table.foreign_keys {
             add(foreign_key.object, &foreign_key.name, Kind::Foreign(foreign_key));
         }
-        for (place, check) in (1..).zip(&table.checks) {
-            add(CHECKS + table.object * 64 + place, &check.name, Kind::Check(&check.condition));
+        for check in &table.checks {
+            add(check.object, &check.name, Kind::Check(&check.condition));
         }
     }
     constraints

@@ -44,7 +44,6 @@ const TABLES: &[(&str, &str)] = &[
     ),
     ("pg_db_role_setting", "setdatabase:oid setrole:oid setconfig:text[]"),
     ("pg_default_acl", "oid:oid defaclrole:oid defaclnamespace:oid defaclobjtype:text defaclacl:text[]"),
-    ("pg_description", "objoid:oid classoid:oid objsubid:int4 description:text"),
     ("pg_enum", "oid:oid enumtypid:oid enumsortorder:float4 enumlabel:name"),
     (
         "pg_event_trigger",
@@ -125,7 +124,6 @@ const TABLES: &[(&str, &str)] = &[
     ("pg_rewrite", "oid:oid rulename:name ev_class:oid ev_type:text ev_enabled:text is_instead:bool"),
     ("pg_rules", "schemaname:name tablename:name rulename:name definition:text"),
     ("pg_seclabel", "objoid:oid classoid:oid objsubid:int4 provider:text label:text"),
-    ("pg_shdescription", "objoid:oid classoid:oid description:text"),
     (
         "pg_stat_bgwriter",
         "checkpoints_timed:int8 checkpoints_req:int8 checkpoint_write_time:float8 \

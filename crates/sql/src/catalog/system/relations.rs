@@ -27,7 +27,7 @@ struct Relation<'c> {
 }
 
 /// The number of a schema.
-pub(super) fn schema_object(catalog: &Catalog, schema: &str) -> u32 {
+pub(crate) fn schema_object(catalog: &Catalog, schema: &str) -> u32 {
     match schema {
         PUBLIC => PUBLIC_OBJECT,
         "pg_catalog" => PG_CATALOG,

@@ -1,7 +1,7 @@
 //! The other system tables: databases, sequences, and views of what other tables have.
 
 use super::super::{Catalog, Definition};
-use super::{BTREE, OWNER, OWNER_NAME, System, number, relations, text, truth, types, users};
+use super::{BTREE, OWNER, OWNER_NAME, System, comments, number, relations, text, truth, types, users};
 use crate::bind::Surroundings;
 use crate::types::{Datum, SqlType};
 
@@ -46,6 +46,8 @@ pub(super) fn table(catalog: &Catalog, surroundings: &Surroundings, name: &str) 
         "pg_indexes" => Some(pg_indexes(catalog)),
         "pg_statio_all_tables" | "pg_statio_user_tables" => Some(reads_of_tables(catalog)),
         "pg_depend" => Some(depend(catalog)),
+        "pg_description" => Some(comments::descriptions(catalog)),
+        "pg_shdescription" => Some(comments::shared_descriptions(catalog)),
         "pg_tablespace" => Some(tablespaces()),
         "pg_stat_all_tables" | "pg_stat_user_tables" => Some(statistics_of_tables(catalog)),
         _ => super::empty::table(name),
@@ -106,7 +108,7 @@ fn databases(surroundings: &Surroundings) -> System {
         ("datacl", SqlType::TEXT.array_of()),
     ];
     let row = vec![
-        number(1),
+        number(super::DATABASE),
         text(&surroundings.database),
         number(OWNER),
         number(6),
