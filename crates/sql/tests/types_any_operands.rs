@@ -2,11 +2,12 @@
 
 use ordain_sql::types::aggregate::{self, State};
 use ordain_sql::types::functions::{self, CallContext, Function, FunctionId};
+use ordain_sql::types::network::Family;
 use ordain_sql::types::operators::{self, BinaryOperator, UnaryOperator};
-use ordain_sql::types::{Datum, Numeric, SqlType, Zone, cast, text};
+use ordain_sql::types::{Datum, Network, Numeric, SqlType, Zone, cast, text};
 use proptest::prelude::*;
 
-const TYPES: [SqlType; 17] = [
+const TYPES: [SqlType; 19] = [
     SqlType::BOOL,
     SqlType::INT2,
     SqlType::INT4,
@@ -24,6 +25,8 @@ const TYPES: [SqlType; 17] = [
     SqlType::OID,
     SqlType::JSON,
     SqlType::JSONB,
+    SqlType::INET,
+    SqlType::CIDR,
 ];
 
 fn integer(least: i64, greatest: i64) -> BoxedStrategy<i64> {
@@ -86,6 +89,13 @@ fn value(ty: SqlType) -> BoxedStrategy<Datum> {
                 .prop_map(|(months, days, microseconds)| Datum::Interval { months, days, microseconds })
                 .boxed()
         }
+        SqlType::INET | SqlType::CIDR => (any::<[u8; 16]>(), any::<bool>(), 0u8..=128)
+            .prop_map(|(bytes, is_four, bits)| match is_four {
+                true => Network::new(Family::V4, bits / 4, &bytes[..4]),
+                false => Network::new(Family::V6, bits, &bytes),
+            })
+            .prop_map(|network| network.map_or(Datum::Null, Datum::Network))
+            .boxed(),
         _ => prop_oneof![prop::sample::select(words.to_vec()).prop_map(str::to_owned), "\\PC{0,8}"]
             .prop_map(Datum::Text)
             .boxed(),

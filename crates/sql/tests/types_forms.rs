@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 
 use ordain_sql::types::compare::{self, HashKey};
-use ordain_sql::types::{Datum, Numeric, SqlType, Zone, binary, key, row, text};
+use ordain_sql::types::network::Family;
+use ordain_sql::types::{Datum, Network, Numeric, SqlType, Zone, binary, key, row, text};
 use proptest::prelude::*;
 
-const PLAIN: [SqlType; 19] = [
+const PLAIN: [SqlType; 21] = [
     SqlType::BOOL,
     SqlType::INT2,
     SqlType::INT4,
@@ -24,6 +25,8 @@ const PLAIN: [SqlType; 19] = [
     SqlType::TIMESTAMPTZ,
     SqlType::INTERVAL,
     SqlType::UUID,
+    SqlType::INET,
+    SqlType::CIDR,
     SqlType::OID,
     SqlType::NAME,
 ];
@@ -69,6 +72,15 @@ fn interval() -> impl Strategy<Value = Datum> {
         .prop_map(|(months, days, microseconds)| Datum::Interval { months, days, microseconds })
 }
 
+/// Addresses that often share their first bits.
+fn network() -> impl Strategy<Value = Network> {
+    let bytes = prop::collection::vec(prop_oneof![3 => Just(0u8), 1 => Just(255), 2 => any::<u8>()], 16);
+    (any::<bool>(), 0u8..=128, bytes).prop_filter_map("no address", |(is_four, bits, bytes)| match is_four {
+        true => Network::new(Family::V4, bits / 4, &bytes[..4]),
+        false => Network::new(Family::V6, bits, &bytes),
+    })
+}
+
 fn value(ty: SqlType) -> BoxedStrategy<Datum> {
     if ty.array {
         let element = prop_oneof![3 => value(ty.element()), 1 => Just(Datum::Null)];
@@ -97,6 +109,8 @@ fn value(ty: SqlType) -> BoxedStrategy<Datum> {
         }
         SqlType::INTERVAL => interval().boxed(),
         SqlType::UUID => any::<u128>().prop_map(Datum::Uuid).boxed(),
+        SqlType::INET => network().prop_map(Datum::Network).boxed(),
+        SqlType::CIDR => network().prop_map(|network| Datum::Network(network.network())).boxed(),
         _ => characters().prop_map(Datum::Text).boxed(),
     }
 }

@@ -14,11 +14,12 @@ use ordain_sql::types::operators::{self, BinaryOperator, UnaryOperator};
 use ordain_sql::types::{Datum, SqlType, Zone, text};
 
 /// A table for each kind.
-const TABLES: [&str; 6] = [
+const TABLES: [&str; 7] = [
     include_str!("types/aggregate"),
     include_str!("types/binary"),
     include_str!("types/call"),
     include_str!("types/cast"),
+    include_str!("types/network"),
     include_str!("types/unary"),
     include_str!("types/value"),
 ];
@@ -45,6 +46,8 @@ fn base(name: &str) -> SqlType {
         "timestamptz" | "timestamp with time zone" => SqlType::TIMESTAMPTZ,
         "interval" => SqlType::INTERVAL,
         "uuid" => SqlType::UUID,
+        "inet" => SqlType::INET,
+        "cidr" => SqlType::CIDR,
         "json" => SqlType::JSON,
         "jsonb" => SqlType::JSONB,
         "oid" => SqlType::OID,

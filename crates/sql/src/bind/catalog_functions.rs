@@ -424,9 +424,8 @@ fn same_for_all(name: &str) -> Option<Bound> {
         | "pg_get_functiondef"
         | "pg_get_statisticsobjdef"
         | "pg_tablespace_location"
-        | "pg_describe_object"
-        | "inet_server_addr"
-        | "inet_client_addr" => constant(Datum::Null, SqlType::TEXT),
+        | "pg_describe_object" => constant(Datum::Null, SqlType::TEXT),
+        "inet_server_addr" | "inet_client_addr" => constant(Datum::Null, SqlType::INET),
         "inet_server_port" | "inet_client_port" => constant(Datum::Null, SqlType::INT4),
         // UTF-8 is the only one.
         "pg_char_to_encoding" => constant(Datum::Int(6), SqlType::INT4),

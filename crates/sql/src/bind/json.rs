@@ -1,4 +1,4 @@
-//! Operators of JSON and of arrays, which are functions; rows as JSON.
+//! Operators of JSON, of arrays and of networks, which are functions; rows as JSON.
 
 use sqlparser::ast::{self, Expr};
 
@@ -12,7 +12,7 @@ use crate::types::functions::{self, ORDER_OF_JSONB, ROW_TO_JSON};
 use crate::types::{BaseType, Datum, SqlType};
 
 impl Binder<'_> {
-    /// An operator of JSON or arrays by the function that it is; `None` for any other.
+    /// An operator of JSON, arrays or networks by the function that it is; `None` for any other.
     pub(super) fn operator_function(
         &mut self,
         left: &Expr,
@@ -23,7 +23,7 @@ impl Binder<'_> {
         let is_either = matches!(
             operator,
             Written::StringConcat | Written::Minus | Written::AtArrow | Written::ArrowAt | Written::PGOverlap
-        );
+        ) || contains(operator).is_some();
         let is_json = matches!(
             operator,
             Written::Arrow
@@ -130,6 +130,7 @@ fn function_of(operator: &ast::BinaryOperator, left: SqlType, right: SqlType) ->
     use ast::BinaryOperator as Written;
     let base = |ty: SqlType| if ty.array { None } else { Some(ty.base) };
     let is_jsonb = |ty: SqlType| base(ty) == Some(BaseType::Jsonb);
+    let is_network = |ty: SqlType| matches!(base(ty), Some(BaseType::Inet | BaseType::Cidr));
     let by_number = right.is_integer();
     let of = |json: &'static str, jsonb: &'static str| match base(left)? {
         BaseType::Json => Some(json),
@@ -157,6 +158,17 @@ fn function_of(operator: &ast::BinaryOperator, left: SqlType, right: SqlType) ->
         Written::AtArrow if arrays => Some("arraycontains"),
         Written::ArrowAt if arrays => Some("arraycontained"),
         Written::PGOverlap if arrays => Some("arrayoverlap"),
+        Written::PGOverlap if is_network(left) || is_network(right) => Some("network_overlap"),
+        other => contains(other).filter(|_| is_network(left) || is_network(right)),
+    }
+}
+
+/// The function of networks that an operator is.
+fn contains(operator: &ast::BinaryOperator) -> Option<&'static str> {
+    let ast::BinaryOperator::Custom(symbol) = operator else { return None };
+    match symbol.as_str() {
+        "<<=" => Some("network_subeq"),
+        ">>=" => Some("network_supeq"),
         _ => None,
     }
 }

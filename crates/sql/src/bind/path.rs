@@ -320,9 +320,12 @@ pub(super) fn column_of(expression: &Expression) -> Option<u16> {
 
 fn keeps_encoding(from: SqlType, to: SqlType) -> bool {
     let plain_text = |data_type: SqlType| data_type.is_text() && data_type.base != BaseType::Char;
+    let is_wider = |from: SqlType, to: SqlType| (from, to) == (SqlType::CIDR, SqlType::INET);
     !from.array
         && !to.array
-        && ((from.is_integer() && to.is_integer()) || (plain_text(from) && plain_text(to)))
+        && ((from.is_integer() && to.is_integer())
+            || (plain_text(from) && plain_text(to))
+            || is_wider(from, to))
 }
 
 fn mirrored(operator: BinaryOperator) -> Option<BinaryOperator> {

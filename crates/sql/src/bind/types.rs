@@ -104,6 +104,8 @@ fn custom(name: &ObjectName) -> Result<SqlType, SqlError> {
         "timestamptz" => SqlType::TIMESTAMPTZ,
         "interval" => SqlType::INTERVAL,
         "uuid" => SqlType::UUID,
+        "inet" => SqlType::INET,
+        "cidr" => SqlType::CIDR,
         "json" => SqlType::JSON,
         "jsonb" => SqlType::JSONB,
         "oid" | "regproc" | "regtype" | "regnamespace" | "regrole" | "xid" | "cid" => SqlType::OID,

@@ -221,12 +221,13 @@ fn may_be(constant: &Constant, data_type: SqlType) -> bool {
 /// the text.
 fn is_plain(constant: &Constant, data_type: SqlType) -> bool {
     use BaseType::{
-        Bool, Date, Float4, Float8, Int2, Int4, Int8, Numeric, Text, Timestamp, TimestampTz, Uuid, Varchar,
+        Bool, Cidr, Date, Float4, Float8, Inet, Int2, Int4, Int8, Numeric, Text, Timestamp, TimestampTz,
+        Uuid, Varchar,
     };
     match data_type.base {
         // Moments have names, too.
         Date | Timestamp | TimestampTz => constant.text.starts_with(|first: char| first.is_ascii_digit()),
-        Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric | Text | Varchar | Uuid => {
+        Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric | Text | Varchar | Uuid | Inet | Cidr => {
             data_type == SqlType::of(data_type.base)
         }
         _ => false,

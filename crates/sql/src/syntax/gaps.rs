@@ -91,12 +91,10 @@ const STATEMENTS: &[(&str, &str)] = &[
 const TYPES: &[(&str, &str)] = &[
     ("bit", "Use bytea or bigint."),
     ("box", COORDINATES),
-    ("cidr", "Use text."),
     ("circle", COORDINATES),
     ("citext", "Use text, and lower() where texts are compared."),
     ("daterange", BOUNDS),
     ("hstore", "Use json."),
-    ("inet", "Use text."),
     ("int4range", BOUNDS),
     ("int8range", BOUNDS),
     ("line", COORDINATES),

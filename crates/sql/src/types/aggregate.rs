@@ -336,6 +336,7 @@ fn one_argument(id: AggregateId, argument: SqlType) -> Option<(SqlType, SqlType)
             let argument = known(SqlType::TEXT);
             let argument = match argument.base {
                 Varchar | Name if !argument.array => SqlType::TEXT,
+                Cidr if !argument.array => SqlType::INET,
                 Bool | Json | Jsonb | Uuid | Bytea => return None,
                 _ => argument,
             };

@@ -1,10 +1,14 @@
 //! Values in PostgreSQL's binary form, which parameters and results may have.
 
+use super::network::{Family, Network};
 use super::{BaseType, Datum, Numeric, SqlType, Zone, calendar, json, text};
 use crate::error::{SqlError, SqlState};
 
 const NUMERIC_NEGATIVE: u16 = 0x4000;
 const NUMERIC_NAN: u16 = 0xC000;
+/// What stands for the families of addresses.
+const FOUR: u8 = 2;
+const SIX: u8 = 3;
 /// The only version of the binary form of `jsonb`.
 const JSONB_VERSION: u8 = 1;
 
@@ -54,6 +58,12 @@ pub fn encode(datum: &Datum, ty: SqlType, out: &mut Vec<u8>) {
             out.extend_from_slice(&months.to_be_bytes());
         }
         Datum::Uuid(value) => out.extend_from_slice(&value.to_be_bytes()),
+        Datum::Network(value) => {
+            out.push(if value.family() == Family::V4 { FOUR } else { SIX });
+            let is_cidr = u8::from(ty.base == BaseType::Cidr);
+            out.extend_from_slice(&[value.bits(), is_cidr, value.bytes().len() as u8]);
+            out.extend_from_slice(value.bytes());
+        }
         Datum::Array(values) => encode_array(values, ty.element(), out),
     }
 }
@@ -164,6 +174,7 @@ impl<'a> Reader<'a> {
                 Datum::Interval { months: self.i32()?, days, microseconds }
             }
             BaseType::Uuid => Datum::Uuid(u128::from_be_bytes(self.fixed()?)),
+            BaseType::Inet | BaseType::Cidr => Datum::Network(self.network(ty)?),
             BaseType::Jsonb => {
                 if self.fixed::<1>()?[0] != JSONB_VERSION {
                     return Err(SqlError::new(
@@ -180,6 +191,31 @@ impl<'a> Reader<'a> {
             | BaseType::Json
             | BaseType::Unknown => return text::parse(self.text()?, ty.plain(), Zone::Utc),
         })
+    }
+
+    /// The family, the bits of the network, whether it is a `cidr`, which is not looked at, the count of bytes, and these.
+    fn network(&mut self, ty: SqlType) -> Result<Network, SqlError> {
+        let invalid = |what: &str| {
+            let message = format!("invalid {what}external \"{}\" value", ty.plain().name());
+            SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
+        };
+        let [family, bits, _, length] = self.fixed()?;
+        let family = match family {
+            FOUR => Family::V4,
+            SIX => Family::V6,
+            _ => return Err(invalid("address family in ")),
+        };
+        if bits > family.bits() {
+            return Err(invalid("bits in "));
+        }
+        if usize::from(length) != family.bytes() {
+            return Err(invalid("length in "));
+        }
+        let network = Network::new(family, bits, self.take(family.bytes())?).ok_or_else(incorrect)?;
+        if ty.base == BaseType::Cidr && !network.is_network() {
+            return Err(invalid("").with_detail("Value has bits set to right of mask."));
+        }
+        Ok(network)
     }
 
     fn numeric(&mut self) -> Result<Numeric, SqlError> {

@@ -73,6 +73,8 @@ fn allowed_plain(from: BaseType, to: BaseType) -> Option<CastContext> {
         (Date, Timestamp | TimestampTz) | (Timestamp, TimestampTz) | (Time, Interval) => Implicit,
         (Timestamp | TimestampTz, Date | Time) | (TimestampTz, Timestamp) | (Interval, Time) => Assignment,
         (Json, Jsonb) | (Jsonb, Json) => Assignment,
+        (Cidr, Inet) => Implicit,
+        (Inet, Cidr) => Assignment,
         (Jsonb, Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric) => Explicit,
         _ => return None,
     })
@@ -144,6 +146,10 @@ fn convert_plain(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result
         (Datum::Interval { microseconds, .. }, Time) => {
             Ok(Datum::Time(microseconds.rem_euclid(calendar::DAY)))
         }
+        (Datum::Network(value), Inet) => Ok(Datum::Network(*value)),
+        (Datum::Network(value), Cidr) => Ok(Datum::Network(value.network())),
+        // The cast shows all bits, the output of a column not.
+        (Datum::Network(_), Text | Varchar | Char) => convert_through_text(datum, SqlType::CIDR, to, zone),
         (Datum::Text(value), _) if from.base == Jsonb && !to.is_text() && to.base != Json => {
             convert_jsonb(value, to)
         }

@@ -36,6 +36,7 @@ pub fn compare(left: &Datum, right: &Datum) -> Ordering {
             Datum::Interval { months: m, days: d, microseconds: u },
         ) => interval_span(*months, *days, *microseconds).cmp(&interval_span(*m, *d, *u)),
         (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
+        (Datum::Network(a), Datum::Network(b)) => a.cmp(b),
         (Datum::Array(a), Datum::Array(b)) => {
             let difference = a.iter().zip(b).map(|(a, b)| compare(a, b)).find(|order| order.is_ne());
             difference.unwrap_or_else(|| a.len().cmp(&b.len()))
@@ -62,8 +63,9 @@ fn rank(datum: &Datum) -> u8 {
         Datum::Timestamp(_) => 8,
         Datum::Interval { .. } => 9,
         Datum::Uuid(_) => 10,
-        Datum::Array(_) => 11,
-        Datum::Null => 12,
+        Datum::Network(_) => 11,
+        Datum::Array(_) => 12,
+        Datum::Null => 13,
     }
 }
 
@@ -97,6 +99,12 @@ pub fn hash_bytes(datum: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&interval_span(*months, *days, *microseconds).to_le_bytes());
         }
         Datum::Uuid(value) => out.extend_from_slice(&value.to_le_bytes()),
+        Datum::Network(value) => {
+            // The count of bytes follows from the first one.
+            out.push(value.bytes().len() as u8);
+            out.push(value.bits());
+            out.extend_from_slice(value.bytes());
+        }
         Datum::Array(values) => {
             out.extend_from_slice(&(values.len() as u64).to_le_bytes());
             values.iter().for_each(|value| hash_bytes(value, out));

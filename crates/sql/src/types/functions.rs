@@ -7,6 +7,7 @@ mod format;
 mod json;
 mod make;
 mod mathematics;
+mod network;
 mod number_pattern;
 mod numbers;
 mod regular;
@@ -119,7 +120,7 @@ const TIMESTAMPTZ: Kind = Kind::Of(SqlType::TIMESTAMPTZ);
 const INTERVAL: Kind = Kind::Of(SqlType::INTERVAL);
 
 /// All functions. A number is the place in all of them, one after the other.
-const TABLES: [&[Entry]; 16] = [
+const TABLES: [&[Entry]; 17] = [
     strings::TABLE,
     mathematics::TABLE,
     date_time::TABLE,
@@ -136,6 +137,7 @@ const TABLES: [&[Entry]; 16] = [
     catalog::SIZES,
     number_pattern::LATER,
     arrays::LATER,
+    network::TABLE,
 ];
 
 fn entries() -> impl Iterator<Item = (FunctionId, &'static Entry)> {

@@ -6,6 +6,7 @@
 
 use smallvec::SmallVec;
 
+use super::network::{Family, Network};
 use super::{BaseType, Datum, Numeric, SqlType, calendar, compare};
 use crate::error::{SqlError, SqlState};
 
@@ -51,6 +52,12 @@ pub fn encode(datum: &Datum, out: &mut KeyBytes) {
         Datum::Uuid(value) => {
             out.push(VALUE);
             out.extend_from_slice(&value.to_be_bytes());
+        }
+        Datum::Network(value) => {
+            out.extend_from_slice(&[VALUE, u8::from(value.family() == Family::V6)]);
+            out.extend_from_slice(value.network().bytes());
+            out.push(value.bits());
+            out.extend_from_slice(value.bytes());
         }
         Datum::Array(values) => {
             out.push(VALUE);
@@ -170,6 +177,7 @@ impl Reader<'_> {
             }
             BaseType::Bytea => Datum::Bytes(self.bytes()?),
             BaseType::Uuid => Datum::Uuid(u128::from_be_bytes(self.array()?)),
+            BaseType::Inet | BaseType::Cidr => Datum::Network(self.network()?),
             BaseType::Interval => {
                 let span = (u128::from_be_bytes(self.array()?) ^ 1 << 127) as i128;
                 interval_of(span)?
@@ -215,6 +223,16 @@ impl Reader<'_> {
         }
         let digits = digits.trim_end_matches('0');
         Numeric::from_normalised_digits(mask != 0, digits, exponent).ok()
+    }
+
+    /// The network is there for the order only.
+    fn network(&mut self) -> Option<Network> {
+        if self.byte()? == 0 {
+            self.array::<4>()?;
+            return Network::new(Family::V4, self.byte()?, &self.array::<4>()?);
+        }
+        self.array::<16>()?;
+        Network::new(Family::V6, self.byte()?, &self.array::<16>()?)
     }
 
     fn bytes(&mut self) -> Option<Vec<u8>> {

@@ -8,6 +8,7 @@ pub mod compare;
 pub mod functions;
 pub(crate) mod json;
 pub mod key;
+pub mod network;
 pub mod numeric;
 pub mod operators;
 pub(crate) mod others;
@@ -16,6 +17,7 @@ mod sql_type;
 pub mod text;
 mod zone;
 
+pub use network::Network;
 pub use numeric::Numeric;
 pub(crate) use others::{OTHERS, Other};
 pub(crate) use zone::Unfit;
@@ -63,6 +65,10 @@ pub enum BaseType {
     Interval,
     /// `uuid`
     Uuid,
+    /// `inet`
+    Inet,
+    /// `cidr`
+    Cidr,
     /// `json`, kept as text
     Json,
     /// `jsonb`, kept as text
@@ -121,6 +127,8 @@ pub enum Datum {
     },
     /// `uuid`
     Uuid(u128),
+    /// `inet`, `cidr`
+    Network(Network),
     /// An array of one dimension
     Array(Vec<Datum>),
 }
@@ -152,6 +160,7 @@ impl PartialEq for Datum {
                 Datum::Interval { months: other_months, days: other_days, microseconds: other_microseconds },
             ) => (months, days, microseconds) == (other_months, other_days, other_microseconds),
             (Datum::Uuid(one), Datum::Uuid(other)) => one == other,
+            (Datum::Network(one), Datum::Network(other)) => one == other,
             (Datum::Array(one), Datum::Array(other)) => one == other,
             _ => false,
         }

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod date_time;
 mod matching;
+mod network;
 mod resolution;
 
 use std::cmp::Ordering;
@@ -241,13 +242,19 @@ pub fn binary(
         _ if date_time::applies(left) || date_time::applies(right) => {
             date_time::evaluate(operator, left, right, resolved, zone)
         }
-        _ => arithmetic::evaluate(operator, left, right, resolved.result),
+        _ => match network::evaluate(operator, left, right) {
+            Some(outcome) => outcome,
+            None => arithmetic::evaluate(operator, left, right, resolved.result),
+        },
     }
 }
 
 /// What the operator gives for a value that has the type of `resolved`.
 pub fn unary(operator: UnaryOperator, operand: &Datum, resolved: &ResolvedUnary) -> Result<Datum, SqlError> {
-    arithmetic::unary(operator, operand, resolved.result)
+    match (operator, operand) {
+        (UnaryOperator::BitNot, Datum::Network(network)) => Ok(Datum::Network(network.complement())),
+        _ => arithmetic::unary(operator, operand, resolved.result),
+    }
 }
 
 /// An interval divided by a count above zero.

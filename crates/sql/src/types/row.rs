@@ -2,6 +2,7 @@
 //!
 //! A row has no count of its columns: one that was written before a column was added simply ends earlier.
 
+use super::network::{Family, Network};
 use super::{Datum, Numeric};
 use crate::error::{SqlError, SqlState};
 
@@ -19,6 +20,9 @@ const TIMESTAMP: u8 = 10;
 const INTERVAL: u8 = 11;
 const UUID: u8 = 12;
 const ARRAY: u8 = 13;
+/// Addresses of either family: the bits of the network, and the address.
+const FOUR: u8 = 14;
+const SIX: u8 = 15;
 /// Integers from 0 to 127 are their kind.
 const SMALL_INT: u8 = 0x80;
 /// Arrays have no arrays in them; bytes that say otherwise are no row.
@@ -99,6 +103,11 @@ fn encode_value(datum: &Datum, out: &mut Vec<u8>) {
         Datum::Uuid(value) => {
             out.push(UUID);
             out.extend_from_slice(&value.to_be_bytes());
+        }
+        Datum::Network(value) => {
+            out.push(if value.family() == Family::V4 { FOUR } else { SIX });
+            out.push(value.bits());
+            out.extend_from_slice(value.bytes());
         }
         Datum::Array(values) => {
             out.push(ARRAY);
@@ -193,6 +202,8 @@ impl<'a> Reader<'a> {
                 microseconds: self.signed()?,
             },
             UUID => Datum::Uuid(u128::from_be_bytes(self.array()?)),
+            FOUR => Datum::Network(Network::new(Family::V4, self.byte()?, self.take(4)?)?),
+            SIX => Datum::Network(Network::new(Family::V6, self.byte()?, self.take(16)?)?),
             ARRAY if depth < DEPTH_MAX => {
                 let count = self.varint()?;
                 // The count is not trusted with memory: each value has a byte at least.
@@ -226,6 +237,12 @@ impl<'a> Reader<'a> {
             }
             UUID => {
                 self.take(16)?;
+            }
+            FOUR => {
+                self.take(5)?;
+            }
+            SIX => {
+                self.take(17)?;
             }
             ARRAY if depth < DEPTH_MAX => {
                 for _ in 0..self.varint()? {

@@ -23,7 +23,7 @@ const fn facts(base: BaseType, oid: u32, array_oid: u32, size: i16, name: &'stat
 }
 
 /// In the order of [`BaseType`], so that a type is its own index.
-const FACTS: [Facts; 22] = [
+const FACTS: [Facts; 24] = [
     facts(Bool, 16, 1000, 1, "boolean"),
     facts(Int2, 21, 1005, 2, "smallint"),
     facts(Int4, 23, 1007, 4, "integer"),
@@ -42,6 +42,8 @@ const FACTS: [Facts; 22] = [
     facts(TimestampTz, 1184, 1185, 8, "timestamp with time zone"),
     facts(Interval, 1186, 1187, 16, "interval"),
     facts(Uuid, 2950, 2951, 16, "uuid"),
+    facts(Inet, 869, 1041, -1, "inet"),
+    facts(Cidr, 650, 651, -1, "cidr"),
     facts(Json, 114, 199, -1, "json"),
     facts(Jsonb, 3802, 3807, -1, "jsonb"),
     facts(Oid, 26, 1028, 4, "oid"),
@@ -66,7 +68,7 @@ macro_rules! constants {
 constants! {
     BOOL = Bool, INT2 = Int2, INT4 = Int4, INT8 = Int8, FLOAT4 = Float4, FLOAT8 = Float8, NUMERIC = Numeric,
     TEXT = Text, VARCHAR = Varchar, CHAR = Char, NAME = Name, BYTEA = Bytea, DATE = Date, TIME = Time,
-    TIMESTAMP = Timestamp, TIMESTAMPTZ = TimestampTz, INTERVAL = Interval, UUID = Uuid, JSON = Json, JSONB = Jsonb,
+    TIMESTAMP = Timestamp, TIMESTAMPTZ = TimestampTz, INTERVAL = Interval, UUID = Uuid, INET = Inet, CIDR = Cidr, JSON = Json, JSONB = Jsonb,
     OID = Oid, UNKNOWN = Unknown,
 }
 
@@ -240,7 +242,7 @@ impl SqlType {
 
     /// Whether PostgreSQL prefers it within its category when several would do.
     pub fn is_preferred(self) -> bool {
-        !self.array && matches!(self.base, Bool | Float8 | Oid | Text | TimestampTz | Interval)
+        !self.array && matches!(self.base, Bool | Float8 | Oid | Text | TimestampTz | Interval | Inet)
     }
 
     /// The letter of PostgreSQL's `typcategory`: `N` for numbers, `S` for texts and so on.
@@ -254,6 +256,7 @@ impl SqlType {
             Text | Varchar | Char | Name => 'S',
             Date | Time | Timestamp | TimestampTz => 'D',
             Interval => 'T',
+            Inet | Cidr => 'I',
             Unknown => 'X',
             Bytea | Uuid | Json | Jsonb => 'U',
         }

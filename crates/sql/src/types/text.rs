@@ -3,6 +3,7 @@
 mod array;
 pub(crate) mod date_time;
 pub(crate) mod interval;
+pub(crate) mod network;
 pub(crate) mod number;
 
 use std::io::Write as _;
@@ -43,6 +44,7 @@ fn parse_plain(text: &str, base: BaseType, zone: Zone) -> Result<Datum, SqlError
         }
         BaseType::Interval => interval::parse(text)?,
         BaseType::Uuid => Datum::Uuid(parse_uuid(text)?),
+        BaseType::Inet | BaseType::Cidr => Datum::Network(network::parse(text, base == BaseType::Cidr)?),
         BaseType::Json => Datum::Text(json::check(text)?),
         BaseType::Jsonb => Datum::Text(json::normalise(text)?),
     })
@@ -77,6 +79,11 @@ pub fn format(datum: &Datum, ty: SqlType, zone: Zone, out: &mut Vec<u8>) {
             interval::format(*months, *days, *microseconds, out);
         }
         Datum::Uuid(value) => format_uuid(*value, out),
+        Datum::Network(value) => {
+            let is_cidr = ty.base == BaseType::Cidr;
+            let shown = if is_cidr { network::Shown::Whole } else { network::Shown::Inet };
+            network::format(value, shown, out);
+        }
         Datum::Array(values) if ty.is_vector() => {
             for (place, value) in values.iter().enumerate() {
                 if place > 0 {

@@ -26,6 +26,8 @@ pub(crate) const TYPES: &[(&str, SqlType)] = &[
     ("interval", SqlType::INTERVAL),
     ("numeric", SqlType::NUMERIC),
     ("uuid", SqlType::UUID),
+    ("inet", SqlType::INET),
+    ("cidr", SqlType::CIDR),
     ("jsonb", SqlType::JSONB),
     ("unknown", SqlType::UNKNOWN),
 ];
@@ -132,7 +134,17 @@ pub(super) fn pg_type() -> System {
 fn plain(name: &'static str, data_type: SqlType, array: u32) -> Listed {
     let has_underscore = matches!(
         name,
-        "json" | "jsonb" | "date" | "time" | "timestamp" | "timestamptz" | "interval" | "numeric" | "uuid"
+        "json"
+            | "jsonb"
+            | "date"
+            | "time"
+            | "timestamp"
+            | "timestamptz"
+            | "interval"
+            | "numeric"
+            | "uuid"
+            | "inet"
+            | "cidr"
     );
     // A name is made of letters.
     let element = if data_type.is_same(SqlType::NAME) { 18 } else { 0 };
@@ -295,6 +307,7 @@ const OPERATOR_CLASSES: &[(u32, &str, u32, u32)] = &[
     (10003, "bool_ops", 424, 16),
     (10004, "bpchar_ops", 426, 1042),
     (10006, "bytea_ops", 428, 17),
+    (10015, "inet_ops", 1974, 869),
     (10012, "float4_ops", 1970, 700),
     (10022, "interval_ops", 1982, 1186),
     (10028, "name_ops", 1994, 19),
@@ -308,6 +321,7 @@ pub(super) fn operator_class(data_type: SqlType) -> u32 {
     let name = match data_type.base {
         _ if data_type.array => "array_ops",
         BaseType::Varchar => "text_ops",
+        BaseType::Cidr => "inet_ops",
         _ => {
             let number = data_type.oid();
             let found = OPERATOR_CLASSES.iter().find(|(.., input)| *input == number);

@@ -30,12 +30,9 @@ fn count(arguments: &[Datum], test: fn(&Datum) -> bool) -> Result<Datum, SqlErro
 
 fn quoted(arguments: &[Datum], zone: Zone) -> Result<Datum, SqlError> {
     let (value, ty) = pairs(arguments).next().ok_or_else(|| unexpected(0))??;
-    let text = match value {
-        // As it is cast to a text, and not as it is shown.
-        Datum::Bool(value) => value.to_string(),
-        value => crate::types::text::to_string(value, ty, zone),
-    };
-    Ok(Datum::Text(strings::quote_literal(&text)))
+    // As it is cast to a text, and not as it is shown.
+    let text = cast::cast(value.clone(), ty, SqlType::TEXT, zone)?;
+    Ok(Datum::Text(strings::quote_literal(super::text(&[text], 0)?)))
 }
 
 /// The greatest or least value that is not `Null`; of equal ones the first.

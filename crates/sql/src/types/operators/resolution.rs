@@ -1,6 +1,6 @@
 //! Which types an operator is used with: PostgreSQL's rules, told by kind of operator instead of by a catalog of operators.
 
-use super::{BinaryOperator, Resolved, ResolvedUnary, UnaryOperator};
+use super::{BinaryOperator, Resolved, ResolvedUnary, UnaryOperator, network};
 use crate::error::{SqlError, SqlState};
 use crate::types::cast::{self, CastContext};
 use crate::types::{BaseType, SqlType};
@@ -11,6 +11,9 @@ use BaseType::*;
 pub fn resolve_binary(operator: BinaryOperator, left: SqlType, right: SqlType) -> Result<Resolved, SqlError> {
     use BinaryOperator::*;
     let (a, b) = (left.plain(), right.plain());
+    if let Some(resolved) = network::resolve(operator, a, b) {
+        return Ok(resolved);
+    }
     let found = match operator {
         Add | Subtract | Multiply | Divide | Modulo | Power => {
             let open = |a: SqlType, b: SqlType| {
@@ -66,6 +69,7 @@ pub fn resolve_unary(operator: UnaryOperator, operand: SqlType) -> Result<Resolv
             ));
         }
         UnaryOperator::BitNot if ty.is_integer() => Some(ty),
+        UnaryOperator::BitNot if matches!(ty, SqlType::INET | SqlType::CIDR) => Some(SqlType::INET),
         _ => None,
     };
     let ty = found.ok_or_else(|| {
@@ -236,6 +240,7 @@ fn comparison(left: SqlType, right: SqlType) -> Option<Resolved> {
     let ty = match (left.base, right.base) {
         (Json, _) | (_, Json) => return None,
         (Varchar, Varchar) => SqlType::TEXT,
+        (Inet | Cidr, Inet | Cidr) => SqlType::INET,
         (a, b) if a == b => left,
         (Oid, Int2 | Int4 | Int8) | (Int2 | Int4 | Int8, Oid) => SqlType::OID,
         (Oid, _) | (_, Oid) => return None,
