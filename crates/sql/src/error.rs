@@ -174,7 +174,9 @@ states! {
     INVALID_COLUMN_REFERENCE = b"42P10";
     /// A table that cannot be made so.
     INVALID_TABLE_DEFINITION = b"42P16";
-    /// A view that would read itself.
+    /// A column that cannot be changed so.
+    INVALID_COLUMN_DEFINITION = b"42611";
+    /// A view that would read itself, or a generated column that does not follow from others alone.
     INVALID_OBJECT_DEFINITION = b"42P17";
     /// An object of another kind.
     WRONG_OBJECT_TYPE = b"42809";

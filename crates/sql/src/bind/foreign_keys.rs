@@ -3,7 +3,7 @@
 
 use ordain_db::data::Direction;
 
-use super::Binder;
+use super::{Binder, walk};
 use crate::catalog::{ForeignKey, Named, Table};
 use crate::error::{SqlError, SqlState};
 use crate::execute::refers_to_nothing;
@@ -47,6 +47,7 @@ impl<'c> Binder<'c> {
         let mut place = 0;
         while let Some((at, effect)) = known.get(place).cloned() {
             let (_, table) = self.find_table(Some(&at.0), &at.1)?;
+            let effect = self.with_generated(&at.1, table, effect)?;
             for foreign_key in &table.foreign_keys {
                 if effect.writes(&foreign_key.columns) {
                     self.use_foreign_key(&at, table, foreign_key)?;
@@ -73,6 +74,19 @@ impl<'c> Binder<'c> {
             place += 1;
         }
         Ok(())
+    }
+
+    /// The effect with the generated columns that change when others do.
+    fn with_generated(&mut self, name: &str, table: &Table, effect: Effect) -> Result<Effect, SqlError> {
+        let Effect::Update(mut changed) = effect else { return Ok(effect) };
+        for generated in self.generated(name, table)? {
+            let mut follows = false;
+            walk::columns(&generated.value, |column| follows |= changed.contains(&column));
+            if follows {
+                changed.push(generated.column);
+            }
+        }
+        Ok(Effect::Update(changed))
     }
 
     /// The foreign keys that refer to a table, with the tables that have them.

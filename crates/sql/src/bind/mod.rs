@@ -28,6 +28,7 @@ mod needed;
 mod nulls;
 mod numbering;
 mod object_names;
+mod of_rows;
 mod order;
 mod path;
 mod places;
@@ -64,7 +65,7 @@ pub use define::{
 pub use foreign_keys::RowCheck;
 pub use functions::VERSION_NUMBER;
 pub(crate) use functions::arguments_of;
-pub use mentioned::locked;
+pub use mentioned::{copied, locked};
 use qualify::Naming;
 pub use questions::{AdvisoryFunction, Question};
 use recursion::NamedQuery;
@@ -349,14 +350,13 @@ impl<'c> Binder<'c> {
         }
     }
 
-    /// Adds a table to the plan, with its checks; its number.
+    /// Adds a table to the plan; its number.
     fn use_table(&mut self, schema: &str, name: &str, table: &Table) -> Result<u16, SqlError> {
         if let Some(known) = self.tables.iter().position(|known| known.storage == table.storage) {
             return Ok(known as u16);
         }
         self.rely(schema, name);
-        let mut shape = table.shape(name);
-        shape.checks = self.checks(name, table)?;
+        let shape = self.shape_with_expressions(name, table)?;
         self.tables.push(shape);
         Ok((self.tables.len() - 1) as u16)
     }

@@ -11,6 +11,7 @@ use super::foreign_keys::Effect;
 use super::from::fields_of;
 use super::join::{Item, assemble};
 use super::names::{last_name, name_of, parts_of, qualified};
+use super::of_rows::without_queries;
 use super::path::conjuncts;
 use super::places;
 use super::query::same_length;
@@ -18,8 +19,7 @@ use super::scope::{Bound, Field, Level, Relation};
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{
-    Action, CheckShape, ConflictTarget, Expression, IndexShape, IndexState, Node, OnConflict, Path,
-    TableShape,
+    Action, ConflictTarget, Expression, IndexShape, IndexState, Node, OnConflict, Path, TableShape,
 };
 use crate::syntax::at_name;
 use crate::types::{Datum, SqlType};
@@ -166,16 +166,19 @@ impl<'c> Binder<'c> {
 
     /// Whether a column takes the value that it is given, and not its own nevertheless. Fails if it takes no others.
     fn takes_given(&self, column: &Column) -> Result<bool, SqlError> {
+        let message = || format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
+        if column.generated.is_some() {
+            return Err(generated(message(), &column.name));
+        }
         match (column.identity, self.overriding) {
             (Some(_), Some(ast::InsertOverriding::User)) => return Ok(false),
             (Some(true), None) => {}
             _ => return Ok(true),
         }
-        let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
-        Err(always_generated(message, &column.name).with_hint("Use OVERRIDING SYSTEM VALUE to override."))
+        Err(always_generated(message(), &column.name).with_hint("Use OVERRIDING SYSTEM VALUE to override."))
     }
 
-    /// The value of a column that is given none.
+    /// The value of a column that is given none; nothing for a generated one, which gets its own when the row is made.
     pub(super) fn default_of(&mut self, column: &Column) -> Result<Expression, SqlError> {
         let Some(default) = column.default.as_ref().filter(|_| !column.dropped) else {
             return Ok(Expression::Constant(Datum::Null));
@@ -309,9 +312,10 @@ impl<'c> Binder<'c> {
             let column = &target.table.columns[usize::from(number)];
             let value = if is_default(written) {
                 self.default_of(column)?
-            } else if column.identity == Some(true) {
+            } else if column.identity == Some(true) || column.generated.is_some() {
                 let message = format!("column \"{name}\" can only be updated to DEFAULT");
-                return Err(always_generated(message, &name));
+                let refused = if column.generated.is_some() { generated } else { always_generated };
+                return Err(refused(message, &name));
             } else {
                 self.assigned_value(written, column)?
             };
@@ -458,54 +462,9 @@ impl<'c> Binder<'c> {
         Ok((Some(expressions), Some(fields)))
     }
 
-    /// The checks of a table, bound.
-    pub(super) fn checks(&mut self, name: &str, table: &Table) -> Result<Vec<CheckShape>, SqlError> {
-        let mut checks = Vec::with_capacity(table.checks.len());
-        for check in &table.checks {
-            let condition = self.check_condition(name, table, &check.condition)?;
-            checks.push(CheckShape { name: check.name.clone(), condition });
-        }
-        Ok(checks)
-    }
-
-    /// A condition on the rows of a table.
-    pub(super) fn check_condition(
-        &mut self,
-        name: &str,
-        table: &Table,
-        condition: &str,
-    ) -> Result<Expression, SqlError> {
-        let written = crate::syntax::parse_expression(condition)?;
-        let relation =
-            Relation { name: name.to_owned(), fields: fields_of(table), offset: 0, key: Vec::new() };
-        let levels = std::mem::replace(
-            &mut self.levels,
-            vec![Level { relations: vec![relation], is_of_any_schema: true, ..Level::default() }],
-        );
-        self.texts += 1;
-        let bound = self.condition(&written, "CHECK");
-        self.texts -= 1;
-        self.levels = levels;
-        without_queries(bound?, "check constraint")
-    }
-
     /// A default as written is one that its column can take.
     pub(super) fn check_default(&mut self, column: &Column) -> Result<(), SqlError> {
         self.default_of(column).map(|_| ())
-    }
-}
-
-/// Fails if there is a query in an expression that only a row, or nothing, may decide.
-pub(super) fn without_queries(expression: Expression, place: &str) -> Result<Expression, SqlError> {
-    let mut has_query = false;
-    expression.visit(0, &mut |expression, _| {
-        has_query |= matches!(expression, Expression::Subquery { .. });
-    });
-    match has_query {
-        true => {
-            Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, format!("cannot use subquery in {place}")))
-        }
-        false => Ok(expression),
     }
 }
 
@@ -569,6 +528,11 @@ fn check_count(given: usize, columns: usize, named: bool) -> Result<(), SqlError
         return Err(SqlError::new(SqlState::SYNTAX_ERROR, "INSERT has more expressions than target columns"));
     }
     Ok(())
+}
+
+fn generated(message: String, column: &str) -> SqlError {
+    SqlError::new(SqlState::GENERATED_ALWAYS, message)
+        .with_detail(format!("Column \"{column}\" is a generated column."))
 }
 
 fn always_generated(message: String, column: &str) -> SqlError {

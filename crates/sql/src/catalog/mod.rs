@@ -42,6 +42,8 @@ pub struct Column {
     pub not_null: bool,
     /// The expression of its default, as SQL.
     pub default: Option<String>,
+    /// The expression of the value that it always has, as SQL, if it is a generated one.
+    pub generated: Option<String>,
     /// The value in rows from before there was the column.
     pub missing: Datum,
     /// Whether values may be given for an identity column: `None` if it is none, else whether they always come from its sequence.

@@ -4,7 +4,7 @@ use super::{Index, Sequence, Table};
 use crate::plan::{ColumnShape, IndexShape, SequenceShape, TableShape};
 
 impl Table {
-    /// The table as plans know it, but for its checks, which are to be bound.
+    /// The table as plans know it, but for its checks and the values of generated columns, which are to be bound.
     pub fn shape(&self, name: &str) -> TableShape {
         let columns = self.columns.iter().map(|column| ColumnShape {
             name: column.name.clone(),
@@ -22,6 +22,7 @@ impl Table {
             key_name: self.primary_key.as_ref().map_or_else(String::new, |key| key.name.clone()),
             indexes: self.indexes.iter().map(Index::shape).collect(),
             checks: Vec::new(),
+            generated: Vec::new(),
             gives_key: false,
         }
     }

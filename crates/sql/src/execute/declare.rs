@@ -105,6 +105,7 @@ impl<'a> Known<'a, '_> {
             Action::Update { table, source, assignments, returning } => {
                 is_plain_list(returning.as_deref().unwrap_or_default()).then_some(())?;
                 let shape = self.table(*table)?;
+                self.keys_are_given(*table)?;
                 let moves = |column: &u16| {
                     shape.key.contains(column)
                         || shape.indexes.iter().any(|index| index.columns.contains(column))
@@ -138,7 +139,10 @@ impl<'a> Known<'a, '_> {
                 }
                 Some(())
             }
-            Action::Load { table, rows } => self.load(self.table(*table)?, rows),
+            Action::Load { table, rows } => {
+                self.keys_are_given(*table)?;
+                self.load(self.table(*table)?, rows)
+            }
             // What is checked, the statements declare that leave it.
             Action::Settle { .. } => Some(()),
             // A call has no keys of its own: it is another procedure.
@@ -280,6 +284,7 @@ impl<'a> Known<'a, '_> {
     fn insert(&mut self, table: u16, source: &Node, on_conflict: &OnConflict) -> Option<()> {
         let shape = self.table(table)?;
         let Node::Values(rows) = source else { return None };
+        self.keys_are_given(table)?;
         if let OnConflict::Update { target, assignments, condition } = on_conflict {
             let moves = |column: &u16| {
                 shape.key.contains(column) || shape.indexes.iter().any(|index| index.columns.contains(column))
@@ -303,6 +308,17 @@ impl<'a> Known<'a, '_> {
             }
         }
         Some(())
+    }
+
+    /// `None` if what follows from other columns decides where rows, entries, or what they refer to are: that is known when it runs.
+    fn keys_are_given(&self, table: u16) -> Option<()> {
+        let shape = self.table(table)?;
+        let decides = |column: &u16| {
+            shape.key.contains(column)
+                || shape.indexes.iter().any(|index| index.columns.contains(column))
+                || self.references(table).any(|foreign_key| foreign_key.columns.contains(column))
+        };
+        (!shape.generated.iter().any(|generated| decides(&generated.column))).then_some(())
     }
 
     /// The foreign keys of a table that the statement must look at.
@@ -416,6 +432,7 @@ impl<'a> Known<'a, '_> {
 
 fn is_checked_plainly(shape: &TableShape) -> bool {
     shape.checks.iter().all(|check| is_plain(&check.condition))
+        && shape.generated.iter().all(|generated| is_plain(&generated.value))
 }
 
 fn is_plain_call(call: &AggregateCall) -> bool {

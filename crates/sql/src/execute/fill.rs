@@ -97,6 +97,7 @@ impl<'a> Run<'a, '_> {
         for bytes in rows {
             let mut values = Row::new();
             decode(Reading::whole(shape), bytes, &mut values)?;
+            self.generate(shape, &mut values)?;
             self.check_row(shape, &values)?;
             let key = self.key_of(shape, &values)?;
             if let Some(conflict) = self.conflict(shape, (&key, &values), None)? {

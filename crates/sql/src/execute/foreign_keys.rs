@@ -204,6 +204,7 @@ impl<'a, 't> Run<'a, 't> {
             };
             *new.get_mut(usize::from(*column)).ok_or_else(|| malformed("column"))? = value;
         }
+        self.generate(shape, &mut new)?;
         self.check_row(shape, &new)?;
         Ok(Some(new))
     }

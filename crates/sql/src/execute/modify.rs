@@ -7,7 +7,7 @@ use super::rows::{Reading, Stored, agree, index_of, pick};
 use super::{Failure, Few, Output, Row, Run, encode_row};
 use crate::error::{SqlError, SqlState};
 use crate::keys::Storages;
-use crate::plan::{ConflictTarget, Expression, IndexShape, Node, OnConflict, TableShape};
+use crate::plan::{ConflictTarget, Expression, GeneratedShape, IndexShape, Node, OnConflict, TableShape};
 use crate::types::{Datum, Zone};
 
 /// Where a new row stands in the way of another.
@@ -37,7 +37,8 @@ impl Run<'_, '_> {
         let shape = self.table(table)?;
         let mut output = Output::default();
         let mut touched = std::collections::BTreeSet::new();
-        let rows = self.query(source)?;
+        let mut rows = self.query(source)?;
+        rows.iter_mut().try_for_each(|values| self.generate(shape, values))?;
         self.read_soon(|storages| {
             let mut keys = Vec::new();
             for values in &rows {
@@ -220,7 +221,17 @@ impl Run<'_, '_> {
             *place = value;
         }
         debug_assert_eq!(new.len(), shape.columns.len());
+        self.generate(shape, &mut new)?;
         Ok(new)
+    }
+
+    /// Gives a new row the values of its generated columns.
+    pub(super) fn generate(&mut self, shape: &TableShape, row: &mut [Datum]) -> Result<(), Failure> {
+        for GeneratedShape { column, value } in &shape.generated {
+            let value = self.value(value, row)?;
+            *row.get_mut(usize::from(*column)).ok_or_else(|| super::malformed("column"))? = value;
+        }
+        Ok(())
     }
 
     /// Notes what is told of a row that was written.

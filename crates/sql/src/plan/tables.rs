@@ -53,6 +53,15 @@ pub struct CheckShape {
     pub condition: Expression,
 }
 
+/// The value that a generated column always has.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct GeneratedShape {
+    /// The column, by number.
+    pub column: u16,
+    /// Its value, over the row.
+    pub value: Expression,
+}
+
 /// A table as plans know it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TableShape {
@@ -74,6 +83,8 @@ pub struct TableShape {
     pub indexes: Vec<IndexShape>,
     /// The checks.
     pub checks: Vec<CheckShape>,
+    /// The values of generated columns, which follow from those of others.
+    pub generated: Vec<GeneratedShape>,
     /// Whether its rows are read with their keys, in one more column.
     pub gives_key: bool,
 }

@@ -14,7 +14,7 @@ use super::numbers::refuse_restarted;
 use super::out::Out;
 use super::portals::Waiting;
 use crate::bind::names::name_of;
-use crate::bind::{Field, Prepared, RowCheck};
+use crate::bind::{self, Field, Prepared, RowCheck};
 use crate::error::{SqlError, SqlState};
 use crate::execute::receive::{Receive, pass_on};
 use crate::plan::{Action, Expression, Node, Plan, SharedPlan};
@@ -99,7 +99,8 @@ impl Session {
             CopySource::Query(query) => Statement::Query(query.clone()),
             CopySource::Table { table_name, columns } => {
                 refuse_twice(columns)?;
-                let columns = if columns.is_empty() { "*".to_owned() } else { list(columns) };
+                let columns = self.copied(table_name, columns)?;
+                let columns = if columns.is_empty() { "*".to_owned() } else { list(&columns) };
                 let query = crate::syntax::parse_query(&format!("SELECT {columns} FROM {table_name}"))?;
                 Statement::Query(Box::new(query))
             }
@@ -116,7 +117,8 @@ impl Session {
         // The plan is kept until all rows have come: it is not made from old definitions.
         let catalog = self.catalog()?;
         self.renew(&catalog)?;
-        let (prepared, names) = self.insertion(table_name, columns)?;
+        let columns = self.copied(table_name, columns)?;
+        let (prepared, names) = self.insertion(table_name, &columns)?;
         if let Header::Match(wanted) = &mut options.header {
             wanted.clone_from(&names);
         }
@@ -125,7 +127,7 @@ impl Session {
         let decoder = RowDecoder::new(options)?;
         let copy = CopyIn {
             table: table_name.clone(),
-            named: columns.clone(),
+            named: columns,
             decoder,
             format,
             prepared,
@@ -140,6 +142,11 @@ impl Session {
             is_extended: false,
         };
         Ok(Answer::CopyIn(Box::new(copy)))
+    }
+
+    fn copied(&mut self, table: &ObjectName, named: &[Ident]) -> Result<Vec<Ident>, SqlError> {
+        let catalog = self.catalog()?;
+        bind::copied(table, named, &catalog, &self.surroundings)
     }
 
     /// The plan that inserts a row of parameters.

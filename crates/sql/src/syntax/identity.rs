@@ -1,4 +1,4 @@
-//! Changes of identity columns, which the parser knows in part: the others are written as defaults of a name that nobody can give.
+//! Changes of identity and generated columns, which the parser knows in part: the others are written as defaults of a name that nobody can give.
 
 use sqlparser::ast::Expr;
 use sqlparser::keywords::Keyword;
@@ -9,7 +9,7 @@ use super::keyword;
 use super::marks::IDENTITY_CHANGED;
 use crate::error::SqlError;
 
-/// What becomes of an identity column.
+/// What becomes of an identity column, or a generated one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum IdentityChange {
     /// Whether its values always come from its sequence.
@@ -18,6 +18,8 @@ pub enum IdentityChange {
     Restart(Restart),
     /// It is one no longer; whether it may be that it is none.
     Drop(bool),
+    /// A generated column is one no longer; whether it may be that it is none.
+    DropExpression(bool),
 }
 
 /// Takes `SEQUENCE NAME …` out of the options of an identity column that is added, as dumps have it, where it is the name that the sequence
@@ -56,7 +58,7 @@ pub(super) fn drop_sequence_names(tokens: &mut Vec<TokenWithSpan>) {
     super::drop_at(tokens, dropped);
 }
 
-/// Writes `SET GENERATED …`, `RESTART …` and `DROP IDENTITY …` after `ALTER TABLE … ALTER column` as `SET DEFAULT`; see
+/// Writes `SET GENERATED …`, `RESTART …`, `DROP IDENTITY …` and `DROP EXPRESSION …` after `ALTER TABLE … ALTER column` as `SET DEFAULT`; see
 /// [`identity_change`].
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let is_solid = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
@@ -84,6 +86,11 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
             (Keyword::SET, Keyword::GENERATED) if word(first + 2) == Keyword::BY => ("default".to_owned(), 4),
             (Keyword::DROP, Keyword::IDENTITY) if word(first + 2) == Keyword::IF => ("drop if".to_owned(), 4),
             (Keyword::DROP, Keyword::IDENTITY) => ("drop".to_owned(), 2),
+            (Keyword::DROP, _) if text(first + 1).eq_ignore_ascii_case("expression") => {
+                let is_lenient = word(first + 2) == Keyword::IF;
+                let change = if is_lenient { "drop expression if" } else { "drop expression" };
+                (change.to_owned(), if is_lenient { 4 } else { 2 })
+            }
             (Keyword::RESTART, next) => {
                 let number = first + if next == Keyword::WITH { 2 } else { 1 };
                 let sign = usize::from(text(number) == "-");
@@ -122,6 +129,8 @@ pub fn identity_change(default: &Expr) -> Result<Option<IdentityChange>, SqlErro
         "default" => IdentityChange::Always(false),
         "drop" => IdentityChange::Drop(false),
         "drop if" => IdentityChange::Drop(true),
+        "drop expression" => IdentityChange::DropExpression(false),
+        "drop expression if" => IdentityChange::DropExpression(true),
         restart => IdentityChange::Restart(Restart::of(restart)?),
     }))
 }

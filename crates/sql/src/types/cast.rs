@@ -80,6 +80,20 @@ fn allowed_plain(from: BaseType, to: BaseType) -> Option<CastContext> {
     })
 }
 
+/// Whether a cast gives the same in every session: texts of dates and moments, as PostgreSQL has it, need not, and moments have zones.
+pub(crate) fn is_immutable(from: SqlType, to: SqlType) -> bool {
+    if from.array != to.array {
+        return false;
+    }
+    match (from.base, to.base) {
+        (from, to) if from == to => true,
+        (TimestampTz, _) | (_, TimestampTz) => false,
+        (Date | Timestamp, _) if to.is_text() => false,
+        (_, Date | Time | Timestamp) => !from.is_text() && !from.is_unknown(),
+        _ => true,
+    }
+}
+
 /// The value as the other type, with its modifier applied as where the cast is written: texts that are too long are cut off.
 /// A value is not checked to be of the type `from`. Moments and local times become each other in `zone`. Errors: the cast does not exist (42846), or the value does not fit.
 pub fn cast(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {

@@ -275,6 +275,48 @@ pub fn is_strict(id: FunctionId) -> bool {
     entry_of(id).is_some_and(|entry| entry.strict)
 }
 
+/// Whether a function gives the same for the same arguments in every session, as PostgreSQL says it of those that it has.
+pub(crate) fn is_immutable(id: FunctionId) -> bool {
+    let Some(entry) = entry_of(id) else { return false };
+    let takes_moment = || entry.parameters.iter().any(|kind| matches!(kind, Kind::Of(SqlType::TIMESTAMPTZ)));
+    match entry.name {
+        "array_to_json"
+        | "array_to_string"
+        | "concat"
+        | "concat_ws"
+        | "convert_from"
+        | "convert_to"
+        | "current_date"
+        | "current_time"
+        | "current_timestamp"
+        | "format"
+        | "format_type"
+        | "json_build_array"
+        | "json_build_object"
+        | "jsonb_build_array"
+        | "jsonb_build_object"
+        | "localtime"
+        | "localtimestamp"
+        | "make_timestamptz"
+        | "now"
+        | "quote_literal"
+        | "quote_nullable"
+        | "row_to_json"
+        | "to_char"
+        | "to_date"
+        | "to_json"
+        | "to_jsonb"
+        | "to_number"
+        | "transaction_timestamp" => false,
+        // A zone is named.
+        "timezone" => true,
+        // Of seconds, not of a text; and between two, not until today.
+        "to_timestamp" => entry.parameters.len() == 1,
+        "age" => entry.parameters.len() == 2 && !takes_moment(),
+        _ => !takes_moment(),
+    }
+}
+
 /// Calls a function with values of the types that it was resolved with. Errors as PostgreSQL has them.
 pub fn call(id: FunctionId, arguments: &[Datum], context: &CallContext) -> Result<Datum, SqlError> {
     let entry = entry_of(id).ok_or_else(|| {

@@ -7,6 +7,7 @@ use super::super::Binder;
 use super::super::names::{name_of, qualified};
 use super::constraints::multiple_keys;
 use super::create::{Filled, Parts, columns_of};
+use super::generated::refuse_generated;
 use super::identity::refuse_identity;
 use super::passes::{PASSES, Pass, pass_of};
 use super::rewrite::{Conversion, new_row};
@@ -15,7 +16,7 @@ use super::{Draft, Verification};
 use crate::catalog::{Check, Definition, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, Node, Path};
-use crate::syntax::{altered_kind, identity_change};
+use crate::syntax::{IdentityChange, altered_kind, identity_change};
 
 /// What an `ALTER TABLE` comes to besides the definition of its table.
 #[derive(Default)]
@@ -154,7 +155,7 @@ impl Draft<'_> {
         }
     }
 
-    fn drop_column(
+    pub(super) fn drop_column(
         &mut self,
         schema: &str,
         name: &str,
@@ -175,6 +176,8 @@ impl Draft<'_> {
         let on = format!("column {column} of table {name}");
         let referrers = self.referrers_of(table, &on, |columns| columns.contains(&number));
         let at = (schema.to_owned(), name.to_owned());
+        let generated = self.generated_with((schema, name), table, number, &on)?;
+        self.drop_dependents(&on, generated, cascade, Some((&at, &mut *table)))?;
         self.drop_dependents(&on, referrers, cascade, Some((&at, &mut *table)))?;
         while let Some(place) = table.foreign_keys.iter().position(|known| known.columns.contains(&number)) {
             self.remove_foreign_key(schema, name, table, place)?;
@@ -199,7 +202,7 @@ impl Draft<'_> {
         }
         let dropped = &mut table.columns[usize::from(number)];
         (dropped.name, dropped.dropped) = (String::new(), true);
-        (dropped.default, dropped.not_null) = (None, false);
+        (dropped.default, dropped.generated, dropped.not_null) = (None, None, false);
         let views = self.views_without(schema, name, table, &on);
         self.drop_dependents(&on, views, cascade, None)?;
         self.check_expressions(name, table)
@@ -259,15 +262,22 @@ impl Draft<'_> {
                 self.add_identity((schema, name), table, number, always, options)
             }
             AlterColumnOperation::SetDefault { value } => {
-                if let Some(change) = identity_change(value)? {
+                let column = &mut table.columns[usize::from(number)];
+                let change = identity_change(value)?;
+                if let Some(IdentityChange::DropExpression(may_be_none)) = change {
+                    return self.drop_expression(name, column, may_be_none);
+                }
+                if let Some(change) = change {
                     return self.change_identity((schema, name), table, number, change);
                 }
                 refuse_identity(name, table, number)?;
+                refuse_generated(name, &table.columns[usize::from(number)], false)?;
                 table.columns[usize::from(number)].default = Some(self.default_text(value));
                 self.check_expressions(name, table)
             }
             AlterColumnOperation::DropDefault => {
                 refuse_identity(name, table, number)?;
+                refuse_generated(name, &table.columns[usize::from(number)], true)?;
                 table.columns[usize::from(number)].default = None;
                 Ok(())
             }

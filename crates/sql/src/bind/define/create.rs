@@ -21,6 +21,7 @@ use super::constraints::{
     refuse_unique, set_key,
 };
 use super::foreign_keys::NewForeignKey;
+use super::generated::{check_generated, check_sources, set_generation};
 use super::sequences::check_identity_type;
 use super::storage_options::{check_options, is_replicated};
 use super::{Draft, NewIndex};
@@ -76,6 +77,7 @@ impl Draft<'_> {
         for column in &create.columns {
             self.add_column(&name, &mut table, &mut parts, column)?;
         }
+        self.qualify_generated(&name, &mut table, 0);
         if table.columns.len() > COLUMNS_MAX {
             let message = format!("tables can have at most {COLUMNS_MAX} columns");
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
@@ -211,6 +213,7 @@ impl Draft<'_> {
             data_type,
             not_null: serial.is_some(),
             default: None,
+            generated: None,
             missing: Datum::Null,
             identity: None,
             dropped: false,
@@ -241,21 +244,21 @@ impl Draft<'_> {
                 ColumnOption::Generated { generated_as, generation_expr: None, sequence_options, .. } => {
                     column.identity = Some(matches!(generated_as, GeneratedAs::Always));
                     column.not_null = true;
-                    parts.sequences.push((
-                        name.clone(),
-                        data_type,
-                        sequence_options.clone().unwrap_or_default(),
-                    ));
+                    let options = sequence_options.clone().unwrap_or_default();
+                    parts.sequences.push((name.clone(), data_type, options));
+                }
+                ColumnOption::Generated { generation_expr: Some(written), .. } => {
+                    set_generation(table_name, column, written)?;
                 }
                 ColumnOption::ForeignKey(written) => {
                     let name = named.or_else(|| written.name.as_ref().map(name_of));
                     let (columns, written) = (vec![number], written.clone());
                     parts.foreign_keys.push(NewForeignKey { name, columns, written, not_valid: false });
                 }
-                other => return Err(refused_option(other)),
+                other => return Err(SqlError::unsupported(format!("the column option {other}"))),
             }
         }
-        Ok(())
+        check_sources(table_name, &table.columns[usize::from(number)], serial.is_some())
     }
 
     /// Adds a column to a table that has rows; its constraints are left to be added.
@@ -273,7 +276,8 @@ impl Draft<'_> {
         let sequences = std::mem::take(&mut changes.parts.sequences);
         let last = table.columns.len() - 1;
         let is_numbered = !sequences.is_empty();
-        let mut is_computed = false;
+        self.qualify_generated(name, table, last);
+        let mut is_computed = table.columns[last].generated.is_some();
         if let Some(default) = table.columns[last].default.clone() {
             match self.constant_default(&table.columns[last], &default)? {
                 Some(value) => table.columns[last].missing = value,
@@ -489,6 +493,7 @@ impl Draft<'_> {
     pub(super) fn check_expressions(&mut self, name: &str, table: &Table) -> Result<(), SqlError> {
         let mut binder = Binder::new(&self.catalog, self.surroundings);
         binder.checks(name, table)?;
+        check_generated(&mut binder, name, table)?;
         table.columns.iter().try_for_each(|column| binder.check_default(column))?;
         let (named, draws) = (binder.reliances, !binder.sequences.is_empty());
         named.iter().for_each(|named| self.rely(&named.schema, &named.name));
@@ -520,14 +525,6 @@ fn refuse_name(name: &str, table: &Table) -> Result<(), SqlError> {
         return Ok(());
     };
     Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
-}
-
-fn refused_option(option: &ColumnOption) -> SqlError {
-    match option {
-        ColumnOption::Generated { .. } => SqlError::unsupported("a generated column")
-            .with_hint("Compute it in a view, or where rows are written."),
-        other => SqlError::unsupported(format!("the column option {other}")),
-    }
 }
 
 /// The default of a column that takes its numbers from a sequence.

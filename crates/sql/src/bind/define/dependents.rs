@@ -15,6 +15,8 @@ pub(super) enum Dependent {
         table: Named,
         object: u32,
     },
+    /// A generated column of the table that is changed.
+    Column(String),
     /// The default of a column, by its number.
     Default {
         table: Named,
@@ -268,6 +270,11 @@ impl Draft<'_> {
         for (dependent, _) in dependents.found {
             match dependent {
                 Dependent::View((schema, name)) => self.set(&schema, &name, None),
+                Dependent::Column(column) => {
+                    if let Some((at, table)) = &mut own {
+                        self.drop_column(&at.0, &at.1, table, &column, (false, true))?;
+                    }
+                }
                 Dependent::Default { table: at, column } => {
                     let mut table = self.table(&at.0, &at.1)?;
                     if let Some(column) = table.columns.get_mut(usize::from(column)) {

@@ -116,6 +116,7 @@ impl Draft<'_> {
             return Err(no_unique_constraint(&other_name.1));
         }
         check_types(&constraint, table, &new.columns, &other, &referenced)?;
+        refuse_writes(table, &new.columns, written)?;
         let validates = !is_empty && !new.not_valid;
         let foreign_key = ForeignKey {
             object: self.number(),
@@ -297,6 +298,21 @@ fn free_constraint(name: &str, table: &Table, columns: &[u16]) -> String {
     names
         .find(|candidate| super::constraints::is_free_constraint(name, table, candidate).is_ok())
         .unwrap_or_default()
+}
+
+/// Fails if a foreign key would change what follows from other columns.
+fn refuse_writes(table: &Table, columns: &[u16], written: &ForeignKeyConstraint) -> Result<(), SqlError> {
+    if !columns.iter().any(|column| table.columns[usize::from(*column)].generated.is_some()) {
+        return Ok(());
+    }
+    let (on_delete, on_update) = (action(written.on_delete), action(written.on_update));
+    let event = match (on_delete, on_update) {
+        (ReferentialAction::SetNull | ReferentialAction::SetDefault, _) => "DELETE",
+        (_, ReferentialAction::NoAction | ReferentialAction::Restrict) => return Ok(()),
+        _ => "UPDATE",
+    };
+    let message = format!("invalid ON {event} action for foreign key constraint containing generated column");
+    Err(SqlError::new(SqlState::SYNTAX_ERROR, message))
 }
 
 fn refuse_match(kind: Option<ConstraintReferenceMatchKind>) -> Result<(), SqlError> {

@@ -23,7 +23,7 @@ impl Draft<'_> {
         if column.identity.is_some() {
             return Err(unfit(format!("{of} is already an identity column")));
         }
-        if column.default.is_some() {
+        if column.default.is_some() || column.generated.is_some() {
             return Err(unfit(format!("{of} already has a default value")));
         }
         if !column.not_null {
@@ -57,7 +57,7 @@ impl Draft<'_> {
             IdentityChange::Restart(restart) => {
                 self.sequences.extend(sequences::beginning(&sequence, restart)?)
             }
-            IdentityChange::Drop(_) => {
+            IdentityChange::Drop(_) | IdentityChange::DropExpression(_) => {
                 (column.identity, column.default) = (None, None);
                 self.set(schema, &own, None);
                 self.discard(sequence.storage, false);

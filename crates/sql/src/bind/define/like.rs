@@ -16,6 +16,7 @@ struct Including {
     comments: bool,
     constraints: bool,
     defaults: bool,
+    generated: bool,
     identity: bool,
     indexes: bool,
 }
@@ -33,6 +34,7 @@ impl Including {
                         comments: is_on,
                         constraints: is_on,
                         defaults: is_on,
+                        generated: is_on,
                         identity: is_on,
                         indexes: is_on,
                     }
@@ -40,10 +42,11 @@ impl Including {
                 "comments" => including.comments = is_on,
                 "defaults" => including.defaults = is_on,
                 "constraints" => including.constraints = is_on,
+                "generated" => including.generated = is_on,
                 "identity" => including.identity = is_on,
                 "indexes" => including.indexes = is_on,
                 // There is nothing of the kind.
-                "compression" | "generated" | "statistics" | "storage" => {}
+                "compression" | "statistics" | "storage" => {}
                 other => {
                     let message = format!("syntax error: unknown option {switch} {other} of LIKE");
                     return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
@@ -85,7 +88,14 @@ impl Draft<'_> {
             }
             // The default of an identity column is its sequence, which goes with the other table.
             let default = column.default.clone().filter(|_| including.defaults && column.identity.is_none());
-            table.columns.push(Column { default, identity, missing: Datum::Null, ..column.clone() });
+            let generated = column.generated.clone().filter(|_| including.generated);
+            table.columns.push(Column {
+                default,
+                generated,
+                identity,
+                missing: Datum::Null,
+                ..column.clone()
+            });
         }
         let checks = other.checks.iter();
         parts.checks.extend(checks.map(|check| (Some(check.name.clone()), check.condition.clone())));
@@ -129,6 +139,7 @@ impl Draft<'_> {
             data_type,
             not_null: false,
             default: None,
+            generated: None,
             missing: Datum::Null,
             identity: None,
             dropped: false,

@@ -11,6 +11,7 @@ mod constraints;
 mod create;
 mod dependents;
 mod foreign_keys;
+mod generated;
 mod identity;
 mod like;
 mod moments;

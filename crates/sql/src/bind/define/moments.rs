@@ -18,7 +18,7 @@ use crate::types::{SqlType, Zone, text};
 type Moments = Vec<(String, SqlType)>;
 
 impl Draft<'_> {
-    /// Writes out the moments in the defaults and checks of a table.
+    /// Writes out the moments in the defaults, generated columns and checks of a table.
     pub(super) fn write_out_moments(&self, name: &str, table: &mut Table) {
         for place in 0..table.columns.len() {
             let Some(default) = table.columns[place].default.clone() else { continue };
@@ -27,6 +27,13 @@ impl Draft<'_> {
                 binder.default_of(&Column { default: Some(text.to_owned()), ..column.clone() })
             });
             table.columns[place].default = Some(written.unwrap_or(default));
+        }
+        for place in 0..table.columns.len() {
+            let Some(value) = table.columns[place].generated.clone() else { continue };
+            let written = self.written_out(&self.catalog, &value, |binder, text| {
+                binder.generation(name, table, &table.columns[place], text)
+            });
+            table.columns[place].generated = Some(written.unwrap_or(value));
         }
         for place in 0..table.checks.len() {
             let condition = table.checks[place].condition.clone();

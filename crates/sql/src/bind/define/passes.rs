@@ -44,7 +44,7 @@ pub(super) fn pass_of(operation: &AlterTableOperation) -> Result<Pass, SqlError>
             AlterColumnOperation::AddGenerated { .. } => Pass::Constraints,
             AlterColumnOperation::SetDefault { value } => match identity_change(value)? {
                 None => Pass::Constraints,
-                Some(IdentityChange::Drop(_)) => Pass::Drops,
+                Some(IdentityChange::Drop(_) | IdentityChange::DropExpression(_)) => Pass::Drops,
                 Some(_) => Pass::Attributes,
             },
             _ => Pass::Others,

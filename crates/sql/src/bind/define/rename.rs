@@ -151,6 +151,12 @@ impl Draft<'_> {
             let binder = Binder::new(&self.catalog, self.surroundings);
             check.condition = binder.with_column_renamed(&check.condition, (name, &before), number, new)?;
         }
+        for column in &mut table.columns {
+            if let Some(value) = &mut column.generated {
+                let binder = Binder::new(&self.catalog, self.surroundings);
+                *value = binder.with_column_renamed(value, (name, &before), number, new)?;
+            }
+        }
         table.columns[usize::from(number)].name = new.to_owned();
         for (sequence, _) in self.owned(schema, name) {
             if let Some(Definition::Sequence(known)) = self.catalog.get(schema, &sequence)

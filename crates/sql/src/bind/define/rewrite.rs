@@ -5,8 +5,8 @@ use ordain_db::data::Direction;
 use sqlparser::ast::{AlterColumnOperation, CreateTable, DataType, Expr};
 
 use super::super::from::fields_of;
-use super::super::modify::without_queries;
 use super::super::names::name_of;
+use super::super::of_rows::without_queries;
 use super::super::scope::{Bound, Level, Relation};
 use super::super::types::sql_type;
 use super::super::{Binder, first_words};
@@ -36,6 +36,12 @@ impl Draft<'_> {
         };
         let column = table.columns[usize::from(number)].clone();
         let data_type = column_type(data_type)?;
+        self.refuse_generating(name, table, number)?;
+        if using.is_some() && column.generated.is_some() {
+            let message = "cannot specify USING when altering type of generated column";
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_DEFINITION, message)
+                .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
+        }
         let conversion = match using {
             None if is_kept(column.data_type, data_type) => None,
             using => Some((number, self.converted(schema, name, table, number, data_type, using.as_ref())?)),
@@ -63,12 +69,14 @@ impl Draft<'_> {
                 .with_detail(format!("{view} depends on column \"{}\".", column.name)));
         }
         self.check_expressions(name, table).map_err(|error| {
-            if error.state != SqlState::DATATYPE_MISMATCH || column.default.is_none() {
+            let what = if column.generated.is_some() { "generation expression" } else { "default" };
+            let is_given = column.default.is_none() && column.generated.is_none();
+            if error.state != SqlState::DATATYPE_MISMATCH || is_given {
                 return error;
             }
             let to = data_type.name();
             let message =
-                format!("default for column \"{}\" cannot be cast automatically to type {to}", column.name);
+                format!("{what} for column \"{}\" cannot be cast automatically to type {to}", column.name);
             SqlError::new(SqlState::DATATYPE_MISMATCH, message)
         })?;
         Ok(conversion)
@@ -106,6 +114,7 @@ impl Draft<'_> {
         let is_free = from == SqlType::UNKNOWN
             || cast::allowed(from, to).is_some_and(|weakest| weakest <= CastContext::Assignment);
         if !is_free {
+            let takes_using = column.generated.is_none();
             let (column, to) = (&column.name, to.name());
             let (message, hint) = match using {
                 None => (
@@ -119,7 +128,8 @@ impl Draft<'_> {
                     "You might need to add an explicit cast.".to_owned(),
                 ),
             };
-            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message).with_hint(hint));
+            let error = SqlError::new(SqlState::DATATYPE_MISMATCH, message);
+            return Err(if takes_using { error.with_hint(hint) } else { error });
         }
         binder.assigned_to(value, to, &column.name)
     }
@@ -158,8 +168,7 @@ impl Draft<'_> {
         let expressions = new_row(before, table, &conversions);
         let (path, direction) = (Path::All, Direction::Ascending);
         let scan = Node::scan(source, path, direction, None);
-        let mut shape = table.shape(name);
-        shape.checks = binder.checks(name, table)?;
+        let shape = binder.shape_with_expressions(name, table)?;
         let target = binder.tables.len() as u16;
         binder.tables.push(shape);
         let source = Node::Project { input: Box::new(scan), expressions };
@@ -199,6 +208,7 @@ impl Draft<'_> {
                 data_type,
                 not_null: false,
                 default: None,
+                generated: None,
                 missing: Datum::Null,
                 identity: None,
                 dropped: false,

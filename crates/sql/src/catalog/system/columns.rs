@@ -90,7 +90,10 @@ fn row(names: Names<'_>, told: &Told<'_>) -> Vec<Datum> {
             row.push(yes(*cycles));
         }
     }
-    row.extend([text("NEVER"), Datum::Null, yes(column.is_some())]);
+    let generation = column.and_then(defaults::generation);
+    row.push(text(if generation.is_some() { "ALWAYS" } else { "NEVER" }));
+    row.push(generation.map_or(Datum::Null, |expression| text(format!("({expression})"))));
+    row.push(yes(column.is_some()));
     row
 }
 

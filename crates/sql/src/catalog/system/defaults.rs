@@ -33,6 +33,11 @@ pub(super) fn shown(column: &Column, names: Names<'_>) -> Option<String> {
     Some(exact.map_or_else(|| with_type_names(default), |shown| shown.text))
 }
 
+/// The expression of a generated column; `None` if it is none.
+pub(super) fn generation(column: &Column) -> Option<String> {
+    column.generated.as_deref().map(with_type_names)
+}
+
 /// Whether a column has one that is shown.
 pub(super) fn has(column: &Column, names: Names<'_>) -> bool {
     let default = column.default.as_ref().filter(|_| column.identity.is_none() && !column.dropped);

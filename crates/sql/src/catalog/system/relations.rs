@@ -236,6 +236,7 @@ fn pg_attribute(names: Names<'_>, views: &[DescribedView<'_>]) -> System {
     let row = |attribute: Attribute<'_>| {
         let Attribute { relation, place, data_type, column, .. } = attribute;
         let dropped = column.is_some_and(|column| column.dropped);
+        let is_generated = column.is_some_and(|column| column.generated.is_some());
         let identity = match column.and_then(|column| column.identity) {
             None => "",
             Some(true) => "a",
@@ -251,9 +252,9 @@ fn pg_attribute(names: Names<'_>, views: &[DescribedView<'_>]) -> System {
             number(place),
             number(data_type.modifier),
             truth(column.is_some_and(|column| column.not_null)),
-            truth(column.is_some_and(|column| defaults::has(column, names))),
+            truth(is_generated || column.is_some_and(|column| defaults::has(column, names))),
             text(identity),
-            text(""),
+            text(if is_generated { "s" } else { "" }),
             truth(dropped),
             truth(true),
             number(0),
@@ -342,7 +343,7 @@ fn pg_attrdef(names: Names<'_>) -> System {
     for relation in relations(names.catalog) {
         let Some(table) = relation.table else { continue };
         for (place, column) in (1_i64..).zip(&table.columns) {
-            if let Some(default) = defaults::shown(column, names) {
+            if let Some(default) = defaults::generation(column).or_else(|| defaults::shown(column, names)) {
                 rows.push(vec![number(0), number(relation.object), number(place), text(default)]);
             }
         }
