@@ -104,4 +104,4 @@ macro_rules! scripts {
     };
 }
 
-scripts! { advisory aggregates alter_table around backward basics blocks calls changes comments constraints copy cursors definitions definitions_meet dependents describe expressions foreign_keys functions gaps generated grouping_sets isolation joins json kept locks mixed_types networks not_a_number notices options order past paths places postgresql_differences prepared queries queries_in_definitions recursion reflection renames rewrites schemas sequences session_state state subqueries system temporary timeouts unfinished unseen view_columns windows zones }
+scripts! { advisory aggregates alter_table around backward basics blocks calls changes comments constraints copy cursors definitions definitions_meet dependents describe expressions foreign_keys functions gaps generated grouping_sets isolation joins json kept locks mixed_types networks not_a_number notices options order past paths places postgresql_differences prepared primary_keys queries queries_in_definitions recursion reflection renames rewrites schemas sequences session_state state subqueries system temporary timeouts unfinished unseen view_columns windows zones }

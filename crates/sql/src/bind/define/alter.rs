@@ -170,15 +170,15 @@ impl Draft<'_> {
             }
             return Err(undefined(name, column));
         };
-        if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&number)) {
-            return Err(SqlError::unsupported("dropping a column of the primary key"));
-        }
         let on = format!("column {column} of table {name}");
         let referrers = self.referrers_of(table, &on, |columns| columns.contains(&number));
         let at = (schema.to_owned(), name.to_owned());
         let generated = self.generated_with((schema, name), table, number, &on)?;
         self.drop_dependents(&on, generated, cascade, Some((&at, &mut *table)))?;
         self.drop_dependents(&on, referrers, cascade, Some((&at, &mut *table)))?;
+        if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&number)) {
+            self.remove_primary_key(schema, name, table, &on, cascade)?;
+        }
         while let Some(place) = table.foreign_keys.iter().position(|known| known.columns.contains(&number)) {
             self.remove_foreign_key(schema, name, table, place)?;
         }
@@ -230,7 +230,8 @@ impl Draft<'_> {
             return self.remove_foreign_key(schema, name, table, place);
         }
         if table.primary_key.as_ref().is_some_and(|key| key.name == constraint) {
-            return Err(SqlError::unsupported("dropping a primary key"));
+            let what = format!("constraint {constraint} on table {name}");
+            return self.remove_primary_key(schema, name, table, &what, cascade);
         }
         let message = format!("constraint \"{constraint}\" of relation \"{name}\" does not exist");
         if if_exists {

@@ -190,6 +190,30 @@ impl Draft<'_> {
         Ok(())
     }
 
+    /// Takes the primary key from a table, and what needs it. Its rows are written anew, as they are kept by their keys.
+    pub(super) fn remove_primary_key(
+        &mut self,
+        schema: &str,
+        table_name: &str,
+        table: &mut Table,
+        what: &str,
+        cascade: bool,
+    ) -> Result<(), SqlError> {
+        let Some(key) = table.primary_key.take() else { return Ok(()) };
+        table.placing = 1;
+        let shape = table.shape(table_name);
+        let referrers = self.referrers_of(table, &format!("index {}", key.name), |columns| {
+            super::super::foreign_keys::target(&shape, columns).is_none()
+        });
+        let at = (schema.to_owned(), table_name.to_owned());
+        self.drop_dependents(what, referrers, cascade, Some((&at, &mut *table)))?;
+        // Those that are grouped by it have all columns of its rows.
+        let views = self.views_without(schema, table_name, table, what);
+        self.drop_dependents(what, views, cascade, None)?;
+        self.set(schema, &key.name, None);
+        Ok(())
+    }
+
     fn drop_schema(&mut self, name: &str, if_exists: bool, cascade: bool) -> Result<(), SqlError> {
         if !self.catalog.has_schema(name) {
             if matches!(name, "pg_catalog" | "information_schema" | STATE_SCHEMA) {

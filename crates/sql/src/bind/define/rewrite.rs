@@ -134,7 +134,7 @@ impl Draft<'_> {
         binder.assigned_to(value, to, &column.name)
     }
 
-    /// Has the rows of a table written anew into new storages where that has a new primary key, or columns are converted or filled.
+    /// Has the rows of a table written anew into new storages where that has another primary key or none, or columns are converted or filled.
     pub(super) fn rewrite(
         &mut self,
         schema: &str,
@@ -143,8 +143,9 @@ impl Draft<'_> {
         mut conversions: Vec<Conversion>,
         filled: &[Filled],
     ) -> Result<(), SqlError> {
-        let is_keyed_anew = table.primary_key.is_some()
-            && matches!(self.before.get(schema, name), Some(Definition::Table(before)) if before.primary_key.is_none());
+        let keyed_by =
+            |table: &Table| table.primary_key.as_ref().map(|key| (key.columns.clone(), table.placing));
+        let is_keyed_anew = matches!(self.before.get(schema, name), Some(Definition::Table(before)) if keyed_by(before) != keyed_by(table));
         if !is_keyed_anew && conversions.is_empty() && filled.is_empty() {
             return Ok(());
         }
