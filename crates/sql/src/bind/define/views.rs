@@ -38,6 +38,7 @@ impl Draft<'_> {
         }
         let at = (schema, name);
         let replaced = self.catalog.get(&at.0, &at.1).filter(|_| create.or_replace);
+        let kept = replaced.and_then(Definition::object);
         if let Some(Definition::View { columns: known, query: before, .. }) = replaced {
             let types = [before, &query].map(|query| self.view_columns(&self.catalog, query));
             refuse_other_columns((known, &columns), types.map(Option::unwrap_or_default))?;
@@ -45,7 +46,9 @@ impl Draft<'_> {
         } else if !self.is_free(&at.0, &at.1, create.if_not_exists)? {
             return Ok(TAG);
         }
-        let object = self.number();
+        // One that is replaced keeps its number, and what drops something relies on that it was not made anew all the same.
+        let new = self.number();
+        let object = kept.unwrap_or(new);
         if self.is_own && needs_others {
             self.count_on();
         }
