@@ -409,9 +409,12 @@ fn of_rewrite(error: SqlError) -> SqlError {
         SqlState::NOT_NULL_VIOLATION => {
             format!("column \"{}\" of relation \"{table}\" contains null values", subject.column)
         }
+        SqlState::UNIQUE_VIOLATION => format!("could not create unique index \"{}\"", subject.constraint),
         _ => return error,
     };
-    SqlError { message, detail: None, ..error }
+    let detail = error.detail.filter(|_| error.state == SqlState::UNIQUE_VIOLATION);
+    let detail = detail.map(|detail| detail.replace("already exists", "is duplicated"));
+    SqlError { message, detail, ..error }
 }
 
 /// The error of a definition that writes more rows than one transaction can.
