@@ -182,6 +182,9 @@ fn short(ty: SqlType) -> Vec<Datum> {
         SqlType::TIME => vec![Datum::Time(1_000_000)],
         SqlType::TIMESTAMP | SqlType::TIMESTAMPTZ => vec![Datum::Timestamp(700_000_000_000_001)],
         SqlType::INTERVAL => vec![Datum::Interval { months: 14, days: 3, microseconds: 7 }],
+        SqlType::INET | SqlType::CIDR => {
+            ["10.1.0.0/16", "2001:db8::/32"].map(|text| text::parse(text, ty, Zone::Utc).unwrap()).to_vec()
+        }
         SqlType::JSON | SqlType::JSONB => texts(&["1", "{\"a\": [1, 2]}", "[\"a\", 2]"]),
         _ => texts(&[
             "a", "", "a|b", "(a|b)*c", "x*", "\\w+\\s", "[^ab]{3}", "g", "UTC", "hex", "base64", "day",
@@ -190,7 +193,7 @@ fn short(ty: SqlType) -> Vec<Datum> {
     }
 }
 
-const TYPES: [SqlType; 17] = [
+const TYPES: [SqlType; 18] = [
     SqlType::TEXT,
     SqlType::BYTEA,
     SqlType::INT4,
@@ -205,6 +208,7 @@ const TYPES: [SqlType; 17] = [
     SqlType::TIMESTAMP,
     SqlType::TIMESTAMPTZ,
     SqlType::INTERVAL,
+    SqlType::INET,
     SqlType::TEXT.array_of(),
     SqlType::INT4.array_of(),
     SqlType::NUMERIC.array_of(),

@@ -277,7 +277,8 @@ impl Draft<'_> {
         let last = table.columns.len() - 1;
         let is_numbered = !sequences.is_empty();
         self.qualify_generated(name, table, last);
-        let mut is_computed = table.columns[last].generated.is_some();
+        let is_generated = table.columns[last].generated.is_some();
+        let mut is_computed = false;
         if let Some(default) = table.columns[last].default.clone() {
             match self.constant_default(&table.columns[last], &default)? {
                 Some(value) => table.columns[last].missing = value,
@@ -288,6 +289,7 @@ impl Draft<'_> {
             let what = "a new column whose values are computed for each row, and a constraint of it,";
             return Err(SqlError::unsupported(what).with_hint("Add the column, and then the constraint."));
         }
+        let is_computed = is_computed || is_generated;
         let column = &table.columns[last];
         if column.not_null && column.missing.is_null() && !is_numbered && !is_computed {
             let (is_null, error) = contains_nulls(name, table, last as u16);

@@ -31,6 +31,8 @@ pub(super) const TABLE: &[Entry] = &[
         Ok(network(a, 0)?.with_bits(int(a, 1)?)?.network().into())
     }),
     strict("text", &[INET], TEXT, |a, _| shown(a, Shown::Whole)),
+    // A literal is rather a text.
+    strict("text", &[TEXT], TEXT, |a, _| Ok(Datum::Text(text(a, 0)?.to_owned()))),
     // The operators `<<=`, `>>=` and `&&`.
     strict("network_subeq", &[INET, INET], BOOL, |a, _| {
         Ok(Datum::Bool(network(a, 0)?.is_within(network(a, 1)?)))
