@@ -54,15 +54,19 @@ pub fn deferral(variable: &ObjectName, values: &[Expr]) -> Option<(Vec<Vec<Ident
 }
 
 /// Writes `COMMENT ON CONSTRAINT name ON table` as a comment on a column of the table, whose name says that it is a constraint; see
-/// [`commented_constraint`].
+/// [`commented_constraint`]. What comments say in dollars, they say in quotes.
 pub(super) fn spell_out_comments(tokens: &mut Vec<TokenWithSpan>) {
     let solid: Vec<usize> =
         (0..tokens.len()).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
     let token = |at: usize| solid.get(at).map(|place| &tokens[*place].token);
     let word = |at: usize, wanted| token(at).is_some_and(|token| is_word(token, wanted));
-    let mut spelled = Vec::new();
+    let (mut spelled, mut in_dollars, mut comments) = (Vec::new(), Vec::new(), false);
     for at in 0..solid.len() {
         let begins = at == 0 || token(at - 1) == Some(&Token::SemiColon);
+        comments = if begins { word(at, "comment") && word(at + 1, "on") } else { comments };
+        if let Some(Token::DollarQuotedString(text)) = token(at).filter(|_| comments) {
+            in_dollars.push((solid[at], text.value.clone()));
+        }
         let is_one = begins && word(at, "comment") && word(at + 1, "on") && word(at + 2, "constraint");
         let Some(Token::Word(name)) = token(at + 3).filter(|_| is_one && word(at + 4, "on")) else {
             continue;
@@ -78,6 +82,9 @@ pub(super) fn spell_out_comments(tokens: &mut Vec<TokenWithSpan>) {
             };
             spelled.push((solid[at + 2], solid[at + 5], solid[last], name));
         }
+    }
+    for (place, text) in in_dollars {
+        tokens[place].token = Token::SingleQuotedString(text);
     }
     for (kind, first, last, name) in spelled.into_iter().rev() {
         let span = tokens[last].span;
