@@ -15,6 +15,13 @@ impl SqlState {
     }
 }
 
+impl SqlState {
+    /// Whether it says of values that they are wrong.
+    pub fn is_data_exception(self) -> bool {
+        self.0.starts_with(b"22")
+    }
+}
+
 impl fmt::Debug for SqlState {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.as_str())

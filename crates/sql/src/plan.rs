@@ -27,7 +27,9 @@ pub use definitions::{DefinitionChange, Reliance};
 pub use foreign_keys::{ForeignKeyShape, ReferentialAction, Search};
 pub use path::Path;
 pub use shared::SharedPlan;
-pub use tables::{CheckShape, ColumnShape, GeneratedShape, IndexShape, IndexState, TableShape};
+pub use tables::{
+    COMPUTED, CheckShape, ColumnShape, ComputedShape, GeneratedShape, IndexShape, IndexState, TableShape,
+};
 
 /// The version of the form in which plans, statements and definitions are kept: raised whenever one of their types changes, what an ordered
 /// transaction may do, or what functions give, since a log is run again. A test has the form (`tests/kept_forms.rs`).

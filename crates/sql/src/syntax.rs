@@ -31,6 +31,7 @@ use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 use crate::error::{SqlError, SqlState};
 use marks::OPTIONS;
 
+pub use conflicts::conflicting_expression;
 pub(crate) use constraints::commented_constraint;
 pub use constraints::deferral;
 pub use definitions::{Restart, altered_kind, changed_sequence};
@@ -103,6 +104,7 @@ fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, Sql
     explained::spell_out(tokens);
     left_out::drop_places_and_orders(tokens)?;
     conflicts::spell_out(tokens);
+    conflicts::name_expressions(tokens);
     groupings::spell_out(tokens);
     let times = past::take(tokens)?;
     refuse_exclusion(tokens)?;

@@ -8,8 +8,10 @@ use ordain_db::error::Error;
 use ordain_db::message::{Operation, Page};
 use ordain_db::position::{PartitionId, Position};
 use ordain_db::procedure::Catalog;
+use ordain_sql::bind::shape_with_indexes;
 use ordain_sql::catalog::{Definition, locator};
 use ordain_sql::error::SqlError;
+use ordain_sql::execute::values_in_index;
 use ordain_sql::keys::{ROW_COLUMN, Storages};
 use ordain_sql::plan::{IndexShape, IndexState, TableShape};
 use ordain_sql::types::{Datum, row};
@@ -140,7 +142,7 @@ fn disagreement(catalog: &Catalog, rows: &Rows) -> Result<Option<String>, SqlErr
     let Some(storages) = Storages::find(&catalog.schema) else { return Ok(None) };
     for (name, definition) in definitions(&storages, rows)? {
         let Definition::Table(table) = definition else { continue };
-        let shape = table.shape(&name);
+        let shape = shape_with_indexes(&name, &table)?;
         let stored = of_storage(&storages, &shape, shape.storage, rows)?;
         for index in &shape.indexes {
             let expected = entries(&storages, &shape, index, &stored)?;
@@ -206,12 +208,10 @@ fn entries(
         row::decode(content, &mut values)?;
         let missing = shape.columns.iter().skip(values.len()).map(|column| column.missing.clone());
         let values: Vec<Datum> = values.clone().into_iter().chain(missing).collect();
-        let picked = index
-            .columns
-            .iter()
-            .map(|column| values.get(usize::from(*column)).cloned().unwrap_or(Datum::Null));
+        // A row for which nothing can be computed is from before an index that is being built.
+        let Some(found) = values_in_index(shape, index, &values).flatten() else { continue };
         let key = Key::from_bytes(key);
-        let entry = storages.entry(shape, index, &picked.collect::<Vec<_>>(), &key)?;
+        let entry = storages.entry(shape, index, &found, &key)?;
         let content = match index.covering {
             true => {
                 let mut whole = Vec::new();

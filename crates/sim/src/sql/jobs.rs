@@ -211,9 +211,9 @@ impl Jobs {
         match self.below(14) {
             0 | 1 => "CREATE INDEX account_balance ON account (balance)".to_owned(),
             2 | 3 => "DROP INDEX IF EXISTS account_balance".to_owned(),
-            4 => "CREATE UNIQUE INDEX person_visits ON person (visits)".to_owned(),
+            4 => "CREATE UNIQUE INDEX person_visits ON person (visits) WHERE visits > 1".to_owned(),
             5 => "DROP INDEX IF EXISTS person_visits".to_owned(),
-            6 => "CREATE INDEX visit_note ON visit (note, person)".to_owned(),
+            6 => "CREATE INDEX visit_note ON visit ((note % 7), person) WHERE note > 2".to_owned(),
             7 => "DROP INDEX IF EXISTS visit_note".to_owned(),
             8 => format!("ALTER TABLE person ADD COLUMN IF NOT EXISTS extra{number} int DEFAULT {number}"),
             9 => format!("ALTER TABLE person DROP COLUMN IF EXISTS extra{number}"),

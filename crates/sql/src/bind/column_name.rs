@@ -6,6 +6,7 @@ use super::Binder;
 use super::names::{last_name, name_of};
 use super::object_names::is_named;
 use super::types::sql_type;
+use crate::catalog::{KeyPart, Table};
 use crate::types::{BaseType, SqlType};
 
 /// Types of PostgreSQL's for objects whose columns are called as they are.
@@ -96,4 +97,24 @@ fn type_column_name(data_type: SqlType) -> String {
         _ => return data_type.plain().element().name(),
     };
     name.to_owned()
+}
+
+/// The names of an index's columns: those of columns of the table, and of what is computed as a query would name it; no two are the same.
+pub(crate) fn part_names(table: &Table, parts: &[KeyPart], included: &[u16]) -> Vec<String> {
+    let column = |number: u16| table.columns.get(usize::from(number)).map_or("", |column| &column.name);
+    let mut names: Vec<String> = Vec::with_capacity(parts.len() + included.len());
+    let of_parts = parts.iter().map(|part| match part {
+        KeyPart::Column(number) => column(*number).to_owned(),
+        KeyPart::Expression(text) => {
+            let written = crate::syntax::parse_expression(text).ok();
+            let name = written.map(|written| Binder::column_name(&written));
+            name.filter(|name| name != "?column?").unwrap_or_else(|| "expr".to_owned())
+        }
+    });
+    for name in of_parts.chain(included.iter().map(|number| column(*number).to_owned())) {
+        let numbered = (1..).map(|number| format!("{name}{number}"));
+        let mut free = std::iter::once(name.clone()).chain(numbered).filter(|name| !names.contains(name));
+        names.extend(free.next());
+    }
+    names
 }

@@ -108,8 +108,8 @@ impl Binder<'_> {
         relation: Option<&Ident>,
         column: &Ident,
     ) -> Result<Bound, SqlError> {
-        let (relation, name, written) = (relation.map(name_of), name_of(column), column);
-        let schema = schema.map(name_of);
+        let (name, written, first) = (name_of(column), column, schema.or(relation));
+        let (schema, relation) = (schema.map(name_of), relation.map(name_of));
         let qualifier = relation.as_deref().map(|name| Qualifier { schema: schema.as_deref(), name });
         for outwards in 0..self.levels.len() {
             let place = self.levels.len() - 1 - outwards;
@@ -117,6 +117,7 @@ impl Binder<'_> {
             if let Some((column, data_type)) = level.find(qualifier, &name)? {
                 if place == 0 {
                     self.column_meant(written, column);
+                    self.rows_meant(first, written);
                 }
                 let column = self.over_groups(place, column, &name)?;
                 let expression = match u16::try_from(outwards) {

@@ -4,7 +4,7 @@
 use ordain_db::data::Direction;
 
 use super::{Binder, walk};
-use crate::catalog::{ForeignKey, Named, Table};
+use crate::catalog::{ForeignKey, Index, Named, Table};
 use crate::error::{SqlError, SqlState};
 use crate::execute::refers_to_nothing;
 use crate::plan::{
@@ -121,8 +121,7 @@ impl<'c> Binder<'c> {
         let (schema, name) = &foreign_key.table;
         let (_, other) = self.find_table(Some(schema), name)?;
         let referenced = self.use_table(schema, name, other)?;
-        let target = target(self.shape_of(referenced), &foreign_key.referenced)
-            .ok_or_else(|| no_unique_constraint(name))?;
+        let target = target(other, &foreign_key.referenced).ok_or_else(|| no_unique_constraint(name))?;
         let mut defaults = Vec::new();
         if [foreign_key.on_delete, foreign_key.on_update].contains(&ReferentialAction::SetDefault) {
             for column in &foreign_key.columns {
@@ -149,17 +148,18 @@ impl<'c> Binder<'c> {
 
 /// What is unique in some columns of a table: the primary key (`None`), or an index.
 #[expect(clippy::option_option, reason = "a table may have neither")]
-pub(super) fn target(shape: &TableShape, columns: &[u16]) -> Option<Option<u16>> {
+pub(super) fn target(table: &Table, columns: &[u16]) -> Option<Option<u16>> {
     let is_same = |others: &[u16]| {
         others.len() == columns.len() && others.iter().all(|column| columns.contains(column))
     };
-    if !shape.key.is_empty() && is_same(&shape.key) {
+    if table.primary_key.as_ref().is_some_and(|key| is_same(&key.columns)) {
         return Some(None);
     }
-    let is_usable = |index: &crate::plan::IndexShape| {
-        index.unique && !index.covering && index.state == IndexState::Ready && is_same(&index.columns)
+    let is_usable = |index: &Index| {
+        let is_whole = index.unique && !index.covering && index.state == IndexState::Ready;
+        is_whole && index.plain_columns().is_some_and(|others| is_same(&others))
     };
-    let place = shape.indexes.iter().position(is_usable)?;
+    let place = table.indexes.iter().position(is_usable)?;
     u16::try_from(place).ok().map(Some)
 }
 
@@ -185,7 +185,7 @@ fn search(shape: &TableShape, other: &TableShape, foreign_key: &ForeignKey) -> S
     };
     let mut best = (None, places(&shape.key));
     for (number, index) in (0..).zip(&shape.indexes) {
-        if index.state == IndexState::Ready && !index.covering {
+        if index.state == IndexState::Ready && !index.covering && index.predicate.is_none() {
             let places = places(&index.columns);
             if places.len() > best.1.len() {
                 best = (Some(number), places);

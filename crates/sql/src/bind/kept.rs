@@ -6,7 +6,7 @@
 use ordain_db::data::Direction;
 
 use super::join::seen_from_right;
-use super::path::{all_of, column_of, conjuncts};
+use super::path::{all_of, conjuncts, place_of};
 use super::{Binder, walk};
 use crate::plan::{Expression, JoinKind, Node, Path, TableShape};
 use crate::types::operators::BinaryOperator;
@@ -95,8 +95,9 @@ pub(super) fn kept_scan(
 ) -> Node {
     let (shape, keys) = (binder.shape_of(table), keys_of(&filter));
     let known = known_columns(shape, &path);
-    let is_known =
-        |(own, _): &(Expression, Expression)| column_of(own).is_some_and(|column| known.contains(&column));
+    let is_known = |(own, _): &(Expression, Expression)| {
+        place_of(shape, own).is_some_and(|column| known.contains(&column))
+    };
     // A look-up of no more rows than are wanted is as good, unless there are very many of them.
     let input_path = match keys.iter().all(is_known) && !matches!(path, Path::Keys(_)) {
         true => path_of_all(shape, &path).filter(|_| often),

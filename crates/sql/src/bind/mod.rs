@@ -2,6 +2,7 @@
 
 mod access;
 mod aggregates;
+mod arbiter;
 mod call;
 mod catalog_functions;
 mod coerce;
@@ -15,6 +16,7 @@ mod foreign_keys;
 mod from;
 mod functions;
 mod grouping_sets;
+mod immutable;
 mod implied;
 mod join;
 mod join_order;
@@ -28,8 +30,8 @@ mod needed;
 mod nulls;
 mod numbering;
 mod object_names;
-mod of_rows;
 mod order;
+mod partial;
 mod path;
 mod places;
 mod precedence;
@@ -37,6 +39,7 @@ mod qualify;
 mod query;
 mod questions;
 mod recursion;
+mod row_texts;
 mod scope;
 mod sets;
 mod spelled;
@@ -57,6 +60,7 @@ use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, Shared
 use crate::routines::Routines;
 use crate::types::{SqlType, Zone};
 
+pub(crate) use column_name::part_names;
 pub(crate) use define::columns_of_check;
 pub use define::{
     Build, Defined, Timing, Validation, Verification, complete, define, fill, forget, is_definition, renew,
@@ -69,6 +73,8 @@ pub use mentioned::{copied, locked};
 use qualify::Naming;
 pub use questions::{AdvisoryFunction, Question};
 use recursion::NamedQuery;
+pub use row_texts::shape_with_indexes;
+pub(crate) use row_texts::{as_column, as_condition, type_of_expression};
 use scope::Level;
 pub use scope::{Bound, Field};
 
@@ -350,13 +356,13 @@ impl<'c> Binder<'c> {
         }
     }
 
-    /// Adds a table to the plan; its number.
+    /// Adds a table to the plan, with its checks, indexes and generated columns; its number.
     fn use_table(&mut self, schema: &str, name: &str, table: &Table) -> Result<u16, SqlError> {
         if let Some(known) = self.tables.iter().position(|known| known.storage == table.storage) {
             return Ok(known as u16);
         }
         self.rely(schema, name);
-        let shape = self.shape_with_expressions(name, table)?;
+        let shape = self.shape(name, table)?;
         self.tables.push(shape);
         Ok((self.tables.len() - 1) as u16)
     }

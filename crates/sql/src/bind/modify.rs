@@ -11,16 +11,14 @@ use super::foreign_keys::Effect;
 use super::from::fields_of;
 use super::join::{Item, assemble};
 use super::names::{last_name, name_of, parts_of, qualified};
-use super::of_rows::without_queries;
+use super::row_texts::without_queries;
 use super::path::conjuncts;
 use super::places;
 use super::query::same_length;
 use super::scope::{Bound, Field, Level, Relation};
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{
-    Action, ConflictTarget, Expression, IndexShape, IndexState, Node, OnConflict, Path, TableShape,
-};
+use crate::plan::{Action, ConflictTarget, Expression, Node, OnConflict, Path, TableShape};
 use crate::syntax::at_name;
 use crate::types::{Datum, SqlType};
 
@@ -197,18 +195,12 @@ impl<'c> Binder<'c> {
     fn on_conflict(&mut self, target: &Target<'_>, on: &ast::OnConflict) -> Result<OnConflict, SqlError> {
         let conflict = match &on.conflict_target {
             None => ConflictTarget::Any,
-            Some(ast::ConflictTarget::Columns { columns, predicate: None }) => {
-                let mut numbers = Vec::new();
-                for column in columns {
-                    numbers.push(column_number(target, &name_of(column))?);
-                }
-                numbers.sort_unstable();
-                self.arbiter(target, &numbers)?
+            Some(ast::ConflictTarget::Columns { columns, predicate }) => {
+                self.arbiter((&target.name, target.table), target.number, columns, predicate.as_ref())?
             }
-            Some(ast::ConflictTarget::Columns { .. }) => {
-                return Err(SqlError::unsupported("ON CONFLICT with a condition on the index"));
+            Some(ast::ConflictTarget::OnConstraint(name)) => {
+                self.arbiter_named((&target.name, target.table), target.number, &last_name(name)?)?
             }
-            Some(ast::ConflictTarget::OnConstraint(name)) => self.arbiter_named(target, &last_name(name)?)?,
         };
         match &on.action {
             OnConflictAction::DoNothing => Ok(OnConflict::Nothing(conflict)),
@@ -254,39 +246,6 @@ impl<'c> Binder<'c> {
             None => None,
         };
         Ok((assignments, condition))
-    }
-
-    /// The unique columns that an insertion may conflict in.
-    fn arbiter(&self, target: &Target<'_>, columns: &[u16]) -> Result<ConflictTarget, SqlError> {
-        let sorted = |columns: &[u16]| {
-            let mut columns = columns.to_vec();
-            columns.sort_unstable();
-            columns
-        };
-        let shape = self.shape_of(target.number);
-        if !shape.key.is_empty() && sorted(&shape.key) == columns {
-            return Ok(ConflictTarget::Key);
-        }
-        let index =
-            shape.indexes.iter().position(|index| is_arbiter(index) && sorted(&index.columns) == columns);
-        index.map(|index| ConflictTarget::Index(index as u16)).ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_COLUMN_REFERENCE,
-                "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-            )
-        })
-    }
-
-    fn arbiter_named(&self, target: &Target<'_>, name: &str) -> Result<ConflictTarget, SqlError> {
-        let shape = self.shape_of(target.number);
-        if !shape.key.is_empty() && shape.key_name == name {
-            return Ok(ConflictTarget::Key);
-        }
-        let index = shape.indexes.iter().position(|index| is_arbiter(index) && index.name == name);
-        index.map(|index| ConflictTarget::Index(index as u16)).ok_or_else(|| {
-            let message = format!("constraint \"{name}\" for table \"{}\" does not exist", target.name);
-            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
-        })
     }
 
     /// New values of columns, over the current level.
@@ -474,11 +433,6 @@ pub(super) fn foreign(what: &str) -> SqlError {
         SqlState::SYNTAX_ERROR,
         format!("syntax error: {what} with words that PostgreSQL does not know"),
     )
-}
-
-/// Whether an insertion may conflict in an index: not in one that does not hold all rows yet.
-fn is_arbiter(index: &IndexShape) -> bool {
-    index.unique && index.state == IndexState::Ready
 }
 
 /// The columns that are assigned to.

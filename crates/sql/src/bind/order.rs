@@ -4,8 +4,9 @@
 use ordain_db::data::Direction;
 
 use super::Binder;
+use super::partial::{has_all, implies};
 use super::path::column_of;
-use crate::plan::{AggregateCall, Expression, IndexState, JoinKind, Node, Path, SortKey, TableShape};
+use crate::plan::{AggregateCall, Expression, JoinKind, Node, Path, SortKey, TableShape};
 use crate::types::Datum;
 use crate::types::aggregate::AggregateId;
 
@@ -247,15 +248,23 @@ fn read_by_index(binder: &Binder<'_>, leaf: Leaf<'_>) -> bool {
     let shape = binder.shape_of(*table);
     // What a filter leaves out must not be looked up row by row, unless it is by now.
     let known: Vec<(u16, Expression)> = match path {
-        Path::All if filter.is_none() => Vec::new(),
+        Path::All => Vec::new(),
         Path::Range { index: Some(index), equal, lower: None, upper: None, .. } => {
             let columns = shape.indexes.get(usize::from(*index)).map(|index| index.columns.as_slice());
             columns.unwrap_or_default().iter().copied().zip(equal.iter().cloned()).collect()
         }
         _ => return false,
     };
+    let filter = filter.as_ref();
+    let conditions: Vec<&Expression> = filter.into_iter().collect();
+    let reads_all = matches!(path, Path::All);
     for (number, index) in (0..).zip(&shape.indexes) {
-        if index.state != IndexState::Ready || index.covering {
+        let filters_none = match (filter, &index.predicate) {
+            (None, _) => true,
+            (Some(filter), Some(predicate)) => implies(&[predicate], filter),
+            (Some(_), None) => false,
+        };
+        if !has_all(index, &conditions) || (reads_all && !filters_none) {
             continue;
         }
         let value_of = |column: &u16| known.iter().find(|(known, _)| known == column);

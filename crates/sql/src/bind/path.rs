@@ -1,7 +1,8 @@
 //! Which way to the rows: conditions become keys and ranges.
 
+use super::partial::has_all;
 use super::walk;
-use crate::plan::{Expression, IndexState, Path, TableShape};
+use crate::plan::{COMPUTED, Expression, Path, TableShape};
 use crate::types::operators::BinaryOperator;
 use crate::types::{BaseType, Datum, SqlType};
 
@@ -45,8 +46,9 @@ struct Candidate {
 pub(super) fn choose(shape: &TableShape, conditions: &[Expression]) -> Path {
     let prefixes: Vec<Expression> =
         conditions.iter().flat_map(|condition| bounds_of_pattern(shape, condition)).collect();
-    let all: Vec<&Expression> = conditions.iter().chain(&prefixes).collect();
-    let knowledge = Knowledge::of(&all);
+    let spelled = if shape.computed.is_empty() { Vec::new() } else { spelled_out(conditions) };
+    let all: Vec<&Expression> = conditions.iter().chain(&prefixes).chain(&spelled).collect();
+    let knowledge = Knowledge::of(shape, &all);
     let mut best: Option<Candidate> = None;
     let mut offer = |candidate: Option<Candidate>| {
         let Some(candidate) = candidate else { return };
@@ -57,15 +59,18 @@ pub(super) fn choose(shape: &TableShape, conditions: &[Expression]) -> Path {
     // The key before the indexes: of two ways that are as good, that without look-ups of rows.
     offer(knowledge.candidate(None, &shape.key, true));
     for (number, index) in (0..).zip(&shape.indexes) {
-        if index.state == IndexState::Ready && !index.covering {
-            offer(knowledge.candidate(Some(number), &index.columns, index.unique));
+        if has_all(index, &all) {
+            let candidate = knowledge.candidate(Some(number), &index.columns, index.unique);
+            // Of two that know as much, that with fewer rows.
+            let fewer = usize::from(index.predicate.is_some());
+            offer(candidate.map(|Candidate { path, worth }| Candidate { path, worth: worth + fewer }));
         }
     }
     best.map_or(Path::All, |best| best.path)
 }
 
 impl<'e> Knowledge<'e> {
-    fn of(conditions: &[&'e Expression]) -> Knowledge<'e> {
+    fn of(shape: &TableShape, conditions: &[&'e Expression]) -> Knowledge<'e> {
         let mut knowledge = Knowledge {
             sights: Vec::new(),
             alternatives: Vec::new(),
@@ -73,14 +78,14 @@ impl<'e> Knowledge<'e> {
             present: Vec::new(),
         };
         for condition in conditions {
-            see(condition, &mut knowledge.sights);
-            knowledge.alternatives.extend(alternatives_of(condition));
-            knowledge.arrays.extend(array_of(condition));
-            knowledge.present.extend(present_of(condition));
+            see(shape, condition, &mut knowledge.sights);
+            knowledge.alternatives.extend(alternatives_of(shape, condition));
+            knowledge.arrays.extend(array_of(shape, condition));
+            knowledge.present.extend(present_of(shape, condition));
         }
         // A bound of its own says more than one that follows from several conditions.
         for condition in conditions {
-            see_common_bounds(condition, &mut knowledge.sights);
+            see_common_bounds(shape, condition, &mut knowledge.sights);
         }
         knowledge
     }
@@ -155,10 +160,10 @@ impl<'e> Knowledge<'e> {
 }
 
 /// What one of several is known to hold of, if a condition says that and of each of them a value of a column.
-fn alternatives_of(condition: &Expression) -> Option<Vec<Vec<Sight<'_>>>> {
+fn alternatives_of<'e>(shape: &TableShape, condition: &'e Expression) -> Option<Vec<Vec<Sight<'e>>>> {
     match condition {
         Expression::InList { operand, list, .. } => {
-            let column = column_of(operand)?;
+            let column = place_of(shape, operand)?;
             let sight = |value| Sight { column, operator: BinaryOperator::Equal, value };
             let is_known = !list.is_empty() && list.iter().all(is_fixed);
             is_known.then(|| list.iter().map(|value| vec![sight(value)]).collect())
@@ -167,8 +172,8 @@ fn alternatives_of(condition: &Expression) -> Option<Vec<Vec<Sight<'_>>>> {
             let sights = branches.iter().map(|branch| {
                 let mut sights = Vec::new();
                 match branch {
-                    Expression::And(all) => all.iter().for_each(|one| see(one, &mut sights)),
-                    one => see(one, &mut sights),
+                    Expression::And(all) => all.iter().for_each(|one| see(shape, one, &mut sights)),
+                    one => see(shape, one, &mut sights),
                 }
                 sights.retain(|sight| sight.operator == BinaryOperator::Equal);
                 (!sights.is_empty()).then_some(sights)
@@ -180,30 +185,30 @@ fn alternatives_of(condition: &Expression) -> Option<Vec<Vec<Sight<'_>>>> {
 }
 
 /// A column and the array one of whose elements it must equal, if a condition says that.
-fn array_of(condition: &Expression) -> Option<(u16, &Expression)> {
+fn array_of<'e>(shape: &TableShape, condition: &'e Expression) -> Option<(u16, &'e Expression)> {
     match condition {
         Expression::Quantified { operator: BinaryOperator::Equal, left, array, all: false, .. } => {
-            is_fixed(array).then(|| column_of(left).map(|column| (column, &**array)))?
+            is_fixed(array).then(|| place_of(shape, left).map(|column| (column, &**array)))?
         }
         _ => None,
     }
 }
 
 /// The column that a condition says not to be null.
-fn present_of(condition: &Expression) -> Option<u16> {
+fn present_of(shape: &TableShape, condition: &Expression) -> Option<u16> {
     match condition {
-        Expression::IsNull { operand, negated: true } => column_of(operand),
+        Expression::IsNull { operand, negated: true } => place_of(shape, operand),
         _ => None,
     }
 }
 
 /// Sees the bounds that hold whichever of several conditions does: `(a, b) < ($1, $2)`, which is `a < $1 OR a = $1 AND b < $2`, tells
 /// that `a` is not above `$1`.
-fn see_common_bounds<'e>(condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
+fn see_common_bounds<'e>(shape: &TableShape, condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
     let Expression::Or(branches) = condition else { return };
     let mut seen = branches.iter().map(|branch| {
         let mut seen = Vec::new();
-        see_all(branch, &mut seen);
+        see_all(shape, branch, &mut seen);
         seen
     });
     let Some(first) = seen.next() else { return };
@@ -229,10 +234,10 @@ fn see_common_bounds<'e>(condition: &'e Expression, sights: &mut Vec<Sight<'e>>)
 }
 
 /// Sees all of what must hold together.
-fn see_all<'e>(condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
+fn see_all<'e>(shape: &TableShape, condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
     match condition {
-        Expression::And(all) => all.iter().for_each(|one| see_all(one, sights)),
-        one => see(one, sights),
+        Expression::And(all) => all.iter().for_each(|one| see_all(shape, one, sights)),
+        one => see(shape, one, sights),
     }
 }
 
@@ -249,13 +254,13 @@ pub(super) fn all_of(mut conditions: Vec<Expression>) -> Option<Expression> {
     if conditions.len() > 1 { Some(Expression::And(conditions)) } else { conditions.pop() }
 }
 
-fn see<'e>(condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
+fn see<'e>(shape: &TableShape, condition: &'e Expression, sights: &mut Vec<Sight<'e>>) {
     let Expression::Binary { operator, left, right, .. } = condition else { return };
-    if let Some(column) = column_of(left)
+    if let Some(column) = place_of(shape, left)
         && is_fixed(right)
     {
         sights.push(Sight { column, operator: *operator, value: right });
-    } else if let Some(column) = column_of(right)
+    } else if let Some(column) = place_of(shape, right)
         && is_fixed(left)
         && let Some(operator) = mirrored(*operator)
     {
@@ -268,13 +273,12 @@ fn bounds_of_pattern(shape: &TableShape, condition: &Expression) -> Vec<Expressi
     let Expression::Binary { operator: BinaryOperator::Like, resolved, left, right } = condition else {
         return Vec::new();
     };
-    let (Some(column), Expression::Constant(Datum::Text(pattern))) = (column_of(left), &**right) else {
+    let (Some(column), Expression::Constant(Datum::Text(pattern))) = (place_of(shape, left), &**right) else {
         return Vec::new();
     };
     let is_plain = shape
-        .columns
-        .get(usize::from(column))
-        .is_some_and(|column| column.data_type.is_text() && column.data_type.base != BaseType::Char);
+        .described(column)
+        .is_some_and(|(_, data_type)| data_type.is_text() && data_type.base != BaseType::Char);
     let end = pattern.find(['%', '_', '\\']).unwrap_or(pattern.len());
     let prefix = &pattern[..end];
     if !is_plain || prefix.is_empty() || pattern.contains('\\') {
@@ -318,6 +322,45 @@ pub(super) fn column_of(expression: &Expression) -> Option<u16> {
     }
 }
 
+/// The same, or the value that the indexes of a table compute.
+pub(super) fn place_of(shape: &TableShape, expression: &Expression) -> Option<u16> {
+    let computed = |expression: &Expression| {
+        let place = shape.computed.iter().position(|computed| computed.expression.is_same(expression))?;
+        Some(COMPUTED + place as u16)
+    };
+    match expression {
+        Expression::Cast { operand, from, to } if keeps_encoding(*from, *to) => {
+            place_of(shape, operand).or_else(|| computed(expression))
+        }
+        other => column_of(other).or_else(|| computed(other)),
+    }
+}
+
+/// Conditions in which values are named that they have several times, as `BETWEEN` has: with these values written out.
+fn spelled_out(conditions: &[Expression]) -> Vec<Expression> {
+    let mut spelled = Vec::new();
+    for condition in conditions {
+        let Expression::Let { values, body } = condition else { continue };
+        let mut has_others = false;
+        condition.visit(0, &mut |part, _| {
+            has_others |= matches!(part, Expression::Let { .. }) && !std::ptr::eq(part, condition);
+        });
+        if has_others {
+            continue;
+        }
+        let mut body = (**body).clone();
+        walk::walk(&mut body, 0, &mut |part, _| {
+            if let Expression::Local(number) = part
+                && let Some(value) = values.get(usize::from(*number))
+            {
+                *part = value.clone();
+            }
+        });
+        conjuncts(body, &mut spelled);
+    }
+    spelled
+}
+
 fn keeps_encoding(from: SqlType, to: SqlType) -> bool {
     let plain_text = |data_type: SqlType| data_type.is_text() && data_type.base != BaseType::Char;
     let is_wider = |from: SqlType, to: SqlType| (from, to) == (SqlType::CIDR, SqlType::INET);
@@ -328,7 +371,7 @@ fn keeps_encoding(from: SqlType, to: SqlType) -> bool {
             || is_wider(from, to))
 }
 
-fn mirrored(operator: BinaryOperator) -> Option<BinaryOperator> {
+pub(super) fn mirrored(operator: BinaryOperator) -> Option<BinaryOperator> {
     Some(match operator {
         BinaryOperator::Equal => BinaryOperator::Equal,
         BinaryOperator::Less => BinaryOperator::Greater,

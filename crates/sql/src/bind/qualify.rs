@@ -99,6 +99,14 @@ impl Binder<'_> {
         self.note_naming(Naming { from: start, until: end, written });
     }
 
+    /// Notes that a column is one of the only rows that the text is over: it needs no name of a table, which may get another one.
+    pub(super) fn rows_meant(&mut self, first: Option<&Ident>, column: &Ident) {
+        if let Some(first) = first.filter(|_| self.levels[0].is_of_any_schema) {
+            let (from, until) = (first.span.start, column.span.start);
+            self.note_naming(Naming { from, until, written: String::new() });
+        }
+    }
+
     /// Notes which columns `*` stands for. Where some cannot be named, as several of a relation have the name, it stays.
     pub(super) fn all_meant(&mut self, star: Span, columns: &[Starred]) {
         if !self.notes_names {

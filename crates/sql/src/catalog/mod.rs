@@ -61,10 +61,14 @@ pub struct Index {
     pub name: String,
     /// Where its entries are.
     pub storage: u32,
-    /// The columns, by number.
-    pub columns: Vec<u16>,
-    /// In which order each column was asked for. Its entries ascend all the same, with nulls last.
+    /// What its entries are ordered by.
+    pub parts: Vec<KeyPart>,
+    /// In which order each part was asked for. Its entries ascend all the same, with nulls last.
     pub orders: Vec<ColumnOrder>,
+    /// The columns that it includes besides, by number. Its entries do not hold them: they name rows, which are read anyway.
+    pub included: Vec<u16>,
+    /// The condition of the rows that are in it, as SQL; all are if there is none.
+    pub predicate: Option<String>,
     /// Whether values may be there only once.
     pub unique: bool,
     /// Whether it stands for a constraint of the table.
@@ -73,6 +77,35 @@ pub struct Index {
     pub covering: bool,
     /// How far it is.
     pub state: IndexState,
+}
+
+/// A part of the key of an index.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum KeyPart {
+    /// A column, by number.
+    Column(u16),
+    /// A value that is computed from the row, as SQL.
+    Expression(String),
+}
+
+impl Index {
+    /// Its columns, if it computes nothing and has all rows: what is unique in it is unique in the table.
+    pub fn plain_columns(&self) -> Option<Vec<u16>> {
+        let column = |part: &KeyPart| match part {
+            KeyPart::Column(column) => Some(*column),
+            KeyPart::Expression(_) => None,
+        };
+        if self.predicate.is_some() { None } else { self.parts.iter().map(column).collect() }
+    }
+
+    /// The texts over the rows of its table that it keeps.
+    pub fn texts_mut(&mut self) -> impl Iterator<Item = &mut String> {
+        let parts = self.parts.iter_mut().filter_map(|part| match part {
+            KeyPart::Column(_) => None,
+            KeyPart::Expression(text) => Some(text),
+        });
+        parts.chain(&mut self.predicate)
+    }
 }
 
 /// The order of a column of an index.
@@ -121,6 +154,8 @@ pub struct PrimaryKey {
     pub name: String,
     /// The columns, by number.
     pub columns: Vec<u16>,
+    /// The columns that it was said to include besides, by number.
+    pub included: Vec<u16>,
 }
 
 /// A foreign key. It is kept with the table that refers; the other one has a [`Referrer`].

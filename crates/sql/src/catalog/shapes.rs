@@ -1,11 +1,11 @@
 //! From definitions to what plans know of them.
 
 use super::{Index, Sequence, Table};
-use crate::plan::{ColumnShape, IndexShape, SequenceShape, TableShape};
+use crate::plan::{ColumnShape, Expression, IndexShape, SequenceShape, TableShape};
 
 impl Table {
-    /// The table as plans know it, but for its checks and the values of generated columns, which are to be bound.
-    pub fn shape(&self, name: &str) -> TableShape {
+    /// The table as plans know it, but for its checks, indexes and the values of generated columns, which are to be bound.
+    pub(crate) fn shape(&self, name: &str) -> TableShape {
         let columns = self.columns.iter().map(|column| ColumnShape {
             name: column.name.clone(),
             data_type: column.data_type,
@@ -20,7 +20,8 @@ impl Table {
             columns: columns.collect(),
             key: self.primary_key.as_ref().map_or_else(Vec::new, |key| key.columns.clone()),
             key_name: self.primary_key.as_ref().map_or_else(String::new, |key| key.name.clone()),
-            indexes: self.indexes.iter().map(Index::shape).collect(),
+            indexes: Vec::new(),
+            computed: Vec::new(),
             checks: Vec::new(),
             generated: Vec::new(),
             gives_key: false,
@@ -35,11 +36,13 @@ impl Table {
 }
 
 impl Index {
-    fn shape(&self) -> IndexShape {
+    /// The index as plans know it, of some columns and rows of its table's shape.
+    pub(crate) fn shape(&self, columns: Vec<u16>, predicate: Option<Expression>) -> IndexShape {
         IndexShape {
             name: self.name.clone(),
             storage: self.storage,
-            columns: self.columns.clone(),
+            columns,
+            predicate,
             unique: self.unique,
             covering: self.covering,
             state: self.state,

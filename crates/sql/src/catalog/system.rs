@@ -5,6 +5,7 @@ mod comments;
 mod constraints;
 mod defaults;
 mod empty;
+mod indexes;
 mod relations;
 mod standard;
 mod tables;
@@ -18,10 +19,8 @@ use crate::types::{Datum, SqlType};
 
 pub(crate) use constraints::constraint_definitions;
 pub(crate) use empty::TABLE_NUMBER;
-pub(crate) use relations::{
-    index_columns, index_definitions, index_numbers, relation_names, relations_seen, schema_object,
-    view_definitions,
-};
+pub(crate) use indexes::{index_columns, index_definitions, index_numbers};
+pub(crate) use relations::{relation_names, relations_seen, schema_object, view_definitions};
 pub(crate) use types::{TYPES, operator_class_numbers, type_numbers};
 
 /// A column of a system table.

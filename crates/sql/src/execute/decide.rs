@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use ordain_db::data::Key;
 
-use super::modify::{Change, duplicate, matches, second_time};
-use super::rows::{Reading, pick};
+use super::modify::{Change, matches, second_time};
+use super::rows::Reading;
 use super::{Failure, Few, Output, Row, Run};
 use crate::plan::{ConflictTarget, Expression, OnConflict, TableShape};
 use crate::types::Datum;
@@ -116,7 +116,7 @@ impl Run<'_, '_> {
                 let new = self.merged(shape, &old, values, assignments, condition.as_ref())?;
                 Ok(new.map(|new| Change { key, old, new, besides: Vec::new() }))
             }
-            _ => Err(duplicate(shape, obstacle.target, &values, self.inputs.zone).into()),
+            _ => Err(self.duplicate(shape, obstacle.target, &values)?.into()),
         }
     }
 
@@ -154,7 +154,7 @@ impl Run<'_, '_> {
 
     /// Where a row needs to be the only one.
     fn places(
-        &self,
+        &mut self,
         shape: &TableShape,
         key: &Key,
         values: &[Datum],
@@ -164,10 +164,8 @@ impl Run<'_, '_> {
             places.push((ConflictTarget::Key, key.clone()));
         }
         for (number, index) in (0..).zip(&shape.indexes) {
-            if index.unique && !pick(values, &index.columns).contains(&Datum::Null) {
-                let (entry, _) = self.entry_of(shape, index, key, values)?;
-                places.push((ConflictTarget::Index(number), entry));
-            }
+            let entry = self.unique_entry(shape, index, key, values)?;
+            places.extend(entry.map(|entry| (ConflictTarget::Index(number), entry)));
         }
         Ok(places)
     }

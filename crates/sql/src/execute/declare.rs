@@ -9,9 +9,10 @@ use ordain_db::data::{DataError, Key, KeyRange};
 use ordain_db::procedure::Declaration;
 use ordain_db::procedure::footprint::Access;
 
+use super::entries::indexed;
 use super::foreign_keys::{referenced_key, referring_range};
 use super::rows::{Place, Reading, pick, spread, whole_keys};
-use super::scalar::evaluate_within;
+use super::scalar::{evaluate_within, within};
 use super::work::WORK_DECLARED_MAX;
 use super::{Inputs, Row};
 use crate::keys::{Bounds, Storages};
@@ -106,11 +107,7 @@ impl<'a> Known<'a, '_> {
                 is_plain_list(returning.as_deref().unwrap_or_default()).then_some(())?;
                 let shape = self.table(*table)?;
                 self.keys_are_given(*table)?;
-                let moves = |column: &u16| {
-                    shape.key.contains(column)
-                        || shape.indexes.iter().any(|index| index.columns.contains(column))
-                };
-                if assignments.iter().any(|(column, value)| moves(column) || !is_plain(value)) {
+                if assignments.iter().any(|(column, value)| moves(shape, *column) || !is_plain(value)) {
                     return None;
                 }
                 // The entries of an index that holds rows change with them.
@@ -286,11 +283,8 @@ impl<'a> Known<'a, '_> {
         let Node::Values(rows) = source else { return None };
         self.keys_are_given(table)?;
         if let OnConflict::Update { target, assignments, condition } = on_conflict {
-            let moves = |column: &u16| {
-                shape.key.contains(column) || shape.indexes.iter().any(|index| index.columns.contains(column))
-            };
             let plain = condition.as_ref().is_none_or(is_plain)
-                && assignments.iter().all(|(column, value)| !moves(column) && is_plain(value));
+                && assignments.iter().all(|(column, value)| !moves(shape, *column) && is_plain(value));
             // The row that an entry of an index stands for is known when that has been read.
             (plain && *target == ConflictTarget::Key && shape.indexes.is_empty()).then_some(())?;
             let refers = |(column, _): &(u16, Expression)| {
@@ -314,8 +308,7 @@ impl<'a> Known<'a, '_> {
     fn keys_are_given(&self, table: u16) -> Option<()> {
         let shape = self.table(table)?;
         let decides = |column: &u16| {
-            shape.key.contains(column)
-                || shape.indexes.iter().any(|index| index.columns.contains(column))
+            moves(shape, *column)
                 || self.references(table).any(|foreign_key| foreign_key.columns.contains(column))
         };
         (!shape.generated.iter().any(|generated| decides(&generated.column))).then_some(())
@@ -383,8 +376,7 @@ impl<'a> Known<'a, '_> {
         let shape = self.table(table)?;
         let mut values = Vec::with_capacity(row.len());
         for (column, expression) in (0..).zip(row) {
-            let is_needed = shape.key.contains(&column)
-                || shape.indexes.iter().any(|index| index.columns.contains(&column))
+            let is_needed = moves(shape, column)
                 || self.references(table).any(|foreign_key| foreign_key.columns.contains(&column));
             match (evaluate_within(expression, self.inputs, randoms, &self.left), expression) {
                 (Some(value), _) => values.push(value),
@@ -416,7 +408,10 @@ impl<'a> Known<'a, '_> {
     }
 
     fn entry(&mut self, shape: &TableShape, index: &IndexShape, values: &[Datum], key: &Key) -> Option<()> {
-        let entry = self.storages.entry(shape, index, &pick(values, &index.columns), key).ok()?;
+        let indexed =
+            within(self.inputs, &mut 0, &self.left, |scalar| indexed(scalar, shape, index, values))?;
+        let Some(values) = indexed else { return Some(()) };
+        let entry = self.storages.entry(shape, index, &values, key).ok()?;
         self.key(&entry, if index.unique { Access::UPDATE } else { Access::WRITE })
     }
 
@@ -428,6 +423,12 @@ impl<'a> Known<'a, '_> {
         }
         Some(())
     }
+}
+
+/// Whether a row goes elsewhere, or one of its entries in indexes does, when a column of it changes.
+fn moves(shape: &TableShape, column: u16) -> bool {
+    let depends = |index: &IndexShape| !shape.all_read(index, |read| read != column);
+    shape.key.contains(&column) || shape.indexes.iter().any(depends)
 }
 
 fn is_checked_plainly(shape: &TableShape) -> bool {

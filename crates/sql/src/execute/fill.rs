@@ -2,12 +2,11 @@
 
 use ordain_db::data::{Direction, Key, KeyRange};
 
-use super::modify::duplicate;
-use super::rows::{Place, Reading, Stored, decode, index_of, pick};
+use super::rows::{Place, Reading, Stored, decode, index_of};
 use super::{Failure, Output, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{ConflictTarget, Path, SequenceShape, TableShape};
-use crate::types::Zone;
+use crate::types::Datum;
 
 impl<'a> Run<'a, '_> {
     /// Fills an index from all rows of a table.
@@ -69,25 +68,30 @@ impl<'a> Run<'a, '_> {
     /// Puts a row into an index, unless it is there.
     fn enter(&mut self, shape: &TableShape, number: u16, stored: &Stored) -> Result<(), Failure> {
         let index = index_of(shape, number)?;
-        let values = pick(&stored.values, &index.columns);
         if index.covering
-            && let Some(place) = values.iter().position(|value| value.is_null())
+            && let Some(column) = index
+                .columns
+                .iter()
+                .find(|column| stored.values.get(usize::from(**column)).is_some_and(Datum::is_null))
         {
-            let column =
-                shape.columns.get(usize::from(index.columns[place])).ok_or_else(|| malformed("column"))?;
+            let column = shape.columns.get(usize::from(*column)).ok_or_else(|| malformed("column"))?;
             let message =
                 format!("column \"{}\" of relation \"{}\" contains null values", column.name, shape.name);
             let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
             return Err(error.of_column(&shape.name, &column.name).into());
         }
-        let (entry, content) = self.entry_of(shape, index, &stored.key, &stored.values)?;
+        let entry = self.entry_of(shape, index, &stored.key, &stored.values)?;
+        let Some((entry, content)) = entry else { return Ok(()) };
         let there = self
             .transaction
             .get(&entry)?
             .map(|row| row.byte_string(crate::keys::ROW_COLUMN).map(<[u8]>::to_vec));
         match there {
             Some(there) if there.as_deref() == Ok(&content) => Ok(()),
-            Some(_) => Err(could_not_create(shape, number, stored, self.inputs.zone).into()),
+            Some(_) => {
+                let error = self.duplicate(shape, ConflictTarget::Index(number), &stored.values)?;
+                Err(could_not_create(&index.name, error).into())
+            }
             None => self.write(shape, &entry, &content),
         }
     }
@@ -101,7 +105,7 @@ impl<'a> Run<'a, '_> {
             self.check_row(shape, &values)?;
             let key = self.key_of(shape, &values)?;
             if let Some(conflict) = self.conflict(shape, (&key, &values), None)? {
-                return Err(duplicate(shape, conflict.target, &values, self.inputs.zone).into());
+                return Err(self.duplicate(shape, conflict.target, &values)?.into());
             }
             self.add(shape, &key, &values)?;
         }
@@ -195,9 +199,7 @@ fn following(sequence: &SequenceShape, last: i64) -> Result<i64, SqlError> {
 }
 
 /// The error of an index that is to be unique and cannot be.
-fn could_not_create(shape: &TableShape, number: u16, stored: &Stored, zone: Zone) -> SqlError {
-    let mut error = duplicate(shape, ConflictTarget::Index(number), &stored.values, zone);
-    let name = index_of(shape, number).map_or("", |index| index.name.as_str());
+fn could_not_create(name: &str, mut error: SqlError) -> SqlError {
     error.message = format!("could not create unique index \"{name}\"");
     error.detail = error.detail.map(|detail| detail.replace("already exists", "is duplicated"));
     error

@@ -7,7 +7,8 @@
 use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::procedure::Transaction;
 
-use super::modify::{Change, key_shown};
+use super::entries::key_shown;
+use super::modify::Change;
 use super::rows::{Place, Reading, Stored, index_of, pick};
 use super::{Failure, Few, Inputs, Patience, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};

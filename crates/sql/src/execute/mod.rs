@@ -8,6 +8,7 @@ mod among;
 mod budget;
 mod decide;
 pub mod declare;
+mod entries;
 mod evaluate;
 mod fill;
 mod foreign_keys;
@@ -42,6 +43,7 @@ use budget::Claim;
 use receive::Receive;
 
 pub use budget::{Budget, Keeping, Kept};
+pub use entries::values_in_index;
 pub use foreign_keys::{Pending, refers_to_nothing};
 pub use interrupt::{Interrupt, terminated};
 pub use scalar::{evaluate, try_evaluate};

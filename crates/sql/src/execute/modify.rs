@@ -3,10 +3,10 @@
 use ordain_db::data::Key;
 
 use super::decide::reads_tables;
+use super::entries::{has_same_entry, unique_entries};
 use super::rows::{Reading, Stored, agree, index_of, pick};
 use super::{Failure, Few, Output, Row, Run, encode_row};
 use crate::error::{SqlError, SqlState};
-use crate::keys::Storages;
 use crate::plan::{ConflictTarget, Expression, GeneratedShape, IndexShape, Node, OnConflict, TableShape};
 use crate::types::{Datum, Zone};
 
@@ -39,13 +39,14 @@ impl Run<'_, '_> {
         let mut touched = std::collections::BTreeSet::new();
         let mut rows = self.query(source)?;
         rows.iter_mut().try_for_each(|values| self.generate(shape, values))?;
+        let inputs = self.inputs;
         self.read_soon(|storages| {
             let mut keys = Vec::new();
             for values in &rows {
                 if !shape.key.is_empty() {
                     keys.push(storages.row(shape, &pick(values, &shape.key))?);
                 }
-                keys.extend(unique_entries(storages, shape, values, |_| true)?);
+                keys.extend(unique_entries(storages, shape, values, inputs, |_| true)?);
             }
             Ok(keys)
         })?;
@@ -100,7 +101,7 @@ impl Run<'_, '_> {
                 )?;
                 Ok(Some(new))
             }
-            _ => Err(duplicate(shape, conflict.target, &values, self.inputs.zone).into()),
+            _ => Err(self.duplicate(shape, conflict.target, &values)?.into()),
         }
     }
 
@@ -306,42 +307,20 @@ impl Run<'_, '_> {
         Ok(None)
     }
 
-    pub(super) fn unique_conflict(
-        &mut self,
-        shape: &TableShape,
-        index: &IndexShape,
-        key: &Key,
-        values: &[Datum],
-    ) -> Result<Option<Key>, Failure> {
-        if !index.unique || pick(values, &index.columns).contains(&Datum::Null) {
-            return Ok(None);
-        }
-        let (entry, _) = self.entry_of(shape, index, key, values)?;
-        if index.covering {
-            // Its entries do not say which row they stand for: its own, if that is the same row.
-            let there = self.transaction.get(&entry)?.is_some();
-            return Ok(there.then_some(entry));
-        }
-        self.find(shape, &entry)
-    }
-
     /// Writes a row and its entries, which nothing stands in the way of.
     pub(super) fn add(&mut self, shape: &TableShape, key: &Key, values: &[Datum]) -> Result<(), Failure> {
         self.write(shape, key, &encode_row(values))?;
         for index in &shape.indexes {
-            let (entry, content) = self.entry_of(shape, index, key, values)?;
-            self.write(shape, &entry, &content)?;
+            if let Some((entry, content)) = self.entry_of(shape, index, key, values)? {
+                self.write(shape, &entry, &content)?;
+            }
         }
         Ok(())
     }
 
     pub(super) fn remove(&mut self, shape: &TableShape, key: &Key, values: &[Datum]) -> Result<(), Failure> {
         self.transaction.delete(key)?;
-        for index in &shape.indexes {
-            let (entry, _) = self.entry_of(shape, index, key, values)?;
-            self.transaction.delete(&entry)?;
-        }
-        Ok(())
+        shape.indexes.iter().try_for_each(|index| self.delete_entry(shape, index, key, values))
     }
 
     /// Puts new rows in the place of old ones. What is unique must be so when all are there: rows may take each other's values.
@@ -351,12 +330,13 @@ impl Run<'_, '_> {
         for change in &changes {
             moved.push(self.take_away(shape, change)?);
         }
+        let inputs = self.inputs;
         self.read_soon(|storages| {
             let mut keys = Vec::new();
             for (change, moved) in changes.iter().zip(&moved) {
                 keys.extend(moved.key.clone());
-                let is_new = |index: &IndexShape| !agree(&change.old, &change.new, &index.columns);
-                keys.extend(unique_entries(storages, shape, &change.new, is_new)?);
+                let is_new = |index: &IndexShape| !has_same_entry(shape, index, &change.old, &change.new);
+                keys.extend(unique_entries(storages, shape, &change.new, inputs, is_new)?);
             }
             Ok(keys)
         })?;
@@ -377,14 +357,13 @@ impl Run<'_, '_> {
             self.transaction.delete(&change.key)?;
         }
         for (number, index) in shape.indexes.iter().enumerate() {
-            let same = agree(&change.old, &change.new, &index.columns);
+            let same = has_same_entry(shape, index, &change.old, &change.new);
             if same && !is_moved && !index.covering {
                 continue;
             }
             moved.entries.push(number);
             if !(same && index.covering) {
-                let (entry, _) = self.entry_of(shape, index, &change.key, &change.old)?;
-                self.transaction.delete(&entry)?;
+                self.delete_entry(shape, index, &change.key, &change.old)?;
             }
         }
         Ok(moved)
@@ -393,38 +372,22 @@ impl Run<'_, '_> {
     fn put_back(&mut self, shape: &TableShape, change: &Change, moved: &Moved) -> Result<(), Failure> {
         let key = moved.key.as_ref().unwrap_or(&change.key);
         if moved.key.is_some() && self.transaction.get(key)?.is_some() {
-            return Err(duplicate(shape, ConflictTarget::Key, &change.new, self.inputs.zone).into());
+            return Err(self.duplicate(shape, ConflictTarget::Key, &change.new)?.into());
         }
         self.write(shape, key, &encode_row(&change.new))?;
         for number in &moved.entries {
             let index = &shape.indexes[*number];
-            let same = agree(&change.old, &change.new, &index.columns);
+            let same = has_same_entry(shape, index, &change.old, &change.new);
             if !same && self.unique_conflict(shape, index, key, &change.new)?.is_some() {
                 let target = ConflictTarget::Index(u16::try_from(*number).unwrap_or(u16::MAX));
-                return Err(duplicate(shape, target, &change.new, self.inputs.zone).into());
+                return Err(self.duplicate(shape, target, &change.new)?.into());
             }
-            let (entry, content) = self.entry_of(shape, index, key, &change.new)?;
-            self.write(shape, &entry, &content)?;
+            if let Some((entry, content)) = self.entry_of(shape, index, key, &change.new)? {
+                self.write(shape, &entry, &content)?;
+            }
         }
         Ok(())
     }
-}
-
-/// The keys that a row has in some of the unique indexes. Nothing is unique in a row that has null there.
-fn unique_entries(
-    storages: &Storages,
-    shape: &TableShape,
-    values: &[Datum],
-    is_wanted: impl Fn(&IndexShape) -> bool,
-) -> Result<Vec<Key>, SqlError> {
-    let mut keys = Vec::new();
-    for index in shape.indexes.iter().filter(|index| index.unique && is_wanted(index)) {
-        let values = pick(values, &index.columns);
-        if !values.contains(&Datum::Null) {
-            keys.push(storages.unique(shape, Some(index), &values)?);
-        }
-    }
-    Ok(keys)
 }
 
 /// What of a row went elsewhere.
@@ -464,41 +427,4 @@ fn failing(shape: &TableShape, values: &[Datum], zone: Zone) -> String {
         shown.push(if end < text.len() { format!("{}...", &text[..end]) } else { text.into_owned() });
     }
     format!("Failing row contains ({}).", shown.join(", "))
-}
-
-/// The error of a row whose key is there.
-pub(super) fn duplicate(
-    shape: &TableShape,
-    target: ConflictTarget,
-    values: &[Datum],
-    zone: Zone,
-) -> SqlError {
-    let (name, columns) = match target {
-        ConflictTarget::Index(number) => match index_of(shape, number) {
-            Ok(index) => (index.name.as_str(), index.columns.as_slice()),
-            Err(error) => return error,
-        },
-        ConflictTarget::Key | ConflictTarget::Any => (shape.key_name.as_str(), shape.key.as_slice()),
-    };
-    let shown = key_shown(shape, columns, &pick(values, columns), zone);
-    let message = format!("duplicate key value violates unique constraint \"{name}\"");
-    SqlError::new(SqlState::UNIQUE_VIOLATION, message)
-        .of_constraint(&shape.name, name)
-        .with_detail(format!("Key {shown} already exists."))
-}
-
-/// Columns and their values, as errors show them.
-pub(super) fn key_shown(shape: &TableShape, columns: &[u16], values: &[Datum], zone: Zone) -> String {
-    let mut names = String::new();
-    let mut shown = Vec::new();
-    for (place, (column, value)) in columns.iter().zip(values).enumerate() {
-        let Some(shape) = shape.columns.get(usize::from(*column)) else { continue };
-        if place > 0 {
-            names.push_str(", ");
-            shown.extend_from_slice(b", ");
-        }
-        names.push_str(&shape.name);
-        crate::types::text::format(value, shape.data_type, zone, &mut shown);
-    }
-    format!("({names})=({})", String::from_utf8_lossy(&shown))
 }

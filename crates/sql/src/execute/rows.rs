@@ -4,8 +4,7 @@ use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::procedure::transaction::Found;
 
 use super::work::work_of_copies;
-use super::{Failure, Few, Row, Run, encode_row, malformed};
-use crate::catalog::locator;
+use super::{Failure, Few, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
 use crate::keys::{Bounds, ROW_COLUMN, Storages};
 use crate::plan::{Expression, IndexShape, Path, TableShape};
@@ -334,19 +333,6 @@ impl Run<'_, '_> {
             return self.storages.hidden(shape, self.inputs.seed, self.hidden);
         }
         self.storages.row(shape, &pick(values, &shape.key))
-    }
-
-    /// The key and content of a row's entry in an index.
-    pub(super) fn entry_of(
-        &self,
-        shape: &TableShape,
-        index: &IndexShape,
-        key: &Key,
-        values: &[Datum],
-    ) -> Result<(Key, Vec<u8>), SqlError> {
-        let entry = self.storages.entry(shape, index, &pick(values, &index.columns), key)?;
-        let content = if index.covering { encode_row(values) } else { locator(key).to_vec() };
-        Ok((entry, content))
     }
 }
 

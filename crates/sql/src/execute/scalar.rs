@@ -28,9 +28,19 @@ pub(super) fn evaluate_within(
     left: &Cell<u64>,
 ) -> Option<Datum> {
     operators::begin_run();
+    within(inputs, randoms, left, |scalar| scalar.value(expression, &[]))
+}
+
+/// What can be computed with the inputs alone; `None` if it needs more or fails.
+pub(super) fn within<T>(
+    inputs: &super::Inputs,
+    randoms: &mut u64,
+    left: &Cell<u64>,
+    compute: impl FnOnce(&mut Scalar<'_, '_>) -> Result<T, Failure>,
+) -> Option<T> {
     let most = left.get().min(WORK_BEFORE_MAX);
     let mut scalar = Scalar { inputs, locals: Vec::new(), randoms, draw: None, left: Cell::new(most) };
-    let value = scalar.value(expression, &[]).ok();
+    let value = compute(&mut scalar).ok();
     left.set(left.get() - (most - scalar.left.get()));
     value
 }
@@ -55,7 +65,7 @@ pub fn try_evaluate(
 }
 
 /// An environment with nothing but the inputs.
-struct Scalar<'a, 'd> {
+pub(super) struct Scalar<'a, 'd> {
     inputs: &'a super::Inputs,
     locals: Vec<Row>,
     randoms: &'a mut u64,

@@ -34,14 +34,30 @@ pub struct IndexShape {
     pub name: String,
     /// Where its entries are.
     pub storage: u32,
-    /// The columns, by number.
+    /// The columns, by number; those from [`COMPUTED`] on are computed.
     pub columns: Vec<u16>,
-    /// Whether no two rows may have the same values, none of them null.
+    /// The condition of the rows that are in it, over the row; all are if there is none.
+    pub predicate: Option<Expression>,
+    /// Whether no two rows that are in it may have the same values, none of them null.
     pub unique: bool,
     /// Whether its entries hold whole rows: it is to become the table.
     pub covering: bool,
     /// How far it is.
     pub state: IndexState,
+}
+
+/// The number of the first of the values that indexes compute from a row: above those of all columns.
+pub const COMPUTED: u16 = 1 << 15;
+
+/// A value that indexes compute from a row, and that has a number like a column: see [`COMPUTED`].
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ComputedShape {
+    /// For errors.
+    pub text: String,
+    /// The type.
+    pub data_type: SqlType,
+    /// The value, over the row. It depends on nothing else.
+    pub expression: Expression,
 }
 
 /// A condition that every row of a table fulfils.
@@ -81,10 +97,47 @@ pub struct TableShape {
     pub key_name: String,
     /// The indexes.
     pub indexes: Vec<IndexShape>,
+    /// What the indexes compute.
+    pub computed: Vec<ComputedShape>,
     /// The checks.
     pub checks: Vec<CheckShape>,
     /// The values of generated columns, which follow from those of others.
     pub generated: Vec<GeneratedShape>,
     /// Whether its rows are read with their keys, in one more column.
     pub gives_key: bool,
+}
+
+impl TableShape {
+    /// The value that has the number of a column, if it is one that indexes compute.
+    pub fn computed(&self, number: u16) -> Option<&ComputedShape> {
+        self.computed.get(usize::from(number.checked_sub(COMPUTED)?))
+    }
+
+    /// The name of a column or the text of a computed value, and its type.
+    pub fn described(&self, number: u16) -> Option<(&str, SqlType)> {
+        match self.computed(number) {
+            Some(computed) => Some((&computed.text, computed.data_type)),
+            None => self.columns.get(usize::from(number)).map(|column| (&*column.name, column.data_type)),
+        }
+    }
+
+    /// Whether something holds for all columns that the entries of an index depend on.
+    pub fn all_read(&self, index: &IndexShape, mut holds: impl FnMut(u16) -> bool) -> bool {
+        let mut all = true;
+        let mut expressions = index.predicate.iter().collect::<Vec<&Expression>>();
+        for number in &index.columns {
+            match self.computed(*number) {
+                Some(computed) => expressions.push(&computed.expression),
+                None => all &= holds(*number),
+            }
+        }
+        for expression in expressions {
+            expression.visit(0, &mut |part, _| {
+                if let Expression::Column(column) = part {
+                    all &= holds(*column);
+                }
+            });
+        }
+        all
+    }
 }

@@ -112,6 +112,14 @@ impl Node {
         found
     }
 
+    fn add_indexes(&self, indexes: &mut Vec<(u16, Option<u16>)>) {
+        if let Node::Scan { table, path: Path::Range { index, .. } | Path::Ranges { index, .. }, .. } = self {
+            indexes.push((*table, *index));
+        }
+        let queries = self.subqueries().into_iter().map(|(query, _)| query);
+        self.inputs().into_iter().chain(queries).for_each(|query| query.add_indexes(indexes));
+    }
+
     /// Whether the query reads a few rows by their keys, so that it is no dearer as an ordered transaction than over a snapshot.
     pub fn is_short(&self) -> bool {
         match self {
@@ -209,6 +217,12 @@ impl Expression {
         }
     }
 
+    /// Whether another one gives the same in all that can be told: equal constants may have other texts, as `1.0` and `1.00` have.
+    pub fn is_same(&self, other: &Expression) -> bool {
+        let bytes = |expression: &Expression| postcard::to_extend(expression, Vec::new()).ok();
+        self == other && bytes(self) == bytes(other)
+    }
+
     /// Whether it has a value of its own each time, or does something: neither is to be left out, put off or done once for many.
     pub fn is_volatile(&self) -> bool {
         let mut is_volatile = false;
@@ -248,6 +262,13 @@ impl Action {
             | Action::Delete { source, .. } => Some(source),
             _ => None,
         }
+    }
+
+    /// The indexes that it reads, each by the numbers of its table and its own, where it reads them.
+    pub fn indexes(&self) -> Vec<(u16, Option<u16>)> {
+        let mut indexes = Vec::new();
+        self.source().into_iter().for_each(|source| source.add_indexes(&mut indexes));
+        indexes
     }
 
     /// The same, to be changed.

@@ -110,7 +110,8 @@ impl Session {
         }
     }
 
-    /// Prepares a shape, if that means the same as a text of it.
+    /// Prepares a shape, if that means the same as a text of it, and reads the same indexes: which may have the rows, or compute the value, of
+    /// some constants only.
     fn learn(&mut self, text: &str, key: &str, constants: &[Constant]) -> Result<Option<Named>, SqlError> {
         let shaped = &key[..key.len() - constants.len()];
         let (Ok([written]), Ok([statement])) = (
@@ -132,6 +133,7 @@ impl Session {
         let (catalog, prepared) = self.prepare(&statement, &types)?;
         let is_same = columns(&prepared) == columns(&as_written)
             && prepared.parameters.len() == constants.len()
+            && prepared.plan.action.indexes() == as_written.plan.action.indexes()
             && constants.iter().zip(&prepared.parameters).all(|(one, known)| may_be(one, *known));
         let mut named = Named::of(Some(statement), text, types);
         named.planned = Some((catalog, Arc::new(prepared)));

@@ -9,6 +9,9 @@ use crate::error::{SqlError, SqlState};
 /// What begins the last part of a name after `LIKE` that holds options.
 pub(super) const OPTIONS: char = '\u{1f}';
 
+/// What begins the name of a column in which an insertion may conflict and that is an expression; then it is the text.
+pub(super) const CONFLICTING: char = '\u{1f}';
+
 /// The parameter that `SET CONSTRAINTS` sets.
 pub(super) const CONSTRAINTS: &str = "\u{1f}constraints";
 
@@ -46,6 +49,7 @@ mod tests {
             "CREATE SEQUENCE s.\"\u{1e}7\"",
             "ALTER TABLE t ALTER COLUMN a SET DEFAULT \"\u{1c}drop\"",
             "SET \"\u{1f}constraints\" TO 5",
+            "INSERT INTO t VALUES (1) ON CONFLICT (\"\u{1f}a\") DO NOTHING",
             "COMMENT ON COLUMN t.\"\u{1f}a\" IS 'x'",
             "COMMENT ON CONSTRAINT \"\u{1f}a\" ON t IS 'x'",
             "SELECT 1 AS \"a\u{1d}\"",

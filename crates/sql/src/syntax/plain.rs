@@ -3,7 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-use super::spelling;
+use super::{conflicts, spelling};
 
 /// With what statements begin.
 const BEGINNINGS: [Keyword; 8] = [
@@ -83,12 +83,15 @@ const OTHERS: [Keyword; 60] = [
 
 /// Whether all tokens are of those that the parser takes as PostgreSQL does: the statements that come most often are made of no others.
 pub(super) fn is_plain(tokens: &[TokenWithSpan]) -> bool {
-    let (mut begins, mut has_text, mut has_line) = (true, false, false);
+    let (mut begins, mut has_text, mut has_line, mut has_conflict) = (true, false, false, false);
     let is_each_plain = tokens.iter().all(|token| match &token.token {
         Token::Word(word) if word.quote_style.is_some() => !std::mem::take(&mut begins),
         Token::Word(word) => match std::mem::take(&mut begins) {
             true => BEGINNINGS.contains(&word.keyword),
-            false => OTHERS.contains(&word.keyword) && !spelling::is_null_test(word),
+            false => {
+                has_conflict |= word.keyword == Keyword::CONFLICT;
+                OTHERS.contains(&word.keyword) && !spelling::is_null_test(word)
+            }
         },
         Token::SemiColon => {
             begins = true;
@@ -122,7 +125,7 @@ pub(super) fn is_plain(tokens: &[TokenWithSpan]) -> bool {
         _ => false,
     });
     // Texts on several lines are one.
-    is_each_plain && !(has_text && has_line)
+    is_each_plain && !(has_text && has_line) && (!has_conflict || conflicts::expressions(tokens).is_empty())
 }
 
 #[cfg(test)]

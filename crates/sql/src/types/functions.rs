@@ -276,10 +276,11 @@ pub fn is_strict(id: FunctionId) -> bool {
 }
 
 /// Whether a function gives the same for the same arguments in every session, as PostgreSQL says it of those that it has.
-pub(crate) fn is_immutable(id: FunctionId) -> bool {
-    let Some(entry) = entry_of(id) else { return false };
-    let takes_moment = || entry.parameters.iter().any(|kind| matches!(kind, Kind::Of(SqlType::TIMESTAMPTZ)));
-    match entry.name {
+pub fn is_immutable(id: FunctionId) -> bool {
+    let Some(Entry { name, parameters, result, .. }) = entry_of(id) else { return false };
+    let is_moment = |kind: &Kind| matches!(kind, Kind::Of(SqlType::TIMESTAMPTZ));
+    let takes_moment = || parameters.iter().any(is_moment);
+    match *name {
         "array_to_json"
         | "array_to_string"
         | "concat"
@@ -311,9 +312,13 @@ pub(crate) fn is_immutable(id: FunctionId) -> bool {
         // A zone is named.
         "timezone" => true,
         // Of seconds, not of a text; and between two, not until today.
-        "to_timestamp" => entry.parameters.len() == 1,
-        "age" => entry.parameters.len() == 2 && !takes_moment(),
-        _ => !takes_moment(),
+        "to_timestamp" => parameters.len() == 1,
+        "age" => parameters.len() == 2 && !takes_moment(),
+        // Without arguments it tells of the transaction. Values of any type are written as the session has them.
+        _ => {
+            let is_of_session = |kind: &Kind| is_moment(kind) || matches!(kind, Kind::Any);
+            !parameters.is_empty() && !is_moment(result) && !parameters.iter().any(is_of_session)
+        }
     }
 }
 

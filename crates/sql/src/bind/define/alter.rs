@@ -13,7 +13,7 @@ use super::passes::{PASSES, Pass, pass_of};
 use super::rewrite::{Conversion, new_row};
 use super::storage_options::check_changed;
 use super::{Draft, Verification};
-use crate::catalog::{Check, Definition, Sequence, Table};
+use crate::catalog::{Check, Definition, PrimaryKey, Sequence, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, Node, Path};
 use crate::syntax::{IdentityChange, altered_kind, identity_change};
@@ -176,21 +176,14 @@ impl Draft<'_> {
         let generated = self.generated_with((schema, name), table, number, &on)?;
         self.drop_dependents(&on, generated, cascade, Some((&at, &mut *table)))?;
         self.drop_dependents(&on, referrers, cascade, Some((&at, &mut *table)))?;
-        if table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&number)) {
+        let is_of_key = |key: &PrimaryKey| key.columns.iter().chain(&key.included).any(|of| *of == number);
+        if table.primary_key.as_ref().is_some_and(is_of_key) {
             self.remove_primary_key(schema, name, table, &on, cascade)?;
         }
         while let Some(place) = table.foreign_keys.iter().position(|known| known.columns.contains(&number)) {
             self.remove_foreign_key(schema, name, table, place)?;
         }
-        let replicated = table.replicated;
-        let (gone, kept) =
-            std::mem::take(&mut table.indexes).into_iter().partition(|index| index.columns.contains(&number));
-        table.indexes = kept;
-        let gone: Vec<crate::catalog::Index> = gone;
-        for index in gone {
-            self.set(schema, &index.name, None);
-            self.discard(index.storage, replicated);
-        }
+        self.drop_indexes_of((schema, name), table, number, (&on, cascade))?;
         if let Some((sequence, Sequence { storage, .. })) = self.sequence_of(schema, name, column) {
             self.set(schema, &sequence, None);
             self.discard(storage, false);

@@ -7,13 +7,14 @@ use sqlparser::ast::{
 
 use super::super::names::name_of;
 use super::super::{Binder, Surroundings, walk};
-use super::create::Parts;
+use super::create::{NewKey, Parts};
 use super::foreign_keys::{NewForeignKey, numbers_of};
+use super::indexes::included_columns;
 use crate::catalog::{Catalog, ColumnOrder, Table};
 use crate::error::{SqlError, SqlState};
 
 /// Most columns of a key or an index.
-const KEY_COLUMNS_MAX: usize = 32;
+pub(super) const KEY_COLUMNS_MAX: usize = 32;
 
 pub(super) fn constrain(
     name: &str,
@@ -23,15 +24,16 @@ pub(super) fn constrain(
 ) -> Result<(), SqlError> {
     match constraint {
         TableConstraint::PrimaryKey(key) => {
-            refuse_include("PRIMARY KEY", &key.include)?;
             refuse_late("PRIMARY KEY", key.characteristics.as_ref())?;
             let columns = key_columns(table, &key.columns)?;
-            set_key(name, parts, key.name.as_ref().map(name_of), columns)
+            let included = included_columns(table, &key.include)?;
+            set_key(name, parts, NewKey { name: key.name.as_ref().map(name_of), columns, included })
         }
         TableConstraint::Unique(unique) => {
             refuse_unique(unique)?;
             let columns = key_columns(table, &unique.columns)?;
-            parts.unique.push((unique.name.as_ref().map(name_of), columns));
+            let included = included_columns(table, &unique.include)?;
+            parts.unique.push(NewKey { name: unique.name.as_ref().map(name_of), columns, included });
             Ok(())
         }
         TableConstraint::Check(check) => {
@@ -67,12 +69,7 @@ pub(super) fn refuse_unique(unique: &UniqueConstraint) -> Result<(), SqlError> {
     if unique.nulls_distinct == NullsDistinctOption::NotDistinct {
         return Err(SqlError::unsupported("UNIQUE NULLS NOT DISTINCT"));
     }
-    refuse_include("UNIQUE", &unique.include)?;
     refuse_late("UNIQUE", unique.characteristics.as_ref())
-}
-
-fn refuse_include(what: &str, include: &[Ident]) -> Result<(), SqlError> {
-    if include.is_empty() { Ok(()) } else { Err(SqlError::unsupported(format!("{what} … INCLUDE"))) }
 }
 
 /// Refuses an index that would find what this database's do not. One of hashes finds nothing else.
@@ -87,16 +84,11 @@ pub(super) fn refuse_method(method: &IndexType) -> Result<(), SqlError> {
     }
 }
 
-pub(super) fn set_key(
-    table: &str,
-    parts: &mut Parts,
-    name: Option<String>,
-    columns: Vec<u16>,
-) -> Result<(), SqlError> {
+pub(super) fn set_key(table: &str, parts: &mut Parts, key: NewKey) -> Result<(), SqlError> {
     if parts.primary_key.is_some() {
         return Err(multiple_keys(table));
     }
-    parts.primary_key = Some((name, columns));
+    parts.primary_key = Some(key);
     Ok(())
 }
 
@@ -138,17 +130,11 @@ fn key_columns(table: &Table, written: &[IndexColumn]) -> Result<Vec<u16>, SqlEr
     if let Some(column) = written.iter().find(|column| column_order(column) != ColumnOrder::default()) {
         return Err(SqlError::unsupported(format!("the column {column} of a constraint")));
     }
-    index_columns(table, written)
-}
-
-/// The numbers of an index's columns.
-pub(super) fn index_columns(table: &Table, written: &[IndexColumn]) -> Result<Vec<u16>, SqlError> {
     let mut columns = Vec::with_capacity(written.len());
     for column in written {
         let Expr::Identifier(name) = &column.column.expr else {
-            return Err(
-                SqlError::unsupported(format!("the index column {column}")).with_hint("Index plain columns.")
-            );
+            return Err(SqlError::unsupported(format!("the expression {column} in a constraint"))
+                .with_hint("Use CREATE UNIQUE INDEX."));
         };
         let number = column_of(table, name)?;
         if columns.contains(&number) {
@@ -157,8 +143,8 @@ pub(super) fn index_columns(table: &Table, written: &[IndexColumn]) -> Result<Ve
         }
         columns.push(number);
     }
-    if columns.is_empty() || columns.len() > KEY_COLUMNS_MAX {
-        let message = format!("cannot use {} columns in an index, but 1 to {KEY_COLUMNS_MAX}", columns.len());
+    if columns.len() > KEY_COLUMNS_MAX {
+        let message = format!("cannot use more than {KEY_COLUMNS_MAX} columns in an index");
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
     }
     Ok(columns)
@@ -170,7 +156,7 @@ pub(super) fn column_order(written: &IndexColumn) -> ColumnOrder {
     ColumnOrder { descending, nulls_first: options.nulls_first.unwrap_or(descending) }
 }
 
-fn column_of(table: &Table, name: &Ident) -> Result<u16, SqlError> {
+pub(super) fn column_of(table: &Table, name: &Ident) -> Result<u16, SqlError> {
     let name = name_of(name);
     table.column(&name).ok_or_else(|| {
         SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" named in key does not exist"))

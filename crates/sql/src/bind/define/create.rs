@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use sqlparser::ast::{
-    ColumnDef, ColumnOption, CreateIndex, CreateTable, Expr, FunctionArguments, GeneratedAs, OnCommit,
-    SchemaName, SequenceOptions, TableConstraint,
+    ColumnDef, ColumnOption, CreateTable, Expr, FunctionArguments, GeneratedAs, OnCommit, SchemaName,
+    SequenceOptions, TableConstraint,
 };
 
 use super::super::Binder;
@@ -15,16 +15,14 @@ use super::super::path::is_fixed;
 use super::super::qualify::relation_word;
 use super::super::types::{serial_type, sql_type};
 use super::super::walk::walk;
+use super::Draft;
 use super::alter::{Changes, contains_nulls};
-use super::constraints::{
-    column_order, constrain, index_columns, is_free_constraint, multiple_keys, refuse_late, refuse_method,
-    refuse_unique, set_key,
-};
+use super::constraints::{constrain, is_free_constraint, multiple_keys, refuse_late, refuse_unique, set_key};
 use super::foreign_keys::NewForeignKey;
 use super::generated::{check_generated, check_sources, set_generation};
+use super::indexes::NewIndex;
 use super::sequences::check_identity_type;
-use super::storage_options::{check_options, is_replicated};
-use super::{Draft, NewIndex};
+use super::storage_options::is_replicated;
 use crate::catalog::{Check, Column, Definition, PUBLIC, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
@@ -39,12 +37,21 @@ pub(super) type Filled = (u16, Option<String>);
 /// What belongs to a table besides its columns, while it is made.
 #[derive(Default)]
 pub(super) struct Parts {
-    pub primary_key: Option<(Option<String>, Vec<u16>)>,
-    pub unique: Vec<(Option<String>, Vec<u16>)>,
+    pub primary_key: Option<NewKey>,
+    pub unique: Vec<NewKey>,
     pub checks: Vec<(Option<String>, String)>,
     pub foreign_keys: Vec<NewForeignKey>,
     /// Columns that get numbers from sequences, and the types of these.
     pub sequences: Vec<(String, SqlType, Vec<SequenceOptions>)>,
+}
+
+/// A primary key or a unique constraint.
+pub(super) struct NewKey {
+    pub name: Option<String>,
+    /// The columns, by number.
+    pub columns: Vec<u16>,
+    /// The columns that it includes besides.
+    pub included: Vec<u16>,
 }
 
 impl Parts {
@@ -88,8 +95,8 @@ impl Draft<'_> {
         // Its name is taken before those of its parts.
         self.set(&schema, &name, Some(Definition::Table(table.clone())));
         self.add_parts(&schema, &name, &mut table, parts, true)?;
-        if let Some(like) = like {
-            self.finish_like(&schema, &name, &mut table, like);
+        if let Some(mut like) = like {
+            self.finish_like(&schema, &name, &mut table, &mut like);
         }
         if let Some(written) = create.partition_by.as_deref() {
             table.placing = placing(written, &table)?;
@@ -121,8 +128,8 @@ impl Draft<'_> {
         if let Some(key) = parts.primary_key {
             self.set_primary_key(schema, name, table, key)?;
         }
-        for (index_name, columns) in parts.unique {
-            self.unique(schema, name, table, index_name, columns, is_empty)?;
+        for key in parts.unique {
+            self.unique(schema, name, table, key, is_empty)?;
         }
         for (check_name, condition) in parts.checks {
             let binder = Binder::new(&self.catalog, self.surroundings);
@@ -171,25 +178,18 @@ impl Draft<'_> {
         schema: &str,
         name: &str,
         table: &mut Table,
-        index_name: Option<String>,
-        columns: Vec<u16>,
+        key: NewKey,
         is_empty: bool,
     ) -> Result<(), SqlError> {
+        let NewKey { name: index_name, columns, included } = key;
+        let named = columns.iter().chain(&included);
         let names: Vec<&str> =
-            columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str()).collect();
+            named.map(|column| table.columns[usize::from(*column)].name.as_str()).collect();
         let default = || self.free_name(schema, &[&[name], names.as_slice(), &["key"]].concat());
         let index_name = index_name.unwrap_or_else(default);
         self.is_free(schema, &index_name, false)?;
-        let index = NewIndex {
-            name: index_name,
-            columns,
-            orders: Vec::new(),
-            unique: true,
-            constraint: true,
-            covering: false,
-            is_empty,
-        };
-        self.add_index(schema, name, table, index);
+        let index = NewIndex::of_constraint(index_name, columns, included);
+        self.add_index(schema, name, table, NewIndex { is_empty, ..index });
         Ok(())
     }
 
@@ -231,11 +231,13 @@ impl Draft<'_> {
                 ColumnOption::Default(value) => column.default = Some(self.default_text(value)),
                 ColumnOption::PrimaryKey(key) => {
                     refuse_late("PRIMARY KEY", key.characteristics.as_ref())?;
-                    set_key(table_name, parts, named, vec![number])?;
+                    let key = NewKey { name: named, columns: vec![number], included: Vec::new() };
+                    set_key(table_name, parts, key)?;
                 }
                 ColumnOption::Unique(unique) => {
                     refuse_unique(unique)?;
-                    parts.unique.push((named, vec![number]));
+                    let (columns, included) = (vec![number], Vec::new());
+                    parts.unique.push(NewKey { name: named, columns, included });
                 }
                 ColumnOption::Check(check) => {
                     let named = named.or_else(|| check.name.as_ref().map(name_of));
@@ -342,8 +344,8 @@ impl Draft<'_> {
             return Err(SqlError::unsupported("NOT VALID of anything but a foreign key"));
         }
         parts.foreign_keys.iter_mut().for_each(|foreign_key| foreign_key.not_valid = not_valid);
-        if let Some((key_name, columns)) = parts.primary_key.take() {
-            self.add_primary_key(schema, name, table, key_name, columns)?;
+        if let Some(key) = parts.primary_key.take() {
+            self.add_primary_key(schema, name, table, key)?;
         }
         self.add_verified_parts(schema, name, table, parts, changes)
     }
@@ -370,8 +372,7 @@ impl Draft<'_> {
         schema: &str,
         name: &str,
         table: &mut Table,
-        key_name: Option<String>,
-        columns: Vec<u16>,
+        key: NewKey,
     ) -> Result<(), SqlError> {
         if table.primary_key.is_some() {
             return Err(multiple_keys(name));
@@ -384,20 +385,13 @@ impl Draft<'_> {
         }
         if self.at_once || self.has_others || !table.indexes.is_empty() {
             // The rows are written anew, as the entries of indexes name them by their keys.
-            return self.set_primary_key(schema, name, table, (key_name, columns));
+            return self.set_primary_key(schema, name, table, key);
         }
+        let NewKey { name: key_name, columns, included } = key;
         let key_name = key_name.unwrap_or_else(|| self.free_name(schema, &[name, "pkey"]));
         self.is_free(schema, &key_name, false)?;
-        let index = NewIndex {
-            name: key_name,
-            columns,
-            orders: Vec::new(),
-            unique: true,
-            constraint: true,
-            covering: true,
-            is_empty: false,
-        };
-        self.add_index(schema, name, table, index);
+        let index = NewIndex::of_constraint(key_name, columns, included);
+        self.add_index(schema, name, table, NewIndex { covering: true, ..index });
         Ok(())
     }
 
@@ -407,58 +401,17 @@ impl Draft<'_> {
         schema: &str,
         name: &str,
         table: &mut Table,
-        (key_name, columns): (Option<String>, Vec<u16>),
+        NewKey { name: key_name, columns, included }: NewKey,
     ) -> Result<(), SqlError> {
         let key_name = key_name.unwrap_or_else(|| self.free_name(schema, &[name, "pkey"]));
         self.is_free(schema, &key_name, false)?;
         for column in &columns {
             table.columns[usize::from(*column)].not_null = true;
         }
-        table.primary_key = Some(PrimaryKey { object: self.number(), name: key_name.clone(), columns });
+        table.primary_key =
+            Some(PrimaryKey { object: self.number(), name: key_name.clone(), columns, included });
         self.set(schema, &key_name, Some(Definition::Index(name.to_owned())));
         Ok(())
-    }
-
-    pub(super) fn create_index(&mut self, create: &CreateIndex) -> Result<&'static str, SqlError> {
-        const TAG: &str = "CREATE INDEX";
-        if create.predicate.is_some() || !create.include.is_empty() || create.nulls_distinct == Some(false) {
-            return Err(SqlError::unsupported("an index with WHERE, INCLUDE or NULLS NOT DISTINCT")
-                .with_hint("Index all rows, by all columns that are asked for."));
-        }
-        check_options(&create.with)?;
-        if let Some(method) = &create.using {
-            refuse_method(method)?;
-        }
-        let (schema, name) = qualified(&create.table_name)?;
-        let Some((schema, Definition::Table(mut table))) = self.locate(schema.as_deref(), &name) else {
-            return Err(super::super::undefined_table(schema.as_deref(), &name));
-        };
-        let columns = index_columns(&table, &create.columns)?;
-        let orders = create.columns.iter().map(column_order).collect();
-        let index_name = match &create.name {
-            Some(name) => last_name(name)?,
-            None => {
-                let names = columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str());
-                let parts: Vec<&str> = std::iter::once(name.as_str()).chain(names).chain(["idx"]).collect();
-                self.free_name(&schema, &parts)
-            }
-        };
-        if !self.is_free(&schema, &index_name, create.if_not_exists)? {
-            return Ok(TAG);
-        }
-        let unique = create.unique;
-        let index = NewIndex {
-            name: index_name,
-            columns,
-            orders,
-            unique,
-            constraint: false,
-            covering: false,
-            is_empty: false,
-        };
-        self.add_index(&schema, &name, &mut table, index);
-        self.set(&schema, &name, Some(Definition::Table(table)));
-        Ok(TAG)
     }
 
     pub(super) fn create_schema(
@@ -491,11 +444,12 @@ impl Draft<'_> {
         Ok("CREATE SCHEMA")
     }
 
-    /// Fails unless the checks and defaults of a table can be bound. The change relies on what they name.
+    /// Fails unless the checks, indexes and defaults of a table can be bound. The change relies on what they name.
     pub(super) fn check_expressions(&mut self, name: &str, table: &Table) -> Result<(), SqlError> {
         let mut binder = Binder::new(&self.catalog, self.surroundings);
-        binder.checks(name, table)?;
+        binder.shape(name, table)?;
         check_generated(&mut binder, name, table)?;
+        binder.check_indexes(name, table)?;
         table.columns.iter().try_for_each(|column| binder.check_default(column))?;
         let (named, draws) = (binder.reliances, !binder.sequences.is_empty());
         named.iter().for_each(|named| self.rely(&named.schema, &named.name));

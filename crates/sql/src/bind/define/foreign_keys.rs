@@ -72,7 +72,7 @@ pub fn validated(
         draft.remove_foreign_key(schema, name, &mut table, place)?;
     }
     draft.set(schema, name, Some(Definition::Table(table)));
-    draft.finish("").plan.ok_or_else(|| undefined(name, &validation.name))
+    draft.finish("")?.plan.ok_or_else(|| undefined(name, &validation.name))
 }
 
 fn place(name: &str, table: &Table, foreign_key: &str) -> Result<usize, SqlError> {
@@ -112,7 +112,7 @@ impl Draft<'_> {
             let message = "number of referencing and referenced columns for foreign key disagree";
             return Err(SqlError::new(SqlState::INVALID_FOREIGN_KEY, message));
         }
-        if target(&other.shape(&other_name.1), &referenced).is_none() {
+        if target(&other, &referenced).is_none() {
             return Err(no_unique_constraint(&other_name.1));
         }
         check_types(&constraint, table, &new.columns, &other, &referenced)?;

@@ -8,10 +8,6 @@ use super::dependents::{Dependent, Dependents, shown};
 use crate::catalog::{Column, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
-use crate::types::SqlType;
-use crate::types::cast;
-use crate::types::functions;
-use crate::types::operators::BinaryOperator;
 
 impl Draft<'_> {
     /// Writes the expressions of generated columns, from one on, with the schemas of what they name.
@@ -86,9 +82,10 @@ impl Draft<'_> {
 
 /// Fails unless the values of generated columns follow from the values of others, which are given, and from nothing else.
 pub(super) fn check_generated(binder: &mut Binder<'_>, name: &str, table: &Table) -> Result<(), SqlError> {
-    for generated in binder.generated(name, table)? {
+    for column in &table.columns {
+        let Some(written) = &column.generated else { continue };
         let mut read = None;
-        walk::columns(&generated.value, |number| {
+        walk::columns(&binder.generation(name, table, column, written)?, |number| {
             let column = &table.columns[usize::from(number)];
             read = read.or(column.generated.is_some().then_some(&column.name));
         });
@@ -97,30 +94,12 @@ pub(super) fn check_generated(binder: &mut Binder<'_>, name: &str, table: &Table
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message)
                 .with_detail("A generated column cannot reference another generated column."));
         }
-        if !is_immutable(&generated.value) {
+        if !binder.is_of_row(|binder| binder.generation(name, table, column, written))? {
             let message = "generation expression is not immutable";
             return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
         }
     }
     Ok(())
-}
-
-/// Whether an expression gives the same for the same row at any time, in any session.
-fn is_immutable(expression: &Expression) -> bool {
-    let mut is_immutable = true;
-    expression.visit(0, &mut |part, _| {
-        is_immutable &= match part {
-            Expression::Answer(_) => false,
-            Expression::Call { function, .. } => functions::is_immutable(*function),
-            Expression::Cast { from, to, .. } => cast::is_immutable(*from, *to),
-            // Days and months are counted in the zone of the session.
-            Expression::Binary {
-                operator: BinaryOperator::Add | BinaryOperator::Subtract, resolved, ..
-            } => resolved.result != SqlType::TIMESTAMPTZ,
-            other => !other.is_volatile_itself(),
-        };
-    });
-    is_immutable
 }
 
 /// Fails for a generated column, which has no default of its own; the hint says what takes its expression away.

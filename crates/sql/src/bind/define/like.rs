@@ -3,9 +3,10 @@
 use sqlparser::ast::{CreateTableLike, CreateTableLikeKind, ObjectName};
 
 use super::super::names::qualified;
-use super::create::Parts;
-use super::{Draft, NewIndex};
-use crate::catalog::{Column, Definition, Table};
+use super::Draft;
+use super::create::{NewKey, Parts};
+use super::indexes::NewIndex;
+use crate::catalog::{Column, Definition, Index, KeyPart, Table};
 use crate::error::{SqlError, SqlState};
 use crate::syntax::like_options;
 use crate::types::{Datum, SqlType};
@@ -102,17 +103,26 @@ impl Draft<'_> {
         let renumbered = |columns: &[u16]| -> Vec<u16> {
             columns.iter().map(|column| numbers[usize::from(*column)]).collect()
         };
+        let mut indexes = Vec::new();
         if including.indexes {
-            parts.primary_key = other.primary_key.as_ref().map(|key| (None, renumbered(&key.columns)));
+            parts.primary_key = other.primary_key.as_ref().map(|key| NewKey {
+                name: None,
+                columns: renumbered(&key.columns),
+                included: renumbered(&key.included),
+            });
             table.placing = other.placing;
-        }
-        for index in &mut other.indexes {
-            index.columns = renumbered(&index.columns);
-            if index.constraint {
-                parts.unique.push((None, index.columns.clone()));
+            for index in &other.indexes {
+                let included = renumbered(&index.included);
+                match index.plain_columns().filter(|_| index.constraint) {
+                    Some(columns) => {
+                        let columns = renumbered(&columns);
+                        parts.unique.push(NewKey { name: None, columns, included });
+                    }
+                    None => indexes.push(index_like(index, included, renumbered)),
+                }
             }
         }
-        Ok(Like { other, numbers, comments: including.comments })
+        Ok(Like { other, numbers, indexes, comments: including.comments })
     }
 
     fn table_like(&mut self, name: &ObjectName) -> Result<Table, SqlError> {
@@ -149,34 +159,44 @@ impl Draft<'_> {
     }
 
     /// Adds what the other table has besides once the new one has its own parts: the indexes that stand for no constraint, and comments.
-    pub(super) fn finish_like(&mut self, schema: &str, name: &str, table: &mut Table, like: Like) {
-        for index in like.other.indexes.iter().filter(|index| !index.constraint) {
-            let columns = index.columns.clone();
-            let names = columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str());
-            let parts: Vec<&str> = std::iter::once(name).chain(names).chain(["idx"]).collect();
-            let index = NewIndex {
-                name: self.free_name(schema, &parts),
-                columns,
-                orders: index.orders.clone(),
-                unique: index.unique,
-                constraint: false,
-                covering: false,
-                is_empty: true,
-            };
-            self.add_index(schema, name, table, index);
+    pub(super) fn finish_like(&mut self, schema: &str, name: &str, table: &mut Table, like: &mut Like) {
+        for index in std::mem::take(&mut like.indexes) {
+            let name_of_index = self.free_index_name(schema, name, table, &index.parts, &index.included);
+            self.add_index(schema, name, table, NewIndex { name: name_of_index, ..index });
         }
         if like.comments {
-            self.copy_comments(&like, table);
+            self.copy_comments(like, table);
         }
     }
 }
 
 /// What a table takes over from another.
 pub(super) struct Like {
-    /// The other, without indexes and checks unless they are taken over; its indexes have columns of the new table.
+    /// The other, without indexes and checks unless they are taken over.
     pub other: Table,
     /// The number of each of its columns in the new table.
     pub numbers: Vec<u16>,
+    /// Its indexes that stand for no constraint, over columns of the new table.
+    indexes: Vec<NewIndex>,
     /// Whether comments are taken over.
     pub comments: bool,
+}
+
+/// An index like one that stands for no constraint, but for its name.
+fn index_like(index: &Index, included: Vec<u16>, renumbered: impl Fn(&[u16]) -> Vec<u16>) -> NewIndex {
+    let part = |part: &KeyPart| match part {
+        KeyPart::Column(column) => renumbered(&[*column]).into_iter().map(KeyPart::Column).collect(),
+        KeyPart::Expression(_) => vec![part.clone()],
+    };
+    NewIndex {
+        name: String::new(),
+        parts: index.parts.iter().flat_map(part).collect(),
+        orders: index.orders.clone(),
+        included,
+        predicate: index.predicate.clone(),
+        unique: index.unique,
+        constraint: false,
+        covering: false,
+        is_empty: true,
+    }
 }

@@ -13,6 +13,7 @@ mod dependents;
 mod foreign_keys;
 mod generated;
 mod identity;
+mod indexes;
 mod like;
 mod moments;
 mod passes;
@@ -32,9 +33,9 @@ pub use foreign_keys::{Validation, validated, validation};
 pub use reindex::unfinished;
 
 use super::{Binder, Surroundings, TEMPORARY};
-use crate::catalog::{Catalog, ColumnOrder, Definition, Index, Table, garbage_name};
+use crate::catalog::{Catalog, Definition, Table, garbage_name};
 use crate::error::{Remark, SqlError, SqlState};
-use crate::plan::{Action, DefinitionChange, IndexState, Plan, Reliance, SharedPlan};
+use crate::plan::{Action, DefinitionChange, Plan, Reliance, SharedPlan};
 
 /// An index that is to be filled once its definition is there.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -151,7 +152,7 @@ pub fn define(
         }
         other => return Err(crate::syntax::unsupported_statement(&other.to_string())),
     };
-    Ok(draft.finish(tag))
+    draft.finish(tag)
 }
 
 /// Plans that a table which is empty gets other storages, into which rows can be loaded before others see them.
@@ -167,7 +168,7 @@ pub fn renew(
 ) -> Result<Defined, SqlError> {
     let mut draft = Draft::timed(catalog, surroundings, timing, random);
     draft.renew(table)?;
-    Ok(draft.finish(""))
+    draft.finish("")
 }
 
 /// The change that makes an index ready once it has been filled: it is used from then on, or becomes the table.
@@ -183,7 +184,7 @@ pub fn complete(
     let mut table = draft.table(&build.schema, &build.table)?;
     draft.make_ready(&build.table, &mut table, &build.index)?;
     draft.set(&build.schema, &build.table, Some(Definition::Table(table)));
-    draft.finish("").plan.ok_or_else(|| super::undefined_table(None, &build.table))
+    draft.finish("")?.plan.ok_or_else(|| super::undefined_table(None, &build.table))
 }
 
 /// The change that takes back an index that could not be filled.
@@ -204,7 +205,7 @@ pub fn take_back(
     draft.discard(index.storage, table.replicated);
     draft.set(&build.schema, &index.name, None);
     draft.set(&build.schema, &build.table, Some(Definition::Table(table)));
-    draft.finish("").plan.ok_or_else(|| undefined_index(&build.index))
+    draft.finish("")?.plan.ok_or_else(|| undefined_index(&build.index))
 }
 
 /// The change that forgets rows that have been deleted.
@@ -369,7 +370,7 @@ impl<'c> Draft<'c> {
         self.rely("", "");
     }
 
-    fn finish(mut self, tag: &'static str) -> Defined {
+    fn finish(mut self, tag: &'static str) -> Result<Defined, SqlError> {
         self.forget_comments();
         if self.numbers != self.before.numbers() {
             let numbers = Definition::Numbers(self.numbers);
@@ -379,19 +380,20 @@ impl<'c> Draft<'c> {
             // That there is nothing to do is as it is in the end, too: nothing has been made that would be something.
             self.rely_on_nothing_new();
         }
-        let plan = (self.at_once || !self.changes.is_empty()).then(|| self.plan().into());
+        let plan = (self.at_once || !self.changes.is_empty()).then(|| self.plan().map(SharedPlan::from));
+        let plan = plan.transpose()?;
         let Draft { verifications, rewrites, rows, remarks, fresh, builds, validations, .. } = self;
-        Defined { plan, verifications, rewrites, rows, tag, remarks, fresh, builds, validations }
+        Ok(Defined { plan, verifications, rewrites, rows, tag, remarks, fresh, builds, validations })
     }
 
-    fn plan(&self) -> Plan {
+    fn plan(&self) -> Result<Plan, SqlError> {
         let reliance = |change: &DefinitionChange| self.before.reliance(&change.schema, &change.name);
         let mut tables = Vec::new();
         let mut fill = Vec::new();
         for (schema, name, index) in &self.fills {
             let Some(Definition::Table(table)) = self.catalog.get(schema, name) else { continue };
             let Some(number) = table.indexes.iter().position(|known| known.name == *index) else { continue };
-            let shape = table.shape(name);
+            let shape = Binder::new(&self.catalog, self.surroundings).shape(name, table)?;
             let place = tables.iter().position(|known| *known == shape).unwrap_or_else(|| {
                 tables.push(shape);
                 tables.len() - 1
@@ -406,7 +408,7 @@ impl<'c> Draft<'c> {
                 reliances.push(reliance.clone());
             }
         }
-        Plan { reliances, tables, ..Plan::of(action) }
+        Ok(Plan { reliances, tables, ..Plan::of(action) })
     }
 
     /// The schema in which something new goes, which may be that of the session.
@@ -505,79 +507,6 @@ impl<'c> Draft<'c> {
         }
         found
     }
-
-    /// Adds an index to a table. It is filled now or later.
-    fn add_index(&mut self, schema: &str, name: &str, table: &mut Table, index: NewIndex) {
-        let NewIndex { name: index_name, columns, mut orders, unique, constraint, covering, is_empty } =
-            index;
-        let state = if self.at_once || is_empty { IndexState::Ready } else { IndexState::Building };
-        let object = self.number();
-        let storage = self.storage();
-        self.set(schema, &index_name, Some(Definition::Index(name.to_owned())));
-        if !is_empty && self.at_once {
-            self.fills.push((schema.to_owned(), name.to_owned(), index_name.clone()));
-        } else if !is_empty {
-            self.builds.push(Build {
-                schema: schema.to_owned(),
-                table: name.to_owned(),
-                index: index_name.clone(),
-            });
-        }
-        orders.resize(columns.len(), ColumnOrder::default());
-        table.indexes.push(Index {
-            object,
-            name: index_name,
-            storage,
-            columns,
-            orders,
-            unique,
-            constraint,
-            covering,
-            state,
-        });
-    }
-
-    /// Uses an index from now on; one that holds the rows becomes the table.
-    fn make_ready(&mut self, name: &str, table: &mut Table, index: &str) -> Result<(), SqlError> {
-        let place = table.indexes.iter().position(|known| known.name == index);
-        let place = place.ok_or_else(|| undefined_index(index))?;
-        table.indexes[place].state = IndexState::Ready;
-        if table.indexes[place].covering {
-            if table.primary_key.is_some() {
-                return Err(constraints::multiple_keys(name));
-            }
-            if table.indexes.len() > 1 {
-                let message =
-                    format!("an index was added to table \"{name}\" while it was given a primary key");
-                return Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
-                    .with_hint("Drop it, add the primary key, and create it again."));
-            }
-            let index = table.indexes.remove(place);
-            self.discard(table.storage, table.replicated);
-            table.storage = index.storage;
-            for column in &index.columns {
-                table.columns[usize::from(*column)].not_null = true;
-            }
-            let key =
-                crate::catalog::PrimaryKey { object: index.object, name: index.name, columns: index.columns };
-            table.primary_key = Some(key);
-            table.placing = 1;
-        }
-        Ok(())
-    }
-}
-
-/// An index that is to be added.
-struct NewIndex {
-    name: String,
-    columns: Vec<u16>,
-    /// Of the first columns; the others are in the usual order.
-    orders: Vec<ColumnOrder>,
-    unique: bool,
-    constraint: bool,
-    covering: bool,
-    /// Whether the table has no rows.
-    is_empty: bool,
 }
 
 fn undefined_index(name: &str) -> SqlError {

@@ -1,6 +1,6 @@
 //! Moments in definitions.
 //!
-//! Defaults, checks and views are kept as texts, which every session binds for itself. A moment in them is that of whoever has defined them:
+//! Defaults, checks, indexes and views are kept as texts, which every session binds for itself. A moment in them is that of whoever has defined them:
 //! where its text has no zone, it is written out with one. What is converted only when a statement runs follows the zone of its session,
 //! as in PostgreSQL.
 
@@ -9,7 +9,7 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::Draft;
 use crate::bind::Binder;
-use crate::catalog::{Catalog, Column, Table};
+use crate::catalog::{Catalog, Column, KeyPart, Table};
 use crate::error::SqlError;
 use crate::syntax;
 use crate::types::{SqlType, Zone, text};
@@ -18,7 +18,7 @@ use crate::types::{SqlType, Zone, text};
 type Moments = Vec<(String, SqlType)>;
 
 impl Draft<'_> {
-    /// Writes out the moments in the defaults, generated columns and checks of a table.
+    /// Writes out the moments in the defaults, generated columns, checks and indexes of a table.
     pub(super) fn write_out_moments(&self, name: &str, table: &mut Table) {
         for place in 0..table.columns.len() {
             let Some(default) = table.columns[place].default.clone() else { continue };
@@ -41,6 +41,22 @@ impl Draft<'_> {
                 binder.check_condition(name, table, text)
             });
             table.checks[place].condition = written.unwrap_or(condition);
+        }
+        let before = table.clone();
+        for index in &mut table.indexes {
+            for part in &mut index.parts {
+                let KeyPart::Expression(text) = part else { continue };
+                let written = self.written_out(&self.catalog, text, |binder, text| {
+                    Ok(binder.index_expression(name, &before, text)?.expression)
+                });
+                *text = written.unwrap_or_else(|| std::mem::take(text));
+            }
+            if let Some(text) = &mut index.predicate {
+                let written = self.written_out(&self.catalog, text, |binder, text| {
+                    binder.index_predicate(name, &before, text)
+                });
+                *text = written.unwrap_or_else(|| std::mem::take(text));
+            }
         }
     }
 

@@ -179,9 +179,8 @@ impl Draft<'_> {
         cascade: bool,
     ) -> Result<(), SqlError> {
         let index = table.indexes.remove(place);
-        let shape = table.shape(table_name);
         let dependents = self.referrers_of(table, &format!("index {}", index.name), |columns| {
-            super::super::foreign_keys::target(&shape, columns).is_none()
+            super::super::foreign_keys::target(table, columns).is_none()
         });
         let at = (schema.to_owned(), table_name.to_owned());
         self.drop_dependents(what, dependents, cascade, Some((&at, &mut *table)))?;
@@ -201,9 +200,9 @@ impl Draft<'_> {
     ) -> Result<(), SqlError> {
         let Some(key) = table.primary_key.take() else { return Ok(()) };
         table.placing = 1;
-        let shape = table.shape(table_name);
+        let rest = table.clone();
         let referrers = self.referrers_of(table, &format!("index {}", key.name), |columns| {
-            super::super::foreign_keys::target(&shape, columns).is_none()
+            super::super::foreign_keys::target(&rest, columns).is_none()
         });
         let at = (schema.to_owned(), table_name.to_owned());
         self.drop_dependents(what, referrers, cascade, Some((&at, &mut *table)))?;

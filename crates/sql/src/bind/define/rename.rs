@@ -11,7 +11,7 @@ use super::alter::required;
 use super::constraints::is_free_constraint;
 use super::create::relation_literal;
 use super::dependents::{Dependent, Dependents};
-use crate::catalog::{Definition, Table};
+use crate::catalog::{Definition, Index, Table};
 use crate::error::{SqlError, SqlState};
 
 impl Draft<'_> {
@@ -156,6 +156,10 @@ impl Draft<'_> {
                 let binder = Binder::new(&self.catalog, self.surroundings);
                 *value = binder.with_column_renamed(value, (name, &before), number, new)?;
             }
+        }
+        for text in table.indexes.iter_mut().flat_map(Index::texts_mut) {
+            let binder = Binder::new(&self.catalog, self.surroundings);
+            *text = binder.with_column_renamed(text, (name, &before), number, new)?;
         }
         table.columns[usize::from(number)].name = new.to_owned();
         for (sequence, _) in self.owned(schema, name) {

@@ -6,7 +6,7 @@ use sqlparser::ast::{AlterColumnOperation, CreateTable, DataType, Expr};
 
 use super::super::from::fields_of;
 use super::super::names::name_of;
-use super::super::of_rows::without_queries;
+use super::super::row_texts::without_queries;
 use super::super::scope::{Bound, Level, Relation};
 use super::super::types::sql_type;
 use super::super::{Binder, first_words};
@@ -43,7 +43,12 @@ impl Draft<'_> {
                 .with_detail(format!("Column \"{}\" is a generated column.", column.name)));
         }
         let conversion = match using {
-            None if is_kept(column.data_type, data_type) => None,
+            // What an index computes of the same value may be another one.
+            None if is_kept(column.data_type, data_type)
+                && !self.is_computed_with(name, table, number)? =>
+            {
+                None
+            }
             using => Some((number, self.converted(schema, name, table, number, data_type, using.as_ref())?)),
         };
         if conversion.is_some() {
@@ -169,7 +174,7 @@ impl Draft<'_> {
         let expressions = new_row(before, table, &conversions);
         let (path, direction) = (Path::All, Direction::Ascending);
         let scan = Node::scan(source, path, direction, None);
-        let shape = binder.shape_with_expressions(name, table)?;
+        let shape = binder.shape(name, table)?;
         let target = binder.tables.len() as u16;
         binder.tables.push(shape);
         let source = Node::Project { input: Box::new(scan), expressions };

@@ -1,7 +1,8 @@
 //! Tables of constraints: `pg_constraint`, and the standard's views of them.
 
 use super::super::{Catalog, Definition, ForeignKey, Table};
-use super::relations::{Indexed, column_list, indexes, schema_object};
+use super::indexes::{Indexed, indexes};
+use super::relations::{column_list, schema_object};
 use super::{Names, System, number, text, truth};
 use crate::bind;
 use crate::plan::ReferentialAction;
@@ -66,8 +67,14 @@ impl Constraint<'_> {
     fn definition(&self) -> String {
         let columns = column_list(self.table, self.columns());
         match &self.kind {
-            Kind::Index(index) if index.primary => format!("PRIMARY KEY ({columns})"),
-            Kind::Index(_) => format!("UNIQUE ({columns})"),
+            Kind::Index(index) => {
+                let kind = if index.primary { "PRIMARY KEY" } else { "UNIQUE" };
+                let included = match index.included.as_slice() {
+                    [] => String::new(),
+                    included => format!(" INCLUDE ({})", column_list(self.table, included)),
+                };
+                format!("{kind} ({columns}){included}")
+            }
             Kind::Check(condition) => format!("CHECK ({condition})"),
             Kind::Foreign(_) => format!("FOREIGN KEY ({columns})"),
         }

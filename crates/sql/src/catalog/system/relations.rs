@@ -1,10 +1,10 @@
 //! Tables of relations: `pg_class`, `pg_attribute`, `pg_index` and their like.
 
-use super::super::{Catalog, Column, ColumnOrder, Definition, PUBLIC, Table};
-use super::types::operator_class;
+use super::super::{Catalog, Column, Definition, PUBLIC, Table};
+use super::indexes::{indexes, pg_index};
 use super::{
     BTREE, DescribedView, INFORMATION_SCHEMA, Names, OWNER, PG_CATALOG, PUBLIC_OBJECT, System, defaults,
-    empty, number, text, truth, with_schema,
+    empty, number, text, truth,
 };
 use crate::bind::is_temporary;
 use crate::types::functions::quote_ident;
@@ -17,13 +17,13 @@ const ROWS: u32 = 1 << 30;
 pub(super) const HEAP: u32 = 2;
 
 /// A relation, as `pg_class` has it.
-struct Relation<'c> {
-    object: u32,
-    schema: &'c str,
-    name: String,
+pub(super) struct Relation<'c> {
+    pub object: u32,
+    pub schema: &'c str,
+    pub name: String,
     kind: &'static str,
     columns: usize,
-    table: Option<&'c Table>,
+    pub table: Option<&'c Table>,
 }
 
 /// The number of a schema.
@@ -36,7 +36,7 @@ pub(crate) fn schema_object(catalog: &Catalog, schema: &str) -> u32 {
     }
 }
 
-fn relations(catalog: &Catalog) -> Vec<Relation<'_>> {
+pub(super) fn relations(catalog: &Catalog) -> Vec<Relation<'_>> {
     let mut relations = Vec::new();
     for (schema, name, definition) in catalog.iter() {
         let (object, kind, columns, table) = match definition {
@@ -47,7 +47,7 @@ fn relations(catalog: &Catalog) -> Vec<Relation<'_>> {
         };
         relations.push(Relation { object, schema, name: name.to_owned(), kind, columns, table });
         for index in indexes(table) {
-            let (kind, columns) = ("i", index.columns.len());
+            let (kind, columns) = ("i", index.parts.len() + index.included.len());
             relations.push(Relation {
                 object: index.object,
                 schema,
@@ -61,59 +61,13 @@ fn relations(catalog: &Catalog) -> Vec<Relation<'_>> {
     relations
 }
 
-/// An index of a table, its primary key among them.
-pub(super) struct Indexed {
-    pub object: u32,
-    pub name: String,
-    pub columns: Vec<u16>,
-    pub orders: Vec<ColumnOrder>,
-    pub unique: bool,
-    pub primary: bool,
-    pub constraint: bool,
-    pub ready: bool,
-}
-
-pub(super) fn indexes(table: Option<&Table>) -> Vec<Indexed> {
-    let Some(table) = table else { return Vec::new() };
-    let key = table.primary_key.iter().map(|key| Indexed {
-        object: key.object,
-        name: key.name.clone(),
-        columns: key.columns.clone(),
-        orders: vec![ColumnOrder::default(); key.columns.len()],
-        unique: true,
-        primary: true,
-        constraint: true,
-        ready: true,
-    });
-    let others = table.indexes.iter().map(|index| Indexed {
-        object: index.object,
-        name: index.name.clone(),
-        columns: index.columns.clone(),
-        orders: index.orders.clone(),
-        unique: index.unique,
-        primary: false,
-        constraint: index.constraint,
-        ready: index.state == crate::plan::IndexState::Ready,
-    });
-    key.chain(others).collect()
-}
-
-/// The names and numbers of a table's indexes.
-pub(crate) fn index_numbers(definition: Option<&Definition>) -> Vec<(String, u32)> {
-    let table = match definition {
-        Some(Definition::Table(table)) => Some(table),
-        _ => None,
-    };
-    indexes(table).into_iter().map(|index| (index.name, index.object)).collect()
-}
-
 /// The system table with a name.
 pub(super) fn table(names: Names<'_>, views: &[DescribedView<'_>], name: &str) -> Option<System> {
     let catalog = names.catalog;
     match name {
         "pg_class" => Some(classes(catalog)),
         "pg_attribute" => Some(pg_attribute(names, views)),
-        "pg_index" => Some(pg_index(catalog)),
+        "pg_index" => Some(pg_index(names)),
         "pg_constraint" => Some(super::constraints::pg_constraint(names)),
         "pg_attrdef" => Some(pg_attrdef(names)),
         "pg_namespace" => Some(namespaces(catalog)),
@@ -179,32 +133,30 @@ fn classes(catalog: &Catalog) -> System {
 /// A column of a table, a view or an index.
 struct Attribute<'c> {
     relation: u32,
-    name: &'c str,
+    name: String,
     place: i64,
     data_type: SqlType,
     /// The column, if it is one of a table.
     column: Option<&'c Column>,
 }
 
-fn attributes<'c>(catalog: &'c Catalog, views: &[DescribedView<'c>]) -> Vec<Attribute<'c>> {
+fn attributes<'c>(names: Names<'c>, views: &[DescribedView<'c>]) -> Vec<Attribute<'c>> {
     let mut attributes = Vec::new();
-    for relation in relations(catalog) {
+    for relation in relations(names.catalog) {
         let Some(table) = relation.table else { continue };
         for (place, column) in (1..).zip(&table.columns) {
-            let (name, data_type, column) = (column.name.as_str(), column.data_type, Some(column));
+            let (name, data_type, column) = (column.name.clone(), column.data_type, Some(column));
             attributes.push(Attribute { relation: relation.object, name, place, data_type, column });
         }
         for index in indexes(Some(table)) {
-            let columns = index.columns.iter().filter_map(|number| table.columns.get(usize::from(*number)));
-            for (place, column) in (1..).zip(columns) {
-                let (name, data_type) = (column.name.as_str(), column.data_type);
+            for (place, (name, data_type)) in (1..).zip(index.attributes(&relation.name, table, names)) {
                 attributes.push(Attribute { relation: index.object, name, place, data_type, column: None });
             }
         }
     }
     for view in views {
         for (place, (name, data_type)) in (1..).zip(&view.columns) {
-            let (name, data_type) = (*name, *data_type);
+            let (name, data_type) = ((*name).to_owned(), *data_type);
             attributes.push(Attribute { relation: view.object, name, place, data_type, column: None });
         }
     }
@@ -234,7 +186,7 @@ fn pg_attribute(names: Names<'_>, views: &[DescribedView<'_>]) -> System {
         ("attcompression", SqlType::TEXT),
     ];
     let row = |attribute: Attribute<'_>| {
-        let Attribute { relation, place, data_type, column, .. } = attribute;
+        let Attribute { relation, name, place, data_type, column } = attribute;
         let dropped = column.is_some_and(|column| column.dropped);
         let is_generated = column.is_some_and(|column| column.generated.is_some());
         let identity = match column.and_then(|column| column.identity) {
@@ -242,8 +194,7 @@ fn pg_attribute(names: Names<'_>, views: &[DescribedView<'_>]) -> System {
             Some(true) => "a",
             Some(false) => "d",
         };
-        let name =
-            if dropped { format!("........pg.dropped.{place}........") } else { attribute.name.to_owned() };
+        let name = if dropped { format!("........pg.dropped.{place}........") } else { name };
         vec![
             number(relation),
             text(name),
@@ -266,70 +217,7 @@ fn pg_attribute(names: Names<'_>, views: &[DescribedView<'_>]) -> System {
             text(""),
         ]
     };
-    (attributes(names.catalog, views).into_iter().map(row).collect(), columns)
-}
-
-fn pg_index(catalog: &Catalog) -> System {
-    let columns = vec![
-        ("indexrelid", SqlType::OID),
-        ("indrelid", SqlType::OID),
-        ("indnatts", SqlType::INT2),
-        ("indnkeyatts", SqlType::INT2),
-        ("indisunique", SqlType::BOOL),
-        ("indisprimary", SqlType::BOOL),
-        ("indisexclusion", SqlType::BOOL),
-        ("indimmediate", SqlType::BOOL),
-        ("indisclustered", SqlType::BOOL),
-        ("indisvalid", SqlType::BOOL),
-        ("indcheckxmin", SqlType::BOOL),
-        ("indisready", SqlType::BOOL),
-        ("indislive", SqlType::BOOL),
-        ("indisreplident", SqlType::BOOL),
-        ("indkey", SqlType::INT2.vector_of()),
-        ("indoption", SqlType::INT2.vector_of()),
-        ("indclass", SqlType::OID.vector_of()),
-        ("indcollation", SqlType::OID.vector_of()),
-        ("indnullsnotdistinct", SqlType::BOOL),
-        ("indexprs", SqlType::TEXT),
-        ("indpred", SqlType::TEXT),
-    ];
-    let mut rows = Vec::new();
-    for relation in relations(catalog) {
-        for index in indexes(relation.table) {
-            let count = index.columns.len() as i64;
-            let numbers = index.columns.iter().map(|column| number(i64::from(*column) + 1)).collect();
-            let type_of =
-                |column: &u16| relation.table?.columns.get(usize::from(*column)).map(|it| it.data_type);
-            let classes =
-                index.columns.iter().map(|column| number(type_of(column).map_or(0, operator_class)));
-            let classes = classes.collect();
-            let options = index.orders.iter().map(|order| number(i64::from(order.option()))).collect();
-            rows.push(vec![
-                number(index.object),
-                number(relation.object),
-                number(count),
-                number(count),
-                truth(index.unique),
-                truth(index.primary),
-                truth(false),
-                truth(true),
-                truth(false),
-                truth(index.ready),
-                truth(false),
-                truth(true),
-                truth(true),
-                truth(false),
-                Datum::Array(numbers),
-                Datum::Array(options),
-                Datum::Array(classes),
-                Datum::Array(vec![number(0); index.columns.len()]),
-                truth(false),
-                Datum::Null,
-                Datum::Null,
-            ]);
-        }
-    }
-    (rows, columns)
+    (attributes(names, views).into_iter().map(row).collect(), columns)
 }
 
 fn pg_attrdef(names: Names<'_>) -> System {
@@ -377,43 +265,6 @@ pub(crate) fn relations_seen(names: Names<'_>) -> Vec<(u32, bool)> {
 pub(super) fn column_list(table: &Table, columns: &[u16]) -> String {
     let names = columns.iter().map(|column| quote_ident(&table.columns[usize::from(*column)].name));
     names.collect::<Vec<_>>().join(", ")
-}
-
-/// The numbers of indexes, and the statements that would make them. Tables have their schemas, unless they are to be found by `names`.
-pub(crate) fn index_definitions(catalog: &Catalog, names: Option<Names<'_>>) -> Vec<(u32, String)> {
-    let mut definitions = Vec::new();
-    for relation in relations(catalog) {
-        let Some(table) = relation.table else { continue };
-        for index in indexes(Some(table)) {
-            let unique = if index.unique { "UNIQUE " } else { "" };
-            let columns = index.columns.iter().zip(&index.orders).map(|(column, order)| {
-                let name = table.columns.get(usize::from(*column)).map_or("", |column| &column.name);
-                format!("{}{}", quote_ident(name), order.suffix())
-            });
-            let columns = columns.collect::<Vec<_>>().join(", ");
-            let Relation { schema, name, .. } = &relation;
-            let shown = names.map_or_else(|| with_schema(schema, name), |names| names.shown(schema, name));
-            let index_name = quote_ident(&index.name);
-            let statement = format!("CREATE {unique}INDEX {index_name} ON {shown} USING btree ({columns})");
-            definitions.push((index.object, statement));
-        }
-    }
-    definitions
-}
-
-/// The numbers of indexes, and the names of their columns.
-pub(crate) fn index_columns(catalog: &Catalog) -> Vec<(u32, Vec<String>)> {
-    let mut all = Vec::new();
-    for relation in relations(catalog) {
-        let Some(table) = relation.table else { continue };
-        for index in indexes(Some(table)) {
-            let name = |column: &u16| {
-                table.columns.get(usize::from(*column)).map(|column| quote_ident(&column.name))
-            };
-            all.push((index.object, index.columns.iter().filter_map(name).collect()));
-        }
-    }
-    all
 }
 
 /// The numbers of views, and their queries.

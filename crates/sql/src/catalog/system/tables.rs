@@ -191,7 +191,7 @@ fn pg_indexes(catalog: &Catalog) -> System {
     let mut rows = Vec::new();
     for (schema, name, definition) in catalog.iter() {
         let Definition::Index(table) = definition else { continue };
-        let numbers = relations::index_numbers(catalog.get(schema, table));
+        let numbers = super::index_numbers(catalog.get(schema, table));
         let object = numbers.into_iter().find(|(known, _)| known == name).map(|(_, object)| object);
         let statement = definitions.iter().find(|(known, _)| Some(*known) == object);
         let statement = statement.map_or(Datum::Null, |(_, statement)| text(statement));
