@@ -1,11 +1,11 @@
-//! Which rows come in order by themselves: those of a table in that of its key, those of an index in that of its columns; read backward,
-//! in the opposite one.
+//! Which rows come in order by themselves: those of a table in that of its key, those of an index in that of its columns and of what it
+//! computes; read backward, in the opposite one.
 
 use ordain_db::data::Direction;
 
-use super::Binder;
 use super::partial::{has_all, implies};
-use super::path::column_of;
+use super::path::{column_of, place_of};
+use super::{Binder, walk};
 use crate::plan::{AggregateCall, Expression, JoinKind, Node, Path, SortKey, TableShape};
 use crate::types::Datum;
 use crate::types::aggregate::AggregateId;
@@ -44,7 +44,7 @@ struct Order<'s> {
 
 /// The rows in order: they are sorted unless they come so.
 pub(super) fn sorted(binder: &Binder<'_>, mut node: Node, keys: Vec<SortKey>) -> Node {
-    if let Some(mut leaf) = leaf_of(&mut node, &keys)
+    if let Some(mut leaf) = leaf_of(binder, &mut node, &keys)
         && comes_in_order(binder, &mut leaf)
     {
         return node;
@@ -60,7 +60,7 @@ pub(super) fn sorted_by_index(binder: &Binder<'_>, node: Node) -> Node {
             Node::Project { input: Box::new(sorted_by_index(binder, *input)), expressions }
         }
         Node::Sort { mut input, keys } => {
-            let leaf = leaf_of(&mut input, &keys);
+            let leaf = leaf_of(binder, &mut input, &keys);
             if leaf.is_some_and(|leaf| read_by_index(binder, leaf)) {
                 return *input;
             }
@@ -124,10 +124,10 @@ fn read_extreme(binder: &Binder<'_>, input: &mut Node, call: &AggregateCall) -> 
     if call.filter.is_some() {
         return false;
     }
-    let Some(column) = call.arguments.first().and_then(column_of) else { return false };
+    let Some(argument) = call.arguments.first() else { return false };
     // Nulls do not count. Where they come last, the first row is without a value only if all are.
-    let wanted = vec![Wanted { column, descending, nulls_first: false }];
-    let Some(mut leaf) = leaf(input, wanted, true) else { return false };
+    let key = SortKey { expression: argument.clone(), descending, nulls_first: false };
+    let Some(mut leaf) = leaf_of(binder, input, &[key]) else { return false };
     leaf.skips_nulls = descending;
     if !comes_in_order(binder, &mut leaf) && !read_by_index(binder, leaf) {
         return false;
@@ -138,35 +138,69 @@ fn read_extreme(binder: &Binder<'_>, input: &mut Node, call: &AggregateCall) -> 
     true
 }
 
-/// The scan that decides the order of a query's rows, which are to be sorted by keys that are columns.
-fn leaf_of<'n>(node: &'n mut Node, keys: &[SortKey]) -> Option<Leaf<'n>> {
-    let wanted = keys.iter().map(|SortKey { expression, descending, nulls_first }| {
-        let column = column_of(expression)?;
-        Some(Wanted { column, descending: *descending, nulls_first: *nulls_first })
+/// The scan that decides the order of a query's rows, which are to be sorted by keys that are columns or computed by its indexes.
+fn leaf_of<'n>(binder: &Binder<'_>, node: &'n mut Node, keys: &[SortKey]) -> Option<Leaf<'n>> {
+    let values = keys.iter().map(|key| key.expression.clone()).collect();
+    let mut is_free = true;
+    let (scan, columns) = leaf(binder, node, values, &mut is_free)?;
+    let wanted = columns.into_iter().zip(keys).map(|(column, key)| Wanted {
+        column,
+        descending: key.descending,
+        nulls_first: key.nulls_first,
     });
-    leaf(node, wanted.collect::<Option<_>>()?, true)
+    Some(Leaf { scan, wanted: wanted.collect(), is_free, skips_nulls: false })
 }
 
-/// The scan that decides the order of a query's rows.
-fn leaf(node: &mut Node, mut wanted: Vec<Wanted>, is_free: bool) -> Option<Leaf<'_>> {
+/// The scan that decides the order of a query's rows, and what values over these are there.
+fn leaf<'n>(
+    binder: &Binder<'_>,
+    node: &'n mut Node,
+    mut values: Vec<Expression>,
+    is_free: &mut bool,
+) -> Option<(&'n mut Node, Vec<u16>)> {
     match node {
-        Node::Scan { .. } => Some(Leaf { scan: node, wanted, is_free, skips_nulls: false }),
-        Node::Filter { input, .. } => leaf(input, wanted, is_free),
+        Node::Scan { table, .. } => {
+            let shape = binder.shape_of(*table);
+            let places = values.iter().map(|value| place_of(shape, value)).collect::<Option<_>>()?;
+            Some((node, places))
+        }
+        Node::Filter { input, .. } => leaf(binder, input, values, is_free),
         // Of rows that are equal in some columns only, the first stays.
-        Node::Distinct { input, on } => leaf(input, wanted, is_free && on.is_empty()),
+        Node::Distinct { input, on } => {
+            *is_free &= on.is_empty();
+            leaf(binder, input, values, is_free)
+        }
         Node::Project { input, expressions } => {
-            for wanted in &mut wanted {
-                wanted.column = column_of(expressions.get(usize::from(wanted.column))?)?;
+            for value in &mut values {
+                *value = below(value, expressions)?;
             }
-            leaf(input, wanted, is_free)
+            leaf(binder, input, values, is_free)
         }
         // Each row of the left is followed by its matches, in its place.
         Node::Join { left, widths, kind, .. } if *kind != JoinKind::Full => {
-            wanted.iter().all(|wanted| wanted.column < widths.0).then_some(())?;
-            leaf(left, wanted, is_free)
+            let mut is_left = true;
+            for value in &values {
+                walk::columns(value, |column| is_left &= column < widths.0);
+            }
+            is_left.then_some(())?;
+            leaf(binder, left, values, is_free)
         }
         _ => None,
     }
+}
+
+/// A value of rows that are made of others, as a value of these.
+fn below(value: &Expression, expressions: &[Expression]) -> Option<Expression> {
+    if let Some(column) = column_of(value) {
+        return expressions.get(usize::from(column)).cloned();
+    }
+    let number = |column: u16| match expressions.get(usize::from(column)) {
+        Some(Expression::Column(number)) => Some(*number),
+        _ => None,
+    };
+    let mut is_known = true;
+    walk::columns(value, |column| is_known &= number(column).is_some());
+    is_known.then(|| walk::renumbered(value.clone(), |column| number(column).unwrap_or(column)))
 }
 
 /// Whether rows come sorted as they are wanted, if need be after their scan was turned round.
