@@ -1,5 +1,8 @@
-//! Whatever the operands are, an operator, cast, function or aggregate gives a value or an error, and never stops the machine.
+//! Whatever the operands are, an operator, cast, function or aggregate gives a value or an error, and never stops the machine. What indexes may
+//! compute is the same in all zones, at any time.
 
+use ordain_sql::bind::is_immutable;
+use ordain_sql::plan::Expression;
 use ordain_sql::types::aggregate::{self, State};
 use ordain_sql::types::functions::{self, CallContext, Function, FunctionId};
 use ordain_sql::types::network::Family;
@@ -47,6 +50,9 @@ fn value(ty: SqlType) -> BoxedStrategy<Datum> {
         "base64",
         "hex",
         "HH24:MI FMMonth DDD IYYY",
+        "HH24 TZ",
+        "2020-07-02 03:04:05",
+        "03:04",
         "%a_",
         "a+(b",
     ];
@@ -184,6 +190,11 @@ fn operation() -> impl Strategy<Value = (BinaryOperator, operators::Resolved, Da
         })
 }
 
+/// Far from UTC.
+fn elsewhere() -> Zone {
+    Zone::fixed(-9 * 3_600 - 1_800).expect("it is within a day of UTC")
+}
+
 /// Errors that only mistakes of Ordain have.
 fn is_mistake<T>(outcome: &Result<T, ordain_sql::error::SqlError>) -> bool {
     outcome.as_ref().is_err_and(|error| error.state.as_str().starts_with("XX"))
@@ -196,8 +207,12 @@ proptest! {
     fn operators((operator, resolved, left, right) in operation()) {
         let outcome = operators::binary(operator, &left, &right, &resolved, Zone::Utc);
         prop_assert!(!is_mistake(&outcome), "{outcome:?}");
-        if let Ok(result) = outcome {
-            let _ = text::to_string(&result, resolved.result, Zone::Utc);
+        if let Ok(result) = &outcome {
+            let _ = text::to_string(result, resolved.result, Zone::Utc);
+        }
+        let [left_constant, right_constant] = [&left, &right].map(|value| Box::new(Expression::Constant(value.clone())));
+        if is_immutable(&Expression::Binary { operator, resolved, left: left_constant, right: right_constant }) {
+            prop_assert_eq!(operators::binary(operator, &left, &right, &resolved, elsewhere()), outcome);
         }
     }
 
@@ -218,8 +233,12 @@ proptest! {
         (from, operand) in prop::sample::select(TYPES.to_vec()).prop_flat_map(|ty| (Just(ty), nullable(ty))),
         to in prop::sample::select(TYPES.to_vec()),
     ) {
-        let outcome = cast::cast(operand, from, to, Zone::Utc);
+        let outcome = cast::cast(operand.clone(), from, to, Zone::Utc);
         prop_assert!(!is_mistake(&outcome), "{outcome:?}");
+        let constant = Box::new(Expression::Constant(operand.clone()));
+        if is_immutable(&Expression::Cast { operand: constant, from, to }) {
+            prop_assert_eq!(&cast::cast(operand, from, to, elsewhere()), &outcome);
+        }
         if cast::allowed(from, to).is_none() && !from.is_same(to) {
             prop_assert!(outcome.is_err() || outcome == Ok(Datum::Null));
         }
@@ -261,6 +280,10 @@ fn all_functions_take_what_they_say() {
             };
             let outcome = functions::call(function.id, &arguments, &CallContext { now: 7, zone: Zone::Utc });
             prop_assert!(!is_mistake(&outcome), "{name}: {outcome:?}");
+            if is_immutable(&Expression::Call { function: function.id, arguments: Vec::new() }) {
+                let later = CallContext { now: 800_000_000_000_000, zone: elsewhere() };
+                prop_assert_eq!(functions::call(function.id, &arguments, &later), outcome);
+            }
             Ok(())
         });
         assert!(outcome.is_ok(), "{name}: {outcome:?}");

@@ -59,7 +59,7 @@ fn not_immutable(what: &str) -> SqlError {
 }
 
 /// Whether an expression has the same value for a row whenever it is computed, in whatever time zone.
-fn is_immutable(expression: &Expression) -> bool {
+pub fn is_immutable(expression: &Expression) -> bool {
     let mut is_immutable = true;
     expression.visit(0, &mut |part, _| {
         is_immutable &= match part {

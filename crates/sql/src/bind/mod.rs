@@ -69,6 +69,7 @@ pub use define::{
 pub use foreign_keys::RowCheck;
 pub use functions::VERSION_NUMBER;
 pub(crate) use functions::arguments_of;
+pub use immutable::is_immutable;
 pub use mentioned::{copied, locked};
 use qualify::Naming;
 pub use questions::{AdvisoryFunction, Question};
