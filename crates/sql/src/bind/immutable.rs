@@ -54,7 +54,8 @@ impl Binder<'_> {
 
 fn not_immutable(what: &str) -> SqlError {
     let message = format!("functions in index {what} must be marked IMMUTABLE");
-    let hint = "It must depend on the row alone, and neither on the session, nor on its time zone, nor on the time.";
+    let hint =
+        "It must depend on the row alone, and neither on the session, nor on its time zone, nor on the time.";
     SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message).with_hint(hint)
 }
 

@@ -214,7 +214,6 @@ pub(crate) fn as_column(text: &str) -> String {
 
 /// The text of a condition as PostgreSQL shows it by itself: in parentheses unless it is the call of a function, or a column.
 pub(crate) fn as_condition(text: &str) -> String {
-    let is_column =
-        parse_expression(text).is_ok_and(|written| matches!(written, Expr::Identifier(_)));
+    let is_column = parse_expression(text).is_ok_and(|written| matches!(written, Expr::Identifier(_)));
     if is_column { text.to_owned() } else { as_column(text) }
 }
