@@ -105,6 +105,8 @@ fn is_null_with(expression: &Expression, value: &Expression) -> bool {
 fn is_strict(operator: BinaryOperator, result: SqlType) -> bool {
     match operator {
         BinaryOperator::IsDistinctFrom | BinaryOperator::IsNotDistinctFrom => false,
+        // What is true or false may decide alone.
+        BinaryOperator::And | BinaryOperator::Or => false,
         // An array takes a null for an element.
         BinaryOperator::Concat => !result.array,
         _ => true,
