@@ -25,7 +25,7 @@ const INDEXES: [&str; 6] = [
 /// What is unique in the other one.
 const TWICE: &str = "SELECT lower(e) FROM m WHERE d AND e IS NOT NULL GROUP BY 1 HAVING count(*) > 1";
 
-const CONDITIONS: [&str; 43] = [
+const CONDITIONS: [&str; 47] = [
     "a + b = 5",
     "a + b BETWEEN 2 AND 6",
     "a + b > 4",
@@ -56,6 +56,10 @@ const CONDITIONS: [&str; 43] = [
     "d = true",
     "d IS TRUE",
     "NOT d",
+    "(d IS TRUE) IS FALSE",
+    "(d IS TRUE) = false",
+    "(d IS FALSE) = false",
+    "((d = true) IS TRUE) = false",
     "(d OR b = 4)",
     "(b = 4 OR d)",
     "(b > 3 OR d)",

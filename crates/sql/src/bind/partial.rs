@@ -26,7 +26,7 @@ pub(super) fn implies(conditions: &[&Expression], wanted: &Expression) -> bool {
 
 /// Whether a condition holds wherever another does.
 fn implies_one(condition: &Expression, wanted: &Expression) -> bool {
-    if canonical(condition).is_same(&canonical(wanted)) {
+    if canonical(condition, false).is_same(&canonical(wanted, false)) {
         return true;
     }
     match (condition, wanted) {
@@ -38,14 +38,16 @@ fn implies_one(condition: &Expression, wanted: &Expression) -> bool {
     }
 }
 
-/// A condition in the form that all have which hold for the same rows, as far as forms are known.
-fn canonical(condition: &Expression) -> Expression {
-    let holds = |operand: &Expression, value: bool| {
-        let operand = canonical(operand);
-        if value { operand } else { Expression::Not(Box::new(operand)) }
+/// A condition in the form that all have which hold for the same rows, as far as forms are known; if it `keeps_null`, that all have which are
+/// also null for the same ones: what is not true within a `NOT` must be false there.
+fn canonical(condition: &Expression, keeps_null: bool) -> Expression {
+    let holds = |operand: &Expression, value: bool| match value {
+        true => canonical(operand, keeps_null),
+        false => Expression::Not(Box::new(canonical(operand, true))),
     };
     match condition {
-        Expression::IsBoolean { operand, value, negated: false } => holds(operand, *value),
+        Expression::IsBoolean { operand, value, negated: false } if !keeps_null => holds(operand, *value),
+        Expression::Not(operand) => holds(operand, false),
         Expression::Binary { operator: BinaryOperator::Equal, left, right, .. }
             if let Expression::Constant(Datum::Bool(value)) = **right =>
         {
