@@ -5,7 +5,7 @@ use sqlparser::ast::{self, CastKind, DataType, Expr, Ident, UnaryOperator as Wri
 use super::coerce::common_type;
 use super::names::{known_collation, last_name, name_of};
 use super::object_names::{functions_named, is_named};
-use super::scope::{Bound, Qualifier, is_value};
+use super::scope::{Bound, Qualifier, column_at, is_value};
 use super::types::sql_type;
 use super::{Binder, json, nulls, places, precedence};
 use crate::error::{SqlError, SqlState};
@@ -120,11 +120,7 @@ impl Binder<'_> {
                     self.rows_meant(first, written);
                 }
                 let column = self.over_groups(place, column, &name)?;
-                let expression = match u16::try_from(outwards) {
-                    Ok(0) => Expression::Column(column),
-                    depth => Expression::Outer { depth: depth.unwrap_or(u16::MAX), column },
-                };
-                return Ok(Bound { expression, data_type });
+                return Ok(Bound { expression: column_at(outwards, column), data_type });
             }
         }
         if relation.is_none()

@@ -5,7 +5,7 @@ use sqlparser::ast::{self, Expr};
 use super::Binder;
 use super::expression::text_constant;
 use super::names::name_of;
-use super::scope::{Bound, Qualifier, Starred, ambiguous_relation, is_value};
+use super::scope::{Bound, Qualifier, Starred, ambiguous_relation, column_at, is_value};
 use crate::error::SqlError;
 use crate::plan::Expression;
 use crate::types::functions::{self, ORDER_OF_JSONB, ROW_TO_JSON};
@@ -73,30 +73,16 @@ impl Binder<'_> {
         match written {
             Expr::Identifier(name) => {
                 let wanted = name_of(name);
-                let Some(level) = self.levels.last() else { return Ok(None) };
-                if level.find(None, &wanted)?.is_some() {
-                    return Ok(None);
+                for outwards in 0..self.levels.len() {
+                    let level = &self.levels[self.levels.len() - 1 - outwards];
+                    if level.find(None, &wanted)?.is_some() {
+                        return Ok(None);
+                    }
+                    if level.relations.iter().skip(level.seen_from).any(|known| known.name == wanted) {
+                        return self.object_of(outwards, &wanted);
+                    }
                 }
-                let seen = level.relations.iter().enumerate().skip(level.seen_from);
-                let mut meant = seen.filter(|(_, relation)| relation.name == wanted);
-                let relation = meant.next();
-                if meant.next().is_some() {
-                    return Err(ambiguous_relation(&wanted));
-                }
-                // That of a function which gives values stands for these.
-                let Some((place, _)) = relation.filter(|(_, known)| !is_value(&known.fields)) else {
-                    return Ok(None);
-                };
-                let is_padded = level.padded.contains(&place);
-                let qualifier = Qualifier { schema: None, name: &wanted };
-                for Starred { field, column, .. } in self.all_of(Some(qualifier))? {
-                    let column = self.over_groups(self.levels.len() - 1, column, &field.name)?;
-                    arguments.push(text_constant(&field.name));
-                    arguments
-                        .push(Bound { expression: Expression::Column(column), data_type: field.data_type });
-                }
-                let object = self.call(ROW_TO_JSON, arguments.clone())?;
-                return Ok(Some(if is_padded { unless_padded(object, &arguments) } else { object }));
+                return Ok(None);
             }
             Expr::Tuple(values) => {
                 for (number, value) in (1..).zip(values) {
@@ -111,6 +97,32 @@ impl Binder<'_> {
             _ => return Ok(None),
         }
         self.call(ROW_TO_JSON, arguments).map(Some)
+    }
+
+    /// An object of the columns of a relation of the query that is so many queries further out; `None` for that of a function which gives
+    /// values: it stands for these.
+    fn object_of(&mut self, outwards: usize, wanted: &str) -> Result<Option<Bound>, SqlError> {
+        let number = self.levels.len() - 1 - outwards;
+        let level = &self.levels[number];
+        let seen = level.relations.iter().enumerate().skip(level.seen_from);
+        let mut meant = seen.filter(|(_, relation)| relation.name == wanted);
+        let Some((place, relation)) = meant.next() else { return Ok(None) };
+        if meant.next().is_some() {
+            return Err(ambiguous_relation(wanted));
+        }
+        if is_value(&relation.fields) {
+            return Ok(None);
+        }
+        let is_padded = level.padded.contains(&place);
+        let mut arguments = Vec::new();
+        for starred in self.all_at(outwards, Some(Qualifier { schema: None, name: wanted }))? {
+            let Starred { field, column, .. } = starred;
+            let column = self.over_groups(number, column, &field.name)?;
+            arguments.push(text_constant(&field.name));
+            arguments.push(Bound { expression: column_at(outwards, column), data_type: field.data_type });
+        }
+        let object = self.call(ROW_TO_JSON, arguments.clone())?;
+        Ok(Some(if is_padded { unless_padded(object, &arguments) } else { object }))
     }
 }
 

@@ -112,10 +112,10 @@ impl Binder<'_> {
         if !self.notes_names {
             return;
         }
-        let level = self.level();
         let word = |Starred { relation, field, column }: &Starred| {
             let qualifier = relation.as_deref().map(|name| Qualifier { schema: None, name });
-            let found = level.find(qualifier, &field.name);
+            let outwards = qualifier.map_or(0, |relation| self.outwards(relation));
+            let found = self.levels[self.levels.len() - 1 - outwards].find(qualifier, &field.name);
             let is_it = found.is_ok_and(|found| found.is_some_and(|(found, _)| found == *column));
             is_it.then(|| match relation {
                 Some(relation) => format!("{}.{}", quoted_anywhere(relation), quoted(&field.name)),

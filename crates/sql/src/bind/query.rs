@@ -307,14 +307,15 @@ impl Binder<'_> {
                 SelectItem::Wildcard(star) => {
                     let columns = self.all_of(None)?;
                     self.all_meant(star.wildcard_token.0.span, &columns);
-                    self.put_all(columns, &mut outputs)?;
+                    self.put_all(0, columns, &mut outputs)?;
                 }
                 SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), star) => {
                     let (schema, name_of_relation) = qualified(name)?;
                     let qualifier = Qualifier { schema: schema.as_deref(), name: &name_of_relation };
-                    let columns = self.all_of(Some(qualifier))?;
+                    let outwards = self.outwards(qualifier);
+                    let columns = self.all_at(outwards, Some(qualifier))?;
                     self.all_meant(name.span().union(&star.wildcard_token.0.span), &columns);
-                    self.put_all(columns, &mut outputs)?;
+                    self.put_all(outwards, columns, &mut outputs)?;
                 }
                 other => return Err(SqlError::unsupported(format!("{other} in a list of columns"))),
             }

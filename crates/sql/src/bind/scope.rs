@@ -78,6 +78,14 @@ pub(super) struct Starred {
     pub column: u16,
 }
 
+/// A column of the row of the query that is so many queries further out.
+pub(super) fn column_at(outwards: usize, column: u16) -> Expression {
+    match u16::try_from(outwards) {
+        Ok(0) => Expression::Column(column),
+        depth => Expression::Outer { depth: depth.unwrap_or(u16::MAX), column },
+    }
+}
+
 /// How the rows of a query are grouped.
 #[derive(Clone, Default)]
 pub(super) struct Grouping {

@@ -2,14 +2,27 @@
 
 use super::Binder;
 use super::query::Outputs;
-use super::scope::{Field, Qualifier, Starred, ambiguous_relation};
+use super::scope::{Field, Qualifier, Starred, ambiguous_relation, column_at};
 use crate::error::{SqlError, SqlState};
-use crate::plan::Expression;
 
 impl Binder<'_> {
     /// What `*` stands for, of a relation if one is named.
     pub(super) fn all_of(&mut self, relation: Option<Qualifier<'_>>) -> Result<Vec<Starred>, SqlError> {
-        let level = self.level();
+        self.all_at(0, relation)
+    }
+
+    /// How many queries further out there is one with the relation, or none if nowhere.
+    pub(super) fn outwards(&self, relation: Qualifier<'_>) -> usize {
+        self.levels.iter().rev().position(|level| level.sees(relation)).unwrap_or(0)
+    }
+
+    /// The same as [`all_of`](Binder::all_of), in the query that is so many queries further out.
+    pub(super) fn all_at(
+        &mut self,
+        outwards: usize,
+        relation: Option<Qualifier<'_>>,
+    ) -> Result<Vec<Starred>, SqlError> {
+        let level = &self.levels[self.levels.len() - 1 - outwards];
         let (relations, merged) = (level.relations.clone(), level.merged.clone());
         let is_meant = |place| relation.is_none_or(|relation| level.is_named(place, relation));
         let meant: Vec<bool> = (0..relations.len()).map(is_meant).collect();
@@ -18,7 +31,7 @@ impl Binder<'_> {
         {
             return Err(ambiguous_relation(relation.name));
         }
-        if relations.is_empty() {
+        if relation.is_none() && relations.is_empty() {
             return Err(SqlError::new(
                 SqlState::SYNTAX_ERROR,
                 "SELECT * with no tables specified is not valid",
@@ -57,11 +70,16 @@ impl Binder<'_> {
         }
     }
 
-    pub(super) fn put_all(&mut self, columns: Vec<Starred>, outputs: &mut Outputs) -> Result<(), SqlError> {
-        let place = self.levels.len() - 1;
+    pub(super) fn put_all(
+        &self,
+        outwards: usize,
+        columns: Vec<Starred>,
+        outputs: &mut Outputs,
+    ) -> Result<(), SqlError> {
+        let place = self.levels.len() - 1 - outwards;
         for Starred { field, column, .. } in columns {
             let column = self.over_groups(place, column, &field.name)?;
-            outputs.push((field, Expression::Column(column)));
+            outputs.push((field, column_at(outwards, column)));
         }
         Ok(())
     }
