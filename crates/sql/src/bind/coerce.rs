@@ -15,6 +15,7 @@ impl Binder<'_> {
 
     /// Makes a value one of another type, as asked for.
     pub(super) fn explicit(&mut self, value: Bound, to: SqlType) -> Result<Bound, SqlError> {
+        let value = self.of_fields(value, to)?;
         let cast = self.coerced(value, to, CastContext::Explicit)?;
         Ok(fitted(cast, to, true))
     }
@@ -32,6 +33,7 @@ impl Binder<'_> {
         column: &str,
     ) -> Result<Expression, SqlError> {
         let from = value.data_type;
+        let value = self.of_fields(value, to)?;
         let coerced = self.coerced(value, to, CastContext::Assignment).map_err(|error| {
             if error.state != SqlState::CANNOT_COERCE {
                 return error;
@@ -125,6 +127,20 @@ impl Binder<'_> {
 }
 
 impl Binder<'_> {
+    /// Reads a literal as an interval of the fields of a type: they say what a number without a unit counts. What becomes such a value in
+    /// another way than as a literal that is cast, or that a column takes, is only cut.
+    fn of_fields(&mut self, value: Bound, to: SqlType) -> Result<Bound, SqlError> {
+        match value.expression {
+            Expression::Constant(Datum::Text(literal))
+                if value.data_type == SqlType::UNKNOWN && to.base == BaseType::Interval && !to.array =>
+            {
+                let expression = Expression::Constant(self.value_of_literal(&literal, to)?);
+                Ok(Bound { expression, data_type: to })
+            }
+            expression => Ok(Bound { expression, ..value }),
+        }
+    }
+
     /// The value of a literal, in which a moment without a zone is in that of the session.
     fn value_of_literal(&mut self, literal: &str, to: SqlType) -> Result<Datum, SqlError> {
         let value = text::parse(literal, to, self.surroundings.zone)?;

@@ -78,6 +78,7 @@ pub use row_texts::shape_with_indexes;
 pub(crate) use row_texts::{as_column, as_condition, type_of_expression};
 use scope::Level;
 pub use scope::{Bound, Field};
+pub(crate) use types::interval_of_literal;
 
 /// The schema of what a session has made for itself, as statements may call it; what its own name begins with.
 pub(crate) const TEMPORARY: &str = "pg_temp";

@@ -5,10 +5,11 @@ use sqlparser::ast::{self, Expr};
 use super::Binder;
 use super::expression::{constant, text_constant};
 use super::scope::Bound;
-use crate::error::SqlError;
+use super::types::interval_of_literal;
+use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
 use crate::types::operators::BinaryOperator;
-use crate::types::{Datum, SqlType, Zone, text};
+use crate::types::{Datum, SqlType};
 
 impl Binder<'_> {
     /// Such a function or operator; `None` for any other expression.
@@ -96,13 +97,12 @@ impl Binder<'_> {
 
     fn interval(&mut self, interval: &ast::Interval) -> Result<Bound, SqlError> {
         let value = self.expression(&interval.value)?;
-        let Expression::Constant(Datum::Text(amount)) = &value.expression else {
-            return self.explicit(value, SqlType::INTERVAL);
-        };
-        let amount = match &interval.leading_field {
-            Some(field) => format!("{amount} {field}"),
-            None => amount.clone(),
-        };
-        Ok(constant(text::parse(&amount, SqlType::INTERVAL, Zone::Utc)?, SqlType::INTERVAL))
+        let data_type = interval_of_literal(interval)?;
+        match &value.expression {
+            Expression::Constant(Datum::Text(_)) => self.explicit(value, data_type),
+            _ if interval.leading_field.is_none() => self.explicit(value, data_type),
+            _ => Err(SqlError::new(SqlState::SYNTAX_ERROR, "the amount of an interval is written as a text")
+                .with_hint("Multiply: 5 * INTERVAL '1' DAY, or use make_interval.")),
+        }
     }
 }

@@ -1,11 +1,15 @@
 //! Names of types.
 
+use std::fmt::Display;
+
 use sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, ObjectName, TimezoneInfo,
+    self, ArrayElemTypeDef, CharacterLength, DataType, DateTimeField, ExactNumberInfo, IntervalFields,
+    ObjectName, TimezoneInfo,
 };
 
 use super::names::last_name;
 use crate::error::{SqlError, SqlState};
+use crate::types::interval_fields::{self, Field, Fields};
 use crate::types::{BaseType, SqlType};
 
 /// Most digits of a number that are kept before and after its point.
@@ -44,9 +48,8 @@ pub(super) fn sql_type(name: &DataType) -> Result<SqlType, SqlError> {
         DataType::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
             with_digits(SqlType::TIMESTAMPTZ, *digits)
         }
-        DataType::Interval { fields: None, precision } => with_digits(SqlType::INTERVAL, *precision),
-        DataType::Interval { .. } => {
-            return Err(SqlError::unsupported(format!("the type {name}")).with_hint("Use interval."));
+        DataType::Interval { fields, precision } => {
+            interval(fields.as_ref().map(fields_named).transpose()?, *precision)?
         }
         DataType::Uuid => SqlType::UUID,
         DataType::JSON => SqlType::JSON,
@@ -63,6 +66,67 @@ pub(super) fn sql_type(name: &DataType) -> Result<SqlType, SqlError> {
         },
         other => return Err(undefined(&other.to_string().to_lowercase())),
     })
+}
+
+fn fields_named(written: &IntervalFields) -> Result<Fields, SqlError> {
+    use IntervalFields as Named;
+    let (first, last) = match written {
+        Named::Year => (Field::Year, Field::Year),
+        Named::Month => (Field::Month, Field::Month),
+        Named::Day => (Field::Day, Field::Day),
+        Named::Hour => (Field::Hour, Field::Hour),
+        Named::Minute => (Field::Minute, Field::Minute),
+        Named::Second => (Field::Second, Field::Second),
+        Named::YearToMonth => (Field::Year, Field::Month),
+        Named::DayToHour => (Field::Day, Field::Hour),
+        Named::DayToMinute => (Field::Day, Field::Minute),
+        Named::DayToSecond => (Field::Day, Field::Second),
+        Named::HourToMinute => (Field::Hour, Field::Minute),
+        Named::HourToSecond => (Field::Hour, Field::Second),
+        Named::MinuteToSecond => (Field::Minute, Field::Second),
+    };
+    Fields::new(first, last).ok_or_else(|| no_fields(written))
+}
+
+fn no_fields(written: &dyn Display) -> SqlError {
+    SqlError::new(SqlState::SYNTAX_ERROR, format!("an interval has no fields {written}"))
+}
+
+/// An interval of some fields, or of all, with so many digits of a second.
+fn interval(fields: Option<Fields>, digits: Option<u64>) -> Result<SqlType, SqlError> {
+    if digits.is_some() && fields.is_some_and(|fields| fields.last != Field::Second) {
+        let message = "only an interval with seconds has a precision";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    let digits = digits.map(|digits| digits.min(6) as i32);
+    Ok(SqlType { modifier: interval_fields::modifier(fields, digits), ..SqlType::INTERVAL })
+}
+
+/// The type of a literal `INTERVAL '…' DAY TO SECOND (3)`.
+pub(crate) fn interval_of_literal(written: &ast::Interval) -> Result<SqlType, SqlError> {
+    let Some(first) = &written.leading_field else { return Ok(SqlType::INTERVAL) };
+    let last = written.last_field.as_ref().unwrap_or(first);
+    let field = |written: &DateTimeField| match written {
+        DateTimeField::Year => Some(Field::Year),
+        DateTimeField::Month => Some(Field::Month),
+        DateTimeField::Day => Some(Field::Day),
+        DateTimeField::Hour => Some(Field::Hour),
+        DateTimeField::Minute => Some(Field::Minute),
+        DateTimeField::Second => Some(Field::Second),
+        _ => None,
+    };
+    let fields = field(first).zip(field(last)).and_then(|(first, last)| Fields::new(first, last));
+    // `HOUR TO HOUR` is no way to write one field.
+    let fields = fields.filter(|fields| written.last_field.is_none() || fields.first != fields.last);
+    let fields = fields.ok_or_else(|| no_fields(&format_args!("{first} TO {last}")))?;
+    // The parser takes the digits of `SECOND (3)` for those before the point, and reads some after other fields.
+    let digits = match (written.leading_precision, written.fractional_seconds_precision) {
+        (Some(_), Some(_)) => return Err(no_fields(written)),
+        (Some(_), None) if written.last_field.is_some() => return Err(no_fields(written)),
+        (Some(digits), None) | (None, Some(digits)) => Some(digits),
+        (None, None) => None,
+    };
+    interval(Some(fields), digits)
 }
 
 /// The type with so many digits of a second.

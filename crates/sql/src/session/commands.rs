@@ -1,8 +1,9 @@
 //! Statements that are for the session: transactions, settings, prepared statements, and what is accepted without effect.
 
 use sqlparser::ast::{
-    ContextModifier, CreateExtension, Expr, Ident, ObjectName, Reset, Set, SetSessionAuthorizationParamKind,
-    Statement, TransactionAccessMode, TransactionMode, VacuumStatement, Value,
+    ContextModifier, CreateExtension, DateTimeField, Expr, Ident, ObjectName, Reset, Set,
+    SetSessionAuthorizationParamKind, Statement, TransactionAccessMode, TransactionMode, VacuumStatement,
+    Value,
 };
 
 use super::answer::{Answer, Rows, Tag};
@@ -11,6 +12,7 @@ use super::past::PARAMETER;
 use super::settings;
 use super::{Notice, Session};
 use crate::bind;
+use crate::bind::interval_of_literal;
 use crate::bind::names::{name_of, parts_of, quoted};
 use crate::catalog::{FIRST_USER, user_definition};
 use crate::error::{Remark, SqlError, SqlState};
@@ -139,7 +141,8 @@ impl Session {
                 Ok(tag("RESET"))
             }
             Statement::Prepare { name, data_types, statement } => {
-                let types = data_types.iter().map(|name| bind::type_named(name).map(Some));
+                let types =
+                    data_types.iter().map(|name| bind::type_named(name).map(|known| Some(known.plain())));
                 let types = types.collect::<Result<_, SqlError>>()?;
                 self.name_statement(name_of(name), statement, types)?;
                 Ok(tag("PREPARE"))
@@ -515,13 +518,12 @@ fn variable_name(variable: &[Ident]) -> String {
 /// The value of the time zone as text.
 fn zone_text(written: &Expr) -> Result<String, SqlError> {
     let Expr::Interval(interval) = written else { return Ok(setting_text(written)) };
-    let amount = setting_text(&interval.value);
-    let is_number = amount.parse::<f64>().is_ok();
-    let amount = match interval.leading_field.as_ref().filter(|_| is_number) {
-        Some(field) => format!("{amount} {field}"),
-        None => amount,
-    };
-    let value = text::parse(&amount, SqlType::INTERVAL, Zone::Utc)?;
+    let has_others = |field: &DateTimeField| !matches!(field, DateTimeField::Hour | DateTimeField::Minute);
+    if interval.leading_field.iter().chain(&interval.last_field).any(has_others) {
+        let message = "time zone interval must be HOUR or HOUR TO MINUTE";
+        return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+    }
+    let value = text::parse(&setting_text(&interval.value), interval_of_literal(interval)?, Zone::Utc)?;
     Ok(format!("INTERVAL '{}'", text::to_string(&value, SqlType::INTERVAL, Zone::Utc)))
 }
 
@@ -546,7 +548,6 @@ pub(super) fn setting_text(written: &Expr) -> String {
             other => other.to_string(),
         },
         Expr::Identifier(name) => name.value.clone(),
-        Expr::Interval(interval) => setting_text(&interval.value),
         other => other.to_string(),
     }
 }

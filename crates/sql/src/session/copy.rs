@@ -24,7 +24,7 @@ use crate::protocol::Format;
 use crate::protocol::backend::Encoder;
 use crate::protocol::copy::{CopyFormat, CopyOptions, Header, RowDecoder, RowEncoder};
 use crate::protocol::frontend::Frontend;
-use crate::types::{Datum, Values, Zone, binary, row, text};
+use crate::types::{BaseType, Datum, SqlType, Values, Zone, binary, row, text};
 
 /// Bytes of rows that go into one transaction when they are loaded into a table that nobody sees yet.
 const LOAD_BYTES: usize = 512 * 1024;
@@ -166,8 +166,9 @@ impl Session {
         let columns = if columns.is_empty() { String::new() } else { format!("({})", list(columns)) };
         let text = format!("INSERT INTO {table} {columns} VALUES ({})", values.join(", "));
         let statement = crate::syntax::parse(&text)?;
-        let (_, prepared) = self.prepare(&statement[0], &[])?;
-        if matches!(prepared.plan.action, Action::Insert { source: Node::Values(_), .. }) {
+        let (_, mut prepared) = self.prepare(&statement[0], &[])?;
+        if let Action::Insert { source: Node::Values(rows), .. } = &prepared.plan.action {
+            rows.iter().flatten().for_each(|value| read_as_fields(value, &mut prepared.parameters));
             return Ok((prepared, names));
         }
         Err(SqlError::new(SqlState::INTERNAL_ERROR, "COPY without an insertion"))
@@ -526,6 +527,17 @@ fn spell_out(option: &CopyLegacyOption, options: &mut Vec<CopyOption>) -> Result
         other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
     }
     Ok(())
+}
+
+/// Has the text for a column that is an interval of some fields read as these say: a parameter is not.
+fn read_as_fields(value: &Expression, parameters: &mut [SqlType]) {
+    if let Expression::Coerce { operand, to, .. } = value
+        && let Expression::Parameter(number) = **operand
+        && to.base == BaseType::Interval
+        && let Some(parameter) = parameters.get_mut(usize::from(number))
+    {
+        *parameter = *to;
+    }
 }
 
 fn copy_options(written: &[CopyOption]) -> Result<CopyOptions, SqlError> {

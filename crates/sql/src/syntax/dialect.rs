@@ -2,7 +2,7 @@
 
 use std::any::{Any, TypeId};
 
-use sqlparser::ast::Expr;
+use sqlparser::ast::{CastKind, Expr};
 use sqlparser::dialect::{BindPlaceholderStyle, Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -13,6 +13,10 @@ use super::keyword;
 /// PostgreSQL's dialect as `sqlparser` has it, where `a ~ b || c` is read from the left, as PostgreSQL reads it.
 #[derive(Debug)]
 pub(super) struct PostgreSql;
+
+/// The fields of intervals.
+const FIELDS: [Keyword; 6] =
+    [Keyword::YEAR, Keyword::MONTH, Keyword::DAY, Keyword::HOUR, Keyword::MINUTE, Keyword::SECOND];
 
 const BASE: PostgreSqlDialect = PostgreSqlDialect {};
 
@@ -83,8 +87,12 @@ impl Dialect for PostgreSql {
         BASE.type_id()
     }
 
-    /// Reads `((SELECT …) UNION (SELECT …))` where a value may stand: the parser looks for no query behind two brackets.
+    /// Reads `((SELECT …) UNION (SELECT …))` where a value may stand: the parser looks for no query behind two brackets. And intervals whose type
+    /// says more than that they are intervals, which the parser would forget.
     fn parse_prefix(&self, parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+        if let Some(literal) = interval_of_type(parser) {
+            return Some(literal);
+        }
         begins_combined(parser).then(|| {
             parser.expect_token(&Token::LParen)?;
             let query = parser.parse_query()?;
@@ -157,13 +165,44 @@ impl Dialect for PostgreSql {
         BASE.supports_string_literal_table_alias(explicit)
     }
 
+    /// PostgreSQL has no others, so that `INTERVAL '1' days` is one second by the name of `days`.
     fn is_interval_qualifier(&self, keyword: Keyword) -> bool {
-        BASE.is_interval_qualifier(keyword)
+        FIELDS.contains(&keyword)
     }
 
     fn is_custom_type_typed_string(&self, first: Keyword, qualified: bool) -> bool {
         BASE.is_custom_type_typed_string(first, qualified)
     }
+}
+
+/// Reads `INTERVAL (3) '…'` as a cast, which it is. Fields come behind the text only.
+fn interval_of_type(parser: &mut Parser) -> Option<Result<Expr, ParserError>> {
+    let word = |place: usize| keyword(&parser.peek_nth_token_ref(place).token);
+    let text_at = |place: usize| {
+        let token = &parser.peek_nth_token_ref(place).token;
+        matches!(token, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_)).then_some(place)
+    };
+    if word(0) != Keyword::INTERVAL {
+        return None;
+    }
+    if FIELDS.contains(&word(1)) {
+        let place = text_at(2).or_else(|| (word(2) == Keyword::TO).then(|| text_at(4)).flatten())?;
+        return Some(
+            parser.expected_ref("the fields of an interval behind it", parser.peek_nth_token_ref(place)),
+        );
+    }
+    let digits = &parser.peek_nth_token_ref(2).token;
+    let has_digits = parser.peek_nth_token_ref(1).token == Token::LParen
+        && matches!(digits, Token::Number(..))
+        && parser.peek_nth_token_ref(3).token == Token::RParen;
+    text_at(4).filter(|_| has_digits)?;
+    Some(parser.parse_data_type().and_then(|data_type| {
+        let expr = Box::new(Expr::Value(parser.parse_value()?));
+        if FIELDS.contains(&keyword(&parser.peek_token_ref().token)) {
+            return parser.expected_ref("either digits or fields of an interval", parser.peek_token_ref());
+        }
+        Ok(Expr::Cast { kind: CastKind::DoubleColon, expr, data_type, format: None })
+    }))
 }
 
 /// Whether two brackets are next, with a query in the inner ones and then what makes a part of another one of it.

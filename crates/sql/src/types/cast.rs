@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::interval_fields::{self, Fields};
 use super::{BaseType, Datum, Numeric, SqlType, Zone, calendar, text};
 use crate::error::{SqlError, SqlState};
 use BaseType::*;
@@ -172,6 +173,8 @@ fn convert_plain(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result
 }
 
 fn convert_through_text(datum: Datum, from: SqlType, to: SqlType, zone: Zone) -> Result<Datum, SqlError> {
+    // Only a literal is read as the fields of an interval say; what was a text before has seconds where it names nothing.
+    let to = if to.base == Interval { to.plain() } else { to };
     match datum {
         // A cast of char(n) drops its blanks, which are not stored.
         Datum::Text(value) => text::parse(&value, to, zone),
@@ -316,7 +319,14 @@ pub fn coerce_length(datum: Datum, ty: SqlType, explicit: bool) -> Result<Datum,
         Datum::Time(time) => Ok(Datum::Time(round_to(time, ty.modifier))),
         Datum::Timestamp(at) => Ok(Datum::Timestamp(round_to(at, ty.modifier))),
         Datum::Interval { months, days, microseconds } => {
-            Ok(Datum::Interval { months, days, microseconds: round_to(microseconds, ty.modifier) })
+            let mut kept = (months, days, microseconds);
+            if let Some(fields) = Fields::of(ty.modifier) {
+                kept = interval_fields::kept(fields, kept);
+            }
+            let (months, days, microseconds) = kept;
+            let digits = interval_fields::digits(ty.modifier);
+            let microseconds = digits.map_or(microseconds, |digits| round_to(microseconds, digits));
+            Ok(Datum::Interval { months, days, microseconds })
         }
         datum => Ok(datum),
     }
@@ -359,5 +369,5 @@ fn coerce_numeric(value: Numeric, ty: SqlType) -> Result<Numeric, SqlError> {
 fn round_to(microseconds: i64, digits: i32) -> i64 {
     let step = 10i64.pow(6 - digits.clamp(0, 6) as u32);
     let half = if microseconds < 0 { -step / 2 } else { step / 2 };
-    (microseconds + half) / step * step
+    microseconds.saturating_add(half) / step * step
 }

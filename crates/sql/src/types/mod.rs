@@ -6,6 +6,7 @@ mod calendar;
 pub mod cast;
 pub mod compare;
 pub mod functions;
+pub(crate) mod interval_fields;
 pub(crate) mod json;
 pub mod key;
 pub mod network;

@@ -1,5 +1,6 @@
 //! Names, object identifiers and kinds of the types.
 
+use super::interval_fields::{self, Fields};
 use super::{BaseType, SqlType};
 use BaseType::*;
 
@@ -180,7 +181,12 @@ impl SqlType {
                 let (first, rest) = name.split_once(' ').unwrap_or((name, ""));
                 format!("{first}({}) {rest}", self.modifier)
             }
-            (Interval, 0..) => format!("{name}({})", self.modifier),
+            (Interval, 0..) => {
+                let fields =
+                    Fields::of(self.modifier).map_or_else(String::new, |fields| format!(" {fields}"));
+                let digits = interval_fields::digits(self.modifier);
+                format!("{name}{fields}{}", digits.map_or_else(String::new, |digits| format!("({digits})")))
+            }
             _ => name.to_owned(),
         };
         if self.array {

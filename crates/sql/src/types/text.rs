@@ -9,6 +9,7 @@ pub(crate) mod number;
 use std::io::Write as _;
 
 use super::functions::function_name;
+use super::interval_fields::Fields;
 use super::{BaseType, Datum, Numeric, SqlType, Zone, json};
 use crate::error::{SqlError, SqlState};
 
@@ -21,11 +22,12 @@ pub fn parse(text: &str, ty: SqlType, zone: Zone) -> Result<Datum, SqlError> {
     if ty.array {
         return array::parse(text, ty.element(), zone);
     }
-    let datum = parse_plain(text, ty.base, zone)?;
+    let datum = parse_plain(text, ty, zone)?;
     super::cast::coerce_length(datum, ty, true)
 }
 
-fn parse_plain(text: &str, base: BaseType, zone: Zone) -> Result<Datum, SqlError> {
+fn parse_plain(text: &str, ty: SqlType, zone: Zone) -> Result<Datum, SqlError> {
+    let base = ty.base;
     Ok(match base {
         BaseType::Bool => Datum::Bool(parse_bool(text)?),
         BaseType::Int2 | BaseType::Int4 | BaseType::Int8 | BaseType::Oid => {
@@ -42,7 +44,7 @@ fn parse_plain(text: &str, base: BaseType, zone: Zone) -> Result<Datum, SqlError
         BaseType::Timestamp | BaseType::TimestampTz => {
             Datum::Timestamp(date_time::parse_timestamp(text, base, zone)?)
         }
-        BaseType::Interval => interval::parse(text)?,
+        BaseType::Interval => interval::parse(text, Fields::of(ty.modifier))?,
         BaseType::Uuid => Datum::Uuid(parse_uuid(text)?),
         BaseType::Inet | BaseType::Cidr => Datum::Network(network::parse(text, base == BaseType::Cidr)?),
         BaseType::Json => Datum::Text(json::check(text)?),

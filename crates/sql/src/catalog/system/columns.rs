@@ -3,6 +3,7 @@
 use super::super::{Catalog, Column, Definition, Sequence};
 use super::types::TYPES;
 use super::{DescribedView, Names, System, defaults, empty, number, text};
+use crate::types::interval_fields::{self, Fields};
 use crate::types::{BaseType, Datum, SqlType};
 
 /// The most bytes of a text, and of one of its characters, as PostgreSQL tells them.
@@ -73,7 +74,8 @@ fn row(names: Names<'_>, told: &Told<'_>) -> Vec<Datum> {
     row.push(yes(!column.is_some_and(|column| column.not_null)));
     row.push(if data_type.array { text("ARRAY") } else { text(data_type.plain().name()) });
     row.extend(sizes(data_type));
-    row.extend(nothing(11));
+    row.push(interval_type(data_type).map_or(Datum::Null, text));
+    row.extend(nothing(10));
     row.extend([text(database), text("pg_catalog"), text(type_name(data_type))]);
     row.extend(nothing(4));
     row.extend([text(place.to_string()), yes(false), yes(identity.is_some())]);
@@ -182,9 +184,17 @@ fn time_digits(data_type: SqlType) -> Option<i64> {
     }
     match data_type.base {
         BaseType::Date => Some(0),
-        BaseType::Time | BaseType::Timestamp | BaseType::TimestampTz | BaseType::Interval => {
-            Some(if data_type.modifier < 0 { 6 } else { i64::from(data_type.modifier & 0xffff) })
+        BaseType::Interval => Some(interval_fields::digits(data_type.modifier).unwrap_or(6).into()),
+        BaseType::Time | BaseType::Timestamp | BaseType::TimestampTz => {
+            Some(if data_type.modifier < 0 { 6 } else { i64::from(data_type.modifier) })
         }
         _ => None,
     }
+}
+
+/// The fields of an interval that has not all, with the digits of its seconds if that says them.
+fn interval_type(data_type: SqlType) -> Option<String> {
+    let is_interval = data_type.base == BaseType::Interval && !data_type.array;
+    Fields::of(data_type.modifier).filter(|_| is_interval)?;
+    Some(data_type.name().strip_prefix("interval ")?.to_uppercase())
 }

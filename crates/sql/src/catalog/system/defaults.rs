@@ -11,7 +11,7 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 use super::super::Column;
 use super::Names;
 use crate::bind::names::{name_of, names_in};
-use crate::bind::type_named;
+use crate::bind::{interval_of_literal, type_named};
 use crate::syntax::parse_expression;
 use crate::types::{BaseType, SqlType, Zone, text};
 
@@ -93,8 +93,7 @@ impl Writer<'_> {
             }
             Expr::Interval(interval) => {
                 let amount = literal(&interval.value)?;
-                let field = interval.leading_field.as_ref().map(|field| format!(" {field}"));
-                self.constant(&format!("{amount}{}", field.unwrap_or_default()), SqlType::INTERVAL, false)
+                self.constant(amount, interval_of_literal(interval).ok()?, false)
             }
             Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr, data_type, .. } => {
                 self.cast(unnested(expr), data_type)

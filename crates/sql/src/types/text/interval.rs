@@ -4,6 +4,7 @@ use super::{invalid, put};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
 use crate::types::calendar::{DAY, HOUR, MINUTE, SECOND};
+use crate::types::interval_fields::{Field, Fields};
 
 /// What a unit is counted in.
 #[derive(Clone, Copy, PartialEq)]
@@ -30,6 +31,18 @@ fn unit(word: &str) -> Option<Unit> {
         "mil" | "mils" | "millennium" | "millennia" => Unit::Months(12_000),
         _ => return None,
     })
+}
+
+/// The unit of a number without one: that of the last field of its type.
+fn unit_of(fields: Option<Fields>) -> Unit {
+    match fields.map_or(Field::Second, |fields| fields.last) {
+        Field::Year => Unit::Months(12),
+        Field::Month => Unit::Months(1),
+        Field::Day => Unit::Days(1),
+        Field::Hour => Unit::Microseconds(HOUR),
+        Field::Minute => Unit::Microseconds(MINUTE),
+        Field::Second => Unit::Microseconds(SECOND),
+    }
 }
 
 /// A number as its whole part and the fraction, both with its sign.
@@ -103,15 +116,16 @@ impl Sum {
     }
 }
 
-/// Reads `1 year 2 mons 3 days 04:05:06`, `1 day ago`, `P1Y2M3DT4H5M6S`, `1-2` and their like. The error says what is wrong.
-pub(crate) fn parse(text: &str) -> Result<Datum, SqlError> {
+/// Reads `1 year 2 mons 3 days 04:05:06`, `1 day ago`, `P1Y2M3DT4H5M6S`, `1-2` and their like. The fields of the type, if it has not all,
+/// say what a number at the end counts. The error says what is wrong.
+pub(crate) fn parse(text: &str, fields: Option<Fields>) -> Result<Datum, SqlError> {
     let lower = text.trim_ascii().to_ascii_lowercase();
     if lower.ends_with("infinity") {
         return Err(SqlError::unsupported("an infinite interval"));
     }
     let sum = match lower.strip_prefix('p') {
         Some(designators) => parse_iso(designators),
-        None => parse_words(&lower),
+        None => parse_words(&lower, fields),
     };
     let sum = sum.ok_or_else(|| invalid(text, "interval"))?;
     sum.and_then(Sum::into_datum).ok_or_else(|| {
@@ -160,7 +174,7 @@ fn parse_iso(text: &str) -> Parsed {
     Some(Some(sum))
 }
 
-fn parse_words(text: &str) -> Parsed {
+fn parse_words(text: &str, fields: Option<Fields>) -> Parsed {
     let mut sum = Sum::default();
     let mut words = split(text.strip_prefix('@').unwrap_or(text));
     let ago = words.last() == Some(&"ago");
@@ -170,23 +184,29 @@ fn parse_words(text: &str) -> Parsed {
     if words.is_empty() {
         return None;
     }
+    let bare = (!ago).then(|| unit_of(fields));
     let mut seen = Vec::new();
-    let mut words = words.into_iter().peekable();
-    while let Some(word) = words.next() {
+    let mut rest = words.as_slice();
+    while let [word, after @ ..] = rest {
+        rest = after;
         let added = if word.contains(':') {
-            parse_clock(word)?
+            // It is all parts of a day.
+            if seen.iter().any(|unit| matches!(unit, Unit::Microseconds(_))) {
+                return None;
+            }
+            seen.extend([1, 1_000, SECOND, MINUTE, HOUR].map(Unit::Microseconds));
+            parse_clock(word, fields)?
                 .and_then(|clock| sum.microseconds.checked_add(clock))
                 .map(|total| sum.microseconds = total)
         } else if let Some((years, months)) = parse_years_and_months(word) {
+            if seen.contains(&Unit::Months(1)) {
+                return None;
+            }
+            seen.push(Unit::Months(1));
             sum.add(years, Unit::Months(12)).and_then(|()| sum.add(months, Unit::Months(1)))
         } else {
             let number = parse_number(word)?;
-            let unit = match words.peek() {
-                // A number before a time is days; one at the end is seconds.
-                Some(next) if next.contains(':') => Unit::Days(1),
-                Some(_) => unit(words.next()?)?,
-                None => Unit::Microseconds(SECOND),
-            };
+            let unit = unit_behind(&mut rest, bare)?;
             // Each unit once: "1 day 1 day" is rather a mistake than two days.
             if seen.contains(&unit) {
                 return None;
@@ -199,6 +219,23 @@ fn parse_words(text: &str) -> Parsed {
         }
     }
     Some(if ago { sum.negated() } else { Some(sum) })
+}
+
+/// The unit of a number from the words behind it, of which its name is taken; `bare` is that of a number at the end.
+fn unit_behind(rest: &mut &[&str], bare: Option<Unit>) -> Option<Unit> {
+    match **rest {
+        [] => bare,
+        // A number before a time is days, and so is one before hours.
+        [next, ..] if next.contains(':') => Some(Unit::Days(1)),
+        [next, ref behind @ ..] if parse_number(next).is_some() => {
+            let next = behind.first().map_or(bare, |name| unit(name));
+            (next == Some(Unit::Microseconds(HOUR))).then_some(Unit::Days(1))
+        }
+        [name, ref behind @ ..] => {
+            *rest = behind;
+            unit(name)
+        }
+    }
 }
 
 /// Words and numbers, which need no blank between them.
@@ -256,8 +293,9 @@ fn parse_years_and_months(word: &str) -> Option<(Number, Number)> {
     Some((number(part(years)?), number(part(months).filter(|months| *months < 12)?)))
 }
 
-/// Hours, minutes and seconds, or minutes and seconds with a fraction, with a sign for all. `Some(None)` for what is too great.
-fn parse_clock(word: &str) -> Option<Option<i64>> {
+/// Hours, minutes and seconds, or minutes and seconds with a fraction or where they are all there is, with a sign for all. `Some(None)`
+/// for what is too great.
+fn parse_clock(word: &str, fields: Option<Fields>) -> Option<Option<i64>> {
     let unsigned = word.strip_prefix(['-', '+']).unwrap_or(word);
     let parts: Vec<&str> = unsigned.split(':').collect();
     let whole = |text: &str| {
@@ -269,8 +307,10 @@ fn parse_clock(word: &str) -> Option<Option<i64>> {
         let fraction = fraction.bytes().all(|byte| byte.is_ascii_digit()).then(|| millionths(fraction))?;
         Some((whole(seconds)?, fraction))
     };
+    let is_short =
+        fields.is_some_and(|fields| fields == Fields { first: Field::Minute, last: Field::Second });
     let (hours, minutes, (seconds, fraction)) = match parts[..] {
-        [minutes, rest] if rest.contains('.') => (0, whole(minutes)?, seconds(rest)?),
+        [minutes, rest] if rest.contains('.') || is_short => (0, whole(minutes)?, seconds(rest)?),
         [hours, minutes] => (whole(hours)?, whole(minutes)?, (0, 0)),
         [hours, minutes, rest] => (whole(hours)?, whole(minutes)?, seconds(rest)?),
         _ => return None,
