@@ -85,8 +85,21 @@ impl Storages {
 
     /// The key of a row or entry with these bytes.
     fn key(&self, replicated: bool, storage: u32, parts: &Parts) -> Result<Key, SqlError> {
+        self.encoded(replicated, storage, parts).map_err(too_long)
+    }
+
+    fn encoded(&self, replicated: bool, storage: u32, parts: &Parts) -> Result<Key, DataError> {
         let values = (storage.cast_signed(), parts.placing.as_slice(), parts.rest.as_slice());
-        self.table(replicated).key(values).map_err(too_long)
+        self.table(replicated).key(values)
+    }
+
+    /// The same for who only looks: nothing is there under values that are too long together.
+    fn sought(&self, replicated: bool, storage: u32, parts: &Parts) -> Result<Option<Key>, SqlError> {
+        match self.encoded(replicated, storage, parts) {
+            Ok(key) => Ok(Some(key)),
+            Err(DataError::KeyTooLong(_)) => Ok(None),
+            Err(error) => Err(too_long(error)),
+        }
     }
 
     /// The key of a row, from the values of the key's columns.
@@ -95,6 +108,14 @@ impl Storages {
     /// When they are too long together.
     pub fn row(&self, shape: &TableShape, values: &[Datum]) -> Result<Key, SqlError> {
         self.key(shape.replicated, shape.storage, &Parts::of(values, shape.placing))
+    }
+
+    /// The key of the row that is there if one with these values is; `None` if there can be none, since they are too long together.
+    ///
+    /// # Errors
+    /// None that can happen.
+    pub fn sought_row(&self, shape: &TableShape, values: &[Datum]) -> Result<Option<Key>, SqlError> {
+        self.sought(shape.replicated, shape.storage, &Parts::of(values, shape.placing))
     }
 
     /// The key of a row without a primary key: of a number that no other row has.
@@ -134,20 +155,20 @@ impl Storages {
         self.key(shape.replicated, index.storage, &parts)
     }
 
-    /// The key of the row of a primary key, or of the entry of a unique index, that is there if a row with these values is. None of
-    /// them is null.
+    /// The key of the row of a primary key, or of the entry of a unique index, that is there if a row with these values is; `None` if
+    /// there can be none, since they are too long together. None of them is null.
     ///
     /// # Errors
-    /// When all are too long together.
+    /// None that can happen.
     pub fn unique(
         &self,
         shape: &TableShape,
         index: Option<&IndexShape>,
         values: &[Datum],
-    ) -> Result<Key, SqlError> {
+    ) -> Result<Option<Key>, SqlError> {
         match index {
-            None => self.row(shape, values),
-            Some(index) => self.key(shape.replicated, index.storage, &Parts::of(values, 1)),
+            None => self.sought_row(shape, values),
+            Some(index) => self.sought(shape.replicated, index.storage, &Parts::of(values, 1)),
         }
     }
 
@@ -156,10 +177,11 @@ impl Storages {
         self.table(replicated).prefix((storage.cast_signed(),)).map_err(too_long)
     }
 
-    /// The range of rows whose leading key columns have some values, and the next one lies between bounds.
+    /// The range of rows whose leading key columns have some values, and the next one lies between bounds: empty where no key is long
+    /// enough for them.
     ///
     /// # Errors
-    /// When the values are too long together.
+    /// None that can happen.
     pub fn range(
         &self,
         replicated: bool,
@@ -196,7 +218,7 @@ impl Storages {
     /// The ranges of rows whose leading key columns have one of several values, each once and in order.
     ///
     /// # Errors
-    /// When values are too long together.
+    /// None that can happen.
     pub fn ranges(
         &self,
         replicated: bool,

@@ -125,6 +125,16 @@ impl Key {
         if length > KEY_BYTES_MAX + 1 { Err(DataError::KeyTooLong(length)) } else { Ok(()) }
     }
 
+    /// Bytes that part all keys as these do, and are not too long for the bound of a range. No key is longer than the limit, so one that
+    /// begins with the first bytes up to there is no longer either, and comes before whatever goes on behind them.
+    pub(crate) fn into_bound(self) -> Key {
+        if self.check_bound_length().is_ok() {
+            self
+        } else {
+            Key::from_bytes(&self.bytes()[..=KEY_BYTES_MAX])
+        }
+    }
+
     /// The smallest byte string that is larger than every key which starts with this one.
     pub(crate) fn successor_of_prefix(&self) -> Key {
         let mut bytes = self.bytes().to_vec();
@@ -710,6 +720,36 @@ mod tests {
         assert!(table.key((vec![0; KEY_BYTES_MAX / 2],)).is_err());
         let wire = postcard::to_allocvec(&Key::from_bytes(&[7; KEY_BYTES_MAX + 2])).unwrap();
         assert!(postcard::from_bytes::<Key>(&wire).is_err());
+    }
+
+    #[test]
+    fn bounds_that_are_too_long_part_the_same_keys() {
+        let mut schema = SchemaBuilder::new();
+        let table = Table::builder("t").column("c", ColumnType::Bytes).primary_key(&["c"]);
+        let table = schema.table(table).unwrap();
+        let longest = KEY_BYTES_MAX - 4;
+        let value = |length: usize, last: u8| [vec![7; length - 1], vec![last]].concat();
+        let stored: Vec<Vec<u8>> = [1, 2, longest - 2, longest - 1, longest]
+            .into_iter()
+            .flat_map(|length| [0, 1, 6, 7, 8, 255].map(|last| value(length, last)))
+            .filter(|value| table.key((value.as_slice(),)).is_ok())
+            .collect();
+        for length in longest - 2..longest + 6 {
+            for last in [0, 1, 6, 7, 8, 255] {
+                let bound = value(length, last);
+                let none: &[Value<'_>] = &[];
+                let below = table.range(none, (bound.as_slice(),)).unwrap();
+                let above = KeyRange { start: below.end.clone(), end: table.all().end };
+                assert!(below.end.len() <= KEY_BYTES_MAX + 1);
+                for value in &stored {
+                    let key = table.key((value.as_slice(),)).unwrap();
+                    assert_eq!(below.contains(&key), *value < bound, "{length} {last} {value:?}");
+                    assert_eq!(above.contains(&key), *value >= bound);
+                    assert_eq!(table.prefix((bound.as_slice(),)).unwrap().contains(&key), *value == bound);
+                }
+            }
+        }
+        assert!(table.prefix((value(longest + 1, 7).as_slice(),)).unwrap().is_empty());
     }
 
     #[test]

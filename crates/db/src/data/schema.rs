@@ -112,9 +112,15 @@ impl Table {
         Ok(key)
     }
 
-    /// The range of all keys whose leading columns have the given values; no values give the whole table.
+    /// The range of all keys whose leading columns have the given values; no values give the whole table, and values that are too long
+    /// for a key the empty range.
     pub fn prefix<V: Values>(&self, values: V) -> Result<KeyRange, DataError> {
-        Ok(KeyRange::of_prefix(self.encode_key_columns(values)?.0))
+        let (prefix, _) = self.encode_leading(values)?;
+        if prefix.check_length().is_err() {
+            let bound = prefix.into_bound();
+            return Ok(KeyRange { start: bound.clone(), end: bound });
+        }
+        Ok(KeyRange::of_prefix(prefix))
     }
 
     /// The range of all keys of the table.
@@ -122,13 +128,22 @@ impl Table {
         KeyRange::of_prefix(Key::of_table(self.0.id))
     }
 
-    /// The keys from one prefix of key columns (inclusive) to another (exclusive).
+    /// The keys from one prefix of key columns (inclusive) to another (exclusive). What is too long for a key is a bound all the same.
     pub fn range<V: Values, W: Values>(&self, from: V, to: W) -> Result<KeyRange, DataError> {
-        Ok(KeyRange { start: self.encode_key_columns(from)?.0, end: self.encode_key_columns(to)?.0 })
+        let (start, end) = (self.encode_leading(from)?.0, self.encode_leading(to)?.0);
+        Ok(KeyRange { start: start.into_bound(), end: end.into_bound() })
     }
 
     #[inline]
     fn encode_key_columns<V: Values>(&self, values: V) -> Result<(Key, usize), DataError> {
+        let (key, given) = self.encode_leading(values)?;
+        key.check_length()?;
+        Ok((key, given))
+    }
+
+    /// Encodes values of leading key columns, which may be too long for a key, and tells how many there are.
+    #[inline]
+    fn encode_leading<V: Values>(&self, values: V) -> Result<(Key, usize), DataError> {
         let mut key = KeyEncoder::new(self.0.id);
         let mut columns = self.0.key.iter();
         let mut given = 0;
@@ -156,9 +171,7 @@ impl Table {
                 given,
             });
         }
-        let key = key.finish();
-        key.check_length()?;
-        Ok((key, given))
+        Ok((key.finish(), given))
     }
 
     /// Checks that bytes are a full key of this table: that they have all key columns and nothing else. Text is not checked to

@@ -222,7 +222,8 @@ impl<'a> Known<'a, '_> {
                 for key in keys {
                     let values = self.values(key)?;
                     if !values.contains(&Datum::Null) {
-                        self.key(&self.storages.row(shape, &values).ok()?, access)?;
+                        let key = self.storages.sought_row(shape, &values).ok()?;
+                        key.iter().try_for_each(|key| self.key(key, access))?;
                     }
                 }
                 Some(())
@@ -325,7 +326,8 @@ impl<'a> Known<'a, '_> {
         if values.contains(&Datum::Null) {
             return Some(());
         }
-        self.key(&referenced_key(self.storages, self.plan, foreign_key, values).ok()?, Access::READ)
+        let key = referenced_key(self.storages, self.plan, foreign_key, values).ok()?;
+        key.iter().try_for_each(|key| self.key(key, Access::READ))
     }
 
     /// Declares the looks for what changed rows refer to, if all of it is known.

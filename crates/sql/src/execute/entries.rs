@@ -72,7 +72,7 @@ pub(super) fn unique_entries(
     for index in shape.indexes.iter().filter(|index| index.unique && is_wanted(index)) {
         let values = within(inputs, &mut 0, &left, |scalar| indexed(scalar, shape, index, row)).flatten();
         if let Some(values) = values.filter(|values| !values.contains(&Datum::Null)) {
-            keys.push(storages.unique(shape, Some(index), &values)?);
+            keys.extend(storages.unique(shape, Some(index), &values)?);
         }
     }
     Ok(keys)

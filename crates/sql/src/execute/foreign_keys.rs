@@ -247,10 +247,10 @@ impl<'a, 't> Run<'a, 't> {
                 let foreign_key =
                     plan.foreign_keys.get(*foreign_key).ok_or_else(|| malformed("foreign key"))?;
                 match kind {
-                    PendingKind::Gone(key) => keys.push(target_key(storages, plan, foreign_key, key)?),
+                    PendingKind::Gone(key) => keys.extend(target_key(storages, plan, foreign_key, key)?),
                     PendingKind::Refers(key, values) => {
                         keys.extend(cascaded.then(|| key.clone()));
-                        keys.push(referenced_key(storages, plan, foreign_key, values)?);
+                        keys.extend(referenced_key(storages, plan, foreign_key, values)?);
                     }
                 }
             }
@@ -266,7 +266,7 @@ impl<'a, 't> Run<'a, 't> {
         match pending.kind {
             PendingKind::Gone(key) => {
                 let there = target_key(self.storages, plan, foreign_key, &key)?;
-                if self.transaction.get(&there)?.is_some() || !self.is_referred_to(foreign_key, &key)? {
+                if self.is_there(there.as_ref())? || !self.is_referred_to(foreign_key, &key)? {
                     return Ok(());
                 }
                 Err(self.still_referred_to(foreign_key, &key)?.into())
@@ -281,7 +281,7 @@ impl<'a, 't> Run<'a, 't> {
                     }
                 }
                 let there = referenced_key(self.storages, plan, foreign_key, &values)?;
-                if self.transaction.get(&there)?.is_some() {
+                if self.is_there(there.as_ref())? {
                     return Ok(());
                 }
                 let (shape, other) = (self.table(foreign_key.table)?, self.table(foreign_key.referenced)?);
@@ -291,11 +291,15 @@ impl<'a, 't> Run<'a, 't> {
         }
     }
 
+    fn is_there(&mut self, key: Option<&Key>) -> Result<bool, Failure> {
+        key.map_or(Ok(false), |key| Ok(self.transaction.get(key)?.is_some()))
+    }
+
     /// Whether a row refers to a key.
     fn is_referred_to(&mut self, foreign_key: &ForeignKeyShape, key: &[Datum]) -> Result<bool, Failure> {
         match referring_range(self.storages, self.plan, foreign_key, key)? {
             // What refers is all that the range has: its rows need not be read.
-            (range, _, true) => Ok(!self.transaction.scan(&range, 1)?.is_empty()),
+            (range, _, true) => Ok(!range.is_empty() && !self.transaction.scan(&range, 1)?.is_empty()),
             _ => Ok(!self.referring(foreign_key, key, 1)?.is_empty()),
         }
     }
@@ -360,13 +364,13 @@ pub fn refers_to_nothing(
         .with_detail(format!("Key {shown} is not present in table \"{other}\"."))
 }
 
-/// Where it is told whether there is what values of a foreign key refer to.
+/// Where it is told whether there is what values of a foreign key refer to; `None` if they are too long to be there.
 pub(super) fn referenced_key(
     storages: &Storages,
     plan: &Plan,
     foreign_key: &ForeignKeyShape,
     values: &[Datum],
-) -> Result<Key, SqlError> {
+) -> Result<Option<Key>, SqlError> {
     let (shape, other) = (shape(plan, foreign_key.table)?, shape(plan, foreign_key.referenced)?);
     let columns = foreign_key.columns.iter().zip(&foreign_key.referenced_columns);
     let mut key = Vec::with_capacity(values.len());
@@ -383,7 +387,7 @@ fn target_key(
     plan: &Plan,
     foreign_key: &ForeignKeyShape,
     values: &[Datum],
-) -> Result<Key, SqlError> {
+) -> Result<Option<Key>, SqlError> {
     let other = shape(plan, foreign_key.referenced)?;
     let index = foreign_key.target.map(|number| index_of(other, number)).transpose()?;
     let columns = index.map_or(other.key.as_slice(), |index| index.columns.as_slice());

@@ -150,7 +150,7 @@ impl<'a, 't> Run<'a, 't> {
     /// The key of a row that a look-up will read, unless that fails: it is told then.
     fn key_ahead(&mut self, shape: &TableShape, key: &[Expression]) -> Option<Key> {
         let values = self.values(key, &[]).ok().filter(|values| !values.contains(&Datum::Null))?;
-        self.storages.row(shape, &values).ok()
+        self.storages.sought_row(shape, &values).ok()?
     }
 
     /// Joins a row of the left.

@@ -175,7 +175,7 @@ impl Run<'_, '_> {
             let values = self.outside(key)?;
             // Nothing equals null.
             if !values.contains(&Datum::Null) {
-                sorted.push(self.storages.row(table.shape, &values)?);
+                sorted.extend(self.storages.sought_row(table.shape, &values)?);
             }
         }
         sorted.sort_unstable();
@@ -220,6 +220,10 @@ impl Run<'_, '_> {
         most: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
+        // It may be where no key can be, and so on no partition.
+        if range.is_empty() {
+            return Ok(());
+        }
         let (mut rest, mut stored) = (range.clone(), Stored::new());
         let mut size = most.clamp(1, SCAN_ROWS);
         loop {
@@ -376,8 +380,10 @@ pub(super) fn whole_keys(
     if shape.key.is_empty() || leading.iter().any(|values| values.len() != shape.key.len()) {
         return Ok(None);
     }
-    let mut keys =
-        leading.iter().map(|values| storages.row(shape, values)).collect::<Result<Few<Key>, SqlError>>()?;
+    let mut keys = Few::with_capacity(leading.len());
+    for values in leading {
+        keys.extend(storages.sought_row(shape, values)?);
+    }
     keys.sort_unstable();
     keys.dedup();
     Ok(Some(keys))
