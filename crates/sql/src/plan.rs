@@ -23,7 +23,7 @@ pub use calls::{
     AggregateCall, CallForm, Distance, Frame, FrameBound, FrameUnit, GroupingSets, SortKey, WindowCall,
     WindowFunction,
 };
-pub use definitions::{DefinitionChange, Reliance};
+pub use definitions::{DefinitionChange, Reliance, Reservation};
 pub use foreign_keys::{ForeignKeyShape, ReferentialAction, Search};
 pub use path::Path;
 pub use shared::SharedPlan;
@@ -536,6 +536,8 @@ pub enum Action {
         /// The foreign keys, by the storages of their tables and their names.
         constraints: Vec<(u32, String)>,
     },
+    /// Draws numbers from the first sequence, or gives some back.
+    Reserve(Reservation),
     /// Calls a procedure of the database, as a transaction of its own.
     Call {
         /// Its name.

@@ -140,6 +140,10 @@ impl<'a> Known<'a, '_> {
                 self.keys_are_given(*table)?;
                 self.load(self.table(*table)?, rows)
             }
+            Action::Reserve(_) => {
+                let sequence = self.plan.sequences.first()?;
+                self.key(&self.storages.sequence(sequence.storage).ok()?, Access::UPDATE)
+            }
             // What is checked, the statements declare that leave it.
             Action::Settle { .. } => Some(()),
             // A call has no keys of its own: it is another procedure.

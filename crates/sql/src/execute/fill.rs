@@ -3,9 +3,9 @@
 use ordain_db::data::{Direction, Key, KeyRange};
 
 use super::rows::{Place, Reading, Stored, decode, index_of};
-use super::{Failure, Output, Row, Run, malformed};
+use super::{Failure, Few, Output, RESERVED_MAX, Row, Run, malformed};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{ConflictTarget, Path, SequenceShape, TableShape};
+use crate::plan::{ConflictTarget, Path, Reservation, SequenceShape, TableShape};
 use crate::types::Datum;
 
 impl<'a> Run<'a, '_> {
@@ -126,13 +126,49 @@ impl<'a> Run<'a, '_> {
         self.storages.sequence(storage)
     }
 
+    /// Draws numbers of the first sequence for who may need all of them, or takes back what was not needed.
+    pub(super) fn reserve(&mut self, reservation: &Reservation) -> Result<Output, Failure> {
+        let sequence = self.sequence(0)?;
+        let key = self.sequence_key(sequence.storage)?;
+        let state = self.state(&key)?;
+        let most = match reservation {
+            Reservation::Draw(most) => *most,
+            Reservation::GiveBack { last, seed } => {
+                if state.is_some_and(|(_, reserved)| reserved == Some(*seed)) {
+                    self.set_sequence(sequence.storage, *last)?;
+                }
+                return Ok(Output::default());
+            }
+        };
+        let (mut last, mut rows) = (state.map(|(last, _)| last), Few::new());
+        for _ in 0..most.clamp(1, RESERVED_MAX) {
+            let next = match last {
+                None => Ok(sequence.start),
+                Some(last) => following(sequence, last),
+            };
+            match next {
+                Ok(next) => {
+                    rows.push(super::encode_row(&[Datum::Int(next)]));
+                    last = Some(next);
+                }
+                Err(error) if rows.is_empty() => return Err(error.into()),
+                // Whoever needs more than there are asks again, and is told.
+                Err(_) => break,
+            }
+        }
+        let state =
+            [&last.unwrap_or(sequence.start).to_be_bytes()[..], &self.inputs.seed.to_be_bytes()].concat();
+        self.transaction.put(&self.storages.spread, &key, (state.as_slice(),))?;
+        Ok(Output { rows, ..Output::default() })
+    }
+
     /// Draws the next number of a sequence.
     pub(super) fn draw(&mut self, number: u16) -> Result<i64, Failure> {
         let sequence = self.sequence(number)?;
         let key = self.sequence_key(sequence.storage)?;
-        let next = match self.last(&key)? {
+        let next = match self.state(&key)? {
             None => sequence.start,
-            Some(last) => following(sequence, last)?,
+            Some((last, _)) => following(sequence, last)?,
         };
         self.set_sequence(sequence.storage, next)?;
         self.noted.note_drawn(sequence.storage, next);
@@ -144,12 +180,16 @@ impl<'a> Run<'a, '_> {
         plan.sequences.get(usize::from(number)).ok_or_else(|| malformed("sequence"))
     }
 
-    /// The number that was given out last.
-    fn last(&mut self, key: &Key) -> Result<Option<i64>, Failure> {
+    /// The number that was given out last, with the seed that stands for it if it was [reserved](Run::reserve), and nothing happened since.
+    fn state(&mut self, key: &Key) -> Result<Option<(i64, Option<u128>)>, Failure> {
         let Some(row) = self.transaction.get(key)? else { return Ok(None) };
         let bytes = row.byte_string(crate::keys::ROW_COLUMN).map_err(ordain_db::procedure::Stop::from)?;
-        let bytes = bytes.try_into().map_err(|_| malformed("sequence state"))?;
-        Ok(Some(i64::from_be_bytes(bytes)))
+        let (last, seed) = bytes.split_first_chunk().ok_or_else(|| malformed("sequence state"))?;
+        let seed = match seed {
+            [] => None,
+            seed => Some(u128::from_be_bytes(seed.try_into().map_err(|_| malformed("sequence state"))?)),
+        };
+        Ok(Some((i64::from_be_bytes(*last), seed)))
     }
 
     pub(super) fn set_sequence(&mut self, storage: u32, last: i64) -> Result<(), Failure> {

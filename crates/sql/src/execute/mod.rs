@@ -63,6 +63,9 @@ pub fn bytes_of(rows: &[Vec<u8>]) -> usize {
     rows.iter().map(|row| size_of::<Vec<u8>>() + row.len()).sum()
 }
 
+/// Most numbers of a sequence that are drawn at a time for a statement of a block.
+pub(crate) const RESERVED_MAX: u32 = 1024;
+
 /// Most bytes of rows that one statement may hold at a time, roughly.
 const HELD_BYTES_MAX: usize = 512 * 1024 * 1024;
 
@@ -318,6 +321,7 @@ impl<'a, 't> Run<'a, 't> {
             }
             Action::Load { table, rows } => self.load(self.table(*table)?, rows),
             Action::Clear { storage, replicated, rows } => self.clear(*storage, *replicated, *rows),
+            Action::Reserve(reservation) => self.reserve(reservation),
             // Whoever runs the statements before it knows what they have left.
             Action::Settle { .. } => Ok(Output::default()),
             Action::Call { routine, .. } => Err(within_a_block(routine).into()),

@@ -325,7 +325,7 @@ impl Session {
         let mut rows = Digesting::new(to, !block.read_only || block.certifies);
         let mut numbers = Numbers::of(self);
         let outcome = self.within(&mut block, &plan, &inputs, &mut numbers, &mut rows);
-        let (drawn, another) = numbers.drawn();
+        let (drawn, another) = numbers.finish();
         (inputs.drawn, inputs.observes) = (Some(drawn), false);
         let noted = block.note(&plan, inputs, &outcome, another.as_ref(), rows);
         self.block = Some(block);

@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Has somebody else do again what was called, right before each of so many calls.
-    #[allow(dead_code, reason = "only one test has somebody meddle")]
+    #[allow(dead_code, reason = "only some tests have somebody meddle")]
     pub fn meddle(&mut self, times: u32, arguments: Vec<u8>) {
         self.state.lock().unwrap().meddling = (times, arguments);
     }
