@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
 
 use ordain_db::data::{Direction, Owner, Schema};
 use ordain_db::procedure::{Declaration, Footprint};
 
 use crate::error::SqlError;
+use crate::execute::columns::{Engine, Surroundings};
 use crate::execute::{Inputs, Observed};
 use crate::keys::Storages;
 use crate::plan::{Action, ForeignKeyShape, JoinKind, Node, Path, Plan, Search, TableShape};
@@ -56,6 +58,8 @@ pub(crate) struct Cluster<'c> {
     pub routines: &'c Routines,
     /// Number of partitions.
     pub partitions: u16,
+    /// What may run parts of queries over snapshots.
+    pub engine: Option<&'c dyn Engine>,
 }
 
 impl Cluster<'_> {
@@ -82,7 +86,7 @@ impl Cluster<'_> {
 
 /// What is told of a plan before it runs with these values of its parameters, as far as they are known.
 pub(crate) fn tell(plan: &Plan, parameters: &[Datum], cluster: &Cluster<'_>, within: Within) -> Told {
-    let root = root(plan, &mut Observations { left: &[] });
+    let root = root(plan, &mut Telling { left: &[], engine: cluster.engine, parameters });
     let foreign_keys = plan.foreign_keys.iter().filter_map(|foreign_key| foreign_key_line(plan, foreign_key));
     let foreign_keys = foreign_keys.collect();
     let partitions = partitions_of(plan, parameters, cluster);
@@ -99,8 +103,15 @@ pub(crate) fn tell(plan: &Plan, parameters: &[Datum], cluster: &Cluster<'_>, wit
 
 impl Told {
     /// Adds what the nodes of the plan gave, and how long all took, in microseconds.
-    pub(crate) fn observed(self, plan: &Plan, observed: &[Observed], duration: i64) -> Told {
-        Told { root: root(plan, &mut Observations { left: observed }), duration: Some(duration), ..self }
+    pub(crate) fn observed(
+        self,
+        plan: &Plan,
+        parameters: &[Datum],
+        engine: Option<&dyn Engine>,
+        (observed, duration): (&[Observed], i64),
+    ) -> Told {
+        let root = root(plan, &mut Telling { left: observed, engine, parameters });
+        Told { root, duration: Some(duration), ..self }
     }
 
     /// The lines of the plan.
@@ -171,12 +182,17 @@ impl Step {
 /// Before the name of a change, which stands above the nodes.
 const CHANGES: char = '\u{1}';
 
-/// What is left to tell of nodes, in the order of [`Node::inputs`].
-struct Observations<'o> {
+/// What is told of nodes besides what they are.
+struct Telling<'o> {
+    /// What is left of what they gave, in the order of [`Node::inputs`].
     left: &'o [Observed],
+    /// What may run them, unless those that are told of now are parts of what it runs.
+    engine: Option<&'o dyn Engine>,
+    /// The values of the statement's parameters, as far as they are known.
+    parameters: &'o [Datum],
 }
 
-impl Observations<'_> {
+impl Telling<'_> {
     fn next(&mut self) -> Option<Observed> {
         let (first, rest) = self.left.split_first()?;
         self.left = rest;
@@ -184,7 +200,7 @@ impl Observations<'_> {
     }
 }
 
-fn root(plan: &Plan, observations: &mut Observations<'_>) -> Option<Step> {
+fn root(plan: &Plan, telling: &mut Telling<'_>) -> Option<Step> {
     let name = |table: &u16| plan.tables.get(usize::from(*table)).map_or("", |shape| shape.name.as_str());
     let text = match &plan.action {
         Action::Query(_) => None,
@@ -193,7 +209,7 @@ fn root(plan: &Plan, observations: &mut Observations<'_>) -> Option<Step> {
         Action::Delete { table, .. } => Some(format!("Delete from {}", name(table))),
         _ => return None,
     };
-    let source = step(plan, plan.action.source()?, observations);
+    let source = step(plan, plan.action.source()?, telling);
     Some(match text {
         Some(text) => Step { text: format!("{CHANGES}{text}"), observed: None, inputs: vec![source] },
         None => source,
@@ -338,18 +354,31 @@ impl Display for Places {
     }
 }
 
-fn step(plan: &Plan, node: &Node, observations: &mut Observations<'_>) -> Step {
-    let observed = observations.next();
+fn step(plan: &Plan, node: &Node, telling: &mut Telling<'_>) -> Step {
+    let observed = telling.next();
+    let region = telling.engine.filter(|engine| {
+        let (tables, parameters) = (plan.tables.as_slice(), telling.parameters);
+        let told = Arc::default();
+        let surroundings = Surroundings { tables, parameters, most: usize::MAX, bytes: 0, told: &told };
+        matches!(plan.action, Action::Query(_)) && engine.region(node, surroundings).is_some()
+    });
+    if region.is_some() {
+        telling.engine = None;
+    }
     // What only makes columns is not told of.
     let mut told = if let Node::Project { input, .. } = node {
-        step(plan, input, observations)
+        step(plan, input, telling)
     } else {
-        let inputs = node.inputs().into_iter().map(|input| step(plan, input, observations)).collect();
-        Step { text: text_of(plan, node), observed, inputs }
+        let inputs = node.inputs().into_iter().map(|input| step(plan, input, telling)).collect();
+        let over = if region.is_some() { ", over columns if rows are many" } else { "" };
+        Step { text: format!("{}{over}", text_of(plan, node)), observed, inputs }
     };
+    if region.is_some() {
+        telling.engine = region;
+    }
     for (query, correlated) in node.subqueries() {
         let way = if correlated { "Subquery, for each row" } else { "Subquery, once" };
-        let query = step(plan, query, observations);
+        let query = step(plan, query, telling);
         told.inputs.push(Step { text: way.to_owned(), observed: None, inputs: vec![query] });
     }
     told

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
+use ordain_columns::Columns;
 use ordain_db::data::{Direction, Key, KeyRange, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::limits::ARGUMENTS_BYTES_MAX;
@@ -17,6 +18,7 @@ use ordain_sql::advisory::AdvisoryAct;
 use ordain_sql::catalog::user_definition;
 use ordain_sql::catalog::{Catalog, Definition};
 use ordain_sql::error::SqlError;
+use ordain_sql::execute::columns::Engine;
 use ordain_sql::execute::{Budget, Interrupt};
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
@@ -490,6 +492,10 @@ impl Database for SessionDatabase {
             *number = number.wrapping_add(1);
             xxhash_rust::xxh3::xxh3_128(&number.to_le_bytes())
         })
+    }
+
+    fn engine(&self) -> Option<Arc<dyn Engine>> {
+        Some(Arc::new(Columns))
     }
 
     fn interrupt(&self) -> Arc<Interrupt> {

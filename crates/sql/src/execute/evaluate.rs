@@ -448,10 +448,18 @@ impl Environment for Run<'_, '_> {
         if !correlated && let Some(rows) = self.kept.get(&place) {
             return Ok(Rc::clone(rows));
         }
-        Run::work(self, work::work_of_copies(row))?;
-        self.outer.push(row.to_vec());
-        let (rows, held) = self.holding(|run| run.query(query))?;
-        self.outer.pop();
+        let (rows, held) = if correlated {
+            Run::work(self, work::work_of_copies(row))?;
+            self.outer.push(row.to_vec());
+            let outcome = self.holding(|run| run.query(query))?;
+            self.outer.pop();
+            outcome
+        } else {
+            let around = std::mem::take(&mut self.outer);
+            let outcome = self.holding(|run| run.query(query));
+            self.outer = around;
+            outcome?
+        };
         let rows = Rc::new(rows);
         self.let_go(held);
         if !correlated {

@@ -23,12 +23,12 @@ const DIRECT_ROWS_EACH: u64 = 16;
 /// Look-ups over a snapshot after which all rows of a table are read to keep them, where each look-up gives few: a look-up takes as long as
 /// [`ROWS_PER_LOOK_UP`] rows that are read one after the other. If there turn out to be more than that, look-ups go on, and it is tried again
 /// after [`TRIED_AGAIN`] times as many.
-const LOOK_UPS: u64 = 2048;
-const ROWS_PER_LOOK_UP: u64 = 32;
-const TRIED_AGAIN: u64 = 16;
+pub(super) const LOOK_UPS: u64 = 2048;
+pub(super) const ROWS_PER_LOOK_UP: u64 = 32;
+pub(super) const TRIED_AGAIN: u64 = 16;
 
 /// Most bytes that may be kept: if there are more, rows are read again each time. The rest is for what is held for a while.
-const KEPT_BYTES_MAX: usize = HELD_BYTES_MAX / 2;
+pub(super) const KEPT_BYTES_MAX: usize = HELD_BYTES_MAX / 2;
 
 /// How far rows are kept.
 pub(super) struct Kept {
@@ -115,7 +115,7 @@ impl Run<'_, '_> {
         }
         let place = std::ptr::from_ref(node).addr();
         // In the order, what is read is claimed, and nobody else waits for a snapshot.
-        let is_snapshot = matches!(self.patience, Patience::UntilTold(_));
+        let is_snapshot = matches!(self.patience, Patience::UntilTold(..));
         let kept = self.kept_rows.entry(place).or_default();
         let (mut state, most) =
             (kept.state.clone(), if direct.is_none() { Some(u64::MAX) } else { kept.pays(is_snapshot) });
@@ -278,23 +278,11 @@ impl Run<'_, '_> {
             table.rows.push(std::mem::take(row));
             Ok(true)
         };
-        let (Node::Scan { table: number, path, direction, filter, needed }, true) = (input, most < u64::MAX)
-        else {
-            self.each(input, usize::MAX, &mut keep)?;
-            return Ok(Some(table));
+        let are_all = match input {
+            Node::Scan { .. } if most < u64::MAX => self.scan_up_to(input, most, &mut keep)?,
+            _ => self.each(input, usize::MAX, &mut keep)?,
         };
-        self.observe_run(input);
-        let mut read = 0;
-        let scanned = Reading { shape: self.table(*number)?, needed: needed.as_deref() };
-        self.scan(scanned, (path, *direction), usize::MAX, &mut |run, stored| {
-            read += 1;
-            if read > most || !run.passes(filter.as_ref(), &stored.values)? {
-                return Ok(read <= most);
-            }
-            run.observe_row(input);
-            keep(run, &mut stored.values)
-        })?;
-        Ok((read <= most).then_some(table))
+        Ok(are_all.then_some(table))
     }
 
     /// The rows of a query of `WITH`, which runs if it has not run.

@@ -6,6 +6,7 @@
 mod aggregate;
 mod among;
 mod budget;
+pub mod columns;
 mod decide;
 pub mod declare;
 mod entries;
@@ -186,8 +187,12 @@ pub struct Run<'a, 't> {
     kept_rows: BTreeMap<usize, kept::Kept>,
     /// The values of subqueries after `IN`, and of arrays, that depend on nothing, by where their plan is in memory.
     members: BTreeMap<usize, Rc<kept::Members>>,
+    /// Rows of queries that have not run yet, by where their plan is in memory.
+    ready: BTreeMap<usize, Vec<Row>>,
     /// Bytes of all of these.
     kept_bytes: usize,
+    /// Whether parts of it are no longer run by columns: that has come to nothing.
+    by_rows: bool,
     /// The rows that came last of the recursive queries that run, by their numbers.
     working: BTreeMap<u16, Rc<Vec<Row>>>,
     held: usize,
@@ -231,12 +236,14 @@ impl<'a, 't> Run<'a, 't> {
             once: BTreeMap::new(),
             kept_rows: BTreeMap::new(),
             members: BTreeMap::new(),
+            ready: BTreeMap::new(),
+            by_rows: false,
             kept_bytes: 0,
             working: BTreeMap::new(),
             held: 0,
             claim: match patience {
                 Patience::Limited(_) => Claim::default(),
-                Patience::UntilTold(told) => Claim::of(told.budget()),
+                Patience::UntilTold(told, _) => Claim::of(told.budget()),
             },
             patience,
             until_look: 0,
@@ -280,6 +287,15 @@ impl<'a, 't> Run<'a, 't> {
     fn observe_row(&mut self, node: &Node) {
         if self.inputs.observes {
             self.observed.entry(std::ptr::from_ref(node).addr()).or_default().rows += 1;
+        }
+    }
+
+    /// Notes that a node, by where it is in memory, ran and gave so many rows.
+    fn observe(&mut self, node: usize, rows: u64) {
+        if self.inputs.observes {
+            let Observed { rows: known, runs } = self.observed.entry(node).or_default();
+            *known += rows;
+            *runs += 1;
         }
     }
 

@@ -40,6 +40,9 @@ impl Run<'_, '_> {
         most: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
+        if let Some(rows) = self.take_ready(node) {
+            return self.visit_all(rows, visit);
+        }
         // A scan notes itself what it gives.
         if !self.inputs.observes || matches!(node, Node::Scan { .. }) {
             return self.each_unobserved(node, most, visit);
@@ -121,6 +124,9 @@ impl Run<'_, '_> {
         most: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
+        if let Some(wants) = self.by_columns(node, most, visit)? {
+            return Ok(wants);
+        }
         match node {
             Node::Join { .. } => self.join(node, most, visit),
             Node::Combine { operation, all, left, right } => {
@@ -344,6 +350,33 @@ impl Run<'_, '_> {
             run.observe_row(node);
             visit(run, stored)
         })
+    }
+
+    /// Visits the rows of a scan that pass its filter, until the visitor says that it has enough or more than `most` rows were read; whether
+    /// neither was so.
+    pub(super) fn scan_up_to(
+        &mut self,
+        node: &Node,
+        most: u64,
+        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let Node::Scan { table, path, direction, filter, needed } = node else {
+            return Err(super::malformed("scan").into());
+        };
+        let table = Reading { shape: self.table(*table)?, needed: needed.as_deref() };
+        let (mut read, mut are_all) = (0, true);
+        self.observe_run(node);
+        self.scan(table, (path, *direction), usize::MAX, &mut |run, stored| {
+            read += 1;
+            if read > most {
+                are_all = false;
+            } else if run.passes(filter.as_ref(), &stored.values)? {
+                run.observe_row(node);
+                are_all = visit(run, &mut stored.values)?;
+            }
+            Ok(are_all)
+        })?;
+        Ok(are_all)
     }
 
     fn count(

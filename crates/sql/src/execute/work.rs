@@ -1,7 +1,9 @@
 //! How long a run may go on, and how much its values may be.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
+use super::columns::Engine;
 use super::{Interrupt, Run};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
@@ -24,7 +26,7 @@ pub(super) const WORK_DECLARED_MAX: u64 = 40 * WORK_BEFORE_MAX;
 const WORK_AT_ONCE_MAX: u64 = 4 * WORK_MAX;
 
 /// How much work lies between two looks at whether the statement was cancelled.
-const WORK_BETWEEN_LOOKS: u64 = 32_768;
+pub(super) const WORK_BETWEEN_LOOKS: u64 = 32_768;
 
 /// The work of a row that is made or tested, besides its expressions.
 const ROW: u64 = 8;
@@ -44,8 +46,8 @@ const LONG: u64 = 1 << 17;
 pub enum Patience<'a> {
     /// In the order, where all others wait for it: as long as some of this work is left. The same on every replica.
     Limited(&'a Cell<u64>),
-    /// Over a snapshot: until this is set.
-    UntilTold(&'a Interrupt),
+    /// Over a snapshot: until this is set. Parts of queries may run by the engine, if there is one.
+    UntilTold(&'a Arc<Interrupt>, Option<&'a dyn Engine>),
 }
 
 impl Run<'_, '_> {
@@ -64,8 +66,8 @@ impl Run<'_, '_> {
     pub(super) fn work(&mut self, work: u64) -> Result<(), SqlError> {
         match self.patience {
             Patience::Limited(left) => take(left, work),
-            Patience::UntilTold(_) if work > WORK_AT_ONCE_MAX => Err(too_much_at_once()),
-            Patience::UntilTold(told) => match self.until_look.checked_sub(work) {
+            Patience::UntilTold(..) if work > WORK_AT_ONCE_MAX => Err(too_much_at_once()),
+            Patience::UntilTold(told, _) => match self.until_look.checked_sub(work) {
                 Some(left) => {
                     self.until_look = left;
                     Ok(())

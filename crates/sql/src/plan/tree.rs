@@ -120,6 +120,27 @@ impl Node {
         self.inputs().into_iter().chain(queries).for_each(|query| query.add_indexes(indexes));
     }
 
+    /// Whether it gives each row as soon as it has read it, and nothing else before.
+    pub fn gives_at_once(&self) -> bool {
+        match self {
+            Node::Scan { .. } | Node::Values(_) | Node::Series { .. } => self.subqueries().is_empty(),
+            Node::Filter { input, .. } | Node::Project { input, .. } => {
+                self.subqueries().is_empty() && input.gives_at_once()
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it may read many rows besides those that it looks up.
+    pub fn may_read_many(&self) -> bool {
+        match self {
+            Node::Scan { path, .. } => !matches!(path, Path::Keys(_)),
+            Node::Kept { .. } => false,
+            Node::Series { .. } | Node::Unnest { .. } => true,
+            other => other.inputs().into_iter().any(Node::may_read_many),
+        }
+    }
+
     /// Whether the query reads a few rows by their keys, so that it is no dearer as an ordered transaction than over a snapshot.
     pub fn is_short(&self) -> bool {
         match self {

@@ -14,6 +14,7 @@ use crate::advisory::AdvisoryAct;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::execute::Interrupt;
+use crate::execute::columns::Engine;
 use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::procedure::decode_error;
 use crate::routines::Routines;
@@ -72,6 +73,11 @@ pub trait Database: Send + Sync {
     /// What tells a statement of the session to end. All that waits here ends soon after its time is over; what only reads and
     /// [pauses](Database::pause) do also when it is cancelled.
     fn interrupt(&self) -> Arc<Interrupt>;
+
+    /// What may run parts of queries over snapshots, if there is anything.
+    fn engine(&self) -> Option<Arc<dyn Engine>> {
+        None
+    }
 
     /// Has the statement's time be over after some microseconds; with `None`, takes that back.
     fn alarm(&self, microseconds: Option<u64>);

@@ -53,11 +53,14 @@ impl Session {
             Some(block) if block.read_only && !block.certifies => Within::ReadOnlyBlock,
             Some(_) => Within::Block,
         };
+        let engine = self.engine.clone().filter(|_| !matches!(within, Within::Block));
+        let engine = engine.as_deref();
         let cluster = Cluster {
             storages: &self.storages,
             schema: &self.schema,
             routines: &self.surroundings.routines,
             partitions: self.database.partitions(),
+            engine,
         };
         let mut told = crate::explain::tell(&prepared.plan, &values, &cluster, within);
         if asked.analyze {
@@ -67,7 +70,7 @@ impl Session {
             self.observes = false;
             let (prepared, output) = outcome?;
             let duration = self.database.now() - begun;
-            told = told.observed(&prepared.plan, &output.observed, duration);
+            told = told.observed(&prepared.plan, &values, engine, (&output.observed, duration));
         }
         let lines = if asked.json { vec![told.json()] } else { told.lines() };
         let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();

@@ -43,6 +43,7 @@ use sqlparser::ast::Statement;
 
 use crate::bind::Surroundings;
 use crate::error::{Remark, SqlError, SqlState};
+use crate::execute::columns::Engine;
 use crate::execute::{Interrupt, Keeping};
 use crate::keys::Storages;
 use crate::protocol::backend::{Encoder, NoticeSeverity, Severity, TransactionStatus};
@@ -151,6 +152,8 @@ pub struct Session {
     /// Parameters whose new values it is to be told.
     reported: Vec<String>,
     interrupt: Arc<Interrupt>,
+    /// What may run parts of queries.
+    engine: Option<Arc<dyn Engine>>,
     /// What counts the rows that it keeps.
     keeping: Arc<Keeping>,
     /// Whether a statement is under way, and its time is counted.
@@ -193,7 +196,7 @@ impl Session {
             now: 0,
             zone: Zone::Utc,
         };
-        let interrupt = database.interrupt();
+        let (interrupt, engine) = (database.interrupt(), database.engine());
         let mut session = Session {
             database,
             schema,
@@ -212,6 +215,7 @@ impl Session {
             reported: Vec::new(),
             keeping: Keeping::of(&interrupt),
             interrupt,
+            engine,
             is_timed: false,
             is_ready: false,
             drawn: BTreeMap::new(),

@@ -262,7 +262,8 @@ impl Session {
         let mut sight = Sight::new(self.view_for(plan)?);
         let mut written = Written::new();
         let mut views = self.views(&mut sight, None);
-        run(&mut views, &mut written, self, (plan, inputs), None, to).map(|(output, _)| output)
+        let patience = Patience::UntilTold(&self.interrupt, self.engine.as_deref());
+        run(&mut views, &mut written, self, (plan, inputs, patience), None, to).map(|(output, _)| output)
     }
 
     fn views<'v>(
@@ -358,12 +359,15 @@ impl Session {
                 let due =
                     pending.iter().filter(|pending| pending.is_of(plan, constraints)).cloned().collect();
                 over(&mut views, written, self, |transaction| {
-                    let patience = Patience::UntilTold(&self.interrupt);
+                    let patience = Patience::UntilTold(&self.interrupt, None);
                     Run::settle(transaction, &self.storages, plan, inputs, patience, due)
                 })?;
             }
         }
-        run(&mut views, written, self, (plan, inputs), Some(numbers), to)
+        // What runs again at its place in the order is to give the same rows there, in the same order.
+        let engine = self.engine.as_deref().filter(|_| block.read_only && !block.certifies);
+        let patience = Patience::UntilTold(&self.interrupt, engine);
+        run(&mut views, written, self, (plan, inputs, patience), Some(numbers), to)
     }
 
     /// Commits the block: what it did is done again at its place in the order, if that shows the client the same.
@@ -492,11 +496,10 @@ fn run(
     views: &mut Views<'_>,
     written: &mut Written,
     session: &Session,
-    (plan, inputs): (&Plan, &Inputs),
+    (plan, inputs, patience): (&Plan, &Inputs, Patience<'_>),
     source: Option<&mut dyn Draw>,
     to: &mut dyn Receive,
 ) -> Result<(Output, Vec<Pending>), SqlError> {
-    let patience = Patience::UntilTold(&session.interrupt);
     read_ahead(views, written, session, plan, inputs)?;
     over(views, written, session, |transaction| match source {
         // Taken apart, since what is inside of an option cannot be lent for a shorter time.

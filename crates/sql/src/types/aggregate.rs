@@ -3,6 +3,8 @@
 mod ordered;
 mod statistics;
 
+pub use statistics::average;
+
 use serde::{Deserialize, Serialize};
 
 use super::functions::{length, work_of_digits};
@@ -569,7 +571,7 @@ impl State {
                 }
                 _ => Ok(self.value),
             },
-            AggregateId::Average => statistics::average(&self.value, self.count),
+            AggregateId::Average => average(&self.value, self.count),
             AggregateId::RegressionCount => Ok(Datum::Int(self.count)),
             id if id.is_json() => self.finish_json(),
             id if id.is_ordered() => ordered::finish(id, &self.values, self.argument, &self.fraction),

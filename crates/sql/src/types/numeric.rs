@@ -127,6 +127,15 @@ impl Numeric {
         if scale > SCALE_SHORT { bytes.max(scale * 5 / 12) } else { bytes }
     }
 
+    /// The integer and the scale, if it fits 128 bits; none of "not a number" either.
+    #[inline]
+    pub fn short(&self) -> Option<(i128, u16)> {
+        match &self.0 {
+            Form::Small { unscaled, scale } => Some((*unscaled, *scale)),
+            Form::NotANumber | Form::Large(_) => None,
+        }
+    }
+
     /// The integer and the scale; none of "not a number".
     pub fn parts(&self) -> Option<(BigInt, u16)> {
         match &self.0 {

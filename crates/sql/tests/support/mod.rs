@@ -20,6 +20,7 @@ use ordain_db::storage::memory::MemoryStorage;
 use ordain_sql::advisory::{AdvisoryAct, AdvisoryLocks};
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
+use ordain_sql::execute::columns::Engine;
 use ordain_sql::execute::{Budget, Interrupt};
 
 use ordain_sql::keys::Storages;
@@ -62,6 +63,8 @@ pub struct World {
     sessions: BTreeMap<String, Session>,
     /// What all of them may hold together.
     budget: Arc<Budget>,
+    /// What those that begin run parts of queries by.
+    engine: Option<Arc<dyn Engine>>,
     /// Their numbers among those that have begun.
     numbers: BTreeMap<String, u64>,
 }
@@ -73,6 +76,7 @@ struct Shared {
     /// What a session knows of the definitions, which others may have changed: each is as if on a server of its own.
     catalog: Arc<Mutex<Option<Arc<Catalog>>>>,
     interrupt: Arc<Interrupt>,
+    engine: Option<Arc<dyn Engine>>,
     number: u64,
     /// When the time of its statement is over.
     alarm: Arc<Mutex<Option<i64>>>,
@@ -109,6 +113,12 @@ impl World {
     #[allow(dead_code, reason = "only one test looks at it")]
     pub fn limit(&mut self, bytes: usize) {
         self.budget = Arc::new(Budget::new(bytes));
+    }
+
+    /// Has sessions that begin from now on run parts of queries by an engine.
+    #[allow(dead_code, reason = "only the tests of an engine have one")]
+    pub fn run_by(&mut self, engine: Option<Arc<dyn Engine>>) {
+        self.engine = engine;
     }
 
     /// Has somebody else do again what was called, right before each of so many calls.
@@ -178,7 +188,7 @@ impl World {
         };
         let (sessions, numbers) = (BTreeMap::new(), BTreeMap::new());
         let state = Arc::new(Mutex::new(state));
-        World { state, schema, storages, sessions, budget: Arc::default(), numbers }
+        World { state, schema, storages, sessions, budget: Arc::default(), engine: None, numbers }
     }
 
     /// How many times statements were run to find out what they touch.
@@ -221,7 +231,8 @@ impl World {
             state.begun
         };
         let interrupt = Arc::new(Interrupt::sharing(Arc::clone(&self.budget)));
-        Shared { state, storages, catalog, interrupt, number, alarm: Arc::default() }
+        let engine = self.engine.clone();
+        Shared { state, storages, catalog, interrupt, engine, number, alarm: Arc::default() }
     }
 
     fn begin(&self, parameters: Vec<(String, String)>) -> Result<Session, SqlError> {
@@ -369,6 +380,10 @@ impl Database for Shared {
         let mut state = self.state();
         state.random += 1;
         state.random
+    }
+
+    fn engine(&self) -> Option<Arc<dyn Engine>> {
+        self.engine.clone()
     }
 
     fn interrupt(&self) -> Arc<Interrupt> {

@@ -126,7 +126,10 @@ pub(super) fn variance_types(argument: SqlType) -> Option<(SqlType, SqlType)> {
 }
 
 /// The average of values by their sum and number.
-pub(super) fn average(sum: &Datum, count: i64) -> Result<Datum, SqlError> {
+///
+/// # Errors
+/// When it does not fit.
+pub fn average(sum: &Datum, count: i64) -> Result<Datum, SqlError> {
     match sum {
         Datum::Numeric(sum) => sum.divide(&Numeric::from(count)).map(Datum::Numeric),
         Datum::Float(sum) => Ok(Datum::Float(sum / count as f64)),

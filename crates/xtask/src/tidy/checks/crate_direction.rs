@@ -13,7 +13,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("ordain-workload", &["ordain-db"]),
     ("ordain-sim", &["ordain-db", "ordain-sql", "ordain-workload", "ordain-consensus"]),
     ("ordain-sql", &["ordain-db"]),
-    ("ordain", &["ordain-db", "ordain-sql", "ordain-workload", "ordain-consensus", "ordain-sim"]),
+    ("ordain-columns", &["ordain-db", "ordain-sql"]),
+    (
+        "ordain",
+        &["ordain-db", "ordain-sql", "ordain-columns", "ordain-workload", "ordain-consensus", "ordain-sim"],
+    ),
     ("xtask", &[]),
 ];
 
