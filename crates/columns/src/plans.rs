@@ -148,7 +148,8 @@ impl<'t> Plans<'t> {
     }
 
     fn aggregate(&mut self, input: &Tree, groups: &[Typed], calls: &[Call]) -> Result<Plan> {
-        let input = self.build(input)?;
+        // Nothing is known of the order of its rows then: all of them come before the first group goes out.
+        let input = Between::pausing(self.build(input)?, self.shared);
         let schema = input.schema();
         let group = |(place, group): (usize, &Typed)| (Arc::clone(&group.expression), place.to_string());
         let by = PhysicalGroupBy::new_single(groups.iter().enumerate().map(group).collect());

@@ -106,7 +106,12 @@ impl<'p> Columnar<'p> {
         let running = self.running()?;
         let mut context = Context::from_waker(Waker::noop());
         for _ in 0..IDLE_POLLS_MAX {
-            match poll(running, &mut context) {
+            let polled = poll(running, &mut context);
+            // What comes of such a sum is of no use, wherever it has come to.
+            if running.overflowed.load(Ordering::Relaxed) {
+                return Err(Trouble::Other("a sum does not fit".to_owned()));
+            }
+            match polled {
                 Poll::Ready(done) => return done.map(Ok).map_err(trouble),
                 Poll::Pending => match lock(&exchange).take_waits() {
                     Some(Waits::ForLeaf(leaf)) => return Ok(Err(Next::Leaf(leaf))),
@@ -139,9 +144,6 @@ impl<'p> Region<'p> for Columnar<'p> {
     fn go_on(&mut self) -> Result<Next, Trouble> {
         let batch =
             self.poll(|running, context| running.stream.as_mut().poll_next(context).map(Option::transpose))?;
-        if self.running()?.overflowed.load(Ordering::Relaxed) {
-            return Err(Trouble::Other("a sum does not fit".to_owned()));
-        }
         Ok(match batch {
             Ok(Some(batch)) => Next::Rows(rows_of(&batch, &self.translated.outputs)?),
             Ok(None) => Next::End,

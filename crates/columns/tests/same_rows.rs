@@ -345,6 +345,8 @@ fn sums_that_do_not_fit_are_those_of_rows() {
     let made = [
         "CREATE TABLE big (id int PRIMARY KEY, b bigint, d numeric(38, 2), n numeric(10, 2))",
         "INSERT INTO big SELECT n, 9000000000000000000, 1e35, CASE WHEN n = 900 THEN 'NaN'::numeric ELSE n END FROM generate_series(1, 1000) n",
+        "CREATE TABLE late (id int PRIMARY KEY, k int, y bigint)",
+        "INSERT INTO late SELECT n, n, CASE WHEN n = 9000 THEN 9000000000000000000 ELSE 1 END FROM generate_series(1, 9000) n",
     ];
     for statement in made {
         let answer = ask(&mut world, "rows", statement);
@@ -355,6 +357,12 @@ fn sums_that_do_not_fit_are_those_of_rows() {
         "SELECT sum(b + b) FROM big",
         "SELECT id % 2, sum(b), sum(d), avg(n) FROM big GROUP BY id % 2 ORDER BY 1",
         "SELECT id FROM big ORDER BY n DESC, id DESC LIMIT 3",
+        // The sums look rows up, and are too few for more.
+        "SELECT s.id, s.t FROM (SELECT id % 2 AS id, sum(d) AS t FROM big GROUP BY id % 2) s JOIN s AS q ON q.id = s.id ORDER BY s.id",
+        // Rows come in the order of the groups, and what does not fit is behind many others.
+        "SELECT k, count(*) FILTER (WHERE y < 2 AND y * y > 0) FROM (SELECT * FROM late ORDER BY k) s GROUP BY k ORDER BY k",
+        "SELECT k, sum(y::numeric * y * y) FROM (SELECT *, rank() OVER (ORDER BY k) AS r FROM late) s GROUP BY k ORDER BY k",
+        "SELECT k, sum(y * y) FROM (SELECT * FROM late ORDER BY k) s GROUP BY k",
     ];
     for query in asked {
         let [by_rows, over_columns] = ["rows", "columns"].map(|session| ask(&mut world, session, query));
