@@ -317,6 +317,37 @@ fn what_does_not_fit_is_done_by_rows() {
 }
 
 #[test]
+fn first_rows_are_those_of_what_is_left() {
+    let mut world = with_tables(EngineKind::Calvin, 1, Arc::new(Columns));
+    let asked = [
+        "SELECT id FROM (SELECT * FROM t ORDER BY h, id) s WHERE id % 2000 = 7 LIMIT 3",
+        "SELECT DISTINCT ON (h) h, id FROM t ORDER BY h, id LIMIT 4",
+        "SELECT DISTINCT h FROM (SELECT * FROM t ORDER BY h, id) s LIMIT 5",
+        "SELECT id FROM (SELECT * FROM t ORDER BY h, id) s JOIN (VALUES (5900), (13)) v(x) ON v.x = s.id LIMIT 2",
+        "SELECT EXISTS (SELECT FROM (SELECT * FROM t ORDER BY h, id) s WHERE id = 5900)",
+        "SELECT count(*) FROM ((SELECT id FROM t ORDER BY h, id) INTERSECT (SELECT a FROM t ORDER BY h) LIMIT 5) s",
+        "SELECT id FROM (SELECT id FROM t ORDER BY h, id LIMIT 5000) s WHERE id > 5990 LIMIT 2",
+        "SELECT count(*) FROM (SELECT DISTINCT ON (c) c FROM t ORDER BY c LIMIT 50) s",
+    ];
+    let expected: [&[&str]; 8] = [
+        &["7", "2007", "4007"],
+        &["f", "t"],
+        &["f", "t"],
+        &["13", "5900"],
+        &["t"],
+        &["5"],
+        &["5993", "5995"],
+        &["50"],
+    ];
+    for (query, expected) in asked.into_iter().zip(expected) {
+        let [by_rows, over_columns] = ["rows", "columns"].map(|session| ask(&mut world, session, query));
+        assert_eq!(by_rows, over_columns, "{query}");
+        let has = |wanted: &&str| by_rows.lines().any(|line| line.split(" | ").any(|value| value == *wanted));
+        assert!(expected.iter().all(has), "{query}: {by_rows}");
+    }
+}
+
+#[test]
 fn long_rows_are_those_of_rows() {
     let mut world = with_tables(EngineKind::Calvin, 1, Arc::new(Columns));
     let made = [

@@ -52,6 +52,7 @@ impl<'a, 't> Run<'a, 't> {
         let Node::Join { left, right, widths, kind, equal, condition, dependent } = node else {
             return Err(malformed("join").into());
         };
+        let most = left.most_of_some(most);
         let condition = condition.as_ref();
         let width = usize::from(widths.1);
         let mut join = Join { right, kind: *kind, equal, condition, width, rights: None, key: Vec::new() };

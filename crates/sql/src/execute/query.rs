@@ -32,7 +32,8 @@ impl Run<'_, '_> {
         Ok(rows)
     }
 
-    /// Visits the rows of a query until the visitor says that it has enough; it is known to want no more than `most`. It may take each row
+    /// Visits the rows of a query until the visitor says that it has enough; it is known to want no more than `most`, so that only so many are
+    /// sorted: who passes rows on only [some](Node::most_of_some) of the time wants more. It may take each row
     /// or change it: whoever gives it makes the next anew. Whether it wants more when there are no more.
     pub(super) fn each(
         &mut self,
@@ -80,9 +81,11 @@ impl Run<'_, '_> {
             }
             Node::Series { bounds } => self.series(bounds, visit),
             Node::Unnest { lists, ordinality } => self.unnest(lists, *ordinality, visit),
-            Node::Filter { input, condition } => self.each(input, most, &mut |run, row| {
-                if run.holds(condition, row)? { visit(run, row) } else { Ok(true) }
-            }),
+            Node::Filter { input, condition } => {
+                self.each(input, input.most_of_some(most), &mut |run, row| {
+                    if run.holds(condition, row)? { visit(run, row) } else { Ok(true) }
+                })
+            }
             Node::Project { input, expressions } => {
                 let mut values = Row::new();
                 self.each(input, most, &mut |run, row| {
@@ -99,7 +102,7 @@ impl Run<'_, '_> {
             }
             Node::Distinct { input, on } => {
                 let mut seen = Seen::new(self);
-                let wants = self.each(input, most, &mut |run, row| {
+                let wants = self.each(input, input.most_of_some(most), &mut |run, row| {
                     let is_new = match on.is_empty() {
                         true => seen.is_new(run, row)?,
                         false => {
@@ -289,9 +292,9 @@ impl Run<'_, '_> {
             }
             if all || seen.insert(run, &key)? { visit(run, row) } else { Ok(true) }
         };
-        let mut wants = self.each(left, most, &mut give)?;
+        let mut wants = self.each(left, left.most_of_some(most), &mut give)?;
         if wants && operation == SetOperation::Union {
-            wants = self.each(right, most, &mut give)?;
+            wants = self.each(right, right.most_of_some(most), &mut give)?;
         }
         self.let_go(held + seen.bytes);
         Ok(wants)

@@ -120,6 +120,20 @@ impl Node {
         self.inputs().into_iter().chain(queries).for_each(|query| query.add_indexes(indexes));
     }
 
+    /// How many rows of it are wanted at most, where only some of them go on and `most` of these are wanted: if it relies on that, as many as
+    /// there are; else about as many, to begin with.
+    pub(crate) fn most_of_some(&self, most: usize) -> usize {
+        if self.relies_on_most() { usize::MAX } else { most }
+    }
+
+    /// Whether it, or what it takes rows from one by one, gives no more rows than it was told that are wanted.
+    fn relies_on_most(&self) -> bool {
+        match self {
+            Node::Sort { .. } => true,
+            other => other.inputs().into_iter().any(Node::relies_on_most),
+        }
+    }
+
     /// Whether it gives each row as soon as it has read it, and nothing else before.
     pub fn gives_at_once(&self) -> bool {
         match self {
