@@ -188,6 +188,8 @@ type Visit<'v, 'a, 't> = dyn FnMut(&mut Run<'a, 't>, &mut Row) -> Result<bool, F
 
 impl<'a, 't> Run<'a, 't> {
     /// Visits the rows of a query by the engine, if there is one that knows how, it pays, and it goes well; whether more are wanted then.
+    // Queries within one another have a frame each on the stack: this is not to be a part of it.
+    #[inline(never)]
     pub(super) fn by_columns(
         &mut self,
         node: &Node,
@@ -256,12 +258,21 @@ impl<'a, 't> Run<'a, 't> {
         Ok(())
     }
 
-    /// The rows of a query, if they are ready.
-    pub(super) fn take_ready(&mut self, query: &Node) -> Option<Vec<Row>> {
-        if self.ready.is_empty() || !self.outer.is_empty() {
-            return None;
+    /// Visits the rows of a query if they are ready; whether more are wanted then.
+    // As above.
+    #[inline(never)]
+    pub(super) fn give_ready(
+        &mut self,
+        query: &Node,
+        visit: &mut Visit<'_, 'a, 't>,
+    ) -> Result<Option<bool>, Failure> {
+        if !self.outer.is_empty() {
+            return Ok(None);
         }
-        self.ready.remove(&std::ptr::from_ref(query).addr())
+        match self.ready.remove(&std::ptr::from_ref(query).addr()) {
+            Some(rows) => self.visit_all(rows, visit).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Runs a region as far as it goes with what it has, and with what is read for it on the way. Comes back when it needs more of a leaf that

@@ -41,8 +41,10 @@ impl Run<'_, '_> {
         most: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        if let Some(rows) = self.take_ready(node) {
-            return self.visit_all(rows, visit);
+        if !self.ready.is_empty()
+            && let Some(wants) = self.give_ready(node, visit)?
+        {
+            return Ok(wants);
         }
         // A scan notes itself what it gives.
         if !self.inputs.observes || matches!(node, Node::Scan { .. }) {
@@ -127,7 +129,9 @@ impl Run<'_, '_> {
         most: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        if let Some(wants) = self.by_columns(node, most, visit)? {
+        if matches!(node, Node::Aggregate { .. } | Node::Sort { .. } | Node::Window { .. })
+            && let Some(wants) = self.by_columns(node, most, visit)?
+        {
             return Ok(wants);
         }
         match node {
