@@ -5,8 +5,8 @@
 //! have one form in columns ([`kind`]). What is below gives its rows one by one; here they become columns.
 //!
 //! Only DataFusion's operators run, of one partition each, and nothing of its planning, files or threads. A region is a stream that is polled
-//! until it needs rows that are not there yet ([`exchange`], [`region`]), so that whoever runs it stays in control, and needs no runtime. It
-//! holds no more memory than it may, and no files ([`pool`]).
+//! until it needs rows that are not there yet ([`exchange`], [`region`]), so that whoever runs it stays in control, and needs no runtime. What
+//! operators keep is limited, and there are no files ([`pool`]). Batches on their way between them are not counted: long rows are refused.
 
 mod aggregates;
 mod exchange;
