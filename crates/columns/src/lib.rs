@@ -1,6 +1,6 @@
 //! Parts of general queries over columns, by DataFusion.
 //!
-//! [`Columns`] is an [`Engine`] of SQL. It takes the upper part of a query, its [region](Region), as far down as it can give exactly what
+//! [`Columns`] is a [`QueryEngine`] of SQL. It takes the upper part of a query, its [region](Region), as far down as it can give exactly what
 //! SQL's own executor gives ([`translate`]): joins with equal values, groups, orders, ranks, and what lies between, over types whose values
 //! have one form in columns ([`kind`]). What is below gives its rows one by one; here they become columns.
 //!
@@ -18,14 +18,14 @@ mod region;
 mod translate;
 mod watched;
 
-use ordain_sql::execute::columns::{Engine, Region, Surroundings};
+use ordain_sql::execute::columns::{QueryEngine, Region, Surroundings};
 use ordain_sql::plan::Node;
 
 /// The engine. See the [crate](self).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Columns;
 
-impl Engine for Columns {
+impl QueryEngine for Columns {
     fn region<'p>(
         &self,
         query: &'p Node,

@@ -12,12 +12,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use ordain_columns::Columns;
 use ordain_db::engine::EngineKind;
 use ordain_sql::execute::Row;
-use ordain_sql::execute::columns::{Engine, Leaf, Next, Region, Surroundings, Trouble};
+use ordain_sql::execute::columns::{Leaf, Next, QueryEngine, Region, Surroundings, Trouble};
 use ordain_sql::plan::Node;
-use ordain_sql::protocol::frontend::Frontend;
 use ordain_sql::types::Datum;
 use random::Generator;
-use support::{World, told};
+use support::World;
 
 /// An engine that counts the regions that came to their end.
 #[derive(Debug, Default)]
@@ -34,7 +33,7 @@ struct Counted<'p> {
     ended: Arc<AtomicUsize>,
 }
 
-impl Engine for Counting {
+impl QueryEngine for Counting {
     fn region<'p>(
         &self,
         query: &'p Node,
@@ -244,22 +243,19 @@ fn sorted(answer: &str) -> Vec<&str> {
     lines
 }
 
-fn ask(world: &mut World, session: &str, query: &str) -> String {
-    told(&world.send(session, Frontend::Query(query.to_owned())))
-}
-
 /// How many queries are made for each cluster.
 fn queries() -> usize {
     option_env!("ORDAIN_QUERIES").and_then(|number| number.parse().ok()).unwrap_or(250)
 }
 
+fn make(world: &mut World, statements: &[&str]) {
+    statements.iter().for_each(|statement| drop(world.must("rows", statement)));
+}
+
 /// A database with the tables. Sessions that begin from now on run by `engine`, and that named `rows` without.
-fn with_tables(kind: EngineKind, partitions: u16, engine: Arc<dyn Engine>) -> World {
+fn with_tables(kind: EngineKind, partitions: u16, engine: Arc<dyn QueryEngine>) -> World {
     let mut world = World::new(kind, partitions);
-    for statement in TABLES {
-        let answer = ask(&mut world, "rows", statement);
-        assert!(!answer.contains("ERROR"), "{statement}: {answer}");
-    }
+    make(&mut world, &TABLES);
     world.run_by(Some(engine));
     world
 }
@@ -273,9 +269,7 @@ fn columns_give_what_rows_give() {
         let mut generator = Generator(u64::from(partitions));
         for _ in 0..queries() {
             let query = query(&mut generator);
-            let by_rows = ask(&mut world, "rows", &query);
-            let by_columns = ask(&mut world, "columns", &query);
-            assert!(!by_rows.contains("ERROR"), "{query}: {by_rows}");
+            let [by_rows, by_columns] = ["rows", "columns"].map(|session| world.must(session, &query));
             let (one, other) = (sorted(&by_rows), sorted(&by_columns));
             let differs = one.iter().zip(&other).find(|(one, other)| one != other);
             assert!(one == other, "{query}: {} and {} lines, {differs:?}", one.len(), other.len());
@@ -290,7 +284,7 @@ fn columns_give_what_rows_give() {
 #[derive(Debug)]
 struct Poor;
 
-impl Engine for Poor {
+impl QueryEngine for Poor {
     fn region<'p>(
         &self,
         query: &'p Node,
@@ -310,8 +304,7 @@ fn what_does_not_fit_is_done_by_rows() {
         "SELECT count(DISTINCT c) FROM t",
     ];
     for query in asked {
-        let [by_rows, over_columns] = ["rows", "columns"].map(|session| ask(&mut world, session, query));
-        assert!(!by_rows.contains("ERROR"), "{query}: {by_rows}");
+        let [by_rows, over_columns] = ["rows", "columns"].map(|session| world.must(session, query));
         assert_eq!(sorted(&by_rows), sorted(&over_columns), "{query}");
     }
 }
@@ -340,7 +333,7 @@ fn first_rows_are_those_of_what_is_left() {
         &["50"],
     ];
     for (query, expected) in asked.into_iter().zip(expected) {
-        let [by_rows, over_columns] = ["rows", "columns"].map(|session| ask(&mut world, session, query));
+        let [by_rows, over_columns] = ["rows", "columns"].map(|session| world.ask(session, query));
         assert_eq!(by_rows, over_columns, "{query}");
         let has = |wanted: &&str| by_rows.lines().any(|line| line.split(" | ").any(|value| value == *wanted));
         assert!(expected.iter().all(has), "{query}: {by_rows}");
@@ -354,18 +347,14 @@ fn long_rows_are_those_of_rows() {
         "CREATE TABLE l (id int PRIMARY KEY, k int, t text)",
         "INSERT INTO l SELECT n, n % 3, CASE WHEN n > 950 THEN repeat('ab', 5000) ELSE 'c' || n END FROM generate_series(1, 1000) n",
     ];
-    for statement in made {
-        let answer = ask(&mut world, "rows", statement);
-        assert!(!answer.contains("ERROR"), "{answer}");
-    }
+    make(&mut world, &made);
     let asked = [
         "SELECT k, max(t), count(*) FROM l GROUP BY k ORDER BY k",
         "SELECT count(*), max(l.t) FROM l JOIN t ON t.a = l.id",
         "SELECT id, t FROM l ORDER BY t DESC, id",
     ];
     for query in asked {
-        let [by_rows, over_columns] = ["rows", "columns"].map(|session| ask(&mut world, session, query));
-        assert!(!by_rows.contains("ERROR"), "{query}: {by_rows}");
+        let [by_rows, over_columns] = ["rows", "columns"].map(|session| world.must(session, query));
         assert_eq!(by_rows, over_columns, "{query}");
     }
 }
@@ -379,10 +368,7 @@ fn sums_that_do_not_fit_are_those_of_rows() {
         "CREATE TABLE late (id int PRIMARY KEY, k int, y bigint)",
         "INSERT INTO late SELECT n, n, CASE WHEN n = 9000 THEN 9000000000000000000 ELSE 1 END FROM generate_series(1, 9000) n",
     ];
-    for statement in made {
-        let answer = ask(&mut world, "rows", statement);
-        assert!(!answer.contains("ERROR"), "{answer}");
-    }
+    make(&mut world, &made);
     let asked = [
         "SELECT sum(b), avg(b), sum(d), sum(d * d), sum(n), max(n) FROM big",
         "SELECT sum(b + b) FROM big",
@@ -396,7 +382,7 @@ fn sums_that_do_not_fit_are_those_of_rows() {
         "SELECT k, sum(y * y) FROM (SELECT * FROM late ORDER BY k) s GROUP BY k",
     ];
     for query in asked {
-        let [by_rows, over_columns] = ["rows", "columns"].map(|session| ask(&mut world, session, query));
+        let [by_rows, over_columns] = ["rows", "columns"].map(|session| world.ask(session, query));
         assert_eq!(by_rows, over_columns, "{query}");
     }
 }
@@ -405,16 +391,70 @@ fn sums_that_do_not_fit_are_those_of_rows() {
 fn plans_tell_what_runs_over_columns() {
     let mut world = with_tables(EngineKind::Calvin, 1, Arc::new(Columns));
     let query = "SELECT s.c, count(*) FROM t JOIN s ON s.id = t.a GROUP BY s.c";
-    let told = ask(&mut world, "columns", &format!("EXPLAIN {query}"));
+    let told = world.ask("columns", &format!("EXPLAIN {query}"));
     assert!(told.contains("Aggregate by 1 columns, over columns if rows are many"), "{told}");
     assert_eq!(told.matches("over columns").count(), 1, "{told}");
-    let told = ask(&mut world, "columns", &format!("EXPLAIN ANALYZE {query}"));
-    let groups = ask(&mut world, "rows", query).lines().count() - 2;
-    assert!(told.contains(&format!("if rows are many (actual rows={groups} runs=1)")), "{told}");
+    let told = world.ask("columns", &format!("EXPLAIN ANALYZE {query}"));
+    let groups = world.ask("rows", query).lines().count() - 2;
+    assert!(told.contains(&format!("over columns (actual rows={groups} runs=1)")), "{told}");
     assert!(told.contains("Scan of all of t (actual rows=6000 runs=1)"), "{told}");
-    // What a block has shown is compared with what comes at its place in the order.
-    let told = ["BEGIN", &format!("EXPLAIN {query}"), "COMMIT"]
-        .map(|text| ask(&mut world, "columns", text))
-        .concat();
-    assert!(!told.contains("over columns"), "{told}");
+    let ways = [
+        ("SELECT c, count(*) FROM s WHERE id < 9 GROUP BY c", "by rows: they are few"),
+        ("SELECT avg(n) FROM odd", "by rows: they hold what columns do not take"),
+    ];
+    make(
+        &mut world,
+        &[
+            "CREATE TABLE odd (id int PRIMARY KEY, n numeric(9, 2))",
+            "INSERT INTO odd SELECT i, CASE i WHEN 700 THEN 'NaN'::numeric ELSE i END FROM generate_series(1, 900) i",
+        ],
+    );
+    for (query, way) in ways {
+        let told = world.ask("columns", &format!("EXPLAIN ANALYZE {query}"));
+        assert!(told.contains(way), "{told}");
+    }
+}
+
+/// What a block that writes has shown is compared with what comes by rows at its place in the order.
+#[test]
+fn blocks_that_write_show_the_same_at_their_place() {
+    let counting = Counting::default();
+    let ended = Arc::clone(&counting.ended);
+    let mut world = with_tables(EngineKind::Calvin, 1, Arc::new(counting));
+    make(&mut world, &["CREATE TABLE w (n int PRIMARY KEY)"]);
+    let mut generator = Generator(3);
+    for number in 0..queries() {
+        let query = query(&mut generator);
+        // The first rows of a cursor are certified in the order in which they came.
+        let cursor = format!("DECLARE c CURSOR FOR {query}; FETCH 3 FROM c");
+        let asked = if number % 4 == 0 { &cursor } else { &query };
+        for statement in ["BEGIN", asked, &format!("INSERT INTO w VALUES ({number})"), "COMMIT"] {
+            world.must("columns", statement);
+        }
+    }
+    let ended = ended.load(Ordering::Relaxed);
+    assert!(ended > 20, "{ended} regions came to their end");
+}
+
+#[test]
+fn blocks_that_were_shown_what_has_changed_fail() {
+    let mut world = with_tables(EngineKind::Calvin, 1, Arc::new(Columns));
+    make(&mut world, &["CREATE TABLE w (n int PRIMARY KEY)"]);
+    let query = "SELECT c, count(*), sum(a) FROM t GROUP BY c";
+    world.must("columns", "BEGIN");
+    let told = world.must("columns", &format!("EXPLAIN ANALYZE {query}"));
+    assert!(told.contains(", over columns ("), "{told}");
+    world.must("columns", query);
+    // Two groups exchange a row each: neither their number nor the sum of all is another.
+    world.must("rows", "UPDATE t SET a = a + CASE id WHEN 1 THEN 1 ELSE -1 END WHERE id IN (1, 2)");
+    world.must("columns", "INSERT INTO w VALUES (1)");
+    let answer = world.ask("columns", "COMMIT");
+    assert!(answer.contains("ERROR 40001"), "{answer}");
+    // What the order decides is asked for by rows.
+    for query in
+        ["SELECT c, count(*) FROM t GROUP BY c LIMIT 3", "SELECT id, row_number() OVER (ORDER BY c) FROM t"]
+    {
+        let told = ["BEGIN", &format!("EXPLAIN {query}"), "ROLLBACK"].map(|text| world.must("columns", text));
+        assert!(!told.concat().contains("over columns"), "{told:?}");
+    }
 }

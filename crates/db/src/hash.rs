@@ -73,22 +73,6 @@ pub fn key_hash(key: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key)
 }
 
-/// The [`key_hash`] of bytes that come in parts: that of all of them in their order.
-#[derive(Clone, Default)]
-pub struct BytesHash(xxhash_rust::xxh3::Xxh3);
-
-impl BytesHash {
-    /// Adds what comes next.
-    pub fn add(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    /// The hash of what has come so far.
-    pub fn value(&self) -> u64 {
-        self.0.digest()
-    }
-}
-
 /// Order-independent digest of a set of rows.
 ///
 /// The digest is the sum of a 128-bit hash of each `(key, row)` pair, so that it does not depend on where rows

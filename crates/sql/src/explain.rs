@@ -8,8 +8,8 @@ use ordain_db::data::{Direction, Owner, Schema};
 use ordain_db::procedure::{Declaration, Footprint};
 
 use crate::error::SqlError;
-use crate::execute::columns::{Engine, Surroundings};
-use crate::execute::{Inputs, Observed};
+use crate::execute::columns::{QueryEngine, Surroundings};
+use crate::execute::{Inputs, Observed, Way};
 use crate::keys::Storages;
 use crate::plan::{Action, ForeignKeyShape, JoinKind, Node, Path, Plan, Search, TableShape};
 use crate::routines::Routines;
@@ -59,7 +59,7 @@ pub(crate) struct Cluster<'c> {
     /// Number of partitions.
     pub partitions: u16,
     /// What may run parts of queries over snapshots.
-    pub engine: Option<&'c dyn Engine>,
+    pub query_engine: Option<&'c dyn QueryEngine>,
 }
 
 impl Cluster<'_> {
@@ -86,7 +86,7 @@ impl Cluster<'_> {
 
 /// What is told of a plan before it runs with these values of its parameters, as far as they are known.
 pub(crate) fn tell(plan: &Plan, parameters: &[Datum], cluster: &Cluster<'_>, within: Within) -> Told {
-    let root = root(plan, &mut Telling { left: &[], engine: cluster.engine, parameters });
+    let root = root(plan, &mut Telling { left: &[], query_engine: cluster.query_engine, parameters });
     let foreign_keys = plan.foreign_keys.iter().filter_map(|foreign_key| foreign_key_line(plan, foreign_key));
     let foreign_keys = foreign_keys.collect();
     let partitions = partitions_of(plan, parameters, cluster);
@@ -107,10 +107,10 @@ impl Told {
         self,
         plan: &Plan,
         parameters: &[Datum],
-        engine: Option<&dyn Engine>,
+        query_engine: Option<&dyn QueryEngine>,
         (observed, duration): (&[Observed], i64),
     ) -> Told {
-        let root = root(plan, &mut Telling { left: observed, engine, parameters });
+        let root = root(plan, &mut Telling { left: observed, query_engine, parameters });
         Told { root, duration: Some(duration), ..self }
     }
 
@@ -154,7 +154,7 @@ fn milliseconds(microseconds: i64) -> String {
 
 impl Step {
     fn lines(&self, depth: usize, lines: &mut Vec<String>) {
-        let actual = self.observed.map_or_else(String::new, |Observed { rows, runs }| match runs {
+        let actual = self.observed.map_or_else(String::new, |Observed { rows, runs, .. }| match runs {
             0 => " (never run)".to_owned(),
             _ => format!(" (actual rows={rows} runs={runs})"),
         });
@@ -167,7 +167,7 @@ impl Step {
         let indent = "  ".repeat(depth + 1);
         let text = self.text.trim_start_matches(CHANGES);
         let mut fields = vec![format!("{indent}\"Node Type\": {}", json::quote(text))];
-        if let Some(Observed { rows, runs }) = self.observed {
+        if let Some(Observed { rows, runs, .. }) = self.observed {
             fields.push(format!("{indent}\"Actual Rows\": {rows}"));
             fields.push(format!("{indent}\"Actual Loops\": {runs}"));
         }
@@ -187,7 +187,7 @@ struct Telling<'o> {
     /// What is left of what they gave, in the order of [`Node::inputs`].
     left: &'o [Observed],
     /// What may run them, unless those that are told of now are parts of what it runs.
-    engine: Option<&'o dyn Engine>,
+    query_engine: Option<&'o dyn QueryEngine>,
     /// The values of the statement's parameters, as far as they are known.
     parameters: &'o [Datum],
 }
@@ -356,25 +356,25 @@ impl Display for Places {
 
 fn step(plan: &Plan, node: &Node, telling: &mut Telling<'_>) -> Step {
     let observed = telling.next();
-    let region = telling.engine.filter(|engine| {
+    let region = telling.query_engine.filter(|engine| {
         let (tables, parameters) = (plan.tables.as_slice(), telling.parameters);
         let told = Arc::default();
         let surroundings = Surroundings { tables, parameters, most: usize::MAX, bytes: 0, told: &told };
         matches!(plan.action, Action::Query(_)) && engine.region(node, surroundings).is_some()
     });
     if region.is_some() {
-        telling.engine = None;
+        telling.query_engine = None;
     }
     // What only makes columns is not told of.
     let mut told = if let Node::Project { input, .. } = node {
         step(plan, input, telling)
     } else {
         let inputs = node.inputs().into_iter().map(|input| step(plan, input, telling)).collect();
-        let over = if region.is_some() { ", over columns if rows are many" } else { "" };
+        let over = if region.is_some() { of_way(observed) } else { "" };
         Step { text: format!("{}{over}", text_of(plan, node)), observed, inputs }
     };
     if region.is_some() {
-        telling.engine = region;
+        telling.query_engine = region;
     }
     for (query, correlated) in node.subqueries() {
         let way = if correlated { "Subquery, for each row" } else { "Subquery, once" };
@@ -382,6 +382,19 @@ fn step(plan: &Plan, node: &Node, telling: &mut Telling<'_>) -> Step {
         told.inputs.push(Step { text: way.to_owned(), observed: None, inputs: vec![query] });
     }
     told
+}
+
+/// How a node would run, or ran, that could run over columns.
+fn of_way(observed: Option<Observed>) -> &'static str {
+    let Some(Observed { way, .. }) = observed else { return ", over columns if rows are many" };
+    match way {
+        None => "",
+        Some(Way::Columns) => ", over columns",
+        Some(Way::Few) => ", by rows: they are few",
+        Some(Way::LookUps) => ", by rows: look-ups take less",
+        Some(Way::Memory) => ", by rows: columns would hold too much",
+        Some(Way::Refused) => ", by rows: they hold what columns do not take",
+    }
 }
 
 fn text_of(plan: &Plan, node: &Node) -> String {

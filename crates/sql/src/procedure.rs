@@ -263,7 +263,7 @@ impl<F: Failpoints> SqlProcedure<F> {
         let (now, rows) = match &outcome {
             Ok((output, _)) => {
                 let digest = unseen.finish(output);
-                (Shown::Output(digest.value()), digest.rows())
+                (Shown::Output(digest.value_of(plan)), digest.rows())
             }
             Err(Failure::Sql(error)) if depends_on_rows(error) => {
                 (Shown::Error(unseen.finish_with(error)), 0)

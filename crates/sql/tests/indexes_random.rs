@@ -6,9 +6,8 @@ mod random;
 mod support;
 
 use ordain_db::engine::EngineKind;
-use ordain_sql::protocol::frontend::Frontend;
 use random::Generator;
-use support::{World, told};
+use support::World;
 
 const COLUMNS: &str = "(id int PRIMARY KEY, e text, a int, b int, d bool)";
 
@@ -176,13 +175,11 @@ struct Run {
 
 impl Run {
     fn ask(&mut self, text: &str) -> String {
-        told(&self.world.send("a", Frontend::Query(text.to_owned())))
+        self.world.ask("a", text)
     }
 
     fn must(&mut self, text: &str) -> String {
-        let answer = self.ask(text);
-        assert!(!answer.contains("ERROR"), "{text}: {answer}");
-        answer
+        self.world.must("a", text)
     }
 
     /// Does a change to the other table, if the rows that it leaves are as they must be; whether it was done.

@@ -6,9 +6,8 @@ mod random;
 mod support;
 
 use ordain_db::engine::EngineKind;
-use ordain_sql::protocol::frontend::Frontend;
 use random::Generator;
-use support::{World, told};
+use support::World;
 
 /// Lengths of the values of single keys, of those of two columns and of bytes that are escaped are at their limits here.
 const LENGTHS: [usize; 12] = [0, 2, 160, 167, 200, 251, 334, 495, 500, 930, 1000, 1009];
@@ -91,13 +90,11 @@ struct Run {
 
 impl Run {
     fn ask(&mut self, text: &str) -> String {
-        told(&self.world.send("a", Frontend::Query(text.to_owned())))
+        self.world.ask("a", text)
     }
 
     fn must(&mut self, text: &str) -> String {
-        let answer = self.ask(text);
-        assert!(!answer.contains("ERROR"), "{text}: {answer}");
-        answer
+        self.world.must("a", text)
     }
 
     /// Whether a row could be written; if not, it is too long or there.

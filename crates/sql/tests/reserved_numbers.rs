@@ -9,19 +9,8 @@ mod support;
 use std::collections::BTreeMap;
 
 use ordain_db::engine::EngineKind;
-use ordain_sql::protocol::frontend::Frontend;
 use random::Generator;
-use support::{World, told};
-
-fn ask(world: &mut World, session: &str, text: &str) -> String {
-    told(&world.send(session, Frontend::Query(text.to_owned())))
-}
-
-fn must(world: &mut World, session: &str, text: &str) -> String {
-    let answer = ask(world, session, text);
-    assert!(!answer.contains("ERROR"), "{text}: {answer}");
-    answer
-}
+use support::World;
 
 /// The numbers in rows of one.
 fn numbers(answer: &str) -> Vec<i64> {
@@ -31,47 +20,47 @@ fn numbers(answer: &str) -> Vec<i64> {
 #[test]
 fn a_statement_of_a_block_draws_many_numbers_in_few_calls() {
     let mut world = World::new(EngineKind::Calvin, 1);
-    must(&mut world, "a", "CREATE TABLE t (id serial PRIMARY KEY, n int)");
-    must(&mut world, "a", "BEGIN");
+    world.must("a", "CREATE TABLE t (id serial PRIMARY KEY, n int)");
+    world.must("a", "BEGIN");
     world.called();
-    must(&mut world, "a", "INSERT INTO t (n) SELECT i FROM generate_series(1, 4000) i");
+    world.must("a", "INSERT INTO t (n) SELECT i FROM generate_series(1, 4000) i");
     // One, as many as before each time, until there are 4096, and those back that are too many.
     assert_eq!(world.called().len(), 15);
-    must(&mut world, "a", "INSERT INTO t (n) VALUES (4001)");
+    world.must("a", "INSERT INTO t (n) VALUES (4001)");
     assert_eq!(world.called().len(), 1);
-    must(&mut world, "a", "COMMIT");
-    assert_eq!(numbers(&must(&mut world, "b", "INSERT INTO t (n) VALUES (0) RETURNING id")), [4002]);
+    world.must("a", "COMMIT");
+    assert_eq!(numbers(&world.must("b", "INSERT INTO t (n) VALUES (0) RETURNING id")), [4002]);
     let whole = "SELECT 1 FROM t HAVING count(DISTINCT id) = 4002 AND max(id) = 4002";
-    assert_eq!(numbers(&must(&mut world, "b", whole)), [1]);
+    assert_eq!(numbers(&world.must("b", whole)), [1]);
 }
 
 #[test]
 fn numbers_that_others_have_drawn_behind_are_not_given_back() {
     let mut world = World::new(EngineKind::Calvin, 1);
-    must(&mut world, "a", "CREATE SEQUENCE s");
+    world.must("a", "CREATE SEQUENCE s");
     world.called();
-    assert_eq!(numbers(&must(&mut world, "b", "SELECT nextval('s')")), [1]);
+    assert_eq!(numbers(&world.must("b", "SELECT nextval('s')")), [1]);
     let draws = world.called().pop().unwrap();
-    must(&mut world, "a", "BEGIN");
+    world.must("a", "BEGIN");
     // Others draw before each of its four calls: also between the third, which reserves 7 and 8, and the last, which would give 8 back.
     world.meddle(4, draws);
     let three = "SELECT nextval('s') FROM generate_series(1, 3)";
-    assert_eq!(numbers(&must(&mut world, "a", three)), [3, 5, 7]);
-    assert_eq!(numbers(&must(&mut world, "b", "SELECT nextval('s')")), [10]);
-    must(&mut world, "a", "COMMIT");
+    assert_eq!(numbers(&world.must("a", three)), [3, 5, 7]);
+    assert_eq!(numbers(&world.must("b", "SELECT nextval('s')")), [10]);
+    world.must("a", "COMMIT");
 }
 
 #[test]
 fn numbers_that_cannot_be_given_back_are_lost() {
     let mut world = World::new(EngineKind::Calvin, 1);
-    must(&mut world, "a", "CREATE SEQUENCE s");
-    must(&mut world, "a", "BEGIN");
+    world.must("a", "CREATE SEQUENCE s");
+    world.must("a", "BEGIN");
     world.calls_left(Some(3));
     let three = "SELECT nextval('s') FROM generate_series(1, 3)";
-    assert_eq!(numbers(&must(&mut world, "a", three)), [1, 2, 3]);
+    assert_eq!(numbers(&world.must("a", three)), [1, 2, 3]);
     world.calls_left(None);
-    assert_eq!(numbers(&must(&mut world, "b", "SELECT nextval('s')")), [5]);
-    must(&mut world, "a", "COMMIT");
+    assert_eq!(numbers(&world.must("b", "SELECT nextval('s')")), [5]);
+    world.must("a", "COMMIT");
 }
 
 /// A sequence as it is described.
@@ -166,7 +155,7 @@ fn run(engine: EngineKind, partitions: u16, seed: u64) {
     let mut generator = Generator(seed);
     let mut models = Model::all();
     for (name, model) in &models {
-        must(&mut world, "a", &model.created(name));
+        world.must("a", &model.created(name));
     }
     let mut in_block = BTreeMap::new();
     let (mut drawn, mut failed) = (0, 0);
@@ -174,7 +163,7 @@ fn run(engine: EngineKind, partitions: u16, seed: u64) {
         let session = generator.pick(&["a", "b", "c"]);
         let block: &mut bool = in_block.entry(session.to_owned()).or_insert(false);
         if generator.one_in(3) {
-            must(&mut world, session, if *block { generator.pick(&["COMMIT", "ROLLBACK"]) } else { "BEGIN" });
+            world.must(session, if *block { generator.pick(&["COMMIT", "ROLLBACK"]) } else { "BEGIN" });
             *block = !*block;
         }
         let name = generator.pick(&["s", "s", "d", "c", "c", "e"]);
@@ -189,13 +178,13 @@ fn run(engine: EngineKind, partitions: u16, seed: u64) {
             _ => Form::Draws,
         };
         let before = model.clone();
-        let answer = ask(&mut world, session, &form.text(name, rows));
+        let answer = world.ask(session, &form.text(name, rows));
         match form.run(model, rows) {
             Some(given) => {
                 assert_eq!(numbers(&answer), given, "{}: {answer}", form.text(name, rows));
                 let current = format!("SELECT currval('{name}')");
                 if matches!(form, Form::Draws) {
-                    assert_eq!(numbers(&must(&mut world, session, &current)).last(), given.last());
+                    assert_eq!(numbers(&world.must(session, &current)).last(), given.last());
                 }
                 drawn += given.len();
             }
@@ -203,14 +192,14 @@ fn run(engine: EngineKind, partitions: u16, seed: u64) {
                 assert!(answer.contains("ERROR"), "{}: {answer}", form.text(name, rows));
                 failed += 1;
                 if *block {
-                    must(&mut world, session, "ROLLBACK");
+                    world.must(session, "ROLLBACK");
                     *block = false;
                 } else {
                     // Without a block all of it is one transaction.
                     *model = before;
                 }
                 if model.next.is_none() {
-                    must(&mut world, session, &format!("SELECT setval('{name}', {least})"));
+                    world.must(session, &format!("SELECT setval('{name}', {least})"));
                     model.set(least);
                 }
             }

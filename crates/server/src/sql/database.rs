@@ -18,7 +18,7 @@ use ordain_sql::advisory::AdvisoryAct;
 use ordain_sql::catalog::user_definition;
 use ordain_sql::catalog::{Catalog, Definition};
 use ordain_sql::error::SqlError;
-use ordain_sql::execute::columns::Engine;
+use ordain_sql::execute::columns::QueryEngine;
 use ordain_sql::execute::{Budget, Interrupt};
 use ordain_sql::keys::{DEFINITION_COLUMN, Storages};
 use ordain_sql::procedure::NAME;
@@ -494,7 +494,7 @@ impl Database for SessionDatabase {
         })
     }
 
-    fn engine(&self) -> Option<Arc<dyn Engine>> {
+    fn query_engine(&self) -> Option<Arc<dyn QueryEngine>> {
         Some(Arc::new(Columns))
     }
 

@@ -4,6 +4,7 @@ use ordain_db::hash::Seed;
 
 use super::keyed::{KeyMap, KeySet};
 use super::order::sort_keyed;
+use super::query::Wanted;
 use super::work::{work_of_comparing, work_of_copies};
 use super::{Failure, Row, Run, size_of_row};
 use crate::plan::{AggregateCall, GroupingSets, Node, SortKey};
@@ -75,7 +76,7 @@ impl Run<'_, '_> {
         // Of each row, one after the other.
         let (mut values, mut key) = (Row::new(), Vec::new());
         let mut counted: Vec<Counted> = aggregates.iter().map(|_| Counted::default()).collect();
-        self.each(input, usize::MAX, &mut |run, row| {
+        self.each(input, Wanted::ALL, &mut |run, row| {
             run.values_into(groups, row, &mut values)?;
             run.count_row(aggregates, row, &mut counted)?;
             let work = 4 * work_of_comparing(&values) + work_of_copies(&values);

@@ -9,9 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use super::kept::{KEPT_BYTES_MAX, LOOK_UPS, ROWS_PER_LOOK_UP, TRIED_AGAIN};
+use super::kept::{KEPT_BYTES_MAX, LOOK_UPS, TRIED_AGAIN, rows_worth};
+use super::query::Wanted;
 use super::work::WORK_BETWEEN_LOOKS;
-use super::{Failure, HELD_BYTES_MAX, Interrupt, Patience, Row, Run, held_too_much, malformed, size_of_row};
+use super::{
+    Failure, HELD_BYTES_MAX, Interrupt, Patience, Row, Run, Way, held_too_much, malformed, size_of_row,
+};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, Node, TableShape};
 use crate::types::Datum;
@@ -19,11 +22,8 @@ use crate::types::Datum;
 /// A leaf that has no more rows than that is not much. A region all of whose leaves are like that runs without the engine.
 const ROWS_FEW: usize = 512;
 
-/// All rows of a table are read in place of a known number of look-ups only if that takes so many times less.
-const FAR_BETTER: u64 = 4;
-
 /// Runs parts of queries over columns.
-pub trait Engine: Debug + Send + Sync {
+pub trait QueryEngine: Debug + Send + Sync {
     /// How it would run a query, giving what the query gives: the same values, in the same order where the query has one. `None` if it does
     /// not know how.
     fn region<'p>(&self, query: &'p Node, surroundings: Surroundings<'p>)
@@ -148,16 +148,16 @@ struct Course<'p> {
     is_over: bool,
     /// Whether more rows are wanted.
     wants: bool,
-    /// Whether all is to be done without the engine.
-    is_abandoned: bool,
+    /// Why all is to be done without the engine, if it is.
+    abandoned: Option<Way>,
 }
 
 impl<'p> Course<'p> {
     fn of(region: Box<dyn Region<'p> + 'p>) -> Course<'p> {
         let (reading, waiting, decided, in_vain) = Default::default();
         let (held, wants) = (0, true);
-        let (has_given, is_over, is_abandoned) = Default::default();
-        Course { region, reading, waiting, decided, in_vain, held, has_given, is_over, wants, is_abandoned }
+        let (has_given, is_over, abandoned) = Default::default();
+        Course { region, reading, waiting, decided, in_vain, held, has_given, is_over, wants, abandoned }
     }
 
     fn leaf(&self, number: usize) -> Result<Leaf<'p>, SqlError> {
@@ -165,8 +165,8 @@ impl<'p> Course<'p> {
     }
 
     /// Ends it for a run without the engine.
-    fn abandon(&mut self) {
-        (self.is_over, self.is_abandoned) = (true, true);
+    fn abandon(&mut self, why: Way) {
+        (self.is_over, self.abandoned) = (true, Some(why));
     }
 
     /// What has come, unless there is trouble: then the run without the engine finds out what is to be made of it.
@@ -175,8 +175,8 @@ impl<'p> Course<'p> {
             Ok(done) => Ok(Some(done)),
             Err(Trouble::Memory) if self.has_given => Err(held_too_much()),
             Err(Trouble::Other(what)) if self.has_given => Err(SqlError::new(SqlState::INTERNAL_ERROR, what)),
-            Err(_) => {
-                self.abandon();
+            Err(trouble) => {
+                self.abandon(if matches!(trouble, Trouble::Memory) { Way::Memory } else { Way::Refused });
                 Ok(None)
             }
         }
@@ -193,7 +193,7 @@ impl<'a, 't> Run<'a, 't> {
     pub(super) fn by_columns(
         &mut self,
         node: &Node,
-        most: usize,
+        wanted: Wanted,
         visit: &mut Visit<'_, 'a, 't>,
     ) -> Result<Option<bool>, Failure> {
         let Patience::UntilTold(told, Some(engine)) = self.patience else { return Ok(None) };
@@ -204,16 +204,18 @@ impl<'a, 't> Run<'a, 't> {
         }
         let bytes = HELD_BYTES_MAX.saturating_sub(self.held + self.kept_bytes);
         let (tables, parameters) = (self.plan.tables.as_slice(), &self.inputs.parameters);
-        let surroundings = Surroundings { tables, parameters, most, bytes, told };
+        let surroundings = Surroundings { tables, parameters, most: wanted.most(), bytes, told };
         let Some(region) = engine.region(node, surroundings) else { return Ok(None) };
         if !self.has_many_rows(&*region)? {
+            self.observe_way(node, Way::Few);
             return Ok(None);
         }
         let mut course = Course::of(region);
         let outcome = self.follow(&mut course, visit);
         self.let_go(course.held);
         outcome?;
-        if course.is_abandoned {
+        self.observe_way(node, course.abandoned.unwrap_or(Way::Columns));
+        if course.abandoned.is_some() {
             self.by_rows = true;
             return Ok(None);
         }
@@ -233,7 +235,7 @@ impl<'a, 't> Run<'a, 't> {
             }
             let (mut rows, observed) = (Vec::new(), self.observed.clone());
             let ((), held) = self.holding(|run| {
-                run.each(leaf.query, ROWS_FEW + 1, &mut |run, row| {
+                run.each(leaf.query, Wanted::first(ROWS_FEW + 1), &mut |run, row| {
                     run.hold(size_of_row(row))?;
                     rows.push(std::mem::take(row));
                     Ok(rows.len() <= ROWS_FEW)
@@ -325,7 +327,7 @@ impl<'a, 't> Run<'a, 't> {
             return Ok(());
         }
         course.reading.push(number);
-        self.each(query, usize::MAX, &mut |run, row| {
+        self.each(query, Wanted::ALL, &mut |run, row| {
             let width = row.len();
             for expression in &computed {
                 let value = run.value(expression, &row[..width])?;
@@ -352,20 +354,16 @@ impl<'a, 't> Run<'a, 't> {
             return Err(malformed("leaf").into());
         };
         let rows = course.region.gathered(number);
-        let most = match is_end {
-            false => (rows as u64).saturating_mul(ROWS_PER_LOOK_UP),
-            // There are no more look-ups than these: they may be better.
-            true => (rows as u64).saturating_mul(ROWS_PER_LOOK_UP) / FAR_BETTER,
-        };
+        let most = rows_worth(rows as u64, is_end);
         let is_known_in_vain = course.in_vain.get(&number).is_some_and(|read| *read >= most);
         if !is_known_in_vain && (!is_end || rows as u64 >= LOOK_UPS) {
-            let read = self.scan_up_to(query, most, &mut |run, row| {
-                let pushed = course.region.push(number, row);
+            let read = self.scan_up_to(query, (usize::MAX, most), &mut |run, stored| {
+                let pushed = course.region.push(number, &stored.values);
                 if course.or_abandon(pushed)? == Some(true) {
                     run.count_held(course)?;
                 }
                 if course.held > KEPT_BYTES_MAX {
-                    course.abandon();
+                    course.abandon(Way::Memory);
                 }
                 Ok(!course.is_over)
             });
@@ -383,7 +381,7 @@ impl<'a, 't> Run<'a, 't> {
                 }
                 // Perhaps nobody ever asks for the row that it failed at.
                 Err(Failure::Sql(error)) if error.state != SqlState::OUT_OF_MEMORY => {
-                    course.abandon();
+                    course.abandon(Way::Refused);
                     return Ok(());
                 }
                 Err(failure) => return Err(failure),
@@ -396,7 +394,7 @@ impl<'a, 't> Run<'a, 't> {
         let gathered = course.region.take_gathered(number);
         if let Some(gathered) = course.or_abandon(gathered)? {
             self.have_ready(by, gathered)?;
-            course.abandon();
+            course.abandon(Way::LookUps);
         }
         Ok(())
     }

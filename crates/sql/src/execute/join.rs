@@ -8,6 +8,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::declare::is_plain;
 use super::keyed::{HELD_PER_KEY, KeyMap};
+use super::query::Wanted;
 use super::rows::SCAN_ROWS;
 use super::work::work_of_copies;
 use super::{Failure, Row, Run, malformed, size_of_row};
@@ -46,18 +47,18 @@ impl<'a, 't> Run<'a, 't> {
     pub(super) fn join(
         &mut self,
         node: &Node,
-        most: usize,
+        wanted: Wanted,
         visit: &mut Visit<'_, 'a, 't>,
     ) -> Result<bool, Failure> {
         let Node::Join { left, right, widths, kind, equal, condition, dependent } = node else {
             return Err(malformed("join").into());
         };
-        let most = left.most_of_some(most);
+        let wanted = wanted.of_some();
         let condition = condition.as_ref();
         let width = usize::from(widths.1);
         let mut join = Join { right, kind: *kind, equal, condition, width, rights: None, key: Vec::new() };
         if *dependent {
-            return self.join_dependent(&mut join, left, most, visit);
+            return self.join_dependent(&mut join, left, wanted, visit);
         }
         let (rights, held) = self.holding(|run| {
             let rows = run.query(right)?;
@@ -65,7 +66,7 @@ impl<'a, 't> Run<'a, 't> {
         })?;
         join.rights = Some(rights);
         let mut wants = true;
-        self.each(left, most, &mut |run, left| {
+        self.each(left, wanted, &mut |run, left| {
             wants = run.join_row(&mut join, left, visit)?;
             Ok(wants)
         })?;
@@ -87,21 +88,21 @@ impl<'a, 't> Run<'a, 't> {
         &mut self,
         join: &mut Join<'_>,
         left: &Node,
-        most: usize,
+        wanted: Wanted,
         visit: &mut Visit<'_, 'a, 't>,
     ) -> Result<bool, Failure> {
         let mut wants = true;
         let looked_up = looked_up(join.right);
         // What has a value of its own each time comes in the same order everywhere.
         if !self.transaction.looks_ahead() || looked_up.is_none() || left.is_volatile() {
-            self.each(left, most, &mut |run, left| {
+            self.each(left, wanted, &mut |run, left| {
                 wants = run.join_row(join, left, visit)?;
                 Ok(wants)
             })?;
             return Ok(wants);
         }
-        let (mut lefts, mut size) = (Vec::new(), most.clamp(1, SCAN_ROWS));
-        let read = self.each(left, most, &mut |run, left| {
+        let (mut lefts, mut size) = (Vec::new(), wanted.likely().clamp(1, SCAN_ROWS));
+        let read = self.each(left, wanted, &mut |run, left| {
             run.hold(size_of_row(left))?;
             lefts.push(std::mem::take(left));
             if lefts.len() >= size {

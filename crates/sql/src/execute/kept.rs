@@ -6,6 +6,7 @@ use std::rc::Rc;
 use smallvec::{SmallVec, smallvec};
 
 use super::keyed::{HELD_PER_KEY, KeyMap, KeySet, hashed};
+use super::query::Wanted;
 use super::rows::Reading;
 use super::work::work_of_copies;
 use super::{Failure, HELD_BYTES_MAX, Patience, Row, Run, malformed, size_of_row};
@@ -20,12 +21,21 @@ const DIRECT_ROWS: u64 = 1024;
 /// Rows of a run of the direct way that are few: if no more come each time, it is as good as the rows would be.
 const DIRECT_ROWS_EACH: u64 = 16;
 
-/// Look-ups over a snapshot after which all rows of a table are read to keep them, where each look-up gives few: a look-up takes as long as
-/// [`ROWS_PER_LOOK_UP`] rows that are read one after the other. If there turn out to be more than that, look-ups go on, and it is tried again
-/// after [`TRIED_AGAIN`] times as many.
+/// Look-ups over a snapshot after which all rows of a table are read to keep them, if they are not [too many](rows_worth). If there turn out
+/// to be, look-ups go on, and it is tried again after [`TRIED_AGAIN`] times as many.
 pub(super) const LOOK_UPS: u64 = 2048;
-pub(super) const ROWS_PER_LOOK_UP: u64 = 32;
 pub(super) const TRIED_AGAIN: u64 = 16;
+
+/// A look-up takes as long as so many rows that are read one after the other.
+const ROWS_PER_LOOK_UP: u64 = 32;
+
+/// All rows of a table are read in place of look-ups that are all there will be only if that takes so many times less.
+const FAR_BETTER: u64 = 4;
+
+/// How many rows of a table may be read in place of look-ups each of which gives few: of so many by now, which may be all there will be.
+pub(super) fn rows_worth(look_ups: u64, are_all: bool) -> u64 {
+    look_ups.saturating_mul(ROWS_PER_LOOK_UP) / if are_all { FAR_BETTER } else { 1 }
+}
 
 /// Most bytes that may be kept: if there are more, rows are read again each time. The rest is for what is held for a while.
 pub(super) const KEPT_BYTES_MAX: usize = HELD_BYTES_MAX / 2;
@@ -52,7 +62,7 @@ impl Kept {
         if read >= DIRECT_ROWS && read / runs.max(1) > DIRECT_ROWS_EACH {
             return Some(u64::MAX);
         }
-        (is_snapshot && runs >= self.next_try).then_some(runs * ROWS_PER_LOOK_UP)
+        (is_snapshot && runs >= self.next_try).then(|| rows_worth(runs, false))
     }
 }
 
@@ -214,7 +224,7 @@ impl Run<'_, '_> {
     ) -> Result<bool, Failure> {
         let mut key = Vec::new();
         let (Some(path), Node::Scan { table, direction, needed, .. }) = (direct, input) else {
-            return self.each(input, usize::MAX, &mut |run, row| {
+            return self.each(input, Wanted::ALL, &mut |run, row| {
                 let is_known = run.hash_key(keys.iter().map(|(own, _)| own), row, &mut key)?;
                 if is_known && key == wanted { visit(run, row) } else { Ok(true) }
             });
@@ -279,8 +289,10 @@ impl Run<'_, '_> {
             Ok(true)
         };
         let are_all = match input {
-            Node::Scan { .. } if most < u64::MAX => self.scan_up_to(input, most, &mut keep)?,
-            _ => self.each(input, usize::MAX, &mut keep)?,
+            Node::Scan { .. } if most < u64::MAX => {
+                self.scan_up_to(input, (usize::MAX, most), &mut |run, stored| keep(run, &mut stored.values))?
+            }
+            _ => self.each(input, Wanted::ALL, &mut keep)?,
         };
         Ok(are_all.then_some(table))
     }

@@ -41,6 +41,7 @@ use crate::plan::{Action, DefinitionChange, Node, Plan, Reliance, SequenceShape,
 use crate::state::Signal;
 use crate::types::{Datum, Values, Zone, operators, row};
 use budget::Claim;
+use query::Wanted;
 use receive::Receive;
 
 pub use budget::{Budget, Keeping, Kept};
@@ -114,6 +115,23 @@ pub struct Observed {
     pub rows: u64,
     /// How many times it ran.
     pub runs: u64,
+    /// How it ran, if it could have run over columns.
+    pub way: Option<Way>,
+}
+
+/// How a part of a query ran that [could](columns) run over columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Way {
+    /// So.
+    Columns,
+    /// By rows, since they were few.
+    Few,
+    /// By rows, since look-ups took less than all that they are made in.
+    LookUps,
+    /// By rows, since columns would have held too much.
+    Memory,
+    /// By rows, since there was a value, or a row, that columns do not take, or that nothing can be made of.
+    Refused,
 }
 
 impl Output {
@@ -293,9 +311,16 @@ impl<'a, 't> Run<'a, 't> {
     /// Notes that a node, by where it is in memory, ran and gave so many rows.
     fn observe(&mut self, node: usize, rows: u64) {
         if self.inputs.observes {
-            let Observed { rows: known, runs } = self.observed.entry(node).or_default();
+            let Observed { rows: known, runs, .. } = self.observed.entry(node).or_default();
             *known += rows;
             *runs += 1;
+        }
+    }
+
+    /// Notes how a node ran.
+    fn observe_way(&mut self, node: &Node, way: Way) {
+        if self.inputs.observes {
+            self.observed.entry(std::ptr::from_ref(node).addr()).or_default().way = Some(way);
         }
     }
 
@@ -311,7 +336,7 @@ impl<'a, 't> Run<'a, 't> {
     fn act(&mut self, receiver: &mut dyn Receive) -> Result<Output, Failure> {
         match &self.plan.action {
             Action::Query(node) => {
-                self.each(node, usize::MAX, &mut |_, row| {
+                self.each(node, Wanted::ALL, &mut |_, row| {
                     receiver.receive(row)?;
                     Ok(true)
                 })?;

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use super::query::Wanted;
 use super::work::work_of_comparing;
 use super::{Failure, Row, Run, size_of_row};
 use crate::plan::{Node, SortKey};
@@ -24,7 +25,7 @@ impl Run<'_, '_> {
     pub(super) fn sort(&mut self, input: &Node, keys: &[SortKey], most: usize) -> Result<Vec<Row>, Failure> {
         let enough = most.saturating_mul(2).saturating_add(SORTED_SLACK);
         let mut keyed: Vec<(Row, Row)> = Vec::new();
-        self.each(input, usize::MAX, &mut |run, row| {
+        self.each(input, Wanted::ALL, &mut |run, row| {
             let key = run.sort_values(keys, row)?;
             run.hold(size_of_keyed(&key, row))?;
             keyed.push((key, std::mem::take(row)));

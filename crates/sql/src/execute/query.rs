@@ -20,11 +20,49 @@ const STEPS_MAX: usize = 100_000;
 /// Most rows of a recursive query.
 const RECURSIVE_ROWS_MAX: usize = 10_000_000;
 
+/// How many rows of a query are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// No more than that are taken, whatever they are: no more need be in order.
+    most: usize,
+    /// About so many are likely to be read: so many are read at a time, to begin with.
+    likely: usize,
+}
+
+impl Wanted {
+    /// All that there are.
+    pub(super) const ALL: Wanted = Wanted::first(usize::MAX);
+
+    /// The first ones.
+    pub(super) const fn first(most: usize) -> Wanted {
+        Wanted { most, likely: most }
+    }
+
+    /// How many are wanted of rows only some of which are passed on.
+    pub(super) fn of_some(self) -> Wanted {
+        Wanted { most: usize::MAX, ..self }
+    }
+
+    /// How many are wanted of rows of which only the first are passed on, after some that are not.
+    fn of_first(self, limit: usize, offset: usize) -> Wanted {
+        let read = |wanted: usize| wanted.min(limit).saturating_add(offset);
+        Wanted { most: read(self.most), likely: read(self.likely) }
+    }
+
+    pub(super) fn most(self) -> usize {
+        self.most
+    }
+
+    pub(super) fn likely(self) -> usize {
+        self.likely
+    }
+}
+
 impl Run<'_, '_> {
     /// All rows of a query, which are held from then on.
     pub(super) fn query(&mut self, node: &Node) -> Result<Vec<Row>, Failure> {
         let mut rows = Vec::new();
-        self.each(node, usize::MAX, &mut |run, row| {
+        self.each(node, Wanted::ALL, &mut |run, row| {
             run.hold(size_of_row(row))?;
             rows.push(std::mem::take(row));
             Ok(true)
@@ -32,13 +70,12 @@ impl Run<'_, '_> {
         Ok(rows)
     }
 
-    /// Visits the rows of a query until the visitor says that it has enough; it is known to want no more than `most`, so that only so many are
-    /// sorted: who passes rows on only [some](Node::most_of_some) of the time wants more. It may take each row
-    /// or change it: whoever gives it makes the next anew. Whether it wants more when there are no more.
+    /// Visits the rows of a query, as many as are wanted, until the visitor says that it has enough. It may take each row or change it: whoever
+    /// gives it makes the next anew. Whether it wants more when there are no more.
     pub(super) fn each(
         &mut self,
         node: &Node,
-        most: usize,
+        wanted: Wanted,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         if !self.ready.is_empty()
@@ -48,10 +85,10 @@ impl Run<'_, '_> {
         }
         // A scan notes itself what it gives.
         if !self.inputs.observes || matches!(node, Node::Scan { .. }) {
-            return self.each_unobserved(node, most, visit);
+            return self.each_unobserved(node, wanted, visit);
         }
         self.observe_run(node);
-        self.each_unobserved(node, most, &mut |run, row| {
+        self.each_unobserved(node, wanted, &mut |run, row| {
             run.observe_row(node);
             visit(run, row)
         })
@@ -60,7 +97,7 @@ impl Run<'_, '_> {
     fn each_unobserved(
         &mut self,
         node: &Node,
-        most: usize,
+        wanted: Wanted,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         match node {
@@ -74,23 +111,17 @@ impl Run<'_, '_> {
                 Ok(true)
             }
             Node::Scan { .. } => {
-                let mut wants = true;
-                self.scan_rows(node, most, &mut |run, stored| {
-                    wants = visit(run, &mut stored.values)?;
-                    Ok(wants)
-                })?;
-                Ok(wants)
+                let bounds = (wanted.likely(), u64::MAX);
+                self.scan_up_to(node, bounds, &mut |run, stored| visit(run, &mut stored.values))
             }
             Node::Series { bounds } => self.series(bounds, visit),
             Node::Unnest { lists, ordinality } => self.unnest(lists, *ordinality, visit),
-            Node::Filter { input, condition } => {
-                self.each(input, input.most_of_some(most), &mut |run, row| {
-                    if run.holds(condition, row)? { visit(run, row) } else { Ok(true) }
-                })
-            }
+            Node::Filter { input, condition } => self.each(input, wanted.of_some(), &mut |run, row| {
+                if run.holds(condition, row)? { visit(run, row) } else { Ok(true) }
+            }),
             Node::Project { input, expressions } => {
                 let mut values = Row::new();
-                self.each(input, most, &mut |run, row| {
+                self.each(input, wanted, &mut |run, row| {
                     run.values_into(expressions, row, &mut values)?;
                     let held = held_if_long(&values);
                     if held == 0 {
@@ -104,7 +135,7 @@ impl Run<'_, '_> {
             }
             Node::Distinct { input, on } => {
                 let mut seen = Seen::new(self);
-                let wants = self.each(input, input.most_of_some(most), &mut |run, row| {
+                let wants = self.each(input, wanted.of_some(), &mut |run, row| {
                     let is_new = match on.is_empty() {
                         true => seen.is_new(run, row)?,
                         false => {
@@ -117,8 +148,8 @@ impl Run<'_, '_> {
                 self.let_go(seen.bytes);
                 Ok(wants)
             }
-            Node::Limit { .. } => self.limit(node, most, visit),
-            other => self.each_gathered(other, most, visit),
+            Node::Limit { .. } => self.limit(node, wanted, visit),
+            other => self.each_gathered(other, wanted, visit),
         }
     }
 
@@ -126,18 +157,18 @@ impl Run<'_, '_> {
     fn each_gathered(
         &mut self,
         node: &Node,
-        most: usize,
+        wanted: Wanted,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         if matches!(node, Node::Aggregate { .. } | Node::Sort { .. } | Node::Window { .. })
-            && let Some(wants) = self.by_columns(node, most, visit)?
+            && let Some(wants) = self.by_columns(node, wanted, visit)?
         {
             return Ok(wants);
         }
         match node {
-            Node::Join { .. } => self.join(node, most, visit),
+            Node::Join { .. } => self.join(node, wanted, visit),
             Node::Combine { operation, all, left, right } => {
-                self.combine((*operation, *all), left, right, most, visit)
+                self.combine((*operation, *all), (left, right), wanted, visit)
             }
             Node::Recursive { number, first, step, all } => {
                 self.recursive(*number, (first, step), *all, visit)
@@ -152,7 +183,7 @@ impl Run<'_, '_> {
                 self.visit_all(rows.iter().cloned(), visit)
             }
             Node::Sort { input, keys } => {
-                let gathered = self.holding(|run| run.sort(input, keys, most))?;
+                let gathered = self.holding(|run| run.sort(input, keys, wanted.most()))?;
                 self.visit_gathered(gathered, visit)
             }
             Node::Aggregate { .. } => {
@@ -196,7 +227,7 @@ impl Run<'_, '_> {
     fn limit(
         &mut self,
         node: &Node,
-        most: usize,
+        wanted: Wanted,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let Node::Limit { input, limit, offset, ties } = node else {
@@ -217,7 +248,7 @@ impl Run<'_, '_> {
             return self.limit_with_ties(input, (offset, limit.saturating_add(offset)), ties, visit);
         }
         let (mut seen, mut wants) = (0, true);
-        self.each(input, limit.min(most).saturating_add(offset), &mut |run, row| {
+        self.each(input, wanted.of_first(limit, offset), &mut |run, row| {
             seen += 1;
             if seen > offset {
                 wants = visit(run, row)?;
@@ -236,7 +267,7 @@ impl Run<'_, '_> {
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let (mut seen, mut wants, mut last, mut own) = (0, true, Vec::new(), Vec::new());
-        self.each(input, usize::MAX, &mut |run, row| {
+        self.each(input, Wanted::ALL, &mut |run, row| {
             seen += 1;
             if seen >= end {
                 run.hash_key(ties.iter(), row, &mut own)?;
@@ -257,16 +288,15 @@ impl Run<'_, '_> {
     fn combine(
         &mut self,
         (operation, all): (SetOperation, bool),
-        left: &Node,
-        right: &Node,
-        most: usize,
+        (left, right): (&Node, &Node),
+        wanted: Wanted,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let mut counts: KeyMap<usize> = KeyMap::with_hasher(self.hash_seed());
         let (mut held, mut key) = (0, Vec::new());
         if operation != SetOperation::Union {
             let ((), held_here) = self.holding(|run| {
-                run.each(right, usize::MAX, &mut |run, row| {
+                run.each(right, Wanted::ALL, &mut |run, row| {
                     run.hash(row, &mut key)?;
                     if count(&mut counts, &key) {
                         run.hold(key.len() + HELD_PER_KEY)?;
@@ -296,9 +326,9 @@ impl Run<'_, '_> {
             }
             if all || seen.insert(run, &key)? { visit(run, row) } else { Ok(true) }
         };
-        let mut wants = self.each(left, left.most_of_some(most), &mut give)?;
+        let mut wants = self.each(left, wanted.of_some(), &mut give)?;
         if wants && operation == SetOperation::Union {
-            wants = self.each(right, right.most_of_some(most), &mut give)?;
+            wants = self.each(right, wanted.of_some(), &mut give)?;
         }
         self.let_go(held + seen.bytes);
         Ok(wants)
@@ -314,7 +344,7 @@ impl Run<'_, '_> {
         let (mut seen, mut count, mut held) = (Seen::new(self), 0, 0);
         for number_of_step in 0..STEPS_MAX {
             let mut fresh = Vec::new();
-            self.each(if number_of_step == 0 { first } else { step }, usize::MAX, &mut |run, row| {
+            self.each(if number_of_step == 0 { first } else { step }, Wanted::ALL, &mut |run, row| {
                 if all || seen.is_new(run, row)? {
                     let size = size_of_row(row);
                     run.hold(size)?;
@@ -338,52 +368,40 @@ impl Run<'_, '_> {
         Err(endless(format!("takes more than {STEPS_MAX} steps")).into())
     }
 
-    /// Visits the rows of a scan that pass its filter, with their keys.
+    /// Visits the rows of a scan that pass its filter, with their keys, of which about so many are likely to be read.
     pub(super) fn scan_rows(
         &mut self,
         node: &Node,
-        most: usize,
+        likely: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
-        let Node::Scan { table, path, direction, filter, needed } = node else {
-            return Err(super::malformed("scan").into());
-        };
-        let table = Reading { shape: self.table(*table)?, needed: needed.as_deref() };
-        self.observe_run(node);
-        self.scan(table, (path, *direction), most, &mut |run, stored| {
-            if !run.passes(filter.as_ref(), &stored.values)? {
-                return Ok(true);
-            }
-            run.observe_row(node);
-            visit(run, stored)
-        })
+        self.scan_up_to(node, (likely, u64::MAX), visit).map(drop)
     }
 
-    /// Visits the rows of a scan that pass its filter, until the visitor says that it has enough or more than `most` rows were read; whether
-    /// neither was so.
+    /// The same until more than `most` rows were read; whether there were no more, and the visitor wants more.
     pub(super) fn scan_up_to(
         &mut self,
         node: &Node,
-        most: u64,
-        visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
+        (likely, most): (usize, u64),
+        visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let Node::Scan { table, path, direction, filter, needed } = node else {
             return Err(super::malformed("scan").into());
         };
         let table = Reading { shape: self.table(*table)?, needed: needed.as_deref() };
-        let (mut read, mut are_all) = (0, true);
+        let (mut read, mut goes_on) = (0, true);
         self.observe_run(node);
-        self.scan(table, (path, *direction), usize::MAX, &mut |run, stored| {
+        self.scan(table, (path, *direction), likely, &mut |run, stored| {
             read += 1;
             if read > most {
-                are_all = false;
+                goes_on = false;
             } else if run.passes(filter.as_ref(), &stored.values)? {
                 run.observe_row(node);
-                are_all = visit(run, &mut stored.values)?;
+                goes_on = visit(run, stored)?;
             }
-            Ok(are_all)
+            Ok(goes_on)
         })?;
-        Ok(are_all)
+        Ok(goes_on)
     }
 
     fn count(

@@ -1,9 +1,10 @@
 //! Where the rows of a query go, one by one as they come.
 
-use ordain_db::hash::BytesHash;
+use ordain_db::hash::key_hash;
 
 use super::{EncodedRows, HELD_BYTES_MAX, Kept, Output, bytes_of, encode_row, held_too_much};
 use crate::error::SqlError;
+use crate::plan::Plan;
 use crate::procedure::encode_error;
 use crate::types::{Datum, row};
 
@@ -90,18 +91,20 @@ impl Receive for Unseen {
 }
 
 /// The digest of what a client is shown of a statement: of the number of rows that it wrote, and of each row that it gave.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct OutputDigest {
-    hash: BytesHash,
+    written: u64,
     rows: u64,
+    /// Of the rows in their order.
+    in_order: u64,
+    /// Of the same, in whatever order.
+    in_any_order: u64,
 }
 
 impl OutputDigest {
     /// Of a statement that wrote so many rows.
     pub fn new(written: u64) -> OutputDigest {
-        let mut hash = BytesHash::default();
-        hash.add(&written.to_le_bytes());
-        OutputDigest { hash, rows: 0 }
+        OutputDigest { written, rows: 0, in_order: 0, in_any_order: 0 }
     }
 
     /// Of one whose output is there.
@@ -113,8 +116,9 @@ impl OutputDigest {
 
     /// Adds an encoded row.
     pub fn add(&mut self, row: &[u8]) {
-        self.hash.add(&(row.len() as u64).to_le_bytes());
-        self.hash.add(row);
+        let hash = key_hash(row);
+        self.in_order = if self.rows == 0 { hash } else { hash_of_two(self.in_order, hash) };
+        self.in_any_order = self.in_any_order.wrapping_add(hash);
         self.rows += 1;
     }
 
@@ -123,10 +127,26 @@ impl OutputDigest {
         self.rows
     }
 
-    /// The digest.
+    /// The digest, of the rows in their order.
     pub fn value(&self) -> u64 {
-        self.hash.value()
+        self.value_with(self.in_order)
     }
+
+    /// The digest of what the client of a plan is shown. If the plan [leaves the order of its rows open](Plan::leaves_order_open), that is
+    /// nothing to it.
+    pub fn value_of(&self, plan: &Plan) -> u64 {
+        let is_open = self.rows > 1 && plan.leaves_order_open();
+        self.value_with(if is_open { self.in_any_order } else { self.in_order })
+    }
+
+    fn value_with(&self, rows: u64) -> u64 {
+        hash_of_two(hash_of_two(self.written, self.rows), rows)
+    }
+}
+
+fn hash_of_two(first: u64, second: u64) -> u64 {
+    let [first, second] = [first, second].map(u64::to_le_bytes);
+    key_hash([first, second].as_flattened())
 }
 
 /// Passes rows on, and has the digest of them.

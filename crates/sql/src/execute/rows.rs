@@ -90,8 +90,8 @@ impl Run<'_, '_> {
         Ok(true)
     }
 
-    /// Visits the rows of a table by a path, in a direction, until the visitor says that it has enough; it is known to want no more than
-    /// `most`. It may take each row.
+    /// Visits the rows of a table by a path, in a direction, until the visitor says that it has enough. It may take each row. About so
+    /// many are likely to be read.
     pub(super) fn scan(
         &mut self,
         table: Reading<'_>,

@@ -7,6 +7,7 @@ use frame::Partition;
 use sliding::Sliding;
 
 use super::order::{compare_keys, size_of_keyed, sort_keyed};
+use super::query::Wanted;
 use super::work::work_of_copies;
 use super::{Failure, Row, Run, malformed, size_beyond, size_of_row};
 use crate::error::{SqlError, SqlState};
@@ -30,7 +31,7 @@ impl Run<'_, '_> {
         };
         let keys: Vec<SortKey> = partition.iter().map(ascending).chain(order.iter().cloned()).collect();
         let mut keyed: Vec<(Row, Row)> = Vec::new();
-        self.each(input, usize::MAX, &mut |run, row| {
+        self.each(input, Wanted::ALL, &mut |run, row| {
             let key = run.sort_values(&keys, row)?;
             run.hold(size_of_keyed(&key, row) + calls.len() * size_of::<Datum>())?;
             keyed.push((key, std::mem::take(row)));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use super::columns::Engine;
+use super::columns::QueryEngine;
 use super::{Interrupt, Run};
 use crate::error::{SqlError, SqlState};
 use crate::types::Datum;
@@ -47,7 +47,7 @@ pub enum Patience<'a> {
     /// In the order, where all others wait for it: as long as some of this work is left. The same on every replica.
     Limited(&'a Cell<u64>),
     /// Over a snapshot: until this is set. Parts of queries may run by the engine, if there is one.
-    UntilTold(&'a Arc<Interrupt>, Option<&'a dyn Engine>),
+    UntilTold(&'a Arc<Interrupt>, Option<&'a dyn QueryEngine>),
 }
 
 impl Run<'_, '_> {

@@ -3,6 +3,8 @@
 use ordain_db::data::Direction;
 
 use super::{Action, AggregateCall, Expression, FrameBound, Node, Path, SortKey, SubqueryKind, WindowCall};
+use crate::types::SqlType;
+use crate::types::aggregate::AggregateId;
 
 impl Node {
     /// Whole rows of a table.
@@ -120,18 +122,25 @@ impl Node {
         self.inputs().into_iter().chain(queries).for_each(|query| query.add_indexes(indexes));
     }
 
-    /// How many rows of it are wanted at most, where only some of them go on and `most` of these are wanted: if it relies on that, as many as
-    /// there are; else about as many, to begin with.
-    pub(crate) fn most_of_some(&self, most: usize) -> usize {
-        if self.relies_on_most() { usize::MAX } else { most }
-    }
-
-    /// Whether it, or what it takes rows from one by one, gives no more rows than it was told that are wanted.
-    fn relies_on_most(&self) -> bool {
-        match self {
-            Node::Sort { .. } => true,
-            other => other.inputs().into_iter().any(Node::relies_on_most),
-        }
+    /// Whether it gives the same rows, perhaps in another order, in whatever order those come that it is made of.
+    pub fn gives_same_in_any_order(&self) -> bool {
+        let own = match self {
+            Node::Limit { .. } | Node::Window { .. } => false,
+            Node::Distinct { on, .. } => on.is_empty(),
+            Node::Aggregate { aggregates, .. } => {
+                aggregates.iter().all(AggregateCall::gives_same_in_any_order)
+            }
+            _ => true,
+        };
+        let is_fixed = |expression: &Expression| {
+            let mut is_fixed = true;
+            expression
+                .visit(0, &mut |part, _| is_fixed &= !part.is_volatile_itself() && !part.is_array_of_rows());
+            is_fixed
+        };
+        let queries = self.subqueries().into_iter().map(|(query, _)| query);
+        own && self.expressions().into_iter().all(is_fixed)
+            && self.inputs().into_iter().chain(queries).all(Node::gives_same_in_any_order)
     }
 
     /// Whether it gives each row as soon as it has read it, and nothing else before.
@@ -169,6 +178,17 @@ impl Node {
 }
 
 impl AggregateCall {
+    /// Whether the order of its rows is nothing to it.
+    fn gives_same_in_any_order(&self) -> bool {
+        use AggregateId::{Average, BoolAnd, BoolOr, Count, CountRows, Greatest, Least, Sum};
+        match self.aggregate.id {
+            CountRows | Count | Least | Greatest | BoolAnd | BoolOr => true,
+            // Sums of floating-point numbers are rounded as they come.
+            Sum | Average => matches!(self.aggregate.result.plain(), SqlType::INT8 | SqlType::NUMERIC),
+            _ => false,
+        }
+    }
+
     fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.arguments.iter().chain(&self.filter).chain(sorted_by(&self.order))
     }
@@ -274,6 +294,11 @@ impl Expression {
                 | Expression::Random(_)
                 | Expression::Signal { .. }
         )
+    }
+
+    /// Whether all rows of a query become its array.
+    fn is_array_of_rows(&self) -> bool {
+        matches!(self, Expression::Subquery { kind: SubqueryKind::Array, .. })
     }
 
     fn find_subqueries<'e>(&'e self, found: &mut Vec<(&'e Node, bool)>) {

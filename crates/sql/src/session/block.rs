@@ -170,7 +170,7 @@ impl Block {
         let mut cut = None;
         let shown = match outcome {
             Ok((output, _)) if !plan.tables.is_empty() || !plan.sequences.is_empty() || !reads_only => {
-                Shown::Output(rows.finish(output).value())
+                Shown::Output(rows.finish(output).value_of(plan))
             }
             // The client knows, and goes on from a savepoint.
             Err(error) if !self.savepoints.is_empty() && depends_on_rows(error) => {
@@ -255,6 +255,13 @@ impl Block {
         }
         step.plan = plan.into();
         step.shown = Some(Shown::Output(rows.value()));
+    }
+
+    /// Whether a query may give its rows in another order than it will at its place in the order of transactions.
+    pub(super) fn takes_any_order(&self, plan: &Plan) -> bool {
+        let certifies = !self.read_only || self.certifies;
+        // What comes before an error may be certified, too.
+        !certifies || (self.savepoints.is_empty() && plan.leaves_order_open())
     }
 
     fn savepoint(&self, name: &str) -> Result<usize, SqlError> {

@@ -14,7 +14,7 @@ use crate::advisory::AdvisoryAct;
 use crate::catalog::Catalog;
 use crate::error::{SqlError, SqlState};
 use crate::execute::Interrupt;
-use crate::execute::columns::Engine;
+use crate::execute::columns::QueryEngine;
 use crate::keys::{DEFINITION_COLUMN, Storages};
 use crate::procedure::decode_error;
 use crate::routines::Routines;
@@ -75,7 +75,7 @@ pub trait Database: Send + Sync {
     fn interrupt(&self) -> Arc<Interrupt>;
 
     /// What may run parts of queries over snapshots, if there is anything.
-    fn engine(&self) -> Option<Arc<dyn Engine>> {
+    fn query_engine(&self) -> Option<Arc<dyn QueryEngine>> {
         None
     }
 

@@ -53,14 +53,15 @@ impl Session {
             Some(block) if block.read_only && !block.certifies => Within::ReadOnlyBlock,
             Some(_) => Within::Block,
         };
-        let engine = self.engine.clone().filter(|_| !matches!(within, Within::Block));
-        let engine = engine.as_deref();
+        let may_reorder = self.block.as_ref().is_none_or(|block| block.takes_any_order(&prepared.plan));
+        let query_engine = self.query_engine.clone().filter(|_| may_reorder);
+        let query_engine = query_engine.as_deref();
         let cluster = Cluster {
             storages: &self.storages,
             schema: &self.schema,
             routines: &self.surroundings.routines,
             partitions: self.database.partitions(),
-            engine,
+            query_engine,
         };
         let mut told = crate::explain::tell(&prepared.plan, &values, &cluster, within);
         if asked.analyze {
@@ -70,7 +71,7 @@ impl Session {
             self.observes = false;
             let (prepared, output) = outcome?;
             let duration = self.database.now() - begun;
-            told = told.observed(&prepared.plan, &values, engine, (&output.observed, duration));
+            told = told.observed(&prepared.plan, &values, query_engine, (&output.observed, duration));
         }
         let lines = if asked.json { vec![told.json()] } else { told.lines() };
         let rows: Vec<Vec<String>> = lines.into_iter().map(|line| vec![line]).collect();

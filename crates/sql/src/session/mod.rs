@@ -43,7 +43,7 @@ use sqlparser::ast::Statement;
 
 use crate::bind::Surroundings;
 use crate::error::{Remark, SqlError, SqlState};
-use crate::execute::columns::Engine;
+use crate::execute::columns::QueryEngine;
 use crate::execute::{Interrupt, Keeping};
 use crate::keys::Storages;
 use crate::protocol::backend::{Encoder, NoticeSeverity, Severity, TransactionStatus};
@@ -153,7 +153,7 @@ pub struct Session {
     reported: Vec<String>,
     interrupt: Arc<Interrupt>,
     /// What may run parts of queries.
-    engine: Option<Arc<dyn Engine>>,
+    query_engine: Option<Arc<dyn QueryEngine>>,
     /// What counts the rows that it keeps.
     keeping: Arc<Keeping>,
     /// Whether a statement is under way, and its time is counted.
@@ -196,7 +196,7 @@ impl Session {
             now: 0,
             zone: Zone::Utc,
         };
-        let (interrupt, engine) = (database.interrupt(), database.engine());
+        let (interrupt, query_engine) = (database.interrupt(), database.query_engine());
         let mut session = Session {
             database,
             schema,
@@ -215,7 +215,7 @@ impl Session {
             reported: Vec::new(),
             keeping: Keeping::of(&interrupt),
             interrupt,
-            engine,
+            query_engine,
             is_timed: false,
             is_ready: false,
             drawn: BTreeMap::new(),

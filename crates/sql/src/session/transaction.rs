@@ -198,6 +198,8 @@ impl Session {
         if let Some(strength) = locking {
             self.refuse_change(&format!("SELECT FOR {strength}"))?;
         }
+        // A block certifies the first rows of a cursor, and runs its query anew for them.
+        let may_reorder = super::cursors::declaration(statement).is_none();
         let mut prepared = Cow::Borrowed(prepared);
         let mut answered = Vec::new();
         for attempt in 0..PLANNINGS_MAX {
@@ -208,7 +210,7 @@ impl Session {
             inputs.observes = self.observes;
             to.expect(&prepared);
             let outcome = if self.block.is_some() {
-                self.in_block_to(&prepared.plan, inputs, to)
+                self.in_block_to(&prepared.plan, inputs, (to, may_reorder))
             } else {
                 self.alone_to(&prepared.plan, inputs, to)
             };
@@ -262,7 +264,7 @@ impl Session {
         let mut sight = Sight::new(self.view_for(plan)?);
         let mut written = Written::new();
         let mut views = self.views(&mut sight, None);
-        let patience = Patience::UntilTold(&self.interrupt, self.engine.as_deref());
+        let patience = Patience::UntilTold(&self.interrupt, self.query_engine.as_deref());
         run(&mut views, &mut written, self, (plan, inputs, patience), None, to).map(|(output, _)| output)
     }
 
@@ -310,14 +312,14 @@ impl Session {
 
     /// Runs a plan in the block, over what it sees.
     pub(super) fn in_block(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
-        Collected::gather(|rows| self.in_block_to(plan, inputs, rows))
+        Collected::gather(|rows| self.in_block_to(plan, inputs, (rows, true)))
     }
 
     fn in_block_to(
         &mut self,
         plan: &SharedPlan,
         mut inputs: Inputs,
-        to: &mut dyn Receive,
+        (to, may_reorder): (&mut dyn Receive, bool),
     ) -> Result<Output, SqlError> {
         refuse_restarted(self.block.as_ref(), &plan.sequences)?;
         let Some(mut block) = self.block.take() else { return Err(no_block()) };
@@ -325,7 +327,7 @@ impl Session {
         let plan = block.timed(plan);
         let mut rows = Digesting::new(to, !block.read_only || block.certifies);
         let mut numbers = Numbers::of(self);
-        let outcome = self.within(&mut block, &plan, &inputs, &mut numbers, &mut rows);
+        let outcome = self.within(&mut block, &plan, &inputs, &mut numbers, (&mut rows, may_reorder));
         let (drawn, another) = numbers.finish();
         (inputs.drawn, inputs.observes) = (Some(drawn), false);
         let noted = block.note(&plan, inputs, &outcome, another.as_ref(), rows);
@@ -339,7 +341,7 @@ impl Session {
         plan: &SharedPlan,
         inputs: &Inputs,
         numbers: &mut Numbers<'_>,
-        to: &mut dyn Receive,
+        (to, may_reorder): (&mut dyn Receive, bool),
     ) -> Result<(Output, Vec<Pending>), SqlError> {
         let settles = matches!(plan.action, Action::Settle { .. });
         if block.read_only && !reads_only(plan) && !settles {
@@ -349,6 +351,7 @@ impl Session {
             let view = self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?;
             block.view = Some(Sight::new(view));
         }
+        let engine = self.query_engine.as_deref().filter(|_| may_reorder && block.takes_any_order(plan));
         let Some(sight) = &mut block.view else { return Err(no_block()) };
         let own = block.own_view.as_deref().map(|view| (view, &block.own));
         let mut views = self.views(sight, own);
@@ -364,8 +367,6 @@ impl Session {
                 })?;
             }
         }
-        // What runs again at its place in the order is to give the same rows there, in the same order.
-        let engine = self.engine.as_deref().filter(|_| block.read_only && !block.certifies);
         let patience = Patience::UntilTold(&self.interrupt, engine);
         run(&mut views, written, self, (plan, inputs, patience), Some(numbers), to)
     }

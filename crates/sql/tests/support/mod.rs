@@ -20,7 +20,7 @@ use ordain_db::storage::memory::MemoryStorage;
 use ordain_sql::advisory::{AdvisoryAct, AdvisoryLocks};
 use ordain_sql::catalog::Catalog;
 use ordain_sql::error::SqlError;
-use ordain_sql::execute::columns::Engine;
+use ordain_sql::execute::columns::QueryEngine;
 use ordain_sql::execute::{Budget, Interrupt};
 
 use ordain_sql::keys::Storages;
@@ -64,7 +64,7 @@ pub struct World {
     /// What all of them may hold together.
     budget: Arc<Budget>,
     /// What those that begin run parts of queries by.
-    engine: Option<Arc<dyn Engine>>,
+    query_engine: Option<Arc<dyn QueryEngine>>,
     /// Their numbers among those that have begun.
     numbers: BTreeMap<String, u64>,
 }
@@ -76,7 +76,7 @@ struct Shared {
     /// What a session knows of the definitions, which others may have changed: each is as if on a server of its own.
     catalog: Arc<Mutex<Option<Arc<Catalog>>>>,
     interrupt: Arc<Interrupt>,
-    engine: Option<Arc<dyn Engine>>,
+    query_engine: Option<Arc<dyn QueryEngine>>,
     number: u64,
     /// When the time of its statement is over.
     alarm: Arc<Mutex<Option<i64>>>,
@@ -117,8 +117,8 @@ impl World {
 
     /// Has sessions that begin from now on run parts of queries by an engine.
     #[allow(dead_code, reason = "only the tests of an engine have one")]
-    pub fn run_by(&mut self, engine: Option<Arc<dyn Engine>>) {
-        self.engine = engine;
+    pub fn run_by(&mut self, query_engine: Option<Arc<dyn QueryEngine>>) {
+        self.query_engine = query_engine;
     }
 
     /// Has somebody else do again what was called, right before each of so many calls.
@@ -188,7 +188,7 @@ impl World {
         };
         let (sessions, numbers) = (BTreeMap::new(), BTreeMap::new());
         let state = Arc::new(Mutex::new(state));
-        World { state, schema, storages, sessions, budget: Arc::default(), engine: None, numbers }
+        World { state, schema, storages, sessions, budget: Arc::default(), query_engine: None, numbers }
     }
 
     /// How many times statements were run to find out what they touch.
@@ -222,6 +222,20 @@ impl World {
         Ok(out)
     }
 
+    /// What a session is told of a statement.
+    #[allow(dead_code, reason = "some tests send messages of other kinds")]
+    pub fn ask(&mut self, session: &str, text: &str) -> String {
+        told(&self.send(session, Frontend::Query(text.to_owned())))
+    }
+
+    /// The same of one that must not fail.
+    #[allow(dead_code, reason = "some tests send messages of other kinds")]
+    pub fn must(&mut self, session: &str, text: &str) -> String {
+        let answer = self.ask(session, text);
+        assert!(!answer.contains("ERROR"), "{text}: {answer}");
+        answer
+    }
+
     fn shared(&self) -> Shared {
         let catalog = Arc::new(Mutex::new(None));
         let (state, storages) = (Arc::clone(&self.state), self.storages.clone());
@@ -231,8 +245,8 @@ impl World {
             state.begun
         };
         let interrupt = Arc::new(Interrupt::sharing(Arc::clone(&self.budget)));
-        let engine = self.engine.clone();
-        Shared { state, storages, catalog, interrupt, engine, number, alarm: Arc::default() }
+        let query_engine = self.query_engine.clone();
+        Shared { state, storages, catalog, interrupt, query_engine, number, alarm: Arc::default() }
     }
 
     fn begin(&self, parameters: Vec<(String, String)>) -> Result<Session, SqlError> {
@@ -382,8 +396,8 @@ impl Database for Shared {
         state.random
     }
 
-    fn engine(&self) -> Option<Arc<dyn Engine>> {
-        self.engine.clone()
+    fn query_engine(&self) -> Option<Arc<dyn QueryEngine>> {
+        self.query_engine.clone()
     }
 
     fn interrupt(&self) -> Arc<Interrupt> {
