@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
-use ordain_columns::Columns;
 use ordain_db::data::{Direction, Key, KeyRange, Schema};
 use ordain_db::error::{Error, Outcome};
 use ordain_db::limits::ARGUMENTS_BYTES_MAX;
@@ -495,7 +494,11 @@ impl Database for SessionDatabase {
     }
 
     fn query_engine(&self) -> Option<Arc<dyn QueryEngine>> {
-        Some(Arc::new(Columns))
+        #[cfg(feature = "columns")]
+        let engine: Option<Arc<dyn QueryEngine>> = Some(Arc::new(ordain_columns::Columns));
+        #[cfg(not(feature = "columns"))]
+        let engine = None;
+        engine
     }
 
     fn interrupt(&self) -> Arc<Interrupt> {
