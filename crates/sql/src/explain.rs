@@ -378,7 +378,10 @@ fn step(plan: &Plan, node: &Node, telling: &mut Telling<'_>) -> Step {
     }
     for (query, correlated) in node.subqueries() {
         let way = if correlated { "Subquery, for each row" } else { "Subquery, once" };
+        // What runs for each row does so by rows.
+        let around = if correlated { telling.query_engine.take() } else { None };
         let query = step(plan, query, telling);
+        telling.query_engine = telling.query_engine.or(around);
         told.inputs.push(Step { text: way.to_owned(), observed: None, inputs: vec![query] });
     }
     told
@@ -391,6 +394,7 @@ fn of_way(observed: Option<Observed>) -> &'static str {
         None => "",
         Some(Way::Columns) => ", over columns",
         Some(Way::Few) => ", by rows: they are few",
+        Some(Way::Unknown) => ", by rows: it is not known beforehand that they are many",
         Some(Way::LookUps) => ", by rows: look-ups take less",
         Some(Way::Memory) => ", by rows: columns would hold too much",
         Some(Way::Refused) => ", by rows: they hold what columns do not take",

@@ -590,8 +590,8 @@ impl Plan {
         Plan { reliances, tables, sequences, foreign_keys, action }
     }
 
-    /// Whether it is a query that says nothing of the order of its rows but what they themselves tell, and always gives the same ones.
-    pub fn leaves_order_open(&self) -> bool {
-        matches!(&self.action, Action::Query(query) if query.gives_same_in_any_order())
+    /// The part of its query whose rows may come in [any order](Node::part_in_any_order).
+    pub fn part_in_any_order(&self) -> Option<&Node> {
+        if let Action::Query(query) = &self.action { query.part_in_any_order() } else { None }
     }
 }

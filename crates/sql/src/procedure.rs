@@ -5,7 +5,8 @@
 //! seen a state that is not the one its writes would follow, and gets a serialization failure (DESIGN: interactive transactions commit
 //! by certification). So certified is what the client knows, and not what was read to find that out: `UPDATE t SET x = x + 1` shows the
 //! number of rows only, and never conflicts with another one of the same row. What a client was shown before it went back to a savepoint, an
-//! error included, it knows as well: such statements run again, too, and what they write is taken back.
+//! error included, it knows as well: such statements run again, too, and what they write is taken back. Rows must come in the same order, unless
+//! it is [nothing](Plan::part_in_any_order) to the statement.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

@@ -30,6 +30,37 @@ pub trait QueryEngine: Debug + Send + Sync {
     -> Option<Box<dyn Region<'p> + 'p>>;
 }
 
+/// An engine for all of a query, or for one part of it alone.
+#[derive(Debug)]
+pub struct Confined<'e> {
+    engine: &'e dyn QueryEngine,
+    /// Where the only node that it may begin with is in memory, if there is one.
+    only: Option<usize>,
+}
+
+impl<'e> Confined<'e> {
+    /// For all.
+    pub fn to_nothing(engine: &'e dyn QueryEngine) -> Confined<'e> {
+        Confined { engine, only: None }
+    }
+
+    /// For what begins with a node.
+    pub fn to(engine: &'e dyn QueryEngine, node: &Node) -> Confined<'e> {
+        Confined { engine, only: Some(std::ptr::from_ref(node).addr()) }
+    }
+}
+
+impl QueryEngine for Confined<'_> {
+    fn region<'p>(
+        &self,
+        query: &'p Node,
+        surroundings: Surroundings<'p>,
+    ) -> Option<Box<dyn Region<'p> + 'p>> {
+        let is_it = self.only.is_none_or(|only| only == std::ptr::from_ref(query).addr());
+        if is_it { self.engine.region(query, surroundings) } else { None }
+    }
+}
+
 /// What a query is run with.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'p> {
@@ -199,24 +230,32 @@ impl<'a, 't> Run<'a, 't> {
         let Patience::UntilTold(told, Some(engine)) = self.patience else { return Ok(None) };
         let is_inside = !self.outer.is_empty() || !self.locals.is_empty() || !self.working.is_empty();
         let is_query = matches!(self.plan.action, Action::Query(_));
-        if !is_query || is_inside || self.by_rows || !node.may_read_many() || node.is_volatile() {
+        if !is_query || is_inside || !node.may_read_many() || node.is_volatile() {
+            return Ok(None);
+        }
+        if let Some(way) = self.by_rows {
+            self.observe_way(node, way);
             return Ok(None);
         }
         let bytes = HELD_BYTES_MAX.saturating_sub(self.held + self.kept_bytes);
         let (tables, parameters) = (self.plan.tables.as_slice(), &self.inputs.parameters);
         let surroundings = Surroundings { tables, parameters, most: wanted.most(), bytes, told };
         let Some(region) = engine.region(node, surroundings) else { return Ok(None) };
-        if !self.has_many_rows(&*region)? {
-            self.observe_way(node, Way::Few);
+        if let Some(way) = self.has_few_rows(&*region)? {
+            self.observe_way(node, way);
             return Ok(None);
         }
-        let mut course = Course::of(region);
+        let (mut course, observed) = (Course::of(region), self.observed.clone());
         let outcome = self.follow(&mut course, visit);
         self.let_go(course.held);
         outcome?;
+        if course.abandoned.is_some() {
+            // All is read again.
+            self.observed = observed;
+        }
         self.observe_way(node, course.abandoned.unwrap_or(Way::Columns));
         if course.abandoned.is_some() {
-            self.by_rows = true;
+            self.by_rows = course.abandoned;
             return Ok(None);
         }
         let root = std::ptr::from_ref(node).addr();
@@ -226,11 +265,16 @@ impl<'a, 't> Run<'a, 't> {
         Ok(Some(course.wants))
     }
 
-    /// Whether a leaf of a region has many rows. Those of leaves that have few are ready from then on.
-    fn has_many_rows(&mut self, region: &dyn Region<'_>) -> Result<bool, Failure> {
+    /// How a region runs by rows, unless a leaf of it has many. Rows of leaves that have few are ready from then on.
+    fn has_few_rows(&mut self, region: &dyn Region<'_>) -> Result<Option<Way>, Failure> {
+        let mut way = Way::Few;
         for leaf in region.leaves() {
             let is_known = self.ready.contains_key(&std::ptr::from_ref(leaf.query).addr());
-            if is_known || leaf.kept.is_some() || !leaf.query.gives_at_once() {
+            if is_known || leaf.kept.is_some() {
+                continue;
+            }
+            if !leaf.query.gives_at_once() {
+                way = Way::Unknown;
                 continue;
             }
             let (mut rows, observed) = (Vec::new(), self.observed.clone());
@@ -246,11 +290,11 @@ impl<'a, 't> Run<'a, 't> {
             if rows.len() > ROWS_FEW {
                 // They are read again.
                 self.observed = observed;
-                return Ok(true);
+                return Ok(None);
             }
             self.have_ready(leaf.query, rows)?;
         }
-        Ok(false)
+        Ok(Some(way))
     }
 
     /// Has the rows of a query ready for when it runs.
@@ -357,7 +401,7 @@ impl<'a, 't> Run<'a, 't> {
         let most = rows_worth(rows as u64, is_end);
         let is_known_in_vain = course.in_vain.get(&number).is_some_and(|read| *read >= most);
         if !is_known_in_vain && (!is_end || rows as u64 >= LOOK_UPS) {
-            let read = self.scan_up_to(query, (usize::MAX, most), &mut |run, stored| {
+            let read = self.scan_rows(query, (usize::MAX, most), &mut |run, stored| {
                 let pushed = course.region.push(number, &stored.values);
                 if course.or_abandon(pushed)? == Some(true) {
                     run.count_held(course)?;

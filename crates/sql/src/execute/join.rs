@@ -64,8 +64,14 @@ impl<'a, 't> Run<'a, 't> {
             let rows = run.query(right)?;
             Ok(Rights { matched: vec![false; rows.len()], index: run.index(&rows, equal)?, rows })
         })?;
+        let pairs_nothing = *kind == JoinKind::Inner && rights.rows.is_empty() && !left.is_volatile();
         join.rights = Some(rights);
         let mut wants = true;
+        // As over columns: else a block would be shown rows, and fail at its place in the order with an error of the left.
+        if pairs_nothing {
+            self.let_go(held);
+            return Ok(true);
+        }
         self.each(left, wanted, &mut |run, left| {
             wants = run.join_row(&mut join, left, visit)?;
             Ok(wants)

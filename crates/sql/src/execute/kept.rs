@@ -290,7 +290,7 @@ impl Run<'_, '_> {
         };
         let are_all = match input {
             Node::Scan { .. } if most < u64::MAX => {
-                self.scan_up_to(input, (usize::MAX, most), &mut |run, stored| keep(run, &mut stored.values))?
+                self.scan_rows(input, (usize::MAX, most), &mut |run, stored| keep(run, &mut stored.values))?
             }
             _ => self.each(input, Wanted::ALL, &mut keep)?,
         };

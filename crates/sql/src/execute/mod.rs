@@ -126,6 +126,8 @@ pub enum Way {
     Columns,
     /// By rows, since they were few.
     Few,
+    /// By rows, since those that can be counted beforehand were few.
+    Unknown,
     /// By rows, since look-ups took less than all that they are made in.
     LookUps,
     /// By rows, since columns would have held too much.
@@ -209,8 +211,8 @@ pub struct Run<'a, 't> {
     ready: BTreeMap<usize, Vec<Row>>,
     /// Bytes of all of these.
     kept_bytes: usize,
-    /// Whether parts of it are no longer run by columns: that has come to nothing.
-    by_rows: bool,
+    /// Why parts of it no longer run over columns, if that has come to nothing.
+    by_rows: Option<Way>,
     /// The rows that came last of the recursive queries that run, by their numbers.
     working: BTreeMap<u16, Rc<Vec<Row>>>,
     held: usize,
@@ -255,7 +257,7 @@ impl<'a, 't> Run<'a, 't> {
             kept_rows: BTreeMap::new(),
             members: BTreeMap::new(),
             ready: BTreeMap::new(),
-            by_rows: false,
+            by_rows: None,
             kept_bytes: 0,
             working: BTreeMap::new(),
             held: 0,

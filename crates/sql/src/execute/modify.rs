@@ -168,7 +168,7 @@ impl Run<'_, '_> {
     fn targets(&mut self, shape: &TableShape, source: &Node) -> Result<Few<(Stored, Row)>, Failure> {
         let mut targets = Few::new();
         if let Node::Scan { .. } = source {
-            self.scan_rows(source, usize::MAX, &mut |_, stored| {
+            self.scan_rows(source, (usize::MAX, u64::MAX), &mut |_, stored| {
                 targets.push((stored.take(), Vec::new()));
                 Ok(true)
             })?;

@@ -111,8 +111,8 @@ impl Run<'_, '_> {
                 Ok(true)
             }
             Node::Scan { .. } => {
-                let bounds = (wanted.likely(), u64::MAX);
-                self.scan_up_to(node, bounds, &mut |run, stored| visit(run, &mut stored.values))
+                let reading = (wanted.likely(), u64::MAX);
+                self.scan_rows(node, reading, &mut |run, stored| visit(run, &mut stored.values))
             }
             Node::Series { bounds } => self.series(bounds, visit),
             Node::Unnest { lists, ordinality } => self.unnest(lists, *ordinality, visit),
@@ -368,18 +368,9 @@ impl Run<'_, '_> {
         Err(endless(format!("takes more than {STEPS_MAX} steps")).into())
     }
 
-    /// Visits the rows of a scan that pass its filter, with their keys, of which about so many are likely to be read.
+    /// Visits the rows of a scan that pass its filter, with their keys, until the visitor has enough or more than `most` rows were read; whether
+    /// neither was so. About so many as are `likely` are read, to begin with.
     pub(super) fn scan_rows(
-        &mut self,
-        node: &Node,
-        likely: usize,
-        visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
-    ) -> Result<(), Failure> {
-        self.scan_up_to(node, (likely, u64::MAX), visit).map(drop)
-    }
-
-    /// The same until more than `most` rows were read; whether there were no more, and the visitor wants more.
-    pub(super) fn scan_up_to(
         &mut self,
         node: &Node,
         (likely, most): (usize, u64),

@@ -96,14 +96,14 @@ impl Run<'_, '_> {
         &mut self,
         table: Reading<'_>,
         (path, direction): (&Path, Direction),
-        most: usize,
+        likely: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let shape = table.shape;
         match path {
             Path::All => {
                 let range = self.storages.all(shape.replicated, shape.storage)?;
-                self.scan_range(table, Place::Rows, (&range, direction), most, visit)
+                self.scan_range(table, Place::Rows, (&range, direction), likely, visit)
             }
             Path::Keys(keys) => self.scan_keys(table, keys, direction, visit),
             Path::Range { index, equal, lower, upper, not_null } => {
@@ -112,14 +112,14 @@ impl Run<'_, '_> {
                 let storages = self.storages;
                 let Some(index) = index else {
                     let range = storages.range(shape.replicated, shape.storage, shape.placing, &bounds)?;
-                    return self.scan_range(table, Place::Rows, (&range, direction), most, visit);
+                    return self.scan_range(table, Place::Rows, (&range, direction), likely, visit);
                 };
                 let index = index_of(shape, *index)?;
                 let range = storages.range(shape.replicated, index.storage, 1, &bounds)?;
-                self.scan_range(table, Place::Entries, (&range, direction), most, visit)
+                self.scan_range(table, Place::Entries, (&range, direction), likely, visit)
             }
             Path::Ranges { index, prefixes, array } => {
-                self.scan_ranges(table, (*index, direction), (prefixes, array.as_ref()), most, visit)
+                self.scan_ranges(table, (*index, direction), (prefixes, array.as_ref()), likely, visit)
             }
         }
     }
@@ -130,7 +130,7 @@ impl Run<'_, '_> {
         table: Reading<'_>,
         (index, direction): (Option<u16>, Direction),
         (prefixes, array): (&[Vec<Expression>], Option<&Expression>),
-        most: usize,
+        likely: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         let shape = table.shape;
@@ -152,7 +152,7 @@ impl Run<'_, '_> {
         let mut wants = true;
         let ranges = self.storages.ranges(shape.replicated, storage, placing, &values)?;
         for range in direction.of_ascending(ranges.iter()) {
-            self.scan_range(table, place, (range, direction), most, &mut |run, stored| {
+            self.scan_range(table, place, (range, direction), likely, &mut |run, stored| {
                 wants = visit(run, stored)?;
                 Ok(wants)
             })?;
@@ -217,7 +217,7 @@ impl Run<'_, '_> {
         table: Reading<'_>,
         place: Place,
         (range, direction): (&KeyRange, Direction),
-        most: usize,
+        likely: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Stored) -> Result<bool, Failure>,
     ) -> Result<(), Failure> {
         // It may be where no key can be, and so on no partition.
@@ -225,7 +225,7 @@ impl Run<'_, '_> {
             return Ok(());
         }
         let (mut rest, mut stored) = (range.clone(), Stored::new());
-        let mut size = most.clamp(1, SCAN_ROWS);
+        let mut size = likely.clamp(1, SCAN_ROWS);
         loop {
             let page = self.transaction.scan_directed(&rest, direction, size)?;
             let is_last = page.len() < size;

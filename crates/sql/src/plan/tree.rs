@@ -3,8 +3,6 @@
 use ordain_db::data::Direction;
 
 use super::{Action, AggregateCall, Expression, FrameBound, Node, Path, SortKey, SubqueryKind, WindowCall};
-use crate::types::SqlType;
-use crate::types::aggregate::AggregateId;
 
 impl Node {
     /// Whole rows of a table.
@@ -122,25 +120,24 @@ impl Node {
         self.inputs().into_iter().chain(queries).for_each(|query| query.add_indexes(indexes));
     }
 
-    /// Whether it gives the same rows, perhaps in another order, in whatever order those come that it is made of.
-    pub fn gives_same_in_any_order(&self) -> bool {
-        let own = match self {
-            Node::Limit { .. } | Node::Window { .. } => false,
-            Node::Distinct { on, .. } => on.is_empty(),
-            Node::Aggregate { aggregates, .. } => {
-                aggregates.iter().all(AggregateCall::gives_same_in_any_order)
-            }
-            _ => true,
-        };
-        let is_fixed = |expression: &Expression| {
-            let mut is_fixed = true;
-            expression
-                .visit(0, &mut |part, _| is_fixed &= !part.is_volatile_itself() && !part.is_array_of_rows());
-            is_fixed
-        };
-        let queries = self.subqueries().into_iter().map(|(query, _)| query);
-        own && self.expressions().into_iter().all(is_fixed)
-            && self.inputs().into_iter().chain(queries).all(Node::gives_same_in_any_order)
+    /// Its upper part, whose rows may come in another order each time, for nobody has asked for one that these do not tell: a sort by values
+    /// of the rows themselves, or groups, of which each row is passed on by itself. A scan may be as it is since it comes in the order that
+    /// was asked for. `None` as well if anything in it numbers rows, which come in one order or another.
+    pub fn part_in_any_order(&self) -> Option<&Node> {
+        let part = if matches!(self, Node::Sort { .. }) { Some(self) } else { self.groups() };
+        part.filter(|part| !part.has_window())
+    }
+
+    fn groups(&self) -> Option<&Node> {
+        match self {
+            Node::Aggregate { .. } => Some(self),
+            Node::Filter { input, .. } | Node::Project { input, .. } => input.groups(),
+            _ => None,
+        }
+    }
+
+    fn has_window(&self) -> bool {
+        matches!(self, Node::Window { .. }) || self.inputs().into_iter().any(Node::has_window)
     }
 
     /// Whether it gives each row as soon as it has read it, and nothing else before.
@@ -178,17 +175,6 @@ impl Node {
 }
 
 impl AggregateCall {
-    /// Whether the order of its rows is nothing to it.
-    fn gives_same_in_any_order(&self) -> bool {
-        use AggregateId::{Average, BoolAnd, BoolOr, Count, CountRows, Greatest, Least, Sum};
-        match self.aggregate.id {
-            CountRows | Count | Least | Greatest | BoolAnd | BoolOr => true,
-            // Sums of floating-point numbers are rounded as they come.
-            Sum | Average => matches!(self.aggregate.result.plain(), SqlType::INT8 | SqlType::NUMERIC),
-            _ => false,
-        }
-    }
-
     fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.arguments.iter().chain(&self.filter).chain(sorted_by(&self.order))
     }
@@ -294,11 +280,6 @@ impl Expression {
                 | Expression::Random(_)
                 | Expression::Signal { .. }
         )
-    }
-
-    /// Whether all rows of a query become its array.
-    fn is_array_of_rows(&self) -> bool {
-        matches!(self, Expression::Subquery { kind: SubqueryKind::Array, .. })
     }
 
     fn find_subqueries<'e>(&'e self, found: &mut Vec<(&'e Node, bool)>) {

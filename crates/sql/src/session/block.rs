@@ -15,6 +15,7 @@ use super::transaction::reads_only;
 use super::views::Sight;
 use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
+use crate::execute::columns::{Confined, QueryEngine};
 use crate::execute::receive::{Digesting, OutputDigest};
 use crate::execute::{Inputs, Output, Pending};
 use crate::plan::{Action, Expression, Node, Plan, SharedPlan};
@@ -257,11 +258,19 @@ impl Block {
         step.shown = Some(Shown::Output(rows.value()));
     }
 
-    /// Whether a query may give its rows in another order than it will at its place in the order of transactions.
-    pub(super) fn takes_any_order(&self, plan: &Plan) -> bool {
-        let certifies = !self.read_only || self.certifies;
-        // What comes before an error may be certified, too.
-        !certifies || (self.savepoints.is_empty() && plan.leaves_order_open())
+    /// An engine for what may give its rows in another order than it will at the block's place in the order of transactions. Of a cursor
+    /// the first rows are certified, and those before an error where there is a savepoint.
+    pub(super) fn confine<'e>(
+        &self,
+        engine: &'e dyn QueryEngine,
+        plan: &Plan,
+        is_cursor: bool,
+    ) -> Option<Confined<'e>> {
+        if self.read_only && !self.certifies {
+            return Some(Confined::to_nothing(engine));
+        }
+        let part = plan.part_in_any_order().filter(|_| !is_cursor && self.savepoints.is_empty())?;
+        Some(Confined::to(engine, part))
     }
 
     fn savepoint(&self, name: &str) -> Result<usize, SqlError> {

@@ -11,6 +11,7 @@ use super::extended::Named;
 use crate::bind::Prepared;
 use crate::bind::names::{name_of, parts_of};
 use crate::error::{SqlError, SqlState};
+use crate::execute::columns::{Confined, QueryEngine};
 use crate::execute::receive::Unseen;
 use crate::execute::within_a_block;
 use crate::explain::{Cluster, Within};
@@ -53,9 +54,12 @@ impl Session {
             Some(block) if block.read_only && !block.certifies => Within::ReadOnlyBlock,
             Some(_) => Within::Block,
         };
-        let may_reorder = self.block.as_ref().is_none_or(|block| block.takes_any_order(&prepared.plan));
-        let query_engine = self.query_engine.clone().filter(|_| may_reorder);
-        let query_engine = query_engine.as_deref();
+        let query_engine = self.query_engine.clone();
+        let confined = query_engine.as_deref().and_then(|engine| match &self.block {
+            Some(block) => block.confine(engine, &prepared.plan, false),
+            None => Some(Confined::to_nothing(engine)),
+        });
+        let query_engine = confined.as_ref().map(|engine| engine as &dyn QueryEngine);
         let cluster = Cluster {
             storages: &self.storages,
             schema: &self.schema,

@@ -23,6 +23,7 @@ use super::{Session, View, definitions};
 use crate::bind::{self, Prepared};
 use crate::catalog::{Catalog, Loading};
 use crate::error::{SqlError, SqlState};
+use crate::execute::columns::QueryEngine;
 use crate::execute::declare::declare;
 use crate::execute::receive::{Collected, Digesting, Receive};
 use crate::execute::{Draw, Failure, Inputs, Interrupt, Kept, Output, Patience, Pending, Run};
@@ -198,8 +199,7 @@ impl Session {
         if let Some(strength) = locking {
             self.refuse_change(&format!("SELECT FOR {strength}"))?;
         }
-        // A block certifies the first rows of a cursor, and runs its query anew for them.
-        let may_reorder = super::cursors::declaration(statement).is_none();
+        let is_cursor = super::cursors::declaration(statement).is_some();
         let mut prepared = Cow::Borrowed(prepared);
         let mut answered = Vec::new();
         for attempt in 0..PLANNINGS_MAX {
@@ -210,7 +210,7 @@ impl Session {
             inputs.observes = self.observes;
             to.expect(&prepared);
             let outcome = if self.block.is_some() {
-                self.in_block_to(&prepared.plan, inputs, (to, may_reorder))
+                self.in_block_to(&prepared.plan, inputs, (to, is_cursor))
             } else {
                 self.alone_to(&prepared.plan, inputs, to)
             };
@@ -312,14 +312,14 @@ impl Session {
 
     /// Runs a plan in the block, over what it sees.
     pub(super) fn in_block(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
-        Collected::gather(|rows| self.in_block_to(plan, inputs, (rows, true)))
+        Collected::gather(|rows| self.in_block_to(plan, inputs, (rows, false)))
     }
 
     fn in_block_to(
         &mut self,
         plan: &SharedPlan,
         mut inputs: Inputs,
-        (to, may_reorder): (&mut dyn Receive, bool),
+        (to, is_cursor): (&mut dyn Receive, bool),
     ) -> Result<Output, SqlError> {
         refuse_restarted(self.block.as_ref(), &plan.sequences)?;
         let Some(mut block) = self.block.take() else { return Err(no_block()) };
@@ -327,7 +327,7 @@ impl Session {
         let plan = block.timed(plan);
         let mut rows = Digesting::new(to, !block.read_only || block.certifies);
         let mut numbers = Numbers::of(self);
-        let outcome = self.within(&mut block, &plan, &inputs, &mut numbers, (&mut rows, may_reorder));
+        let outcome = self.within(&mut block, &plan, &inputs, &mut numbers, (&mut rows, is_cursor));
         let (drawn, another) = numbers.finish();
         (inputs.drawn, inputs.observes) = (Some(drawn), false);
         let noted = block.note(&plan, inputs, &outcome, another.as_ref(), rows);
@@ -341,7 +341,7 @@ impl Session {
         plan: &SharedPlan,
         inputs: &Inputs,
         numbers: &mut Numbers<'_>,
-        (to, may_reorder): (&mut dyn Receive, bool),
+        (to, is_cursor): (&mut dyn Receive, bool),
     ) -> Result<(Output, Vec<Pending>), SqlError> {
         let settles = matches!(plan.action, Action::Settle { .. });
         if block.read_only && !reads_only(plan) && !settles {
@@ -351,7 +351,7 @@ impl Session {
             let view = self.database.snapshot().map_err(|error| of_read(error, &self.interrupt))?;
             block.view = Some(Sight::new(view));
         }
-        let engine = self.query_engine.as_deref().filter(|_| may_reorder && block.takes_any_order(plan));
+        let engine = self.query_engine.as_deref().and_then(|engine| block.confine(engine, plan, is_cursor));
         let Some(sight) = &mut block.view else { return Err(no_block()) };
         let own = block.own_view.as_deref().map(|view| (view, &block.own));
         let mut views = self.views(sight, own);
@@ -367,7 +367,8 @@ impl Session {
                 })?;
             }
         }
-        let patience = Patience::UntilTold(&self.interrupt, engine);
+        let patience =
+            Patience::UntilTold(&self.interrupt, engine.as_ref().map(|engine| engine as &dyn QueryEngine));
         run(&mut views, written, self, (plan, inputs, patience), Some(numbers), to)
     }
 
