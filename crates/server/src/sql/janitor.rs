@@ -9,7 +9,7 @@
 use std::io;
 use std::sync::Weak;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ordain_db::error::Error;
 use ordain_db::procedure::{decode_output, encode_arguments};
@@ -22,11 +22,16 @@ use ordain_sql::session::Database;
 
 use super::database::{SessionDatabase, Shared};
 
-/// Most rows that one transaction deletes.
-const CHUNK_ROWS: u32 = 1_000;
+/// Most rows that one transaction deletes: statements wait for one such transaction, some milliseconds.
+const CHUNK_ROWS: u32 = 250;
 
-/// How long it rests after each: statements go first.
-const PAUSE: Duration = Duration::from_millis(5);
+/// How many times as long as a transaction took it rests afterwards, where the rows of one table or index are left: statements go first,
+/// and the more of them there are, the longer a transaction takes. The more is left, the shorter it rests, so that it does not become ever
+/// more.
+const REST: u32 = 3;
+
+/// The longest rest.
+const REST_MAX: Duration = Duration::from_secs(1);
 
 /// How long after a failure it tries again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
@@ -45,7 +50,9 @@ pub(super) fn start(shared: Weak<Shared>, told: Receiver<()>) -> io::Result<()> 
             }
             while told.try_recv().is_ok() {}
             patience = match sweep(&shared, &told) {
-                Ok(()) => LOOK_PAUSE,
+                // What was dropped meanwhile may have been told, and not heard.
+                Ok(true) => Duration::ZERO,
+                Ok(false) => LOOK_PAUSE,
                 Err(error) => {
                     tracing::debug!(%error, "rows of what was dropped are yet to be deleted");
                     RETRY_PAUSE
@@ -56,9 +63,9 @@ pub(super) fn start(shared: Weak<Shared>, told: Receiver<()>) -> io::Result<()> 
     std::thread::Builder::new().name("sql-janitor".to_owned()).spawn(run).map(drop)
 }
 
-/// Deletes what is garbage now.
-fn sweep(shared: &Weak<Shared>, told: &Receiver<()>) -> Result<(), Error> {
-    let Some(session) = session(shared)? else { return Ok(()) };
+/// Deletes what is garbage now; whether there was any.
+fn sweep(shared: &Weak<Shared>, told: &Receiver<()>) -> Result<bool, Error> {
+    let Some(session) = session(shared)? else { return Ok(false) };
     let mut catalog = session.fresh_catalog()?;
     let overdue: Vec<&Loading> = catalog.overdue(session.now()).collect();
     for loading in &overdue {
@@ -72,14 +79,16 @@ fn sweep(shared: &Weak<Shared>, told: &Receiver<()>) -> Result<(), Error> {
         catalog = session.fresh_catalog()?;
     }
     drop(session);
-    let mut failed = Ok(());
-    for (storage, replicated) in garbage(&catalog) {
+    let garbage = garbage(&catalog);
+    let mut swept = Ok(!garbage.is_empty());
+    for (index, storage) in garbage.iter().enumerate() {
+        let storages = (garbage.len() - index) as u32;
         // The others may be sound.
-        if let Err(error) = clear(shared, told, &catalog, storage, replicated) {
-            failed = Err(error);
+        if let Err(error) = clear(shared, told, &catalog, *storage, storages) {
+            swept = Err(error);
         }
     }
-    failed
+    swept
 }
 
 /// A session for one transaction: nothing here keeps the database open while it waits.
@@ -95,19 +104,20 @@ fn garbage(catalog: &Catalog) -> Vec<(u32, bool)> {
     catalog.iter().filter_map(storage).collect()
 }
 
-/// Deletes all rows of a storage, and then what is said of it.
+/// Deletes all rows of a storage, which is the first of so many, and then what is said of it.
 fn clear(
     shared: &Weak<Shared>,
     told: &Receiver<()>,
     catalog: &Catalog,
-    storage: u32,
-    replicated: bool,
+    (storage, replicated): (u32, bool),
+    storages: u32,
 ) -> Result<(), Error> {
     let mut deleted = 0;
     loop {
         let Some(session) = session(shared)? else { return Ok(()) };
         let action = Action::Clear { storage, replicated, rows: CHUNK_ROWS };
         let plan = Plan::of(action);
+        let began = Instant::now();
         let written = call(&session, plan)?.written;
         deleted += written;
         if written < u64::from(CHUNK_ROWS) {
@@ -117,7 +127,7 @@ fn clear(
         if told.try_recv() == Err(TryRecvError::Disconnected) {
             return Ok(());
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep((began.elapsed() * REST / storages).min(REST_MAX));
     }
     let Some(session) = session(shared)? else { return Ok(()) };
     unless_done(call(&session, forget(catalog, storage)))?;
