@@ -446,7 +446,7 @@ fn blocks_that_were_shown_what_has_changed_fail() {
         let told = world.must("columns", &format!("EXPLAIN ANALYZE {query}"));
         assert!(told.contains(", over columns ("), "{told}");
         world.must("columns", query);
-        // What they exchange is nothing to the number of groups, and to the sum of all.
+        // Two rows exchange what they hold, so that as many groups are there as before; in case they hold the same `a`, it grows by one.
         let first = "(SELECT min(id) FROM t WHERE c = 'k1')";
         let second = "(SELECT min(id) FROM t WHERE c = 'k2')";
         let other =

@@ -8,8 +8,9 @@ use ordain_db::data::{Direction, Owner, Schema};
 use ordain_db::procedure::{Declaration, Footprint};
 
 use crate::error::SqlError;
+use crate::execute::columns::Way;
 use crate::execute::columns::{QueryEngine, Surroundings};
-use crate::execute::{Inputs, Observed, Way};
+use crate::execute::{Inputs, Observed};
 use crate::keys::Storages;
 use crate::plan::{Action, ForeignKeyShape, JoinKind, Node, Path, Plan, Search, TableShape};
 use crate::routines::Routines;

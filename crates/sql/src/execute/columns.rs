@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::kept::{KEPT_BYTES_MAX, LOOK_UPS, TRIED_AGAIN, rows_worth};
 use super::query::Wanted;
 use super::work::WORK_BETWEEN_LOOKS;
-use super::{
-    Failure, HELD_BYTES_MAX, Interrupt, Patience, Row, Run, Way, held_too_much, malformed, size_of_row,
-};
+use super::{Failure, HELD_BYTES_MAX, Interrupt, Patience, Row, Run, held_too_much, malformed, size_of_row};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, Node, TableShape};
 use crate::types::Datum;
@@ -39,8 +39,8 @@ pub struct Confined<'e> {
 }
 
 impl<'e> Confined<'e> {
-    /// For all.
-    pub fn to_nothing(engine: &'e dyn QueryEngine) -> Confined<'e> {
+    /// For any part of any query.
+    pub fn anywhere(engine: &'e dyn QueryEngine) -> Confined<'e> {
         Confined { engine, only: None }
     }
 
@@ -59,6 +59,23 @@ impl QueryEngine for Confined<'_> {
         let is_it = self.only.is_none_or(|only| only == std::ptr::from_ref(query).addr());
         if is_it { self.engine.region(query, surroundings) } else { None }
     }
+}
+
+/// How a part of a query ran that could run over columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Way {
+    /// So.
+    Columns,
+    /// By rows, since they were few.
+    Few,
+    /// By rows, since those that can be counted beforehand were few.
+    Unknown,
+    /// By rows, since look-ups took less than all that they are made in.
+    LookUps,
+    /// By rows, since columns would have held too much.
+    Memory,
+    /// By rows, since there was a value, or a row, that columns do not take, or that nothing can be made of.
+    Refused,
 }
 
 /// What a query is run with.

@@ -41,6 +41,7 @@ use crate::plan::{Action, DefinitionChange, Node, Plan, Reliance, SequenceShape,
 use crate::state::Signal;
 use crate::types::{Datum, Values, Zone, operators, row};
 use budget::Claim;
+use columns::Way;
 use query::Wanted;
 use receive::Receive;
 
@@ -117,23 +118,6 @@ pub struct Observed {
     pub runs: u64,
     /// How it ran, if it could have run over columns.
     pub way: Option<Way>,
-}
-
-/// How a part of a query ran that [could](columns) run over columns.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Way {
-    /// So.
-    Columns,
-    /// By rows, since they were few.
-    Few,
-    /// By rows, since those that can be counted beforehand were few.
-    Unknown,
-    /// By rows, since look-ups took less than all that they are made in.
-    LookUps,
-    /// By rows, since columns would have held too much.
-    Memory,
-    /// By rows, since there was a value, or a row, that columns do not take, or that nothing can be made of.
-    Refused,
 }
 
 impl Output {

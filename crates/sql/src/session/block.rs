@@ -267,7 +267,7 @@ impl Block {
         is_cursor: bool,
     ) -> Option<Confined<'e>> {
         if self.read_only && !self.certifies {
-            return Some(Confined::to_nothing(engine));
+            return Some(Confined::anywhere(engine));
         }
         let part = plan.part_in_any_order().filter(|_| !is_cursor && self.savepoints.is_empty())?;
         Some(Confined::to(engine, part))

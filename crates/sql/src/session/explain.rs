@@ -57,7 +57,7 @@ impl Session {
         let query_engine = self.query_engine.clone();
         let confined = query_engine.as_deref().and_then(|engine| match &self.block {
             Some(block) => block.confine(engine, &prepared.plan, false),
-            None => Some(Confined::to_nothing(engine)),
+            None => Some(Confined::anywhere(engine)),
         });
         let query_engine = confined.as_ref().map(|engine| engine as &dyn QueryEngine);
         let cluster = Cluster {

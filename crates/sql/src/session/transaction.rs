@@ -210,7 +210,7 @@ impl Session {
             inputs.observes = self.observes;
             to.expect(&prepared);
             let outcome = if self.block.is_some() {
-                self.in_block_to(&prepared.plan, inputs, (to, is_cursor))
+                self.in_block_to(&prepared.plan, inputs, to, is_cursor)
             } else {
                 self.alone_to(&prepared.plan, inputs, to)
             };
@@ -312,14 +312,15 @@ impl Session {
 
     /// Runs a plan in the block, over what it sees.
     pub(super) fn in_block(&mut self, plan: &SharedPlan, inputs: Inputs) -> Result<Output, SqlError> {
-        Collected::gather(|rows| self.in_block_to(plan, inputs, (rows, false)))
+        Collected::gather(|rows| self.in_block_to(plan, inputs, rows, false))
     }
 
     fn in_block_to(
         &mut self,
         plan: &SharedPlan,
         mut inputs: Inputs,
-        (to, is_cursor): (&mut dyn Receive, bool),
+        to: &mut dyn Receive,
+        is_cursor: bool,
     ) -> Result<Output, SqlError> {
         refuse_restarted(self.block.as_ref(), &plan.sequences)?;
         let Some(mut block) = self.block.take() else { return Err(no_block()) };
@@ -327,7 +328,7 @@ impl Session {
         let plan = block.timed(plan);
         let mut rows = Digesting::new(to, !block.read_only || block.certifies);
         let mut numbers = Numbers::of(self);
-        let outcome = self.within(&mut block, &plan, &inputs, &mut numbers, (&mut rows, is_cursor));
+        let outcome = self.within(&mut block, &plan, &inputs, &mut numbers, &mut rows, is_cursor);
         let (drawn, another) = numbers.finish();
         (inputs.drawn, inputs.observes) = (Some(drawn), false);
         let noted = block.note(&plan, inputs, &outcome, another.as_ref(), rows);
@@ -341,7 +342,8 @@ impl Session {
         plan: &SharedPlan,
         inputs: &Inputs,
         numbers: &mut Numbers<'_>,
-        (to, is_cursor): (&mut dyn Receive, bool),
+        to: &mut dyn Receive,
+        is_cursor: bool,
     ) -> Result<(Output, Vec<Pending>), SqlError> {
         let settles = matches!(plan.action, Action::Settle { .. });
         if block.read_only && !reads_only(plan) && !settles {
