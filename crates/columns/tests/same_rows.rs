@@ -402,6 +402,10 @@ fn plans_tell_what_runs_over_columns() {
         ("SELECT c, count(*) FROM s WHERE id < 9 GROUP BY c", "by rows: they are few"),
         ("SELECT avg(n) FROM odd", "by rows: they hold what columns do not take"),
         ("SELECT c, count(*) FROM (SELECT c FROM t LIMIT 5000) s GROUP BY c", "by rows: it is not known"),
+        (
+            "SELECT k, c FROM (SELECT id % 2 AS k FROM t GROUP BY id % 2) g JOIN s ON s.id = k ORDER BY k",
+            "by rows: look-ups take less",
+        ),
     ];
     make(
         &mut world,
