@@ -75,7 +75,7 @@ fn define(world: &mut World) {
 }
 
 fn call(database: &impl Database, plan: Plan) -> Output {
-    let inputs = Inputs { now: database.now(), seed: database.random(), ..Inputs::default() };
+    let inputs = Inputs { now: database.now(), seed: database.unique(), ..Inputs::default() };
     let steps = Steps::from(Step { plan: plan.into(), inputs, shown: None });
     decode_output(&database.call(encode_arguments(&steps).unwrap()).unwrap()).unwrap()
 }

@@ -61,6 +61,9 @@ const GIVEN_UP_MAX: usize = 1024;
 /// How long a session that pauses or waits goes without looking whether it is to end.
 const PAUSE_STEP: Duration = Duration::from_millis(50);
 
+/// So many bits of a number that is like no other are random; those before are the time in microseconds, until the year 2142.
+const RANDOM_BITS: u32 = 76;
+
 /// Most bytes of rows that all statements hold together, about.
 const HELD_BYTES_MAX: usize = 2 << 30;
 
@@ -485,12 +488,13 @@ impl Database for SessionDatabase {
         watched.listener.cancellations.signal(process, signal);
     }
 
-    fn random(&self) -> u128 {
-        random_number().unwrap_or_else(|| {
+    fn unique(&self) -> u128 {
+        let random = random_number().unwrap_or_else(|| {
             let mut number = lock(&self.shared.number);
             *number = number.wrapping_add(1);
             xxhash_rust::xxh3::xxh3_128(&number.to_le_bytes())
-        })
+        });
+        (u128::from(now().cast_unsigned()) << RANDOM_BITS) | (random >> (u128::BITS - RANDOM_BITS))
     }
 
     fn query_engine(&self) -> Option<Arc<dyn QueryEngine>> {

@@ -144,7 +144,7 @@ fn unless_done(outcome: Result<Output, Error>) -> Result<(), Error> {
 }
 
 fn call(session: &SessionDatabase, plan: Plan) -> Result<Output, Error> {
-    let inputs = Inputs { now: session.now(), seed: session.random(), ..Inputs::default() };
+    let inputs = Inputs { now: session.now(), seed: session.unique(), ..Inputs::default() };
     let steps = Steps::from(Step { plan: plan.into(), inputs, shown: None });
     decode_output(&session.call(encode_arguments(&steps)?)?)
 }

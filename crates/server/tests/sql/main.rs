@@ -226,6 +226,20 @@ fn rows_of_all_partitions_come_in_order() {
 }
 
 #[test]
+fn rows_without_a_primary_key_come_as_they_were_inserted() {
+    let served = Served::start();
+    let mut client = served.connect();
+    client.batch_execute("CREATE TABLE numbers (n int)").unwrap();
+    for first in (0..60).step_by(3) {
+        let values = format!("({}), ({}), ({})", first, first + 1, first + 2);
+        client.batch_execute(&format!("INSERT INTO numbers VALUES {values}")).unwrap();
+    }
+    let rows = client.query("SELECT n FROM numbers", &[]).unwrap();
+    let found: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(found, (0..60).collect::<Vec<_>>());
+}
+
+#[test]
 fn sessions_at_the_same_time_see_what_has_committed() {
     let served = Served::start();
     let (mut first, mut second) = (served.connect(), served.connect());

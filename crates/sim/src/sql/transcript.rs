@@ -353,7 +353,7 @@ impl Database for Replayed {
         self.0.now
     }
 
-    fn random(&self) -> u128 {
+    fn unique(&self) -> u128 {
         self.0.seed | u128::from(self.0.numbers.fetch_add(1, Ordering::Relaxed))
     }
 

@@ -67,8 +67,9 @@ pub trait Database: Send + Sync {
     /// The time: microseconds since 2000-01-01 UTC.
     fn now(&self) -> i64;
 
-    /// A number that is like no other.
-    fn random(&self) -> u128;
+    /// A number that is like no other, nobody guesses, and is greater than those of before, but where clocks differ: rows without a primary key
+    /// come in the order of these.
+    fn unique(&self) -> u128;
 
     /// What tells a statement of the session to end. All that waits here ends soon after its time is over; what only reads and
     /// [pauses](Database::pause) do also when it is cancelled.

@@ -40,7 +40,7 @@ impl Session {
             self.give_way(attempt);
             let catalog = self.catalog()?;
             let plan = |timing, session: &Session| {
-                let random = session.database.random();
+                let random = session.database.unique();
                 bind::define(statement, &catalog, &session.surroundings, timing, random)
             };
             let planned = match is_whole {
@@ -93,7 +93,7 @@ impl Session {
     pub(super) fn give_way(&self, attempt: usize) {
         if attempt > 0 {
             let most = PAUSE_MICROSECONDS * attempt.min(PAUSES_GROWING) as u128;
-            self.database.pause((self.database.random() % most) as u64);
+            self.database.pause((self.database.unique() % most) as u64);
         }
     }
 
@@ -173,7 +173,7 @@ impl Session {
     ) -> Result<(Defined, u64), SqlError> {
         let catalog = self.catalog()?;
         let defined = self.planned_at_once(|timing, session| {
-            plan(&catalog, &session.surroundings, timing, session.database.random())
+            plan(&catalog, &session.surroundings, timing, session.database.unique())
         })?;
         for verification in &defined.verifications {
             if !self.in_block(&verification.plan, self.inputs(Values::new()))?.rows.is_empty() {

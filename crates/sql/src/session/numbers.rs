@@ -100,7 +100,7 @@ impl Draw for Numbers<'_> {
         self.session.of_sequence(
             sequence,
             Action::Query(Node::Values(vec![vec![set]])),
-            self.session.database.random(),
+            self.session.database.unique(),
         )?;
         // It goes on from there.
         self.reserves.remove(&sequence.storage);
@@ -116,7 +116,7 @@ impl Session {
     /// Draws the next numbers of a sequence in a transaction of its own.
     pub(super) fn draw(&self, sequence: &SequenceShape, count: usize) -> Result<Vec<i64>, SqlError> {
         let rows = vec![vec![Expression::NextValue(0)]; count];
-        self.of_sequence(sequence, Action::Query(Node::Values(rows)), self.database.random())
+        self.of_sequence(sequence, Action::Query(Node::Values(rows)), self.database.unique())
     }
 
     /// Draws numbers of a sequence, or gives them back. Tells what stands for those that are drawn.
@@ -125,7 +125,7 @@ impl Session {
         sequence: &SequenceShape,
         reservation: Reservation,
     ) -> Result<(Vec<i64>, u128), SqlError> {
-        let seed = self.database.random();
+        let seed = self.database.unique();
         Ok((self.of_sequence(sequence, Action::Reserve(reservation), seed)?, seed))
     }
 

@@ -21,7 +21,7 @@ impl Session {
         };
         if is_temporary && self.surroundings.temporary.is_empty() {
             // Like no other, since other sessions may begin at the same time, at other servers too.
-            self.surroundings.temporary = format!("{TEMPORARY}_{}", self.database.random());
+            self.surroundings.temporary = format!("{TEMPORARY}_{}", self.database.unique());
         }
     }
 

@@ -95,7 +95,7 @@ impl Session {
     pub(super) fn inputs(&self, parameters: Values) -> Inputs {
         let now = self.block.as_ref().map_or_else(|| self.database.now(), |block| block.now);
         let zone = self.surroundings.zone;
-        Inputs { parameters, now, zone, seed: self.database.random(), ..Inputs::default() }
+        Inputs { parameters, now, zone, seed: self.database.unique(), ..Inputs::default() }
     }
 
     /// The same as [`prepare`](Session::prepare) where moments in the text without a zone are in one that the session may have left.
@@ -438,7 +438,7 @@ impl Session {
         let Some(loading) = &block.loading else { return };
         // The statement has ended.
         self.end_timing();
-        let inputs = Inputs { seed: self.database.random(), ..Inputs::default() };
+        let inputs = Inputs { seed: self.database.unique(), ..Inputs::default() };
         // Where the database is out of reach, the rows are deleted when their time is over.
         if self.call(&[Step { plan: loading.end(&Catalog::new()).into(), inputs, shown: None }]).is_ok() {
             self.database.sweep();

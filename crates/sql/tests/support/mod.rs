@@ -390,7 +390,7 @@ impl Database for Shared {
         state.now
     }
 
-    fn random(&self) -> u128 {
+    fn unique(&self) -> u128 {
         let mut state = self.state();
         state.random += 1;
         state.random
