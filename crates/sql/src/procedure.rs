@@ -248,7 +248,7 @@ impl<F: Failpoints> SqlProcedure<F> {
         let plan = forgetful.as_ref().unwrap_or(plan);
         let mut rows = Collected::default();
         let mut nobody = Unseen;
-        let mut unseen = Digesting::new(&mut nobody, true);
+        let mut unseen = Digesting::new(&mut nobody, inputs, true);
         let receiver: &mut dyn Receive = if shown.is_some() { &mut unseen } else { &mut rows };
         let outcome = match &plan.action {
             Action::Settle { constraints } => self.settle(constraints, deferred, patience, transaction),

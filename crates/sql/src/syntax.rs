@@ -22,6 +22,8 @@ mod roles;
 mod shape;
 mod spelling;
 
+use std::ops::Range;
+
 use sqlparser::ast::{Expr, ObjectName, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
@@ -127,6 +129,22 @@ fn drop_at(tokens: &mut Vec<TokenWithSpan>, mut dropped: Vec<usize>) {
         place += 1;
         dropped.binary_search(&(place - 1)).is_err()
     });
+}
+
+/// Puts others in the place of tokens: of ranges in their order, which are empty where something is put between.
+fn replace(tokens: &mut Vec<TokenWithSpan>, others: Vec<(Range<usize>, Vec<TokenWithSpan>)>) {
+    if others.is_empty() {
+        return;
+    }
+    let mut place = 0;
+    let mut read = std::mem::take(tokens).into_iter();
+    for (range, others) in others {
+        tokens.extend(read.by_ref().take(range.start - place));
+        read.by_ref().take(range.len()).for_each(drop);
+        tokens.extend(others);
+        place = range.end;
+    }
+    tokens.extend(read);
 }
 
 /// The encoding as which the parser is told of `HEADER MATCH`, which it does not know.
@@ -288,12 +306,12 @@ fn keep_like_options(tokens: &mut Vec<TokenWithSpan>) {
             kept.push((inside[first], inside[inside.len() - 1], options));
         }
     }
-    for (first, last, options) in kept.into_iter().rev() {
-        let part = Token::make_word(&options, Some('"'));
-        let at = tokens[first].span;
-        let part = [Token::Period, part].map(|token| TokenWithSpan { token, span: at });
-        tokens.splice(first..=last, part);
-    }
+    let named = kept.into_iter().map(|(first, last, options)| {
+        let (part, span) = (Token::make_word(&options, Some('"')), tokens[first].span);
+        (first..last + 1, [Token::Period, part].map(|token| TokenWithSpan { token, span }).to_vec())
+    });
+    let named = named.collect();
+    replace(tokens, named);
 }
 
 /// The name after `LIKE`, and the options, in lower case with a blank between each two words.

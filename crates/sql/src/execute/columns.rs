@@ -3,7 +3,8 @@
 //! Joins, groups and orders of many rows are the work of an engine of its own, which is not part of this crate: it takes values column by
 //! column, thousands of rows at a time. What it runs is a *region*: some nodes at the top of a query, down to its *leaves*, whose rows come
 //! from here. It is for statements over snapshots alone. In the order, and for few rows, the nodes run as they always do; and whatever the
-//! engine cannot do, or fails at before it has given anything, is done so, too. So an engine may make a query faster, and nothing else of it.
+//! engine cannot do, or fails at before it has given anything, is done so, too. A statement that fails before it has given anything begins
+//! again without the engine. So an engine may make a query faster, and nothing else of it.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -258,6 +259,7 @@ impl<'a, 't> Run<'a, 't> {
         let (tables, parameters) = (self.plan.tables.as_slice(), &self.inputs.parameters);
         let surroundings = Surroundings { tables, parameters, most: wanted.most(), bytes, told };
         let Some(region) = engine.region(node, surroundings) else { return Ok(None) };
+        self.tried_columns = true;
         if let Some(way) = self.has_few_rows(&*region)? {
             self.observe_way(node, way);
             return Ok(None);
@@ -427,25 +429,19 @@ impl<'a, 't> Run<'a, 't> {
                     course.abandon(Way::Memory);
                 }
                 Ok(!course.is_over)
-            });
+            })?;
             match read {
-                Ok(_) if course.is_over => return Ok(()),
-                Ok(true) => {
+                _ if course.is_over => return Ok(()),
+                true => {
                     course.decided.push(number);
                     let ended = course.region.end(number);
                     course.or_abandon(ended)?;
                     return Ok(());
                 }
-                Ok(false) => {
+                false => {
                     course.region.clear(number);
                     course.in_vain.insert(number, most);
                 }
-                // Perhaps nobody ever asks for the row that it failed at.
-                Err(Failure::Sql(error)) if error.state != SqlState::OUT_OF_MEMORY => {
-                    course.abandon(Way::Refused);
-                    return Ok(());
-                }
-                Err(failure) => return Err(failure),
             }
         }
         if !is_end {

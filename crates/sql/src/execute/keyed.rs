@@ -54,7 +54,7 @@ impl Run<'_, '_> {
 
     /// What the places of keys in maps follow from: clients do not know it before.
     pub(super) fn hash_seed(&self) -> Seed {
-        Seed(self.inputs.seed as u64)
+        self.inputs.hash_seed()
     }
 }
 

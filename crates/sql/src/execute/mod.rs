@@ -30,6 +30,7 @@ mod work;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use ordain_db::hash::Seed;
 use ordain_db::procedure::{Stop, Transaction};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
@@ -43,7 +44,7 @@ use crate::types::{Datum, Values, Zone, operators, row};
 use budget::Claim;
 use columns::Way;
 use query::Wanted;
-use receive::Receive;
+use receive::{Receive, Watched};
 
 pub use budget::{Budget, Keeping, Kept};
 pub use entries::values_in_index;
@@ -81,7 +82,7 @@ pub struct Inputs {
     pub now: i64,
     /// The time zone of its session.
     pub zone: Zone,
-    /// A number that no other statement has: hidden keys and random numbers follow from it.
+    /// A number that no other statement has: hidden keys, random numbers and hashes follow from it.
     pub seed: u128,
     /// Numbers that were drawn from sequences before, in the order in which the run takes them; it fails with [`none_drawn`] where it takes
     /// more. Without, it draws from the sequences itself.
@@ -92,6 +93,13 @@ pub struct Inputs {
     pub observes: bool,
     /// Whether it claims its tables as a whole, since it touches more rows than can be claimed one by one.
     pub claims_tables: bool,
+}
+
+impl Inputs {
+    /// What hashes follow from that others are not to know before: the part of the seed that is random.
+    pub fn hash_seed(&self) -> Seed {
+        Seed(self.seed as u64)
+    }
 }
 
 /// What came out of a statement.
@@ -195,6 +203,8 @@ pub struct Run<'a, 't> {
     ready: BTreeMap<usize, Vec<Row>>,
     /// Bytes of all of these.
     kept_bytes: usize,
+    /// Whether a part of it was tried over columns.
+    tried_columns: bool,
     /// Why parts of it no longer run over columns, if that has come to nothing.
     by_rows: Option<Way>,
     /// The rows that came last of the recursive queries that run, by their numbers.
@@ -241,6 +251,7 @@ impl<'a, 't> Run<'a, 't> {
             kept_rows: BTreeMap::new(),
             members: BTreeMap::new(),
             ready: BTreeMap::new(),
+            tried_columns: false,
             by_rows: None,
             kept_bytes: 0,
             working: BTreeMap::new(),
@@ -274,10 +285,27 @@ impl<'a, 't> Run<'a, 't> {
     ) -> Result<(Output, Vec<Pending>), Failure> {
         let mut run = Run::new(transaction, storages, plan, inputs, source, patience);
         plan.reliances.iter().try_for_each(|reliance| run.check(reliance))?;
-        let output = run.act(receiver)?;
+        let mut rows = Watched::new(receiver);
+        let output = match run.act(&mut rows) {
+            Err(Failure::Sql(error)) if !rows.has_any && run.may_go_by_rows(&error) => {
+                let Run { transaction, source, .. } = run;
+                run = Run::new(transaction, storages, plan, inputs, source, patience);
+                run.by_rows = Some(Way::Refused);
+                run.act(&mut rows)?
+            }
+            outcome => outcome?,
+        };
         let observed = plan.action.source().filter(|_| inputs.observes);
         let observed = observed.map_or_else(Vec::new, |source| run.observed_of(source));
         Ok((Output { drawn: run.noted.drawn, signals: run.noted.signals, observed, ..output }, run.deferred))
+    }
+
+    /// Whether it could end otherwise if none of it ran over columns. Perhaps nobody asks for the row that was failed at: rows are read as they
+    /// are asked for.
+    fn may_go_by_rows(&self, error: &SqlError) -> bool {
+        let Patience::UntilTold(told, _) = self.patience else { return false };
+        let is_too_much = matches!(error.state, SqlState::OUT_OF_MEMORY | SqlState::PROGRAM_LIMIT_EXCEEDED);
+        self.tried_columns && !is_too_much && told.error().is_none() && self.noted.drawn.is_empty()
     }
 
     /// Notes that a node ran.

@@ -1,8 +1,10 @@
 //! Where the rows of a query go, one by one as they come.
 
-use ordain_db::hash::key_hash;
+use std::hash::BuildHasher;
 
-use super::{EncodedRows, HELD_BYTES_MAX, Kept, Output, bytes_of, encode_row, held_too_much};
+use ordain_db::hash::{Seed, key_hash};
+
+use super::{EncodedRows, HELD_BYTES_MAX, Inputs, Kept, Output, bytes_of, encode_row, held_too_much};
 use crate::error::SqlError;
 use crate::plan::Plan;
 use crate::procedure::encode_error;
@@ -81,6 +83,26 @@ impl Receive for Collected {
     }
 }
 
+/// Passes rows on, and tells whether there were any.
+pub(super) struct Watched<'r> {
+    to: &'r mut dyn Receive,
+    pub(super) has_any: bool,
+}
+
+impl<'r> Watched<'r> {
+    /// None yet.
+    pub(super) fn new(to: &'r mut dyn Receive) -> Watched<'r> {
+        Watched { to, has_any: false }
+    }
+}
+
+impl Receive for Watched<'_> {
+    fn receive(&mut self, row: &[Datum]) -> Result<(), SqlError> {
+        self.has_any = true;
+        self.to.receive(row)
+    }
+}
+
 /// Nobody asks for the rows.
 pub struct Unseen;
 
@@ -90,33 +112,33 @@ impl Receive for Unseen {
     }
 }
 
-/// The digest of what a client is shown of a statement: of the number of rows that it wrote, and of each row that it gave.
+/// The digest of what a client is shown of a statement: of the number of rows that it wrote, and of each row that it gave. Their hashes follow
+/// from the number of the statement, which others cannot know before it has its place in the order: nobody chooses rows that are others and
+/// have the same digest.
 #[derive(Clone, Debug)]
 pub struct OutputDigest {
+    seed: Seed,
     written: u64,
     rows: u64,
     /// Of the rows in their order.
     in_order: u64,
-    /// Of the same, in whatever order: the sum of their hashes. Nobody but the client itself could choose rows to deceive it.
+    /// Of the same, in whatever order: the sum of their hashes.
     in_any_order: u64,
 }
 
 impl OutputDigest {
-    /// Of a statement that wrote so many rows.
-    pub fn new(written: u64) -> OutputDigest {
-        OutputDigest { written, rows: 0, in_order: 0, in_any_order: 0 }
+    /// Of a statement with these inputs that wrote so many rows.
+    pub fn new(inputs: &Inputs, written: u64) -> OutputDigest {
+        OutputDigest::seeded(inputs.hash_seed(), written)
     }
 
-    /// Of one whose output is there.
-    pub fn of(output: &Output) -> OutputDigest {
-        let mut digest = OutputDigest::new(output.written);
-        output.rows.iter().for_each(|row| digest.add(row));
-        digest
+    fn seeded(seed: Seed, written: u64) -> OutputDigest {
+        OutputDigest { seed, written, rows: 0, in_order: 0, in_any_order: 0 }
     }
 
     /// Adds an encoded row.
     pub fn add(&mut self, row: &[u8]) {
-        let hash = key_hash(row);
+        let hash = self.seed.hash_one(row);
         self.in_order = if self.rows == 0 { hash } else { hash_of_two(self.in_order, hash) };
         self.in_any_order = self.in_any_order.wrapping_add(hash);
         self.rows += 1;
@@ -160,9 +182,9 @@ pub struct Digesting<'r> {
 }
 
 impl<'r> Digesting<'r> {
-    /// No rows yet. If nobody wants the digest, rows are only passed on.
-    pub fn new(to: &'r mut dyn Receive, is_wanted: bool) -> Digesting<'r> {
-        Digesting { to, is_wanted, digest: OutputDigest::new(0), buffer: Vec::new() }
+    /// No rows yet of a statement with these inputs. If nobody wants the digest, rows are only passed on.
+    pub fn new(to: &'r mut dyn Receive, inputs: &Inputs, is_wanted: bool) -> Digesting<'r> {
+        Digesting { to, is_wanted, digest: OutputDigest::new(inputs, 0), buffer: Vec::new() }
     }
 
     /// The digest of the rows that came by.
@@ -172,10 +194,12 @@ impl<'r> Digesting<'r> {
 
     /// The digest of what a client is shown: of the rows that came by, unless they are in the output.
     pub fn finish(self, output: &Output) -> OutputDigest {
-        match self.digest.rows() {
-            0 => OutputDigest::of(output),
-            _ => self.digest,
+        if self.digest.rows() > 0 {
+            return self.digest;
         }
+        let mut digest = OutputDigest::seeded(self.digest.seed, output.written);
+        output.rows.iter().for_each(|row| digest.add(row));
+        digest
     }
 
     /// The digest of what a client is shown of a statement that fails after the rows that came by.
@@ -208,4 +232,26 @@ pub fn pass_on(rows: &[Vec<u8>], to: &mut dyn Receive) -> Result<(), SqlError> {
         to.receive(&values)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_of_two_statements_have_nothing_to_do_with_each_other() {
+        let difference = |rows: [&[u8]; 2]| {
+            let of = |seed: u128| {
+                let mut digest = OutputDigest::new(&Inputs { seed, ..Inputs::default() }, 0);
+                rows.iter().for_each(|row| digest.add(row));
+                digest
+            };
+            let [one, other] = [1, 2].map(of);
+            assert_ne!(one.value(), other.value());
+            one.in_any_order.wrapping_sub(other.in_any_order)
+        };
+        let (first, second) = (difference([b"a", b"b"]), difference([b"a", b"c"]));
+        assert_ne!(first, second, "whoever knows sums of one knows nothing of the other's");
+        assert_eq!(first, difference([b"b", b"a"]));
+    }
 }

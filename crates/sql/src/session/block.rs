@@ -238,7 +238,8 @@ impl Block {
 
     /// Has a step, which is a query, certify the first of its rows, which are these; or that these are all of them.
     pub(super) fn certify_rows(&mut self, place: usize, rows: &[Vec<u8>], are_all: bool) {
-        let mut digest = OutputDigest::new(0);
+        let Some(step) = self.steps.get(place) else { return };
+        let mut digest = OutputDigest::new(&step.inputs, 0);
         rows.iter().for_each(|row| digest.add(row));
         self.certify_digest(place, &digest, are_all);
     }

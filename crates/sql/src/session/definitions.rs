@@ -13,6 +13,7 @@ use super::transaction::PLANNINGS_MAX;
 use crate::bind::{self, Build, Defined, RowCheck, Surroundings, Timing, Validation};
 use crate::catalog::{Catalog, Definition, storage_numbers};
 use crate::error::{SqlError, SqlState};
+use crate::execute::Inputs;
 use crate::execute::Output;
 use crate::execute::receive::OutputDigest;
 use crate::plan::{Action, Plan, SharedPlan};
@@ -101,13 +102,15 @@ impl Session {
     fn carry_out(&mut self, catalog: &Catalog, defined: &Defined, is_whole: bool) -> Result<u64, SqlError> {
         let Some(plan) = &defined.plan else { return Ok(0) };
         let mut steps = Vec::new();
-        let none_shown = || Some(Shown::Output(OutputDigest::new(0).value()));
+        let none = |plan, inputs: Inputs| {
+            let shown = Some(Shown::Output(OutputDigest::new(&inputs, 0).value()));
+            Step { plan, inputs, shown }
+        };
         for verification in &defined.verifications {
             if !self.alone(&verification.plan, self.inputs(Values::new()))?.rows.is_empty() {
                 return Err(verification.error.clone());
             }
-            let (plan, inputs) = (verification.plan.clone(), self.inputs(Values::new()));
-            steps.push(Step { plan, inputs, shown: none_shown() });
+            steps.push(none(verification.plan.clone(), self.inputs(Values::new())));
         }
         for plan in defined.rewrites.iter().chain([plan]).chain(&defined.rows) {
             let inputs = self.inputs(Values::new());
@@ -117,7 +120,7 @@ impl Session {
             let changed = changed_by(catalog, plan)?;
             for validation in &defined.validations {
                 let plan = bind::validation(&changed, &self.surroundings, validation)?.plan;
-                steps.push(Step { plan, inputs: self.inputs(Values::new()), shown: none_shown() });
+                steps.push(none(plan, self.inputs(Values::new())));
             }
         }
         let writes_rows = !defined.rewrites.is_empty() || defined.rows.is_some();

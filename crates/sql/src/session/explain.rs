@@ -56,7 +56,9 @@ impl Session {
         };
         let query_engine = self.query_engine.clone();
         let confined = query_engine.as_deref().and_then(|engine| match &self.block {
-            Some(block) => block.confine(engine, &prepared.plan, false),
+            Some(block) => {
+                block.confine(engine, &prepared.plan, super::cursors::declaration(&statement).is_some())
+            }
             None => Some(Confined::anywhere(engine)),
         });
         let query_engine = confined.as_ref().map(|engine| engine as &dyn QueryEngine);

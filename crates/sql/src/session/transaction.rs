@@ -326,7 +326,7 @@ impl Session {
         let Some(mut block) = self.block.take() else { return Err(no_block()) };
         block.has_run = true;
         let plan = block.timed(plan);
-        let mut rows = Digesting::new(to, !block.read_only || block.certifies);
+        let mut rows = Digesting::new(to, &inputs, !block.read_only || block.certifies);
         let mut numbers = Numbers::of(self);
         let outcome = self.within(&mut block, &plan, &inputs, &mut numbers, &mut rows, is_cursor);
         let (drawn, another) = numbers.finish();

@@ -14,13 +14,15 @@ pub fn conflicting_expression(name: &Ident) -> Option<&str> {
 
 /// Writes names for the expressions after `ON CONFLICT`, where the parser takes nothing else.
 pub(super) fn name_expressions(tokens: &mut Vec<TokenWithSpan>) {
-    for (from, until) in expressions(tokens).into_iter().rev() {
+    let named = expressions(tokens).into_iter().map(|(from, until)| {
         let span = tokens[from].span;
         let text: String = tokens[from..until].iter().map(|token| token.token.to_string()).collect();
         let value = format!("{CONFLICTING}{}", text.trim());
         let name = Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword });
-        tokens.splice(from..until, [TokenWithSpan { token: name, span }]);
-    }
+        (from..until, vec![TokenWithSpan { token: name, span }])
+    });
+    let named = named.collect();
+    super::replace(tokens, named);
 }
 
 /// From where until where expressions stand in which insertions may conflict.
@@ -121,11 +123,13 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         }
         before = (place, word);
     }
-    for place in places.into_iter().rev() {
+    let spelled = places.into_iter().map(|place| {
         let span = tokens[place].span;
-        let spelled = ["WHERE", "TRUE"].map(|word| TokenWithSpan { token: Token::make_keyword(word), span });
-        tokens.splice(place..place, spelled);
-    }
+        let words = ["WHERE", "TRUE"].map(|word| TokenWithSpan { token: Token::make_keyword(word), span });
+        (place..place, words.to_vec())
+    });
+    let spelled = spelled.collect();
+    super::replace(tokens, spelled);
 }
 
 /// Whether what a query selects ends where a word stands.

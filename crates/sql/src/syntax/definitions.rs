@@ -110,11 +110,13 @@ pub(super) fn spell_out_tables(tokens: &mut Vec<TokenWithSpan>) {
         begins = matches!(token.token, Token::SemiColon | Token::LParen | Token::RParen);
         before = this;
     }
-    for place in places.into_iter().rev() {
+    let spelled = places.into_iter().map(|place| {
         let span = tokens[place].span;
-        let spelled = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
-        tokens.splice(place..=place, spelled.map(|token| TokenWithSpan { token, span }));
-    }
+        let words = [Token::make_keyword("SELECT"), Token::Mul, Token::make_keyword("FROM")];
+        (place..place + 1, words.map(|token| TokenWithSpan { token, span }).to_vec())
+    });
+    let spelled = spelled.collect();
+    super::replace(tokens, spelled);
 }
 
 /// Whether the next token may be a name of a relation.

@@ -58,8 +58,10 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         before = (place, keyword(&token.token));
     }
     needed.sort_by_key(|(place, _)| *place);
-    for (place, token) in needed.into_iter().rev() {
+    let needed = needed.into_iter().map(|(place, token)| {
         let span = tokens[place.min(tokens.len() - 1)].span;
-        tokens.insert(place, TokenWithSpan { token, span });
-    }
+        (place..place, vec![TokenWithSpan { token, span }])
+    });
+    let needed = needed.collect();
+    super::replace(tokens, needed);
 }

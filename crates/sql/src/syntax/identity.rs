@@ -108,13 +108,15 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
             spelled.push((*begin, *end, change));
         }
     }
-    for (begin, end, change) in spelled.into_iter().rev() {
+    let spelled = spelled.into_iter().map(|(begin, end, change)| {
         let span = tokens[begin].span;
         let space = || Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
         let name = Token::make_word(&format!("{IDENTITY_CHANGED}{change}"), Some('"'));
         let written = [Token::make_keyword("SET"), space(), Token::make_keyword("DEFAULT"), space(), name];
-        tokens.splice(begin..=end, written.map(|token| TokenWithSpan { token, span }));
-    }
+        (begin..end + 1, written.map(|token| TokenWithSpan { token, span }).to_vec())
+    });
+    let spelled = spelled.collect();
+    super::replace(tokens, spelled);
 }
 
 /// The change of an identity column that a default stands for.

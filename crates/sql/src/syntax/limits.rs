@@ -36,17 +36,17 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         spelled.push([begin, number, after, end]);
         at = end;
     }
-    for [begin, number, after, end] in spelled.into_iter().rev() {
+    let spelled = spelled.into_iter().map(|[begin, number, after, end]| {
         let span = tokens[solid[begin]].span;
         let ties = ["FETCH", "FIRST", "ROWS", "WITH", "TIES"];
         let rest = if end == after + 1 { &[] } else { &ties[..] };
         let at = |word: &&str| TokenWithSpan { token: Token::make_keyword(word), span };
-        let counted: Vec<TokenWithSpan> =
-            solid[number..after].iter().map(|place| tokens[*place].clone()).collect();
+        let counted = solid[number..after].iter().map(|place| tokens[*place].clone());
         let words = [at(&"LIMIT")].into_iter().chain(counted).chain(rest.iter().map(at));
-        let words: Vec<TokenWithSpan> = words.collect();
-        tokens.splice(solid[begin]..=solid[end], words);
-    }
+        (solid[begin]..solid[end] + 1, words.collect())
+    });
+    let spelled = spelled.collect();
+    super::replace(tokens, spelled);
 }
 
 /// What comes after the brackets that are opened at a place; after all there is if they are not closed.

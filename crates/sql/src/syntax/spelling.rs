@@ -1,41 +1,51 @@
 //! Forms that the parser does not know, written in others that mean the same.
 
+use std::ops::Range;
+
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 
 /// Makes one literal of texts on several lines: only a new line goes between them.
 pub(super) fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
-    let mut place = 0;
+    let (mut place, mut dropped) = (0, Vec::new());
     while place < tokens.len() {
-        let is_text = matches!(tokens[place].token, Token::SingleQuotedString(_));
-        let mut next = place + 1;
-        let mut has_line = false;
-        while is_text && let Some(Token::Whitespace(space)) = tokens.get(next).map(|token| &token.token) {
-            has_line |= matches!(space, Whitespace::Newline | Whitespace::SingleLineComment { .. });
-            next += 1;
-        }
-        match tokens.get(next).map(|token| &token.token) {
-            Some(Token::SingleQuotedString(more)) if has_line => {
-                let more = more.clone();
-                if let Token::SingleQuotedString(text) = &mut tokens[place].token {
-                    text.push_str(&more);
-                }
-                tokens.drain(place + 1..=next);
+        let mut end = place;
+        while let Some((next, more)) = text_on_another_line(tokens, end) {
+            if let Token::SingleQuotedString(text) = &mut tokens[place].token {
+                text.push_str(&more);
             }
-            _ => place += 1,
+            dropped.extend(end + 1..=next);
+            end = next;
+        }
+        place = end + 1;
+    }
+    super::drop_at(tokens, dropped);
+}
+
+/// The text that goes on with one, and its place.
+fn text_on_another_line(tokens: &[TokenWithSpan], place: usize) -> Option<(usize, String)> {
+    if !matches!(tokens[place].token, Token::SingleQuotedString(_)) {
+        return None;
+    }
+    let mut has_line = false;
+    for (next, token) in tokens.iter().enumerate().skip(place + 1) {
+        match &token.token {
+            Token::Whitespace(space) => {
+                has_line |= matches!(space, Whitespace::Newline | Whitespace::SingleLineComment { .. });
+            }
+            Token::SingleQuotedString(more) if has_line => return Some((next, more.clone())),
+            _ => return None,
         }
     }
+    None
 }
 
 /// Reads `U&'…' UESCAPE '!'`: the characters behind another escape than the backslash, which the tokenizer knows alone.
 pub(super) fn unescape_texts(tokens: &mut Vec<TokenWithSpan>) {
-    let mut place = 0;
-    while place < tokens.len() {
-        let Token::UnicodeStringLiteral(text) = &tokens[place].token else {
-            place += 1;
-            continue;
-        };
+    let mut dropped = Vec::new();
+    for place in 0..tokens.len() {
+        let Token::UnicodeStringLiteral(text) = &tokens[place].token else { continue };
         let solid = |token: &&(usize, &TokenWithSpan)| !matches!(token.1.token, Token::Whitespace(_));
         let mut behind = tokens.iter().enumerate().skip(place + 1).filter(|token| solid(&token));
         let is_escape = behind.next().is_some_and(|(_, token)| {
@@ -46,10 +56,10 @@ pub(super) fn unescape_texts(tokens: &mut Vec<TokenWithSpan>) {
             && let Some(text) = unescaped(text, escape)
         {
             tokens[place].token = Token::UnicodeStringLiteral(text);
-            tokens.drain(place + 1..=last);
+            dropped.extend(place + 1..=last);
         }
-        place += 1;
     }
+    super::drop_at(tokens, dropped);
 }
 
 /// A text with the characters that four digits behind an escape stand for, or six behind it and `+`. None if it has others.
@@ -75,25 +85,32 @@ fn unescaped(text: &str, escape: &str) -> Option<String> {
 /// one's own have.
 pub(super) fn part_signs(tokens: &mut Vec<TokenWithSpan>) {
     const OWN: &str = "~!@#%^&|`?";
-    let mut place = 0;
-    while place < tokens.len() {
-        if let Token::CustomBinaryOperator(written) = &tokens[place].token
-            // The first character is the operator, whatever it is.
-            && let plain = &written[..written.trim_end_matches(['+', '-']).len().max(1)]
-            && plain.len() < written.len()
-            && !written.contains(|character| OWN.contains(character))
-            && let Ok(mut parted) = Tokenizer::new(&PostgreSqlDialect {}, plain).tokenize()
-        {
-            let signs = written[plain.len()..].chars();
-            parted.extend(signs.map(|sign| if sign == '-' { Token::Minus } else { Token::Plus }));
-            let span = tokens[place].span;
-            let count = parted.len();
-            tokens.splice(place..=place, parted.into_iter().map(|token| TokenWithSpan { token, span }));
-            place += count;
-        } else {
-            place += 1;
+    let parted = |token: &TokenWithSpan| {
+        let Token::CustomBinaryOperator(written) = &token.token else { return None };
+        // The first character is the operator, whatever it is.
+        let plain = &written[..written.trim_end_matches(['+', '-']).len().max(1)];
+        if plain.len() == written.len() || written.contains(|character| OWN.contains(character)) {
+            return None;
         }
-    }
+        let mut parted = Tokenizer::new(&PostgreSqlDialect {}, plain).tokenize().ok()?;
+        let signs = written[plain.len()..].chars();
+        parted.extend(signs.map(|sign| if sign == '-' { Token::Minus } else { Token::Plus }));
+        Some(parted)
+    };
+    let found = tokens.iter().enumerate();
+    let found = found.filter_map(|(place, token)| Some(in_place_of(place, token, parted(token)?)));
+    let found = found.collect();
+    super::replace(tokens, found);
+}
+
+/// Others for the token at a place.
+fn in_place_of(
+    place: usize,
+    token: &TokenWithSpan,
+    others: Vec<Token>,
+) -> (Range<usize>, Vec<TokenWithSpan>) {
+    let others = others.into_iter().map(|other| TokenWithSpan { token: other, span: token.span });
+    (place..place + 1, others.collect())
 }
 
 /// Whether a word is one that PostgreSQL takes for `IS NULL` or `IS NOT NULL`.
@@ -104,54 +121,53 @@ pub(super) fn is_null_test(word: &Word) -> bool {
 
 /// Writes `ISNULL` and `NOTNULL` as `IS NULL` and `IS NOT NULL`, and `integer ARRAY` as `integer[]`.
 pub(super) fn spell_suffixes(tokens: &mut Vec<TokenWithSpan>) {
-    let mut place = 0;
-    while place < tokens.len() {
-        let solid = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
-        let before = tokens[..place].iter().rev().find(solid).map(|token| &token.token);
-        let after = tokens[place + 1..].iter().find(solid).map(|token| &token.token);
-        let is_name = match before {
-            Some(Token::Word(word)) => word.keyword == Keyword::AS && word.quote_style.is_none(),
-            Some(Token::Period) | None => true,
-            _ => false,
-        };
-        let is_operand = match before {
-            Some(Token::Word(word)) => {
-                word.quote_style.is_some() || !RESERVED_FOR_COLUMN_ALIAS.contains(&word.keyword)
-            }
-            Some(Token::RParen) => true,
-            _ => false,
-        };
-        let written: &[&str] = match &tokens[place].token {
-            Token::Word(word) if is_null_test(word) && !is_name && after != Some(&Token::LParen) => {
-                if word.value.eq_ignore_ascii_case("isnull") {
-                    &["IS", "NULL"]
-                } else {
-                    &["IS", "NOT", "NULL"]
-                }
-            }
-            Token::Word(word)
-                if word.keyword == Keyword::ARRAY
-                    && word.quote_style.is_none()
-                    && is_operand
-                    && !matches!(after, Some(Token::LBracket | Token::LParen)) =>
-            {
-                &["[", "]"]
-            }
-            _ => {
-                place += 1;
-                continue;
-            }
-        };
-        let span = tokens[place].span;
-        let token = |written: &&str| match *written {
-            "[" => Token::LBracket,
-            "]" => Token::RBracket,
-            word => Token::make_keyword(word),
-        };
-        let spelled = written.iter().map(|written| TokenWithSpan { token: token(written), span });
-        tokens.splice(place..=place, spelled.collect::<Vec<_>>());
-        place += written.len();
+    let mut solid = solid(tokens).into_iter().peekable();
+    let (mut before, mut spelled) = (None, Vec::new());
+    while let Some(place) = solid.next() {
+        let token = &tokens[place].token;
+        let after = solid.peek().map(|next| &tokens[*next].token);
+        let suffix = suffix(before.as_ref(), token, after);
+        before = Some(suffix.last().unwrap_or(token).clone());
+        if !suffix.is_empty() {
+            spelled.push(in_place_of(place, &tokens[place], suffix));
+        }
     }
+    super::replace(tokens, spelled);
+}
+
+/// What is written for a word between two others, if it is not itself.
+fn suffix(before: Option<&Token>, token: &Token, after: Option<&Token>) -> Vec<Token> {
+    let Token::Word(word) = token else { return Vec::new() };
+    let is_name = match before {
+        Some(Token::Word(word)) => word.keyword == Keyword::AS && word.quote_style.is_none(),
+        Some(Token::Period) | None => true,
+        _ => false,
+    };
+    if is_null_test(word) && !is_name && after != Some(&Token::LParen) {
+        let words: &[&str] = match word.value.eq_ignore_ascii_case("isnull") {
+            true => &["IS", "NULL"],
+            false => &["IS", "NOT", "NULL"],
+        };
+        return words.iter().map(|word| Token::make_keyword(word)).collect();
+    }
+    let is_operand = match before {
+        Some(Token::Word(word)) => {
+            word.quote_style.is_some() || !RESERVED_FOR_COLUMN_ALIAS.contains(&word.keyword)
+        }
+        Some(Token::RParen) => true,
+        _ => false,
+    };
+    let is_array = word.keyword == Keyword::ARRAY && word.quote_style.is_none();
+    if is_array && is_operand && !matches!(after, Some(Token::LBracket | Token::LParen)) {
+        return vec![Token::LBracket, Token::RBracket];
+    }
+    Vec::new()
+}
+
+/// The places of what is no space between others.
+fn solid(tokens: &[TokenWithSpan]) -> Vec<usize> {
+    let is_solid = |place: &usize| !matches!(tokens[*place].token, Token::Whitespace(_));
+    (0..tokens.len()).filter(is_solid).collect()
 }
 
 /// Writes the operators for `LIKE` and `ILIKE` before `ANY`, `SOME` and `ALL`.
@@ -159,8 +175,7 @@ pub(super) fn spell_like(tokens: &mut Vec<TokenWithSpan>) {
     let keyword = |place: Option<&usize>, tokens: &[TokenWithSpan]| {
         place.map_or(Keyword::NoKeyword, |at| super::keyword(&tokens[*at].token))
     };
-    let is_solid = |place: &usize| !matches!(tokens[*place].token, Token::Whitespace(_));
-    let solid: Vec<usize> = (0..tokens.len()).filter(is_solid).collect();
+    let solid = solid(tokens);
     let mut dropped = Vec::new();
     for at in 0..solid.len() {
         let like = keyword(solid.get(at), tokens);
