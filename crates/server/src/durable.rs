@@ -241,6 +241,7 @@ impl Opener<'_> {
             subgroup: self.subgroup(me.replica),
             cluster: self.fingerprint,
             epochs: self.cluster.epochs(),
+            loses_clients: true,
             limits: self.cluster.limits(),
             checkpoints: CheckpointOptions {
                 interval_microseconds: Some(self.options.checkpoint_interval.as_micros() as u64),

@@ -303,6 +303,13 @@ impl Gateway {
         }
     }
 
+    /// Orders the end of all snapshots that are open: those who have opened them are gone.
+    pub fn close_all_snapshots(&mut self, sequencer: &mut Sequencer) {
+        for at in self.open_snapshots.clone() {
+            self.close_snapshot(at, sequencer);
+        }
+    }
+
     /// Orders what this node decides by itself.
     pub fn order_own(&mut self, work: Work, sequencer: &mut Sequencer) {
         sequencer.add(Waiting {

@@ -197,6 +197,9 @@ pub struct NodeConfiguration {
     pub epochs: EpochOptions,
     /// When and how checkpoints are taken, if there is a log.
     pub checkpoints: CheckpointOptions,
+    /// Whether its clients are gone when it begins again, as those of a server are, which have connections to it: the snapshots that they have
+    /// opened end then. Not where there are other replicas, which may have clients of their own.
+    pub loses_clients: bool,
     /// The limits of its queues.
     pub limits: Limits,
     /// Whether the node tells what it orders and executes, for checkers; see [`Trace`].
@@ -214,6 +217,7 @@ impl NodeConfiguration {
             cluster: 0,
             checkpoints: CheckpointOptions::default(),
             epochs: EpochOptions::default(),
+            loses_clients: false,
             limits: Limits::default(),
             trace: false,
         }
@@ -227,6 +231,8 @@ pub struct Node<E> {
     me: PartitionId,
     partitions: u16,
     replicas: u16,
+    /// Whether snapshots of an earlier life are of nobody.
+    ends_snapshots: bool,
     cluster: u64,
     limits: Limits,
     catalog: Catalog,
@@ -332,6 +338,7 @@ impl<E: Engine> Node<E> {
             me,
             partitions,
             replicas,
+            ends_snapshots: configuration.loses_clients && replicas == 1,
             cluster,
             limits,
             catalog,

@@ -203,8 +203,12 @@ impl<E: Engine> Node<E> {
         {
             self.log.term = Some(term);
             self.sequencer.resume(self.log.dispatched);
+            let ends_snapshots = std::mem::take(&mut self.ends_snapshots);
             let (gateway, mut context) = self.gateway();
             gateway.lead(&mut context);
+            if ends_snapshots {
+                gateway.close_all_snapshots(context.sequencer);
+            }
         }
     }
 

@@ -91,6 +91,31 @@ fn what_was_called_is_there_when_it_is_opened_again() {
 
 /// A node takes requests as soon as its log is in the order again, and may have much of it to execute then.
 #[test]
+fn snapshots_end_with_the_process_that_opened_them() {
+    let folder = Folder::create();
+    let directory = folder.0.join("database");
+    for round in 0..3 {
+        let (database, count) = open(&directory, 2).unwrap();
+        assert_eq!(database.call(count, &(0, vec![])), Ok(2 * round + 1));
+        // More than may be open if those of the life before still were.
+        let snapshots: Vec<_> = (0..600).map(|_| database.snapshot().unwrap()).collect();
+        if round == 1 {
+            database.checkpoint(Duration::from_secs(20)).unwrap();
+        }
+        assert_eq!(database.call(count, &(0, vec![])), Ok(2 * round + 2));
+        database.close().unwrap();
+        drop(snapshots);
+    }
+    let (database, count) = open(&directory, 2).unwrap();
+    database.call(count, &(0, vec![])).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while database.statuses(false).unwrap().iter().any(|status| status.garbage > 0) {
+        assert!(Instant::now() < deadline, "old versions are kept for snapshots of nobody");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
 fn a_digest_waits_for_what_is_replayed() {
     let folder = Folder::create();
     let (database, count) = open(&folder.0, 2).unwrap();
