@@ -522,12 +522,14 @@ pub enum Action {
         /// The rows.
         rows: Vec<Vec<u8>>,
     },
-    /// Deletes rows of a storage that no table has any more, at most so many; the result says whether any are left.
+    /// Deletes rows of a storage that no table has any more, from one key on; the result says how many, and where to go on.
     Clear {
         /// The storage.
         storage: u32,
         /// Whether it is a copy on every partition.
         replicated: bool,
+        /// The encoded key after which to go on.
+        after: Option<Vec<u8>>,
         /// At most so many rows.
         rows: u32,
     },

@@ -93,7 +93,8 @@ fn clean(world: &World) -> u64 {
         let Definition::Garbage { storage, replicated } = *definition else { continue };
         loop {
             let rows = 10_000;
-            let written = call(&database, Plan::of(Action::Clear { storage, replicated, rows })).written;
+            let written =
+                call(&database, Plan::of(Action::Clear { storage, replicated, after: None, rows })).written;
             deleted += written;
             if written < u64::from(rows) {
                 break;

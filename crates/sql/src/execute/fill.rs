@@ -112,14 +112,22 @@ impl<'a> Run<'a, '_> {
         Ok(Output { written: rows.len() as u64, ..Output::default() })
     }
 
-    /// Deletes rows of a storage; `written` tells how many.
-    pub(super) fn clear(&mut self, storage: u32, replicated: bool, most: u32) -> Result<Output, Failure> {
-        let range = self.storages.all(replicated, storage)?;
+    /// Deletes rows of a storage after a key; `written` tells how many, and the result has the key of the last, if there may be more.
+    pub(super) fn clear(
+        &mut self,
+        (storage, replicated): (u32, bool),
+        after: Option<&[u8]>,
+        most: u32,
+    ) -> Result<Output, Failure> {
+        let all = self.storages.all(replicated, storage)?;
+        let range = after.map_or_else(|| all.clone(), |after| all.after(after));
         let found = self.transaction.scan(&range, most as usize)?;
         for row in &found {
             self.transaction.delete(&row.key)?;
         }
-        Ok(Output { written: found.len() as u64, ..Output::default() })
+        let last = found.last().filter(|_| found.len() == most as usize);
+        let rows = last.map(|last| last.key.bytes().to_vec()).into_iter().collect();
+        Ok(Output { rows, written: found.len() as u64, ..Output::default() })
     }
 
     fn sequence_key(&self, storage: u32) -> Result<Key, SqlError> {

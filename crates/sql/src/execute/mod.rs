@@ -375,7 +375,9 @@ impl<'a, 't> Run<'a, 't> {
                 self.fill(self.table(*table)?, *index, after.as_deref(), *rows)
             }
             Action::Load { table, rows } => self.load(self.table(*table)?, rows),
-            Action::Clear { storage, replicated, rows } => self.clear(*storage, *replicated, *rows),
+            Action::Clear { storage, replicated, after, rows } => {
+                self.clear((*storage, *replicated), after.as_deref(), *rows)
+            }
             Action::Reserve(reservation) => self.reserve(reservation),
             // Whoever runs the statements before it knows what they have left.
             Action::Settle { .. } => Ok(Output::default()),
