@@ -21,6 +21,7 @@ use ordain::sim;
 use ordain::sim::options::SimOptions;
 use ordain::start::{self, LogFormat, StartOptions};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use self::kill_test::options::KillTestOptions;
 
@@ -155,9 +156,19 @@ fn log_filter(usual: &str) -> Result<EnvFilter, String> {
     match std::env::var(given::LOG) {
         Err(VarError::NotPresent) => Ok(EnvFilter::new(usual)),
         Err(error) => Err(format!("ORDAIN_LOG: {error}")),
-        Ok(text) => EnvFilter::try_new(&text)
+        Ok(text) => filter_of(&text)
             .map_err(|error| format!("ORDAIN_LOG: {error}: give a level such as info, warn or off")),
     }
+}
+
+/// Also what the filter would take for the name of a part of the program, which there is not, has to be a level.
+fn filter_of(text: &str) -> Result<EnvFilter, String> {
+    let is_known =
+        |part: &str| part.contains(['=', '[']) || !part.is_empty() && part.parse::<LevelFilter>().is_ok();
+    if let Some(wrong) = text.split(',').find(|part| !is_known(part)) {
+        return Err(format!("there is no level \"{wrong}\""));
+    }
+    EnvFilter::try_new(text).map_err(|error| error.to_string())
 }
 
 /// Says why the command failed: in the log, or beside it if that has no errors.

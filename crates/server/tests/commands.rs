@@ -262,9 +262,11 @@ fn what_ends_a_process_is_said_whatever_is_logged() {
         assert!(said.contains("cluster file no.toml: there is no such file"), "{level}: {said}");
         assert_eq!(said.matches("no.toml").count(), 1, "{level}: {said}");
     }
-    let output = folder.run(folder.command("inspect missing").env("ORDAIN_LOG", "ordain=loud"));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("ORDAIN_LOG: ") && said.contains("give a level"), "{said}");
+    for wrong in ["ordain=loud", "inof", "", "info,"] {
+        let output = folder.run(folder.command("inspect missing").env("ORDAIN_LOG", wrong));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("ORDAIN_LOG: ") && said.contains("give a level"), "{said}");
+    }
 }
 
 #[test]

@@ -131,7 +131,8 @@ fn drop_at(tokens: &mut Vec<TokenWithSpan>, mut dropped: Vec<usize>) {
     });
 }
 
-/// Puts others in the place of tokens: of ranges in their order, which are empty where something is put between.
+/// Puts others in the place of tokens: of ranges in their order, which are empty where something is put between. One that overlaps with one
+/// before it is left as it is.
 fn replace(tokens: &mut Vec<TokenWithSpan>, others: Vec<(Range<usize>, Vec<TokenWithSpan>)>) {
     if others.is_empty() {
         return;
@@ -139,7 +140,8 @@ fn replace(tokens: &mut Vec<TokenWithSpan>, others: Vec<(Range<usize>, Vec<Token
     let mut place = 0;
     let mut read = std::mem::take(tokens).into_iter();
     for (range, others) in others {
-        tokens.extend(read.by_ref().take(range.start - place));
+        let Some(between) = range.start.checked_sub(place) else { continue };
+        tokens.extend(read.by_ref().take(between));
         read.by_ref().take(range.len()).for_each(drop);
         tokens.extend(others);
         place = range.end;
