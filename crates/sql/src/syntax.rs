@@ -131,6 +131,12 @@ fn drop_at(tokens: &mut Vec<TokenWithSpan>, mut dropped: Vec<usize>) {
     });
 }
 
+/// The places of what is no space between others.
+fn solid(tokens: &[TokenWithSpan]) -> Vec<usize> {
+    let is_solid = |place: &usize| !matches!(tokens[*place].token, Token::Whitespace(_));
+    (0..tokens.len()).filter(is_solid).collect()
+}
+
 /// Puts others in the place of tokens: of ranges in their order, which are empty where something is put between. One that overlaps with one
 /// before it is left as it is.
 fn replace(tokens: &mut Vec<TokenWithSpan>, others: Vec<(Range<usize>, Vec<TokenWithSpan>)>) {
@@ -288,8 +294,7 @@ fn begins_transaction(words: &[Keyword]) -> bool {
 /// Makes the options of `(LIKE name INCLUDING … EXCLUDING …)` a last part of the name, since the parser knows few of them; see
 /// [`like_options`].
 fn keep_like_options(tokens: &mut Vec<TokenWithSpan>) {
-    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
-    let solid: Vec<usize> = (0..tokens.len()).filter(|place| !is_space(&tokens[*place])).collect();
+    let solid = solid(tokens);
     let starts = |at: usize| {
         let pair = (solid.get(at).map(|place| &tokens[*place].token), solid.get(at + 1));
         matches!(pair, (Some(Token::LParen), Some(next)) if keyword(&tokens[*next].token) == Keyword::LIKE)

@@ -198,7 +198,7 @@ pub struct NodeConfiguration {
     /// When and how checkpoints are taken, if there is a log.
     pub checkpoints: CheckpointOptions,
     /// Whether its clients are gone when it begins again, as those of a server are, which have connections to it: the snapshots that they have
-    /// opened end then. Not where there are other replicas, which may have clients of their own.
+    /// opened end then. Not where there are other replicas, which may have clients of their own. For engines with an order.
     pub loses_clients: bool,
     /// The limits of its queues.
     pub limits: Limits,

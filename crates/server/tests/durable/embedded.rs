@@ -89,7 +89,6 @@ fn what_was_called_is_there_when_it_is_opened_again() {
     }
 }
 
-/// A node takes requests as soon as its log is in the order again, and may have much of it to execute then.
 #[test]
 fn snapshots_end_with_the_process_that_opened_them() {
     let folder = Folder::create();
@@ -115,6 +114,7 @@ fn snapshots_end_with_the_process_that_opened_them() {
     }
 }
 
+/// A node takes requests as soon as its log is in the order again, and may have much of it to execute then.
 #[test]
 fn a_digest_waits_for_what_is_replayed() {
     let folder = Folder::create();

@@ -56,8 +56,7 @@ pub fn deferral(variable: &ObjectName, values: &[Expr]) -> Option<(Vec<Vec<Ident
 /// Writes `COMMENT ON CONSTRAINT name ON table` as a comment on a column of the table, whose name says that it is a constraint; see
 /// [`commented_constraint`]. What comments say in dollars, they say in quotes.
 pub(super) fn spell_out_comments(tokens: &mut Vec<TokenWithSpan>) {
-    let solid: Vec<usize> =
-        (0..tokens.len()).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
+    let solid = super::solid(tokens);
     let token = |at: usize| solid.get(at).map(|place| &tokens[*place].token);
     let word = |at: usize, wanted| token(at).is_some_and(|token| is_word(token, wanted));
     let (mut spelled, mut in_dollars, mut comments) = (Vec::new(), Vec::new(), false);

@@ -191,8 +191,7 @@ fn change_of_sequence(statement: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan
 
 /// Behind which token the name ends of what gets another name or owner; `None` for another change.
 fn end_of_renamed(statement: &[TokenWithSpan]) -> Option<usize> {
-    let is_space = |place: &usize| matches!(statement[*place].token, Token::Whitespace(_));
-    let solid: Vec<usize> = (0..statement.len()).filter(|place| !is_space(place)).collect();
+    let solid = super::solid(statement);
     let token = |at: usize| solid.get(at).map(|place| &statement[*place].token);
     let word = |at: usize| token(at).map_or(Keyword::NoKeyword, keyword);
     let mut last = if word(2) == Keyword::IF && word(3) == Keyword::EXISTS { 4 } else { 2 };

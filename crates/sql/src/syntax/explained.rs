@@ -7,8 +7,7 @@ use super::keyword;
 
 /// Writes `EXPLAIN (FORMAT text) (SELECT …)` for `EXPLAIN (SELECT …)`, where the parser takes the brackets for those around options.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
-    let solid: Vec<usize> =
-        (0..tokens.len()).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
+    let solid = super::solid(tokens);
     let token = |at: usize| solid.get(at).map(|place| &tokens[*place].token);
     let word = |at: usize| token(at).map_or(Keyword::NoKeyword, keyword);
     let begins = |at: usize| at == 0 || token(at - 1) == Some(&Token::SemiColon);

@@ -25,8 +25,7 @@ pub enum IdentityChange {
 /// Takes `SEQUENCE NAME …` out of the options of an identity column that is added, as dumps have it, where it is the name that the sequence
 /// gets anyway.
 pub(super) fn drop_sequence_names(tokens: &mut Vec<TokenWithSpan>) {
-    let solid: Vec<usize> =
-        (0..tokens.len()).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
+    let solid = super::solid(tokens);
     let name = |at: usize| match solid.get(at).map(|place| &tokens[*place].token) {
         Some(Token::Word(word)) if word.quote_style.is_some() => word.value.clone(),
         Some(Token::Word(word)) => word.value.to_lowercase(),
@@ -61,8 +60,7 @@ pub(super) fn drop_sequence_names(tokens: &mut Vec<TokenWithSpan>) {
 /// Writes `SET GENERATED …`, `RESTART …`, `DROP IDENTITY …` and `DROP EXPRESSION …` after `ALTER TABLE … ALTER column` as `SET DEFAULT`; see
 /// [`identity_change`].
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
-    let is_solid = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
-    let solid: Vec<usize> = (0..tokens.len()).filter(|place| is_solid(&tokens[*place])).collect();
+    let solid = super::solid(tokens);
     let word = |at: usize| solid.get(at).map_or(Keyword::NoKeyword, |place| keyword(&tokens[*place].token));
     let text = |at: usize| solid.get(at).map_or_else(String::new, |place| tokens[*place].token.to_string());
     let (mut begins, mut changes_table, mut spelled) = (0, false, Vec::new());

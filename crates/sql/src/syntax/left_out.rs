@@ -14,8 +14,7 @@ const TABLESPACE: &str = "pg_default";
 /// Leaves out `TABLESPACE pg_default` after `CREATE INDEX` and `CREATE TABLE`, and `COLLATE "C"` after the type that a column gets, and
 /// fails for others.
 pub(super) fn drop_places_and_orders(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
-    let solid: Vec<usize> =
-        (0..tokens.len()).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
+    let solid = super::solid(tokens);
     let mut dropped = Vec::new();
     for statement in solid.chunk_by(|place, _| tokens[*place].token != Token::SemiColon) {
         let word =

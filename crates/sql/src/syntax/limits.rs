@@ -8,8 +8,7 @@ use super::keyword;
 /// Writes `LIMIT number` for `FETCH FIRST number ROWS ONLY` where the number has a sign or brackets, of which the parser knows none there;
 /// `FETCH FIRST ROWS WITH TIES` stays after it for what has ties.
 pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
-    let solid: Vec<usize> =
-        (0..tokens.len()).filter(|place| !matches!(tokens[*place].token, Token::Whitespace(_))).collect();
+    let solid = super::solid(tokens);
     let token = |at: usize| solid.get(at).map(|place| &tokens[*place].token);
     let word = |at: usize| token(at).map_or(Keyword::NoKeyword, keyword);
     let (mut spelled, mut at) = (Vec::new(), 0);

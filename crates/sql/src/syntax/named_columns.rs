@@ -18,8 +18,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
 }
 
 fn spelled(statement: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
-    let solid: Vec<usize> = (0..statement.len()).filter(|place| !is_space(&statement[*place])).collect();
+    let solid = super::solid(&statement);
     let Some((list, query)) = parts(&statement, &solid) else { return statement };
     let end = solid.iter().rev().find(|place| !is_end(&statement[**place].token));
     let Some(mut end) = end.map(|last| last + 1) else { return statement };

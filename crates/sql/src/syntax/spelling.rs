@@ -121,7 +121,7 @@ pub(super) fn is_null_test(word: &Word) -> bool {
 
 /// Writes `ISNULL` and `NOTNULL` as `IS NULL` and `IS NOT NULL`, and `integer ARRAY` as `integer[]`.
 pub(super) fn spell_suffixes(tokens: &mut Vec<TokenWithSpan>) {
-    let mut solid = solid(tokens).into_iter().peekable();
+    let mut solid = super::solid(tokens).into_iter().peekable();
     let (mut before, mut spelled) = (None, Vec::new());
     while let Some(place) = solid.next() {
         let token = &tokens[place].token;
@@ -164,18 +164,12 @@ fn suffix(before: Option<&Token>, token: &Token, after: Option<&Token>) -> Vec<T
     Vec::new()
 }
 
-/// The places of what is no space between others.
-fn solid(tokens: &[TokenWithSpan]) -> Vec<usize> {
-    let is_solid = |place: &usize| !matches!(tokens[*place].token, Token::Whitespace(_));
-    (0..tokens.len()).filter(is_solid).collect()
-}
-
 /// Writes the operators for `LIKE` and `ILIKE` before `ANY`, `SOME` and `ALL`.
 pub(super) fn spell_like(tokens: &mut Vec<TokenWithSpan>) {
     let keyword = |place: Option<&usize>, tokens: &[TokenWithSpan]| {
         place.map_or(Keyword::NoKeyword, |at| super::keyword(&tokens[*at].token))
     };
-    let solid = solid(tokens);
+    let solid = super::solid(tokens);
     let mut dropped = Vec::new();
     for at in 0..solid.len() {
         let like = keyword(solid.get(at), tokens);
