@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::log::{LogStart, RecoverError, ReplicaId};
 
 /// The version of the form that is written, and of what the database keeps in entries.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 /// What an entry of the log is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

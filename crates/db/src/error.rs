@@ -1,6 +1,7 @@
 //! Errors, by what the caller must do.
 
 use crate::data::DataError;
+use crate::position::Position;
 
 /// Why a call had no result. Each variant tells the caller what to do.
 ///
@@ -32,6 +33,10 @@ pub enum Error {
     /// declares ranges, may not.
     #[error("invalid: {1}")]
     Exceeds(Limit, String),
+    /// What is to be read is the state at a position where no snapshot is open: it was closed, or has ended as nothing was heard of the node
+    /// through which it was opened.
+    #[error("there is no snapshot open at {0}: open one")]
+    NotOpen(Position),
 }
 
 /// What a call needs too much of.
@@ -56,7 +61,7 @@ impl Error {
             | Error::Busy(text)
             | Error::Unavailable(text)
             | Error::Exceeds(_, text) => text.len(),
-            Error::Contended | Error::Acknowledged(_) => 0,
+            Error::Contended | Error::Acknowledged(_) | Error::NotOpen(_) => 0,
         }
     }
 }
@@ -141,7 +146,7 @@ pub enum Fatal {
     )]
     Unexecutable {
         /// The transaction.
-        position: crate::position::Position,
+        position: Position,
         /// What is wrong with it.
         error: Error,
     },

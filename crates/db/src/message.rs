@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Direction, Key, KeyRange, Rows};
 use crate::engine::two_phase::message::{SnapshotMessage, TwoPhaseMessage};
 use crate::error::{Error, Outcome};
-use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
+use crate::position::{Entry, Epoch, PartitionId, Position, ReplicaId};
 use crate::procedure::{Footprint, ProcedureId};
 use crate::sequencer::authority::EpochMessage;
 use crate::sequencer::{Basis, Load};
@@ -261,8 +261,8 @@ pub enum Work {
         /// What reconnaissance found; `None` when the procedure declares its footprint.
         reconnoitred: Option<Reconnoitred>,
     },
-    /// Opens a snapshot.
-    OpenSnapshot,
+    /// Opens a snapshot for a client with this entry.
+    OpenSnapshot(Entry),
     /// Ends a call whose keys cannot be found with this error.
     GiveUp(Error),
     /// Ends the snapshot at the position. In the order, so that replicas and replays keep the same versions.
@@ -352,7 +352,7 @@ pub enum Message {
     /// Requests whose client is at home at the receiver's partition.
     Forward {
         /// The node that the client is connected to: answers go there.
-        entry: NodeId,
+        entry: Entry,
         /// The requests.
         requests: Vec<Request>,
     },
@@ -540,7 +540,7 @@ impl Ordered {
             Work::Call { arguments, reconnoitred, .. } => {
                 arguments.len() + reconnoitred.as_ref().map_or(0, |found| found.footprint.len())
             }
-            Work::OpenSnapshot | Work::GiveUp(_) | Work::CloseSnapshot(_) | Work::Checkpoint(_) => 0,
+            Work::OpenSnapshot(_) | Work::GiveUp(_) | Work::CloseSnapshot(_) | Work::Checkpoint(_) => 0,
         }
     }
 }

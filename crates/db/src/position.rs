@@ -47,6 +47,22 @@ impl fmt::Display for NodeId {
     }
 }
 
+/// The node through which a client speaks, in one of its lives: what the client has opened ends with it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    /// The node that the client is connected to.
+    pub node: NodeId,
+    /// Tells the node's lives apart; see [`NodeConfiguration::life`](crate::node::NodeConfiguration::life).
+    pub life: u64,
+}
+
+impl Entry {
+    /// Through a node whose lives nobody tells apart.
+    pub fn of(node: NodeId) -> Entry {
+        Entry { node, life: 0 }
+    }
+}
+
 /// Number of an epoch: one batch of every sequencer (Calvin §3.1). The first epoch is 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct Epoch(pub u64);

@@ -7,7 +7,8 @@ use std::ops::ControlFlow;
 
 use ordain_db::checkpoint::{
     Checkpoint, CheckpointError, CheckpointHeader, CheckpointIdentity, CheckpointReader, CheckpointSummary,
-    CheckpointWriter, HEADER_BYTES, PAGE_BYTES_WRITTEN_MAX, SECTION_NAME_BYTES_MAX, SECTIONS_MAX,
+    CheckpointWriter, FORMAT_VERSION, HEADER_BYTES, PAGE_BYTES_WRITTEN_MAX, SECTION_NAME_BYTES_MAX,
+    SECTIONS_MAX,
 };
 use ordain_db::data::{Direction, Key, KeyRange};
 use ordain_db::hash::Digest;
@@ -93,12 +94,12 @@ fn small_bytes() -> Vec<u8> {
 fn the_bytes_are_as_documented() {
     // The example of docs/checkpoint-format.md.
     let golden = "\
-        4f52444e434b5054 0300 0000 efcdab8967452301 0200 0500 0700000000000000 0102000000000000 d8b4c5cc \
-        01 000000 21000000 2aa9a603 03000000 \
+        4f52444e434b5054 0400 0000 efcdab8967452301 0200 0500 0700000000000000 0102000000000000 a986b57c \
+        01 000000 21000000 da4b0001 03000000 \
         0300 0500 000161 6170706c65  0300 0000 000162  0200 0400 0002 70656172 \
-        02 000000 07000000 883c532f 01 05 656d707479 \
-        02 000000 13000000 cbbcb2f2 01 08 73657373696f6e73 74776f20776f726473 \
-        03 000000 1c000000 dc80832d 0300000000000000 02000000 78a2982314cfe7abda3c58859f5ac920";
+        02 000000 07000000 31573a3a 01 05 656d707479 \
+        02 000000 13000000 abdc7cd9 01 08 73657373696f6e73 74776f20776f726473 \
+        03 000000 1c000000 26aba220 0300000000000000 02000000 78a2982314cfe7abda3c58859f5ac920";
     let bytes = small_bytes();
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, golden.replace(' ', ""));
@@ -208,8 +209,8 @@ fn others_checkpoints_are_refused_with_what_to_do() {
     }
     assert_eq!(refused(b"something else"), CheckpointError::NotACheckpoint);
     let mut newer = small_bytes();
-    newer[8] = 4;
-    assert_eq!(refused(&newer), CheckpointError::UnknownVersion { found: 4 });
+    newer[8] += 1;
+    assert_eq!(refused(&newer), CheckpointError::UnknownVersion { found: FORMAT_VERSION + 1 });
 }
 
 /// A checkpoint with rows as they come, whose checksums are right.

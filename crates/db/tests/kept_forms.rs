@@ -11,12 +11,14 @@ use ordain_db::kept::decode_whole;
 use ordain_db::message::{ClientId, Ordered, Reconnoitred, RequestId, Work};
 use ordain_db::node::SavedNode;
 use ordain_db::node::ordering::LoggedBatch;
-use ordain_db::position::{Epoch, PartitionId, Position, ReplicaId};
+use ordain_db::position::{Entry, Epoch, NodeId, PartitionId, Position, ReplicaId};
 use ordain_db::procedure::ProcedureId;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 const REQUEST: RequestId = RequestId { client: ClientId { home: PartitionId(1), number: 300 }, sequence: 7 };
+
+const ENTRY: Entry = Entry { node: NodeId { partition: PartitionId(1), replica: ReplicaId(2) }, life: 300 };
 
 const AT: Position = Position { epoch: Epoch(9), origin: PartitionId(1), index: 2 };
 
@@ -48,7 +50,7 @@ fn a_batch_has_its_form() {
     let works = [
         call(None),
         call(Some(found)),
-        Work::OpenSnapshot,
+        Work::OpenSnapshot(ENTRY),
         Work::GiveUp(Error::Busy("b".to_owned())),
         Work::CloseSnapshot(AT),
         Work::Checkpoint(Some(ReplicaId(2))),
@@ -67,7 +69,7 @@ fn a_batch_has_its_form() {
         "09 8201 08 0a 0b 06 \
          01ac0207 05 00 03 026162 00 \
          01ac0207 05 00 03 026162 01 0166 01 \
-         01ac0207 05 01 \
+         01ac0207 05 01 01 02 ac02 \
          01ac0207 05 02 02 0162 \
          01ac0207 05 03 09 01 02 \
          01ac0207 05 04 01 02",
@@ -112,9 +114,10 @@ fn the_state_of_a_node_has_its_form() {
     let sessions = [((1_u16, 300_u64), 4_u64, [(7_u64, (2_u8, (9_u64, 1_u16, 2_u32)))].to_vec())].to_vec();
     let dependent = [((1_u16, 300_u64, 7_u64), (3_u16, b"ab".to_vec(), 1_u32, None::<u8>))].to_vec();
     let counters = [1_u64, 2, 3, 4, 5, 6, 7, 8];
-    let gateway = (sessions, dependent, [(9_u64, 1_u16, 2_u32)].to_vec(), counters);
+    let gateway = (sessions, dependent, counters);
+    let snapshots = [((9_u64, 1_u16, 2_u32), ((1_u16, 2_u16), 300_u64))].to_vec();
     let membership = ([0_u16, 1].to_vec(), Vec::<u16>::new(), [2_u16].to_vec(), Vec::<u16>::new());
-    let saved = (gateway, 12_u128, [1_u64, 1].to_vec(), (30_u64, 2_u64, membership));
+    let saved = (gateway, snapshots, 12_u128, [1_u64, 1].to_vec(), (30_u64, 2_u64, membership));
     let bytes = postcard::to_allocvec(&saved).unwrap();
     let decoded: SavedNode = decode_whole(&bytes).unwrap_or_else(|error| {
         panic!(

@@ -19,6 +19,7 @@ use ordain_db::storage::Storage;
 use ordain_db::storage::memory::{self, MemoryStorage};
 use serde::{Deserialize, Serialize};
 
+use crate::caller::random_number;
 use crate::data_directory::{Contents, DataDirectory};
 use crate::files::RealFiles;
 use crate::process::{ClusterOptions, LocalNode};
@@ -186,7 +187,8 @@ pub fn open_nodes(
     options.check()?;
     cluster.check()?;
     check_engine(cluster)?;
-    let opener = Opener { options, cluster, fingerprint: contents.fingerprint, catalog, rows };
+    let life = random_number().map_err(|error| error.to_string())?;
+    let opener = Opener { options, cluster, fingerprint: contents.fingerprint, catalog, rows, life };
     let opened: Vec<Result<(LocalNode, Witness), String>> = std::thread::scope(|scope| {
         let threads: Vec<_> = contents
             .nodes
@@ -217,6 +219,8 @@ struct Opener<'a> {
     fingerprint: u64,
     catalog: &'a Catalog,
     rows: &'a FirstRows<'a>,
+    /// See [`NodeConfiguration::life`].
+    life: u64,
 }
 
 impl Opener<'_> {
@@ -241,7 +245,7 @@ impl Opener<'_> {
             subgroup: self.subgroup(me.replica),
             cluster: self.fingerprint,
             epochs: self.cluster.epochs(),
-            loses_clients: true,
+            life: self.life,
             limits: self.cluster.limits(),
             checkpoints: CheckpointOptions {
                 interval_microseconds: Some(self.options.checkpoint_interval.as_micros() as u64),

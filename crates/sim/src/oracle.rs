@@ -130,6 +130,7 @@ impl<'a> Oracle<'a> {
 #[cfg(test)]
 mod tests {
     use ordain_db::message::{Verdict, Work};
+    use ordain_db::position::{Entry, NodeId};
     use ordain_db::procedure::ProcedureId;
 
     use super::*;
@@ -156,7 +157,11 @@ mod tests {
         assert_eq!((second.reads[0].clone(), second.writes), (example::version(0, 0, 70), Vec::new()));
         assert_eq!(oracle.rows().len(), loaded.0.len());
         assert_ne!((oracle.rows(), oracle.digest()), loaded);
-        let snapshot = Ordered { request: example::request(1, 2), acknowledged: 0, work: Work::OpenSnapshot };
+        let snapshot = Ordered {
+            request: example::request(1, 2),
+            acknowledged: 0,
+            work: Work::OpenSnapshot(Entry::of(NodeId::first(PartitionId(0)))),
+        };
         assert_eq!(oracle.run(position(2, 0, 1), &snapshot).unwrap(), None);
         let back = oracle.run(position(2, 1, 0), &transfer(3, (1, 0), (0, 0), 30)).unwrap().unwrap();
         assert!(matches!(back.verdict, Verdict::Committed(_)));

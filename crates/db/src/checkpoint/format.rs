@@ -13,7 +13,7 @@ use crate::position::{Epoch, PartitionId, Position};
 pub(super) const MAGIC: [u8; 8] = *b"ORDNCKPT";
 
 /// The version of the format that is written and read.
-pub const FORMAT_VERSION: u16 = 3;
+pub const FORMAT_VERSION: u16 = 4;
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 44;

@@ -164,7 +164,7 @@ mod tests {
         let hex: String = piece(&[2]).iter().map(|byte| format!("{byte:02x}")).collect();
         let header = "4f52444e50494543010000000700000000000000000000000000000000";
         // Length; version of the record, entry, index, term, barrier, two bytes of payload.
-        assert_eq!(hex, format!("{}08000000030002020102{}", &header[..56], "0303"));
+        assert_eq!(hex, format!("{}08000000040002020102{}", &header[..56], "0303"));
     }
 
     #[test]

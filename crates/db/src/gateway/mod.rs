@@ -24,7 +24,7 @@ use crate::failpoint::{Failpoint, Failpoints};
 use crate::hash::FastMap;
 use crate::limits::Limits;
 use crate::message::{Operation, Ordered, Reconnoitred, Report, Request, RequestId, Verdict, Want, Work};
-use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
+use crate::position::{Entry, Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::{Catalog, Declared, Footprint, ProcedureId};
 use crate::sequencer::sessions::{Admission, SavedSession, Standing};
 use crate::sequencer::{Sequencer, Sessions, Waiting};
@@ -41,7 +41,6 @@ pub struct SavedGateway {
     sessions: Vec<SavedSession>,
     /// Calls whose last attempt missed its footprint.
     dependent: Vec<(RequestId, Dependent)>,
-    open_snapshots: Vec<Position>,
     counters: Counters,
 }
 
@@ -193,34 +192,34 @@ impl Gateway {
         }
     }
 
-    /// Takes a request of a client that is at home here, and that is connected to the node `entry`. Only while it leads.
+    /// Takes a request of a client that is at home here, and whose entry that is. Only while it leads.
     pub fn submit<F: Failpoints>(
         &mut self,
         request: Request,
-        entry: NodeId,
+        entry: Entry,
         context: &mut GatewayContext<'_>,
     ) {
         let id = request.id;
-        match self.sessions.admit::<F>(id, request.acknowledged, entry) {
+        match self.sessions.admit::<F>(id, request.acknowledged, entry.node) {
             Admission::InFlight => self.hear_again(&request),
             Admission::Again(outcome) => {
                 let outcome = self.again(&request, outcome);
-                self.effects.answers.push((entry, id, outcome));
+                self.effects.answers.push((entry.node, id, outcome));
             }
-            Admission::Refuse(error) => self.refuse(id, entry, error),
+            Admission::Refuse(error) => self.refuse(id, entry.node, error),
             Admission::Enter => self.enter::<F>(request, entry, context),
         }
     }
 
     /// Takes a request that is new.
-    fn enter<F: Failpoints>(&mut self, request: Request, entry: NodeId, context: &mut GatewayContext<'_>) {
+    fn enter<F: Failpoints>(&mut self, request: Request, entry: Entry, context: &mut GatewayContext<'_>) {
         let id = request.id;
         if let Operation::AskOutcome { of } = request.operation {
             return self.ask_outcome(id, of, context.sequencer);
         }
         if context.sequencer.is_full() {
             self.sessions.withdraw(id);
-            return self.refuse(id, entry, Error::Busy(format!("the sequencer of {} is full", self.me)));
+            return self.refuse(id, entry.node, Error::Busy(format!("the sequencer of {} is full", self.me)));
         }
         self.early.hear(&request);
         match request.operation {
@@ -233,7 +232,7 @@ impl Gateway {
                 }
             }
             Operation::OpenSnapshot => self.open_snapshot(&request, entry, context.sequencer),
-            Operation::Checkpoint => self.take_checkpoint(&request, entry, context.sequencer),
+            Operation::Checkpoint => self.take_checkpoint(&request, entry.node, context.sequencer),
             Operation::AskOutcome { .. } => unreachable!("it is taken above"),
         }
     }
@@ -279,17 +278,17 @@ impl Gateway {
     }
 
     /// Orders a snapshot: every partition opens it at the same position.
-    fn open_snapshot(&mut self, request: &Request, entry: NodeId, sequencer: &mut Sequencer) {
+    fn open_snapshot(&mut self, request: &Request, entry: Entry, sequencer: &mut Sequencer) {
         if let Err(busy) = self.check_snapshots(0) {
             self.sessions.withdraw(request.id);
-            return self.refuse(request.id, entry, busy);
+            return self.refuse(request.id, entry.node, busy);
         }
         self.opening_snapshots += 1;
         sequencer.add(Waiting {
             ordered: Ordered {
                 request: request.id,
                 acknowledged: request.acknowledged,
-                work: Work::OpenSnapshot,
+                work: Work::OpenSnapshot(entry),
             },
             footprint: None,
             participants: PartitionSet::all(self.partitions),
@@ -300,13 +299,6 @@ impl Gateway {
     pub fn close_snapshot(&mut self, at: Position, sequencer: &mut Sequencer) {
         if self.open_snapshots.contains(&at) && self.closing_snapshots.insert(at) {
             self.order_own(Work::CloseSnapshot(at), sequencer);
-        }
-    }
-
-    /// Orders the end of all snapshots that are open: those who have opened them are gone.
-    pub fn close_all_snapshots(&mut self, sequencer: &mut Sequencer) {
-        for at in self.open_snapshots.clone() {
-            self.close_snapshot(at, sequencer);
         }
     }
 
@@ -330,7 +322,7 @@ impl Gateway {
                 self.open_snapshots.remove(at);
                 self.closing_snapshots.remove(at);
             }
-            Work::OpenSnapshot => {
+            Work::OpenSnapshot(_) => {
                 self.open_snapshots.insert(position);
                 self.opening_snapshots = self.opening_snapshots.saturating_sub(1);
             }
@@ -489,20 +481,14 @@ impl Gateway {
         };
         let mut dependent: Vec<(RequestId, Dependent)> = self.dependent.iter().filter_map(missed).collect();
         dependent.sort_unstable_by_key(|(id, _)| *id);
-        let open = self.open_snapshots.iter().filter(|at| at.epoch <= through);
-        SavedGateway {
-            sessions: self.sessions.save(through),
-            dependent,
-            open_snapshots: open.copied().collect(),
-            counters: self.counters,
-        }
+        SavedGateway { sessions: self.sessions.save(through), dependent, counters: self.counters }
     }
 
-    /// Takes over what a checkpoint has kept.
-    pub fn restore(&mut self, saved: SavedGateway) {
+    /// Takes over what a checkpoint has kept, and the snapshots that were open then.
+    pub fn restore(&mut self, saved: SavedGateway, open: impl Iterator<Item = Position>) {
         self.sessions.restore(saved.sessions);
         self.dependent.extend(saved.dependent);
-        self.open_snapshots.extend(saved.open_snapshots);
+        self.open_snapshots.extend(open.filter(|at| at.origin == self.me));
         self.counters = saved.counters;
     }
 

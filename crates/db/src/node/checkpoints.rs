@@ -25,7 +25,7 @@ use crate::engine::Engine;
 use crate::gateway::SavedGateway;
 use crate::hash::Digest;
 use crate::message::Message;
-use crate::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
+use crate::position::{Entry, Epoch, NodeId, PartitionId, Position, ReplicaId};
 use crate::sequencer::Lineage;
 use crate::storage::RecordCursor;
 
@@ -83,6 +83,8 @@ impl Default for CheckpointOptions {
 pub struct SavedNode {
     /// Requests and answers.
     pub gateway: SavedGateway,
+    /// The snapshots that the order had opened and not closed, and through which node each was.
+    pub snapshots: Vec<(Position, Entry)>,
     /// The digest of all writes through the epoch, as replicas compare it.
     pub written: u128,
     /// The terms in which the epoch's batches were proposed, by origin; see [`Lineage`].
@@ -380,7 +382,13 @@ impl<E: Engine> Node<E> {
             CheckpointIdentity { cluster: self.cluster, partition: self.me, partitions: self.partitions };
         let header = CheckpointHeader { identity, epoch, log_index: start.index };
         let terms = self.merger.lineage().terms(epoch).unwrap_or_default().to_vec();
-        let saved = SavedNode { gateway: self.gateway.save(epoch), written: written.0, terms, log: start };
+        let saved = SavedNode {
+            gateway: self.gateway.save(epoch),
+            snapshots: self.held.save(epoch),
+            written: written.0,
+            terms,
+            log: start,
+        };
         let mut writer = CheckpointWriter::new(header);
         if let Err(problem) = writer.section(NODE_SECTION, &super::encode_body(&saved)) {
             return self.checkpoint_failed(&problem.to_string(), outbox);
@@ -508,7 +516,8 @@ impl<E: Engine> Node<E> {
         self.engine.resume(Position::end_of(epoch));
         self.streams.resume(epoch);
         self.log.dispatched = epoch;
-        self.gateway.restore(saved.gateway);
+        self.gateway.restore(saved.gateway, saved.snapshots.iter().map(|(at, _)| *at));
+        self.held.restore(saved.snapshots);
         self.agreement.resume(epoch, Digest(saved.written));
         self.checkpoints.stability.resume(epoch, lineage);
         self.checkpoints.stability.logged(epoch, saved.log.index);

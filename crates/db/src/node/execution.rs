@@ -1,12 +1,12 @@
 //! What the order brings: calls for the engine, snapshots that open and close, ends.
 
-use super::{Node, Outbox, encode_body};
+use super::{Node, encode_body};
 use crate::engine::Engine;
 use crate::error::{Error, Fatal};
 use crate::execution::Call;
 use crate::failpoint::{Failpoint, Failpoints};
-use crate::message::{Delivered, Message, RequestId, Work};
-use crate::position::{NodeId, PartitionId, PartitionSet, Position};
+use crate::message::{Delivered, RequestId, Work};
+use crate::position::{PartitionId, PartitionSet, Position};
 
 /// Transactions whose rows are prefetched together.
 pub(super) const PREFETCH_CALLS: usize = 8;
@@ -76,11 +76,15 @@ impl<E: Engine> Node<E> {
         let Some(Delivered { position, ordered, .. }) = self.next_ready() else { return };
         match ordered.work {
             Work::Call { .. } => unreachable!("calls go to the engine"),
-            Work::OpenSnapshot => {
+            Work::OpenSnapshot(entry) => {
+                self.held.opened(position, entry);
                 self.storage.open_snapshot(position);
                 self.opening.push_back((position, ordered.request));
             }
-            Work::CloseSnapshot(at) => self.end_snapshot(at),
+            Work::CloseSnapshot(at) => {
+                self.held.ended(at);
+                self.end_snapshot(at);
+            }
             Work::GiveUp(error) => self.gateway.answer(ordered.request, Some(position), Err(error)),
             Work::Checkpoint(by) => {
                 self.note_ordered();
@@ -135,21 +139,6 @@ impl<E: Engine> Node<E> {
         if missing.is_empty() {
             self.unready.remove(&request);
             self.gateway.answer(request, Some(at), Ok(encode_body(&at)));
-        }
-    }
-
-    /// A client reads a snapshot no longer: its end is ordered where its beginning was.
-    pub(super) fn close_snapshot(&mut self, at: Position, outbox: &mut Outbox) {
-        if self.close_unordered(at) || at.origin.0 >= self.partitions {
-            return;
-        }
-        if at.origin == self.me && self.gateway.leads() {
-            return self.gateway.close_snapshot(at, &mut self.sequencer);
-        }
-        let to: Option<NodeId> =
-            if at.origin == self.me { self.leader() } else { Some(self.routes.to(at.origin)) };
-        if let Some(to) = to {
-            self.send(to, Message::CloseSnapshot(at), outbox);
         }
     }
 

@@ -28,6 +28,7 @@ mod epochs;
 mod execution;
 mod forwards;
 mod group;
+mod held;
 pub mod membership;
 mod newest;
 pub mod ordering;
@@ -45,7 +46,7 @@ mod two_phase;
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use ordain_consensus::{Committed, LogEffects, ReplicatedLog};
+use ordain_consensus::ReplicatedLog;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
@@ -55,9 +56,9 @@ use crate::gateway::{CheckpointTurn, Gateway, GatewayContext, not_leading};
 use crate::hash::{Digest, FastMap};
 use crate::limits::{Limits, STEP_GARBAGE_MAX};
 use crate::message::{ClientRequest, Delivered, Message, Operation, Reply, Request, RequestId};
-use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
+use crate::position::{Entry, Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::procedure::Catalog;
-use crate::sequencer::{ClosedBatch, EpochOptions, Merger, Sequencer};
+use crate::sequencer::{EpochOptions, Merger, Sequencer};
 use crate::storage::Storage;
 
 use agreement::Agreement;
@@ -69,7 +70,10 @@ pub use details::{ContendedKey, Details, OpenSnapshot, WaitingTransaction};
 use epochs::Epochs;
 use forwards::Forwards;
 pub use group::{FollowerGroupStatus, GroupStatus};
+use held::Held;
+pub use held::SILENCE_MICROSECONDS;
 use newest::Unordered;
+use ordering::Log;
 use pace::Pace;
 use routes::Routes;
 use stand_in::StandIn;
@@ -197,9 +201,9 @@ pub struct NodeConfiguration {
     pub epochs: EpochOptions,
     /// When and how checkpoints are taken, if there is a log.
     pub checkpoints: CheckpointOptions,
-    /// Whether its clients are gone when it begins again, as those of a server are, which have connections to it: the snapshots that they have
-    /// opened end then. Not where there are other replicas, which may have clients of their own. For engines with an order.
-    pub loses_clients: bool,
+    /// Tells the node's lives apart, where its clients are gone when it begins again, as those of a server are, which have connections to it:
+    /// the snapshots that they have opened [end](Entry::life) then. For engines with an order.
+    pub life: u64,
     /// The limits of its queues.
     pub limits: Limits,
     /// Whether the node tells what it orders and executes, for checkers; see [`Trace`].
@@ -217,7 +221,7 @@ impl NodeConfiguration {
             cluster: 0,
             checkpoints: CheckpointOptions::default(),
             epochs: EpochOptions::default(),
-            loses_clients: false,
+            life: 0,
             limits: Limits::default(),
             trace: false,
         }
@@ -231,8 +235,6 @@ pub struct Node<E> {
     me: PartitionId,
     partitions: u16,
     replicas: u16,
-    /// Whether snapshots of an earlier life are of nobody.
-    ends_snapshots: bool,
     cluster: u64,
     limits: Limits,
     catalog: Catalog,
@@ -264,6 +266,7 @@ pub struct Node<E> {
     open: Vec<(Position, u64)>,
     /// Those of them that have no place in the order.
     unordered: Unordered,
+    held: Held,
     /// Snapshots ordered here, with the partitions that are not ready.
     unready: FastMap<RequestId, PartitionSet>,
     /// The transactions that are delivered next, and the hashes of their keys.
@@ -274,40 +277,6 @@ pub struct Node<E> {
     /// The time of the last step.
     now: u64,
     pace: Pace,
-}
-
-/// The log of the node's replication group, and what lies between it and execution.
-struct Log {
-    /// `None` where nothing is kept: an epoch is handed on when it closes.
-    replicated: Option<Box<dyn ReplicatedLog>>,
-    effects: LogEffects,
-    /// The term in which this node leads, if it does.
-    term: Option<u64>,
-    /// Epochs that this node has closed in this term, and that the log does not have yet.
-    closed: VecDeque<ClosedBatch>,
-    /// The last of them, if the log has had no room for it yet.
-    proposal: Option<Bytes>,
-    /// What the log has, and execution has no room for yet.
-    committed: VecDeque<Committed>,
-    /// The last epoch that was handed on to execution.
-    dispatched: Epoch,
-    /// What the leader was last asked to follow.
-    followed: Option<(ReplicaId, Epoch)>,
-}
-
-impl Log {
-    fn new(replicated: Option<Box<dyn ReplicatedLog>>) -> Log {
-        Log {
-            replicated,
-            effects: LogEffects::default(),
-            term: None,
-            closed: VecDeque::new(),
-            proposal: None,
-            committed: VecDeque::new(),
-            dispatched: Epoch(0),
-            followed: None,
-        }
-    }
 }
 
 impl<E: Engine> Node<E> {
@@ -338,7 +307,6 @@ impl<E: Engine> Node<E> {
             me,
             partitions,
             replicas,
-            ends_snapshots: configuration.loses_clients && replicas == 1,
             cluster,
             limits,
             catalog,
@@ -364,6 +332,7 @@ impl<E: Engine> Node<E> {
             opening: VecDeque::new(),
             open: Vec::new(),
             unordered: Unordered::new(),
+            held: Held::new(Entry { node: id, life: configuration.life }),
             unready: FastMap::default(),
             group: Vec::new(),
             hashes: Vec::new(),
@@ -427,6 +396,7 @@ impl<E: Engine> Node<E> {
         self.open_snapshots();
         self.agree(outbox)?;
         self.watch(now, outbox)?;
+        self.ask_for_ends(outbox);
         self.flush(outbox);
         // A checkpoint may begin when the last answer before its point is recorded.
         let checkpoint_goes_on = self.checkpoint(now, outbox);
@@ -458,8 +428,16 @@ impl<E: Engine> Node<E> {
         let log = self.log.replicated.as_ref().and_then(|log| log.deadline());
         let paced = self.checkpoints.paced_until();
         let (gateway, routes) = (self.gateway.deadline(), self.routes.deadline());
-        let deadlines =
-            [self.epoch_deadline(), checkpoint, paced, self.transfers.deadline(), log, gateway, routes];
+        let deadlines = [
+            self.epoch_deadline(),
+            checkpoint,
+            paced,
+            self.transfers.deadline(),
+            log,
+            gateway,
+            routes,
+            self.held.deadline(),
+        ];
         deadlines.into_iter().flatten().filter(|deadline| *deadline > self.now).min()
     }
 
@@ -481,6 +459,7 @@ impl<E: Engine> Node<E> {
             && self.engine.live() == 0
             && self.gateway.in_flight() == 0
             && self.opening.is_empty()
+            && self.held.is_settled()
     }
 
     fn take_requests(&mut self, requests: Vec<ClientRequest>, outbox: &mut Outbox) {
@@ -496,7 +475,7 @@ impl<E: Engine> Node<E> {
                 {
                     match self.answer_at_once(&request) {
                         Some(outcome) => outbox.replies.push(Reply { request: request.id, outcome }),
-                        None => self.submit(request, self.id),
+                        None => self.submit(request, self.held.entry()),
                     }
                 }
                 ClientRequest::Ordered(request) => {
@@ -536,29 +515,33 @@ impl<E: Engine> Node<E> {
             }
         }
         for (home, requests) in outgoing::grouped(forwards) {
-            self.forward(home, self.id, requests, outbox);
+            self.forward(home, self.held.entry(), requests, outbox);
         }
     }
 
     /// Sends requests towards the leader of their home.
-    fn forward(&mut self, home: PartitionId, entry: NodeId, requests: Vec<Request>, outbox: &mut Outbox) {
+    fn forward(&mut self, home: PartitionId, entry: Entry, requests: Vec<Request>, outbox: &mut Outbox) {
         let to = if home == self.me { self.leader() } else { Some(self.routes.to(home)) };
         match to {
             Some(to) => {
                 if self.replicas > 1 {
-                    requests.iter().for_each(|request| self.forwards.note(to, entry, request.id));
+                    requests.iter().for_each(|request| self.forwards.note(to, entry.node, request.id));
                 }
                 self.send(to, Message::Forward { entry, requests }, outbox);
             }
             None => {
                 for request in requests {
-                    self.reply(entry, Reply { request: request.id, outcome: Err(not_leading()) }, outbox);
+                    self.reply(
+                        entry.node,
+                        Reply { request: request.id, outcome: Err(not_leading()) },
+                        outbox,
+                    );
                 }
             }
         }
     }
 
-    fn submit(&mut self, request: Request, entry: NodeId) {
+    fn submit(&mut self, request: Request, entry: Entry) {
         if matches!(request.operation, Operation::Checkpoint) {
             self.gateway.checkpoint_turn = self.turn_of_request();
         }

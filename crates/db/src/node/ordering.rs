@@ -1,7 +1,10 @@
 //! From waiting transactions to epochs that execution gets: closed by the leader, logged by the group, handed on by every
 //! replica (Calvin §3.1; CAL-22, CAL-28, CAL-36, CAL-39).
 
-use ordain_consensus::{Committed, Membership, Persist, ProposeError, Role};
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use ordain_consensus::{Committed, LogEffects, Membership, Persist, ProposeError, ReplicatedLog, Role};
 use serde::{Deserialize, Serialize};
 
 use super::{DiskWrite, Node, Outbox};
@@ -11,7 +14,7 @@ use crate::execution::place;
 use crate::failpoint::{Failpoint, Failpoints};
 use crate::kept::decode_whole;
 use crate::message::{Delivered, Message, Ordered, Work};
-use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position};
+use crate::position::{Epoch, NodeId, PartitionId, PartitionSet, Position, ReplicaId};
 use crate::sequencer::{ClosedBatch, Load, Progress, Waiting};
 
 /// What the log holds of an epoch: the requests and nothing of what they do (CAL-28, CAL-31, CAL-85).
@@ -30,6 +33,40 @@ pub struct LoggedBatch {
     pub held_back: u32,
     /// The partition's whole batch; the place in it is the index of the position.
     pub transactions: Vec<Ordered>,
+}
+
+/// The log of the node's replication group, and what lies between it and execution.
+pub(super) struct Log {
+    /// `None` where nothing is kept: an epoch is handed on when it closes.
+    pub(super) replicated: Option<Box<dyn ReplicatedLog>>,
+    pub(super) effects: LogEffects,
+    /// The term in which this node leads, if it does.
+    pub(super) term: Option<u64>,
+    /// Epochs that this node has closed in this term, and that the log does not have yet.
+    pub(super) closed: VecDeque<ClosedBatch>,
+    /// The last of them, if the log has had no room for it yet.
+    pub(super) proposal: Option<Bytes>,
+    /// What the log has, and execution has no room for yet.
+    pub(super) committed: VecDeque<Committed>,
+    /// The last epoch that was handed on to execution.
+    pub(super) dispatched: Epoch,
+    /// What the leader was last asked to follow.
+    pub(super) followed: Option<(ReplicaId, Epoch)>,
+}
+
+impl Log {
+    pub(super) fn new(replicated: Option<Box<dyn ReplicatedLog>>) -> Log {
+        Log {
+            replicated,
+            effects: LogEffects::default(),
+            term: None,
+            closed: VecDeque::new(),
+            proposal: None,
+            committed: VecDeque::new(),
+            dispatched: Epoch(0),
+            followed: None,
+        }
+    }
 }
 
 impl<E: Engine> Node<E> {
@@ -203,12 +240,10 @@ impl<E: Engine> Node<E> {
         {
             self.log.term = Some(term);
             self.sequencer.resume(self.log.dispatched);
-            let ends_snapshots = std::mem::take(&mut self.ends_snapshots);
             let (gateway, mut context) = self.gateway();
             gateway.lead(&mut context);
-            if ends_snapshots {
-                gateway.close_all_snapshots(context.sequencer);
-            }
+            self.end_lost_snapshots();
+            self.held.ask_soon();
         }
     }
 
@@ -270,7 +305,7 @@ impl<E: Engine> Node<E> {
                 return Ok(Waiting { ordered, footprint: Some(footprint), participants });
             }
             Work::GiveUp(_) => PartitionSet::one(self.me),
-            Work::OpenSnapshot | Work::CloseSnapshot(_) | Work::Checkpoint(_) => {
+            Work::OpenSnapshot(_) | Work::CloseSnapshot(_) | Work::Checkpoint(_) => {
                 PartitionSet::all(self.partitions)
             }
         };

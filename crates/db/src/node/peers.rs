@@ -40,7 +40,7 @@ impl<E: Engine> Node<E> {
             message @ (Message::Reads { .. } | Message::Reports { .. } | Message::SnapshotReady { .. }) => {
                 self.take_result(from, message)?;
             }
-            Message::CloseSnapshot(at) => self.close_snapshot(at, outbox),
+            Message::CloseSnapshot(at) => self.ask_for_end(at, outbox),
             Message::Forward { entry, requests } if self.gateway.leads() => {
                 requests.into_iter().for_each(|request| self.submit(request, entry));
             }
@@ -50,7 +50,11 @@ impl<E: Engine> Node<E> {
             // The leader has changed meanwhile. Sending on could go in circles.
             Message::Forward { entry, requests } => {
                 for request in requests {
-                    self.reply(entry, Reply { request: request.id, outcome: Err(not_leading()) }, outbox);
+                    self.reply(
+                        entry.node,
+                        Reply { request: request.id, outcome: Err(not_leading()) },
+                        outbox,
+                    );
                 }
             }
             Message::Replies(replies) => outbox.replies.extend(replies),
@@ -288,6 +292,7 @@ impl<E: Engine> Node<E> {
         }
         self.look_again(outbox)?;
         self.forwards.age();
+        self.end_lost_snapshots();
         self.watch_transfers(now, outbox);
         self.end_transfers(now, outbox);
         // The leader may have lost what it was told.

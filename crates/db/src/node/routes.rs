@@ -129,6 +129,15 @@ impl Routes {
         }
     }
 
+    /// Whether nothing was heard of a node for longer than `microseconds`, where there are heartbeats; or the cluster has no place for it.
+    pub fn is_silent(&self, node: NodeId, now: u64, microseconds: u64) -> bool {
+        let signs = self.routes.get(node.partition.index()).map(|route| &route.signs);
+        match signs.and_then(|signs| signs.get(node.replica.index())) {
+            Some(sign) => self.next_heartbeat > 0 && now.saturating_sub(sign.heard_at) > microseconds,
+            None => true,
+        }
+    }
+
     /// Notes how far a node has come.
     pub fn reached(&mut self, from: NodeId, reached: Reached) {
         if let Some(sign) = self.sign(from) {

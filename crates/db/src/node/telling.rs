@@ -106,7 +106,7 @@ impl<E: Engine> Node<E> {
         if at.epoch > self.executed() && at < Position::LATEST {
             return Err(Error::Busy(format!("this node has not come to {at} yet")));
         }
-        Err(Error::Invalid(format!("there is no snapshot open at {at}: open one")))
+        Err(Error::NotOpen(at))
     }
 
     /// Runs a procedure that only reads as of an open snapshot.

@@ -1,11 +1,11 @@
 //! What nodes have told of their work over all their lives, compared as it is told; or, where what was done may be lost, what
 //! they have told in their last lives, compared in the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ordain_db::error::Fatal;
 use ordain_db::execution::Trace;
-use ordain_db::message::{Ordered, Verdict};
+use ordain_db::message::{Ordered, Verdict, Work};
 use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
 
 /// What one life of a node has told.
@@ -121,6 +121,19 @@ impl History {
     /// The last epoch that the life of a node has handed on.
     pub(crate) fn closed(&self, node: NodeId) -> Epoch {
         self.lives[&node].closed
+    }
+
+    /// The snapshots that the order has opened through a node and not closed.
+    pub(crate) fn open_through(&self, node: NodeId) -> BTreeSet<Position> {
+        let mut open = BTreeSet::new();
+        for (position, ordered) in self.order() {
+            match ordered.work {
+                Work::OpenSnapshot(entry) if entry.node == node => open.insert(position),
+                Work::CloseSnapshot(at) => open.remove(&at),
+                _ => false,
+            };
+        }
+        open
     }
 
     /// All that was ordered, in the global order.

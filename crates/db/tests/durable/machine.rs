@@ -108,6 +108,8 @@ pub(crate) struct Machine {
     pub(crate) id: NodeId,
     pub(crate) node: Option<Box<dyn AnyNode>>,
     pub(crate) disk: Disk,
+    /// How often the node has begun.
+    pub(crate) life: u64,
     /// What clients have asked here.
     pub(crate) requests: Vec<ClientRequest>,
     /// Whether the node has said that there is more to do.
@@ -124,6 +126,7 @@ impl Machine {
             id,
             node: None,
             disk: Disk::default(),
+            life: 0,
             requests: Vec::new(),
             more: false,
             stepped_at: 0,

@@ -26,9 +26,12 @@ mod machine;
 mod seeded;
 mod world;
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ordain_db::engine::EngineKind;
+use ordain_db::node::SILENCE_MICROSECONDS;
+use ordain_db::position::{NodeId, PartitionId, ReplicaId};
 
 use machine::LogKind;
 use world::{Plan, World};
@@ -174,6 +177,34 @@ fn replicas_crash() {
         pauses: 3,
         ..Plan::quiet(seed)
     });
+}
+
+/// Who was lost closes nothing: the others keep no old versions for it.
+#[test]
+fn snapshots_end_when_nobody_hears_of_the_node_through_which_they_were_opened() {
+    let mut ended = 0;
+    for seed in 0..12 {
+        let partitions = 1 + (seed % 2) as u16;
+        let plan = Plan {
+            engine: engine_of(seed),
+            partitions,
+            replicas: 3,
+            log: LogKind::Raft,
+            ..Plan::quiet(seed)
+        };
+        let mut world = World::new(plan).run();
+        let [lost, other] =
+            [1, 2].map(|replica| NodeId { partition: PartitionId(0), replica: ReplicaId(replica) });
+        let open = |world: &World| [lost, other].map(|node| world.history.open_through(node));
+        let [left, kept] = open(&world);
+        world.lose(lost);
+        world.pass(SILENCE_MICROSECONDS / 2);
+        assert_eq!(open(&world)[0], left, "it may start again soon");
+        world.pass(SILENCE_MICROSECONDS);
+        assert_eq!(open(&world), [BTreeSet::new(), kept]);
+        ended += left.len();
+    }
+    assert!(ended > 0, "no snapshot was opened through the node that was lost");
 }
 
 /// CAL-35: replicas and partitions go back to what the groups have agreed on.

@@ -198,9 +198,11 @@ impl World {
     /// Makes a node of what its disk has, and lets the others find it by and by.
     fn start(&mut self, id: NodeId) {
         let Plan { engine, partitions, replicas, log, .. } = self.plan;
+        self.machine(id).life += 1;
         let configuration = NodeConfiguration {
             me: id,
             replicas,
+            life: self.machines[&id].life,
             subgroup: if self.plan.subgroup { (0..replicas).map(ReplicaId).collect() } else { Vec::new() },
             trace: true,
             limits: self.plan.limits(),
@@ -225,16 +227,31 @@ impl World {
         if self.machines[&id].node.is_none() {
             return;
         }
+        self.lose(id);
+        // Often the node is back at once, sometimes the others notice that it is away.
+        let longest = if self.random.once_in(3) { 3_000_000 } else { 50_000 };
+        let at = self.now + self.random.between(0, longest);
+        self.later(at, Happening::Start(id));
+    }
+
+    /// A node ends, and nobody starts it again.
+    pub(crate) fn lose(&mut self, id: NodeId) {
         let machine = self.machines.get_mut(&id).expect("all nodes have machines");
         machine.crash(&mut self.random);
         for peer in self.machines.keys().copied().filter(|peer| *peer != id) {
             self.links.disconnect(id, peer, &mut self.random);
         }
         self.links.clear(id);
-        // Often the node is back at once, sometimes the others notice that it is away.
-        let longest = if self.random.once_in(3) { 3_000_000 } else { 50_000 };
-        let at = self.now + self.random.between(0, longest);
-        self.later(at, Happening::Start(id));
+    }
+
+    /// Lets time pass, in microseconds.
+    pub(crate) fn pass(&mut self, microseconds: u64) {
+        let until = self.now + microseconds;
+        while self.now < until {
+            if !self.act() {
+                self.now = self.next_time();
+            }
+        }
     }
 
     fn happen(&mut self, happening: Happening) {
@@ -366,7 +383,7 @@ impl World {
 
     /// Now and then a client that has opened a snapshot has no more use for it. It does not learn whether that was heard.
     fn close_some_snapshot(&mut self) {
-        if !self.random.once_in(500) {
+        if self.clients.are_done() || !self.random.once_in(500) {
             return;
         }
         let snapshots = self.clients.snapshots();

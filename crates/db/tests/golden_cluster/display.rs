@@ -45,7 +45,7 @@ fn ordered((index, ordered): &(u32, Ordered)) -> String {
     match &ordered.work {
         Work::Call { reconnoitred: None, .. } => format!("{index} {id}"),
         Work::Call { reconnoitred: Some(_), .. } => format!("{index} {id} reconnoitred"),
-        Work::OpenSnapshot => format!("{index} {id} snapshot"),
+        Work::OpenSnapshot(_) => format!("{index} {id} snapshot"),
         Work::GiveUp(error) => format!("{index} {id} gives up: {}", failure(error)),
         Work::CloseSnapshot(at) => format!("{index} {id} closes snapshot {at}"),
         Work::Checkpoint(_) => format!("{index} {id} checkpoint"),

@@ -237,6 +237,7 @@ mod tests {
     use bytes::Bytes;
     use ordain_db::message::{ClientId, Ordered, Reconnoitred};
     use ordain_db::node::ordering::LoggedBatch;
+    use ordain_db::position::Entry;
     use ordain_workload::bank;
 
     use super::*;
@@ -269,7 +270,10 @@ mod tests {
     #[test]
     fn a_call_is_taken_once_however_often_it_was_attempted() {
         let mut calls = CallsOfNode::default();
-        let snapshot = Ordered { work: Work::OpenSnapshot, ..ordered(9, 0, None) };
+        let snapshot = Ordered {
+            work: Work::OpenSnapshot(Entry::of(NodeId::first(PartitionId(0)))),
+            ..ordered(9, 0, None)
+        };
         for entry in [
             entry(1, vec![ordered(1, 10, None), ordered(2, 20, Some(0)), snapshot]),
             entry(2, vec![ordered(3, 30, Some(0)), ordered(2, 20, Some(1))]),

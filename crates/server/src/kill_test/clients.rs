@@ -220,9 +220,7 @@ impl Client {
         let outcome =
             snapshot.submit(home, call.procedure, call.arguments.clone()).wait_for(ANSWER_PATIENCE)?;
         Some(outcome.map_err(|error| match error {
-            Error::Invalid(reason) if reason.starts_with("there is no snapshot open") => {
-                Error::Busy(format!("the snapshot was lost: {reason}"))
-            }
+            Error::NotOpen(_) => Error::Busy(format!("the snapshot was lost: {error}")),
             error => error,
         }))
     }

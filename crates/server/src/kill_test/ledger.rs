@@ -36,7 +36,13 @@ impl Ended {
         match outcome {
             Ok(_) => Ended::Committed,
             Err(Error::Aborted(_)) => Ended::Aborted,
-            Err(Error::Busy(_) | Error::Contended | Error::Invalid(_) | Error::Exceeds(..)) => Ended::Refused,
+            Err(
+                Error::Busy(_)
+                | Error::Contended
+                | Error::Invalid(_)
+                | Error::Exceeds(..)
+                | Error::NotOpen(_),
+            ) => Ended::Refused,
             Err(Error::Acknowledged(_) | Error::Unavailable(_)) => Ended::Unknown,
         }
     }

@@ -80,8 +80,8 @@ impl UnderWay {
             // Of one that was sent before, it does not say that it was not taken then.
             (_, Err(busy @ Error::Busy(_))) => *busy == not_leading() || self.sendings > 1,
             // The same, when it has come to the epoch and not to the snapshot.
-            (ClientRequest::Scan { .. } | ClientRequest::Read { .. }, Err(Error::Invalid(reason))) => {
-                reason.starts_with("there is no snapshot open") && age < SNAPSHOT_TIME_MAX
+            (ClientRequest::Scan { .. } | ClientRequest::Read { .. }, Err(Error::NotOpen(_))) => {
+                age < SNAPSHOT_TIME_MAX
             }
             _ => false,
         }

@@ -33,7 +33,7 @@ use self::list::{Cursor, ListEncoder, append};
 use crate::transport::limits::FRAME_PAYLOAD_BYTES_MAX;
 
 /// The version of the payloads that this build writes and reads.
-pub const WIRE_VERSION: u8 = 17;
+pub const WIRE_VERSION: u8 = 18;
 
 /// A payload that has grown to this many bytes gets no further item.
 pub const PAYLOAD_BYTES_TARGET: usize = 1 << 20;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ordain::db::message::{Message, Operation, Request};
-use ordain::db::position::{Epoch, NodeId, PartitionId};
+use ordain::db::position::{Entry, Epoch, NodeId, PartitionId};
 use ordain::db::procedure::ProcedureId;
 use ordain::transport::{Link, Membership};
 use ordain::wire::PeerPayload;
@@ -84,7 +84,7 @@ fn a_panic_in_any_thread_stops_the_process() {
     let link = Link::start(membership, 0, file.processes[0].address.clone()).unwrap();
     let operation = Operation::Call { procedure: ProcedureId(9999), arguments: Bytes::new() };
     let request = Request { id: request_id(0, 1, 0), acknowledged: 0, operation };
-    let forward = Message::Forward { entry: node(200), requests: vec![request] };
+    let forward = Message::Forward { entry: Entry::of(node(200)), requests: vec![request] };
     let payload = PeerPayload::encode_messages(node(1), node(0), &[forward]);
     link.send(payload.unwrap().remove(0)).unwrap();
     let status = process.wait();

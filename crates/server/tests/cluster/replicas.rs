@@ -1,8 +1,9 @@
 //! Replicas: one is killed and the others go on; it comes back and catches up.
 
 use ordain::cluster_file::ClusterFile;
-use ordain::db::message::ClientRequest;
-use ordain::db::node::Status;
+use ordain::db::message::{ClientRequest, Operation};
+use ordain::db::node::{Details, Status};
+use ordain_workload::Totals;
 use rustix::process::Signal;
 
 use super::support::*;
@@ -48,6 +49,50 @@ fn clients_go_on_when_a_replica_is_killed_and_it_catches_up() {
     assert_eq!(tally.unavailable, 0, "no call was lost");
     cluster.check(&tally.totals);
     digests_agree(&mut cluster);
+    cluster.stop();
+}
+
+/// How many snapshots the nodes of a process have open.
+fn open_snapshots(cluster: &Cluster, process: usize) -> usize {
+    let mut client = RawClient::connect(cluster.address(process));
+    let mut ask = |partition: &u16| {
+        let request = request_id(*partition, unique() >> 1, 0);
+        let reply = client.ask(*partition, ClientRequest::Details { request });
+        postcard::from_bytes::<Details>(&reply.outcome.unwrap()).unwrap().snapshots.len()
+    };
+    cluster.file.processes[process].partitions.iter().map(&mut ask).sum()
+}
+
+#[test]
+fn snapshots_end_with_the_process_through_which_they_were_opened() {
+    let folder = TemporaryFolder::create();
+    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 1, 2, BANK));
+    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let open = |process: usize| {
+        let mut client = RawClient::connect(cluster.address(process));
+        for _ in 0..20 {
+            let snapshot = ordered(request_id(0, unique() >> 1, 0), 0, Operation::OpenSnapshot);
+            // At first nobody leads.
+            eventually("a snapshot is open", || client.ask(0, snapshot.clone()).outcome.is_ok());
+        }
+        client
+    };
+    let others = open(0);
+    // Each partition has each of them open. Whether the client of a process that is killed is there does not matter.
+    let clients = [open(1), open(2)];
+    eventually("all are open", || (0..3).all(|process| open_snapshots(&cluster, process) == 120));
+    for victim in [1, 2] {
+        cluster.processes[victim].signal(Signal::KILL);
+        cluster.processes[victim].wait();
+        cluster.restart(victim);
+        assert!(cluster.wait_until_ready(), "one that was started again has its port");
+    }
+    eventually("those of the others are left", || {
+        (0..3).all(|process| open_snapshots(&cluster, process) == 40)
+    });
+    drop((others, clients));
+    eventually("none is left", || (0..3).all(|process| open_snapshots(&cluster, process) == 0));
+    cluster.check(&Totals::new());
     cluster.stop();
 }
 

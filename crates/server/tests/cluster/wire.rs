@@ -6,7 +6,7 @@ use ordain::db::error::{Error, Outcome};
 use ordain::db::execution::remote_reads;
 use ordain::db::message::*;
 use ordain::db::node::GroupStatus;
-use ordain::db::position::{Epoch, NodeId, PartitionId, Position, ReplicaId};
+use ordain::db::position::{Entry, Epoch, NodeId, PartitionId, Position, ReplicaId};
 use ordain::db::procedure::ProcedureId;
 use ordain::db::sequencer::{Basis, Load};
 use ordain::transport::limits::FRAME_PAYLOAD_BYTES_MAX;
@@ -40,6 +40,10 @@ impl Any {
         NodeId { partition: self.partition(), replica: ReplicaId(self.number() as u16) }
     }
 
+    fn entry(&mut self) -> Entry {
+        Entry { node: self.node(), life: self.number() }
+    }
+
     fn id(&mut self) -> RequestId {
         let client = ClientId { home: self.partition(), number: self.number() };
         RequestId { client, sequence: self.number() }
@@ -59,12 +63,13 @@ impl Any {
 
     fn error(&mut self) -> Error {
         let text = String::from_utf8_lossy(&self.blob()).into_owned();
-        match self.0.below(6) {
+        match self.0.below(7) {
             0 => Error::Aborted(text),
             1 => Error::Invalid(text),
             2 => Error::Busy(text),
             3 => Error::Contended,
             4 => Error::Acknowledged(self.number()),
+            5 => Error::NotOpen(self.position()),
             _ => Error::Unavailable(text),
         }
     }
@@ -118,7 +123,7 @@ impl Any {
 
     fn ordered(&mut self) -> Ordered {
         let work = match self.0.below(5) {
-            0 => Work::OpenSnapshot,
+            0 => Work::OpenSnapshot(self.entry()),
             1 => Work::CloseSnapshot(self.position()),
             2 => Work::GiveUp(self.error()),
             3 => Work::Checkpoint((self.0.below(2) == 0).then(|| self.node().replica)),
@@ -172,7 +177,7 @@ impl Any {
             2 => Message::Reports { basis: self.basis(), reports: self.list(Any::report) },
             3 => Message::SnapshotReady { request: self.id(), at: self.position(), lineage: self.number() },
             4 => Message::CloseSnapshot(self.position()),
-            5 => Message::Forward { entry: self.node(), requests: self.list(Any::request) },
+            5 => Message::Forward { entry: self.entry(), requests: self.list(Any::request) },
             6 => Message::Replies(self.list(Any::reply)),
             7 => Message::Fetch { ticket: self.number(), want: self.want() },
             8 => Message::Consensus(self.blob()),

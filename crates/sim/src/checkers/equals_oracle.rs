@@ -61,7 +61,7 @@ pub fn check(evidence: &Evidence<'_>) -> Result<(), String> {
             let runs = evidence.history.executed.get(position).map_or(&[][..], Vec::as_slice);
             runs.iter().for_each(|(partition, run)| checker.compare_run(*partition, run, &expected));
         }
-        if ordered.work == Work::OpenSnapshot
+        if matches!(ordered.work, Work::OpenSnapshot(_))
             && let Some(reads) = snapshots.get(position)
         {
             checker.compare_seen(reads, &oracle.rows());
@@ -181,8 +181,9 @@ impl Checker<'_, '_> {
             return;
         }
         let ordered = self.evidence.history.log.get(&snapshot.position);
-        let opened = ordered
-            .is_some_and(|ordered| ordered.work == Work::OpenSnapshot && ordered.request == snapshot.request);
+        let opened = ordered.is_some_and(|ordered| {
+            matches!(ordered.work, Work::OpenSnapshot(_)) && ordered.request == snapshot.request
+        });
         self.findings.require(opened, || {
             let request = wording::request(snapshot.request);
             format!("snapshot {request} was read at {}, where the log does not open it", snapshot.position)

@@ -242,7 +242,7 @@ fn attempts(history: &History) -> BTreeMap<RequestId, Vec<Attempt<'_>>> {
         let runs = history.executed.get(position).map_or(&[][..], Vec::as_slice);
         let verdict = runs.iter().find(|(_, run)| run.request == ordered.request && run.scope.has_result());
         let verdict = verdict.map(|(_, run)| &run.verdict);
-        let opens_snapshot = ordered.work == Work::OpenSnapshot;
+        let opens_snapshot = matches!(ordered.work, Work::OpenSnapshot(_));
         let gave_up = match &ordered.work {
             Work::GiveUp(error) => Some(error),
             _ => None,

@@ -14,7 +14,7 @@ use ordain_db::message::{
     ClientId, ClientRequest, Message, Operation, Ordered, Page, Request, RequestId, Verdict, Work,
 };
 use ordain_db::node::{AnyNode, Event, NodeConfiguration, Outbox, node_with};
-use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
+use ordain_db::position::{Entry, Epoch, NodeId, PartitionId, Position};
 use ordain_db::procedure::{ProcedureId, encode_arguments};
 use ordain_db::storage::Storage;
 use ordain_db::storage::memory::MemoryStorage;
@@ -124,7 +124,15 @@ impl Example {
     /// Adds a snapshot without rows, by the next request of the client.
     pub(crate) fn snapshot(&mut self, position: Position, invoked_at: u64) {
         let request = request(1, self.history.requests.len() as u64);
-        self.place(position, Ordered { request, acknowledged: 0, work: Work::OpenSnapshot }, None);
+        self.place(
+            position,
+            Ordered {
+                request,
+                acknowledged: 0,
+                work: Work::OpenSnapshot(Entry::of(NodeId::first(PartitionId(0)))),
+            },
+            None,
+        );
         let answer = Bytes::from(postcard::to_allocvec(&position).unwrap());
         let operation = Operation::OpenSnapshot;
         let replies = vec![(invoked_at + 5, Ok(answer))];

@@ -66,7 +66,9 @@ fn is_own(ordered: &Ordered) -> bool {
 fn is_asked(ordered: &Ordered, operation: &Operation) -> bool {
     match (&ordered.work, operation) {
         (Work::Call { procedure, arguments, .. }, asked) => asked.call() == Some((*procedure, arguments)),
-        (Work::OpenSnapshot, Operation::OpenSnapshot) | (Work::Checkpoint(_), Operation::Checkpoint) => true,
+        (Work::OpenSnapshot(_), Operation::OpenSnapshot) | (Work::Checkpoint(_), Operation::Checkpoint) => {
+            true
+        }
         // A call whose keys cannot be found ends in the order.
         (Work::GiveUp(_), asked) => asked.call().is_some(),
         _ => false,

@@ -270,7 +270,8 @@ mod tests {
         assert!(problem.starts_with(&format!("{position}: p0 ran c")), "{problem}");
         assert!(problem.ends_with("but the log has nothing there"), "{problem}");
         let (mut history, position) = self::history();
-        let (at, _) = history.log.iter().find(|(_, ordered)| ordered.work == Work::OpenSnapshot).unwrap();
+        let (at, _) =
+            history.log.iter().find(|(_, ordered)| matches!(ordered.work, Work::OpenSnapshot(_))).unwrap();
         let runs = history.executed[&position].clone();
         history.executed.insert(*at, runs);
         assert!(found(&history).unwrap_err().contains("not among the active participants {}"));

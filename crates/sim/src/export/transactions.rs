@@ -98,9 +98,11 @@ fn decode(
         Some((at, Err(Error::Aborted(_) | Error::Invalid(_) | Error::Exceeds(..) | Error::Contended))) => {
             (Vec::new(), End::Aborted(*at))
         }
-        Some((_, Err(Error::Busy(_) | Error::Acknowledged(_) | Error::Unavailable(_)))) | None => {
-            (Vec::new(), End::Unknown)
-        }
+        Some((
+            _,
+            Err(Error::Busy(_) | Error::Acknowledged(_) | Error::Unavailable(_) | Error::NotOpen(_)),
+        ))
+        | None => (Vec::new(), End::Unknown),
     };
     Ok(Some((arguments, seen, end)))
 }

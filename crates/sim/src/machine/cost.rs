@@ -189,7 +189,7 @@ impl CostTable {
 #[cfg(test)]
 mod tests {
     use ordain_db::message::{ClientRequest, Ordered, Reply, RequestId, Work};
-    use ordain_db::position::{Epoch, NodeId, PartitionId, Position};
+    use ordain_db::position::{Entry, Epoch, NodeId, PartitionId, Position};
     use ordain_db::sequencer::Load;
 
     use super::*;
@@ -200,7 +200,11 @@ mod tests {
 
     #[test]
     fn a_step_is_counted() {
-        let ordered = Ordered { request: request_id(), acknowledged: 0, work: Work::OpenSnapshot };
+        let ordered = Ordered {
+            request: request_id(),
+            acknowledged: 0,
+            work: Work::OpenSnapshot(Entry::of(NodeId::first(PartitionId(0)))),
+        };
         let batch = Message::Batch {
             epoch: Epoch(1),
             term: 0,

@@ -127,7 +127,7 @@ impl World<'_> {
             Err(OpenFailure::Refused(reason)) => return self.refuse(number, reason),
         };
         let (records, cut) = (found.records.len(), found.cut_bytes);
-        match recovered_node(plan, workload, process.me, disk, found, process.joins) {
+        match recovered_node(plan, workload, process.me, disk, found, process.joins, process.life) {
             Ok((node, epoch)) => {
                 process.begin(node, plan.nodes(), plan.link());
                 self.log.note(self.heap.now(), || log::recovered(&process.name, epoch, records, cut));

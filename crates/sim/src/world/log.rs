@@ -347,7 +347,7 @@ pub(super) fn step(me: &str, work: &StepWork, outbox: &Outbox) -> String {
 fn closed((_, ordered): &(u32, Ordered)) -> String {
     match ordered.work {
         Work::Call { .. } => name_request(ordered.request),
-        Work::OpenSnapshot => format!("a snapshot of {}", name_client(ordered.request)),
+        Work::OpenSnapshot(_) => format!("a snapshot of {}", name_client(ordered.request)),
         Work::GiveUp(_) => format!("the end of {}", name_request(ordered.request)),
         Work::CloseSnapshot(at) => format!("the end of the snapshot {at}"),
         Work::Checkpoint(_) => "a checkpoint".to_owned(),

@@ -161,7 +161,7 @@ impl Process {
             Some(disk) => {
                 let problem = |problem| Error::Invalid(format!("an empty disk cannot be used: {problem:?}"));
                 let found = disk.open().map_err(problem)?;
-                recovered_node(plan, workload, me, disk, found, false).map_err(Error::Invalid)?.0
+                recovered_node(plan, workload, me, disk, found, false, 0).map_err(Error::Invalid)?.0
             }
         };
         let mut process = Process {
@@ -333,7 +333,7 @@ pub(crate) fn content_of(outbox: &Outbox) -> u64 {
     encoded.map_or(0, |bytes| key_hash(&bytes))
 }
 
-fn configuration(plan: &Plan, me: NodeId) -> NodeConfiguration {
+fn configuration(plan: &Plan, me: NodeId, life: u32) -> NodeConfiguration {
     NodeConfiguration {
         me,
         replicas: plan.replicas,
@@ -341,6 +341,7 @@ fn configuration(plan: &Plan, me: NodeId) -> NodeConfiguration {
         cluster: plan.seed,
         epochs: plan.epochs,
         checkpoints: plan.checkpoints,
+        life: life.into(),
         limits: plan.limits,
         trace: plan.trace,
         ..NodeConfiguration::new(me.partition, plan.partitions)
@@ -366,7 +367,7 @@ fn volatile_node(plan: &Plan, workload: &dyn Workload, me: NodeId) -> Result<Box
     let mut storage: Box<dyn Storage + Send> = Box::new(MemoryStorage::new());
     load(plan, workload, me, &mut *storage)?;
     let make = with_failpoint!(plan, node_with);
-    Ok(make(plan.engine, &configuration(plan, me), catalog(plan, workload)?, storage, None))
+    Ok(make(plan.engine, &configuration(plan, me, 0), catalog(plan, workload)?, storage, None))
 }
 
 /// Makes a node from what its disk has; and the epoch of the checkpoint from which it goes on. `joins`: whether a group that
@@ -378,6 +379,7 @@ pub(crate) fn recovered_node(
     disk: &mut Disk,
     mut found: Found,
     joins: bool,
+    life: u32,
 ) -> Result<(Box<dyn AnyNode>, Epoch), String> {
     if plan.bug == Some(Bug::ForgetVote) {
         forget_votes(&mut found);
@@ -395,7 +397,7 @@ pub(crate) fn recovered_node(
     let ingredients = Ingredients {
         join: joins,
         engine: plan.engine,
-        configuration: &configuration(plan, me),
+        configuration: &configuration(plan, me, life),
         catalog: catalog(plan, workload).map_err(|error| error.to_string())?,
         replication,
         storage: &|| Box::new(MemoryStorage::new()),

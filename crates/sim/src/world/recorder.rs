@@ -301,6 +301,7 @@ fn describe_run(run: &Executed) -> String {
 mod tests {
     use ordain_db::engine::EngineKind;
     use ordain_db::message::{ClientId, Work};
+    use ordain_db::position::Entry;
 
     use super::*;
     use crate::swarm::{Fixed, draw};
@@ -313,7 +314,14 @@ mod tests {
         let client = ClientId { home, number: 1 };
         for (epoch, sequence) in [(8, 0), (7, 1)] {
             let request = RequestId { client, sequence };
-            let batch = vec![(0, Ordered { request, acknowledged: 0, work: Work::OpenSnapshot })];
+            let batch = vec![(
+                0,
+                Ordered {
+                    request,
+                    acknowledged: 0,
+                    work: Work::OpenSnapshot(Entry::of(NodeId::first(PartitionId(0)))),
+                },
+            )];
             recorder.take(0, home, &|| "p0".to_owned(), vec![(Epoch(epoch), batch)], Vec::new());
         }
         let log = recorder.log(&plan, &[NodeId::first(home)], true);

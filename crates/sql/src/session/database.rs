@@ -228,6 +228,10 @@ pub(super) fn of_database(error: Error) -> SqlError {
             let message = "the rows that the statement needs changed each time before it could run";
             SqlError::new(SqlState::SERIALIZATION_FAILURE, message).with_hint("Run it again.")
         }
+        Error::NotOpen(_) => {
+            let message = "the snapshot has ended, as too long nothing was heard of the process through which it was opened";
+            SqlError::new(SqlState::SNAPSHOT_TOO_OLD, message).with_hint("Begin the transaction again.")
+        }
         Error::Acknowledged(_) => SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()),
         Error::Unavailable(reason) => SqlError::new(SqlState::STATEMENT_COMPLETION_UNKNOWN, reason),
     }

@@ -39,7 +39,7 @@ use crate::gateway::{Counters, not_leading};
 use crate::hash::key_hash;
 use crate::limits::{DETAILS_TRANSACTIONS_MAX, Limits, STEP_GARBAGE_MAX};
 use crate::message::{ClientRequest, Message, Operation, Ordered, Reply, Request, RequestId, Work};
-use crate::position::{Epoch, NodeId, PartitionId, Position};
+use crate::position::{Entry, Epoch, NodeId, PartitionId, Position};
 use crate::procedure::Catalog;
 use crate::sequencer::Sessions;
 use crate::sequencer::sessions::Admission;
@@ -204,11 +204,17 @@ impl<F: Failpoints> TwoPhaseNode<F> {
             }
         }
         for (home, requests) in grouped(forwards) {
-            self.send(home, Message::Forward { entry: self.id, requests }, outbox);
+            self.send(home, Message::Forward { entry: self.entry(), requests }, outbox);
         }
     }
 
     /// Takes a request of a client that is at home here.
+    /// How clients come in that are connected to this node. The snapshots that an earlier life has opened, the others forget when the link is
+    /// reset, so that lives need not be told apart.
+    fn entry(&self) -> Entry {
+        Entry::of(self.id)
+    }
+
     fn submit(&mut self, request: Request, entry: NodeId, outbox: &mut Outbox) {
         let Request { id, acknowledged, operation } = request;
         if !self.started {
@@ -286,7 +292,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
                 engine.receive(from.partition, message, &mut context)?;
             }
             Message::Forward { entry, requests } => {
-                requests.into_iter().for_each(|request| self.submit(request, entry, outbox));
+                requests.into_iter().for_each(|request| self.submit(request, entry.node, outbox));
             }
             Message::Replies(replies) => outbox.replies.extend(replies),
             Message::Load { load, room } => self.throttling.heard(from.partition, load, room),

@@ -230,7 +230,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
     pub(super) fn note_snapshot(&mut self, at: Position, request: RequestId, acknowledged: u64) {
         self.sessions.ordered(request, acknowledged, at);
         if self.effects.executed.is_some() {
-            let ordered = Ordered { request, acknowledged, work: Work::OpenSnapshot };
+            let ordered = Ordered { request, acknowledged, work: Work::OpenSnapshot(self.entry()) };
             self.held.closed.push((at.epoch, vec![(0, ordered)]));
         }
         self.answer(request, Some(at), Ok(encode_body(&at)));
@@ -250,7 +250,7 @@ impl<F: Failpoints> TwoPhaseNode<F> {
     pub(super) fn check_open(&self, at: Position) -> Result<(), Error> {
         match self.snapshots.open.iter().any(|(open, _)| *open == at) {
             true => Ok(()),
-            false => Err(Error::Invalid(format!("there is no snapshot open at {at}: open one"))),
+            false => Err(Error::NotOpen(at)),
         }
     }
 

@@ -1,0 +1,219 @@
+//! Which snapshots of the order are open, through which node each was opened, and how those end that nobody will close.
+//!
+//! A snapshot keeps old versions at every node, and there is room for so many. Its client closes it, and its end has a place in the order.
+//! But who was to say so may be gone: the process through which it was opened has ended, and its clients with it, or the word is lost with
+//! a leader. So the order says by which [`Entry`] a snapshot came in, and:
+//!
+//! - A node asks for the end of what its clients have closed until the order has it.
+//! - A node that begins another life ends what came in through it in earlier ones.
+//! - The leader that orders a snapshot's end ends those of nodes that were silent for [`SILENCE_MICROSECONDS`]: they may never come back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::routes::FAILURE_MICROSECONDS;
+use super::{Node, Outbox};
+use crate::engine::Engine;
+use crate::message::Message;
+use crate::position::{Entry, Epoch, NodeId, PartitionId, Position};
+
+/// After how long without a sign of a node the snapshots end that were opened through it, in microseconds: long enough to start a process
+/// again, and to mend a network. A client that is still there is told that its snapshot is not open any more.
+pub const SILENCE_MICROSECONDS: u64 = 30_000_000;
+
+/// After how long a node asks again for the ends that it wants.
+const AGAIN_MICROSECONDS: u64 = FAILURE_MICROSECONDS;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Held {
+    me: Entry,
+    /// Those that the order has opened and not closed, as far as it was delivered here.
+    open: BTreeMap<Position, Entry>,
+    /// Those whose end this node asks for.
+    ending: BTreeSet<Position>,
+    /// When it asks again, in microseconds.
+    ask_at: u64,
+}
+
+impl Held {
+    pub(super) fn new(me: Entry) -> Held {
+        Held { me, open: BTreeMap::new(), ending: BTreeSet::new(), ask_at: 0 }
+    }
+
+    /// How clients come in that are connected to this node.
+    pub(super) fn entry(&self) -> Entry {
+        self.me
+    }
+
+    /// The order has opened a snapshot.
+    pub(super) fn opened(&mut self, at: Position, entry: Entry) {
+        self.open.insert(at, entry);
+        if entry.node == self.me.node && entry.life != self.me.life {
+            self.ending.insert(at);
+        }
+    }
+
+    /// The order has come to the end of one.
+    pub(super) fn ended(&mut self, at: Position) {
+        self.open.remove(&at);
+        self.ending.remove(&at);
+    }
+
+    /// This node asks for the end of a snapshot now, and again. A client may have heard of it before the order was delivered here.
+    fn end(&mut self, at: Position, delivered: Epoch, now: u64) {
+        if self.ending.is_empty() {
+            self.ask_at = now + AGAIN_MICROSECONDS;
+        }
+        if self.open.contains_key(&at) || at.epoch > delivered {
+            self.ending.insert(at);
+        }
+    }
+
+    /// From now on this node asks for the end of those that it orders and whose entry is lost.
+    fn end_of_lost(&mut self, origin: PartitionId, mut is_lost: impl FnMut(NodeId) -> bool) {
+        let lost = self.open.iter().filter(|(at, entry)| at.origin == origin && is_lost(entry.node));
+        self.ending.extend(lost.map(|(at, _)| *at));
+    }
+
+    /// Whoever may order the ends that this node wants has changed.
+    pub(super) fn ask_soon(&mut self) {
+        self.ask_at = 0;
+    }
+
+    /// What is to be asked for now.
+    fn due(&mut self, now: u64, delivered: Epoch) -> Vec<Position> {
+        if self.ending.is_empty() || now < self.ask_at {
+            return Vec::new();
+        }
+        self.ask_at = now + AGAIN_MICROSECONDS;
+        // Of what was delivered and is not open, there is nothing to end.
+        self.ending.retain(|at| self.open.contains_key(at) || at.epoch > delivered);
+        self.ending.iter().copied().collect()
+    }
+
+    /// Whether this node wants the end of nothing that is open.
+    pub(super) fn is_settled(&self) -> bool {
+        self.ending.iter().all(|at| !self.open.contains_key(at))
+    }
+
+    /// When this node next wants to ask, in microseconds.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        (!self.ending.is_empty()).then_some(self.ask_at)
+    }
+
+    /// What a checkpoint at the end of an epoch keeps.
+    pub(super) fn save(&self, through: Epoch) -> Vec<(Position, Entry)> {
+        let before = self.open.iter().filter(|(at, _)| at.epoch <= through);
+        before.map(|(at, entry)| (*at, *entry)).collect()
+    }
+
+    /// Takes over what a checkpoint has kept.
+    pub(super) fn restore(&mut self, saved: Vec<(Position, Entry)>) {
+        saved.into_iter().for_each(|(at, entry)| self.opened(at, entry));
+    }
+}
+
+impl<E: Engine> Node<E> {
+    /// A client reads a snapshot no longer.
+    pub(super) fn close_snapshot(&mut self, at: Position, outbox: &mut Outbox) {
+        if self.close_unordered(at) || at.origin.0 >= self.partitions {
+            return;
+        }
+        self.held.end(at, self.merger.delivered(), self.now);
+        self.ask_for_end(at, outbox);
+    }
+
+    /// The end of a snapshot is ordered where its beginning was.
+    pub(super) fn ask_for_end(&mut self, at: Position, outbox: &mut Outbox) {
+        if at.origin == self.me && self.gateway.leads() {
+            return self.gateway.close_snapshot(at, &mut self.sequencer);
+        }
+        let to: Option<NodeId> =
+            if at.origin == self.me { self.leader() } else { Some(self.routes.to(at.origin)) };
+        if let Some(to) = to {
+            self.send(to, Message::CloseSnapshot(at), outbox);
+        }
+    }
+
+    /// Asks again for the ends that the order does not have.
+    pub(super) fn ask_for_ends(&mut self, outbox: &mut Outbox) {
+        for at in self.held.due(self.now, self.merger.delivered()) {
+            self.ask_for_end(at, outbox);
+        }
+    }
+
+    /// Finds snapshots whose entry is silent, for the leader.
+    pub(super) fn end_lost_snapshots(&mut self) {
+        if self.gateway.leads() {
+            let (me, now) = (self.id, self.now);
+            let Node { held, routes, .. } = self;
+            held.end_of_lost(me.partition, |node| {
+                node != me && routes.is_silent(node, now, SILENCE_MICROSECONDS)
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::ReplicaId;
+
+    const DELIVERED: Epoch = Epoch(9);
+
+    fn entry(replica: u16, life: u64) -> Entry {
+        let partition = PartitionId(0);
+        Entry { node: NodeId { partition, replica: ReplicaId(replica) }, life }
+    }
+
+    fn at(epoch: u64) -> Position {
+        Position { epoch: Epoch(epoch), origin: PartitionId(0), index: 3 }
+    }
+
+    #[test]
+    fn an_end_is_asked_for_until_it_is_in_the_order() {
+        let mut held = Held::new(entry(1, 7));
+        held.opened(at(2), entry(1, 7));
+        assert_eq!((held.due(5, DELIVERED), held.deadline()), (vec![], None), "its client reads it");
+        held.end(at(2), DELIVERED, 5);
+        assert_eq!((held.due(6, DELIVERED), held.deadline()), (vec![], Some(5 + AGAIN_MICROSECONDS)));
+        assert_eq!(held.due(5 + AGAIN_MICROSECONDS, DELIVERED), [at(2)]);
+        assert_eq!(held.due(6 + AGAIN_MICROSECONDS, DELIVERED), []);
+        held.ask_soon();
+        assert_eq!(held.due(7 + AGAIN_MICROSECONDS, DELIVERED), [at(2)]);
+        held.ended(at(2));
+        assert_eq!((held.due(u64::MAX, DELIVERED), held.deadline()), (vec![], None));
+    }
+
+    #[test]
+    fn the_end_of_what_is_not_open_is_not_asked_for_for_ever() {
+        let mut held = Held::new(entry(1, 7));
+        held.end(at(2), DELIVERED, 0);
+        assert_eq!(held.deadline(), None, "it was closed, or never open");
+        held.end(at(11), DELIVERED, 0);
+        assert_eq!(held.due(AGAIN_MICROSECONDS, DELIVERED), [at(11)], "its client was faster than the order");
+        assert_eq!(held.due(2 * AGAIN_MICROSECONDS, Epoch(11)), []);
+        assert_eq!(held.deadline(), None);
+    }
+
+    #[test]
+    fn a_node_ends_what_came_in_through_it_in_another_life() {
+        let mut held = Held::new(entry(1, 8));
+        held.opened(at(2), entry(1, 7));
+        held.opened(at(3), entry(0, 7));
+        held.restore(vec![(at(1), entry(1, 6)), (at(4), entry(1, 8))]);
+        assert_eq!(held.due(0, DELIVERED), [at(1), at(2)]);
+        let saved = vec![(at(1), entry(1, 6)), (at(2), entry(1, 7)), (at(3), entry(0, 7))];
+        assert_eq!(held.save(Epoch(3)), saved);
+    }
+
+    #[test]
+    fn who_orders_an_end_does_it_for_those_who_are_lost() {
+        let mut held = Held::new(entry(0, 7));
+        held.opened(at(2), entry(1, 7));
+        held.opened(at(3), entry(2, 7));
+        held.opened(Position { origin: PartitionId(1), ..at(3) }, entry(1, 7));
+        held.end_of_lost(PartitionId(0), |node| node.replica == ReplicaId(1));
+        assert_eq!(held.due(0, DELIVERED), [at(2)]);
+    }
+}
