@@ -279,7 +279,7 @@ impl Partition {
     fn tell_replay(&mut self, more: bool) {
         if let Some(replay) = &mut self.replay
             && (!more || replay.is_due())
-            && replay.tell(&self.node.status(false))
+            && replay.tell(self.node.executed(), self.node.status(false).leads)
         {
             self.replay = None;
             self.gauges.replays.store(false, Ordering::Release);

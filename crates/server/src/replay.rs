@@ -1,8 +1,7 @@
-//! How far a node has come that replays its log.
+//! How far a node has come that replays its log, and executes what is in it.
 
 use std::time::{Duration, Instant};
 
-use ordain_db::node::Status;
 use ordain_db::position::{Epoch, NodeId};
 
 /// How often it is told.
@@ -31,31 +30,31 @@ impl Replay {
         self.told.0.elapsed() >= INTERVAL
     }
 
-    /// Tells how far the node has come; whether it is done.
-    pub fn tell(&mut self, status: &Status) -> bool {
-        let (node, delivered) = (self.me, status.delivered);
+    /// Tells how far the node has come; whether it is done. `executed`: the last epoch of which it has executed all, where there are epochs.
+    pub fn tell(&mut self, executed: Option<Epoch>, leads: bool) -> bool {
+        let node = self.me;
         let elapsed = self.started.elapsed().as_secs_f64();
         let seconds = format!("{elapsed:.3}");
-        let Some(last) = self.last else {
-            if status.leads {
+        let (Some(last), Some(executed)) = (self.last, executed) else {
+            if leads {
                 tracing::info!(%node, seconds, "recovered");
             }
-            return status.leads;
+            return leads;
         };
-        let replayed = delivered.0.saturating_sub(self.from.0);
+        let replayed = executed.0.saturating_sub(self.from.0);
         let per_second = (replayed as f64 / elapsed.max(1e-6)) as u64;
-        if delivered >= last {
+        if executed >= last {
             tracing::info!(%node, replayed, per_second, seconds, "recovered");
             return true;
         }
         if !self.is_due() {
             return false;
         }
-        if delivered != self.told.1 {
-            let remaining = last.0 - delivered.0;
+        if executed != self.told.1 {
+            let remaining = last.0 - executed.0;
             tracing::info!(%node, replayed, per_second, remaining, "replaying the log, in epochs");
         }
-        self.told = (Instant::now(), delivered);
+        self.told = (Instant::now(), executed);
         false
     }
 }

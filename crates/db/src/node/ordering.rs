@@ -284,6 +284,9 @@ impl<E: Engine> Node<E> {
             return Err(malformed(format!("{} follows {}", logged.epoch, self.log.dispatched)));
         }
         self.sequencer.throttle.follow(logged.shed);
+        if logged.transactions.iter().any(|ordered| !ordered.request.is_own()) {
+            self.note_logged(logged.closed_at);
+        }
         let mut batch = ClosedBatch::new(logged.epoch, self.partitions);
         for (index, ordered) in logged.transactions.into_iter().enumerate() {
             let position = Position { epoch: batch.epoch, origin: self.me, index: index as u32 };

@@ -76,7 +76,7 @@ impl Health {
         let problem = if self.process.has_failed() {
             Some("a partition has stopped\n")
         } else if !self.front.is_ready() {
-            Some("the log is replayed, or other processes are not reached yet\n")
+            Some("the log is replayed and executed, or other processes are not reached yet\n")
         } else if self.sql.as_ref().is_some_and(|(door, ..)| door.is_closing()) {
             Some("the process ends\n")
         } else if self.sql.as_ref().is_some_and(|(door, ..)| !door.is_open()) {

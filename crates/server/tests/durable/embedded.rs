@@ -311,19 +311,23 @@ fn a_directory_of_two_phase_is_inspected_and_has_no_backups() {
 
 /// A database with one partition whose files may have so many bytes.
 fn open_limited(directory: &Path, disk_bytes_max: u64) -> (Database, Handle<Count>) {
+    open_as(&DurableOptions {
+        log_bytes_max: ordain::durable::LOG_BYTES_MIN,
+        checkpoint_log_bytes: ordain::durable::LOG_BYTES_MIN / 2,
+        disk_bytes_max,
+        ..DurableOptions::new(directory)
+    })
+}
+
+/// A database with one partition.
+fn open_as(durable: &DurableOptions) -> (Database, Handle<Count>) {
     let (mut schema, mut procedures) = (SchemaBuilder::default(), Procedures::default());
     let table = schema.table(counters()).unwrap();
     procedures.register(Count(table)).unwrap();
     let catalog = Catalog { schema: schema.finish(), procedures };
     let contents = Contents::alone(EngineKind::Calvin, 1, 7);
-    let durable = DurableOptions {
-        log_bytes_max: ordain::durable::LOG_BYTES_MIN,
-        checkpoint_log_bytes: ordain::durable::LOG_BYTES_MIN / 2,
-        disk_bytes_max,
-        ..DurableOptions::new(directory)
-    };
     let options = ClusterOptions::default();
-    let database = Database::durable(&durable, &options, &contents, catalog, &|_, _| Ok(())).unwrap();
+    let database = Database::durable(durable, &options, &contents, catalog, &|_, _| Ok(())).unwrap();
     let count = database.handle::<Count>("count").unwrap();
     (database, count)
 }
@@ -356,6 +360,24 @@ fn a_long_log_of_any_partition_brings_about_a_checkpoint() {
         assert!(begun.elapsed() < PATIENCE, "no checkpoint was taken");
     }
     database.close().unwrap();
+}
+
+#[test]
+fn a_log_that_grows_over_many_short_lives_brings_about_a_checkpoint() {
+    let folder = Folder::create();
+    let begun = Instant::now();
+    let mut stable = Epoch(0);
+    while stable == Epoch(0) {
+        assert!(begun.elapsed() < PATIENCE, "no checkpoint was taken");
+        let (database, count) = open_as(&DurableOptions {
+            checkpoint_interval: Duration::from_secs(1),
+            ..DurableOptions::new(&folder.0)
+        });
+        database.call(count, &(0, vec![])).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        stable = database.statuses(false).unwrap()[0].stable;
+        database.close().unwrap();
+    }
 }
 
 /// The bytes of all files in a directory and those in it.
