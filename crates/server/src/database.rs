@@ -200,7 +200,7 @@ impl Database {
     /// When there is no randomness or no thread to be had.
     pub fn sql(&self) -> Result<Option<SqlDatabase>, Error> {
         let port: Arc<dyn Port> = Arc::<Process>::clone(&self.process);
-        SqlDatabase::open(port, &self.process, self.connection.catalog().clone())
+        SqlDatabase::open(port, &self.process, self.connection.catalog().clone(), 1)
     }
 
     /// Ends the database in good order: takes no new calls, finishes those under way, stops the threads.

@@ -11,7 +11,7 @@ mod process;
 pub mod retries;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use ordain_db::error::Error;
@@ -64,6 +64,8 @@ struct Shared {
     replies: Arc<Replies>,
     /// Requests without an answer, where they are sent again.
     retries: Option<Retries>,
+    /// Ends of snapshots for which a process had no room.
+    unclosed: Mutex<Vec<(u16, PartitionId, Vec<ClientRequest>)>>,
     fingerprint: u64,
     closed: AtomicBool,
 }
@@ -74,6 +76,18 @@ impl RemoteCluster {
     /// # Errors
     /// [`Error::Unavailable`] with the process and the reason.
     pub fn connect(file: &ClusterFile, catalog: &Catalog) -> Result<RemoteCluster, Error> {
+        RemoteCluster::connect_near(file, catalog, None)
+    }
+
+    /// The same for a client that is best served by one replica, as long as that serves it.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] with the process and the reason.
+    pub fn connect_near(
+        file: &ClusterFile,
+        catalog: &Catalog,
+        near: Option<ReplicaId>,
+    ) -> Result<RemoteCluster, Error> {
         let runs = (0..file.partitions).map(PartitionId).map(|partition| {
             let nodes = (0..file.replicas()).map(|replica| NodeId { partition, replica: ReplicaId(replica) });
             nodes.filter_map(|node| file.process_of(node)).collect()
@@ -83,7 +97,8 @@ impl RemoteCluster {
             processes: file.processes.iter().map(RemoteProcess::new).collect(),
             runs: runs.collect(),
             replies: Arc::new(Replies::default()),
-            retries: keeps.then(|| Retries::new(file.partitions)),
+            retries: keeps.then(|| Retries::new(file.partitions, near.map_or(0, ReplicaId::index))),
+            unclosed: Mutex::default(),
             fingerprint: file.fingerprint(catalog),
             closed: AtomicBool::new(false),
         });
@@ -186,6 +201,7 @@ fn retry(shared: &Weak<Shared>) {
             shared.send_somewhere(to, vec![request]);
         }
         shared.replies.deliver(given_up);
+        shared.close_left();
     }
 }
 
@@ -223,6 +239,31 @@ impl Shared {
             }
         }
         retries.not_sent(&requests);
+    }
+
+    /// Ends snapshots. That is heard only by the process that has opened each for this client, and whom the client asks first may have changed
+    /// since; one whose connection is gone has ended them.
+    fn close_snapshots(&self, to: PartitionId, closing: &[ClientRequest]) {
+        for process in self.runs.get(to.index()).into_iter().flatten() {
+            self.close_at(*process, to, closing.to_vec());
+        }
+    }
+
+    fn close_at(&self, process: u16, to: PartitionId, closing: Vec<ClientRequest>) {
+        if let Err(NotTaken::Full(back)) = self.processes[usize::from(process)].request(to, closing) {
+            self.lock_unclosed().push((process, to, back));
+        }
+    }
+
+    /// Tries again what there was no room for.
+    fn close_left(&self) {
+        let unclosed = std::mem::take(&mut *self.lock_unclosed());
+        unclosed.into_iter().for_each(|(process, to, closing)| self.close_at(process, to, closing));
+    }
+
+    fn lock_unclosed(&self) -> MutexGuard<'_, Vec<(u16, PartitionId, Vec<ClientRequest>)>> {
+        // It is whole between any two statements that could panic.
+        self.unclosed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take_replies(&self, replies: Vec<Reply>) {
@@ -266,6 +307,11 @@ impl Port for RemoteCluster {
         match &self.shared.retries {
             None => self.shared.processes[usize::from(*first)].request(to, requests),
             Some(retries) => {
+                let is_end = |request: &ClientRequest| matches!(request, ClientRequest::CloseSnapshot(_));
+                let (closing, requests): (Vec<_>, Vec<_>) = requests.into_iter().partition(is_end);
+                if !closing.is_empty() {
+                    self.shared.close_snapshots(to, &closing);
+                }
                 if !retries.begin(to, &requests) {
                     return Err(NotTaken::Full(requests));
                 }

@@ -34,8 +34,9 @@ const BACK_OFF_MAX: Duration = Duration::from_millis(80);
 /// Most requests without an answer.
 pub const REQUESTS_MAX: usize = 128 * 1024;
 
-/// How long a snapshot may take to open at every replica, after one has said that it is open.
-const SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(10);
+/// For how long replicas are asked for a snapshot that is not open at some of them: one that began again at a newer checkpoint does not have
+/// it, and others may.
+const SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// See the [module](self).
 pub struct Retries {
@@ -79,7 +80,7 @@ impl UnderWay {
             (ClientRequest::Scan { .. } | ClientRequest::Read { .. }, Err(Error::Busy(_))) => true,
             // Of one that was sent before, it does not say that it was not taken then.
             (_, Err(busy @ Error::Busy(_))) => *busy == not_leading() || self.sendings > 1,
-            // The same, when it has come to the epoch and not to the snapshot.
+            // Another one may have it.
             (ClientRequest::Scan { .. } | ClientRequest::Read { .. }, Err(Error::NotOpen(_))) => {
                 age < SNAPSHOT_TIME_MAX
             }
@@ -124,12 +125,12 @@ impl State {
 }
 
 impl Retries {
-    /// Nothing under way.
-    pub fn new(partitions: u16) -> Retries {
+    /// Nothing under way. Of the processes that run a partition, the one at `place` is asked first.
+    pub fn new(partitions: u16, place: usize) -> Retries {
         let state = State {
             under_way: FastMap::default(),
             due: BTreeSet::new(),
-            preferred: vec![0; usize::from(partitions)],
+            preferred: vec![place; usize::from(partitions)],
         };
         Retries { state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -294,7 +295,7 @@ mod tests {
     #[test]
     fn an_answer_that_says_so_sends_a_request_again_to_another_replica() {
         for error in [not_leading(), Error::Unavailable("the process is shutting down".to_owned())] {
-            let retries = Retries::new(1);
+            let retries = Retries::new(1, 0);
             sent_to(&retries, 4, 0);
             assert!(retries.take_replies(answer(1, Err(error))).is_empty(), "nobody is told");
             assert_eq!(sent_again(&retries), [request(1)]);
@@ -311,7 +312,7 @@ mod tests {
         for error in
             [Error::Busy("the inbox is full".to_owned()), Error::Contended, Error::Invalid(String::new())]
         {
-            let retries = Retries::new(1);
+            let retries = Retries::new(1, 0);
             sent_to(&retries, 4, 0);
             assert_eq!(retries.take_replies(answer(1, Err(error.clone()))), answer(1, Err(error)));
         }
@@ -319,7 +320,7 @@ mod tests {
 
     #[test]
     fn busy_is_no_answer_to_what_may_have_been_taken_before() {
-        let retries = Retries::new(1);
+        let retries = Retries::new(1, 0);
         sent_to(&retries, 4, 0);
         assert_eq!(sent_again(&retries), [request(1)], "nobody has answered");
         retries.sent(&mut vec![request(1)], 5, 1);
@@ -330,7 +331,7 @@ mod tests {
 
     #[test]
     fn what_was_refused_is_not_sent_again_although_it_was_due() {
-        let retries = Retries::new(1);
+        let retries = Retries::new(1, 0);
         sent_to(&retries, 4, 0);
         let mut again = sent_again(&retries);
         assert_eq!(again, [request(1)], "nobody has answered");
@@ -342,7 +343,7 @@ mod tests {
 
     #[test]
     fn a_lost_connection_sends_again_what_it_had_and_nothing_else() {
-        let retries = Retries::new(1);
+        let retries = Retries::new(1, 0);
         sent_to(&retries, 4, 0);
         assert!(retries.begin(HOME, &[request(2)]));
         retries.sent(&mut vec![request(2)], 5, 1);
@@ -352,7 +353,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_is_limited() {
-        let retries = Retries::new(1);
+        let retries = Retries::new(1, 0);
         let all: Vec<ClientRequest> = (0..REQUESTS_MAX as u64).map(request).collect();
         assert!(retries.begin(HOME, &all));
         assert!(!retries.begin(HOME, &[request(u64::MAX)]));

@@ -66,9 +66,13 @@ fn try_open(
         }
         port
     } else {
-        Arc::new(RemoteCluster::connect(file, catalog)?)
+        // What is opened through a node ends with it: so through the own one, if there is one for the partition.
+        let near = process.nodes().next().map(|node| node.replica);
+        Arc::new(RemoteCluster::connect_near(file, catalog, near)?)
     };
-    let Some(database) = SqlDatabase::open(port, process, catalog.clone())? else { return Ok(true) };
+    let Some(database) = SqlDatabase::open(port, process, catalog.clone(), file.processes.len())? else {
+        return Ok(true);
+    };
     let owner = database.user(OWNER)?;
     let has_password = owner.is_some_and(|owner| owner.verifier.is_some());
     if let Some(password) = door.owner_password().filter(|_| !has_password) {

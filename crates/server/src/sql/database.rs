@@ -96,6 +96,8 @@ pub(super) struct Shared {
     garbage: Sender<()>,
     /// What is kept for reads of the past.
     pub(super) history: History,
+    /// How many processes of the cluster may keep such states.
+    pub(super) processes: usize,
     /// Makes numbers that are like no other, should the operating system have none.
     number: Mutex<u128>,
 }
@@ -109,7 +111,7 @@ struct Known {
 }
 
 impl SqlDatabase {
-    /// The database behind `port`, of which this process runs some nodes, if its schema has the tables of SQL. Starts the thread that deletes rows which belong to nothing.
+    /// The database behind `port`, of which this process, one of `processes`, runs some nodes, if its schema has the tables of SQL. Starts the thread that deletes rows which belong to nothing.
     ///
     /// # Errors
     /// When there is no randomness or no thread to be had.
@@ -117,6 +119,7 @@ impl SqlDatabase {
         port: Arc<dyn Port>,
         process: &Arc<Process>,
         catalog: procedure::Catalog,
+        processes: usize,
     ) -> Result<Option<SqlDatabase>, Error> {
         let nodes = Nodes::of(process, &catalog)?;
         let (Some(storages), Some(procedure)) =
@@ -148,6 +151,7 @@ impl SqlDatabase {
             loading: Mutex::default(),
             garbage,
             history: History::default(),
+            processes,
             number,
         });
         janitor::start(Arc::downgrade(&shared), told).map_err(no_thread)?;
@@ -159,7 +163,7 @@ impl SqlDatabase {
     /// # Errors
     /// When the operating system gives no thread.
     pub fn keep_history(&self, retention: Duration) -> Result<(), Error> {
-        history::start(Arc::downgrade(&self.0), retention)
+        history::start(&self.0, retention)
             .map_err(|error| Error::Unavailable(format!("cannot start a thread: {error}")))
     }
 

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ordain_db::error::Error;
@@ -21,8 +21,8 @@ use crate::connection::Snapshot;
 /// The least time between two states.
 const STEP_MIN: Duration = Duration::from_secs(1);
 
-/// Most states that are kept; half of the snapshots that a node may have open.
-const STATES_MAX: u32 = 500;
+/// Most states that all processes of a cluster keep; half of the snapshots that a node may have open.
+const STATES_MAX: usize = 500;
 
 /// The longest retention.
 pub const RETENTION_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -50,11 +50,11 @@ impl History {
     }
 
     /// Keeps one more, and forgets those that are older than the retention.
-    fn keep(&self, state: State, retention: Duration) {
+    fn keep(&self, state: State, retention: Duration, states_max: usize) {
         let mut states = lock(&self.0);
         let mut old = VecDeque::new();
         states.push_back(state);
-        while states.len() > STATES_MAX as usize
+        while states.len() > states_max
             || states.front().is_some_and(|state| state.taken.elapsed() > retention)
         {
             old.extend(states.pop_front());
@@ -66,12 +66,14 @@ impl History {
 }
 
 /// Starts the thread. It ends when the database is gone.
-pub(super) fn start(shared: Weak<Shared>, retention: Duration) -> io::Result<()> {
-    let step = (retention / STATES_MAX).max(STEP_MIN);
+pub(super) fn start(shared: &Arc<Shared>, retention: Duration) -> io::Result<()> {
+    let states_max = (STATES_MAX / shared.processes).max(1);
+    let step = (retention / states_max as u32).max(STEP_MIN);
+    let shared = Arc::downgrade(shared);
     let run = move || {
         let mut begun = Instant::now();
         while let Some(database) = shared.upgrade() {
-            if let Err(error) = take(&database, retention) {
+            if let Err(error) = take(&database, retention, states_max) {
                 tracing::debug!(%error, "no state could be kept for AS OF");
             }
             drop(database);
@@ -84,11 +86,15 @@ pub(super) fn start(shared: Weak<Shared>, retention: Duration) -> io::Result<()>
     std::thread::Builder::new().name("sql-history".to_owned()).spawn(run).map(drop)
 }
 
-fn take(database: &Arc<Shared>, retention: Duration) -> Result<(), Error> {
+fn take(database: &Arc<Shared>, retention: Duration, states_max: usize) -> Result<(), Error> {
     let session = SessionDatabase::new(database)?;
     let snapshot = session.open_snapshot()?;
     let (ready, taken) = (session.now(), Instant::now());
     let catalog = session.definitions_of(&snapshot)?;
-    database.history.keep(State { ready, taken, snapshot: Arc::new(snapshot), catalog }, retention);
+    database.history.keep(
+        State { ready, taken, snapshot: Arc::new(snapshot), catalog },
+        retention,
+        states_max,
+    );
     Ok(())
 }
