@@ -33,8 +33,8 @@ pub enum Error {
     /// declares ranges, may not.
     #[error("invalid: {1}")]
     Exceeds(Limit, String),
-    /// What is to be read is the state at a position where no snapshot is open: it was closed, or has ended as nothing was heard of the node
-    /// through which it was opened.
+    /// What is to be read is the state at a position where no snapshot is open: it was closed, or has ended as the node through which it was
+    /// opened began another life or was not heard of for long; or this node never had it, as it began at a later checkpoint.
     #[error("there is no snapshot open at {0}: open one")]
     NotOpen(Position),
 }

@@ -58,3 +58,23 @@ impl Replay {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use ordain_db::position::PartitionId;
+
+    use super::*;
+
+    #[test]
+    fn a_log_is_replayed_when_all_of_it_is_executed() {
+        let mut replay = Replay::new(NodeId::first(PartitionId(0)), Epoch(3), Some(Epoch(9)));
+        assert!(!replay.tell(Some(Epoch(8)), true));
+        assert!(replay.tell(Some(Epoch(9)), false));
+    }
+
+    #[test]
+    fn a_log_without_epochs_is_replayed_when_the_node_begins_its_life() {
+        let mut replay = Replay::new(NodeId::first(PartitionId(0)), Epoch(0), None);
+        assert_eq!([false, true].map(|leads| replay.tell(None, leads)), [false, true]);
+    }
+}

@@ -1,12 +1,13 @@
 //! Which snapshots of the order are open, through which node each was opened, and how those end that nobody will close.
 //!
-//! A snapshot keeps old versions at every node, and there is room for so many. Its client closes it, and its end has a place in the order.
-//! But who was to say so may be gone: the process through which it was opened has ended, and its clients with it, or the word is lost with
-//! a leader. So the order says by which [`Entry`] a snapshot came in, and:
+//! A snapshot keeps old versions at every node, and there is room for so many. Its client closes it, by the connection that it was opened
+//! by, and its end has a place in the order. But who was to say so may be gone: that process has ended, and with it the connection, or the
+//! word is lost with a leader. So the order says by which [`Entry`] a snapshot came in, and:
 //!
 //! - A node asks for the end of what its clients have closed until the order has it.
 //! - A node that begins another life ends what came in through it in earlier ones.
-//! - The leader that orders a snapshot's end ends those of nodes that were silent for [`SILENCE_MICROSECONDS`]: they may never come back.
+//! - The leader that orders a snapshot's end ends those of nodes of which it has heard nothing for [`SILENCE_MICROSECONDS`], as long as it
+//!   leads: they may never come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,17 +28,19 @@ const AGAIN_MICROSECONDS: u64 = FAILURE_MICROSECONDS;
 #[derive(Debug)]
 pub(super) struct Held {
     me: Entry,
-    /// Those that the order has opened and not closed, as far as it was delivered here.
+    /// Those that the order has opened and not closed, as far as it was executed here.
     open: BTreeMap<Position, Entry>,
     /// Those whose end this node asks for.
     ending: BTreeSet<Position>,
     /// When it asks again, in microseconds.
     ask_at: u64,
+    /// Since when it leads, if it does: what it has heard before says little of nodes that had nothing to tell it.
+    leads_since: u64,
 }
 
 impl Held {
     pub(super) fn new(me: Entry) -> Held {
-        Held { me, open: BTreeMap::new(), ending: BTreeSet::new(), ask_at: 0 }
+        Held { me, open: BTreeMap::new(), ending: BTreeSet::new(), ask_at: 0, leads_since: 0 }
     }
 
     /// How clients come in that are connected to this node.
@@ -59,35 +62,44 @@ impl Held {
         self.ending.remove(&at);
     }
 
-    /// This node asks for the end of a snapshot now, and again. A client may have heard of it before the order was delivered here.
-    fn end(&mut self, at: Position, delivered: Epoch, now: u64) {
+    /// This node asks for the end of a snapshot now, and again. A client may have heard of it before the order was executed here.
+    fn want_end(&mut self, at: Position, executed: Epoch, now: u64) {
         if self.ending.is_empty() {
             self.ask_at = now + AGAIN_MICROSECONDS;
         }
-        if self.open.contains_key(&at) || at.epoch > delivered {
+        if self.open.contains_key(&at) || at.epoch > executed {
             self.ending.insert(at);
         }
     }
 
-    /// From now on this node asks for the end of those that it orders and whose entry is lost.
-    fn end_of_lost(&mut self, origin: PartitionId, mut is_lost: impl FnMut(NodeId) -> bool) {
-        let lost = self.open.iter().filter(|(at, entry)| at.origin == origin && is_lost(entry.node));
-        self.ending.extend(lost.map(|(at, _)| *at));
+    /// Those that were ordered at `origin` and whose entry is a node of which the leader there has heard nothing for long. `heard_at` tells
+    /// when it did last.
+    fn lost(&self, origin: PartitionId, now: u64, heard_at: impl Fn(NodeId) -> u64) -> Vec<Position> {
+        let is_silent = |node| {
+            let silent_since = heard_at(node).max(self.leads_since);
+            node != self.me.node && now.saturating_sub(silent_since) > SILENCE_MICROSECONDS
+        };
+        let lost = self.open.iter().filter(|(at, entry)| at.origin == origin && is_silent(entry.node));
+        lost.map(|(at, _)| *at).collect()
     }
 
-    /// Whoever may order the ends that this node wants has changed.
-    pub(super) fn ask_soon(&mut self) {
-        self.ask_at = 0;
+    /// From now on this node leads, and may order the ends that it wants.
+    pub(super) fn lead(&mut self, now: u64) {
+        (self.ask_at, self.leads_since) = (0, now);
+    }
+
+    fn is_due(&self, now: u64) -> bool {
+        !self.ending.is_empty() && now >= self.ask_at
     }
 
     /// What is to be asked for now.
-    fn due(&mut self, now: u64, delivered: Epoch) -> Vec<Position> {
-        if self.ending.is_empty() || now < self.ask_at {
+    fn due(&mut self, now: u64, executed: Epoch) -> Vec<Position> {
+        if !self.is_due(now) {
             return Vec::new();
         }
         self.ask_at = now + AGAIN_MICROSECONDS;
-        // Of what was delivered and is not open, there is nothing to end.
-        self.ending.retain(|at| self.open.contains_key(at) || at.epoch > delivered);
+        // Of what was executed and is not open, there is nothing to end.
+        self.ending.retain(|at| self.open.contains_key(at) || at.epoch > executed);
         self.ending.iter().copied().collect()
     }
 
@@ -119,7 +131,8 @@ impl<E: Engine> Node<E> {
         if self.close_unordered(at) || at.origin.0 >= self.partitions {
             return;
         }
-        self.held.end(at, self.merger.delivered(), self.now);
+        let executed = self.executed();
+        self.held.want_end(at, executed, self.now);
         self.ask_for_end(at, outbox);
     }
 
@@ -137,19 +150,19 @@ impl<E: Engine> Node<E> {
 
     /// Asks again for the ends that the order does not have.
     pub(super) fn ask_for_ends(&mut self, outbox: &mut Outbox) {
-        for at in self.held.due(self.now, self.merger.delivered()) {
-            self.ask_for_end(at, outbox);
+        if self.held.is_due(self.now) {
+            let executed = self.executed();
+            for at in self.held.due(self.now, executed) {
+                self.ask_for_end(at, outbox);
+            }
         }
     }
 
-    /// Finds snapshots whose entry is silent, for the leader.
+    /// At a heartbeat: the leader orders the ends of snapshots whose entry is silent.
     pub(super) fn end_lost_snapshots(&mut self) {
         if self.gateway.leads() {
-            let (me, now) = (self.id, self.now);
-            let Node { held, routes, .. } = self;
-            held.end_of_lost(me.partition, |node| {
-                node != me && routes.is_silent(node, now, SILENCE_MICROSECONDS)
-            });
+            let lost = self.held.lost(self.me, self.now, |node| self.routes.heard_at(node));
+            lost.into_iter().for_each(|at| self.gateway.close_snapshot(at, &mut self.sequencer));
         }
     }
 }
@@ -159,7 +172,7 @@ mod tests {
     use super::*;
     use crate::position::ReplicaId;
 
-    const DELIVERED: Epoch = Epoch(9);
+    const EXECUTED: Epoch = Epoch(9);
 
     fn entry(replica: u16, life: u64) -> Entry {
         let partition = PartitionId(0);
@@ -174,24 +187,24 @@ mod tests {
     fn an_end_is_asked_for_until_it_is_in_the_order() {
         let mut held = Held::new(entry(1, 7));
         held.opened(at(2), entry(1, 7));
-        assert_eq!((held.due(5, DELIVERED), held.deadline()), (vec![], None), "its client reads it");
-        held.end(at(2), DELIVERED, 5);
-        assert_eq!((held.due(6, DELIVERED), held.deadline()), (vec![], Some(5 + AGAIN_MICROSECONDS)));
-        assert_eq!(held.due(5 + AGAIN_MICROSECONDS, DELIVERED), [at(2)]);
-        assert_eq!(held.due(6 + AGAIN_MICROSECONDS, DELIVERED), []);
-        held.ask_soon();
-        assert_eq!(held.due(7 + AGAIN_MICROSECONDS, DELIVERED), [at(2)]);
+        assert_eq!((held.due(5, EXECUTED), held.deadline()), (vec![], None), "its client reads it");
+        held.want_end(at(2), EXECUTED, 5);
+        assert_eq!((held.due(6, EXECUTED), held.deadline()), (vec![], Some(5 + AGAIN_MICROSECONDS)));
+        assert_eq!(held.due(5 + AGAIN_MICROSECONDS, EXECUTED), [at(2)]);
+        assert_eq!(held.due(6 + AGAIN_MICROSECONDS, EXECUTED), []);
+        held.lead(0);
+        assert_eq!(held.due(7 + AGAIN_MICROSECONDS, EXECUTED), [at(2)]);
         held.ended(at(2));
-        assert_eq!((held.due(u64::MAX, DELIVERED), held.deadline()), (vec![], None));
+        assert_eq!((held.due(u64::MAX, EXECUTED), held.deadline()), (vec![], None));
     }
 
     #[test]
     fn the_end_of_what_is_not_open_is_not_asked_for_for_ever() {
         let mut held = Held::new(entry(1, 7));
-        held.end(at(2), DELIVERED, 0);
+        held.want_end(at(2), EXECUTED, 0);
         assert_eq!(held.deadline(), None, "it was closed, or never open");
-        held.end(at(11), DELIVERED, 0);
-        assert_eq!(held.due(AGAIN_MICROSECONDS, DELIVERED), [at(11)], "its client was faster than the order");
+        held.want_end(at(11), EXECUTED, 0);
+        assert_eq!(held.due(AGAIN_MICROSECONDS, EXECUTED), [at(11)], "its client was faster than the order");
         assert_eq!(held.due(2 * AGAIN_MICROSECONDS, Epoch(11)), []);
         assert_eq!(held.deadline(), None);
     }
@@ -202,18 +215,29 @@ mod tests {
         held.opened(at(2), entry(1, 7));
         held.opened(at(3), entry(0, 7));
         held.restore(vec![(at(1), entry(1, 6)), (at(4), entry(1, 8))]);
-        assert_eq!(held.due(0, DELIVERED), [at(1), at(2)]);
+        assert_eq!(held.due(0, EXECUTED), [at(1), at(2)]);
         let saved = vec![(at(1), entry(1, 6)), (at(2), entry(1, 7)), (at(3), entry(0, 7))];
         assert_eq!(held.save(Epoch(3)), saved);
     }
 
     #[test]
-    fn who_orders_an_end_does_it_for_those_who_are_lost() {
+    fn who_leads_ends_what_came_in_through_those_who_are_silent() {
         let mut held = Held::new(entry(0, 7));
-        held.opened(at(2), entry(1, 7));
-        held.opened(at(3), entry(2, 7));
-        held.opened(Position { origin: PartitionId(1), ..at(3) }, entry(1, 7));
-        held.end_of_lost(PartitionId(0), |node| node.replica == ReplicaId(1));
-        assert_eq!(held.due(0, DELIVERED), [at(2)]);
+        for (place, replica) in [(1, 0), (2, 1), (3, 2), (4, 3)] {
+            held.opened(at(place), entry(replica, 7));
+        }
+        held.opened(Position { origin: PartitionId(1), ..at(2) }, entry(1, 7));
+        let heard_at = |node: NodeId| if node.replica == ReplicaId(2) { 6 } else { 5 };
+        let lost = |held: &Held, now| held.lost(PartitionId(0), now, heard_at);
+        assert_eq!(lost(&held, 5 + SILENCE_MICROSECONDS), []);
+        assert_eq!(lost(&held, 6 + SILENCE_MICROSECONDS), [at(2), at(4)]);
+        held.lead(9);
+        assert_eq!(
+            lost(&held, 9 + SILENCE_MICROSECONDS),
+            [],
+            "before it led nobody told it that they were there"
+        );
+        assert_eq!(lost(&held, 10 + SILENCE_MICROSECONDS), [at(2), at(3), at(4)]);
+        assert_eq!(held.due(u64::MAX, EXECUTED), [], "it is no wish of its own");
     }
 }

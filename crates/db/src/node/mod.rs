@@ -8,6 +8,7 @@
 //! | `ordering` | epochs are closed, logged, and handed on once the log has them |
 //! | `epochs` | an epoch manager says when they are closed, if there is one |
 //! | `execution` | what was ordered goes to the engine, or opens and closes snapshots |
+//! | `held` | which snapshots are open, and how those end that nobody closes |
 //! | `outgoing` | what was produced becomes messages; [`streams`] keeps them, [`routes`] says where they go |
 //! | `peers` | what nodes of other partitions and replicas say |
 //! | `checkpoints` | the state at a point of the order goes to the disk; [`stability`] says what can go then |

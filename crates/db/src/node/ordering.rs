@@ -242,8 +242,7 @@ impl<E: Engine> Node<E> {
             self.sequencer.resume(self.log.dispatched);
             let (gateway, mut context) = self.gateway();
             gateway.lead(&mut context);
-            self.end_lost_snapshots();
-            self.held.ask_soon();
+            self.held.lead(self.now);
         }
     }
 
@@ -260,10 +259,8 @@ impl<E: Engine> Node<E> {
             let Some(committed) = self.log.committed.pop_front() else { break };
             let batch = self.batch_of(&committed)?;
             self.checkpoints.stability.logged(batch.epoch, committed.index);
-            // What the database orders for itself is no reason for another checkpoint.
-            let is_own =
-                !batch.whole.is_empty() && batch.whole.iter().all(|ordered| ordered.request.is_own());
-            self.checkpoints.logged_bytes += if is_own { 0 } else { committed.payload.len() as u64 };
+            let counts = calls_for_checkpoint(&batch.whole);
+            self.checkpoints.logged_bytes += if counts { committed.payload.len() as u64 } else { 0 };
             self.dispatch(batch, committed.term, outbox);
             self.deliver()?;
         }
@@ -284,7 +281,7 @@ impl<E: Engine> Node<E> {
             return Err(malformed(format!("{} follows {}", logged.epoch, self.log.dispatched)));
         }
         self.sequencer.throttle.follow(logged.shed);
-        if logged.transactions.iter().any(|ordered| !ordered.request.is_own()) {
+        if calls_for_checkpoint(&logged.transactions) {
             self.note_logged(logged.closed_at);
         }
         let mut batch = ClosedBatch::new(logged.epoch, self.partitions);
@@ -405,6 +402,12 @@ impl<E: Engine> Node<E> {
             self.send(leader, Message::Follow(epoch), outbox);
         }
     }
+}
+
+/// Whether a batch is a reason for another checkpoint: what the database orders for itself is none. An empty one is part of an epoch in which
+/// other partitions may have something.
+fn calls_for_checkpoint(batch: &[Ordered]) -> bool {
+    batch.is_empty() || batch.iter().any(|ordered| !ordered.request.is_own())
 }
 
 /// Whether the cluster that this node knows has places for all members of its group.

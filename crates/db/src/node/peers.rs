@@ -40,7 +40,13 @@ impl<E: Engine> Node<E> {
             message @ (Message::Reads { .. } | Message::Reports { .. } | Message::SnapshotReady { .. }) => {
                 self.take_result(from, message)?;
             }
-            Message::CloseSnapshot(at) => self.ask_for_end(at, outbox),
+            Message::CloseSnapshot(at)
+                if at.origin == self.me && (self.gateway.leads() || from.partition != self.me) =>
+            {
+                self.ask_for_end(at, outbox);
+            }
+            // The leader has changed meanwhile. Who wants the end asks again.
+            Message::CloseSnapshot(_) => {}
             Message::Forward { entry, requests } if self.gateway.leads() => {
                 requests.into_iter().for_each(|request| self.submit(request, entry));
             }

@@ -129,13 +129,10 @@ impl Routes {
         }
     }
 
-    /// Whether nothing was heard of a node for longer than `microseconds`, where there are heartbeats; or the cluster has no place for it.
-    pub fn is_silent(&self, node: NodeId, now: u64, microseconds: u64) -> bool {
+    /// When a node was last heard of, in microseconds; 0 if it never was.
+    pub fn heard_at(&self, node: NodeId) -> u64 {
         let signs = self.routes.get(node.partition.index()).map(|route| &route.signs);
-        match signs.and_then(|signs| signs.get(node.replica.index())) {
-            Some(sign) => self.next_heartbeat > 0 && now.saturating_sub(sign.heard_at) > microseconds,
-            None => true,
-        }
+        signs.and_then(|signs| signs.get(node.replica.index())).map_or(0, |sign| sign.heard_at)
     }
 
     /// Notes how far a node has come.
@@ -154,8 +151,8 @@ impl Routes {
     pub fn heartbeat_due(&mut self, now: u64) -> bool {
         let due = self.replicas > 1 && now >= self.next_heartbeat;
         if due {
-            if self.next_heartbeat == 0 {
-                // Nobody could be heard of before this node was there.
+            if now > self.next_heartbeat + FAILURE_MICROSECONDS {
+                // Nobody could be heard of before this node was there, or while it stood still.
                 let signs = self.routes.iter_mut().flat_map(|route| &mut route.signs);
                 signs.for_each(|sign| sign.heard_at = now);
             }

@@ -103,7 +103,8 @@ impl<E: Engine> Node<E> {
         if self.open.iter().any(|(open, _)| *open == at) {
             return Ok(());
         }
-        if at.epoch > self.executed() && at < Position::LATEST {
+        let comes = at.epoch > self.executed() || self.opening.iter().any(|(opening, _)| *opening == at);
+        if comes && at < Position::LATEST {
             return Err(Error::Busy(format!("this node has not come to {at} yet")));
         }
         Err(Error::NotOpen(at))

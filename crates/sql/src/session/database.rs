@@ -229,7 +229,7 @@ pub(super) fn of_database(error: Error) -> SqlError {
             SqlError::new(SqlState::SERIALIZATION_FAILURE, message).with_hint("Run it again.")
         }
         Error::NotOpen(_) => {
-            let message = "the snapshot has ended, as too long nothing was heard of the process through which it was opened";
+            let message = "the snapshot is not open any more: the process through which it was opened has ended, or was not heard of for long";
             SqlError::new(SqlState::SNAPSHOT_TOO_OLD, message).with_hint("Begin the transaction again.")
         }
         Error::Acknowledged(_) => SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()),

@@ -208,13 +208,13 @@ impl<F: Failpoints> TwoPhaseNode<F> {
         }
     }
 
-    /// Takes a request of a client that is at home here.
-    /// How clients come in that are connected to this node. The snapshots that an earlier life has opened, the others forget when the link is
-    /// reset, so that lives need not be told apart.
+    /// How clients come in that are connected to this node. They are at home where they are connected, and what an earlier life has opened the
+    /// others forget when the link is reset, so that lives need not be told apart.
     fn entry(&self) -> Entry {
         Entry::of(self.id)
     }
 
+    /// Takes a request of a client that is at home here.
     fn submit(&mut self, request: Request, entry: NodeId, outbox: &mut Outbox) {
         let Request { id, acknowledged, operation } = request;
         if !self.started {
