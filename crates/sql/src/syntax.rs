@@ -1,6 +1,7 @@
 //! From text to statements, by `sqlparser`.
 
 mod chains;
+mod comments;
 mod conflicts;
 mod constraints;
 mod definitions;
@@ -58,8 +59,9 @@ fn parser(text: &str) -> Result<Parser<'static>, SqlError> {
 }
 
 fn tokens_of(text: &str, place: impl Fn(&mut [TokenWithSpan])) -> Result<Vec<TokenWithSpan>, SqlError> {
+    let text = comments::part(text);
     let mut tokens =
-        Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().map_err(|error| {
+        Tokenizer::new(&PostgreSqlDialect {}, &text).tokenize_with_location().map_err(|error| {
             let mut at =
                 [TokenWithSpan { token: Token::EOF, span: Span::new(error.location, error.location) }];
             place(&mut at);
@@ -82,7 +84,7 @@ fn parser_and_times(
 
 /// Writes what the parser does not know in other ways, and takes out the times as of which statements are asked.
 fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, SqlError> {
-    spelling::unescape_texts(tokens);
+    spelling::unescape_texts(tokens)?;
     spelling::part_signs(tokens);
     spelling::join_texts(tokens);
     spelling::spell_suffixes(tokens);

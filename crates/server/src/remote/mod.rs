@@ -97,7 +97,7 @@ impl RemoteCluster {
             processes: file.processes.iter().map(RemoteProcess::new).collect(),
             runs: runs.collect(),
             replies: Arc::new(Replies::default()),
-            retries: keeps.then(|| Retries::new(file.partitions, near.map_or(0, ReplicaId::index))),
+            retries: keeps.then(|| Retries::new(file.partitions, near.map(ReplicaId::index))),
             unclosed: Mutex::default(),
             fingerprint: file.fingerprint(catalog),
             closed: AtomicBool::new(false),

@@ -38,6 +38,9 @@ pub const REQUESTS_MAX: usize = 128 * 1024;
 /// it, and others may.
 const SNAPSHOT_TIME_MAX: Duration = Duration::from_secs(1);
 
+/// After how long a client asks again first the process that it was made to ask first, after it was sent elsewhere.
+const NEAR_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
 /// See the [module](self).
 pub struct Retries {
     state: Mutex<State>,
@@ -49,8 +52,10 @@ struct State {
     under_way: FastMap<RequestId, UnderWay>,
     /// When each of them is to be sent again.
     due: BTreeSet<(Instant, RequestId)>,
-    /// By partition: the place, among the processes that run it, of the one to ask first.
-    preferred: Vec<usize>,
+    /// The place, among the processes that run a partition, of the one that serves this client best, if there is such a one.
+    near: Option<usize>,
+    /// By partition: the place of the one to ask first, and since when it is that one.
+    preferred: Vec<(usize, Instant)>,
 }
 
 struct UnderWay {
@@ -112,8 +117,8 @@ impl State {
     fn avoid(&mut self, id: RequestId) {
         let Some(UnderWay { to, process: Some((_, place)), .. }) = self.under_way.get(&id) else { return };
         let preferred = &mut self.preferred[to.index()];
-        if *preferred == *place {
-            *preferred = place + 1;
+        if preferred.0 == *place {
+            *preferred = (place + 1, Instant::now());
         }
     }
 
@@ -125,12 +130,13 @@ impl State {
 }
 
 impl Retries {
-    /// Nothing under way. Of the processes that run a partition, the one at `place` is asked first.
-    pub fn new(partitions: u16, place: usize) -> Retries {
+    /// Nothing under way. Of the processes that run a partition, the one at the place `near` is asked first, as long as it serves.
+    pub fn new(partitions: u16, near: Option<usize>) -> Retries {
         let state = State {
             under_way: FastMap::default(),
             due: BTreeSet::new(),
-            preferred: vec![place; usize::from(partitions)],
+            near,
+            preferred: vec![(near.unwrap_or_default(), Instant::now()); usize::from(partitions)],
         };
         Retries { state: Mutex::new(state), changed: Condvar::new() }
     }
@@ -164,9 +170,11 @@ impl Retries {
     /// The place, among the processes that run a partition, of the one to ask first.
     pub fn preferred(&self, to: PartitionId, processes: usize) -> usize {
         let mut state = self.lock();
-        let preferred = &mut state.preferred[to.index()];
-        *preferred %= processes.max(1);
-        *preferred
+        let near = state.near;
+        let (place, since) = &mut state.preferred[to.index()];
+        let near = near.filter(|_| since.elapsed() > NEAR_AGAIN_AFTER);
+        *place = near.unwrap_or(*place) % processes.max(1);
+        *place
     }
 
     /// Notes who is asked, before they are. Takes out what was answered since it was due: it may have been refused, and would take effect
@@ -295,7 +303,7 @@ mod tests {
     #[test]
     fn an_answer_that_says_so_sends_a_request_again_to_another_replica() {
         for error in [not_leading(), Error::Unavailable("the process is shutting down".to_owned())] {
-            let retries = Retries::new(1, 0);
+            let retries = Retries::new(1, None);
             sent_to(&retries, 4, 0);
             assert!(retries.take_replies(answer(1, Err(error))).is_empty(), "nobody is told");
             assert_eq!(sent_again(&retries), [request(1)]);
@@ -312,7 +320,7 @@ mod tests {
         for error in
             [Error::Busy("the inbox is full".to_owned()), Error::Contended, Error::Invalid(String::new())]
         {
-            let retries = Retries::new(1, 0);
+            let retries = Retries::new(1, None);
             sent_to(&retries, 4, 0);
             assert_eq!(retries.take_replies(answer(1, Err(error.clone()))), answer(1, Err(error)));
         }
@@ -320,7 +328,7 @@ mod tests {
 
     #[test]
     fn busy_is_no_answer_to_what_may_have_been_taken_before() {
-        let retries = Retries::new(1, 0);
+        let retries = Retries::new(1, None);
         sent_to(&retries, 4, 0);
         assert_eq!(sent_again(&retries), [request(1)], "nobody has answered");
         retries.sent(&mut vec![request(1)], 5, 1);
@@ -330,8 +338,19 @@ mod tests {
     }
 
     #[test]
+    fn the_process_that_is_near_is_asked_first_until_it_sends_elsewhere() {
+        let retries = Retries::new(1, Some(2));
+        assert_eq!(retries.preferred(HOME, 3), 2);
+        sent_to(&retries, 4, 2);
+        assert!(retries.take_replies(answer(1, Err(not_leading()))).is_empty());
+        assert_eq!(retries.preferred(HOME, 3), 0);
+        retries.lock().preferred[0].1 -= 2 * NEAR_AGAIN_AFTER;
+        assert_eq!(retries.preferred(HOME, 3), 2, "it may serve again");
+    }
+
+    #[test]
     fn what_was_refused_is_not_sent_again_although_it_was_due() {
-        let retries = Retries::new(1, 0);
+        let retries = Retries::new(1, None);
         sent_to(&retries, 4, 0);
         let mut again = sent_again(&retries);
         assert_eq!(again, [request(1)], "nobody has answered");
@@ -343,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_lost_connection_sends_again_what_it_had_and_nothing_else() {
-        let retries = Retries::new(1, 0);
+        let retries = Retries::new(1, None);
         sent_to(&retries, 4, 0);
         assert!(retries.begin(HOME, &[request(2)]));
         retries.sent(&mut vec![request(2)], 5, 1);
@@ -353,7 +372,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_is_limited() {
-        let retries = Retries::new(1, 0);
+        let retries = Retries::new(1, None);
         let all: Vec<ClientRequest> = (0..REQUESTS_MAX as u64).map(request).collect();
         assert!(retries.begin(HOME, &all));
         assert!(!retries.begin(HOME, &[request(u64::MAX)]));

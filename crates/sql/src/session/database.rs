@@ -259,7 +259,11 @@ pub(super) fn of_call(error: Error, interrupt: &Interrupt) -> SqlError {
 /// What an error of something that only reads is to a client: it has no effect, whenever it ends.
 pub(super) fn of_read(error: Error, interrupt: &Interrupt) -> SqlError {
     match error {
-        Error::Busy(_) | Error::Unavailable(_) => interrupt.error().unwrap_or_else(|| of_database(error)),
+        Error::Busy(_) => interrupt.error().unwrap_or_else(|| of_database(error)),
+        Error::Unavailable(_) => interrupt.error().unwrap_or_else(|| {
+            let message = "the database does not answer: a partition has no majority of its replicas, or is not reached";
+            SqlError::new(SqlState::CANNOT_CONNECT_NOW, message).with_hint("Wait, and try again.")
+        }),
         error => of_database(error),
     }
 }

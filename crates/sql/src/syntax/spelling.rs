@@ -4,7 +4,10 @@ use std::ops::Range;
 
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::{Keyword, RESERVED_FOR_COLUMN_ALIAS};
-use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace, Word};
+use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Whitespace, Word};
+
+use super::positions;
+use crate::error::SqlError;
 
 /// Makes one literal of texts on several lines: only a new line goes between them.
 pub(super) fn join_texts(tokens: &mut Vec<TokenWithSpan>) {
@@ -42,7 +45,10 @@ fn text_on_another_line(tokens: &[TokenWithSpan], place: usize) -> Option<(usize
 }
 
 /// Reads `U&'…' UESCAPE '!'`: the characters behind another escape than the backslash, which the tokenizer knows alone.
-pub(super) fn unescape_texts(tokens: &mut Vec<TokenWithSpan>) {
+///
+/// # Errors
+/// When there are backslashes, which the tokenizer has read as escapes.
+pub(super) fn unescape_texts(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlError> {
     let mut dropped = Vec::new();
     for place in 0..tokens.len() {
         let Token::UnicodeStringLiteral(text) = &tokens[place].token else { continue };
@@ -53,13 +59,26 @@ pub(super) fn unescape_texts(tokens: &mut Vec<TokenWithSpan>) {
         });
         if let (true, Some((last, escape))) = (is_escape, behind.next())
             && let Token::SingleQuotedString(escape) = &escape.token
-            && let Some(text) = unescaped(text, escape)
+            && let Some(read) = unescaped(text, escape)
         {
+            if !is_as_written(text, tokens[place].span) {
+                let refused = "a text in several lines or with backslashes before UESCAPE";
+                return Err(positions::at(SqlError::unsupported(refused), tokens[place].span));
+            }
+            let text = read;
             tokens[place].token = Token::UnicodeStringLiteral(text);
             dropped.extend(place + 1..=last);
         }
     }
     super::drop_at(tokens, dropped);
+    Ok(())
+}
+
+/// Whether the tokenizer has read a text `U&'…'` as it is written, but for quotes.
+fn is_as_written(text: &str, span: Span) -> bool {
+    let quotes = text.matches('\'').count();
+    let written = span.end.column.saturating_sub(span.start.column);
+    span.start.line == span.end.line && written == (text.chars().count() + quotes + "U&''".len()) as u64
 }
 
 /// A text with the characters that four digits behind an escape stand for, or six behind it and `+`. None if it has others.
