@@ -306,9 +306,9 @@ fn keep_like_options(tokens: &mut Vec<TokenWithSpan>) {
     let mut kept = Vec::new();
     for at in (0..solid.len()).filter(|at| starts(*at)) {
         let inside = solid[at + 2..].iter().copied();
-        let inside: Vec<usize> = inside
-            .take_while(|place| !matches!(tokens[*place].token, Token::RParen | Token::Comma))
-            .collect();
+        let ends =
+            |place: &usize| matches!(tokens[*place].token, Token::LParen | Token::RParen | Token::Comma);
+        let inside: Vec<usize> = inside.take_while(|place| !ends(place)).collect();
         if let Some(first) = inside.iter().position(|place| is_switch(*place)).filter(|first| *first > 0) {
             let words = inside[first..].iter().map(|place| tokens[*place].token.to_string().to_lowercase());
             let options = format!("{OPTIONS}{}", words.collect::<Vec<_>>().join(" "));

@@ -144,7 +144,7 @@ mod tests {
     fn an_operator_ends_where_a_comment_begins() {
         for (text, parted) in [
             ("select 5>=--9\n+4", "select 5>=   \n+4"),
-            ("select 1<>/* a /* b\n */ c */-1", "select 1<>         \n         -1"),
+            ("select 1<>/* a /* b\n */ c */-1", "select 1<>         \n        -1"),
             ("select 'a'||--é\n'b'", "select 'a'||   \n'b'"),
             ("select 5-/*c*/-1 --x", "select 5-     -1 --x"),
             ("select 5>=--", "select 5>=  "),

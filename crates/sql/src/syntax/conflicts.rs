@@ -29,8 +29,8 @@ pub(super) fn name_expressions(tokens: &mut Vec<TokenWithSpan>) {
 pub(super) fn expressions(tokens: &[TokenWithSpan]) -> Vec<(usize, usize)> {
     let (mut found, mut place) = (Vec::new(), 0);
     while let Some(open) = next_target(tokens, place) {
-        place = open + 1;
         let Some(close) = closing(tokens, open) else { break };
+        place = close;
         let is_word = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
         let elements = elements(tokens, open, close).into_iter();
         found.extend(

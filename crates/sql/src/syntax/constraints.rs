@@ -85,13 +85,15 @@ pub(super) fn spell_out_comments(tokens: &mut Vec<TokenWithSpan>) {
     for (place, text) in in_dollars {
         tokens[place].token = Token::SingleQuotedString(text);
     }
-    for (kind, first, last, name) in spelled.into_iter().rev() {
+    let others = spelled.into_iter().flat_map(|(kind, first, last, name)| {
         let span = tokens[last].span;
         let part = Token::make_word(&format!("{COMMENTED}{name}"), Some('"'));
-        tokens.splice(last + 1..last + 1, [Token::Period, part].map(|token| TokenWithSpan { token, span }));
-        tokens[kind].token = Token::make_keyword("COLUMN");
-        tokens.drain(kind + 1..first);
-    }
+        let name = [Token::Period, part].map(|token| TokenWithSpan { token, span }).to_vec();
+        let column = TokenWithSpan { token: Token::make_keyword("COLUMN"), span: tokens[kind].span };
+        [(kind..first, vec![column]), (last + 1..last + 1, name)]
+    });
+    let others = others.collect();
+    super::replace(tokens, others);
 }
 
 /// The table and the name of the constraint that a comment on a column is about; `None` if it is about a column.

@@ -19,10 +19,12 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         |at: &usize| word(*at) == Keyword::EXPLAIN && begins(*at) && token(at + 1) == Some(&Token::LParen);
     let places = (0..solid.len()).filter(explains).filter(|at| is_query(at + 2));
     let places: Vec<usize> = places.map(|at| solid[at]).collect();
-    for place in places.into_iter().rev() {
+    let options = places.into_iter().map(|place| {
         let span = tokens[place].span;
         let [format, text] = ["FORMAT", "TEXT"].map(Token::make_keyword);
         let options = [Token::LParen, format, text, Token::RParen];
-        tokens.splice(place + 1..place + 1, options.map(|token| TokenWithSpan { token, span }));
-    }
+        (place + 1..place + 1, options.map(|token| TokenWithSpan { token, span }).to_vec())
+    });
+    let options = options.collect();
+    super::replace(tokens, options);
 }

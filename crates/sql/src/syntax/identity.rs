@@ -41,10 +41,15 @@ pub(super) fn drop_sequence_names(tokens: &mut Vec<TokenWithSpan>) {
         }
         (schema, name(at), at + 1)
     };
-    let mut dropped = Vec::new();
-    for at in (2..solid.len()).filter(|at| name(*at) == "sequence" && name(at + 1) == "name") {
+    let (mut dropped, mut begin) = (Vec::new(), 0);
+    for at in 0..solid.len() {
+        if tokens[solid[at]].token == Token::SemiColon {
+            begin = at + 1;
+        }
+        if at < begin + 2 || name(at) != "sequence" || name(at + 1) != "name" {
+            continue;
+        }
         let (schema, sequence, end) = parts(at + 2);
-        let begin = (0..at).rev().find(|at| name(*at) == ";").map_or(0, |at| at + 1);
         if name(begin) != "alter" || name(begin + 1) != "table" || name(at - 1) != "(" {
             continue;
         }

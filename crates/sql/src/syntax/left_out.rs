@@ -61,8 +61,9 @@ fn tablespace(tokens: &[TokenWithSpan], statement: &[usize]) -> Result<Vec<usize
 fn collations(tokens: &[TokenWithSpan], statement: &[usize]) -> Result<Vec<usize>, SqlError> {
     let token = |at: usize| statement.get(at).map(|place| &tokens[*place].token);
     let word = |at: usize| token(at).map_or(Keyword::NoKeyword, keyword);
-    let mut dropped = Vec::new();
-    for action in (2..statement.len()).filter(|at| word(*at) == Keyword::ALTER) {
+    let (mut dropped, mut next) = (Vec::new(), 2);
+    while let Some(action) = (next..statement.len()).find(|at| word(*at) == Keyword::ALTER) {
+        next = action + 1;
         let name = action + if word(action + 1) == Keyword::COLUMN { 2 } else { 1 };
         let kind =
             name + if [word(name + 1), word(name + 2)] == [Keyword::SET, Keyword::DATA] { 3 } else { 1 };
@@ -71,6 +72,7 @@ fn collations(tokens: &[TokenWithSpan], statement: &[usize]) -> Result<Vec<usize
         }
         let mut depth = 0_usize;
         for at in kind + 1..statement.len() {
+            next = at;
             match token(at) {
                 Some(Token::LParen) => depth += 1,
                 Some(Token::RParen) => depth = depth.saturating_sub(1),

@@ -11,6 +11,7 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let solid = super::solid(tokens);
     let token = |at: usize| solid.get(at).map(|place| &tokens[*place].token);
     let word = |at: usize| token(at).map_or(Keyword::NoKeyword, keyword);
+    let mut closings = None;
     let (mut spelled, mut at) = (Vec::new(), 0);
     while at < solid.len() {
         let begin = at;
@@ -21,7 +22,9 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         let number = begin + 2;
         let after = match token(number) {
             Some(Token::Plus | Token::Minus) => number + 2,
-            Some(Token::LParen) => after_brackets(number, token),
+            Some(Token::LParen) => {
+                closings.get_or_insert_with(|| ends_of_brackets(tokens, &solid))[number] + 1
+            }
             _ => continue,
         };
         if !matches!(word(after), Keyword::ROW | Keyword::ROWS) {
@@ -48,17 +51,19 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     super::replace(tokens, spelled);
 }
 
-/// What comes after the brackets that are opened at a place; after all there is if they are not closed.
-fn after_brackets<'t>(open: usize, token: impl Fn(usize) -> Option<&'t Token>) -> usize {
-    let (mut depth, mut at) = (0_usize, open);
-    while let Some(token) = token(at) {
-        at += 1;
-        match token {
-            Token::LParen => depth += 1,
-            Token::RParen if depth == 1 => break,
-            Token::RParen => depth -= 1,
+/// For each token where the brackets are closed that it opens; the last token if they are not. For others it means nothing.
+fn ends_of_brackets(tokens: &[TokenWithSpan], solid: &[usize]) -> Vec<usize> {
+    let (mut ends, mut open) = (vec![solid.len() - 1; solid.len()], Vec::new());
+    for (at, place) in solid.iter().enumerate() {
+        match tokens[*place].token {
+            Token::LParen => open.push(at),
+            Token::RParen => {
+                if let Some(opened) = open.pop() {
+                    ends[opened] = at;
+                }
+            }
             _ => {}
         }
     }
-    at
+    ends
 }
