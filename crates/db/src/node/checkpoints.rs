@@ -320,10 +320,10 @@ impl<E: Engine> Node<E> {
 
     /// The leader of the first partition decides when it is time; that of another one has its own log to look at.
     fn order_checkpoint(&mut self, now: u64, outbox: &mut Outbox) {
+        let last = *self.checkpoints.last_at.get_or_insert(now);
         if !self.gateway.leads() || !self.may_order_checkpoint(now) || self.transfers.is_sending(now) {
             return;
         }
-        let last = *self.checkpoints.last_at.get_or_insert(now);
         let Checkpoints { options, logged_bytes, .. } = &self.checkpoints;
         let old = options.interval_microseconds.is_some_and(|interval| now >= last + interval);
         let is_long = *logged_bytes >= options.log_bytes;
@@ -340,7 +340,8 @@ impl<E: Engine> Node<E> {
     /// The log has a batch that was closed at a time, in another life or elsewhere. What follows a checkpoint is as old as its first batch: so a
     /// log does not grow with the lives of a node that are too short for a checkpoint each.
     pub(super) fn note_logged(&mut self, closed_at: u64) {
-        self.checkpoints.last_at.get_or_insert(closed_at.min(self.now));
+        let last = self.checkpoints.last_at.unwrap_or(self.now);
+        self.checkpoints.last_at = Some(last.min(closed_at));
     }
 
     /// The order has come to a checkpoint: the next one is due as long after it as ever.

@@ -197,8 +197,8 @@ fn retry(shared: &Weak<Shared>) {
         let Some(shared) = shared.upgrade().filter(|shared| !shared.is_closed()) else { return };
         let Some(retries) = &shared.retries else { return };
         let Due { again, given_up } = retries.due(RETRY_PAUSE);
-        for (to, request) in again {
-            shared.send_somewhere(to, vec![request]);
+        for (to, request, elsewhere) in again {
+            shared.send_somewhere(to, vec![request], elsewhere);
         }
         shared.replies.deliver(given_up);
         shared.close_left();
@@ -221,13 +221,13 @@ impl Shared {
         Ok(receiver)
     }
 
-    /// Sends requests to a process that runs the partition, beginning with the one that was used last. Those that none takes
+    /// Sends requests to a process that runs the partition, beginning so many places behind the one to ask first. Those that none takes
     /// wait to be sent again.
-    fn send_somewhere(&self, to: PartitionId, mut requests: Vec<ClientRequest>) {
+    fn send_somewhere(&self, to: PartitionId, mut requests: Vec<ClientRequest>, elsewhere: usize) {
         let (Some(runs), Some(retries)) = (self.runs.get(to.index()), &self.retries) else { return };
-        let preferred = retries.preferred(to, runs.len());
+        let first = retries.preferred(to, runs.len()) + elsewhere;
         for step in 0..runs.len() {
-            let place = (preferred + step) % runs.len();
+            let place = (first + step) % runs.len();
             let process = runs[place];
             retries.sent(&mut requests, process, place);
             if requests.is_empty() {
@@ -315,7 +315,7 @@ impl Port for RemoteCluster {
                 if !retries.begin(to, &requests) {
                     return Err(NotTaken::Full(requests));
                 }
-                self.shared.send_somewhere(to, requests);
+                self.shared.send_somewhere(to, requests, 0);
                 Ok(())
             }
         }

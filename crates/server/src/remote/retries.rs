@@ -65,6 +65,8 @@ struct UnderWay {
     due: Instant,
     /// The process that has it, and its place among those that run the partition.
     process: Option<(u16, usize)>,
+    /// How many places behind the one to ask first it is sent to.
+    elsewhere: usize,
     /// How often it was answered with words that say to send it again.
     refusals: u32,
     /// How often it was sent.
@@ -97,8 +99,8 @@ impl UnderWay {
 /// What is to be done now.
 #[derive(Default)]
 pub struct Due {
-    /// Requests to send again.
-    pub again: Vec<(PartitionId, ClientRequest)>,
+    /// Requests to send again, each with how many places behind the one to ask first.
+    pub again: Vec<(PartitionId, ClientRequest, usize)>,
     /// The last answers to those that were sent long enough.
     pub given_up: Vec<Reply>,
 }
@@ -158,8 +160,16 @@ impl Retries {
             let Some(id) = request.id() else { continue };
             let due = now + ANSWER_TIME_MAX;
             let request = request.clone();
-            let under_way =
-                UnderWay { to, request, began: now, due, process: None, refusals: 0, sendings: 0 };
+            let under_way = UnderWay {
+                to,
+                request,
+                began: now,
+                due,
+                process: None,
+                elsewhere: 0,
+                refusals: 0,
+                sendings: 0,
+            };
             state.end(&id);
             state.under_way.insert(id, under_way);
             state.due.insert((due, id));
@@ -216,6 +226,13 @@ impl Retries {
             }
             let back_off = BACK_OFF_MIN * 2_u32.pow(under_way.refusals.min(6));
             under_way.refusals += 1;
+            // Who is asked for rows of a snapshot may be behind another one for a moment, and serves all the same.
+            let is_behind =
+                matches!(under_way.request, ClientRequest::Scan { .. } | ClientRequest::Read { .. })
+                    && matches!(reply.outcome, Err(Error::Busy(_) | Error::NotOpen(_)));
+            if is_behind {
+                (under_way.elsewhere, under_way.process) = (under_way.elsewhere + 1, None);
+            }
             state.set_due(id, now + back_off.min(BACK_OFF_MAX));
             state.avoid(id);
         }
@@ -257,7 +274,7 @@ impl Retries {
                 state.end(&id);
                 continue;
             }
-            due.again.push((under_way.to, under_way.request.clone()));
+            due.again.push((under_way.to, under_way.request.clone(), under_way.elsewhere));
             state.avoid(id);
             state.set_due(id, now + ANSWER_TIME_MAX);
         }
@@ -267,7 +284,10 @@ impl Retries {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use ordain_db::message::{ClientId, Operation, Request};
+    use ordain_db::position::Position;
+    use ordain_db::procedure::ProcedureId;
 
     use super::*;
 
@@ -289,7 +309,7 @@ mod tests {
             let due = retries.due(Duration::from_millis(20));
             assert!(due.given_up.is_empty());
             if !due.again.is_empty() {
-                return due.again.into_iter().map(|(_, request)| request).collect();
+                return due.again.into_iter().map(|(_, request, _)| request).collect();
             }
         }
         Vec::new()
@@ -346,6 +366,28 @@ mod tests {
         assert_eq!(retries.preferred(HOME, 3), 0);
         retries.lock().preferred[0].1 -= 2 * NEAR_AGAIN_AFTER;
         assert_eq!(retries.preferred(HOME, 3), 2, "it may serve again");
+    }
+
+    #[test]
+    fn rows_that_a_replica_does_not_have_yet_are_asked_of_another_one_and_nothing_else_is() {
+        let retries = Retries::new(1, None);
+        let read = ClientRequest::Read {
+            request: request(1).id().unwrap(),
+            at: Position::LOADED,
+            procedure: ProcedureId(0),
+            arguments: Bytes::new(),
+        };
+        assert!(retries.begin(HOME, std::slice::from_ref(&read)));
+        for (place, error) in
+            [Error::Busy("wait".to_owned()), Error::NotOpen(Position::LOADED)].iter().enumerate()
+        {
+            retries.sent(&mut vec![read.clone()], 4, place);
+            assert!(retries.take_replies(answer(1, Err(error.clone()))).is_empty());
+            std::thread::sleep(BACK_OFF_MAX);
+            let again = retries.due(Duration::ZERO).again;
+            assert_eq!(again, [(HOME, read.clone(), place + 1)]);
+        }
+        assert_eq!(retries.preferred(HOME, 3), 0);
     }
 
     #[test]

@@ -1,16 +1,8 @@
 //! Replicas: one is killed and the others go on; it comes back and catches up.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use ordain::cluster_file::ClusterFile;
-use ordain::connection::Connection;
-use ordain::db::data::Direction;
 use ordain::db::message::{ClientRequest, Operation};
 use ordain::db::node::{Details, Status};
-use ordain::db::position::{Epoch, PartitionId, Position};
-use ordain::port::Port;
-use ordain::remote::RemoteCluster;
 use ordain_workload::Totals;
 use rustix::process::Signal;
 
@@ -104,29 +96,20 @@ fn snapshots_end_with_the_process_through_which_they_were_opened() {
     cluster.stop();
 }
 
-/// Whom a client asks first changes with each answer that sends it elsewhere.
+/// Whom a client asks first changes when that one does not answer.
 #[test]
 fn a_snapshot_is_closed_where_it_was_opened() {
     let folder = TemporaryFolder::create();
     let mut cluster = Cluster::spawn(durable_file(&folder, 3, 1, 1, BANK));
     assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
-    let remote = cluster.remote();
-    let port: Arc<dyn Port> = Arc::<RemoteCluster>::clone(&remote);
-    let connection = Connection::new(port, cluster.workload.catalog().clone()).unwrap();
+    let connection = cluster.connect();
     let snapshots: Vec<_> = (0..20).map(|_| connection.snapshot().unwrap()).collect();
-    let scan = ClientRequest::Scan {
-        request: request_id(0, unique() >> 1, 0),
-        at: Position { epoch: Epoch(1 << 40), origin: PartitionId(0), index: 0 },
-        range: connection.schema().tables()[0].all(),
-        direction: Direction::Ascending,
-        rows: 1,
-    };
-    // No replica has come so far.
-    remote.request(PartitionId(0), vec![scan]).unwrap();
-    for snapshot in snapshots {
-        drop(snapshot);
-        std::thread::sleep(Duration::from_millis(30));
+    for process in &cluster.processes {
+        process.signal(Signal::STOP);
+        drop(connection.snapshot().unwrap());
+        process.signal(Signal::CONT);
     }
+    drop(snapshots);
     eventually("none is left", || (0..3).all(|process| open_snapshots(&cluster, process) == 0));
     cluster.stop();
 }
