@@ -58,7 +58,7 @@ macro_rules! injected {
 }
 
 injected! {
-    grant_out_of_order: Bug::Database(Failpoint::GrantOutOfOrder), 80, ANY, ["serializability", "equals oracle"];
+    grant_out_of_order: Bug::Database(Failpoint::GrantOutOfOrder), 80, ANY, ["serializability", "equals oracle", "replicas agree"];
     skip_empty_batch: Bug::Database(Failpoint::SkipEmptyBatch), 10, ANY, ["liveness"];
     interleave_by_transaction: Bug::Database(Failpoint::InterleaveByTransaction), 40, ANY, ["assertions hold", "equals oracle", "liveness"];
     random_hash_order: Bug::Database(Failpoint::RandomHashOrder), 20, ANY, ["assertions hold", "equals oracle", "liveness"];
