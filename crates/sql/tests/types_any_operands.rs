@@ -2,6 +2,7 @@
 //! compute is the same in all zones, at any time.
 
 use ordain_sql::bind::is_immutable;
+use ordain_sql::execute::WORK_MAX;
 use ordain_sql::plan::Expression;
 use ordain_sql::types::aggregate::{self, State};
 use ordain_sql::types::functions::{self, CallContext, Function, FunctionId};
@@ -278,6 +279,10 @@ fn all_functions_take_what_they_say() {
                 true => functions::typed_arguments(arguments, &function.arguments),
                 false => arguments,
             };
+            // No run does more at once, in the order: some powers of numbers have a hundred thousand digits.
+            if functions::work_of_call(function.id, &arguments) > WORK_MAX {
+                return Ok(());
+            }
             let outcome = functions::call(function.id, &arguments, &CallContext { now: 7, zone: Zone::Utc });
             prop_assert!(!is_mistake(&outcome), "{name}: {outcome:?}");
             if is_immutable(&Expression::Call { function: function.id, arguments: Vec::new() }) {

@@ -138,7 +138,7 @@ pub(super) struct Checkpoints {
     passed: BTreeMap<ReplicaId, Epoch>,
     /// Bytes of batches since the last one was ordered.
     pub(super) logged_bytes: u64,
-    /// When the last one was ordered, or the node started.
+    /// When the last one was ordered, or else when the node started, or what it replays was logged.
     last_at: Option<u64>,
 }
 

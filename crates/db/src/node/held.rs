@@ -92,11 +92,8 @@ impl Held {
         !self.ending.is_empty() && now >= self.ask_at
     }
 
-    /// What is to be asked for now.
-    fn due(&mut self, now: u64, executed: Epoch) -> Vec<Position> {
-        if !self.is_due(now) {
-            return Vec::new();
-        }
+    /// What is to be asked for now that it [is due](Held::is_due).
+    fn ask(&mut self, now: u64, executed: Epoch) -> Vec<Position> {
         self.ask_at = now + AGAIN_MICROSECONDS;
         // Of what was executed and is not open, there is nothing to end.
         self.ending.retain(|at| self.open.contains_key(at) || at.epoch > executed);
@@ -152,7 +149,7 @@ impl<E: Engine> Node<E> {
     pub(super) fn ask_for_ends(&mut self, outbox: &mut Outbox) {
         if self.held.is_due(self.now) {
             let executed = self.executed();
-            for at in self.held.due(self.now, executed) {
+            for at in self.held.ask(self.now, executed) {
                 self.ask_for_end(at, outbox);
             }
         }
@@ -174,6 +171,11 @@ mod tests {
 
     const EXECUTED: Epoch = Epoch(9);
 
+    /// What a node asks for at a time.
+    fn asked(held: &mut Held, now: u64, executed: Epoch) -> Vec<Position> {
+        if held.is_due(now) { held.ask(now, executed) } else { Vec::new() }
+    }
+
     fn entry(replica: u16, life: u64) -> Entry {
         let partition = PartitionId(0);
         Entry { node: NodeId { partition, replica: ReplicaId(replica) }, life }
@@ -187,15 +189,15 @@ mod tests {
     fn an_end_is_asked_for_until_it_is_in_the_order() {
         let mut held = Held::new(entry(1, 7));
         held.opened(at(2), entry(1, 7));
-        assert_eq!((held.due(5, EXECUTED), held.deadline()), (vec![], None), "its client reads it");
+        assert_eq!((asked(&mut held, 5, EXECUTED), held.deadline()), (vec![], None), "its client reads it");
         held.want_end(at(2), EXECUTED, 5);
-        assert_eq!((held.due(6, EXECUTED), held.deadline()), (vec![], Some(5 + AGAIN_MICROSECONDS)));
-        assert_eq!(held.due(5 + AGAIN_MICROSECONDS, EXECUTED), [at(2)]);
-        assert_eq!(held.due(6 + AGAIN_MICROSECONDS, EXECUTED), []);
+        assert_eq!((asked(&mut held, 6, EXECUTED), held.deadline()), (vec![], Some(5 + AGAIN_MICROSECONDS)));
+        assert_eq!(asked(&mut held, 5 + AGAIN_MICROSECONDS, EXECUTED), [at(2)]);
+        assert_eq!(asked(&mut held, 6 + AGAIN_MICROSECONDS, EXECUTED), []);
         held.lead(0);
-        assert_eq!(held.due(7 + AGAIN_MICROSECONDS, EXECUTED), [at(2)]);
+        assert_eq!(asked(&mut held, 7 + AGAIN_MICROSECONDS, EXECUTED), [at(2)]);
         held.ended(at(2));
-        assert_eq!((held.due(u64::MAX, EXECUTED), held.deadline()), (vec![], None));
+        assert_eq!((asked(&mut held, u64::MAX, EXECUTED), held.deadline()), (vec![], None));
     }
 
     #[test]
@@ -204,8 +206,12 @@ mod tests {
         held.want_end(at(2), EXECUTED, 0);
         assert_eq!(held.deadline(), None, "it was closed, or never open");
         held.want_end(at(11), EXECUTED, 0);
-        assert_eq!(held.due(AGAIN_MICROSECONDS, EXECUTED), [at(11)], "its client was faster than the order");
-        assert_eq!(held.due(2 * AGAIN_MICROSECONDS, Epoch(11)), []);
+        assert_eq!(
+            asked(&mut held, AGAIN_MICROSECONDS, EXECUTED),
+            [at(11)],
+            "its client was faster than the order"
+        );
+        assert_eq!(asked(&mut held, 2 * AGAIN_MICROSECONDS, Epoch(11)), []);
         assert_eq!(held.deadline(), None);
     }
 
@@ -215,7 +221,7 @@ mod tests {
         held.opened(at(2), entry(1, 7));
         held.opened(at(3), entry(0, 7));
         held.restore(vec![(at(1), entry(1, 6)), (at(4), entry(1, 8))]);
-        assert_eq!(held.due(0, EXECUTED), [at(1), at(2)]);
+        assert_eq!(asked(&mut held, 0, EXECUTED), [at(1), at(2)]);
         let saved = vec![(at(1), entry(1, 6)), (at(2), entry(1, 7)), (at(3), entry(0, 7))];
         assert_eq!(held.save(Epoch(3)), saved);
     }
@@ -238,6 +244,6 @@ mod tests {
             "before it led nobody told it that they were there"
         );
         assert_eq!(lost(&held, 10 + SILENCE_MICROSECONDS), [at(2), at(3), at(4)]);
-        assert_eq!(held.due(u64::MAX, EXECUTED), [], "it is no wish of its own");
+        assert_eq!(asked(&mut held, u64::MAX, EXECUTED), [], "it is no wish of its own");
     }
 }

@@ -65,10 +65,13 @@ struct Shared {
     /// Requests without an answer, where they are sent again.
     retries: Option<Retries>,
     /// Ends of snapshots for which a process had no room.
-    unclosed: Mutex<Vec<(u16, PartitionId, Vec<ClientRequest>)>>,
+    unclosed: Mutex<Vec<Unclosed>>,
     fingerprint: u64,
     closed: AtomicBool,
 }
+
+/// Ends of snapshots, the partition that they are for, and the process that is to hear of them.
+type Unclosed = (u16, PartitionId, Vec<ClientRequest>);
 
 impl RemoteCluster {
     /// Connects to each process once.
@@ -261,7 +264,7 @@ impl Shared {
         unclosed.into_iter().for_each(|(process, to, closing)| self.close_at(process, to, closing));
     }
 
-    fn lock_unclosed(&self) -> MutexGuard<'_, Vec<(u16, PartitionId, Vec<ClientRequest>)>> {
+    fn lock_unclosed(&self) -> MutexGuard<'_, Vec<Unclosed>> {
         // It is whole between any two statements that could panic.
         self.unclosed.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -249,8 +249,7 @@ fn a_partition_that_lost_its_log_does_not_start_empty() {
 #[test]
 fn a_process_of_an_unreplicated_cluster_is_killed_and_the_others_wait_for_it() {
     let folder = TemporaryFolder::create();
-    let mut cluster = Cluster::spawn(durable_file(&folder, 1, 2, 4, MICRO));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(durable_file(&folder, 1, 2, 4, MICRO));
     let load = Load::start(&cluster, 2);
     for round in 0..3 {
         load.wait_for_commits(300);

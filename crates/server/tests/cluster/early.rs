@@ -161,8 +161,7 @@ fn early_calls_go_over_the_network() {
 #[test]
 fn acknowledged_calls_outlive_whoever_acknowledged_them() {
     let folder = TemporaryFolder::create();
-    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 1, 2, BANK));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(durable_file(&folder, 3, 1, 2, BANK));
     let connection = cluster.connect();
     let mut calls = Vec::new();
     for victim in 0..3 {

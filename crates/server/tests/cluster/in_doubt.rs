@@ -31,8 +31,7 @@ fn what_a_killed_participant_had_promised_is_settled_when_it_starts_again() {
     let folder = TemporaryFolder::create();
     let mut file = durable_file(&folder, 1, 2, 2, DISTRIBUTED);
     (file.engine, file.sites) = (EngineKind::TwoPhase, Some(2));
-    let mut cluster = Cluster::spawn(file);
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(file);
     let load = Load::start(&cluster, 2);
     let mut in_doubt = [0; 3];
     for kill in 0..KILLS_MAX {

@@ -81,8 +81,7 @@ fn a_replica_is_replaced_while_clients_go_on() {
 #[test]
 fn replicas_of_several_processes_are_replaced() {
     let folder = TemporaryFolder::create();
-    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 2, 2, BANK));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(durable_file(&folder, 3, 2, 2, BANK));
     let load = Load::start(&cluster, 4);
     load.wait_for_commits(200);
     let larger = with_another_replica(&folder, &cluster.file);
@@ -108,8 +107,7 @@ fn replicas_of_several_processes_are_replaced() {
 #[test]
 fn a_replica_is_added_while_a_mate_of_its_source_is_gone() {
     let folder = TemporaryFolder::create();
-    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 2, 2, BANK));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(durable_file(&folder, 3, 2, 2, BANK));
     let load = Load::start(&cluster, 4);
     load.wait_for_commits(200);
     let larger = with_another_replica(&folder, &cluster.file);

@@ -42,9 +42,7 @@ pub(crate) fn inspect(cluster: &Cluster, process: usize) -> String {
 
 /// A cluster of replicas that each are one process with both partitions.
 pub(crate) fn replicated(folder: &TemporaryFolder, replicas: u16, workload: &str) -> Cluster {
-    let mut cluster = Cluster::spawn(durable_file(folder, replicas, 1, 2, workload));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
-    cluster
+    Cluster::spawn_ready(durable_file(folder, replicas, 1, 2, workload))
 }
 
 /// What the nodes of a process say, with digests. It may be about to start again: then it is asked once more.
@@ -91,8 +89,7 @@ fn a_replica_that_is_too_far_behind_starts_again_by_itself() {
     let folder = TemporaryFolder::create();
     let mut file = durable_file(&folder, 3, 1, 2, MICRO);
     file.durability.checkpoint_seconds = 1;
-    let mut cluster = Cluster::spawn(file);
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(file);
     let load = Load::start(&cluster, 2);
     load.wait_for_commits(100);
     let last = statuses(&cluster, 2)[0].group.as_ref().unwrap().last;
@@ -380,8 +377,7 @@ fn a_checkpoint_is_taken_when_it_is_asked_for() {
         let mut file = durable_file(&folder, 3, 1, 2, BANK);
         file.durability.checkpoint_mode = mode;
         file.durability.checkpoint_seconds = 3600;
-        let mut cluster = Cluster::spawn(file);
-        assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+        let cluster = Cluster::spawn_ready(file);
         let load = Load::start(&cluster, 1);
         load.wait_for_commits(100);
         // Once for each replica: they may take turns.

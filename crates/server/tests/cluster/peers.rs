@@ -28,8 +28,7 @@ fn links_that_are_cut_again_and_again_lose_and_double_nothing() {
             proxy
         })
         .collect();
-    let mut cluster = Cluster::spawn(through_proxies);
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(through_proxies);
     // Clients come the direct way: addresses are not part of what both sides must agree on.
     cluster.file = direct;
     let load = Load::start(&cluster, 2);

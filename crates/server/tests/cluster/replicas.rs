@@ -34,8 +34,7 @@ fn digests_agree(cluster: &mut Cluster) {
 #[test]
 fn clients_go_on_when_a_replica_is_killed_and_it_catches_up() {
     let folder = TemporaryFolder::create();
-    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 1, 2, MICRO));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(durable_file(&folder, 3, 1, 2, MICRO));
     let load = Load::start(&cluster, 2);
     for victim in [0, 1] {
         load.wait_for_commits(300);
@@ -66,8 +65,7 @@ fn open_snapshots(cluster: &Cluster, process: usize) -> usize {
 #[test]
 fn snapshots_end_with_the_process_through_which_they_were_opened() {
     let folder = TemporaryFolder::create();
-    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 1, 2, BANK));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(durable_file(&folder, 3, 1, 2, BANK));
     let open = |process: usize| {
         let mut client = RawClient::connect(cluster.address(process));
         for _ in 0..20 {
@@ -100,8 +98,7 @@ fn snapshots_end_with_the_process_through_which_they_were_opened() {
 #[test]
 fn a_snapshot_is_closed_where_it_was_opened() {
     let folder = TemporaryFolder::create();
-    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 1, 1, BANK));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let cluster = Cluster::spawn_ready(durable_file(&folder, 3, 1, 1, BANK));
     let connection = cluster.connect();
     let snapshots: Vec<_> = (0..20).map(|_| connection.snapshot().unwrap()).collect();
     for process in &cluster.processes {
@@ -117,8 +114,7 @@ fn a_snapshot_is_closed_where_it_was_opened() {
 #[test]
 fn a_replica_ends_in_good_order_and_the_others_go_on() {
     let folder = TemporaryFolder::create();
-    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 1, 2, BANK));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(durable_file(&folder, 3, 1, 2, BANK));
     let load = Load::start(&cluster, 2);
     load.wait_for_commits(100);
     cluster.processes[2].signal(Signal::TERM);
@@ -139,8 +135,7 @@ fn replicas_that_do_not_wait_agree_when_leaders_are_killed() {
     let folder = TemporaryFolder::create();
     let mut file = durable_file(&folder, 3, 2, 2, BANK);
     file.replication.mode = ordain::durable::ReplicationMode::Async;
-    let mut cluster = Cluster::spawn(file);
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(file);
     let load = Load::start(&cluster, 4);
     for victim in [0, 3, 1] {
         load.wait_for_commits(300);
@@ -186,8 +181,7 @@ fn the_cluster_of_the_examples_starts_and_takes_the_process_in_its_comment() {
     }
     let catalog = file.workload().unwrap().catalog().clone();
     assert_eq!(file.grown_to(&grown, &catalog), Ok(grown));
-    let mut cluster = Cluster::spawn(file);
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let cluster = Cluster::spawn_ready(file);
     let load = Load::start(&cluster, 1);
     load.wait_for_commits(10);
     let tally = load.finish();

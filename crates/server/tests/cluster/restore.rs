@@ -88,8 +88,7 @@ fn a_replicated_cluster_is_restored_to_a_time() {
             &wanted.time,
         ]);
     }
-    let mut cluster = Cluster::spawn(file);
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(file);
     digests_agree(&cluster, &[0, 1, 2]);
     assert_eq!(digests(&statuses(&cluster, 0)), digests(&wanted.statuses), "it is the state of that time");
     // It goes on, and one replica may go.
@@ -108,8 +107,7 @@ fn a_replicated_cluster_is_restored_to_a_time() {
 #[test]
 fn replicas_of_several_processes_are_restored_to_the_same_epoch() {
     let folder = TemporaryFolder::create();
-    let mut cluster = Cluster::spawn(durable_file(&folder, 3, 2, 2, BANK));
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(durable_file(&folder, 3, 2, 2, BANK));
     let tally = work_of_all(&cluster);
     let place = folder.0.join("archive");
     let place = place.to_str().unwrap();
@@ -141,8 +139,7 @@ fn replicas_of_several_processes_are_restored_to_the_same_epoch() {
         });
         epoch = epoch.or(through.map(str::to_owned));
     }
-    let mut cluster = Cluster::spawn(file);
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let cluster = Cluster::spawn_ready(file);
     cluster.check(&tally.totals);
     for group in [[0, 2, 4], [1, 3, 5]] {
         digests_agree(&cluster, &group);

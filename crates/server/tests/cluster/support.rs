@@ -273,6 +273,13 @@ impl Cluster {
         Cluster { file, on_disk, processes, workload }
     }
 
+    /// Starts the processes of a file, whose ports were free a moment ago, and waits until they are ready.
+    pub(crate) fn spawn_ready(file: ClusterFile) -> Cluster {
+        let mut cluster = Cluster::spawn(file);
+        assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+        cluster
+    }
+
     /// `false` if a port is taken.
     pub(crate) fn wait_until_ready(&mut self) -> bool {
         let deadline = Instant::now() + PATIENCE;

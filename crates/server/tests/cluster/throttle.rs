@@ -48,8 +48,7 @@ fn a_slow_process_takes_on_less(engine: EngineKind) {
     let folder = TemporaryFolder::create();
     let mut file = durable_file(&folder, 1, 2, 2, BANK);
     (file.engine, file.throttle) = (engine, true);
-    let mut cluster = Cluster::spawn(file);
-    assert!(cluster.wait_until_ready(), "a port was taken in the moment since it was free");
+    let mut cluster = Cluster::spawn_ready(file);
     let load = Load::start_within(WINDOW, &cluster, CLIENTS);
     load.wait_for_commits(1_000);
     eventually("the slow process sheds calls, and when that is not enough the other one spares it", || {

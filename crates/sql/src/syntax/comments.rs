@@ -18,7 +18,10 @@ pub(super) fn part(text: &str) -> Cow<'_, str> {
     while let Some(comment) = reader.next_comment() {
         let parted = parted.get_or_insert_with(|| String::with_capacity(text.len()));
         parted.push_str(&text[copied..comment.start]);
-        parted.extend(text[comment.clone()].chars().map(|letter| if letter == '\n' { '\n' } else { ' ' }));
+        let is_line_end = |letter: &char| matches!(letter, '\n' | '\r');
+        parted.extend(
+            text[comment.clone()].chars().map(|letter| if is_line_end(&letter) { letter } else { ' ' }),
+        );
         copied = comment.end;
     }
     match parted {
@@ -70,7 +73,7 @@ impl Reader<'_> {
     fn pass_comment(&mut self) {
         if self.at(self.place) == b'-' {
             let rest = &self.bytes[self.place..];
-            self.place += rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+            self.place += rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(rest.len());
             return;
         }
         let mut depth = 0_usize;
@@ -86,14 +89,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Goes behind what begins with a quote. Twice, it stands for itself, which are two such texts here.
+    /// Goes behind what begins with a quote. Without escapes, a quote that stands twice for itself ends one text here and begins another.
     fn pass_quoted(&mut self, quote: u8, escapes: bool) {
         self.place += 1;
         while self.place < self.bytes.len() {
             let byte = self.at(self.place);
             self.place += if escapes && byte == b'\\' { 2 } else { 1 };
             if byte == quote {
-                // What follows goes on with the same rules.
                 if escapes && self.at(self.place) == quote {
                     self.place += 1;
                     continue;
@@ -147,6 +149,7 @@ mod tests {
             ("select 1<>/* a /* b\n */ c */-1", "select 1<>         \n        -1"),
             ("select 'a'||--é\n'b'", "select 'a'||   \n'b'"),
             ("select 5-/*c*/-1 --x", "select 5-     -1 --x"),
+            ("select 5>=--it's\r4 --it's\r, 3", "select 5>=      \r4 --it's\r, 3"),
             ("select 5>=--", "select 5>=  "),
             ("select 5>=/*", "select 5>=  "),
         ] {

@@ -65,8 +65,7 @@ pub(super) fn unescape_texts(tokens: &mut Vec<TokenWithSpan>) -> Result<(), SqlE
                 let refused = "a text in several lines or with backslashes before UESCAPE";
                 return Err(positions::at(SqlError::unsupported(refused), tokens[place].span));
             }
-            let text = read;
-            tokens[place].token = Token::UnicodeStringLiteral(text);
+            tokens[place].token = Token::UnicodeStringLiteral(read);
             dropped.extend(place + 1..=last);
         }
     }
