@@ -12,6 +12,7 @@ mod gaps;
 mod groupings;
 mod identity;
 mod left_out;
+mod like;
 mod limits;
 mod locks;
 mod marks;
@@ -25,14 +26,13 @@ mod spelling;
 
 use std::ops::Range;
 
-use sqlparser::ast::{Expr, ObjectName, Query, Statement};
+use sqlparser::ast::{Expr, Query, Statement};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{SqlError, SqlState};
-use marks::OPTIONS;
 
 pub use conflicts::conflicting_expression;
 pub(crate) use constraints::commented_constraint;
@@ -40,6 +40,7 @@ pub use constraints::deferral;
 pub use definitions::{Restart, altered_kind, changed_sequence};
 pub use gaps::{unknown_function, unknown_type, unsupported_statement};
 pub use identity::{IdentityChange, identity_change};
+pub(crate) use like::likened;
 pub(crate) use locks::check_locked;
 pub use locks::locking;
 pub use past::time_of;
@@ -98,7 +99,7 @@ fn spell_out(tokens: &mut Vec<TokenWithSpan>) -> Result<Vec<Option<String>>, Sql
     identity::drop_sequence_names(tokens);
     identity::spell_out(tokens);
     roles::call_users_roles(tokens);
-    keep_like_options(tokens);
+    like::spell_out(tokens);
     drop_deferrable(tokens);
     constraints::spell_out(tokens);
     constraints::spell_out_comments(tokens);
@@ -291,49 +292,6 @@ fn begins_transaction(words: &[Keyword]) -> bool {
             | [Keyword::SET, Keyword::TRANSACTION, ..]
             | [Keyword::SET, Keyword::SESSION, Keyword::CHARACTERISTICS, ..]
     )
-}
-
-/// Makes the options of `(LIKE name INCLUDING … EXCLUDING …)` a last part of the name, since the parser knows few of them; see
-/// [`like_options`].
-fn keep_like_options(tokens: &mut Vec<TokenWithSpan>) {
-    let solid = solid(tokens);
-    let starts = |at: usize| {
-        let pair = (solid.get(at).map(|place| &tokens[*place].token), solid.get(at + 1));
-        matches!(pair, (Some(Token::LParen), Some(next)) if keyword(&tokens[*next].token) == Keyword::LIKE)
-    };
-    let is_switch =
-        |place: usize| matches!(keyword(&tokens[place].token), Keyword::INCLUDING | Keyword::EXCLUDING);
-    let mut kept = Vec::new();
-    for at in (0..solid.len()).filter(|at| starts(*at)) {
-        let inside = solid[at + 2..].iter().copied();
-        let ends =
-            |place: &usize| matches!(tokens[*place].token, Token::LParen | Token::RParen | Token::Comma);
-        let inside: Vec<usize> = inside.take_while(|place| !ends(place)).collect();
-        if let Some(first) = inside.iter().position(|place| is_switch(*place)).filter(|first| *first > 0) {
-            let words = inside[first..].iter().map(|place| tokens[*place].token.to_string().to_lowercase());
-            let options = format!("{OPTIONS}{}", words.collect::<Vec<_>>().join(" "));
-            kept.push((inside[first], inside[inside.len() - 1], options));
-        }
-    }
-    let named = kept.into_iter().map(|(first, last, options)| {
-        let (part, span) = (Token::make_word(&options, Some('"')), tokens[first].span);
-        (first..last + 1, [Token::Period, part].map(|token| TokenWithSpan { token, span }).to_vec())
-    });
-    let named = named.collect();
-    replace(tokens, named);
-}
-
-/// The name after `LIKE`, and the options, in lower case with a blank between each two words.
-pub fn like_options(name: &ObjectName) -> (ObjectName, String) {
-    let mut parts = name.0.clone();
-    let last = parts.last().and_then(|part| part.as_ident()).map(|ident| ident.value.clone());
-    match last.as_deref().and_then(|last| last.strip_prefix(OPTIONS)) {
-        Some(options) => {
-            parts.pop();
-            (ObjectName(parts), options.to_owned())
-        }
-        None => (ObjectName(parts), String::new()),
-    }
 }
 
 /// Frames that leave rows out, which the parser does not know.

@@ -6,7 +6,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::positions;
 use crate::error::{SqlError, SqlState};
 
-/// What begins the last part of a name after `LIKE` that holds options.
+/// The name of a column that stands for those of the relation which its type names; the last part of that begins so, and holds options.
+pub(super) const LIKE: &str = "\u{1f}like";
 pub(super) const OPTIONS: char = '\u{1f}';
 
 /// What begins the name of a column in which an insertion may conflict and that is an expression; then it is the text.

@@ -94,9 +94,9 @@ impl Draft<'_> {
     }
 
     /// Gives a new table the comments on what it has taken over from another: columns, checks, which have the same names, and indexes, which
-    /// are in the same order.
-    pub(super) fn copy_comments(&mut self, like: &Like, table: &Table) {
-        let Like { other, numbers, .. } = like;
+    /// are in the same order: those for constraints after others that the new table has, and those for none after `other_indexes`.
+    pub(super) fn copy_comments(&mut self, like: &Like, table: &Table, other_indexes: usize) {
+        let Like { other, numbers, others, .. } = like;
         let columns = (0..).zip(&other.columns).zip(numbers).filter(|((_, column), _)| !column.dropped);
         let mut pairs: Vec<(Subject, Subject)> = columns
             .map(|((from, _), to)| (Subject::column(other.object, from), Subject::column(table.object, *to)))
@@ -109,12 +109,12 @@ impl Draft<'_> {
         }
         let keys = other.primary_key.iter().zip(&table.primary_key);
         let mut indexes: Vec<(u32, u32)> = keys.map(|(from, to)| (from.object, to.object)).collect();
-        for is_constraint in [true, false] {
+        for (is_constraint, before) in [(true, *others), (false, other_indexes)] {
             let of_kind = |table: &Table| -> Vec<u32> {
                 let of_kind = table.indexes.iter().filter(|index| index.constraint == is_constraint);
                 of_kind.map(|index| index.object).collect()
             };
-            indexes.extend(of_kind(other).into_iter().zip(of_kind(table)));
+            indexes.extend(of_kind(other).into_iter().zip(of_kind(table).into_iter().skip(before)));
         }
         let relation = |object: u32| Subject::of(Class::Relation, object);
         pairs.extend(indexes.into_iter().map(|(from, to)| (relation(from), relation(to))));

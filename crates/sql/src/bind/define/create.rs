@@ -26,6 +26,7 @@ use super::storage_options::is_replicated;
 use crate::catalog::{Check, Column, Definition, PUBLIC, PrimaryKey, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::Expression;
+use crate::syntax::likened;
 use crate::types::{Datum, SqlType};
 
 /// Most columns of a table.
@@ -79,23 +80,24 @@ impl Draft<'_> {
             self.create_table_as(create, &schema, &name, &mut table)?;
             return Ok("CREATE TABLE AS");
         }
-        let like =
-            create.like.as_ref().map(|like| self.columns_like(like, &mut table, &mut parts)).transpose()?;
+        let mut likes = Vec::new();
         for column in &create.columns {
-            self.add_column(&name, &mut table, &mut parts, column)?;
+            match likened(column) {
+                Some((other, options)) => {
+                    let other = (&other, options.as_str());
+                    likes.push(self.columns_like(other, &name, &mut table, &mut parts)?);
+                }
+                None => self.add_column(&name, &mut table, &mut parts, column)?,
+            }
         }
         self.qualify_generated(&name, &mut table, 0);
-        if table.columns.len() > COLUMNS_MAX {
-            let message = format!("tables can have at most {COLUMNS_MAX} columns");
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
         for constraint in &create.constraints {
             constrain(&name, &table, &mut parts, constraint)?;
         }
         // Its name is taken before those of its parts.
         self.set(&schema, &name, Some(Definition::Table(table.clone())));
         self.add_parts(&schema, &name, &mut table, parts, true)?;
-        if let Some(mut like) = like {
+        for mut like in likes {
             self.finish_like(&schema, &name, &mut table, &mut like);
         }
         if let Some(written) = create.partition_by.as_deref() {
@@ -500,6 +502,7 @@ fn refuse_table_options(create: &CreateTable) -> Result<(), SqlError> {
     }
     let refused = [
         (create.inherits.is_some(), "INHERITS"),
+        (create.like.is_some(), "LIKE without parentheses"),
         (create.partition_of.is_some(), "PARTITION OF"),
         (create.on_commit == Some(OnCommit::DeleteRows), "ON COMMIT DELETE ROWS"),
     ];

@@ -1,14 +1,14 @@
-//! `CREATE TABLE … (LIKE …)`.
+//! `LIKE` among the columns of `CREATE TABLE`.
 
-use sqlparser::ast::{CreateTableLike, CreateTableLikeKind, ObjectName};
+use sqlparser::ast::ObjectName;
 
 use super::super::names::qualified;
 use super::Draft;
-use super::create::{NewKey, Parts};
+use super::constraints::set_key;
+use super::create::{NewKey, Parts, refuse_name};
 use super::indexes::NewIndex;
 use crate::catalog::{Column, Definition, Index, KeyPart, Table};
 use crate::error::{SqlError, SqlState};
-use crate::syntax::like_options;
 use crate::types::{Datum, SqlType};
 
 /// What is taken over besides the columns.
@@ -62,15 +62,13 @@ impl Draft<'_> {
     /// Gives a new table the columns of another, and what else is asked for.
     pub(super) fn columns_like(
         &mut self,
-        like: &CreateTableLikeKind,
+        (name, options): (&ObjectName, &str),
+        table_name: &str,
         table: &mut Table,
         parts: &mut Parts,
     ) -> Result<Like, SqlError> {
-        let (CreateTableLikeKind::Parenthesized(like) | CreateTableLikeKind::Plain(like)) = like;
-        let CreateTableLike { name, .. } = like;
-        let (name, options) = like_options(name);
-        let including = Including::read(&options)?;
-        let mut other = self.table_like(&name)?;
+        let including = Including::read(options)?;
+        let mut other = self.table_like(name)?;
         if !including.constraints {
             other.checks.clear();
         }
@@ -83,6 +81,7 @@ impl Draft<'_> {
             if column.dropped {
                 continue;
             }
+            refuse_name(&column.name, table)?;
             let identity = column.identity.filter(|_| including.identity);
             if identity.is_some() {
                 parts.sequences.push((column.name.clone(), column.data_type, Vec::new()));
@@ -103,14 +102,13 @@ impl Draft<'_> {
         let renumbered = |columns: &[u16]| -> Vec<u16> {
             columns.iter().map(|column| numbers[usize::from(*column)]).collect()
         };
-        let mut indexes = Vec::new();
+        let (mut indexes, others) = (Vec::new(), parts.unique.len());
         if including.indexes {
-            parts.primary_key = other.primary_key.as_ref().map(|key| NewKey {
-                name: None,
-                columns: renumbered(&key.columns),
-                included: renumbered(&key.included),
-            });
-            table.placing = other.placing;
+            if let Some(key) = &other.primary_key {
+                let [columns, included] = [&key.columns, &key.included].map(|columns| renumbered(columns));
+                set_key(table_name, parts, NewKey { name: None, columns, included })?;
+                table.placing = other.placing;
+            }
             for index in &other.indexes {
                 let included = renumbered(&index.included);
                 match index.plain_columns().filter(|_| index.constraint) {
@@ -122,7 +120,7 @@ impl Draft<'_> {
                 }
             }
         }
-        Ok(Like { other, numbers, indexes, comments: including.comments })
+        Ok(Like { other, numbers, others, indexes, comments: including.comments })
     }
 
     fn table_like(&mut self, name: &ObjectName) -> Result<Table, SqlError> {
@@ -160,12 +158,13 @@ impl Draft<'_> {
 
     /// Adds what the other table has besides once the new one has its own parts: the indexes that stand for no constraint, and comments.
     pub(super) fn finish_like(&mut self, schema: &str, name: &str, table: &mut Table, like: &mut Like) {
+        let others = table.indexes.iter().filter(|index| !index.constraint).count();
         for index in std::mem::take(&mut like.indexes) {
             let name_of_index = self.free_index_name(schema, name, table, &index.parts, &index.included);
             self.add_index(schema, name, table, NewIndex { name: name_of_index, ..index });
         }
         if like.comments {
-            self.copy_comments(like, table);
+            self.copy_comments(like, table, others);
         }
     }
 }
@@ -176,6 +175,8 @@ pub(super) struct Like {
     pub other: Table,
     /// The number of each of its columns in the new table.
     pub numbers: Vec<u16>,
+    /// How many unique constraints the new table has before those of the other.
+    pub others: usize,
     /// Its indexes that stand for no constraint, over columns of the new table.
     indexes: Vec<NewIndex>,
     /// Whether comments are taken over.
