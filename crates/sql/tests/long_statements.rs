@@ -165,3 +165,58 @@ fn a_comment_that_is_too_long_is_refused() {
     let refused = "ERROR 54000: a comment can have at most 32768 bytes\n";
     assert_eq!(answer(&mut world, &comment(32 * 1024 + 1)), refused);
 }
+
+#[test]
+fn what_has_too_many_parts_is_refused() {
+    let mut world = world();
+    let list = |one: &str, count| vec![one; count].join(", ");
+    let wide = branches(1600, |i| format!(", a{i} int"));
+    assert_eq!(answer(&mut world, &format!("CREATE TABLE w ({})", &wide[2..])), "CREATE TABLE\n");
+    let sums = branches(1665, |i| format!(", sum(id + {i})"));
+    let named = branches(1665, |i| format!(", w{i} AS (ORDER BY id)"));
+    let from = |count| branches(count, |i| format!(", w AS w{i}"));
+    let added = branches(1599, |i| format!(", ADD a{i} int"));
+    for (text, refused) in [
+        (format!("SELECT {}", list("1", 1665)), "target lists can have at most 1664 entries"),
+        ("SELECT a.*, b.a1 FROM w a, w b, w c ORDER BY 1".to_owned(), ""),
+        ("SELECT * FROM w a, w b".to_owned(), "target lists can have at most 1664 entries"),
+        (
+            format!("SELECT 1 FROM t ORDER BY {}", list("id", 1664)),
+            "target lists and ORDER BY together can have at most 1664 entries",
+        ),
+        (format!("VALUES ({})", list("1", 1665)), "VALUES lists can have at most 1664 entries"),
+        (format!("SELECT 1 FROM t GROUP BY {}", list("id", 1665)), "GROUP BY can have at most 1664 entries"),
+        (
+            format!("SELECT 1 FROM t GROUP BY ROLLUP ({})", list("id", 1665)),
+            "ROLLUP can have at most 1664 expressions",
+        ),
+        (
+            format!("SELECT 1 FROM t GROUP BY GROUPING SETS ({})", list("id", 4097)),
+            "too many grouping sets present (maximum 4096)",
+        ),
+        (format!("SELECT greatest({}) FROM t", &sums[2..]), "a query can have at most 1664 aggregates"),
+        (format!("SELECT 1 FROM t WINDOW {}", &named[2..]), "a query can have at most 1664 windows"),
+        (
+            format!("SELECT count(*) FROM {}", &from(18)[2..]),
+            "the relations of a query can have at most 27776 columns",
+        ),
+        (format!("SELECT count(*) FROM {}", &from(17)[2..]), ""),
+        (format!("ALTER TABLE t {}", &added[2..]), "tables can have at most 1600 columns"),
+        ("CREATE TABLE v AS SELECT 0 AS a, * FROM w".to_owned(), "tables can have at most 1600 columns"),
+        (
+            "SELECT 1 FROM t JOIN t u USING (id, note, id)".to_owned(),
+            "column name \"id\" appears more than once in USING clause",
+        ),
+    ] {
+        let answer = answer(&mut world, &text);
+        match refused {
+            "" => assert!(!answer.starts_with("ERROR"), "{text:.80}: {answer}"),
+            _ => assert!(answer.starts_with("ERROR") && answer.contains(refused), "{text:.80}: {answer}"),
+        }
+    }
+    let queries = branches(3000, |i| format!(", q{i} AS (SELECT {i} AS a)"));
+    let text = format!("WITH {} SELECT a FROM q3000", &queries[2..]);
+    assert_eq!(answer(&mut world, &text), "(a integer)\n3000\nSELECT 1\n");
+    let checks = ", CHECK (a > 0)".repeat(1000);
+    assert_eq!(answer(&mut world, &format!("CREATE TABLE c (a int{checks})")), "CREATE TABLE\n");
+}

@@ -111,3 +111,89 @@ fn as_many_queries_are_combined_as_may_be() {
     }
     assert!(ask(combined(1001, " UNION ALL ")).contains("more than 1000 queries are combined"));
 }
+
+/// Queries whose rows others ask conditions of: each has columns `id`, `a`, `b` and `x`.
+const WITHIN: [&str; 13] = [
+    "SELECT id, a, b + 0 AS b, x FROM t WHERE w < 3",
+    "SELECT w AS id, a, count(*) AS b, max(x) AS x FROM t GROUP BY w, a",
+    "SELECT id, a, row_number() OVER (PARTITION BY a ORDER BY id, w) AS b, x FROM t",
+    "SELECT id, a, rank() OVER (PARTITION BY a, id ORDER BY w) AS b, sum(x) OVER (PARTITION BY id) AS x FROM t",
+    "SELECT DISTINCT id % 20 AS id, a, b, x % 3 AS x FROM t",
+    "SELECT id, a, b, x FROM t UNION ALL SELECT id, b, a, NULL FROM o",
+    "SELECT a AS id, a, b, x FROM t EXCEPT SELECT a, a, b, 1 FROM o",
+    "SELECT t.id, o.a, o.b, t.x FROM t JOIN o ON o.a = t.a",
+    "SELECT t.id, o.a, o.b, t.x FROM t LEFT JOIN o ON o.a = t.a AND o.b > 3",
+    "SELECT o.id, o.a, t.b, t.x FROM t FULL JOIN o ON o.id = t.id + 20",
+    "SELECT id, a, b, x FROM t ORDER BY x, id, w LIMIT 50",
+    "SELECT id, coalesce(a, 1) AS a, CASE WHEN x > 3 THEN b ELSE a END AS b, (SELECT max(o.b) FROM o WHERE o.a = t.a) AS x FROM t",
+    "SELECT a AS id, a, b, x FROM t GROUP BY GROUPING SETS ((a, b, x), (a))",
+];
+
+/// Conditions on their rows.
+const ASKED: [&str; 11] = [
+    "q.id = 5",
+    "q.id IN (1, 2, 3)",
+    "q.a = 3",
+    "q.b > 1",
+    "q.x IS NOT NULL",
+    "q.a + q.b > 4",
+    "q.id BETWEEN 2 AND 60",
+    "q.x <> q.a",
+    "coalesce(q.b, 0) < 5",
+    "(q.a = 2 OR q.id > 7)",
+    "1 = 1",
+];
+
+/// A query that asks conditions of another's rows, and the same in a way that leaves them above it.
+fn asking(generator: &mut Generator) -> [String; 2] {
+    let mut both = [generator.pick(&WITHIN); 2].map(str::to_owned);
+    let asked = |generator: &mut Generator| {
+        let count = if generator.one_in(3) { 2 } else { 1 };
+        let conditions: Vec<&str> = (0..count).map(|_| generator.pick(&ASKED)).collect();
+        let above: Vec<String> = conditions.iter().map(|one| format!("({one}) = (SELECT true)")).collect();
+        [conditions.join(" AND "), above.join(" AND ")]
+    };
+    for _ in 0..generator.below(2) {
+        let list = generator.pick(&["q.id, q.a, q.b, q.x", "q.id + 1 AS id, q.b AS a, q.a AS b, q.x", "*"]);
+        let conditions = asked(generator);
+        for (query, condition) in both.iter_mut().zip(conditions) {
+            *query = format!("SELECT {list} FROM ({query}) q WHERE {condition}");
+        }
+    }
+    let form = generator.pick(&[
+        "SELECT * FROM ({}) q WHERE [1] ORDER BY 1, 2, 3, 4",
+        "SELECT count(*), sum(q.id), max(q.x) FROM ({}) q WHERE [1]",
+        "WITH q AS ({}) SELECT q.a, q.id, q.b, q.x FROM q WHERE [1] ORDER BY 1, 2, 3, 4",
+        "WITH r AS ({}), q AS (SELECT * FROM r) SELECT q.x, q.id, q.b FROM q WHERE [1] ORDER BY 1, 2, 3",
+        "SELECT o.id, q.a, q.b, q.x FROM o LEFT JOIN ({}) q ON q.id = o.id AND [1] ORDER BY 1, 2, 3, 4",
+        "SELECT o.id, q.a, q.b, q.x FROM o JOIN ({}) q ON q.a = o.a WHERE [1] AND o.id < 10 ORDER BY 1, 2, 3, 4",
+        "SELECT o.id, (SELECT count(*) FROM ({}) q WHERE q.a = o.a AND [1]) FROM o WHERE o.id < 15 ORDER BY 1",
+        "DELETE FROM o USING ({}) q WHERE q.id = o.id AND [1] AND o.id < 0",
+    ]);
+    let conditions = asked(generator);
+    [0, 1].map(|way| form.replace("{}", &both[way]).replace("[1]", &conditions[way]))
+}
+
+#[test]
+fn conditions_find_the_same_rows_wherever_they_are_asked() {
+    for (engine, partitions) in [(EngineKind::Calvin, 1), (EngineKind::Aloha, 2)] {
+        let mut world = World::new(engine, partitions);
+        let mut ask = |query: &str| told(&world.send("a", Frontend::Query(query.to_owned())));
+        for statement in TABLES {
+            let answer = ask(statement);
+            assert!(!answer.contains("ERROR"), "{statement}: {answer}");
+        }
+        let mut generator = Generator(u64::from(partitions));
+        let (mut found, mut shown) = (0, 0);
+        for _ in 0..250 {
+            let [below, above] = asking(&mut generator);
+            let (rows, others) = (ask(&below), ask(&above));
+            assert!(!rows.contains("ERROR"), "{below}: {rows}");
+            assert_eq!(rows, others, "{below}\n{above}");
+            shown += usize::from(rows.contains('|') && !rows.contains("SELECT 0"));
+            let plan = ask(&format!("EXPLAIN {below}"));
+            found += usize::from(plan.contains("range of t") || plan.contains("Look-up"));
+        }
+        assert!(found > 30 && shown > 100, "only {found} queries look rows up, and {shown} give some");
+    }
+}

@@ -11,7 +11,7 @@ use super::functions::plain_argument;
 use super::names::name_of;
 use super::query::{not_in_list, ordinal, sort_key};
 use super::scope::{Bound, Grouping};
-use super::{Binder, json, windows};
+use super::{Binder, json, numbering, windows};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{AggregateCall, Expression, SortKey};
 use crate::types::{SqlType, aggregate, functions};
@@ -137,6 +137,7 @@ impl Binder<'_> {
             grouping.aggregates.push(call);
             grouping.aggregates.len() - 1
         });
+        numbering::check_count(place + 1, "a query", "aggregates")?;
         Ok(Bound { expression: Expression::Column((groups + place) as u16), data_type })
     }
 

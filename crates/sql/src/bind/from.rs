@@ -8,9 +8,10 @@ use sqlparser::ast::{
 
 use super::coerce::common_type;
 use super::functions::plain_argument;
-use super::join::{Item, assemble, full_join, right_join};
+use super::join::{Item, assemble, full_join, right_join, used_names};
 use super::modify::foreign;
 use super::names::{last_name, name_of, qualified};
+use super::numbering::check_relations;
 use super::path::conjuncts;
 use super::scope::{Bound, Field, Level, Merged, Relation, Starred};
 use super::{Binder, walk};
@@ -22,9 +23,6 @@ use crate::state::StateView;
 use crate::syntax::at_name;
 use crate::types::operators::BinaryOperator;
 use crate::types::{Datum, SqlType, functions};
-
-/// Most relations of one `FROM`: the joins of them are a tree as deep.
-const RELATIONS_MAX: usize = 200;
 
 /// Where the joins of an item of `FROM` begin, behind those before the comma: which they do not see.
 #[derive(Clone, Copy)]
@@ -137,7 +135,7 @@ impl<'c> Binder<'c> {
         last: usize,
     ) -> Result<Vec<(String, Bound, Bound)>, SqlError> {
         let names = match constraint {
-            JoinConstraint::Using(columns) => columns.iter().map(last_name).collect::<Result<Vec<_>, _>>()?,
+            JoinConstraint::Using(columns) => used_names(columns)?,
             JoinConstraint::Natural => self.shared_names(first, last),
             JoinConstraint::On(_) | JoinConstraint::None => Vec::new(),
             JoinConstraint::UsingAlias(..) => return Err(SqlError::unsupported("an alias of USING")),
@@ -227,6 +225,7 @@ impl<'c> Binder<'c> {
         if pairs.is_empty() {
             return Ok(Item::first(node, width));
         }
+        check_relations(1, usize::from(first.column + width) + pairs.len())?;
         let mut expressions: Vec<Expression> = (0..width).map(Expression::Column).collect();
         let (mut fields, mut columns) = (Vec::new(), Vec::new());
         for (name, left, right) in pairs {
@@ -249,12 +248,11 @@ impl<'c> Binder<'c> {
 
     /// Binds a relation and adds it to the level.
     fn item(&mut self, items: &mut Vec<Item>, factor: &TableFactor, kind: JoinKind) -> Result<(), SqlError> {
+        let orders = self.orders;
         let (node, mut inner, lateral) = self.factor(factor)?;
+        let in_order = self.orders > orders;
         let (offset, place) = (self.level().width(), self.level().relations.len());
-        if place >= RELATIONS_MAX {
-            let message = format!("more than {RELATIONS_MAX} relations in FROM");
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
+        check_relations(place + 1, usize::from(offset) + usize::from(inner.width()))?;
         let mut width = 0;
         for (number, relation) in inner.relations.iter().enumerate() {
             let schema = inner.schema(number);
@@ -282,7 +280,7 @@ impl<'c> Binder<'c> {
             merged.map(|one| Merged { column: one.column + offset, first: one.first + place, ..one });
         self.level().merged.extend(merged);
         self.level().relations.extend(inner.relations);
-        items.push(Item { node, offset, width, kind, on: Vec::new(), lateral });
+        items.push(Item { node, offset, width, kind, on: Vec::new(), lateral, in_order });
         Ok(())
     }
 

@@ -1,5 +1,8 @@
 //! `GROUPING SETS`, `ROLLUP`, `CUBE`, and `GROUPING()`.
 
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use sqlparser::ast::{Expr, Function, SelectItem};
 
 use super::functions::arguments_of;
@@ -19,12 +22,16 @@ const CUBE_MAX: usize = 12;
 /// Most arguments of `GROUPING()`: its result is an `integer`.
 const QUESTION_MAX: usize = 31;
 
-/// Ways to group rows: each is a list of expressions.
-type Sets = Vec<Vec<Expr>>;
+/// A way to group rows: by some expressions, which may be part of many ways.
+type Set = Vec<Rc<Expr>>;
+
+/// Ways to group rows.
+type Sets = Vec<Set>;
 
 impl Binder<'_> {
     /// Binds `GROUP BY`; the items of the list are what numbers and aliases stand for.
     pub(super) fn grouping(&mut self, written: &[Expr], items: &[SelectItem]) -> Result<Grouping, SqlError> {
+        numbering::check_count(written.len(), "GROUP BY", "entries")?;
         let mut grouping = Grouping::default();
         let mut sets: Sets = vec![Vec::new()];
         let mut has_sets = false;
@@ -36,18 +43,19 @@ impl Binder<'_> {
                 }
                 None => vec![row_of(one)],
             };
-            if sets.len() * more.len() > SETS_MAX {
-                let message = format!("too many grouping sets present (maximum {SETS_MAX})");
-                return Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
-            }
+            check_sets(sets.len() * more.len())?;
             sets =
                 sets.iter().flat_map(|set| more.iter().map(|more| [&set[..], &more[..]].concat())).collect();
         }
-        let mut numbered = Vec::with_capacity(sets.len());
-        for set in sets {
+        let (mut numbered, mut known) = (Vec::with_capacity(sets.len()), BTreeMap::new());
+        for set in &sets {
             let mut numbers = Vec::with_capacity(set.len());
-            for one in &set {
-                let number = self.group_number(one, items, &mut grouping)?;
+            for one in set {
+                let number = match known.get(&Rc::as_ptr(one)) {
+                    Some(number) => *number,
+                    None => self.group_number(one, items, &mut grouping)?,
+                };
+                known.insert(Rc::as_ptr(one), number);
                 if !numbers.contains(&number) {
                     numbers.push(number);
                 }
@@ -68,6 +76,10 @@ impl Binder<'_> {
         grouping: &mut Grouping,
     ) -> Result<u16, SqlError> {
         let meant = self.meant(written, items)?;
+        if let Some((_, number)) = grouping.written.iter().find(|(known, _)| *known == meant) {
+            return Ok(*number);
+        }
+        numbering::check_count(grouping.written.len() + 1, "a query", "groups")?;
         let bound = self.expression(&meant)?;
         let known = grouping.groups.iter().position(|known| known.expression == bound.expression);
         let number = known.unwrap_or_else(|| {
@@ -139,13 +151,14 @@ fn sets_of(written: &Expr) -> Result<Option<Sets>, SqlError> {
                         Some(more) => all.extend(more),
                         None => all.push(row_of(one)),
                     },
-                    several => all.push(several.to_vec()),
+                    several => all.push(shared(several)),
                 }
+                check_sets(all.len())?;
             }
             Ok(Some(all))
         }
-        Expr::Rollup(elements) => Ok(Some(rolled_up(elements))),
-        Expr::Cube(elements) => cubed(elements).map(Some),
+        Expr::Rollup(elements) => rolled_up(&all_shared(elements)).map(Some),
+        Expr::Cube(elements) => cubed(&all_shared(elements)).map(Some),
         // Within GROUPING SETS they look like calls.
         Expr::Function(function) => of_call(function),
         Expr::Tuple(list) if list.is_empty() => Ok(Some(vec![Vec::new()])),
@@ -159,11 +172,12 @@ fn of_call(function: &Function) -> Result<Option<Sets>, SqlError> {
         return Ok(None);
     }
     let elements: Sets = arguments_of(function)?.iter().map(row_of).collect();
-    if name == "cube" { cubed(&elements).map(Some) } else { Ok(Some(rolled_up(&elements))) }
+    if name == "cube" { cubed(&elements).map(Some) } else { rolled_up(&elements).map(Some) }
 }
 
-fn rolled_up(elements: &Sets) -> Sets {
-    (0..=elements.len()).rev().map(|count| elements[..count].concat()).collect()
+fn rolled_up(elements: &Sets) -> Result<Sets, SqlError> {
+    numbering::check_count(elements.iter().map(Vec::len).sum(), "ROLLUP", "expressions")?;
+    Ok((0..=elements.len()).rev().map(|count| elements[..count].concat()).collect())
 }
 
 fn cubed(elements: &Sets) -> Result<Sets, SqlError> {
@@ -171,6 +185,7 @@ fn cubed(elements: &Sets) -> Result<Sets, SqlError> {
         let message = format!("CUBE is limited to {CUBE_MAX} elements");
         return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
     }
+    numbering::check_count(elements.iter().map(Vec::len).sum(), "CUBE", "expressions")?;
     let chosen = |bits: usize| {
         let of = elements.iter().enumerate().filter(move |(place, _)| bits >> place & 1 == 1);
         of.flat_map(|(_, element)| element.clone()).collect()
@@ -179,12 +194,28 @@ fn cubed(elements: &Sets) -> Result<Sets, SqlError> {
 }
 
 /// The expressions of a row, or the one that it is.
-fn row_of(written: &Expr) -> Vec<Expr> {
+fn row_of(written: &Expr) -> Set {
     match written {
-        Expr::Tuple(list) => list.clone(),
-        Expr::Nested(inner) => vec![(**inner).clone()],
-        other => vec![other.clone()],
+        Expr::Tuple(list) => shared(list),
+        Expr::Nested(inner) => vec![Rc::new((**inner).clone())],
+        other => vec![Rc::new(other.clone())],
     }
+}
+
+fn shared(list: &[Expr]) -> Set {
+    list.iter().cloned().map(Rc::new).collect()
+}
+
+fn all_shared(lists: &[Vec<Expr>]) -> Sets {
+    lists.iter().map(|list| shared(list)).collect()
+}
+
+fn check_sets(count: usize) -> Result<(), SqlError> {
+    if count <= SETS_MAX {
+        return Ok(());
+    }
+    let message = format!("too many grouping sets present (maximum {SETS_MAX})");
+    Err(SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, message))
 }
 
 fn no_group() -> SqlError {

@@ -1,12 +1,18 @@
 //! Joins: which relation is read how for each row of those before it, and which conditions go where.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
+
+use sqlparser::ast::ObjectName;
 
 use super::implied::implied;
 use super::join_order::reorder;
 use super::kept::{kept, kept_scan};
+use super::names::last_name;
 use super::path::{all_of, choose};
+use super::pushed::{Source, filtered, filtered_in_order};
 use super::{Binder, walk};
+use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, JoinKind, Node, Path};
 use crate::types::operators::BinaryOperator;
 
@@ -21,12 +27,21 @@ pub(super) struct Item {
     pub(super) on: Vec<Expression>,
     /// Whether it sees the row of those before it.
     pub(super) lateral: bool,
+    /// Whether rows of it come in an order that was asked for because of how their tables are read.
+    pub(super) in_order: bool,
 }
 
 impl Item {
     /// A relation that is joined to nothing yet.
     pub(super) fn first(node: Node, width: u16) -> Item {
-        Item { node, offset: 0, width, kind: JoinKind::Inner, on: Vec::new(), lateral: false }
+        let (kind, on) = (JoinKind::Inner, Vec::new());
+        Item { node, offset: 0, width, kind, on, lateral: false, in_order: false }
+    }
+
+    /// Its rows that fulfil conditions over its own columns.
+    fn filtered(self, binder: &Binder<'_>, conditions: Vec<Expression>) -> Node {
+        let filter = if self.in_order { filtered_in_order } else { filtered };
+        filter(binder, self.node, conditions)
     }
 }
 
@@ -98,12 +113,12 @@ fn take_known(all: &mut Vec<Expression>, end: u16) -> Vec<Expression> {
 }
 
 /// The first relation, with the conditions on it.
-fn place(binder: &Binder<'_>, item: Item, all: &mut Vec<Expression>) -> Node {
-    let mut conditions = item.on;
+fn place(binder: &Binder<'_>, mut item: Item, all: &mut Vec<Expression>) -> Node {
+    let mut conditions = std::mem::take(&mut item.on);
     conditions.extend(take_known(all, item.width));
-    let node = if item.lateral && walk::is_correlated(&item.node) {
+    if item.lateral && walk::is_correlated(&item.node) {
         // It was bound to see a row before it: one without columns.
-        Node::Join {
+        item.node = Node::Join {
             left: Box::new(Node::Values(vec![Vec::new()])),
             right: Box::new(kept(binder, item.node)),
             widths: (0, item.width),
@@ -111,25 +126,9 @@ fn place(binder: &Binder<'_>, item: Item, all: &mut Vec<Expression>) -> Node {
             equal: Vec::new(),
             condition: None,
             dependent: true,
-        }
-    } else {
-        item.node
-    };
-    filtered(binder, node, conditions)
-}
-
-/// The rows of a relation that fulfil conditions over its own columns.
-pub(super) fn filtered(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
-    match node {
-        Node::Scan { table, path: Path::All, direction, filter: None, .. } => {
-            let path = choose(binder.shape_of(table), &conditions);
-            Node::scan(table, path, direction, all_of(conditions))
-        }
-        other => match all_of(conditions) {
-            Some(condition) => Node::Filter { input: Box::new(other), condition },
-            None => other,
-        },
+        };
     }
+    item.filtered(binder, conditions)
 }
 
 /// Joins a relation to those before it.
@@ -141,11 +140,14 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
         let condition = all_of(conditions);
         return Node::Join { left, right, widths, kind, equal: Vec::new(), condition, dependent: true };
     }
-    if let Node::Scan { table, path: Path::All, direction, filter: None, .. } = &item.node {
-        let own = item.offset..item.offset + item.width;
-        let within: Vec<Expression> =
-            conditions.iter().map(|condition| seen_from_right(condition.clone(), own.clone())).collect();
-        let path = choose(binder.shape_of(*table), &within);
+    let own = item.offset..item.offset + item.width;
+    let within: Vec<Expression> =
+        conditions.iter().map(|condition| seen_from_right(condition.clone(), own.clone())).collect();
+    if let Some(mut source) =
+        Source::of(&item.node, &within).filter(|source| source.list.is_none() || !item.in_order)
+    {
+        let within = std::mem::take(&mut source.conditions);
+        let path = choose(binder.shape_of(source.table), &within);
         let alone: Vec<Expression> =
             within.iter().filter(|condition| !sees_left(condition)).cloned().collect();
         let is_better = match &path {
@@ -154,12 +156,13 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
             Path::Range { equal, .. } => !equal.is_empty(),
         };
         let depends = path_sees_left(&path);
-        if is_better && depends && !matches!(choose(binder.shape_of(*table), &alone), Path::Keys(_)) {
-            let right = match all_of(within) {
-                Some(filter) => kept_scan(binder, (*table, path, *direction), filter, !left.is_short()),
-                None => Node::scan(*table, path, *direction, None),
+        if is_better && depends && !matches!(choose(binder.shape_of(source.table), &alone), Path::Keys(_)) {
+            let (table, direction) = (source.table, source.direction);
+            let rows = match all_of(within) {
+                Some(filter) => kept_scan(binder, (table, path, direction), filter, !left.is_short()),
+                None => Node::scan(table, path, direction, None),
             };
-            let right = Box::new(right);
+            let right = Box::new(source.relation(rows));
             let kind = item.kind;
             return Node::Join {
                 left,
@@ -181,9 +184,10 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
         own && any
     });
     let own = own.into_iter().map(|condition| walk::renumbered(condition, |column| column - item.offset));
-    let right = Box::new(filtered(binder, item.node, own.collect()));
     let equal = take_pairs(&mut shared, item.offset);
     let (kind, condition) = (item.kind, all_of(shared));
+    let own = own.collect();
+    let right = Box::new(item.filtered(binder, own));
     Node::Join { left, right, widths, kind, equal, condition, dependent: false }
 }
 
@@ -280,4 +284,17 @@ pub(super) fn right_join(left: Node, item: Item, widths: (u16, u16)) -> Node {
     };
     let expressions = (0..before + width).map(|column| Expression::Column(swapped(column))).collect();
     Node::Project { input: Box::new(join), expressions }
+}
+
+/// The names in `USING`.
+pub(super) fn used_names(columns: &[ObjectName]) -> Result<Vec<String>, SqlError> {
+    let names: Vec<String> = columns.iter().map(last_name).collect::<Result<_, _>>()?;
+    let mut known = BTreeSet::new();
+    match names.iter().find(|name| !known.insert(name.as_str())) {
+        Some(twice) => {
+            let message = format!("column name \"{twice}\" appears more than once in USING clause");
+            Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
+        }
+        None => Ok(names),
+    }
 }

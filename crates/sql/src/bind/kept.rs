@@ -234,7 +234,7 @@ fn is_cheap(node: &Node) -> bool {
 }
 
 /// Whether an expression has no query within, and is the same each time.
-fn is_simple(expression: &Expression) -> bool {
+pub(super) fn is_simple(expression: &Expression) -> bool {
     let mut simple = true;
     expression.visit(0, &mut |expression, _| {
         simple &= !matches!(expression, Expression::Subquery { .. }) && !expression.is_volatile_itself();
@@ -243,7 +243,7 @@ fn is_simple(expression: &Expression) -> bool {
 }
 
 /// Whether an expression depends on a row around its own.
-fn sees_around(expression: &Expression) -> bool {
+pub(super) fn sees_around(expression: &Expression) -> bool {
     let mut sees = false;
     expression.visit(0, &mut |expression, depth| {
         sees |= matches!(expression, Expression::Outer { depth: outwards, .. } if *outwards > depth);

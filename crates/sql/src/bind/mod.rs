@@ -35,6 +35,7 @@ mod partial;
 mod path;
 mod places;
 mod precedence;
+mod pushed;
 mod qualify;
 mod query;
 mod questions;
@@ -56,6 +57,7 @@ use sqlparser::ast::{InsertOverriding, Statement};
 
 use crate::catalog::{Catalog, Definition, Named, STATE_SCHEMA, Sequence, Table, system};
 use crate::error::{SqlError, SqlState};
+use crate::execute::Interrupt;
 use crate::plan::{Action, ForeignKeyShape, Plan, Reliance, SequenceShape, SharedPlan, TableShape};
 use crate::routines::Routines;
 use crate::types::{SqlType, Zone};
@@ -73,7 +75,7 @@ pub use immutable::is_immutable;
 pub use mentioned::{copied, locked};
 use qualify::Naming;
 pub use questions::{AdvisoryFunction, Question};
-use recursion::NamedQuery;
+use recursion::{Mentions, NamedQuery};
 pub use row_texts::shape_with_indexes;
 pub(crate) use row_texts::{as_column, as_condition, type_of_expression};
 use scope::Level;
@@ -165,7 +167,8 @@ pub struct Prepared {
     pub zone: Zone,
 }
 
-/// Makes the plan of a query or of a statement that changes rows. `parameters` are the types that the client has named.
+/// Makes the plan of a query or of a statement that changes rows, unless it is told to end. `parameters` are the types that the client has
+/// named.
 ///
 /// # Errors
 /// What is wrong with the statement, as PostgreSQL says it.
@@ -174,8 +177,9 @@ pub fn prepare(
     catalog: &Catalog,
     surroundings: &Surroundings,
     parameters: &[Option<SqlType>],
+    told: &Interrupt,
 ) -> Result<Prepared, SqlError> {
-    let mut binder = Binder::new(catalog, surroundings);
+    let mut binder = Binder::until_told(catalog, surroundings, Some(told));
     binder.parameters = parameters.to_vec();
     let (action, fields) = match statement {
         Statement::Query(query) => binder.query_statement(query)?,
@@ -221,11 +225,15 @@ pub(crate) fn first_words(text: &str) -> String {
 pub(crate) struct Binder<'c> {
     catalog: &'c Catalog,
     surroundings: &'c Surroundings,
+    /// What may tell it to end.
+    told: Option<&'c Interrupt>,
     levels: Vec<Level>,
     /// Queries of `WITH` that can be named, the innermost last.
     named: Vec<NamedQuery>,
-    /// How often each query of `WITH` was named where it is to run once; twice for one that must.
-    mentions: Vec<u32>,
+    /// How each query of `WITH` was named.
+    mentions: Vec<Mentions>,
+    /// How often rows come in the order that was asked for because of how a table is read.
+    orders: usize,
     /// Recursive queries that were numbered.
     recursions: u16,
     /// How many expressions with queries within lie around.
@@ -270,12 +278,22 @@ const NESTING_MAX: usize = 100;
 
 impl<'c> Binder<'c> {
     pub(crate) fn new(catalog: &'c Catalog, surroundings: &'c Surroundings) -> Binder<'c> {
+        Binder::until_told(catalog, surroundings, None)
+    }
+
+    fn until_told(
+        catalog: &'c Catalog,
+        surroundings: &'c Surroundings,
+        told: Option<&'c Interrupt>,
+    ) -> Binder<'c> {
         Binder {
             catalog,
             surroundings,
+            told,
             levels: Vec::new(),
             named: Vec::new(),
             mentions: Vec::new(),
+            orders: 0,
             recursions: 0,
             subqueries: 0,
             expansions: 0,
@@ -387,8 +405,9 @@ impl<'c> Binder<'c> {
         &mut self.levels[last]
     }
 
-    /// Does something one level of nesting deeper.
+    /// Does something one level of nesting deeper, unless the statement is to end.
     fn deeper<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, SqlError>) -> Result<T, SqlError> {
+        self.told.map_or(Ok(()), Interrupt::check)?;
         if self.nesting >= NESTING_MAX {
             let message = format!("statement is nested more than {NESTING_MAX} deep");
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
@@ -404,4 +423,31 @@ impl<'c> Binder<'c> {
 pub(crate) fn undefined_table(schema: Option<&str>, name: &str) -> SqlError {
     let name = schema.map_or_else(|| name.to_owned(), |schema| format!("{schema}.{name}"));
     SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::PUBLIC;
+
+    #[test]
+    fn what_is_told_to_end_is_planned_no_further() {
+        let (catalog, told) = (Catalog::new(), Interrupt::default());
+        let surroundings = Surroundings { search_path: vec![PUBLIC.to_owned()], ..Surroundings::default() };
+        let query = crate::syntax::parse("SELECT abs(1)").unwrap().remove(0);
+        let table = crate::syntax::parse("CREATE TABLE t (a int)").unwrap().remove(0);
+        let plan = |told: &Interrupt| {
+            let random = (Timing::Afterwards, 1);
+            let planned = prepare(&query, &catalog, &surroundings, &[], told);
+            [planned.err(), define(&table, &catalog, &surroundings, random, Some(told)).err()]
+        };
+        assert_eq!(plan(&told), [None, None]);
+        told.cancel();
+        // The error is of no place in the statement.
+        let ended = Some(told.error().unwrap());
+        assert_eq!(plan(&told), [ended.clone(), ended]);
+        told.terminate();
+        let others = define(&table, &catalog, &surroundings, (Timing::Afterwards, 1), None);
+        assert!(others.is_ok(), "what the session itself asks for is carried out");
+    }
 }

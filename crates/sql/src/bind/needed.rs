@@ -1,4 +1,5 @@
-//! Which columns of tables anybody looks at: scans give no others, so that nothing is spent on them, neither there nor on the way.
+//! Which columns anybody looks at: scans of tables give no others, and queries within others compute no others, so that nothing is spent on
+//! them, neither there nor on the way.
 
 use std::collections::BTreeSet;
 
@@ -119,9 +120,8 @@ fn narrow_scan(node: &mut Node, wanted: Needed) -> Left {
 fn narrow_project(node: &mut Node, needed: &Needed) -> Left {
     let Node::Project { input, expressions } = node else { return None };
     let count = expressions.len();
-    // Others may fail, or draw numbers.
-    let goes =
-        |expression: &Expression| matches!(expression, Expression::Column(_) | Expression::Constant(_));
+    // Others draw numbers. What would fail does not, as nobody asks for it.
+    let goes = |expression: &Expression| !expression.is_volatile();
     let (kept, left): (Vec<Expression>, Vec<u16>) = std::mem::take(expressions)
         .into_iter()
         .zip(0..)

@@ -1,4 +1,4 @@
-//! Numbers of columns that are not known yet when they are first referred to.
+//! How many columns the rows within a query can have, and the numbers of those that are not known yet when they are first referred to.
 //!
 //! What `GROUPING()` and window functions give stands behind the aggregates of a query, whose number is known when all of it is bound.
 
@@ -12,8 +12,36 @@ const QUESTIONS: u16 = 0x8000;
 /// The first number of what window functions give.
 const WINDOWS: u16 = 0xC000;
 
-/// Most of either in one query.
+/// Most columns of a list, groups, aggregates or window functions of one query: as many as PostgreSQL's lists can have.
 const COUNT_MAX: usize = 1664;
+
+/// Most relations of one `FROM`: the joins of them are a tree as deep.
+const RELATIONS_MAX: usize = 200;
+
+/// Most columns of the relations of one `FROM`: all of them can be groups, before others and aggregates, and still have numbers below those
+/// that are provisional.
+const COLUMNS_MAX: usize = QUESTIONS as usize - 3 * COUNT_MAX;
+
+/// Fails if something of a query has too many parts.
+pub(super) fn check_count(count: usize, whole: &str, parts: &str) -> Result<(), SqlError> {
+    check(count, COUNT_MAX, whole, parts)
+}
+
+/// Fails if there are too many relations in a `FROM`, or if they have too many columns.
+pub(super) fn check_relations(count: usize, width: usize) -> Result<(), SqlError> {
+    if count > RELATIONS_MAX {
+        let message = format!("more than {RELATIONS_MAX} relations in FROM");
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+    }
+    check(width, COLUMNS_MAX, "the relations of a query", "columns")
+}
+
+fn check(count: usize, most: usize, whole: &str, parts: &str) -> Result<(), SqlError> {
+    if count <= most {
+        return Ok(());
+    }
+    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, format!("{whole} can have at most {most} {parts}")))
+}
 
 /// The provisional number of a `GROUPING()`.
 pub(super) fn question(place: usize) -> Result<u16, SqlError> {
@@ -26,11 +54,8 @@ pub(super) fn window(place: usize) -> Result<u16, SqlError> {
 }
 
 fn provisional(first: u16, place: usize) -> Result<u16, SqlError> {
-    if place < COUNT_MAX {
-        return Ok(first + place as u16);
-    }
-    let message = format!("a query can have at most {COUNT_MAX} window functions");
-    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
+    check_count(place + 1, "a query", "window functions")?;
+    Ok(first + place as u16)
 }
 
 /// What provisional numbers become.

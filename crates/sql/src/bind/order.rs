@@ -5,6 +5,7 @@ use ordain_db::data::Direction;
 
 use super::partial::{has_all, implies};
 use super::path::{column_of, place_of};
+use super::pushed::over;
 use super::{Binder, walk};
 use crate::plan::{AggregateCall, Expression, JoinKind, Node, Path, SortKey, TableShape};
 use crate::types::Datum;
@@ -50,6 +51,28 @@ pub(super) fn sorted(binder: &Binder<'_>, mut node: Node, keys: Vec<SortKey>) ->
         return node;
     }
     Node::Sort { input: Box::new(node), keys }
+}
+
+/// The keys of a query's order, which are columns of its list or `hidden` behind it, as values over the rows that the list is made from:
+/// if these are to be sorted before it is made. What is not the same each time, as PostgreSQL has it, is made in the order of the rows; and
+/// a query for each row is not asked for those that do not stay.
+pub(super) fn sorted_first(
+    keys: &[SortKey],
+    list: &[Expression],
+    hidden: &[Expression],
+) -> Option<Vec<SortKey>> {
+    if keys.is_empty() || !list.iter().any(is_made_last) {
+        return None;
+    }
+    let all: Vec<Expression> = list.iter().chain(hidden).cloned().collect();
+    let over = |key: &SortKey| Some(SortKey { expression: over(&key.expression, &all)?, ..key.clone() });
+    keys.iter().map(over).collect()
+}
+
+fn is_made_last(value: &Expression) -> bool {
+    let mut is_last = value.is_volatile();
+    value.visit(0, &mut |part, _| is_last |= matches!(part, Expression::Subquery { correlated: true, .. }));
+    is_last
 }
 
 /// The rows of which only the first are wanted: if they are all rows of a table sorted by the columns of an index, or those that equal

@@ -8,6 +8,8 @@ use crate::syntax::{at, at_name};
 /// An error with the place of the innermost name or literal that it is about.
 pub(super) fn of_expression(error: SqlError, written: &Expr) -> SqlError {
     match written {
+        // No part of the statement is why it ends.
+        _ if matches!(error.state, SqlState::QUERY_CANCELED | SqlState::ADMIN_SHUTDOWN) => error,
         Expr::Identifier(name) => at(error, name.span),
         Expr::CompoundIdentifier(parts) if let Some(first) = parts.first() => at(error, first.span),
         Expr::Value(value) => at(error, value.span),

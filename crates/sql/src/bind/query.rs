@@ -8,7 +8,7 @@ use sqlparser::ast::{
 use super::expression::unnested;
 use super::join::assemble;
 use super::names::{name_of, qualified};
-use super::numbering::Numbering;
+use super::numbering::{Numbering, check_count};
 use super::path::conjuncts;
 use super::scope::{Bound, Field, Level, Qualifier};
 use super::windows::windowed;
@@ -138,6 +138,7 @@ impl Binder<'_> {
     pub(super) fn rows(&mut self, written: &[&[Expr]]) -> Result<(Node, Vec<Field>), SqlError> {
         same_length(written)?;
         let width = written.first().map_or(0, |row| row.len());
+        check_count(width, "VALUES lists", "entries")?;
         let mut columns: Vec<Vec<Bound>> = vec![Vec::new(); width];
         for row in written {
             for (column, value) in columns.iter_mut().zip(*row) {
@@ -258,6 +259,10 @@ impl Binder<'_> {
         let width = outputs.len() as u16;
         let (fields, mut expressions): (Vec<Field>, Vec<Expression>) = outputs.into_iter().unzip();
         let is_distinct = matches!(distinct, Some(Distinct::Distinct | Distinct::On(_)));
+        if !is_distinct && let Some(keys) = super::order::sorted_first(&keys, &expressions, &hidden) {
+            let input = Box::new(self.sorted(node, keys, keeps_sort));
+            return Ok((Node::Project { input, expressions }, fields));
+        }
         if matches!(distinct, Some(Distinct::Distinct)) && !hidden.is_empty() {
             let message = "for SELECT DISTINCT, ORDER BY expressions must appear in select list";
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
@@ -277,10 +282,7 @@ impl Binder<'_> {
             node = Node::Distinct { input: Box::new(node), on: Vec::new() };
         }
         if !keys.is_empty() {
-            node = match keeps_sort {
-                true => Node::Sort { input: Box::new(node), keys },
-                false => super::order::sorted(self, node, keys),
-            };
+            node = self.sorted(node, keys, keeps_sort);
         }
         if is_distinct && sorts_first {
             node = Node::Distinct { input: Box::new(node), on };
@@ -290,6 +292,15 @@ impl Binder<'_> {
             node = Node::Project { input: Box::new(node), expressions };
         }
         Ok((node, fields))
+    }
+
+    fn sorted(&mut self, node: Node, keys: Vec<SortKey>, keeps_sort: bool) -> Node {
+        if keeps_sort {
+            return Node::Sort { input: Box::new(node), keys };
+        }
+        let node = super::order::sorted(self, node, keys);
+        self.orders += usize::from(!matches!(node, Node::Sort { .. }));
+        node
     }
 
     /// The columns of a list. If it is `open`, literals get no type yet.
@@ -319,6 +330,7 @@ impl Binder<'_> {
                 }
                 other => return Err(SqlError::unsupported(format!("{other} in a list of columns"))),
             }
+            check_count(outputs.len(), "target lists", "entries")?;
         }
         Ok(outputs)
     }
@@ -352,6 +364,7 @@ impl Binder<'_> {
         order: &[OrderByExpr],
         outputs: &Outputs,
     ) -> Result<(Vec<SortKey>, Vec<Expression>), SqlError> {
+        check_count(outputs.len() + order.len(), "target lists and ORDER BY together", "entries")?;
         let mut keys = Vec::with_capacity(order.len());
         let mut hidden = Vec::new();
         for one in order {

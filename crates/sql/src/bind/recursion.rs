@@ -1,9 +1,14 @@
 //! `WITH`: queries that can be named, also by themselves.
 
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use sqlparser::ast::{CteAsMaterialized, LimitClause, Query, SetExpr, SetOperator, SetQuantifier};
 
 use super::coerce::common_type;
 use super::names::name_of;
+use super::path::conjuncts;
+use super::pushed::{filtered, filtered_in_order};
 use super::scope::Field;
 use super::{Binder, kept, walk};
 use crate::error::{SqlError, SqlState};
@@ -26,11 +31,20 @@ pub(super) struct NamedQuery {
     used: bool,
 }
 
+/// How a query of `WITH` was named where it is to run once.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Mentions {
+    /// How often; twice if it must run once.
+    count: u32,
+    /// Whether its rows come in an order that was asked for because of how a table is read.
+    in_order: bool,
+}
+
 /// Where the rows of a query of `WITH` come from.
 #[derive(Clone)]
 enum Source {
     /// A query, and whether it may name itself.
-    Query(Box<Query>, bool),
+    Query(Rc<Query>, bool),
     /// It is that query in its own text.
     Itself(Itself),
 }
@@ -57,9 +71,10 @@ impl Binder<'_> {
     pub(super) fn name_queries(&mut self, query: &Query) -> Result<usize, SqlError> {
         let known = self.named.len();
         if let Some(with) = &query.with {
+            let mut names = BTreeSet::new();
             for one in &with.cte_tables {
                 let name = name_of(&one.alias.name);
-                if self.named[known..].iter().any(|other| other.name == name) {
+                if !names.insert(name.clone()) {
                     let message = format!("WITH query name \"{name}\" specified more than once");
                     return Err(SqlError::new(SqlState::DUPLICATE_ALIAS, message));
                 }
@@ -69,10 +84,10 @@ impl Binder<'_> {
                         .with_hint("Split the statement."));
                 }
                 let columns = one.alias.columns.iter().map(|column| name_of(&column.name)).collect();
-                let source = Source::Query(one.query.clone(), with.recursive);
+                let source = Source::Query(Rc::new((*one.query).clone()), with.recursive);
                 let (depth, number, materialized) =
                     (self.levels.len(), self.mentions.len() as u16, one.materialized);
-                self.mentions.push(0);
+                self.mentions.push(Mentions::default());
                 let used = false;
                 self.named.push(NamedQuery { name, columns, depth, source, number, materialized, used });
             }
@@ -92,13 +107,9 @@ impl Binder<'_> {
             }
             let (questions, sequences) = (self.questions.len(), self.sequences.len());
             let (drawn, mentions, expansions) = (self.drawn.clone(), self.mentions.clone(), self.expansions);
-            let around = (self.levels.clone(), self.named.clone());
             bound = match self.with_query(place).map(|_| ()) {
-                // One that runs would be too much in its places. What was bound of it is forgotten.
-                Err(_) if self.expansions > EXPANSIONS_MAX => {
-                    (self.levels, self.named) = around;
-                    Ok(())
-                }
+                // One that runs would be too much in its places.
+                Err(_) if self.expansions > EXPANSIONS_MAX => Ok(()),
                 outcome => outcome,
             };
             self.questions.truncate(questions);
@@ -135,12 +146,17 @@ impl Binder<'_> {
         // It sees those before it.
         let later = self.named.split_off(place);
         let named = later[0].clone();
-        let between = self.levels.split_off(named.depth.min(self.levels.len()));
+        let depth = named.depth.min(self.levels.len());
+        let between = self.levels.split_off(depth);
+        let orders = self.orders;
         let bound = self.deeper(|binder| match &named.source {
             Source::Query(query, true) => binder.recursive(&named, query),
             Source::Query(query, false) => binder.query(query),
             Source::Itself(_) => Ok((Node::Values(Vec::new()), Vec::new())),
         });
+        // An error leaves what it was in.
+        self.levels.truncate(depth);
+        self.named.truncate(place);
         // The last of them is the query that names it, whose rows are no rows around.
         let further = between.len().saturating_sub(1) as u16;
         self.levels.extend(between);
@@ -153,11 +169,12 @@ impl Binder<'_> {
                 *outwards += further;
             }
         });
-        Ok((self.once(&named, node), renamed(&named, fields)?))
+        let in_order = self.orders > orders;
+        Ok((self.once(&named, node, in_order), renamed(&named, fields)?))
     }
 
     /// A query of `WITH` where it is named: it runs once, unless it depends on what is around, or may be put there as it is.
-    fn once(&mut self, named: &NamedQuery, node: Node) -> Node {
+    fn once(&mut self, named: &NamedQuery, node: Node, in_order: bool) -> Node {
         let changes = node.is_volatile();
         let is_put = named.materialized == Some(CteAsMaterialized::NotMaterialized) && !changes;
         if is_put || kept::depends(&node) {
@@ -165,7 +182,8 @@ impl Binder<'_> {
         }
         let mentions = &mut self.mentions[usize::from(named.number)];
         let decided = changes || named.materialized == Some(CteAsMaterialized::Materialized);
-        *mentions += if decided { 2 } else { 1 };
+        mentions.count += if decided { 2 } else { 1 };
+        mentions.in_order = in_order;
         Node::Once { number: named.number, query: Box::new(node) }
     }
 
@@ -180,12 +198,28 @@ impl Binder<'_> {
     }
 
     fn put_single_inputs(&self, node: &mut Node) {
-        while let Node::Once { number, query } = node
-            && self.mentions.get(usize::from(*number)) == Some(&1)
+        let nothing = || Node::Values(Vec::new());
+        while let Some((query, _)) = self.single(node) {
+            *node = std::mem::replace(query, nothing());
+        }
+        if let Node::Filter { input, condition } = node
+            && let Some((query, in_order)) = self.single(input)
         {
-            *node = std::mem::replace(&mut **query, Node::Values(Vec::new()));
+            let query = std::mem::replace(query, nothing());
+            let mut conditions = Vec::new();
+            conjuncts(std::mem::replace(condition, Expression::Or(Vec::new())), &mut conditions);
+            let filter = if in_order { filtered_in_order } else { filtered };
+            *node = filter(self, query, conditions);
+            return self.put_single_inputs(node);
         }
         node.inputs_mut().into_iter().for_each(|input| self.put_single_inputs(input));
+    }
+
+    /// A query of `WITH` that is named but once, if a node is such, and whether its rows come in an order.
+    fn single<'n>(&self, node: &'n mut Node) -> Option<(&'n mut Node, bool)> {
+        let Node::Once { number, query } = node else { return None };
+        let mentions = self.mentions.get(usize::from(*number))?;
+        (mentions.count == 1).then_some((query, mentions.in_order))
     }
 
     /// A query in its own text.

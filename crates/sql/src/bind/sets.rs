@@ -12,7 +12,7 @@ use super::join::Item;
 use super::names::{last_name, name_of};
 use super::scope::{Field, Level, OF_FUNCTION, Relation};
 use crate::error::SqlError;
-use crate::plan::{Expression, JoinKind, List, Node};
+use crate::plan::{Expression, List, Node};
 use crate::types::functions::{self, is_set, resolve_set, set_columns};
 use crate::types::{Datum, SqlType};
 
@@ -134,7 +134,7 @@ impl Binder<'_> {
         let (offset, width) = (self.level().width(), relation.fields.len() as u16);
         relation.offset = offset;
         self.level().relations.push(relation);
-        items.push(Item { node, offset, width, kind: JoinKind::Inner, on: Vec::new(), lateral: true });
+        items.push(Item { offset, lateral: true, ..Item::first(node, width) });
         Ok(Some(list))
     }
 }

@@ -64,6 +64,7 @@ impl Binder<'_> {
     /// Binds `WINDOW`, and lets window functions be from here on.
     pub(super) fn begin_windows(&mut self, written: &[NamedWindowDefinition]) -> Result<(), SqlError> {
         self.level().windows = Some(Windows { place: "window definitions", ..Windows::default() });
+        numbering::check_count(written.len(), "a query", "windows")?;
         for NamedWindowDefinition(name, definition) in written {
             let name = name_of(name);
             if self.windows()?.named.iter().any(|(known, _)| *known == name) {

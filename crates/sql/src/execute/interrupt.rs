@@ -70,6 +70,14 @@ impl Interrupt {
         self.told.load(Ordering::Relaxed) == TIMED_OUT
     }
 
+    /// Goes on, unless the statement is to end.
+    ///
+    /// # Errors
+    /// See [`error`](Interrupt::error).
+    pub fn check(&self) -> Result<(), SqlError> {
+        self.error().map_or(Ok(()), Err)
+    }
+
     /// With what a statement without effect ends, if it is to end.
     pub fn error(&self) -> Option<SqlError> {
         let why = match self.told.load(Ordering::Relaxed) {

@@ -13,9 +13,8 @@ use super::transaction::PLANNINGS_MAX;
 use crate::bind::{self, Build, Defined, RowCheck, Surroundings, Timing, Validation};
 use crate::catalog::{Catalog, Definition, storage_numbers};
 use crate::error::{SqlError, SqlState};
-use crate::execute::Inputs;
-use crate::execute::Output;
 use crate::execute::receive::OutputDigest;
+use crate::execute::{Inputs, Interrupt, Output};
 use crate::plan::{Action, Plan, SharedPlan};
 use crate::procedure::{Shown, Step};
 use crate::types::Values;
@@ -28,11 +27,21 @@ const PAUSES_GROWING: usize = 40;
 const FILL_ROWS: u32 = 500;
 
 impl Session {
-    /// Runs a definition.
+    /// Runs a definition of the client.
     pub(super) fn define(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
+        let told = Arc::clone(&self.interrupt);
+        self.define_until(statement, Some(&told))
+    }
+
+    /// Runs a definition, which may be told to end while it is planned.
+    pub(super) fn define_until(
+        &mut self,
+        statement: &Statement,
+        told: Option<&Interrupt>,
+    ) -> Result<(Defined, u64), SqlError> {
         self.surroundings.now = self.inputs(Values::new()).now;
         if self.block.is_some() {
-            return self.define_in_block(statement);
+            return self.define_in_block(statement, told);
         }
         self.refuse_change("a definition")?;
         let is_whole = is_to_be_whole(statement);
@@ -42,7 +51,7 @@ impl Session {
             let catalog = self.catalog()?;
             let plan = |timing, session: &Session| {
                 let random = session.database.unique();
-                bind::define(statement, &catalog, &session.surroundings, timing, random)
+                bind::define(statement, &catalog, &session.surroundings, (timing, random), told)
             };
             let planned = match is_whole {
                 true => self.planned_at_once(plan),
@@ -74,7 +83,7 @@ impl Session {
                 Err(error) => {
                     self.refresh(&catalog)?;
                     if is_whole && error.state == SqlState::SERIALIZATION_FAILURE && !error.is_stale {
-                        self.refuse_by_block(statement)?;
+                        self.refuse_by_block(statement, told)?;
                     }
                     known = Some(error);
                 }
@@ -134,9 +143,9 @@ impl Session {
     }
 
     /// Fails as a definition fails in a block, which tells what rows are wrong: at its place in the order it is only known that some are.
-    fn refuse_by_block(&mut self, statement: &Statement) -> Result<(), SqlError> {
+    fn refuse_by_block(&mut self, statement: &Statement, told: Option<&Interrupt>) -> Result<(), SqlError> {
         self.block = Some(self.new_block()?);
-        let outcome = self.define_in_block(statement);
+        let outcome = self.define_in_block(statement, told);
         self.roll_back();
         match outcome {
             Err(error) if error.state != SqlState::SERIALIZATION_FAILURE => Err(error),
@@ -159,13 +168,17 @@ impl Session {
         plan(Timing::AtOnce(storages), self)
     }
 
-    fn define_in_block(&mut self, statement: &Statement) -> Result<(Defined, u64), SqlError> {
+    fn define_in_block(
+        &mut self,
+        statement: &Statement,
+        told: Option<&Interrupt>,
+    ) -> Result<(Defined, u64), SqlError> {
         if self.block.as_ref().is_some_and(|block| !block.has_shown) {
             let catalog = self.catalog()?;
             self.renew(&catalog)?;
         }
         self.define_so(|catalog, surroundings, timing, random| {
-            bind::define(statement, catalog, surroundings, timing, random)
+            bind::define(statement, catalog, surroundings, (timing, random), told)
         })
     }
 
@@ -289,7 +302,7 @@ impl Session {
     fn fill(&mut self, build: &Build) -> Result<(), SqlError> {
         let mut after = None;
         loop {
-            self.interrupt.error().map_or(Ok(()), Err)?;
+            self.interrupt.check()?;
             let output = self.retried(|session, catalog| {
                 bind::fill(catalog, &session.surroundings, build, after.clone(), FILL_ROWS)
             })?;
@@ -316,7 +329,7 @@ impl Session {
                 if self.interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             });
             counted.map_err(|error| of_read(error, &self.interrupt))?;
-            self.interrupt.error().map_or(Ok(()), Err)?;
+            self.interrupt.check()?;
         }
         if counts[0] == counts[1] {
             return Ok(());

@@ -112,7 +112,7 @@ impl Session {
                 let Datum::Float(seconds) = value_of(seconds)? else { return Ok(Datum::Null) };
                 let microseconds = seconds.clamp(0.0, PAUSE_SECONDS_MAX) * 1e6;
                 self.database.pause(microseconds as u64);
-                self.interrupt.error().map_or(Ok(()), Err)?;
+                self.interrupt.check()?;
                 // PostgreSQL gives a value of the type `void`, which is shown as an empty text.
                 Ok(Datum::Text(String::new()))
             }

@@ -64,9 +64,10 @@ impl Session {
         self.define_text(&format!("DROP SCHEMA IF EXISTS \"{schema}\" CASCADE")).map(drop)
     }
 
+    /// Runs a definition that the client has not sent, also where its session is to end.
     pub(super) fn define_text(&mut self, text: &str) -> Result<Option<Defined>, SqlError> {
         let statement = syntax::parse(text)?.pop();
-        statement.map(|statement| self.define(&statement).map(|(defined, _)| defined)).transpose()
+        statement.map(|statement| self.define_until(&statement, None).map(|(defined, _)| defined)).transpose()
     }
 
     /// `DISCARD`: the session is as it was when it began.

@@ -118,18 +118,19 @@ impl Session {
         types: &[Option<SqlType>],
     ) -> Result<(Arc<Catalog>, Prepared), SqlError> {
         if let Some(catalog) = self.past_catalog(statement)? {
-            let prepared = bind::prepare(statement, &catalog, &self.surroundings, types)?;
+            let prepared = bind::prepare(statement, &catalog, &self.surroundings, types, &self.interrupt)?;
             return Ok((catalog, prepared));
         }
         let catalog = self.catalog()?;
-        match bind::prepare(statement, &catalog, &self.surroundings, types) {
+        match bind::prepare(statement, &catalog, &self.surroundings, types, &self.interrupt) {
             Ok(prepared) => Ok((catalog, prepared)),
             Err(error) => {
                 if !self.renew(&catalog)? {
                     return Err(error);
                 }
                 let newer = self.catalog()?;
-                Ok((Arc::clone(&newer), bind::prepare(statement, &newer, &self.surroundings, types)?))
+                let prepared = bind::prepare(statement, &newer, &self.surroundings, types, &self.interrupt)?;
+                Ok((newer, prepared))
             }
         }
     }

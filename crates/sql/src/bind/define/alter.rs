@@ -109,6 +109,7 @@ impl Draft<'_> {
         operation: &AlterTableOperation,
         changes: &mut Changes,
     ) -> Result<(), SqlError> {
+        self.go_on()?;
         match operation {
             AlterTableOperation::AddConstraint { constraint, not_valid } => {
                 self.add_constraint(schema, name, table, constraint, *not_valid, changes)

@@ -1,5 +1,7 @@
 //! Constraints and indexes as they are written: their columns, and what is refused.
 
+use std::collections::BTreeSet;
+
 use sqlparser::ast::{
     ConstraintCharacteristics, DeferrableInitial, Expr, Ident, IndexColumn, IndexType, NullsDistinctOption,
     OrderBySort, TableConstraint, UniqueConstraint,
@@ -104,6 +106,13 @@ pub(super) fn is_free_constraint(name: &str, table: &Table, constraint: &str) ->
         return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
     }
     Ok(())
+}
+
+/// A name that no constraint of a table has: a stem, with a number behind it if need be.
+pub(super) fn free_constraint(table: &Table, stem: &str) -> String {
+    let taken: BTreeSet<&str> = table.constraints().map(|(name, _)| name).collect();
+    let mut names = std::iter::once(stem.to_owned()).chain((1..).map(|number| format!("{stem}{number}")));
+    names.find(|name| !taken.contains(name.as_str())).unwrap_or_default()
 }
 
 /// The columns of a table that a check is about, by number, in the order in which they are mentioned.

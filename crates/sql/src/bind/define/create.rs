@@ -17,7 +17,9 @@ use super::super::types::{serial_type, sql_type};
 use super::super::walk::walk;
 use super::Draft;
 use super::alter::{Changes, contains_nulls};
-use super::constraints::{constrain, is_free_constraint, multiple_keys, refuse_late, refuse_unique, set_key};
+use super::constraints::{
+    constrain, free_constraint, is_free_constraint, multiple_keys, refuse_late, refuse_unique, set_key,
+};
 use super::foreign_keys::NewForeignKey;
 use super::generated::{check_generated, check_sources, set_generation};
 use super::indexes::NewIndex;
@@ -119,6 +121,7 @@ impl Draft<'_> {
     ) -> Result<(), SqlError> {
         let sequences = parts.sequences;
         for (column, data_type, options) in sequences {
+            self.go_on()?;
             check_identity_type(data_type)?;
             let sequence = self.free_name(schema, &[name, &column, "seq"]);
             let owner = Some((name.to_owned(), column.clone()));
@@ -131,9 +134,11 @@ impl Draft<'_> {
             self.set_primary_key(schema, name, table, key)?;
         }
         for key in parts.unique {
+            self.go_on()?;
             self.unique(schema, name, table, key, is_empty)?;
         }
         for (check_name, condition) in parts.checks {
+            self.go_on()?;
             let binder = Binder::new(&self.catalog, self.surroundings);
             let condition = binder.qualified_expression(&condition, Some((name, table)));
             let check_name = match check_name {
@@ -144,6 +149,7 @@ impl Draft<'_> {
             table.checks.push(Check { object: self.number(), name: check_name, condition });
         }
         for foreign_key in parts.foreign_keys {
+            self.go_on()?;
             self.add_foreign_key(schema, name, table, foreign_key, is_empty)?;
         }
         Ok(())
@@ -169,9 +175,7 @@ impl Draft<'_> {
             }
             _ => format!("{name}_check"),
         };
-        let is_free = |candidate: &String| is_free_constraint(name, table, candidate).is_ok();
-        let numbered = (1..).map(|number| format!("{stem}{number}"));
-        Ok(std::iter::once(stem.clone()).chain(numbered).find(is_free).unwrap_or_default())
+        Ok(free_constraint(table, &stem))
     }
 
     /// Adds a unique constraint.
@@ -202,6 +206,7 @@ impl Draft<'_> {
         parts: &mut Parts,
         written: &ColumnDef,
     ) -> Result<(), SqlError> {
+        self.go_on()?;
         let name = name_of(&written.name);
         refuse_name(&name, table)?;
         let serial = serial_type(&written.data_type);
@@ -473,8 +478,18 @@ pub(super) fn columns_of(expression: &mut Expression) -> BTreeSet<u16> {
     columns
 }
 
-/// Fails for a name that no further column can have.
-fn refuse_name(name: &str, table: &Table) -> Result<(), SqlError> {
+/// Fails if a table has so many columns, dropped ones included, that it cannot have them.
+pub(super) fn check_columns(count: usize) -> Result<(), SqlError> {
+    if count <= COLUMNS_MAX {
+        return Ok(());
+    }
+    let message = format!("tables can have at most {COLUMNS_MAX} columns");
+    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
+}
+
+/// Fails for a name that no further column can have, and if there can be none.
+pub(super) fn refuse_name(name: &str, table: &Table) -> Result<(), SqlError> {
+    check_columns(table.columns.len() + 1)?;
     let message = if table.column(name).is_some() {
         format!("column \"{name}\" specified more than once")
     } else if SYSTEM_COLUMNS.contains(&name) {

@@ -105,7 +105,7 @@ impl Draft<'_> {
         let referenced = referenced_columns(&other_name.1, &other, &new)?;
         let constraint = match new.name {
             Some(constraint) => constraint,
-            None => free_constraint(name, table, &new.columns),
+            None => free_foreign_key(name, table, &new.columns),
         };
         super::constraints::is_free_constraint(name, table, &constraint)?;
         if new.columns.len() != referenced.len() {
@@ -289,15 +289,11 @@ fn check_types(
 }
 
 /// A name for a foreign key that the table does not have yet.
-fn free_constraint(name: &str, table: &Table, columns: &[u16]) -> String {
+fn free_foreign_key(name: &str, table: &Table, columns: &[u16]) -> String {
     let columns = columns.iter().map(|column| table.columns[usize::from(*column)].name.as_str());
     let parts: Vec<&str> = std::iter::once(name).chain(columns).chain(["fkey"]).collect();
     let base = parts.join("_");
-    let base = &base[..base.floor_char_boundary(60)];
-    let mut names = std::iter::once(base.to_owned()).chain((1..).map(|number| format!("{base}{number}")));
-    names
-        .find(|candidate| super::constraints::is_free_constraint(name, table, candidate).is_ok())
-        .unwrap_or_default()
+    super::constraints::free_constraint(table, &base[..base.floor_char_boundary(60)])
 }
 
 /// Fails if a foreign key would change what follows from other columns.

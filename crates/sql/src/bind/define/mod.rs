@@ -35,6 +35,7 @@ pub use reindex::unfinished;
 use super::{Binder, Surroundings, TEMPORARY};
 use crate::catalog::{Catalog, Definition, Table, garbage_name};
 use crate::error::{Remark, SqlError, SqlState};
+use crate::execute::Interrupt;
 use crate::plan::{Action, DefinitionChange, Plan, Reliance, SharedPlan};
 
 /// An index that is to be filled once its definition is there.
@@ -108,7 +109,7 @@ pub enum Timing {
     AtOnce(Vec<u32>),
 }
 
-/// Plans a definition. `random` is a number like no other.
+/// Plans a definition, unless it is told to end. `random` is a number like no other.
 ///
 /// # Errors
 /// What is wrong with it, as PostgreSQL says it.
@@ -116,10 +117,10 @@ pub fn define(
     statement: &Statement,
     catalog: &Catalog,
     surroundings: &Surroundings,
-    timing: Timing,
-    random: u128,
+    (timing, random): (Timing, u128),
+    told: Option<&Interrupt>,
 ) -> Result<Defined, SqlError> {
-    let mut draft = Draft::timed(catalog, surroundings, timing, random);
+    let mut draft = Draft { told, ..Draft::timed(catalog, surroundings, timing, random) };
     let tag = match statement {
         Statement::CreateTable(create) => draft.create_table(create)?,
         Statement::CreateIndex(create) => draft.create_index(create)?,
@@ -241,6 +242,8 @@ struct Draft<'c> {
     catalog: Catalog,
     before: &'c Catalog,
     surroundings: &'c Surroundings,
+    /// What may tell it to end.
+    told: Option<&'c Interrupt>,
     at_once: bool,
     /// Whether what is made is the session's own, and goes with it.
     is_own: bool,
@@ -271,6 +274,7 @@ impl<'c> Draft<'c> {
             catalog: catalog.clone(),
             before: catalog,
             surroundings,
+            told: None,
             at_once,
             is_own: false,
             has_others: false,
@@ -303,6 +307,11 @@ impl<'c> Draft<'c> {
         }
         draft.random = random;
         draft
+    }
+
+    /// Goes on with the next of many parts, unless the statement is to end.
+    fn go_on(&self) -> Result<(), SqlError> {
+        self.told.map_or(Ok(()), Interrupt::check)
     }
 
     /// A number that nothing has.

@@ -11,7 +11,7 @@ use super::super::scope::{Bound, Level, Relation};
 use super::super::types::sql_type;
 use super::super::{Binder, first_words};
 use super::Draft;
-use super::create::Filled;
+use super::create::{Filled, check_columns};
 use crate::catalog::{Column, Definition, Table};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, Node, OnConflict, Path, SharedPlan};
@@ -195,7 +195,7 @@ impl Draft<'_> {
             return Err(SqlError::unsupported("CREATE TABLE AS with a list of columns")
                 .with_hint("Name the columns in the query."));
         }
-        let mut binder = Binder::new(self.before, self.surroundings);
+        let mut binder = Binder::until_told(self.before, self.surroundings, self.told);
         let (action, fields) = binder.query_statement(query)?;
         let (Action::Query(source), Some(fields)) = (action, fields) else {
             return Err(SqlError::unsupported(format!(
@@ -203,6 +203,7 @@ impl Draft<'_> {
                 first_words(&query.to_string())
             )));
         };
+        check_columns(fields.len())?;
         for field in &fields {
             if table.column(&field.name).is_some() {
                 let message = format!("column \"{}\" specified more than once", field.name);

@@ -17,7 +17,7 @@ impl Draft<'_> {
         }
         let (schema, name) = qualified(&create.name)?;
         let query = self.query_with_moments(create.query.to_string());
-        let mut binder = Binder::new(self.before, self.surroundings);
+        let mut binder = Binder::until_told(self.before, self.surroundings, self.told);
         let (query, mut columns) = binder.qualified_query(&query)?;
         // What it reads goes with the session, and so does the view.
         let own = self.surroundings.temporary.as_str();

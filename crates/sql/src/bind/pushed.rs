@@ -1,0 +1,216 @@
+//! Conditions on the rows of a query within another, such as of a view: they are asked where its rows come from, so that a key or an index
+//! finds these.
+//!
+//! What is asked of values that are computed for each row stays above where a query would be asked for it twice, or where it is not the same
+//! each time; so does what depends on a row around, which rows that are kept are found by.
+
+use ordain_db::data::Direction;
+
+use super::kept::{is_simple, sees_around};
+use super::path::{all_of, choose, conjuncts};
+use super::{Binder, walk};
+use crate::plan::{Expression, JoinKind, Node, Path};
+
+/// Most parts of the values that a condition is about, where it is to be asked of what these are computed from.
+const PARTS_MAX: usize = 100;
+
+/// The first of the numbers that columns have only while they are put in the place of others.
+const BELOW: u16 = 0x8000;
+
+/// The rows of a query that fulfil conditions over them.
+pub(super) fn filtered(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
+    if conditions.is_empty() {
+        return node;
+    }
+    let (node, above) = match node {
+        Node::Scan { table, path: Path::All, direction, filter: None, .. } => {
+            return scan(binder, (table, direction), conditions);
+        }
+        other => {
+            let (steady, others): (Vec<_>, Vec<_>) =
+                conditions.into_iter().partition(|condition| is_simple(condition) && !sees_around(condition));
+            let (node, mut above) =
+                if steady.is_empty() { (other, steady) } else { pushed(binder, other, steady) };
+            above.extend(others);
+            (node, above)
+        }
+    };
+    above_of(node, above)
+}
+
+/// The same where the rows come in an order that depends on how their tables are read, which stays.
+pub(super) fn filtered_in_order(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
+    match &node {
+        Node::Scan { .. } => filtered(binder, node, conditions),
+        _ => above_of(node, conditions),
+    }
+}
+
+fn above_of(node: Node, conditions: Vec<Expression>) -> Node {
+    match all_of(conditions) {
+        Some(condition) => Node::Filter { input: Box::new(node), condition },
+        None => node,
+    }
+}
+
+fn scan(binder: &Binder<'_>, (table, direction): (u16, Direction), conditions: Vec<Expression>) -> Node {
+    let path = choose(binder.shape_of(table), &conditions);
+    Node::scan(table, path, direction, all_of(conditions))
+}
+
+/// Asks steady conditions on the rows of a query further down; those that must stay above.
+fn pushed(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> (Node, Vec<Expression>) {
+    let below = |input: Box<Node>, conditions| Box::new(filtered(binder, *input, conditions));
+    match node {
+        // Those that are known come first: they may be what the others need.
+        Node::Scan { table, direction, filter: Some(filter), .. } if !sees_around(&filter) => {
+            let mut all = Vec::new();
+            conjuncts(filter, &mut all);
+            all.extend(conditions);
+            (scan(binder, (table, direction), all), Vec::new())
+        }
+        Node::Filter { input, condition } => {
+            let mut all = Vec::new();
+            conjuncts(condition, &mut all);
+            all.extend(conditions);
+            (filtered(binder, *input, all), Vec::new())
+        }
+        Node::Project { input, expressions } => {
+            let (under, above) = parted(conditions, |condition| over(condition, &expressions));
+            (Node::Project { input: below(input, under), expressions }, above)
+        }
+        // All rows of a group are wanted, or none.
+        Node::Aggregate { input, groups, sets: None, aggregates } if !groups.is_empty() => {
+            let (under, above) = parted(conditions, |condition| over(condition, &groups));
+            let input = below(input, under);
+            (Node::Aggregate { input, groups, sets: None, aggregates }, above)
+        }
+        Node::Window { input, width, partition, order, calls } => {
+            let is_of_partition = |column| partition.contains(&Expression::Column(column));
+            let (under, above) = parted(conditions, |condition| all_columns(condition, is_of_partition));
+            (Node::Window { input: below(input, under), width, partition, order, calls }, above)
+        }
+        Node::Sort { input, keys } => (Node::Sort { input: below(input, conditions), keys }, Vec::new()),
+        Node::Distinct { input, on } if on.is_empty() => {
+            (Node::Distinct { input: below(input, conditions), on }, Vec::new())
+        }
+        Node::Combine { operation, all, left, right } => {
+            let (left, right) = (below(left, conditions.clone()), below(right, conditions));
+            (Node::Combine { operation, all, left, right }, Vec::new())
+        }
+        Node::Join { .. } => pushed_to_sides(binder, node, conditions),
+        other => (other, conditions),
+    }
+}
+
+/// The same for a join: of an outer one, rows of the side that may be missing are wanted as they are.
+fn pushed_to_sides(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> (Node, Vec<Expression>) {
+    let Node::Join { left, right, widths, kind, equal, condition, dependent } = node else {
+        return (node, conditions);
+    };
+    let of_left = |column| column < widths.0;
+    let (lefts, others) = match kind {
+        JoinKind::Inner | JoinKind::Left => parted(conditions, |condition| all_columns(condition, of_left)),
+        JoinKind::Full => (Vec::new(), conditions),
+    };
+    let (rights, above) = match kind {
+        JoinKind::Inner => parted(others, |condition| all_columns(condition, |column| !of_left(column))),
+        JoinKind::Left | JoinKind::Full => (Vec::new(), others),
+    };
+    let rights = rights.into_iter().map(|condition| walk::renumbered(condition, |column| column - widths.0));
+    let left = Box::new(filtered(binder, *left, lefts));
+    let right = Box::new(filtered(binder, *right, rights.collect()));
+    (Node::Join { left, right, widths, kind, equal, condition, dependent }, above)
+}
+
+/// The conditions that go down, in the form that they have there, and the others.
+fn parted(
+    conditions: Vec<Expression>,
+    form: impl Fn(&Expression) -> Option<Expression>,
+) -> (Vec<Expression>, Vec<Expression>) {
+    let (mut under, mut above) = (Vec::new(), Vec::new());
+    for condition in conditions {
+        match form(&condition) {
+            Some(form) => under.push(form),
+            None => above.push(condition),
+        }
+    }
+    (under, above)
+}
+
+/// A condition as it is, if all of its columns are such.
+fn all_columns(condition: &Expression, is_such: impl Fn(u16) -> bool) -> Option<Expression> {
+    let mut are_such = true;
+    walk::columns(condition, |column| are_such &= is_such(column));
+    are_such.then(|| condition.clone())
+}
+
+/// A value over rows that are made by a list of values, as one over the rows that these are made from. None if it has a query within, if its
+/// parts are queries or not the same each time, or if there would be very many of them.
+pub(super) fn over(value: &Expression, list: &[Expression]) -> Option<Expression> {
+    let (mut can, mut parts) = (is_simple(value), 0);
+    walk::columns(value, |column| {
+        let Some(made) = list.get(usize::from(column)) else {
+            can = false;
+            return;
+        };
+        made.visit(0, &mut |part, _| {
+            parts += 1;
+            can &= !matches!(part, Expression::Column(BELOW..));
+        });
+        can &= is_simple(made) && !sees_around(made);
+    });
+    if !can || parts > PARTS_MAX {
+        return None;
+    }
+    let mut value = value.clone();
+    walk::walk(&mut value, 0, &mut |part, _| {
+        if let Expression::Column(column @ ..BELOW) = part {
+            *part = walk::renumbered(list[usize::from(*column)].clone(), |column| column + BELOW);
+        }
+    });
+    Some(walk::renumbered(value, |column| column - BELOW))
+}
+
+/// A table that a relation is, or is made from row by row.
+pub(super) struct Source<'n> {
+    pub table: u16,
+    pub direction: Direction,
+    /// Conditions on its rows: its own, and those that were asked of the relation.
+    pub conditions: Vec<Expression>,
+    /// What the relation's columns are; `None` if it is the table itself.
+    pub list: Option<&'n [Expression]>,
+}
+
+impl<'n> Source<'n> {
+    /// The source of a relation of which conditions are asked. None if it has no such source, or one of which they cannot be asked.
+    pub(super) fn of(node: &'n Node, conditions: &[Expression]) -> Option<Source<'n>> {
+        match node {
+            Node::Scan { table, path: Path::All, direction, filter: None, .. } => Some(Source {
+                table: *table,
+                direction: *direction,
+                conditions: conditions.to_vec(),
+                list: None,
+            }),
+            Node::Project { input, expressions } if !walk::is_correlated(node) => {
+                let Node::Scan { table, direction, filter, .. } = &**input else { return None };
+                let mut all = Vec::new();
+                filter.iter().for_each(|filter| conjuncts(filter.clone(), &mut all));
+                for condition in conditions {
+                    all.push(over(condition, expressions)?);
+                }
+                let list = Some(expressions.as_slice());
+                Some(Source { table: *table, direction: *direction, conditions: all, list })
+            }
+            _ => None,
+        }
+    }
+
+    /// The relation, whose table's rows are read so.
+    pub(super) fn relation(&self, rows: Node) -> Node {
+        match self.list {
+            Some(list) => Node::Project { input: Box::new(rows), expressions: list.to_vec() },
+            None => rows,
+        }
+    }
+}
