@@ -173,6 +173,7 @@ fn what_has_too_many_parts_is_refused() {
     let wide = branches(1600, |i| format!(", a{i} int"));
     assert_eq!(answer(&mut world, &format!("CREATE TABLE w ({})", &wide[2..])), "CREATE TABLE\n");
     let sums = branches(1665, |i| format!(", sum(id + {i})"));
+    let keys = branches(1665, |i| format!(", id + {i}"));
     let named = branches(1665, |i| format!(", w{i} AS (ORDER BY id)"));
     let from = |count| branches(count, |i| format!(", w AS w{i}"));
     let added = branches(1599, |i| format!(", ADD a{i} int"));
@@ -181,11 +182,17 @@ fn what_has_too_many_parts_is_refused() {
         ("SELECT a.*, b.a1 FROM w a, w b, w c ORDER BY 1".to_owned(), ""),
         ("SELECT * FROM w a, w b".to_owned(), "target lists can have at most 1664 entries"),
         (
-            format!("SELECT 1 FROM t ORDER BY {}", list("id", 1664)),
-            "target lists and ORDER BY together can have at most 1664 entries",
+            format!("SELECT 1 FROM t ORDER BY {}", &keys[2..]),
+            "target lists and what they are sorted by can have at most 1664 entries",
         ),
         (format!("VALUES ({})", list("1", 1665)), "VALUES lists can have at most 1664 entries"),
-        (format!("SELECT 1 FROM t GROUP BY {}", list("id", 1665)), "GROUP BY can have at most 1664 entries"),
+        (format!("SELECT 1 FROM t GROUP BY {}", list("id", 1665)), ""),
+        (format!("SELECT * FROM w ORDER BY {}", &wide[2..].replace(" int", "")), ""),
+        (format!("SELECT 1 FROM t GROUP BY {}", &keys[2..]), "a query can have at most 1664 groups"),
+        (
+            format!("SELECT 1 FROM unnest({}) u, w", list("ARRAY[1]", 66_000)),
+            "the relations of a query can have at most 27776 columns",
+        ),
         (
             format!("SELECT 1 FROM t GROUP BY ROLLUP ({})", list("id", 1665)),
             "ROLLUP can have at most 1664 expressions",

@@ -252,7 +252,8 @@ impl<'c> Binder<'c> {
         let (node, mut inner, lateral) = self.factor(factor)?;
         let in_order = self.orders > orders;
         let (offset, place) = (self.level().width(), self.level().relations.len());
-        check_relations(place + 1, usize::from(offset) + usize::from(inner.width()))?;
+        let fields = inner.relations.iter().map(|relation| relation.fields.len());
+        check_relations(place + 1, usize::from(offset) + fields.sum::<usize>())?;
         let mut width = 0;
         for (number, relation) in inner.relations.iter().enumerate() {
             let schema = inner.schema(number);

@@ -31,7 +31,6 @@ type Sets = Vec<Set>;
 impl Binder<'_> {
     /// Binds `GROUP BY`; the items of the list are what numbers and aliases stand for.
     pub(super) fn grouping(&mut self, written: &[Expr], items: &[SelectItem]) -> Result<Grouping, SqlError> {
-        numbering::check_count(written.len(), "GROUP BY", "entries")?;
         let mut grouping = Grouping::default();
         let mut sets: Sets = vec![Vec::new()];
         let mut has_sets = false;
@@ -44,6 +43,10 @@ impl Binder<'_> {
                 None => vec![row_of(one)],
             };
             check_sets(sets.len() * more.len())?;
+            if let [more] = more.as_slice() {
+                sets.iter_mut().for_each(|set| set.extend_from_slice(more));
+                continue;
+            }
             sets =
                 sets.iter().flat_map(|set| more.iter().map(|more| [&set[..], &more[..]].concat())).collect();
         }
@@ -79,13 +82,13 @@ impl Binder<'_> {
         if let Some((_, number)) = grouping.written.iter().find(|(known, _)| *known == meant) {
             return Ok(*number);
         }
-        numbering::check_count(grouping.written.len() + 1, "a query", "groups")?;
         let bound = self.expression(&meant)?;
         let known = grouping.groups.iter().position(|known| known.expression == bound.expression);
         let number = known.unwrap_or_else(|| {
             grouping.groups.push(bound);
             grouping.groups.len() - 1
         }) as u16;
+        numbering::check_count(grouping.groups.len(), "a query", "groups")?;
         grouping.written.push((meant, number));
         Ok(number)
     }

@@ -405,9 +405,14 @@ impl<'c> Binder<'c> {
         &mut self.levels[last]
     }
 
+    /// Goes on with the next of many parts, unless the statement is to end.
+    fn go_on(&self) -> Result<(), SqlError> {
+        self.told.map_or(Ok(()), Interrupt::check)
+    }
+
     /// Does something one level of nesting deeper, unless the statement is to end.
     fn deeper<T>(&mut self, act: impl FnOnce(&mut Self) -> Result<T, SqlError>) -> Result<T, SqlError> {
-        self.told.map_or(Ok(()), Interrupt::check)?;
+        self.go_on()?;
         if self.nesting >= NESTING_MAX {
             let message = format!("statement is nested more than {NESTING_MAX} deep");
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));

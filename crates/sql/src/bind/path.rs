@@ -361,7 +361,7 @@ fn spelled_out(conditions: &[Expression]) -> Vec<Expression> {
     spelled
 }
 
-fn keeps_encoding(from: SqlType, to: SqlType) -> bool {
+pub(super) fn keeps_encoding(from: SqlType, to: SqlType) -> bool {
     let plain_text = |data_type: SqlType| data_type.is_text() && data_type.base != BaseType::Char;
     let is_wider = |from: SqlType, to: SqlType| (from, to) == (SqlType::CIDR, SqlType::INET);
     !from.array

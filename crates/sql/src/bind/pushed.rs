@@ -7,9 +7,10 @@
 use ordain_db::data::Direction;
 
 use super::kept::{is_simple, sees_around};
-use super::path::{all_of, choose, conjuncts};
+use super::path::{all_of, choose, conjuncts, keeps_encoding};
 use super::{Binder, walk};
-use crate::plan::{Expression, JoinKind, Node, Path};
+use crate::plan::{Expression, JoinKind, Node, Path, SetOperation};
+use crate::types::SqlType;
 
 /// Most parts of the values that a condition is about, where it is to be asked of what these are computed from.
 const PARTS_MAX: usize = 100;
@@ -27,8 +28,9 @@ pub(super) fn filtered(binder: &Binder<'_>, node: Node, conditions: Vec<Expressi
             return scan(binder, (table, direction), conditions);
         }
         other => {
-            let (steady, others): (Vec<_>, Vec<_>) =
-                conditions.into_iter().partition(|condition| is_simple(condition) && !sees_around(condition));
+            let is_steady = |condition: &Expression| is_simple(condition) && !sees_around(condition);
+            let (steady, others) =
+                parted(conditions, |condition| is_steady(condition).then(|| condition.clone()));
             let (node, mut above) =
                 if steady.is_empty() { (other, steady) } else { pushed(binder, other, steady) };
             above.extend(others);
@@ -95,7 +97,12 @@ fn pushed(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> (Node
             (Node::Distinct { input: below(input, conditions), on }, Vec::new())
         }
         Node::Combine { operation, all, left, right } => {
-            let (left, right) = (below(left, conditions.clone()), below(right, conditions));
+            // Of what is equal to a row that is taken away, some may not fulfil what the row does: `1.0` and `1.00` have other texts.
+            let right = match operation {
+                SetOperation::Except => right,
+                SetOperation::Union | SetOperation::Intersect => below(right, conditions.clone()),
+            };
+            let left = below(left, conditions);
             (Node::Combine { operation, all, left, right }, Vec::new())
         }
         Node::Join { .. } => pushed_to_sides(binder, node, conditions),
@@ -123,19 +130,45 @@ fn pushed_to_sides(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>)
     (Node::Join { left, right, widths, kind, equal, condition, dependent }, above)
 }
 
-/// The conditions that go down, in the form that they have there, and the others.
+/// The conditions that go down, in the form that they have there, and the others. Those behind one that stays may need what it says, unless they
+/// cannot fail.
 fn parted(
     conditions: Vec<Expression>,
     form: impl Fn(&Expression) -> Option<Expression>,
 ) -> (Vec<Expression>, Vec<Expression>) {
     let (mut under, mut above) = (Vec::new(), Vec::new());
     for condition in conditions {
-        match form(&condition) {
+        let form = form(&condition).filter(|form| above.is_empty() || cannot_fail(form));
+        match form {
             Some(form) => under.push(form),
             None => above.push(condition),
         }
     }
     (under, above)
+}
+
+/// Whether a condition has a value, or is null, for whatever row.
+fn cannot_fail(condition: &Expression) -> bool {
+    let mut cannot = true;
+    condition.visit(0, &mut |part, _| {
+        cannot &= match part {
+            Expression::Column(_)
+            | Expression::Constant(_)
+            | Expression::Parameter(_)
+            | Expression::And(_)
+            | Expression::Or(_)
+            | Expression::Not(_)
+            | Expression::IsNull { .. }
+            | Expression::IsBoolean { .. }
+            | Expression::InList { .. } => true,
+            Expression::Binary { operator, .. } => operator.is_comparison(),
+            Expression::Cast { from, to, .. } => {
+                keeps_encoding(*from, *to) && (!to.is_integer() || to.is_same(SqlType::INT8))
+            }
+            _ => false,
+        };
+    });
+    cannot
 }
 
 /// A condition as it is, if all of its columns are such.
@@ -192,7 +225,10 @@ impl<'n> Source<'n> {
                 conditions: conditions.to_vec(),
                 list: None,
             }),
-            Node::Project { input, expressions } if !walk::is_correlated(node) => {
+            // What asks a query, or is not the same each time, is computed once for each of its rows.
+            Node::Project { input, expressions }
+                if !walk::is_correlated(node) && expressions.iter().all(is_simple) =>
+            {
                 let Node::Scan { table, direction, filter, .. } = &**input else { return None };
                 let mut all = Vec::new();
                 filter.iter().for_each(|filter| conjuncts(filter.clone(), &mut all));

@@ -268,6 +268,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }
         let extra = hidden.len() + on.len();
+        check_count(expressions.len() + extra, "target lists and what they are sorted by", "entries")?;
         let on: Vec<Expression> = {
             let first = expressions.len() + hidden.len();
             expressions.extend(hidden);
@@ -364,10 +365,10 @@ impl Binder<'_> {
         order: &[OrderByExpr],
         outputs: &Outputs,
     ) -> Result<(Vec<SortKey>, Vec<Expression>), SqlError> {
-        check_count(outputs.len() + order.len(), "target lists and ORDER BY together", "entries")?;
         let mut keys = Vec::with_capacity(order.len());
         let mut hidden = Vec::new();
         for one in order {
+            self.go_on()?;
             let (place, data_type) = match self.output_named(&one.expr, outputs)? {
                 Some(place) => (place, outputs[place].0.data_type),
                 None => {

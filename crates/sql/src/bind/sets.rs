@@ -10,6 +10,7 @@ use super::from::aliased;
 use super::functions::arguments_of;
 use super::join::Item;
 use super::names::{last_name, name_of};
+use super::numbering::check_relations;
 use super::scope::{Field, Level, OF_FUNCTION, Relation};
 use crate::error::SqlError;
 use crate::plan::{Expression, List, Node};
@@ -132,6 +133,7 @@ impl Binder<'_> {
             field.hidden = true;
         }
         let (offset, width) = (self.level().width(), relation.fields.len() as u16);
+        check_relations(items.len() + 1, usize::from(offset) + relation.fields.len())?;
         relation.offset = offset;
         self.level().relations.push(relation);
         items.push(Item { offset, lateral: true, ..Item::first(node, width) });

@@ -384,6 +384,8 @@ impl Session {
     /// Runs the statements of a text, which are one transaction unless they say otherwise.
     fn simple(&mut self, text: &str, out: &mut Out<'_>) {
         self.statements.forget_unnamed();
+        // It may be planned before it is known what statements it has.
+        self.begin_timing();
         let outcome = match self.repeated(text) {
             Some(repeated) => match self.answer_repeated(&repeated, out) {
                 // The constants were read with the types that they had by the old definitions.

@@ -13,11 +13,22 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
     let solid = solid(tokens);
     let token = |at: usize| solid.get(at).map_or(&Token::EOF, |place| &tokens[*place].token);
     let is_switch = |at: &usize| matches!(keyword(token(*at)), Keyword::INCLUDING | Keyword::EXCLUDING);
-    let mut spelled = Vec::new();
+    let (mut words, mut spelled) = (Vec::new(), Vec::new());
     for at in 1..solid.len() {
+        match token(at - 1) {
+            Token::SemiColon => words.clear(),
+            // What is made is said before the first bracket.
+            _ if words.contains(&Keyword::NoKeyword) => {}
+            Token::LParen => words.push(Keyword::NoKeyword),
+            other => {
+                let word = keyword(other);
+                words.extend(matches!(word, Keyword::CREATE | Keyword::TABLE).then_some(word));
+            }
+        }
+        let is_part = matches!(token(at - 1), Token::LParen | Token::Comma);
         let begins =
-            matches!(token(at - 1), Token::LParen | Token::Comma) && keyword(token(at)) == Keyword::LIKE;
-        if !begins || !matches!(token(at + 1), Token::Word(_)) {
+            is_part && keyword(token(at)) == Keyword::LIKE && matches!(token(at + 1), Token::Word(_));
+        if !begins || !words.starts_with(&[Keyword::CREATE, Keyword::TABLE]) {
             continue;
         }
         let ends = (at + 1..solid.len())
