@@ -197,3 +197,28 @@ fn conditions_find_the_same_rows_wherever_they_are_asked() {
         assert!(found > 30 && shown > 100, "only {found} queries look rows up, and {shown} give some");
     }
 }
+
+#[test]
+fn an_order_that_was_asked_for_within_stays() {
+    let mut world = World::new(EngineKind::Calvin, 1);
+    let mut ask = |query: &str| told(&world.send("a", Frontend::Query(query.to_owned())));
+    for statement in TABLES {
+        let answer = ask(statement);
+        assert!(!answer.contains("ERROR"), "{statement}: {answer}");
+    }
+    let keys = ["q.w = 2", "q.w IN (3, 1)", "q.w > 1 AND q.id < 50", "(q.w = 1 OR q.w = 3) AND q.id = 5"];
+    for order in ["w, id", "w DESC, id DESC", "id, w", "a, x, w, id", "x DESC, id"] {
+        for within in
+            ["SELECT * FROM t", "SELECT * FROM t WHERE a > 2", "SELECT * FROM t WHERE w > 0 AND a = 3"]
+        {
+            for asked in keys.iter().chain(&ASKED) {
+                let [below, above] =
+                    [asked.to_string(), format!("({asked}) = (SELECT true)")].map(|condition| {
+                        ask(&format!("SELECT * FROM ({within} ORDER BY {order}) q WHERE {condition}"))
+                    });
+                assert!(!below.contains("ERROR"), "{within} {order} {asked}: {below}");
+                assert_eq!(below, above, "{within} {order} {asked}");
+            }
+        }
+    }
+}

@@ -20,114 +20,137 @@ const BELOW: u16 = 0x8000;
 
 /// The rows of a query that fulfil conditions over them.
 pub(super) fn filtered(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
-    if conditions.is_empty() {
-        return node;
-    }
-    let (node, above) = match node {
-        Node::Scan { table, path: Path::All, direction, filter: None, .. } => {
-            return scan(binder, (table, direction), conditions);
-        }
-        other => {
-            let is_steady = |condition: &Expression| is_simple(condition) && !sees_around(condition);
-            let (steady, others) =
-                parted(conditions, |condition| is_steady(condition).then(|| condition.clone()));
-            let (node, mut above) =
-                if steady.is_empty() { (other, steady) } else { pushed(binder, other, steady) };
-            above.extend(others);
-            (node, above)
-        }
-    };
-    above_of(node, above)
+    Push { binder, keeps_order: false }.filtered(node, conditions)
 }
 
 /// The same where the rows come in an order that depends on how their tables are read, which stays.
 pub(super) fn filtered_in_order(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
-    match &node {
-        Node::Scan { .. } => filtered(binder, node, conditions),
-        _ => above_of(node, conditions),
+    Push { binder, keeps_order: true }.filtered(node, conditions)
+}
+
+/// How conditions go down.
+struct Push<'b, 'c> {
+    binder: &'b Binder<'c>,
+    /// Whether tables are to be read in the order in which they are.
+    keeps_order: bool,
+}
+
+impl Push<'_, '_> {
+    fn filtered(&self, node: Node, conditions: Vec<Expression>) -> Node {
+        if conditions.is_empty() {
+            return node;
+        }
+        if let Node::Scan { table, path: Path::All, direction, filter: None, .. } = node {
+            return self.scan(table, (Path::All, direction), conditions);
+        }
+        let goes = |condition: &Expression| {
+            is_simple(condition) && (!sees_around(condition) || is_list_of_table(&node))
+        };
+        let (under, above) = parted(conditions, |condition| goes(condition).then(|| condition.clone()));
+        let (node, mut all) = if under.is_empty() { (node, under) } else { self.pushed(node, under) };
+        all.extend(above);
+        match all_of(all) {
+            Some(condition) => Node::Filter { input: Box::new(node), condition },
+            None => node,
+        }
+    }
+
+    fn scan(&self, table: u16, (known, direction): (Path, Direction), conditions: Vec<Expression>) -> Node {
+        let path = choose(self.binder.shape_of(table), &conditions);
+        // Rows that are found by the key are in its order.
+        let path = if self.keeps_order && !(is_by_key(&known) && is_by_key(&path)) { known } else { path };
+        Node::scan(table, path, direction, all_of(conditions))
+    }
+
+    /// Asks conditions on the rows of a query further down; those that must stay above.
+    fn pushed(&self, node: Node, conditions: Vec<Expression>) -> (Node, Vec<Expression>) {
+        let below = |input: Box<Node>, conditions| Box::new(self.filtered(*input, conditions));
+        match node {
+            // Those that are known come first: they may be what the others need.
+            Node::Scan { table, path, direction, filter: Some(filter), .. } if !sees_around(&filter) => {
+                let mut all = Vec::new();
+                conjuncts(filter, &mut all);
+                all.extend(conditions);
+                (self.scan(table, (path, direction), all), Vec::new())
+            }
+            Node::Filter { input, condition } => {
+                let mut all = Vec::new();
+                conjuncts(condition, &mut all);
+                all.extend(conditions);
+                (self.filtered(*input, all), Vec::new())
+            }
+            Node::Project { input, expressions } => {
+                let (under, above) = parted(conditions, |condition| over(condition, &expressions));
+                (Node::Project { input: below(input, under), expressions }, above)
+            }
+            // All rows of a group are wanted, or none.
+            Node::Aggregate { input, groups, sets: None, aggregates } if !groups.is_empty() => {
+                let (under, above) = parted(conditions, |condition| over(condition, &groups));
+                let input = below(input, under);
+                (Node::Aggregate { input, groups, sets: None, aggregates }, above)
+            }
+            Node::Window { input, width, partition, order, calls } => {
+                let is_of_partition = |column| partition.contains(&Expression::Column(column));
+                let (under, above) = parted(conditions, |condition| all_columns(condition, is_of_partition));
+                (Node::Window { input: below(input, under), width, partition, order, calls }, above)
+            }
+            Node::Sort { input, keys } => (Node::Sort { input: below(input, conditions), keys }, Vec::new()),
+            Node::Distinct { input, on } if on.is_empty() => {
+                (Node::Distinct { input: below(input, conditions), on }, Vec::new())
+            }
+            Node::Combine { operation, all, left, right } => {
+                // Of what is equal to a row that is taken away, some may not fulfil what the row does: `1.0` and `1.00` have other texts.
+                let right = match operation {
+                    SetOperation::Except => right,
+                    SetOperation::Union | SetOperation::Intersect => below(right, conditions.clone()),
+                };
+                let left = below(left, conditions);
+                (Node::Combine { operation, all, left, right }, Vec::new())
+            }
+            Node::Join { .. } => self.pushed_to_sides(node, conditions),
+            other => (other, conditions),
+        }
+    }
+
+    /// The same for a join: of an outer one, rows of the side that may be missing are wanted as they are.
+    fn pushed_to_sides(&self, node: Node, conditions: Vec<Expression>) -> (Node, Vec<Expression>) {
+        let Node::Join { left, right, widths, kind, equal, condition, dependent } = node else {
+            return (node, conditions);
+        };
+        let of_left = |column| column < widths.0;
+        let (lefts, others) = match kind {
+            JoinKind::Inner | JoinKind::Left => {
+                parted(conditions, |condition| all_columns(condition, of_left))
+            }
+            JoinKind::Full => (Vec::new(), conditions),
+        };
+        let (rights, above) = match kind {
+            JoinKind::Inner => parted(others, |condition| all_columns(condition, |column| !of_left(column))),
+            JoinKind::Left | JoinKind::Full => (Vec::new(), others),
+        };
+        let rights =
+            rights.into_iter().map(|condition| walk::renumbered(condition, |column| column - widths.0));
+        let left = Box::new(self.filtered(*left, lefts));
+        let right = Box::new(self.filtered(*right, rights.collect()));
+        (Node::Join { left, right, widths, kind, equal, condition, dependent }, above)
     }
 }
 
-fn above_of(node: Node, conditions: Vec<Expression>) -> Node {
-    match all_of(conditions) {
-        Some(condition) => Node::Filter { input: Box::new(node), condition },
-        None => node,
-    }
-}
-
-fn scan(binder: &Binder<'_>, (table, direction): (u16, Direction), conditions: Vec<Expression>) -> Node {
-    let path = choose(binder.shape_of(table), &conditions);
-    Node::scan(table, path, direction, all_of(conditions))
-}
-
-/// Asks steady conditions on the rows of a query further down; those that must stay above.
-fn pushed(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> (Node, Vec<Expression>) {
-    let below = |input: Box<Node>, conditions| Box::new(filtered(binder, *input, conditions));
+/// Whether rows are made of those of a table one by one, so that what a condition is about around it finds them as those of the table.
+fn is_list_of_table(node: &Node) -> bool {
     match node {
-        // Those that are known come first: they may be what the others need.
-        Node::Scan { table, direction, filter: Some(filter), .. } if !sees_around(&filter) => {
-            let mut all = Vec::new();
-            conjuncts(filter, &mut all);
-            all.extend(conditions);
-            (scan(binder, (table, direction), all), Vec::new())
-        }
-        Node::Filter { input, condition } => {
-            let mut all = Vec::new();
-            conjuncts(condition, &mut all);
-            all.extend(conditions);
-            (filtered(binder, *input, all), Vec::new())
-        }
-        Node::Project { input, expressions } => {
-            let (under, above) = parted(conditions, |condition| over(condition, &expressions));
-            (Node::Project { input: below(input, under), expressions }, above)
-        }
-        // All rows of a group are wanted, or none.
-        Node::Aggregate { input, groups, sets: None, aggregates } if !groups.is_empty() => {
-            let (under, above) = parted(conditions, |condition| over(condition, &groups));
-            let input = below(input, under);
-            (Node::Aggregate { input, groups, sets: None, aggregates }, above)
-        }
-        Node::Window { input, width, partition, order, calls } => {
-            let is_of_partition = |column| partition.contains(&Expression::Column(column));
-            let (under, above) = parted(conditions, |condition| all_columns(condition, is_of_partition));
-            (Node::Window { input: below(input, under), width, partition, order, calls }, above)
-        }
-        Node::Sort { input, keys } => (Node::Sort { input: below(input, conditions), keys }, Vec::new()),
-        Node::Distinct { input, on } if on.is_empty() => {
-            (Node::Distinct { input: below(input, conditions), on }, Vec::new())
-        }
-        Node::Combine { operation, all, left, right } => {
-            // Of what is equal to a row that is taken away, some may not fulfil what the row does: `1.0` and `1.00` have other texts.
-            let right = match operation {
-                SetOperation::Except => right,
-                SetOperation::Union | SetOperation::Intersect => below(right, conditions.clone()),
-            };
-            let left = below(left, conditions);
-            (Node::Combine { operation, all, left, right }, Vec::new())
-        }
-        Node::Join { .. } => pushed_to_sides(binder, node, conditions),
-        other => (other, conditions),
+        Node::Scan { filter, .. } => filter.as_ref().is_none_or(|filter| !sees_around(filter)),
+        Node::Project { input, .. } => is_list_of_table(input),
+        _ => false,
     }
 }
 
-/// The same for a join: of an outer one, rows of the side that may be missing are wanted as they are.
-fn pushed_to_sides(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> (Node, Vec<Expression>) {
-    let Node::Join { left, right, widths, kind, equal, condition, dependent } = node else {
-        return (node, conditions);
-    };
-    let of_left = |column| column < widths.0;
-    let (lefts, others) = match kind {
-        JoinKind::Inner | JoinKind::Left => parted(conditions, |condition| all_columns(condition, of_left)),
-        JoinKind::Full => (Vec::new(), conditions),
-    };
-    let (rights, above) = match kind {
-        JoinKind::Inner => parted(others, |condition| all_columns(condition, |column| !of_left(column))),
-        JoinKind::Left | JoinKind::Full => (Vec::new(), others),
-    };
-    let rights = rights.into_iter().map(|condition| walk::renumbered(condition, |column| column - widths.0));
-    let left = Box::new(filtered(binder, *left, lefts));
-    let right = Box::new(filtered(binder, *right, rights.collect()));
-    (Node::Join { left, right, widths, kind, equal, condition, dependent }, above)
+/// Whether rows come in the order of the key.
+fn is_by_key(path: &Path) -> bool {
+    match path {
+        Path::All | Path::Keys(_) => true,
+        Path::Range { index, .. } | Path::Ranges { index, .. } => index.is_none(),
+    }
 }
 
 /// The conditions that go down, in the form that they have there, and the others. Those behind one that stays may need what it says, unless they
