@@ -10,7 +10,7 @@ use super::join_order::reorder;
 use super::kept::{kept, kept_scan};
 use super::names::last_name;
 use super::path::{all_of, choose};
-use super::pushed::{Source, filtered, filtered_in_order};
+use super::pushed::{Source, filtered};
 use super::{Binder, walk};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, JoinKind, Node, Path};
@@ -40,8 +40,7 @@ impl Item {
 
     /// Its rows that fulfil conditions over its own columns.
     fn filtered(self, binder: &Binder<'_>, conditions: Vec<Expression>) -> Node {
-        let filter = if self.in_order { filtered_in_order } else { filtered };
-        filter(binder, self.node, conditions)
+        filtered(binder, self.node, conditions, self.in_order)
     }
 }
 
@@ -64,7 +63,7 @@ fn from_left(binder: &Binder<'_>, items: Vec<Item>, all: &mut Vec<Expression>) -
     let everywhere = all.clone();
     let mut items = items.into_iter();
     let Some(first) = items.next() else {
-        return filtered(binder, Node::Values(vec![Vec::new()]), std::mem::take(all));
+        return filtered(binder, Node::Values(vec![Vec::new()]), std::mem::take(all), false);
     };
     let mut width = first.width;
     let mut node = place(binder, first, all);

@@ -442,9 +442,9 @@ mod tests {
         let query = crate::syntax::parse("SELECT abs(1)").unwrap().remove(0);
         let table = crate::syntax::parse("CREATE TABLE t (a int)").unwrap().remove(0);
         let plan = |told: &Interrupt| {
-            let random = (Timing::Afterwards, 1);
             let planned = prepare(&query, &catalog, &surroundings, &[], told);
-            [planned.err(), define(&table, &catalog, &surroundings, random, Some(told)).err()]
+            let defined = define(&table, &catalog, &surroundings, Timing::Afterwards, 1, Some(told));
+            [planned.err(), defined.err()]
         };
         assert_eq!(plan(&told), [None, None]);
         told.cancel();
@@ -452,7 +452,7 @@ mod tests {
         let ended = Some(told.error().unwrap());
         assert_eq!(plan(&told), [ended.clone(), ended]);
         told.terminate();
-        let others = define(&table, &catalog, &surroundings, (Timing::Afterwards, 1), None);
+        let others = define(&table, &catalog, &surroundings, Timing::Afterwards, 1, None);
         assert!(others.is_ok(), "what the session itself asks for is carried out");
     }
 }

@@ -2,7 +2,7 @@
 //! finds these.
 //!
 //! What is asked of values that are computed for each row stays above where a query would be asked for it twice, or where it is not the same
-//! each time; so does what depends on a row around, which rows that are kept are found by.
+//! each time. So does what depends on a row around, by which rows that are kept are found, but where rows are those of a table.
 
 use ordain_db::data::Direction;
 
@@ -18,14 +18,15 @@ const PARTS_MAX: usize = 100;
 /// The first of the numbers that columns have only while they are put in the place of others.
 const BELOW: u16 = 0x8000;
 
-/// The rows of a query that fulfil conditions over them.
-pub(super) fn filtered(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
-    Push { binder, keeps_order: false }.filtered(node, conditions)
-}
-
-/// The same where the rows come in an order that depends on how their tables are read, which stays.
-pub(super) fn filtered_in_order(binder: &Binder<'_>, node: Node, conditions: Vec<Expression>) -> Node {
-    Push { binder, keeps_order: true }.filtered(node, conditions)
+/// The rows of a query that fulfil conditions over them. `keeps_order` says that they come in an order which depends on how their tables are
+/// read, and stays.
+pub(super) fn filtered(
+    binder: &Binder<'_>,
+    node: Node,
+    conditions: Vec<Expression>,
+    keeps_order: bool,
+) -> Node {
+    Push { binder, keeps_order }.filtered(node, conditions)
 }
 
 /// How conditions go down.

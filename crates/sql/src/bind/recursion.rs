@@ -8,7 +8,7 @@ use sqlparser::ast::{CteAsMaterialized, LimitClause, Query, SetExpr, SetOperator
 use super::coerce::common_type;
 use super::names::name_of;
 use super::path::conjuncts;
-use super::pushed::{filtered, filtered_in_order};
+use super::pushed::filtered;
 use super::scope::Field;
 use super::{Binder, kept, walk};
 use crate::error::{SqlError, SqlState};
@@ -208,8 +208,7 @@ impl Binder<'_> {
             let query = std::mem::replace(query, nothing());
             let mut conditions = Vec::new();
             conjuncts(std::mem::replace(condition, Expression::Or(Vec::new())), &mut conditions);
-            let filter = if in_order { filtered_in_order } else { filtered };
-            *node = filter(self, query, conditions);
+            *node = filtered(self, query, conditions, in_order);
             return self.put_single_inputs(node);
         }
         node.inputs_mut().into_iter().for_each(|input| self.put_single_inputs(input));

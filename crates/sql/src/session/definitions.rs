@@ -51,7 +51,7 @@ impl Session {
             let catalog = self.catalog()?;
             let plan = |timing, session: &Session| {
                 let random = session.database.unique();
-                bind::define(statement, &catalog, &session.surroundings, (timing, random), told)
+                bind::define(statement, &catalog, &session.surroundings, timing, random, told)
             };
             let planned = match is_whole {
                 true => self.planned_at_once(plan),
@@ -178,7 +178,7 @@ impl Session {
             self.renew(&catalog)?;
         }
         self.define_so(|catalog, surroundings, timing, random| {
-            bind::define(statement, catalog, surroundings, (timing, random), told)
+            bind::define(statement, catalog, surroundings, timing, random, told)
         })
     }
 

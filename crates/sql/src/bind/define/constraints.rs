@@ -111,8 +111,7 @@ pub(super) fn is_free_constraint(name: &str, table: &Table, constraint: &str) ->
 /// A name that no constraint of a table has: a stem, with a number behind it if need be.
 pub(super) fn free_constraint(table: &Table, stem: &str) -> String {
     let taken: BTreeSet<&str> = table.constraints().map(|(name, _)| name).collect();
-    let mut names = std::iter::once(stem.to_owned()).chain((1..).map(|number| format!("{stem}{number}")));
-    names.find(|name| !taken.contains(name.as_str())).unwrap_or_default()
+    super::first_free(stem, |name| !taken.contains(name))
 }
 
 /// The columns of a table that a check is about, by number, in the order in which they are mentioned.

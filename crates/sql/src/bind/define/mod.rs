@@ -117,7 +117,8 @@ pub fn define(
     statement: &Statement,
     catalog: &Catalog,
     surroundings: &Surroundings,
-    (timing, random): (Timing, u128),
+    timing: Timing,
+    random: u128,
     told: Option<&Interrupt>,
 ) -> Result<Defined, SqlError> {
     let mut draft = Draft { told, ..Draft::timed(catalog, surroundings, timing, random) };
@@ -234,6 +235,12 @@ pub fn fill(
     let index = table.indexes.iter().position(|index| index.name == build.index);
     let index = index.ok_or_else(|| undefined_index(&build.index))? as u16;
     Ok(binder.finish(Action::Fill { table: number, index, after, rows }, None).plan)
+}
+
+/// The first name that is free: a stem, or the stem with a number behind it.
+fn first_free(stem: &str, is_free: impl Fn(&str) -> bool) -> String {
+    let mut names = std::iter::once(stem.to_owned()).chain((1..).map(|number| format!("{stem}{number}")));
+    names.find(|name| is_free(name)).unwrap_or_default()
 }
 
 /// A change while it is planned.
@@ -490,9 +497,7 @@ impl<'c> Draft<'c> {
     /// A name that is free, beginning with some parts.
     fn free_name(&self, schema: &str, parts: &[&str]) -> String {
         let base = parts.join("_");
-        let base = &base[..base.floor_char_boundary(60)];
-        let mut names = std::iter::once(base.to_owned()).chain((1..).map(|number| format!("{base}{number}")));
-        names.find(|name| self.catalog.get(schema, name).is_none()).unwrap_or_default()
+        first_free(&base[..base.floor_char_boundary(60)], |name| self.catalog.get(schema, name).is_none())
     }
 
     /// A table as it will be.
