@@ -6,7 +6,9 @@
 use std::cell::RefCell;
 
 use ordain_sql::execute::columns::{Leaf, Surroundings};
-use ordain_sql::plan::{AggregateCall, Expression, JoinKind, Node, SortKey, WindowCall, WindowFunction};
+use ordain_sql::plan::{
+    AggregateCall, Expression, JoinKind, Node, SortKey, WindowCall, WindowFunction, is_same,
+};
 use ordain_sql::types::SqlType;
 use ordain_sql::types::aggregate::AggregateId;
 use ordain_sql::types::operators::BinaryOperator;
@@ -404,7 +406,7 @@ impl<'p> Translation<'p> {
             Node::Filter { input, condition } => (&**input, Some(condition)),
             other => (other, None),
         };
-        let Node::Kept { input, keys, direct } = kept else { return None };
+        let Node::Kept { input, keys, direct, .. } = kept else { return None };
         let right = match (direct, &**input) {
             (None, input) => self.input(input)?,
             (Some(_), scan @ Node::Scan { .. }) => {
@@ -427,7 +429,7 @@ impl<'p> Translation<'p> {
             keys.iter().map(pair).collect::<Option<Vec<(Typed, Typed)>>>()?
         };
         let known = |part: &Expression| is_a_key(part, keys) || is_filtered(part, input);
-        let parts = inside.map_or(&[][..], parts).iter().filter(|part| !known(part));
+        let parts = inside.map_or(&[][..], Expression::conjuncts).iter().filter(|part| !known(part));
         let conditions: Vec<(&Expression, bool)> =
             parts.map(|part| (part, true)).chain(condition.map(|condition| (condition, false))).collect();
         self.joined((left, right), kind, equal, &conditions, waits)
@@ -479,14 +481,6 @@ fn same(left: Typed, right: Typed) -> Option<(Typed, Typed)> {
     (left.kind == right.kind && left.kind.is_ordered()).then_some((left, right))
 }
 
-/// The parts all of which hold where a condition does.
-fn parts(condition: &Expression) -> &[Expression] {
-    match condition {
-        Expression::And(parts) => parts,
-        other => std::slice::from_ref(other),
-    }
-}
-
 fn mentions_column(expression: &Expression) -> bool {
     let mut mentions = false;
     expression.visit(0, &mut |part, _| mentions |= matches!(part, Expression::Column(_)));
@@ -497,7 +491,7 @@ fn mentions_column(expression: &Expression) -> bool {
 fn is_a_key(part: &Expression, keys: &[(Expression, Expression)]) -> bool {
     let Expression::Binary { operator: BinaryOperator::Equal, left, right, .. } = part else { return false };
     let says = |own: &Expression, around: &Expression| {
-        keys.iter().any(|(inside, outside)| inside.is_same(own) && outside.is_same(around))
+        keys.iter().any(|(inside, outside)| is_same(inside, own) && is_same(outside, around))
     };
     says(left, right) || says(right, left)
 }
@@ -505,7 +499,9 @@ fn is_a_key(part: &Expression, keys: &[(Expression, Expression)]) -> bool {
 /// Whether a scan gives only rows of which a condition holds, since it is one of its own.
 fn is_filtered(part: &Expression, query: &Node) -> bool {
     match query {
-        Node::Scan { filter: Some(filter), .. } => parts(filter).iter().any(|known| known.is_same(part)),
+        Node::Scan { filter: Some(filter), .. } => {
+            filter.conjuncts().iter().any(|known| is_same(known, part))
+        }
         _ => false,
     }
 }

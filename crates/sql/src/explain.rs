@@ -440,7 +440,7 @@ fn text_of(plan: &Plan, node: &Node) -> String {
         Node::Recursive { .. } => "Recursion".to_owned(),
         Node::Once { number, .. } => format!("Query {} of WITH, run once", u32::from(*number) + 1),
         Node::Working(_) => "Rows of the step before".to_owned(),
-        Node::Kept { input, keys, direct } => {
+        Node::Kept { input, keys, direct, .. } => {
             let found = match keys.len() {
                 0 => String::new(),
                 count => format!(", found by {count} values"),

@@ -6,6 +6,7 @@
 mod calls;
 mod definitions;
 mod foreign_keys;
+mod form;
 mod path;
 mod shared;
 mod tables;
@@ -25,22 +26,13 @@ pub use calls::{
 };
 pub use definitions::{DefinitionChange, Reliance, Reservation};
 pub use foreign_keys::{ForeignKeyShape, ReferentialAction, Search};
+pub use form::{FORM, other_form};
 pub use path::Path;
 pub use shared::SharedPlan;
 pub use tables::{
     COMPUTED, CheckShape, ColumnShape, ComputedShape, GeneratedShape, IndexShape, IndexState, TableShape,
 };
-
-/// The version of the form in which plans, statements and definitions are kept: raised whenever one of their types changes, what an ordered
-/// transaction may do, or what functions give, since a log is run again. A test has the form (`tests/kept_forms.rs`).
-pub const FORM: u8 = 10;
-
-/// Why something that is kept in another form cannot be used.
-pub fn other_form(form: u8) -> String {
-    format!(
-        "it has form {form} of what SQL keeps, and this release knows {FORM}: use the release that wrote it"
-    )
-}
+pub use tree::is_same;
 
 /// What an expression tests a value against in a subquery.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -372,6 +364,8 @@ pub enum Node {
         input: Box<Node>,
         /// Values of its rows, and what they must equal: values of the rows around.
         keys: Vec<(Expression, Expression)>,
+        /// Whether what is around tests these too: then it gets the rows for which they cannot be computed, and may have no need to.
+        tested: bool,
         /// How the table of a scan is read while few of its rows were. What is around tests all that these must fulfil.
         direct: Option<Path>,
     },

@@ -1,5 +1,7 @@
 //! Aggregates, and expressions over groups.
 
+use std::collections::BTreeSet;
+
 use sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArgumentList, FunctionArguments, GroupByExpr, InTarget, NamedWindowDefinition, NamedWindowExpr,
@@ -13,7 +15,7 @@ use super::query::{not_in_list, ordinal, sort_key};
 use super::scope::{Bound, Grouping};
 use super::{Binder, json, numbering, windows};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{AggregateCall, Expression, SortKey};
+use crate::plan::{AggregateCall, Expression, SortKey, is_same};
 use crate::types::{SqlType, aggregate, functions};
 
 impl Binder<'_> {
@@ -38,18 +40,19 @@ impl Binder<'_> {
 
     /// What is grouped by the primary key of a table is grouped by all of its columns.
     fn add_dependent(&mut self, grouping: &mut Grouping) {
+        let column_of = |group: &Bound| match group.expression {
+            Expression::Column(column) => Some(column),
+            _ => None,
+        };
+        let known: BTreeSet<u16> = grouping.groups.iter().filter_map(column_of).collect();
         for relation in &self.level().relations {
-            let is_group = |place: &u16| {
-                let column = Expression::Column(relation.offset + place);
-                grouping.groups.iter().any(|group| group.expression == column)
-            };
+            let is_group = |place: &u16| known.contains(&(relation.offset + place));
             if relation.key.is_empty() || !relation.key.iter().all(is_group) {
                 continue;
             }
-            for (place, field) in (relation.offset..).zip(&relation.fields) {
-                let expression = Expression::Column(place);
-                let is_known = grouping.groups.iter().any(|group| group.expression == expression);
-                if !is_known && !field.name.is_empty() {
+            for (column, field) in (relation.offset..).zip(&relation.fields) {
+                if !known.contains(&column) && !field.name.is_empty() {
+                    let expression = Expression::Column(column);
                     grouping.groups.push(Bound { expression, data_type: field.data_type });
                 }
             }
@@ -132,7 +135,8 @@ impl Binder<'_> {
         let data_type = call.aggregate.result;
         let Some(grouping) = self.level().grouping.as_mut() else { return Err(misplaced()) };
         let groups = grouping.groups.len();
-        let known = grouping.aggregates.iter().position(|known| *known == call);
+        let is_known = |known: &AggregateCall| is_same(known, &call) && !call.is_volatile();
+        let known = grouping.aggregates.iter().position(is_known);
         let place = known.unwrap_or_else(|| {
             grouping.aggregates.push(call);
             grouping.aggregates.len() - 1

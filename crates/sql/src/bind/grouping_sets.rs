@@ -10,7 +10,7 @@ use super::names::last_name;
 use super::scope::{Bound, Grouping};
 use super::{Binder, numbering};
 use crate::error::{SqlError, SqlState};
-use crate::plan::Expression;
+use crate::plan::{Expression, is_same};
 use crate::types::{Datum, SqlType};
 
 /// Most grouping sets of one query.
@@ -83,7 +83,7 @@ impl Binder<'_> {
             return Ok(*number);
         }
         let bound = self.expression(&meant)?;
-        let known = grouping.groups.iter().position(|known| known.expression == bound.expression);
+        let known = grouping.groups.iter().position(|known| is_same(&known.expression, &bound.expression));
         let number = known.unwrap_or_else(|| {
             grouping.groups.push(bound);
             grouping.groups.len() - 1
@@ -136,7 +136,7 @@ impl Binder<'_> {
         let mut asked = Vec::with_capacity(written.len());
         for one in written {
             let bound = self.expression(one)?.expression;
-            let group = grouping.groups.iter().position(|group| group.expression == bound);
+            let group = grouping.groups.iter().position(|group| is_same(&group.expression, &bound));
             asked.push(group.ok_or_else(no_group)? as u16);
         }
         Ok(asked)

@@ -4,7 +4,7 @@
 use super::{Binder, Surroundings};
 use crate::catalog::{Catalog, KeyPart, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::Expression;
+use crate::plan::{Expression, is_same};
 use crate::types::operators::Resolved;
 use crate::types::{BaseType, SqlType, cast, functions};
 
@@ -47,7 +47,7 @@ impl Binder<'_> {
             ..Surroundings::default()
         };
         let is_same =
-            bind(&mut Binder::new(&Catalog::new(), &elsewhere)).is_ok_and(|other| other.is_same(&here));
+            bind(&mut Binder::new(&Catalog::new(), &elsewhere)).is_ok_and(|other| is_same(&other, &here));
         Ok(is_same && is_immutable(&here))
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn kept(binder: &Binder<'_>, node: Node) -> Node {
         }
         Node::Filter { input, condition } if is_steady(&input) && !is_cheap(&input) => {
             let keys = keys_of(&condition);
-            let input = Node::Kept { input, keys, direct: None };
+            let input = Node::Kept { input, keys, tested: true, direct: None };
             Node::Filter { input: Box::new(input), condition }
         }
         Node::Filter { input, condition } => Node::Filter { input: part(binder, input), condition },
@@ -57,13 +57,13 @@ fn part(binder: &Binder<'_>, node: Box<Node>) -> Box<Node> {
             let direct = Some(path.clone());
             let condition = filter.clone();
             let input = Box::new(Node::scan(table, path, direction, filter));
-            let input = Node::Kept { input, keys: Vec::new(), direct };
+            let input = Node::Kept { input, keys: Vec::new(), tested: true, direct };
             match condition {
                 Some(condition) => Node::Filter { input: Box::new(input), condition },
                 None => input,
             }
         }
-        other => Node::Kept { input: Box::new(other), keys: Vec::new(), direct: None },
+        other => Node::Kept { input: Box::new(other), keys: Vec::new(), tested: false, direct: None },
     })
 }
 
@@ -81,7 +81,7 @@ fn kept_join(binder: &Binder<'_>, node: Node) -> Node {
         return Node::Join { left, right, widths, kind, equal, condition, dependent };
     }
     let keys = equal.into_iter().map(|(left, right)| (right, seen_from_right(left, 0..0))).collect();
-    let right = Box::new(Node::Kept { input: right, keys, direct: None });
+    let right = Box::new(Node::Kept { input: right, keys, tested: false, direct: None });
     Node::Join { left, right, widths, kind, equal: Vec::new(), condition, dependent: true }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn kept_scan(
     conjuncts(filter.clone(), &mut conditions);
     conditions.retain(|condition| is_simple(condition) && !sees_around(condition));
     let input = Node::scan(table, input_path, direction, all_of(conditions));
-    let input = Node::Kept { input: Box::new(input), keys, direct: Some(path) };
+    let input = Node::Kept { input: Box::new(input), keys, tested: true, direct: Some(path) };
     Node::Filter { input: Box::new(input), condition: filter }
 }
 
@@ -178,8 +178,8 @@ fn keys_of(condition: &Expression) -> Vec<(Expression, Expression)> {
     }
     let (mut conditions, mut keys) = (Vec::new(), Vec::new());
     conjuncts(condition.clone(), &mut conditions);
-    let is_own = |value: &Expression| is_simple(value) && walk::reads_row(value) && !sees_around(value);
-    let is_around = |value: &Expression| is_simple(value) && !walk::reads_row(value) && sees_around(value);
+    let is_own = |value: &Expression| is_simple(value) && value.reads_row() && !sees_around(value);
+    let is_around = |value: &Expression| is_simple(value) && !value.reads_row() && sees_around(value);
     for condition in conditions {
         let Expression::Binary { operator: BinaryOperator::Equal, left, right, .. } = condition else {
             continue;

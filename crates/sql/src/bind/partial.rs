@@ -4,8 +4,7 @@
 //! something is not null which a comparison that holds could not have seen null.
 
 use super::path::mirrored;
-use super::walk;
-use crate::plan::{Expression, IndexShape, IndexState};
+use crate::plan::{Expression, IndexShape, IndexState, is_same};
 use crate::types::functions;
 use crate::types::operators::BinaryOperator;
 use crate::types::{Datum, SqlType};
@@ -26,7 +25,7 @@ pub(super) fn implies(conditions: &[&Expression], wanted: &Expression) -> bool {
 
 /// Whether a condition holds wherever another does.
 fn implies_one(condition: &Expression, wanted: &Expression) -> bool {
-    if canonical(condition, false).is_same(&canonical(wanted, false)) {
+    if is_same(&canonical(condition, false), &canonical(wanted, false)) {
         return true;
     }
     match (condition, wanted) {
@@ -59,7 +58,7 @@ fn canonical(condition: &Expression, keeps_null: bool) -> Expression {
             holds(right, value)
         }
         Expression::Binary { operator, resolved, left, right }
-            if let Some(operator) = mirrored(*operator).filter(|_| !walk::reads_row(left)) =>
+            if let Some(operator) = mirrored(*operator).filter(|_| !left.reads_row()) =>
         {
             let resolved =
                 crate::types::operators::Resolved { left: resolved.right, right: resolved.left, ..*resolved };
@@ -85,7 +84,7 @@ fn fails_with(condition: &Expression, value: &Expression) -> bool {
 
 /// Whether an expression is null wherever a value is null that it is made of.
 fn is_null_with(expression: &Expression, value: &Expression) -> bool {
-    if expression.is_same(value) {
+    if is_same(expression, value) {
         return true;
     }
     match expression {

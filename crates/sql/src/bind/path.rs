@@ -2,7 +2,7 @@
 
 use super::partial::has_all;
 use super::walk;
-use crate::plan::{COMPUTED, Expression, Path, TableShape};
+use crate::plan::{COMPUTED, Expression, Path, TableShape, is_same};
 use crate::types::operators::BinaryOperator;
 use crate::types::{BaseType, Datum, SqlType};
 
@@ -310,7 +310,7 @@ fn after_all_with(prefix: &str) -> Option<String> {
 
 /// Whether a value is the same for all rows of the table, and the same each time it is asked for.
 pub(in crate::bind) fn is_fixed(value: &Expression) -> bool {
-    !walk::reads_row(value) && !value.is_volatile()
+    !value.reads_row() && !value.is_volatile()
 }
 
 /// The column that an expression is, but for casts that keep order and encoding.
@@ -325,7 +325,7 @@ pub(super) fn column_of(expression: &Expression) -> Option<u16> {
 /// The same, or the value that the indexes of a table compute.
 pub(super) fn place_of(shape: &TableShape, expression: &Expression) -> Option<u16> {
     let computed = |expression: &Expression| {
-        let place = shape.computed.iter().position(|computed| computed.expression.is_same(expression))?;
+        let place = shape.computed.iter().position(|computed| is_same(&computed.expression, expression))?;
         Some(COMPUTED + place as u16)
     };
     match expression {

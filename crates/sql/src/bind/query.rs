@@ -12,7 +12,7 @@ use super::numbering::{Numbering, check_count};
 use super::path::conjuncts;
 use super::scope::{Bound, Field, Level, Qualifier};
 use super::windows::windowed;
-use super::{Binder, json, walk};
+use super::{Binder, json};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, Expression, GroupingSets, Node, SortKey};
 use crate::types::SqlType;
@@ -454,7 +454,7 @@ impl Binder<'_> {
             let Some(written) = written else { return Ok(None) };
             let bound = self.expression(&written)?;
             let counted = self.counting(bound, of)?;
-            if walk::reads_row(&counted) {
+            if counted.reads_row() {
                 let message = format!("argument of {of} must not contain variables");
                 return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
             }

@@ -8,7 +8,7 @@ use super::scope::{Bound, Level, Relation};
 use super::{Binder, Surroundings};
 use crate::catalog::{Catalog, Column, Index, KeyPart, Table};
 use crate::error::{SqlError, SqlState};
-use crate::plan::{COMPUTED, CheckShape, ComputedShape, Expression, GeneratedShape, TableShape};
+use crate::plan::{COMPUTED, CheckShape, ComputedShape, Expression, GeneratedShape, TableShape, is_same};
 use crate::syntax::parse_expression;
 use crate::types::SqlType;
 
@@ -44,7 +44,7 @@ impl Binder<'_> {
                 KeyPart::Column(column) => *column,
                 KeyPart::Expression(text) => {
                     let Bound { expression, data_type } = self.index_expression(name, table, text)?;
-                    let known = computed.iter().position(|known| known.expression.is_same(&expression));
+                    let known = computed.iter().position(|known| is_same(&known.expression, &expression));
                     let place = known.unwrap_or_else(|| {
                         computed.push(ComputedShape { text: as_column(text), data_type, expression });
                         computed.len() - 1

@@ -117,7 +117,7 @@ impl Binder<'_> {
     }
 
     fn is_among_bound(&mut self, operand: Bound, mut bound: Vec<Bound>) -> Result<Expression, SqlError> {
-        let is_of_row = |value: &Bound| walk::reads_row(&value.expression);
+        let is_of_row = |value: &Bound| value.expression.reads_row();
         let together: Vec<Bound> = bound.iter().filter(|value| !is_of_row(value)).cloned().collect();
         let mut any = Vec::new();
         if together.len() > 1

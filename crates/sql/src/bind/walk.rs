@@ -181,13 +181,6 @@ pub(super) fn columns(expression: &Expression, mut visit: impl FnMut(u16)) {
     });
 }
 
-/// Whether the expression reads its own row.
-pub(super) fn reads_row(expression: &Expression) -> bool {
-    let mut reads = false;
-    columns(expression, |_| reads = true);
-    reads
-}
-
 /// The expression over a row in which columns have other numbers.
 pub(super) fn renumbered(mut expression: Expression, number: impl Fn(u16) -> u16) -> Expression {
     renumber(&mut expression, &number);

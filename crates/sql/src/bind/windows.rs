@@ -6,15 +6,15 @@ use sqlparser::ast::{
     WindowType,
 };
 
+use super::Binder;
 use super::functions::plain_argument;
 use super::names::name_of;
 use super::numbering::{self, Numbering};
 use super::query::sort_key;
 use super::scope::{Bound, Windows};
-use super::{Binder, walk};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{
-    Distance, Expression, Frame, FrameBound, FrameUnit, Node, SortKey, WindowCall, WindowFunction,
+    Distance, Expression, Frame, FrameBound, FrameUnit, Node, SortKey, WindowCall, WindowFunction, is_same,
 };
 use crate::types::operators::{self, BinaryOperator};
 use crate::types::{BaseType, SqlType, aggregate, functions};
@@ -121,8 +121,10 @@ impl Binder<'_> {
         let windows = self.windows()?;
         windows.place = "";
         let call = WindowCall { function, arguments, filter, frame: window.frame.clone() };
+        let is_volatile = call.is_volatile();
         let call = (window.partition, window.order, call);
-        let place = windows.calls.iter().position(|known| *known == call).unwrap_or_else(|| {
+        let known = windows.calls.iter().position(|known| is_same(known, &call) && !is_volatile);
+        let place = known.unwrap_or_else(|| {
             windows.calls.push(call);
             windows.calls.len() - 1
         });
@@ -347,7 +349,7 @@ impl Binder<'_> {
             FrameUnit::Groups => "GROUPS",
         };
         let offset = self.expression(written)?;
-        if walk::reads_row(&offset.expression) {
+        if offset.expression.reads_row() {
             let message = format!("argument of {unit} must not contain variables");
             return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
         }

@@ -85,6 +85,7 @@ pub(super) struct Table {
 pub(super) struct Found<'p> {
     pub(super) table: Rc<Table>,
     keys: &'p Keys,
+    tested: bool,
     /// What else must hold.
     condition: Option<&'p Expression>,
 }
@@ -110,6 +111,27 @@ impl Members {
 
 type Keys = [(Expression, Expression)];
 
+/// What rows are asked for.
+#[derive(Clone, Copy)]
+struct Asked<'k> {
+    keys: &'k Keys,
+    /// Whether what is around tests the keys too.
+    tested: bool,
+    /// The key that they must have, if it is known.
+    wanted: Option<&'k [u8]>,
+}
+
+/// Which rows may be equal to a key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sought {
+    /// None: nothing equals null.
+    None,
+    /// Those with the same key.
+    Equal,
+    /// All: the key cannot be computed. Whether it has to be is for what is around to find out, as for rows that have none.
+    All,
+}
+
 impl Run<'_, '_> {
     /// Visits the rows of [`Node::Kept`].
     pub(super) fn kept(
@@ -117,10 +139,12 @@ impl Run<'_, '_> {
         node: &Node,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let Node::Kept { input, keys, direct } = node else { return Err(malformed("kept rows").into()) };
+        let Node::Kept { input, keys, tested, direct } = node else {
+            return Err(malformed("kept rows").into());
+        };
         let mut wanted = Vec::new();
-        // Nothing equals null.
-        if !self.hash_key(keys.iter().map(|(_, around)| around), &[], &mut wanted)? {
+        let sought = self.sought(keys.iter().map(|(_, around)| around), &[], *tested, &mut wanted)?;
+        if sought == Sought::None {
             return Ok(true);
         }
         let place = std::ptr::from_ref(node).addr();
@@ -135,7 +159,13 @@ impl Run<'_, '_> {
             self.kept_rows.entry(place).or_default().state = state.clone();
         }
         let State::Done(table) = state else {
-            return self.unkept((input, direct.as_ref()), (keys, &wanted), place, visit);
+            let wanted = (sought == Sought::Equal).then_some(wanted.as_slice());
+            return self.unkept(
+                (input, direct.as_ref()),
+                Asked { keys, tested: *tested, wanted },
+                place,
+                visit,
+            );
         };
         let mut copy = Row::new();
         let mut give = |run: &mut Self, row: &Row| {
@@ -144,7 +174,7 @@ impl Run<'_, '_> {
             copy.clone_from(row);
             visit(run, &mut copy)
         };
-        if keys.is_empty() {
+        if keys.is_empty() || sought == Sought::All {
             for row in &table.rows {
                 if !give(self, row)? {
                     return Ok(false);
@@ -183,9 +213,9 @@ impl Run<'_, '_> {
             node => (node, None),
         };
         match node {
-            Node::Kept { keys, .. } if !self.inputs.observes => {
+            Node::Kept { keys, tested, .. } if !self.inputs.observes => {
                 let table = Rc::clone(self.table_kept_for(node)?);
-                Some(Found { table, keys, condition })
+                Some(Found { table, keys, tested: *tested, condition })
             }
             _ => None,
         }
@@ -197,7 +227,7 @@ impl Run<'_, '_> {
         found: &Found<'_>,
         key: &mut Vec<u8>,
     ) -> Result<SmallVec<[usize; 2]>, Failure> {
-        let Found { table, keys, condition } = found;
+        let Found { table, keys, tested, condition } = found;
         let mut places = SmallVec::new();
         let mut test = |run: &mut Self, place: usize| {
             if run.passes(*condition, &table.rows[place])? {
@@ -205,28 +235,54 @@ impl Run<'_, '_> {
             }
             Ok::<(), Failure>(())
         };
-        if keys.is_empty() {
-            (0..table.rows.len()).try_for_each(|place| test(self, place))?;
-        } else if self.hash_key(keys.iter().map(|(_, around)| around), &[], key)? {
-            let places = table.places.get(key.as_slice()).into_iter().flatten();
-            places.into_iter().try_for_each(|place| test(self, *place))?;
+        match self.sought(keys.iter().map(|(_, around)| around), &[], *tested, key)? {
+            Sought::Equal if !keys.is_empty() => {
+                let places = table.places.get(key.as_slice()).into_iter().flatten();
+                places.into_iter().try_for_each(|place| test(self, *place))?;
+            }
+            Sought::Equal | Sought::All => (0..table.rows.len()).try_for_each(|place| test(self, place))?,
+            Sought::None => {}
         }
         Ok(places)
+    }
+
+    /// Which rows may be equal to the key that values make. `tested` says that what is around tests it too.
+    fn sought<'e>(
+        &mut self,
+        values: impl Iterator<Item = &'e Expression>,
+        row: &[Datum],
+        tested: bool,
+        key: &mut Vec<u8>,
+    ) -> Result<Sought, Failure> {
+        match self.attempt(|run| run.hash_key(values, row, key))? {
+            Ok(true) => Ok(Sought::Equal),
+            Ok(false) => Ok(Sought::None),
+            Err(_) if tested => Ok(Sought::All),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether a row may be one that is asked for. `key` is for bytes.
+    fn may_be(&mut self, asked: Asked<'_>, row: &[Datum], key: &mut Vec<u8>) -> Result<bool, Failure> {
+        Ok(match self.sought(asked.keys.iter().map(|(own, _)| own), row, asked.tested, key)? {
+            Sought::None => false,
+            Sought::Equal => asked.wanted.is_none_or(|wanted| key == wanted),
+            Sought::All => true,
+        })
     }
 
     /// Visits the same rows without keeping any.
     fn unkept(
         &mut self,
         (input, direct): (&Node, Option<&Path>),
-        (keys, wanted): (&Keys, &[u8]),
+        asked: Asked<'_>,
         place: usize,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
         let mut key = Vec::new();
         let (Some(path), Node::Scan { table, direction, needed, .. }) = (direct, input) else {
             return self.each(input, Wanted::ALL, &mut |run, row| {
-                let is_known = run.hash_key(keys.iter().map(|(own, _)| own), row, &mut key)?;
-                if is_known && key == wanted { visit(run, row) } else { Ok(true) }
+                if run.may_be(asked, row, &mut key)? { visit(run, row) } else { Ok(true) }
             });
         };
         let table = Reading { shape: self.table(*table)?, needed: needed.as_deref() };
@@ -235,11 +291,11 @@ impl Run<'_, '_> {
         self.scan(table, (path, *direction), usize::MAX, &mut |run, stored| {
             run.observe_row(input);
             let row = &mut stored.values;
-            let is_known = run.hash_key(keys.iter().map(|(own, _)| own), row, &mut key)?;
-            if keys.is_empty() || !is_known || key != wanted {
+            let may_be = run.may_be(asked, row, &mut key)?;
+            if !may_be || asked.keys.is_empty() {
                 spared += 1;
             }
-            if is_known && key == wanted {
+            if may_be {
                 wants = visit(run, row)?;
             }
             Ok(wants)
@@ -252,19 +308,30 @@ impl Run<'_, '_> {
     /// Keeps the rows of a query, if no more than so many must be read. What a failure means is for the run without them to find out, which may
     /// never come to it.
     fn try_keep(&mut self, input: &Node, keys: &Keys, most: u64) -> Result<State, Failure> {
-        let (held, kept, around) = (self.held, self.kept_bytes, self.outer.len());
-        match self.table_of(input, keys, most) {
-            Ok(Some(table)) => Ok(State::Done(Rc::new(table))),
-            Ok(None) => {
-                self.kept_bytes = kept;
-                Ok(State::NotYet)
-            }
+        let kept = self.kept_bytes;
+        let state = match self.attempt(|run| run.table_of(input, keys, most))? {
+            Ok(Some(table)) => return Ok(State::Done(Rc::new(table))),
+            Ok(None) => State::NotYet,
+            Err(_) => State::Impossible,
+        };
+        self.kept_bytes = kept;
+        Ok(state)
+    }
+
+    /// What comes of a part of the statement, which can go on without it where that fails for what is computed. It holds nothing then.
+    pub(super) fn attempt<T>(
+        &mut self,
+        part: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<Result<T, SqlError>, Failure> {
+        let (held, around) = (self.held, self.outer.len());
+        match part(self) {
+            Ok(done) => Ok(Ok(done)),
             Err(Failure::Sql(error)) if error.state != SqlState::OUT_OF_MEMORY => {
-                (self.held, self.kept_bytes) = (held, kept);
+                self.held = held;
                 self.outer.truncate(around);
-                Ok(State::Impossible)
+                Ok(Err(error))
             }
-            Err(stop) => Err(stop),
+            Err(failure) => Err(failure),
         }
     }
 

@@ -116,8 +116,11 @@ impl Run<'_, '_> {
             }
             Node::Series { bounds } => self.series(bounds, visit),
             Node::Unnest { lists, ordinality } => self.unnest(lists, *ordinality, visit),
-            Node::Filter { input, condition } => self.each(input, wanted.of_some(), &mut |run, row| {
-                if run.holds(condition, row)? { visit(run, row) } else { Ok(true) }
+            Node::Filter { input, condition } => self.gated(Some(condition), |run, gives| {
+                run.each(input, wanted.of_some(), &mut |run, row| {
+                    *gives = true;
+                    if run.holds(condition, row)? { visit(run, row) } else { Ok(true) }
+                })
             }),
             Node::Project { input, expressions } => {
                 let mut values = Row::new();
@@ -382,17 +385,40 @@ impl Run<'_, '_> {
         let table = Reading { shape: self.table(*table)?, needed: needed.as_deref() };
         let (mut read, mut goes_on) = (0, true);
         self.observe_run(node);
-        self.scan(table, (path, *direction), likely, &mut |run, stored| {
-            read += 1;
-            if read > most {
-                goes_on = false;
-            } else if run.passes(filter.as_ref(), &stored.values)? {
-                run.observe_row(node);
-                goes_on = visit(run, stored)?;
-            }
+        self.gated(filter.as_ref(), |run, gives| {
+            run.scan(table, (path, *direction), likely, &mut |run, stored| {
+                *gives = true;
+                read += 1;
+                if read > most {
+                    goes_on = false;
+                } else if run.passes(filter.as_ref(), &stored.values)? {
+                    run.observe_row(node);
+                    goes_on = visit(run, stored)?;
+                }
+                Ok(goes_on)
+            })?;
             Ok(goes_on)
-        })?;
-        Ok(goes_on)
+        })
+    }
+
+    /// What comes of a query whose rows a condition is asked of: nothing, if it fails before it gives one, and a part of the condition that
+    /// depends on none of its rows does not hold. So there may be keys in it that cannot be computed then.
+    fn gated(
+        &mut self,
+        condition: Option<&Expression>,
+        query: impl FnOnce(&mut Self, &mut bool) -> Result<bool, Failure>,
+    ) -> Result<bool, Failure> {
+        let mut gives = false;
+        let error = match self.attempt(|run| query(run, &mut gives))? {
+            Ok(wants) => return Ok(wants),
+            Err(error) => error,
+        };
+        for part in condition.map_or(&[][..], Expression::conjuncts) {
+            if !gives && !part.reads_row() && !part.is_volatile() && !self.holds(part, &[])? {
+                return Ok(true);
+            }
+        }
+        Err(error.into())
     }
 
     fn count(

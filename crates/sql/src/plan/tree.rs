@@ -1,6 +1,7 @@
 //! What can be said of a plan's nodes without running them.
 
 use ordain_db::data::Direction;
+use serde::Serialize;
 
 use super::{Action, AggregateCall, Expression, FrameBound, Node, Path, SortKey, SubqueryKind, WindowCall};
 
@@ -175,12 +176,22 @@ impl Node {
 }
 
 impl AggregateCall {
+    /// Whether it is another value each time.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.expressions().any(Expression::is_volatile)
+    }
+
     fn expressions(&self) -> impl Iterator<Item = &Expression> {
         self.arguments.iter().chain(&self.filter).chain(sorted_by(&self.order))
     }
 }
 
 impl WindowCall {
+    /// Whether it is another value each time.
+    pub(crate) fn is_volatile(&self) -> bool {
+        self.expressions().any(Expression::is_volatile)
+    }
+
     fn expressions(&self) -> impl Iterator<Item = &Expression> {
         let bounds = [&self.frame.start, &self.frame.end].into_iter().filter_map(|bound| match bound {
             FrameBound::Preceding(offset) | FrameBound::Following(offset) => Some(offset),
@@ -202,6 +213,12 @@ impl Path {
             Path::Ranges { prefixes, array, .. } => prefixes.iter().flatten().chain(array).collect(),
         }
     }
+}
+
+/// Whether two parts of plans give the same in all that can be told: those that are equal may have other texts, as `1.0` and `1.00` have.
+pub fn is_same<T: PartialEq + Serialize>(one: &T, other: &T) -> bool {
+    let bytes = |part: &T| postcard::to_extend(part, Vec::new()).ok();
+    one == other && bytes(one) == bytes(other)
 }
 
 fn sorted_by(keys: &[SortKey]) -> impl Iterator<Item = &Expression> {
@@ -258,10 +275,25 @@ impl Expression {
         }
     }
 
-    /// Whether another one gives the same in all that can be told: equal constants may have other texts, as `1.0` and `1.00` have.
-    pub fn is_same(&self, other: &Expression) -> bool {
-        let bytes = |expression: &Expression| postcard::to_extend(expression, Vec::new()).ok();
-        self == other && bytes(self) == bytes(other)
+    /// The conditions that it demands together.
+    pub fn conjuncts(&self) -> &[Expression] {
+        match self {
+            Expression::And(all) => all,
+            one => std::slice::from_ref(one),
+        }
+    }
+
+    /// Whether it reads its own row.
+    pub fn reads_row(&self) -> bool {
+        let mut reads = false;
+        self.visit(0, &mut |part, depth| {
+            reads |= match part {
+                Expression::Column(_) => depth == 0,
+                Expression::Outer { depth: outwards, .. } => depth > 0 && *outwards == depth,
+                _ => false,
+            };
+        });
+        reads
     }
 
     /// Whether it has a value of its own each time, or does something: neither is to be left out, put off or done once for many.

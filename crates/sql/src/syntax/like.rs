@@ -40,10 +40,11 @@ pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
         let mut column = vec![quoted(LIKE), Token::Whitespace(Whitespace::Space)];
         // No name is that of a type.
         column.extend((at + 1..switches).map(|at| match token(at) {
-            Token::Word(word) if word.quote_style.is_none() => quoted(&word.value.to_lowercase()),
+            Token::Word(word) if word.quote_style.is_none() => quoted(&word.value.to_ascii_lowercase()),
             other => other.clone(),
         }));
-        let options: Vec<String> = (switches..ends).map(|at| token(at).to_string().to_lowercase()).collect();
+        let options: Vec<String> =
+            (switches..ends).map(|at| token(at).to_string().to_ascii_lowercase()).collect();
         column.extend([Token::Period, quoted(&format!("{OPTIONS}{}", options.join(" ")))]);
         let column = column.into_iter().map(|token| TokenWithSpan { token, span }).collect();
         spelled.push((solid[at]..solid[ends - 1] + 1, column));
