@@ -552,9 +552,14 @@ impl ProcessEntry {
     }
 }
 
+/// The port of an address; `None` if that is not a host and a port.
+pub fn port_of(address: &str) -> Option<u16> {
+    let (_, port) = address.rsplit_once(':').filter(|(host, _)| !host.is_empty())?;
+    port.parse().ok()
+}
+
 fn check_address(address: &str) -> Result<(), String> {
-    let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-    match port.and_then(|(_, port)| port.parse::<u16>().ok()) {
+    match port_of(address) {
         None => Err(format!("{address:?} must be host:port")),
         Some(0) => Err(format!("{address:?} has port 0, which nobody can connect to: choose a port")),
         Some(_) => Ok(()),

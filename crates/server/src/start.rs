@@ -25,7 +25,7 @@ use crate::durable::{self, ReplicationMode};
 use crate::load::{fill, load};
 use crate::process::{ClusterOptions, LocalNode};
 use crate::quantity::{EPOCH_MILLISECONDS, number_within, seconds};
-use crate::server::{End, Lobby, Notice, Parts, Server, listen};
+use crate::server::{End, Lobby, Notice, Parts, Server, address, listen};
 use crate::sql::options::{SqlOptions, SqlSockets};
 use crate::sql::panic_is_caught;
 
@@ -68,7 +68,7 @@ pub struct StartOptions {
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Where to listen for clients. Default: 127.0.0.1:7400.
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     pub listen: Option<String>,
     /// Number of partitions of new data, each with a thread of its own. Default: 1.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=PARTITIONS_MAX as i64))]
@@ -354,7 +354,8 @@ fn check_options(options: &StartOptions, made: &ClusterFile, directory: &Path) -
     }
     match &options.workload {
         Some(workload) if *workload != made.workload => {
-            refuse("the workload", format!("{:?}", made.workload))
+            let made = toml::to_string(&made.workload).map_err(|error| error.to_string())?;
+            refuse("the workload", made.lines().collect::<Vec<_>>().join(", "))
         }
         _ => Ok(()),
     }

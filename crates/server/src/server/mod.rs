@@ -51,7 +51,7 @@ pub use self::lobby::Lobby;
 use self::peers::Peers;
 use self::standing::{Asker, Canvass, belongs, is_removed};
 use crate::caller::random_number;
-use crate::cluster_file::ClusterFile;
+use crate::cluster_file::{ClusterFile, port_of};
 use crate::data_directory::DataDirectory;
 use crate::http::HttpServer;
 use crate::partition::Elsewhere;
@@ -515,6 +515,18 @@ fn membership(layout: &Arc<Layout>, inboxes: &Inboxes) -> Result<Membership, Str
     Ok(membership)
 }
 
+/// What an address is.
+const ADDRESS_ADVICE: &str = "give a host and a port, such as 127.0.0.1:7400";
+
+/// Reads an address: a parser for a value on the command line.
+///
+/// # Errors
+/// Says what one is.
+pub fn address(text: &str) -> Result<String, String> {
+    let is_address = port_of(text).is_some();
+    is_address.then(|| text.to_owned()).ok_or_else(|| ADDRESS_ADVICE.to_owned())
+}
+
 /// Listens on an address that comes from this option.
 ///
 /// # Errors
@@ -524,9 +536,7 @@ pub fn listen(address: &str, option: &str) -> Result<TcpListener, String> {
         let advice = match error.kind() {
             ErrorKind::AddrInUse => "free the port, or choose another",
             // The operating system was not asked.
-            _ if error.raw_os_error().is_none() => {
-                "that is no address; give a host and a port, such as 127.0.0.1:5432"
-            }
+            _ if error.raw_os_error().is_none() => ADDRESS_ADVICE,
             _ => "choose another",
         };
         format!("cannot listen on {address}: {error}: {advice}: {option}")

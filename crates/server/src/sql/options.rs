@@ -12,7 +12,7 @@ use ordain_sql::keys::Storages;
 use super::history::RETENTION_MAX;
 use super::listener::{CONNECTIONS_DEFAULT, Listener, ListenerOptions};
 use super::tls;
-use crate::server::listen;
+use crate::server::{address, listen};
 
 /// Where a database of its own listens for SQL if nothing is said.
 const ADDRESS: &str = "127.0.0.1:5432";
@@ -27,7 +27,7 @@ const NONE: &str = "none";
 #[derive(Args, Clone, Debug, Default)]
 pub struct SqlOptions {
     /// Where to listen for clients of PostgreSQL, or `none`. Default: 127.0.0.1:5432; with a cluster file none.
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = address_or_none)]
     pub sql_listen: Option<String>,
     /// How many clients of PostgreSQL may be connected at a time. Default: 200.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
@@ -51,8 +51,17 @@ pub struct SqlOptions {
     #[arg(long, value_name = "MILLISECONDS")]
     pub sql_slow_milliseconds: Option<u64>,
     /// Where to tell whether the process is well, over HTTP: /health, /ready, and /metrics for Prometheus. Default: nowhere.
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
     pub http_listen: Option<String>,
+}
+
+/// Reads where to listen for clients of PostgreSQL.
+fn address_or_none(text: &str) -> Result<String, String> {
+    if text == NONE {
+        Ok(text.to_owned())
+    } else {
+        address(text).map_err(|advice| format!("{advice}, or {NONE}"))
+    }
 }
 
 /// The sockets of a process, kept from one start of its server to the next.
@@ -79,10 +88,11 @@ impl SqlOptions {
             return Ok(SqlSockets { sql: None, http });
         }
         if Storages::find(schema).is_none() {
-            if self.sql_listen.is_some() {
-                tracing::warn!(
-                    "--sql-listen: the data was made for a workload without --with-sql, so there is nothing to query"
-                );
+            const WHY: &str =
+                "the data was made for a workload without --with-sql, so there is nothing to query";
+            match &self.sql_listen {
+                Some(_) => tracing::warn!("--sql-listen: {WHY}"),
+                None => tracing::info!("nothing listens for SQL: {WHY}"),
             }
             return Ok(SqlSockets { sql: None, http });
         }
