@@ -143,7 +143,7 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
     let within: Vec<Expression> =
         conditions.iter().map(|condition| seen_from_right(condition.clone(), own.clone())).collect();
     if let Some(mut source) =
-        Source::of(&item.node, &within).filter(|source| source.list.is_none() || !item.in_order)
+        Source::of(&item.node, within).filter(|source| source.is_table() || !item.in_order)
     {
         let within = std::mem::take(&mut source.conditions);
         let path = choose(binder.shape_of(source.table), &within);

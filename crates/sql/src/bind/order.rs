@@ -4,7 +4,7 @@
 use ordain_db::data::Direction;
 
 use super::partial::{has_all, implies};
-use super::path::{column_of, place_of};
+use super::path::place_of;
 use super::pushed::over;
 use super::{Binder, walk};
 use crate::plan::{AggregateCall, Expression, JoinKind, Node, Path, SortKey, TableShape};
@@ -195,7 +195,7 @@ fn leaf<'n>(
         }
         Node::Project { input, expressions } => {
             for value in &mut values {
-                *value = below(value, expressions)?;
+                *value = over(value, expressions)?;
             }
             leaf(binder, input, values, is_free)
         }
@@ -210,20 +210,6 @@ fn leaf<'n>(
         }
         _ => None,
     }
-}
-
-/// A value of rows that are made of others, as a value of these.
-fn below(value: &Expression, expressions: &[Expression]) -> Option<Expression> {
-    if let Some(column) = column_of(value) {
-        return expressions.get(usize::from(column)).cloned();
-    }
-    let number = |column: u16| match expressions.get(usize::from(column)) {
-        Some(Expression::Column(number)) => Some(*number),
-        _ => None,
-    };
-    let mut is_known = true;
-    walk::columns(value, |column| is_known &= number(column).is_some());
-    is_known.then(|| walk::renumbered(value.clone(), |column| number(column).unwrap_or(column)))
 }
 
 /// Whether rows come sorted as they are wanted, if need be after their scan was turned round.

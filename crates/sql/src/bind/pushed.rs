@@ -229,48 +229,49 @@ pub(super) fn over(value: &Expression, list: &[Expression]) -> Option<Expression
     Some(walk::renumbered(value, |column| column - BELOW))
 }
 
-/// A table that a relation is, or is made from row by row.
+/// The table whose rows a relation is made of, one by one.
 pub(super) struct Source<'n> {
     pub table: u16,
     pub direction: Direction,
-    /// Conditions on its rows: its own, and those that were asked of the relation.
+    /// Conditions on the table's rows: its own, and those that were asked of the relation.
     pub conditions: Vec<Expression>,
-    /// What the relation's columns are; `None` if it is the table itself.
-    pub list: Option<&'n [Expression]>,
+    /// The lists of values that make them the relation's, in order.
+    lists: Vec<&'n [Expression]>,
 }
 
 impl<'n> Source<'n> {
     /// The source of a relation of which conditions are asked. None if it has no such source, or one of which they cannot be asked.
-    pub(super) fn of(node: &'n Node, conditions: &[Expression]) -> Option<Source<'n>> {
+    pub(super) fn of(node: &'n Node, conditions: Vec<Expression>) -> Option<Source<'n>> {
         match node {
-            Node::Scan { table, path: Path::All, direction, filter: None, .. } => Some(Source {
-                table: *table,
-                direction: *direction,
-                conditions: conditions.to_vec(),
-                list: None,
-            }),
-            // What asks a query, or is not the same each time, is computed once for each of its rows.
-            Node::Project { input, expressions }
-                if !walk::is_correlated(node) && expressions.iter().all(is_simple) =>
-            {
-                let Node::Scan { table, direction, filter, .. } = &**input else { return None };
+            Node::Scan { table, direction, filter, .. } if !walk::is_correlated(node) => {
                 let mut all = Vec::new();
                 filter.iter().for_each(|filter| conjuncts(filter.clone(), &mut all));
-                for condition in conditions {
-                    all.push(over(condition, expressions)?);
-                }
-                let list = Some(expressions.as_slice());
-                Some(Source { table: *table, direction: *direction, conditions: all, list })
+                all.extend(conditions);
+                let (table, direction) = (*table, *direction);
+                Some(Source { table, direction, conditions: all, lists: Vec::new() })
+            }
+            // What asks a query, or is not the same each time, is computed once for each of its rows.
+            Node::Project { input, expressions }
+                if expressions.iter().all(|value| is_simple(value) && !sees_around(value)) =>
+            {
+                let below = conditions.iter().map(|condition| over(condition, expressions));
+                let mut source = Source::of(input, below.collect::<Option<_>>()?)?;
+                source.lists.push(expressions);
+                Some(source)
             }
             _ => None,
         }
     }
 
+    /// Whether its rows are those of the table.
+    pub(super) fn is_table(&self) -> bool {
+        self.lists.is_empty()
+    }
+
     /// The relation, whose table's rows are read so.
     pub(super) fn relation(&self, rows: Node) -> Node {
-        match self.list {
-            Some(list) => Node::Project { input: Box::new(rows), expressions: list.to_vec() },
-            None => rows,
-        }
+        self.lists
+            .iter()
+            .fold(rows, |rows, list| Node::Project { input: Box::new(rows), expressions: list.to_vec() })
     }
 }

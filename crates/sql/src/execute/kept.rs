@@ -323,15 +323,28 @@ impl Run<'_, '_> {
         &mut self,
         part: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<Result<T, SqlError>, Failure> {
-        let (held, around) = (self.held, self.outer.len());
-        match part(self) {
-            Ok(done) => Ok(Ok(done)),
-            Err(Failure::Sql(error)) if error.state != SqlState::OUT_OF_MEMORY => {
+        let before = self.before_part();
+        part(self).map(Ok).or_else(|failure| self.left_out(before, failure).map(Err))
+    }
+
+    /// What a part of the statement begins with: how much is held, and how many rows are around.
+    pub(super) fn before_part(&self) -> (usize, usize) {
+        (self.held, self.outer.len())
+    }
+
+    /// Goes back to before a part of the statement that has failed and is left out. Fails unless it was for what is computed.
+    pub(super) fn left_out(
+        &mut self,
+        (held, around): (usize, usize),
+        failure: Failure,
+    ) -> Result<SqlError, Failure> {
+        match failure {
+            Failure::Sql(error) if error.state != SqlState::OUT_OF_MEMORY => {
                 self.held = held;
                 self.outer.truncate(around);
-                Ok(Err(error))
+                Ok(error)
             }
-            Err(failure) => Err(failure),
+            failure => Err(failure),
         }
     }
 

@@ -408,13 +408,14 @@ impl Run<'_, '_> {
         condition: Option<&Expression>,
         query: impl FnOnce(&mut Self, &mut bool) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
-        let mut gives = false;
-        let error = match self.attempt(|run| query(run, &mut gives))? {
-            Ok(wants) => return Ok(wants),
-            Err(error) => error,
+        let (before, mut gives) = (self.before_part(), false);
+        let error = match query(self, &mut gives) {
+            // What it gave may be held by others.
+            Err(failure) if !gives => self.left_out(before, failure)?,
+            done => return done,
         };
         for part in condition.map_or(&[][..], Expression::conjuncts) {
-            if !gives && !part.reads_row() && !part.is_volatile() && !self.holds(part, &[])? {
+            if !part.reads_row() && !part.is_volatile() && !self.holds(part, &[])? {
                 return Ok(true);
             }
         }
