@@ -10,7 +10,7 @@ use super::join_order::reorder;
 use super::kept::{kept, kept_scan};
 use super::names::last_name;
 use super::path::{all_of, choose};
-use super::pushed::{Source, filtered};
+use super::pushed::{SourceTable, filtered};
 use super::{Binder, walk};
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Expression, JoinKind, Node, Path};
@@ -143,7 +143,7 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
     let within: Vec<Expression> =
         conditions.iter().map(|condition| seen_from_right(condition.clone(), own.clone())).collect();
     if let Some(mut source) =
-        Source::of(&item.node, within).filter(|source| source.is_table() || !item.in_order)
+        SourceTable::of(&item.node, within).filter(|source| source.is_table() || !item.in_order)
     {
         let within = std::mem::take(&mut source.conditions);
         let path = choose(binder.shape_of(source.table), &within);

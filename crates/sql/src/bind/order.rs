@@ -5,7 +5,7 @@ use ordain_db::data::Direction;
 
 use super::partial::{has_all, implies};
 use super::path::place_of;
-use super::pushed::over;
+use super::pushed::through_list;
 use super::{Binder, walk};
 use crate::plan::{AggregateCall, Expression, JoinKind, Node, Path, SortKey, TableShape};
 use crate::types::Datum;
@@ -65,7 +65,8 @@ pub(super) fn sorted_first(
         return None;
     }
     let all: Vec<Expression> = list.iter().chain(hidden).cloned().collect();
-    let over = |key: &SortKey| Some(SortKey { expression: over(&key.expression, &all)?, ..key.clone() });
+    let over =
+        |key: &SortKey| Some(SortKey { expression: through_list(&key.expression, &all)?, ..key.clone() });
     keys.iter().map(over).collect()
 }
 
@@ -195,7 +196,7 @@ fn leaf<'n>(
         }
         Node::Project { input, expressions } => {
             for value in &mut values {
-                *value = over(value, expressions)?;
+                *value = through_list(value, expressions)?;
             }
             leaf(binder, input, values, is_free)
         }

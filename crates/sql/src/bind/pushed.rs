@@ -1,8 +1,9 @@
 //! Conditions on the rows of a query within another, such as of a view: they are asked where its rows come from, so that a key or an index
 //! finds these.
 //!
-//! What is asked of values that are computed for each row stays above where a query would be asked for it twice, or where it is not the same
-//! each time. So does what depends on a row around, by which rows that are kept are found, but where rows are those of a table.
+//! A condition stays above if it is about what a query gives, or what is not the same each time: asked further down, that would be computed
+//! twice. It stays, too, if it depends on a row around: by that, rows that are [kept](super::kept) are found. But where the rows are those of a
+//! table, a key or an index finds them.
 
 use ordain_db::data::Direction;
 
@@ -16,7 +17,7 @@ use crate::types::SqlType;
 const PARTS_MAX: usize = 100;
 
 /// The first of the numbers that columns have only while they are put in the place of others.
-const BELOW: u16 = 0x8000;
+const OF_INPUT: u16 = 0x8000;
 
 /// The rows of a query that fulfil conditions over them. `keeps_order` says that they come in an order which depends on how their tables are
 /// read, and stays.
@@ -47,7 +48,7 @@ impl Push<'_, '_> {
         let goes = |condition: &Expression| {
             is_simple(condition) && (!sees_around(condition) || is_list_of_table(&node))
         };
-        let (under, above) = parted(conditions, |condition| goes(condition).then(|| condition.clone()));
+        let (under, above) = split(conditions, |condition| goes(condition).then(|| condition.clone()));
         let (node, mut all) = if under.is_empty() { (node, under) } else { self.pushed(node, under) };
         all.extend(above);
         match all_of(all) {
@@ -81,18 +82,18 @@ impl Push<'_, '_> {
                 (self.filtered(*input, all), Vec::new())
             }
             Node::Project { input, expressions } => {
-                let (under, above) = parted(conditions, |condition| over(condition, &expressions));
+                let (under, above) = split(conditions, |condition| through_list(condition, &expressions));
                 (Node::Project { input: below(input, under), expressions }, above)
             }
             // All rows of a group are wanted, or none.
             Node::Aggregate { input, groups, sets: None, aggregates } if !groups.is_empty() => {
-                let (under, above) = parted(conditions, |condition| over(condition, &groups));
+                let (under, above) = split(conditions, |condition| through_list(condition, &groups));
                 let input = below(input, under);
                 (Node::Aggregate { input, groups, sets: None, aggregates }, above)
             }
             Node::Window { input, width, partition, order, calls } => {
                 let is_of_partition = |column| partition.contains(&Expression::Column(column));
-                let (under, above) = parted(conditions, |condition| all_columns(condition, is_of_partition));
+                let (under, above) = split(conditions, |condition| all_columns(condition, is_of_partition));
                 (Node::Window { input: below(input, under), width, partition, order, calls }, above)
             }
             Node::Sort { input, keys } => (Node::Sort { input: below(input, conditions), keys }, Vec::new()),
@@ -121,12 +122,12 @@ impl Push<'_, '_> {
         let of_left = |column| column < widths.0;
         let (lefts, others) = match kind {
             JoinKind::Inner | JoinKind::Left => {
-                parted(conditions, |condition| all_columns(condition, of_left))
+                split(conditions, |condition| all_columns(condition, of_left))
             }
             JoinKind::Full => (Vec::new(), conditions),
         };
         let (rights, above) = match kind {
-            JoinKind::Inner => parted(others, |condition| all_columns(condition, |column| !of_left(column))),
+            JoinKind::Inner => split(others, |condition| all_columns(condition, |column| !of_left(column))),
             JoinKind::Left | JoinKind::Full => (Vec::new(), others),
         };
         let rights =
@@ -156,7 +157,7 @@ fn is_by_key(path: &Path) -> bool {
 
 /// The conditions that go down, in the form that they have there, and the others. Those behind one that stays may need what it says, unless they
 /// cannot fail.
-fn parted(
+fn split(
     conditions: Vec<Expression>,
     form: impl Fn(&Expression) -> Option<Expression>,
 ) -> (Vec<Expression>, Vec<Expression>) {
@@ -204,7 +205,7 @@ fn all_columns(condition: &Expression, is_such: impl Fn(u16) -> bool) -> Option<
 
 /// A value over rows that are made by a list of values, as one over the rows that these are made from. None if it has a query within, if its
 /// parts are queries or not the same each time, or if there would be very many of them.
-pub(super) fn over(value: &Expression, list: &[Expression]) -> Option<Expression> {
+pub(super) fn through_list(value: &Expression, list: &[Expression]) -> Option<Expression> {
     let (mut can, mut parts) = (is_simple(value), 0);
     walk::columns(value, |column| {
         let Some(made) = list.get(usize::from(column)) else {
@@ -213,7 +214,7 @@ pub(super) fn over(value: &Expression, list: &[Expression]) -> Option<Expression
         };
         made.visit(0, &mut |part, _| {
             parts += 1;
-            can &= !matches!(part, Expression::Column(BELOW..));
+            can &= !matches!(part, Expression::Column(OF_INPUT..));
         });
         can &= is_simple(made) && !sees_around(made);
     });
@@ -222,15 +223,15 @@ pub(super) fn over(value: &Expression, list: &[Expression]) -> Option<Expression
     }
     let mut value = value.clone();
     walk::walk(&mut value, 0, &mut |part, _| {
-        if let Expression::Column(column @ ..BELOW) = part {
-            *part = walk::renumbered(list[usize::from(*column)].clone(), |column| column + BELOW);
+        if let Expression::Column(column @ ..OF_INPUT) = part {
+            *part = walk::renumbered(list[usize::from(*column)].clone(), |column| column + OF_INPUT);
         }
     });
-    Some(walk::renumbered(value, |column| column - BELOW))
+    Some(walk::renumbered(value, |column| column - OF_INPUT))
 }
 
 /// The table whose rows a relation is made of, one by one.
-pub(super) struct Source<'n> {
+pub(super) struct SourceTable<'n> {
     pub table: u16,
     pub direction: Direction,
     /// Conditions on the table's rows: its own, and those that were asked of the relation.
@@ -239,23 +240,23 @@ pub(super) struct Source<'n> {
     lists: Vec<&'n [Expression]>,
 }
 
-impl<'n> Source<'n> {
+impl<'n> SourceTable<'n> {
     /// The source of a relation of which conditions are asked. None if it has no such source, or one of which they cannot be asked.
-    pub(super) fn of(node: &'n Node, conditions: Vec<Expression>) -> Option<Source<'n>> {
+    pub(super) fn of(node: &'n Node, conditions: Vec<Expression>) -> Option<SourceTable<'n>> {
         match node {
             Node::Scan { table, direction, filter, .. } if !walk::is_correlated(node) => {
                 let mut all = Vec::new();
                 filter.iter().for_each(|filter| conjuncts(filter.clone(), &mut all));
                 all.extend(conditions);
                 let (table, direction) = (*table, *direction);
-                Some(Source { table, direction, conditions: all, lists: Vec::new() })
+                Some(SourceTable { table, direction, conditions: all, lists: Vec::new() })
             }
             // What asks a query, or is not the same each time, is computed once for each of its rows.
             Node::Project { input, expressions }
                 if expressions.iter().all(|value| is_simple(value) && !sees_around(value)) =>
             {
-                let below = conditions.iter().map(|condition| over(condition, expressions));
-                let mut source = Source::of(input, below.collect::<Option<_>>()?)?;
+                let below = conditions.iter().map(|condition| through_list(condition, expressions));
+                let mut source = SourceTable::of(input, below.collect::<Option<_>>()?)?;
                 source.lists.push(expressions);
                 Some(source)
             }
