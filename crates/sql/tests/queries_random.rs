@@ -34,9 +34,24 @@ const EQUAL: [(&str, &str); 7] = [
 const OTHERS: [&str; 6] =
     ["t.w = 1", "t.x > o.a", "t.x IS NULL", "t.a = 3", "t.w IN (1, 2)", "t.id < 90 - o.id"];
 
-/// A condition, and the same in the other way.
-fn condition(generator: &mut Generator) -> [String; 2] {
+/// Equations, each behind a condition without which it cannot be computed. Those from the fourth on are about `o`: a join that keeps all of its rows
+/// computes its side of an equation for each.
+const GUARDED: [(&str, &str); 5] = [
+    ("t.a <> 0", "24 / t.a = o.a"),
+    ("t.x > 0", "o.b = 60 / t.x"),
+    ("t.w = 1", "60 / (t.w % 2) = o.a + 57"),
+    ("o.a <> 0", "t.id = 24 / o.a"),
+    ("o.b > 0 AND t.x > 0", "60 / t.x = 60 / o.b"),
+];
+
+/// A condition, with one of these guarded equations if any, and the same in the other way.
+fn condition(generator: &mut Generator, guarded: &[(&str, &str)]) -> [String; 2] {
     let mut both = [Vec::new(), Vec::new()];
+    if generator.one_in(3) {
+        let (guard, equation) = guarded[generator.below(guarded.len())];
+        both[0].push(format!("{guard} AND {equation}"));
+        both[1].push(format!("CASE WHEN {guard} THEN {equation} ELSE false END"));
+    }
     for _ in 0..1 + generator.below(3) {
         let (left, right) = EQUAL[generator.below(EQUAL.len())];
         both[0].push(format!("{left} = {right}"));
@@ -70,7 +85,8 @@ fn query(generator: &mut Generator) -> [String; 2] {
         "SELECT o.id, t.id FROM o JOIN t ON [1] ORDER BY 1, 2",
         "SELECT o.id, t.id FROM o LEFT JOIN t ON [1] ORDER BY 1, 2",
     ]);
-    let (one, other) = (condition(generator), condition(generator));
+    let guarded = if form.contains("LEFT JOIN t") { &GUARDED[..3] } else { &GUARDED[..] };
+    let (one, other) = (condition(generator, guarded), condition(generator, guarded));
     [0, 1].map(|way| form.replace("{}", from).replace("[1]", &one[way]).replace("[2]", &other[way]))
 }
 
