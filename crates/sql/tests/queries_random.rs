@@ -38,10 +38,10 @@ const OTHERS: [&str; 6] =
 /// computes its side of an equation for each.
 const GUARDED: [(&str, &str); 5] = [
     ("t.a <> 0", "24 / t.a = o.a"),
-    ("t.x > 0", "o.b = 60 / t.x"),
+    ("t.x > 0", "o.b = 60 / coalesce(t.x, 0)"),
     ("t.w = 1", "60 / (t.w % 2) = o.a + 57"),
     ("o.a <> 0", "t.id = 24 / o.a"),
-    ("o.b > 0 AND t.x > 0", "60 / t.x = 60 / o.b"),
+    ("o.b > 0 AND t.x > 0", "60 / coalesce(t.x, 0) = 60 / coalesce(o.b, 0)"),
 ];
 
 /// A condition, with one of these guarded equations if any, and the same in the other way.

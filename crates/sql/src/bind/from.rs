@@ -120,10 +120,12 @@ impl<'c> Binder<'c> {
                 item.on.iter_mut().for_each(|on| walk::renumber(on, &|column| column - first.column));
             }
         }
-        let widths = (last.offset, last.width);
+        let width = last.offset + last.width;
+        let in_order = before.iter().any(|item| item.in_order);
         let before = assemble(self, before, &mut Vec::new());
-        let node = if swapped { right_join(before, last, widths) } else { full_join(before, last, widths) };
-        let item = self.with_merged(node, first, widths.0 + widths.1, pairs, swapped)?;
+        let before = Item { in_order, ..Item::first(before, last.offset) };
+        let node = if swapped { right_join(self, before, last) } else { full_join(before, last) };
+        let item = self.with_merged(node, first, width, pairs, swapped)?;
         Ok(Item { offset: first.column, ..item })
     }
 

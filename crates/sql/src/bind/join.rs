@@ -174,20 +174,26 @@ fn attach(binder: &Binder<'_>, left: Node, before: u16, item: Item, conditions: 
             };
         }
     }
-    let (own, mut shared): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
+    let mut shared = conditions;
+    let own = take_own(&mut shared, item.offset);
+    let equal = take_pairs(&mut shared, item.offset);
+    let (kind, condition) = (item.kind, all_of(shared));
+    let right = Box::new(item.filtered(binder, own));
+    Node::Join { left, right, widths, kind, equal, condition, dependent: false }
+}
+
+/// Takes out the conditions on the right side alone, as ones on its rows.
+fn take_own(conditions: &mut Vec<Expression>, offset: u16) -> Vec<Expression> {
+    let is_own = |condition: &mut Expression| {
         let (mut own, mut any) = (true, false);
         walk::columns(condition, |column| {
-            own &= column >= item.offset;
+            own &= column >= offset;
             any = true;
         });
         own && any
-    });
-    let own = own.into_iter().map(|condition| walk::renumbered(condition, |column| column - item.offset));
-    let equal = take_pairs(&mut shared, item.offset);
-    let (kind, condition) = (item.kind, all_of(shared));
-    let own = own.collect();
-    let right = Box::new(item.filtered(binder, own));
-    Node::Join { left, right, widths, kind, equal, condition, dependent: false }
+    };
+    let own = conditions.extract_if(.., is_own);
+    own.map(|condition| walk::renumbered(condition, |column| column - offset)).collect()
 }
 
 /// Takes out the conditions that a value of the left equals one of the right, as pairs.
@@ -250,14 +256,13 @@ fn path_sees_left(path: &Path) -> bool {
     }
 }
 
-pub(super) fn full_join(left: Node, item: Item, widths: (u16, u16)) -> Node {
+pub(super) fn full_join(left: Item, item: Item) -> Node {
     let mut conditions = item.on;
     let equal = take_pairs(&mut conditions, item.offset);
-    let (left, right) = (Box::new(left), Box::new(item.node));
     Node::Join {
-        left,
-        right,
-        widths,
+        left: Box::new(left.node),
+        right: Box::new(item.node),
+        widths: (left.width, item.width),
         kind: JoinKind::Full,
         equal,
         condition: all_of(conditions),
@@ -266,15 +271,16 @@ pub(super) fn full_join(left: Node, item: Item, widths: (u16, u16)) -> Node {
 }
 
 /// A join that keeps all rows of the right: one that keeps all of the left, with sides and columns changed over.
-pub(super) fn right_join(left: Node, item: Item, widths: (u16, u16)) -> Node {
-    let (before, width) = widths;
+pub(super) fn right_join(binder: &Binder<'_>, left: Item, item: Item) -> Node {
+    let (before, width) = (left.width, item.width);
     let swapped = |column: u16| if column < before { column + width } else { column - before };
     let conditions = item.on.into_iter().map(|condition| walk::renumbered(condition, swapped));
     let mut conditions: Vec<Expression> = conditions.collect();
+    let own = take_own(&mut conditions, width);
     let equal = take_pairs(&mut conditions, width);
     let join = Node::Join {
         left: Box::new(item.node),
-        right: Box::new(left),
+        right: Box::new(left.filtered(binder, own)),
         widths: (width, before),
         kind: JoinKind::Left,
         equal,

@@ -10,6 +10,7 @@ use super::join::assemble;
 use super::names::{name_of, qualified};
 use super::numbering::{Numbering, check_count};
 use super::path::conjuncts;
+use super::pushed::filtered;
 use super::scope::{Bound, Field, Level, Qualifier};
 use super::windows::windowed;
 use super::{Binder, json};
@@ -241,7 +242,10 @@ impl Binder<'_> {
         super::order::read_extremes(self, &mut node);
         if let Some(mut condition) = having {
             numbering.settle(&mut condition);
-            node = Node::Filter { input: Box::new(node), condition };
+            let mut conditions = Vec::new();
+            conjuncts(condition, &mut conditions);
+            // The groups may be of rows whose order was asked for.
+            node = filtered(self, node, conditions, true);
         }
         (node, width, numbering)
     }

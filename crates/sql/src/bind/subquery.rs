@@ -29,8 +29,7 @@ impl Binder<'_> {
             },
             InTarget::Subquery(query) => {
                 if let Some(operands) = row_of(operand) {
-                    let found = self.row_in_query(&operands, query)?;
-                    return Ok(boolean(if negated { Expression::Not(Box::new(found)) } else { found }));
+                    return self.row_among_rows(&operands, query, negated);
                 }
                 let operand = self.expression(operand)?;
                 let (query, data_type) = self.value_query(query)?;
@@ -62,6 +61,11 @@ impl Binder<'_> {
             Ok(boolean(Expression::Or(rows.iter().map(is_it).collect::<Result<_, SqlError>>()?)))
         })?;
         Ok(any.expression)
+    }
+
+    fn row_among_rows(&mut self, operands: &[Expr], query: &Query, negated: bool) -> Result<Bound, SqlError> {
+        let found = self.row_in_query(operands, query)?;
+        Ok(boolean(if negated { Expression::Not(Box::new(found)) } else { found }))
     }
 
     /// Whether a row is among those of a query: unknown if it is not, but for one of which that cannot be said.
@@ -152,6 +156,18 @@ impl Binder<'_> {
         right: &Expr,
         all: bool,
     ) -> Result<Bound, SqlError> {
+        if let (Some(operands), Expr::Subquery(query)) = (row_of(left), unnested(right)) {
+            let negated = match operator {
+                ast::BinaryOperator::Eq if !all => false,
+                ast::BinaryOperator::NotEq if all => true,
+                other => {
+                    return Err(SqlError::unsupported(format!(
+                        "{other} ANY or ALL between rows but = ANY and <> ALL"
+                    )));
+                }
+            };
+            return self.row_among_rows(&operands, query, negated);
+        }
         let operator = binary_operator(operator)?;
         let left = self.expression(left)?;
         let left = if operator.is_match() { self.padded(left)? } else { left };

@@ -582,15 +582,4 @@ impl Run<'_, '_> {
     ) -> Result<Cow<'v, Datum>, Failure> {
         Environment::operand(self, expression, row)
     }
-
-    /// Whether a condition holds for a row.
-    pub(super) fn holds(&mut self, condition: &Expression, row: &[Datum]) -> Result<bool, Failure> {
-        Ok(holds(&*self.operand(condition, row)?))
-    }
-
-    /// Whether a condition holds for a row, if there is a condition.
-    pub(super) fn passes(&mut self, condition: Option<&Expression>, row: &[Datum]) -> Result<bool, Failure> {
-        self.go_on()?;
-        condition.map_or(Ok(true), |condition| self.holds(condition, row))
-    }
 }

@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use super::evaluate::holds;
 use super::keyed::{HELD_PER_KEY, KeyMap, Seen, count};
 use super::rows::{Reading, Stored};
 use super::work::work_of_copies;
@@ -399,6 +400,26 @@ impl Run<'_, '_> {
             })?;
             Ok(goes_on)
         })
+    }
+
+    /// Whether a condition holds for a row. What stands behind a part of it that is false or null is not asked, as in PostgreSQL: within a value
+    /// null decides nothing.
+    pub(super) fn holds(&mut self, condition: &Expression, row: &[Datum]) -> Result<bool, Failure> {
+        if let Expression::And(parts) = condition {
+            for part in parts {
+                if !self.holds(part, row)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
+        }
+        Ok(holds(&*self.operand(condition, row)?))
+    }
+
+    /// Whether a condition holds for a row, if there is a condition.
+    pub(super) fn passes(&mut self, condition: Option<&Expression>, row: &[Datum]) -> Result<bool, Failure> {
+        self.go_on()?;
+        condition.map_or(Ok(true), |condition| self.holds(condition, row))
     }
 
     /// What comes of a query whose rows a condition is asked of: nothing, if it fails before it gives one, and a part of the condition that
