@@ -16,9 +16,6 @@ const WRONG_COMMAND_LINE: i32 = 2;
 /// What a command that cannot be carried out ends with.
 const FAILED: i32 = 1;
 
-/// How the program ends when its command line is wrong.
-const MISUSED: i32 = 2;
-
 impl Folder {
     fn write(&self, name: &str, text: &str) {
         let path = self.0.join(name);
@@ -114,11 +111,11 @@ fn a_start_that_is_refused_leaves_nothing_behind() {
     for option in ["listen", "sql-listen", "http-listen"] {
         let told = [format!("--{option}"), "give a host and a port, such as 127.0.0.1:7400".to_owned()];
         let told = told.each_ref().map(String::as_str);
-        folder.refused(&format!("start --data-dir new --{option} nonsense"), MISUSED, &told);
+        folder.refused(&format!("start --data-dir new --{option} nonsense"), WRONG_COMMAND_LINE, &told);
     }
     folder.write("options.toml", "sql_listen = \"5433\"\n");
     let told = "sql_listen in options.toml: invalid value '5433'";
-    folder.refused("start --data-dir new --config options.toml", MISUSED, &[told, "or none"]);
+    folder.refused("start --data-dir new --config options.toml", WRONG_COMMAND_LINE, &[told, "or none"]);
     folder.refused("start --data-dir new bank --accounts 0", FAILED, &["give at least 2"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let start = format!("start --data-dir new --listen {}", taken.local_addr().unwrap());

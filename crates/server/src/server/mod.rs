@@ -515,7 +515,7 @@ fn membership(layout: &Arc<Layout>, inboxes: &Inboxes) -> Result<Membership, Str
     Ok(membership)
 }
 
-/// What an address is.
+/// What to do where something is no address.
 const ADDRESS_ADVICE: &str = "give a host and a port, such as 127.0.0.1:7400";
 
 /// Reads an address: a parser for a value on the command line.

@@ -133,9 +133,10 @@ impl Binder<'_> {
         self.level().in_aggregate = false;
         let call = call?;
         let data_type = call.aggregate.result;
+        let shares = self.level().shares_calls || !call.is_volatile();
         let Some(grouping) = self.level().grouping.as_mut() else { return Err(misplaced()) };
         let groups = grouping.groups.len();
-        let is_known = |known: &AggregateCall| is_same(known, &call) && !call.is_volatile();
+        let is_known = |known: &AggregateCall| shares && is_same(known, &call);
         let known = grouping.aggregates.iter().position(is_known);
         let place = known.unwrap_or_else(|| {
             grouping.aggregates.push(call);

@@ -85,7 +85,7 @@ impl Push<'_, '_> {
                 let (under, above) = split(conditions, |condition| through_list(condition, &expressions));
                 (Node::Project { input: below(input, under), expressions }, above)
             }
-            // All rows of a group are wanted, or none.
+            // All rows of a group are wanted, or none: of equal ones with other texts, such as `1.0` and `1.00`, any may stand for it.
             Node::Aggregate { input, groups, sets: None, aggregates } if !groups.is_empty() => {
                 let (under, above) = split(conditions, |condition| through_list(condition, &groups));
                 let input = below(input, under);

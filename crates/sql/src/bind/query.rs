@@ -176,6 +176,7 @@ impl Binder<'_> {
         keeps_sort: bool,
     ) -> Result<(Node, Vec<Field>), SqlError> {
         let mut items = self.from(&select.from)?;
+        let in_order = items.iter().any(|item| item.in_order);
         let spread = self.spread(select, order, &mut items)?;
         let projection = spread.as_deref().unwrap_or(&select.projection);
         let mut conditions = Vec::new();
@@ -189,18 +190,20 @@ impl Binder<'_> {
         self.level().clause = "";
         self.begin_windows(&select.named_window)?;
         let mut outputs = self.outputs(projection, open)?;
+        self.level().shares_calls = true;
         let (keys, mut hidden) = self.sort_keys(order, &outputs)?;
         let mut on = match &select.distinct {
             Some(Distinct::On(written)) => self.distinct_on(written, &keys, &outputs, &hidden)?,
             _ => Vec::new(),
         };
+        self.level().shares_calls = false;
         let windows = self.level().windows.take();
         self.level().clause = "HAVING";
         let having = match &select.having {
             Some(condition) => Some(self.condition(condition, "HAVING")?),
             None => None,
         };
-        let (mut node, width, mut numbering) = self.grouped_rows(node, having);
+        let (mut node, width, mut numbering) = self.grouped_rows(node, having, in_order);
         if let Some(windows) = windows {
             node = windowed(node, windows, width, &mut numbering);
         }
@@ -227,8 +230,14 @@ impl Binder<'_> {
         Ok(on)
     }
 
-    /// The rows of the groups of a query, if it has any; the number of their columns, and what provisional numbers of these become.
-    fn grouped_rows(&mut self, node: Node, having: Option<Expression>) -> (Node, u16, Numbering) {
+    /// The rows of the groups of a query, if it has any; the number of their columns, and what provisional numbers of these become. `in_order`
+    /// says that the order of what is grouped was asked for.
+    fn grouped_rows(
+        &mut self,
+        node: Node,
+        having: Option<Expression>,
+        in_order: bool,
+    ) -> (Node, u16, Numbering) {
         let mut numbering = Numbering::default();
         let Some(grouping) = self.level().grouping.take() else {
             return (node, self.level().width(), numbering);
@@ -244,8 +253,7 @@ impl Binder<'_> {
             numbering.settle(&mut condition);
             let mut conditions = Vec::new();
             conjuncts(condition, &mut conditions);
-            // The groups may be of rows whose order was asked for.
-            node = filtered(self, node, conditions, true);
+            node = filtered(self, node, conditions, in_order);
         }
         (node, width, numbering)
     }

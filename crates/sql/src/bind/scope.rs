@@ -127,6 +127,8 @@ pub(super) struct Level {
     pub grouping: Option<Grouping>,
     /// Whether an aggregate's arguments are bound: these are over ungrouped rows.
     pub in_aggregate: bool,
+    /// Whether calls are those of the list that are written alike, even if they are other values each time: what rows are sorted by is shown.
+    pub shares_calls: bool,
     /// The window functions, where there may be any.
     pub windows: Option<Windows>,
     /// The clause that is bound, as errors name it.

@@ -118,12 +118,13 @@ impl Binder<'_> {
             WindowType::NamedWindow(name) => self.named_window(&name_of(name))?,
             WindowType::WindowSpec(spec) => self.window(spec)?,
         };
+        let shares = self.level().shares_calls;
         let windows = self.windows()?;
         windows.place = "";
         let call = WindowCall { function, arguments, filter, frame: window.frame.clone() };
-        let is_volatile = call.is_volatile();
+        let shares = shares || !call.is_volatile();
         let call = (window.partition, window.order, call);
-        let known = windows.calls.iter().position(|known| is_same(known, &call) && !is_volatile);
+        let known = windows.calls.iter().position(|known| shares && is_same(known, &call));
         let place = known.unwrap_or_else(|| {
             windows.calls.push(call);
             windows.calls.len() - 1

@@ -171,8 +171,9 @@ impl<'a, 't> Run<'a, 't> {
         let Join { right, kind, equal, condition, width, rights, key } = join;
         let of = (*kind, *width, *condition);
         let Some(Rights { rows, matched, index }) = rights else {
-            if let Some(found) = self.kept_table(right) {
-                let places = self.around(left, |run| run.kept_places(&found, key))?;
+            if let Some(found) = self.kept_table(right)
+                && let Some(places) = self.around(left, |run| run.kept_places(&found, key))?
+            {
                 let candidates = places.iter().map(|place| (*place, &found.table.rows[*place]));
                 return self.join_with(left, candidates, of, None, visit);
             }

@@ -86,6 +86,7 @@ pub(super) struct Found<'p> {
     pub(super) table: Rc<Table>,
     keys: &'p Keys,
     tested: bool,
+    has_direct: bool,
     /// What else must hold.
     condition: Option<&'p Expression>,
 }
@@ -128,7 +129,8 @@ enum Sought {
     None,
     /// Those with the same key.
     Equal,
-    /// All: the key cannot be computed. Whether it has to be is for what is around to find out, as for rows that have none.
+    /// All: the key cannot be computed. Whether it has to be is for what is around to find out, as for rows that have none. A table is
+    /// asked by the direct way then, whether its rows are kept or not: it may fail, too, and rows are kept over snapshots only.
     All,
 }
 
@@ -158,14 +160,13 @@ impl Run<'_, '_> {
             state = self.try_keep(input, keys, most)?;
             self.kept_rows.entry(place).or_default().state = state.clone();
         }
-        let State::Done(table) = state else {
-            let wanted = (sought == Sought::Equal).then_some(wanted.as_slice());
-            return self.unkept(
-                (input, direct.as_ref()),
-                Asked { keys, tested: *tested, wanted },
-                place,
-                visit,
-            );
+        let table = match state {
+            State::Done(table) if !(sought == Sought::All && direct.is_some()) => table,
+            _ => {
+                let wanted = (sought == Sought::Equal).then_some(wanted.as_slice());
+                let asked = Asked { keys, tested: *tested, wanted };
+                return self.unkept((input, direct.as_ref()), asked, place, visit);
+            }
         };
         let mut copy = Row::new();
         let mut give = |run: &mut Self, row: &Row| {
@@ -213,21 +214,22 @@ impl Run<'_, '_> {
             node => (node, None),
         };
         match node {
-            Node::Kept { keys, tested, .. } if !self.inputs.observes => {
+            Node::Kept { keys, tested, direct, .. } if !self.inputs.observes => {
                 let table = Rc::clone(self.table_kept_for(node)?);
-                Some(Found { table, keys, tested: *tested, condition })
+                let has_direct = direct.is_some();
+                Some(Found { table, keys, tested: *tested, has_direct, condition })
             }
             _ => None,
         }
     }
 
-    /// The places of those rows that the query gives for the rows around. `key` is for bytes.
+    /// The places of those rows that the query gives for the rows around; `None` if it is to be asked itself. `key` is for bytes.
     pub(super) fn kept_places(
         &mut self,
         found: &Found<'_>,
         key: &mut Vec<u8>,
-    ) -> Result<SmallVec<[usize; 2]>, Failure> {
-        let Found { table, keys, tested, condition } = found;
+    ) -> Result<Option<SmallVec<[usize; 2]>>, Failure> {
+        let Found { table, keys, tested, has_direct, condition } = found;
         let mut places = SmallVec::new();
         let mut test = |run: &mut Self, place: usize| {
             if run.passes(*condition, &table.rows[place])? {
@@ -240,10 +242,11 @@ impl Run<'_, '_> {
                 let places = table.places.get(key.as_slice()).into_iter().flatten();
                 places.into_iter().try_for_each(|place| test(self, *place))?;
             }
+            Sought::All if *has_direct => return Ok(None),
             Sought::Equal | Sought::All => (0..table.rows.len()).try_for_each(|place| test(self, place))?,
             Sought::None => {}
         }
-        Ok(places)
+        Ok(Some(places))
     }
 
     /// Which rows may be equal to the key that values make. `tested` says that what is around tests it too.
@@ -340,7 +343,7 @@ impl Run<'_, '_> {
     ) -> Result<SqlError, Failure> {
         match failure {
             Failure::Sql(error) if error.state != SqlState::OUT_OF_MEMORY => {
-                self.held = held;
+                self.let_go(self.held - held);
                 self.outer.truncate(around);
                 Ok(error)
             }
