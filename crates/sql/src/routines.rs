@@ -1,18 +1,20 @@
 //! Procedures of the database that statements call by name: those that its program has registered beside the procedure `sql`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::sync::Arc;
 
 use ordain_db::data::Schema;
 use ordain_db::error::Error;
 use ordain_db::procedure::signature::{Form, Value, ValueKind};
 use ordain_db::procedure::{Declared, Footprint, ProcedureId, Procedures, Signature};
-use serde_json::{Map, Number, Value as Json};
+use serde_json::value::RawValue;
 
 use crate::error::{SqlError, SqlState};
 use crate::execute::{Inputs, Output, try_evaluate};
 use crate::plan::{CallForm, Expression};
-use crate::types::{BaseType, Datum, SqlType, Zone, row, text};
+use crate::types::{BaseType, Datum, SqlType, Zone, json, row, text};
 
 /// A procedure that can be called.
 #[derive(Clone, PartialEq, Debug)]
@@ -61,6 +63,11 @@ impl Routines {
             by_name.insert(name.to_owned(), routine);
         }
         Routines { procedures: procedures.clone(), by_name: Arc::new(by_name) }
+    }
+
+    /// Whether there is a procedure with a name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
     }
 
     /// The procedure with a name, if there is one.
@@ -123,16 +130,17 @@ impl Routines {
     /// When a value is missing that must be there, is out of range, or is no JSON of the right form.
     pub fn arguments(&self, routine: &Routine, values: &[Datum]) -> Result<Vec<u8>, SqlError> {
         let parameters = routine.signature.arguments.values();
-        let mut given = Vec::with_capacity(values.len());
+        let mut arguments = String::new();
         for (parameter, value) in parameters.iter().zip(values) {
-            given.push(to_json(parameter, value)?);
+            arguments.push_str(if arguments.is_empty() { "" } else { "," });
+            put_json(parameter, value, &mut arguments)?;
         }
-        let arguments = match &routine.signature.arguments {
-            Form::Nothing => Json::Null,
-            Form::One(_) => given.pop().unwrap_or(Json::Null),
-            Form::Several(_) => Json::Array(given),
-        };
-        self.procedures.arguments_of_json(routine.procedure, arguments).map_err(|error| {
+        match &routine.signature.arguments {
+            Form::Nothing => arguments.push_str("null"),
+            Form::One(_) => {}
+            Form::Several(_) => arguments = format!("[{arguments}]"),
+        }
+        self.procedures.arguments_of_json(routine.procedure, &arguments).map_err(|error| {
             SqlError::new(SqlState::INVALID_PARAMETER_VALUE, error.to_string()).with_hint(routine.hint())
         })
     }
@@ -148,16 +156,13 @@ impl Routines {
         let values = match (&routine.signature.result, form) {
             (Form::Nothing, CallForm::Value) => vec![Datum::Text(String::new())],
             (Form::Nothing, _) => Vec::new(),
-            (Form::One(value), _) => vec![of_json(value, json)?],
-            (Form::Several(_), CallForm::Value) => vec![Datum::Text(json.to_string())],
+            (Form::One(value), _) => vec![of_json(value, &json)?],
+            (Form::Several(_), CallForm::Value) => vec![Datum::Text(json)],
             (Form::Several(values), _) => {
                 let parts =
-                    parts(values, json).ok_or_else(|| internal("a result without its parts".to_owned()))?;
-                values
-                    .iter()
-                    .zip(parts)
-                    .map(|(value, part)| of_json(value, part))
-                    .collect::<Result<_, _>>()?
+                    parts(values, &json).ok_or_else(|| internal("a result without its parts".to_owned()))?;
+                let parts = values.iter().zip(parts);
+                parts.map(|(value, part)| of_json(value, part)).collect::<Result<_, _>>()?
             }
         };
         let mut bytes = Vec::new();
@@ -229,51 +234,62 @@ fn sql_type(kind: ValueKind) -> SqlType {
     }
 }
 
-fn to_json(parameter: &Value, value: &Datum) -> Result<Json, SqlError> {
+/// Writes a value as a parameter takes it.
+fn put_json(parameter: &Value, value: &Datum, out: &mut String) -> Result<(), SqlError> {
     match value {
-        Datum::Null if parameter.optional => Ok(Json::Null),
+        Datum::Null if parameter.optional => out.push_str("null"),
         Datum::Null => {
             let name = parameter.name.as_deref().unwrap_or("a parameter");
             let message = format!("{name} of a procedure must not be null");
-            Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message))
+            return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
         }
-        Datum::Bool(value) => Ok(Json::Bool(*value)),
-        Datum::Int(value) => Ok(Json::from(*value)),
-        Datum::Float(value) => Number::from_f64(*value).map(Json::Number).ok_or_else(|| {
+        Datum::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Datum::Int(value) => put_number(value, out),
+        Datum::Float(value) if value.is_finite() => put_number(value, out),
+        Datum::Float(_) => {
             let message = "a procedure takes no number that is infinite or none";
-            SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
-        }),
+            return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
+        }
         Datum::Text(value) if parameter.kind == ValueKind::Json => {
-            serde_json::from_str(value).map_err(|error| {
+            let json: &RawValue = serde_json::from_str(value).map_err(|error| {
                 let message = format!("invalid input syntax for type json: {error}");
                 SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
-            })
+            })?;
+            out.push_str(json.get());
         }
-        Datum::Text(value) => Ok(Json::String(value.clone())),
-        _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "an argument of another type than its parameter")),
+        Datum::Text(value) => json::put_quoted(value, out),
+        _ => {
+            let message = "an argument of another type than its parameter";
+            return Err(SqlError::new(SqlState::INTERNAL_ERROR, message));
+        }
     }
+    Ok(())
 }
 
-fn of_json(value: &Value, json: Json) -> Result<Datum, SqlError> {
-    match json {
-        Json::Null => Ok(Datum::Null),
-        other if value.kind == ValueKind::Json => Ok(Datum::Text(other.to_string())),
-        Json::String(text) => Ok(Datum::Text(text)),
-        other => text::parse(&other.to_string(), sql_type(value.kind), Zone::Utc),
+fn put_number(number: impl std::fmt::Display, out: &mut String) {
+    // A text takes all that it is given.
+    let _ = write!(out, "{number}");
+}
+
+fn of_json(value: &Value, json: &str) -> Result<Datum, SqlError> {
+    match json.as_bytes().first() {
+        _ if json == "null" => Ok(Datum::Null),
+        _ if value.kind == ValueKind::Json => Ok(Datum::Text(json.to_owned())),
+        Some(b'"') => serde_json::from_str(json)
+            .map(Datum::Text)
+            .map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string())),
+        _ => text::parse(json, sql_type(value.kind), Zone::Utc),
     }
 }
 
 /// The parts of a result that has several.
-fn parts(values: &[Value], json: Json) -> Option<Vec<Json>> {
-    match json {
-        Json::Array(parts) if parts.len() == values.len() => Some(parts),
-        Json::Object(mut fields) => {
-            let take = |fields: &mut Map<String, Json>, value: &Value| {
-                // What is left out of JSON is not there.
-                Some(fields.remove(value.name.as_ref()?).unwrap_or(Json::Null))
-            };
-            values.iter().map(|value| take(&mut fields, value)).collect()
-        }
-        _ => None,
+fn parts<'j>(values: &[Value], json: &'j str) -> Option<Vec<&'j str>> {
+    if json.starts_with('[') {
+        let parts: Vec<&RawValue> = serde_json::from_str(json).ok()?;
+        return (parts.len() == values.len()).then(|| parts.into_iter().map(RawValue::get).collect());
     }
+    let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).ok()?;
+    // What is left out of JSON is not there.
+    let take = |value: &Value| Some(fields.get(value.name.as_deref()?).map_or("null", |part| part.get()));
+    values.iter().map(take).collect()
 }

@@ -184,10 +184,10 @@ pub(crate) trait AnyProcedure: Send + Sync {
     fn signature(&self) -> Result<Signature, Error>;
 
     /// See [`Procedures::arguments_of_json`].
-    fn arguments_of_json(&self, arguments: serde_json::Value) -> Result<Vec<u8>, Error>;
+    fn arguments_of_json(&self, arguments: &str) -> Result<Vec<u8>, Error>;
 
     /// See [`Procedures::result_to_json`].
-    fn result_to_json(&self, result: &[u8]) -> Result<serde_json::Value, Error>;
+    fn result_to_json(&self, result: &[u8]) -> Result<String, Error>;
 }
 
 impl<P: Procedure> AnyProcedure for P {
@@ -247,15 +247,20 @@ impl<P: Procedure> AnyProcedure for P {
         signature::signature::<P::Arguments, P::Output>().map_err(wrong)
     }
 
-    fn arguments_of_json(&self, arguments: serde_json::Value) -> Result<Vec<u8>, Error> {
-        let arguments: P::Arguments = serde_json::from_value(arguments)
-            .map_err(|error| Error::Invalid(format!("arguments of {}: {error}", Procedure::name(self))))?;
+    fn arguments_of_json(&self, arguments: &str) -> Result<Vec<u8>, Error> {
+        let arguments: P::Arguments = serde_json::from_str(arguments).map_err(|error| {
+            // Where they are the caller knows better, who may have put them together.
+            let place = format!(" at line {} column {}", error.line(), error.column());
+            let problem = error.to_string();
+            let problem = problem.strip_suffix(&place).unwrap_or(&problem);
+            Error::Invalid(format!("arguments of {}: {problem}", Procedure::name(self)))
+        })?;
         encode_arguments(&arguments)
     }
 
-    fn result_to_json(&self, result: &[u8]) -> Result<serde_json::Value, Error> {
+    fn result_to_json(&self, result: &[u8]) -> Result<String, Error> {
         let result: P::Output = decode_output(result)?;
-        serde_json::to_value(result)
+        serde_json::to_string(&result)
             .map_err(|error| Error::Invalid(format!("result of {}: {error}", Procedure::name(self))))
     }
 }

@@ -120,8 +120,8 @@ impl Procedures {
     /// The encoded arguments of a call, from their form in JSON.
     ///
     /// # Errors
-    /// When they do not have the types of the procedure's arguments.
-    pub fn arguments_of_json(&self, id: ProcedureId, arguments: serde_json::Value) -> Result<Vec<u8>, Error> {
+    /// When they are no JSON, or do not have the types of the procedure's arguments.
+    pub fn arguments_of_json(&self, id: ProcedureId, arguments: &str) -> Result<Vec<u8>, Error> {
         self.get(id)?.arguments_of_json(arguments)
     }
 
@@ -129,7 +129,7 @@ impl Procedures {
     ///
     /// # Errors
     /// When it is no result of the procedure, or has what JSON cannot tell.
-    pub fn result_to_json(&self, id: ProcedureId, result: &[u8]) -> Result<serde_json::Value, Error> {
+    pub fn result_to_json(&self, id: ProcedureId, result: &[u8]) -> Result<String, Error> {
         self.get(id)?.result_to_json(result)
     }
 }

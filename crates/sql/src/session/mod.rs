@@ -119,8 +119,11 @@ fn beginning_of(text: &str) -> &str {
     for words in [["alter", "create"], ["user", "role"], ["password"; 2]] {
         let rest = &beginning.as_bytes()[end..];
         let behind = |word: &str| {
-            let place =
-                rest.windows(word.len()).position(|found| found.eq_ignore_ascii_case(word.as_bytes()));
+            let word = word.as_bytes();
+            // Most places are told apart by their first letter.
+            let is_word =
+                |found: &[u8]| found[0].eq_ignore_ascii_case(&word[0]) && found.eq_ignore_ascii_case(word);
+            let place = rest.windows(word.len()).position(is_word);
             place.map(|place| place + word.len())
         };
         let Some(next) = words.into_iter().filter_map(behind).min() else { return beginning };

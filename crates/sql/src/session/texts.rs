@@ -15,6 +15,7 @@ use super::out::Out;
 use super::{Session, commands};
 use crate::bind::Prepared;
 use crate::error::SqlError;
+use crate::plan::Action;
 use crate::syntax::{self, Constant};
 use crate::types::{BaseType, SqlType, Values, text};
 
@@ -71,7 +72,8 @@ pub(super) struct Repeated {
 impl Session {
     /// What a text is, if one of its shape was prepared.
     pub(super) fn repeated(&mut self, text: &str) -> Option<Repeated> {
-        let shape = syntax::shape(text)?;
+        let routines = &self.surroundings.routines;
+        let shape = syntax::shape(text, &|name| routines.has(name))?;
         let types = shape.constants.iter().map(|constant| constant.data_type);
         let key = shape.text + &types.map(letter).collect::<String>();
         match self.texts.known.get(&key) {
@@ -80,7 +82,7 @@ impl Session {
                 if !self.texts.comes_again(&key) {
                     return None;
                 }
-                let known = match self.learn(text, &key, &shape.constants) {
+                let known = match self.learn(text, &key, (&shape.constants, shape.is_call)) {
                     Ok(Some(named)) => Known::Prepared(named),
                     // Whatever is wrong with it is told of the text itself.
                     Ok(None) | Err(_) => Known::Varying,
@@ -112,7 +114,12 @@ impl Session {
 
     /// Prepares a shape, if that means the same as a text of it, and reads the same indexes: which may have the rows, or compute the value, of
     /// some constants only.
-    fn learn(&mut self, text: &str, key: &str, constants: &[Constant]) -> Result<Option<Named>, SqlError> {
+    fn learn(
+        &mut self,
+        text: &str,
+        key: &str,
+        (constants, is_call): (&[Constant], bool),
+    ) -> Result<Option<Named>, SqlError> {
         let shaped = &key[..key.len() - constants.len()];
         let (Ok([written]), Ok([statement])) = (
             <[Statement; 1]>::try_from(syntax::parse(text)?),
@@ -134,6 +141,7 @@ impl Session {
         let is_same = columns(&prepared) == columns(&as_written)
             && prepared.parameters.len() == constants.len()
             && prepared.plan.action.indexes() == as_written.plan.action.indexes()
+            && (!is_call || matches!(as_written.plan.action, Action::Call { .. }))
             && constants.iter().zip(&prepared.parameters).all(|(one, known)| may_be(one, *known));
         let mut named = Named::of(Some(statement), text, types);
         named.planned = Some((catalog, Arc::new(prepared)));
@@ -223,15 +231,14 @@ fn may_be(constant: &Constant, data_type: SqlType) -> bool {
 /// the text.
 fn is_plain(constant: &Constant, data_type: SqlType) -> bool {
     use BaseType::{
-        Bool, Cidr, Date, Float4, Float8, Inet, Int2, Int4, Int8, Numeric, Text, Timestamp, TimestampTz,
-        Uuid, Varchar,
+        Bool, Cidr, Date, Float4, Float8, Inet, Int2, Int4, Int8, Json, Numeric, Text, Timestamp,
+        TimestampTz, Uuid, Varchar,
     };
     match data_type.base {
         // Moments have names, too.
         Date | Timestamp | TimestampTz => constant.text.starts_with(|first: char| first.is_ascii_digit()),
-        Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric | Text | Varchar | Uuid | Inet | Cidr => {
-            data_type == SqlType::of(data_type.base)
-        }
+        Bool | Int2 | Int4 | Int8 | Float4 | Float8 | Numeric | Text | Varchar | Uuid | Inet | Cidr
+        | Json => data_type == SqlType::of(data_type.base),
         _ => false,
     }
 }

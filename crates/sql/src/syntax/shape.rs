@@ -1,8 +1,8 @@
 //! Texts without their constants: those that are sent again and again differ in nothing else.
 //!
 //! A constant is taken out only where any value may stand, and no other value would be read in another way: after a comparison or `BETWEEN`, in
-//! the lists of `VALUES` and `IN`, and where it is added to what has a name. So `LIMIT 10`, `ORDER BY 1` and `numeric(10, 2)` keep theirs, and
-//! so does what is computed of constants alone, where a mistake is found before the statement runs.
+//! the lists of `VALUES` and `IN`, among the arguments of a procedure, and where it is added to what has a name. So `LIMIT 10`, `ORDER BY 1` and
+//! `numeric(10, 2)` keep theirs, and so does what is computed of constants alone, where a mistake is found before the statement runs.
 
 use smallvec::SmallVec;
 
@@ -15,8 +15,8 @@ pub const SHAPED_MAX: usize = 2048;
 const CONSTANTS_MAX: usize = 64;
 
 /// With what statements begin that have a shape.
-const BEGINNINGS: [&str; 9] =
-    ["select", "update", "insert", "delete", "begin", "commit", "end", "rollback", "start"];
+const BEGINNINGS: [&str; 10] =
+    ["select", "update", "insert", "delete", "call", "begin", "commit", "end", "rollback", "start"];
 
 /// Words that may follow a text between quotes which is taken out: no operator makes something else of it.
 const FOLLOWERS: [&str; 11] =
@@ -38,12 +38,14 @@ pub struct Shape {
     pub text: String,
     /// The values of its parameters.
     pub constants: SmallVec<[Constant; 4]>,
+    /// Whether it seems to call a procedure: if it does not, what it calls may need constants.
+    pub is_call: bool,
 }
 
 /// What stands before a constant.
 #[derive(Clone, Copy, PartialEq)]
 enum Before {
-    /// `VALUES` or `IN`.
+    /// `VALUES`, `IN`, or the name of a procedure.
     ListWord,
     /// `BETWEEN`, or an `AND`.
     Bound,
@@ -60,7 +62,8 @@ enum Before {
 }
 
 /// The shape of a text; `None` if it is none of the statements that have one, has several of them, or anything in it that is rare.
-pub fn shape(text: &str) -> Option<Shape> {
+/// `is_procedure` tells of a name in small letters whether a procedure has it.
+pub fn shape(text: &str, is_procedure: &dyn Fn(&str) -> bool) -> Option<Shape> {
     if text.len() > SHAPED_MAX {
         return None;
     }
@@ -71,8 +74,9 @@ pub fn shape(text: &str) -> Option<Shape> {
     }
     Reader {
         text,
+        is_procedure,
         place: 0,
-        shape: Shape { text: String::with_capacity(text.len()), constants: SmallVec::new() },
+        shape: Shape { text: String::with_capacity(text.len()), constants: SmallVec::new(), is_call: false },
         before: Before::Other,
         lists: SmallVec::new(),
         is_after_values: false,
@@ -82,6 +86,7 @@ pub fn shape(text: &str) -> Option<Shape> {
 
 struct Reader<'t> {
     text: &'t str,
+    is_procedure: &'t dyn Fn(&str) -> bool,
     place: usize,
     shape: Shape,
     before: Before,
@@ -149,7 +154,12 @@ impl Reader<'_> {
         let word = &self.text[self.place..self.place + length];
         let is = |known: &str| word.eq_ignore_ascii_case(known);
         self.is_after_values |= is("values");
-        self.before = if is("values") || is("in") {
+        // Each call stands alone: there are not many brackets that follow a name.
+        let is_call = self.rest().get(length) == Some(&b'(')
+            && self.lists.is_empty()
+            && (self.is_procedure)(&word.to_ascii_lowercase());
+        self.shape.is_call |= is_call;
+        self.before = if is("values") || is("in") || is_call {
             Before::ListWord
         } else if is("between") || is("and") {
             Before::Bound
@@ -272,7 +282,7 @@ mod tests {
     use super::*;
 
     fn told(text: &str) -> Option<String> {
-        let Shape { text, constants } = shape(text)?;
+        let Shape { text, constants, .. } = shape(text, &|name| name == "transfer")?;
         let constants = constants.iter().map(|Constant { text, data_type }| match data_type {
             Some(data_type) => format!(" | {text} {}", data_type.name()),
             None => format!(" | {text}"),
@@ -301,6 +311,11 @@ mod tests {
                 "SELECT a FROM t WHERE b=-5 AND c + 1 < 2.0 OR d = 3 THEN",
                 "SELECT a FROM t WHERE b=-$1 AND c + 1 < $2 OR d = $3 THEN | 5 integer | 2.0 numeric | 3 integer",
             ),
+            (
+                "SELECT Transfer(1, -2.5, 'a', round(3), '4'::int) + transfers(5)",
+                "SELECT Transfer($1, -$2, $3, round(3), '4'::int) + transfers(5) | 1 integer | 2.5 numeric | a",
+            ),
+            ("CALL transfer(to_account => 1, 'x' || 'y')", "CALL transfer(to_account => 1, 'x' || 'y')"),
             ("BEGIN", "BEGIN"),
         ] {
             assert_eq!(told(text).as_deref(), Some(expected));

@@ -15,7 +15,7 @@ const DEPTH_MAX: u32 = 512;
 
 /// The text as `json` keeps it: unchanged. An error if it is no JSON.
 pub(crate) fn check(text: &str) -> Result<String, SqlError> {
-    parse(text).map(|_| text.to_owned())
+    read(text, false).map(|_| text.to_owned())
 }
 
 /// The text as `jsonb` gives it out. An error if it is no JSON.
@@ -190,7 +190,11 @@ pub(crate) fn put_object<'k, T>(
 
 /// The value that a text is. An error if it is no JSON.
 pub(crate) fn parse(text: &str) -> Result<Item<'_>, SqlError> {
-    let mut reader = Reader { text, at: 0, values: 0 };
+    read(text, true)
+}
+
+fn read(text: &str, keeps: bool) -> Result<Item<'_>, SqlError> {
+    let mut reader = Reader { text, at: 0, values: 0, keeps };
     let value = reader.value(0).filter(|_| {
         reader.skip_blanks();
         reader.at == text.len()
@@ -223,6 +227,8 @@ struct Reader<'a> {
     at: usize,
     /// How many values began before.
     values: usize,
+    /// Whether what it reads has all that is inside, and not only its kind and its text.
+    keeps: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -280,7 +286,9 @@ impl<'a> Reader<'a> {
                 let key = self.string()?;
                 self.accept(b':').then_some(())?;
                 let value = self.value(depth + 1)?;
-                fields.push((key, value));
+                if self.keeps {
+                    fields.push((key, value));
+                }
                 if self.accept(b'}') {
                     break;
                 }
@@ -295,7 +303,10 @@ impl<'a> Reader<'a> {
         let mut values = Vec::new();
         if !self.accept(b']') {
             loop {
-                values.push(self.value(depth + 1)?);
+                let value = self.value(depth + 1)?;
+                if self.keeps {
+                    values.push(value);
+                }
                 if self.accept(b']') {
                     break;
                 }
@@ -304,6 +315,7 @@ impl<'a> Reader<'a> {
         }
         Some(values)
     }
+
     fn digits(&mut self) -> Option<()> {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9')) {
@@ -347,11 +359,18 @@ impl<'a> Reader<'a> {
         loop {
             let rest = &self.text[self.at..];
             let plain = rest.bytes().position(|byte| byte < b' ' || matches!(byte, b'"' | b'\\'))?;
-            value.push_str(&rest[..plain]);
+            if self.keeps {
+                value.push_str(&rest[..plain]);
+            }
             self.at += plain + 1;
             match rest.as_bytes()[plain] {
                 b'"' => return Some(value),
-                b'\\' => value.push(self.escape()?),
+                b'\\' => {
+                    let character = self.escape()?;
+                    if self.keeps {
+                        value.push(character);
+                    }
+                }
                 _ => {
                     self.at -= 1;
                     return None;
