@@ -1,6 +1,5 @@
 //! Procedures of the database that statements call by name: those that its program has registered beside the procedure `sql`.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
@@ -244,13 +243,16 @@ fn put_json(parameter: &Value, value: &Datum, out: &mut String) -> Result<(), Sq
             return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
         }
         Datum::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
-        Datum::Int(value) => put_number(value, out),
-        Datum::Float(value) if value.is_finite() => put_number(value, out),
+        // A text takes all that it is given.
+        Datum::Int(value) => drop(write!(out, "{value}")),
+        // With a point or an exponent: it stays a float.
+        Datum::Float(value) if value.is_finite() => drop(write!(out, "{value:?}")),
         Datum::Float(_) => {
             let message = "a procedure takes no number that is infinite or none";
             return Err(SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message));
         }
         Datum::Text(value) if parameter.kind == ValueKind::Json => {
+            // Nothing but one value may stand in its place.
             let json: &RawValue = serde_json::from_str(value).map_err(|error| {
                 let message = format!("invalid input syntax for type json: {error}");
                 SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
@@ -266,20 +268,18 @@ fn put_json(parameter: &Value, value: &Datum, out: &mut String) -> Result<(), Sq
     Ok(())
 }
 
-fn put_number(number: impl std::fmt::Display, out: &mut String) {
-    // A text takes all that it is given.
-    let _ = write!(out, "{number}");
-}
-
 fn of_json(value: &Value, json: &str) -> Result<Datum, SqlError> {
-    match json.as_bytes().first() {
-        _ if json == "null" => Ok(Datum::Null),
-        _ if value.kind == ValueKind::Json => Ok(Datum::Text(json.to_owned())),
-        Some(b'"') => serde_json::from_str(json)
-            .map(Datum::Text)
-            .map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string())),
-        _ => text::parse(json, sql_type(value.kind), Zone::Utc),
+    if json == "null" {
+        return Ok(Datum::Null);
     }
+    if value.kind == ValueKind::Json {
+        return Ok(Datum::Text(json.to_owned()));
+    }
+    if json.starts_with('"') {
+        let text = serde_json::from_str(json).map(Datum::Text);
+        return text.map_err(|error| SqlError::new(SqlState::INTERNAL_ERROR, error.to_string()));
+    }
+    text::parse(json, sql_type(value.kind), Zone::Utc)
 }
 
 /// The parts of a result that has several.
@@ -288,7 +288,7 @@ fn parts<'j>(values: &[Value], json: &'j str) -> Option<Vec<&'j str>> {
         let parts: Vec<&RawValue> = serde_json::from_str(json).ok()?;
         return (parts.len() == values.len()).then(|| parts.into_iter().map(RawValue::get).collect());
     }
-    let fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(json).ok()?;
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json).ok()?;
     // What is left out of JSON is not there.
     let take = |value: &Value| Some(fields.get(value.name.as_deref()?).map_or("null", |part| part.get()));
     values.iter().map(take).collect()

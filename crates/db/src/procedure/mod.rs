@@ -248,13 +248,12 @@ impl<P: Procedure> AnyProcedure for P {
     }
 
     fn arguments_of_json(&self, arguments: &str) -> Result<Vec<u8>, Error> {
-        let arguments: P::Arguments = serde_json::from_str(arguments).map_err(|error| {
-            // Where they are the caller knows better, who may have put them together.
-            let place = format!(" at line {} column {}", error.line(), error.column());
-            let problem = error.to_string();
-            let problem = problem.strip_suffix(&place).unwrap_or(&problem);
-            Error::Invalid(format!("arguments of {}: {problem}", Procedure::name(self)))
-        })?;
+        let read = serde_json::from_str(arguments).or_else(|_| {
+            // A tree takes objects with equal keys, of which the last counts, and tells better what is wrong.
+            serde_json::from_str(arguments).and_then(serde_json::from_value::<P::Arguments>)
+        });
+        let arguments: P::Arguments =
+            read.map_err(|error| Error::Invalid(format!("arguments of {}: {error}", Procedure::name(self))))?;
         encode_arguments(&arguments)
     }
 

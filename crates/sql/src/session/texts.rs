@@ -82,7 +82,7 @@ impl Session {
                 if !self.texts.comes_again(&key) {
                     return None;
                 }
-                let known = match self.learn(text, &key, (&shape.constants, shape.is_call)) {
+                let known = match self.learn(text, &key, &shape.constants, shape.is_call) {
                     Ok(Some(named)) => Known::Prepared(named),
                     // Whatever is wrong with it is told of the text itself.
                     Ok(None) | Err(_) => Known::Varying,
@@ -118,7 +118,8 @@ impl Session {
         &mut self,
         text: &str,
         key: &str,
-        (constants, is_call): (&[Constant], bool),
+        constants: &[Constant],
+        is_call: bool,
     ) -> Result<Option<Named>, SqlError> {
         let shaped = &key[..key.len() - constants.len()];
         let (Ok([written]), Ok([statement])) = (

@@ -38,7 +38,7 @@ pub struct Shape {
     pub text: String,
     /// The values of its parameters.
     pub constants: SmallVec<[Constant; 4]>,
-    /// Whether it seems to call a procedure: if it does not, what it calls may need constants.
+    /// Whether some of them are arguments of a procedure: if it turns out to be another function, that may need constants.
     pub is_call: bool,
 }
 
@@ -80,6 +80,7 @@ pub fn shape(text: &str, is_procedure: &dyn Fn(&str) -> bool) -> Option<Shape> {
         before: Before::Other,
         lists: SmallVec::new(),
         is_after_values: false,
+        is_after_procedure: false,
     }
     .read()
 }
@@ -93,6 +94,8 @@ struct Reader<'t> {
     /// Of each pair of brackets that is open, whether it is around a list of values.
     lists: SmallVec<[bool; 8]>,
     is_after_values: bool,
+    /// Whether the name of a procedure was the last word outside of brackets.
+    is_after_procedure: bool,
 }
 
 impl Reader<'_> {
@@ -154,11 +157,11 @@ impl Reader<'_> {
         let word = &self.text[self.place..self.place + length];
         let is = |known: &str| word.eq_ignore_ascii_case(known);
         self.is_after_values |= is("values");
-        // Each call stands alone: there are not many brackets that follow a name.
-        let is_call = self.rest().get(length) == Some(&b'(')
-            && self.lists.is_empty()
+        // A call stands alone, and not within brackets.
+        let is_call = self.lists.is_empty()
+            && self.rest()[length..].trim_ascii_start().first() == Some(&b'(')
             && (self.is_procedure)(&word.to_ascii_lowercase());
-        self.shape.is_call |= is_call;
+        self.is_after_procedure = is_call || (self.is_after_procedure && !self.lists.is_empty());
         self.before = if is("values") || is("in") || is_call {
             Before::ListWord
         } else if is("between") || is("and") {
@@ -184,6 +187,8 @@ impl Reader<'_> {
         };
         self.before = match operator {
             "=" | "<" | ">" | "<=" | ">=" | "<>" | "!=" => Before::Comparison,
+            // An argument that is given by its name.
+            "=>" if self.lists.last() == Some(&true) => Before::Comma,
             // Operators of these letters do not end in a sign: it is the constant's.
             "+" | "-" | "=-" | "<-" | ">-" | "<=-" | ">=-" | "<>-" if may_be_signed => Before::Sign,
             _ => Before::Other,
@@ -269,6 +274,7 @@ impl Reader<'_> {
             return None;
         }
         self.shape.constants.push(constant);
+        self.shape.is_call |= self.is_after_procedure && !self.lists.is_empty();
         // A sign before it makes no other token of the two.
         self.shape.text.push('$');
         self.shape.text.push_str(&self.shape.constants.len().to_string());
@@ -315,10 +321,27 @@ mod tests {
                 "SELECT Transfer(1, -2.5, 'a', round(3), '4'::int) + transfers(5)",
                 "SELECT Transfer($1, -$2, $3, round(3), '4'::int) + transfers(5) | 1 integer | 2.5 numeric | a",
             ),
-            ("CALL transfer(to_account => 1, 'x' || 'y')", "CALL transfer(to_account => 1, 'x' || 'y')"),
+            (
+                "CALL transfer (to_account => -1, note=>'x', rest := 2, 'x' || 'y')",
+                "CALL transfer (to_account => -$1, note=>$2, rest := $3, 'x' || 'y') | 1 integer | x | 2 integer",
+            ),
             ("BEGIN", "BEGIN"),
         ] {
             assert_eq!(told(text).as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn only_what_has_constants_among_its_arguments_is_a_call() {
+        for (text, is_call) in [
+            ("SELECT transfer(1, 2)", true),
+            ("SELECT * FROM transfer(f(1), 2)", true),
+            ("SELECT transfer(f(1), a) + 1 FROM t WHERE b = 2", false),
+            ("INSERT INTO transfer(a, b) VALUES (1, 2)", false),
+            ("SELECT a IN (1) FROM transfer", false),
+        ] {
+            let shape = shape(text, &|name| name == "transfer");
+            assert_eq!(shape.map(|shape| shape.is_call), Some(is_call), "{text}");
         }
     }
 

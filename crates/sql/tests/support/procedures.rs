@@ -80,6 +80,45 @@ impl Procedure for Total {
     }
 }
 
+#[derive(Clone, Serialize, Deserialize)]
+pub enum Choice {
+    None,
+    Number(u8),
+    Named(String),
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Mixture {
+    small: i16,
+    normal: i32,
+    is_so: bool,
+    real: f32,
+    text: String,
+    choice: Choice,
+    pair: (i64, i64),
+}
+
+/// Gives back what it is given.
+struct Mix;
+
+impl Procedure for Mix {
+    type Arguments = Mixture;
+    type Output = (i16, i32, bool, f32, String, Choice, (i64, i64));
+
+    fn name(&self) -> &str {
+        "mix"
+    }
+
+    fn declare(&self, _: &Mixture, _: &mut Declaration<'_>) -> Result<Declared, DataError> {
+        Ok(Declared::Complete)
+    }
+
+    fn run(&self, mixture: &Mixture, _: &mut Transaction<'_>) -> Result<Self::Output, Stop> {
+        let Mixture { small, normal, is_so, real, text, choice, pair } = mixture.clone();
+        Ok((small, normal, is_so, real, text, choice, pair))
+    }
+}
+
 /// Does nothing.
 struct Nothing;
 
@@ -108,4 +147,5 @@ pub fn register(schema: &mut SchemaBuilder, procedures: &mut Procedures) {
     procedures.register(Transfer(table)).unwrap();
     procedures.register(Total).unwrap();
     procedures.register(Nothing).unwrap();
+    procedures.register(Mix).unwrap();
 }
