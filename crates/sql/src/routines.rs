@@ -132,7 +132,7 @@ impl Routines {
         let mut arguments = String::new();
         for (parameter, value) in parameters.iter().zip(values) {
             arguments.push_str(if arguments.is_empty() { "" } else { "," });
-            put_json(parameter, value, &mut arguments)?;
+            put_json(parameter, value, &mut arguments).map_err(|error| error.with_hint(routine.hint()))?;
         }
         match &routine.signature.arguments {
             Form::Nothing => arguments.push_str("null"),

@@ -12,8 +12,8 @@ use super::names::{name_of, parts_of};
 use super::scope::Field;
 use crate::error::{SqlError, SqlState};
 use crate::plan::{Action, CallForm, Expression};
-use crate::routines::Routine;
-use crate::types::Datum;
+use crate::routines::{Routine, RoutineValue};
+use crate::types::{Datum, SqlType};
 
 /// What a call becomes, with the columns of its result.
 type Call = (Action, Option<Vec<Field>>);
@@ -70,6 +70,16 @@ impl Binder<'_> {
         self.call_of(&routine, &written, CallForm::Relation).map(Some)
     }
 
+    /// The error of a call where none can stand, in place of the one that there is no such function; `None` if no procedure has the name.
+    pub(super) fn misplaced_call(&self, name: &str) -> Option<SqlError> {
+        self.surroundings.routines.has(name).then(|| {
+            let error = SqlError::unsupported(format!("a call of procedure {name} as a part of a query"));
+            error.with_hint(format!(
+                "It stands alone: CALL {name}(…), SELECT {name}(…) or SELECT * FROM {name}(…)."
+            ))
+        })
+    }
+
     fn routine(&self, name: &ObjectName) -> Result<Option<Arc<Routine>>, SqlError> {
         self.surroundings.routines.find(&parts_of(name)?.join("."))
     }
@@ -82,7 +92,14 @@ impl Binder<'_> {
     ) -> Result<Call, SqlError> {
         let parameters = routine.parameters();
         let mut values: Vec<Option<Expression>> = vec![None; parameters.len()];
+        let mut has_named = false;
         for (place, argument) in written.iter().enumerate() {
+            let is_named = !matches!(argument, FunctionArg::Unnamed(_));
+            if has_named && !is_named {
+                let message = "positional argument cannot follow named argument";
+                return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
+            }
+            has_named = is_named;
             let (place, value) = match argument {
                 FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => (Some(place), value),
                 FunctionArg::ExprNamed {
@@ -100,12 +117,20 @@ impl Binder<'_> {
                 return Err(wrong_arguments(routine));
             };
             let value = self.expression(value)?;
+            // It would be rounded, and somebody else's.
+            let (given, taken) = (value.data_type, parameter.data_type);
+            if given.is_numeric() && !given.is_integer() && taken.is_integer() {
+                return Err(fractional(routine, parameter, given));
+            }
             let value = self.assigned_to(value, parameter.data_type, &parameter.name);
-            *slot = Some(value.map_err(|error| of_argument(error, routine, &parameter.name))?);
+            let value = value.map_err(|error| of_argument(error, routine, &parameter.name))?;
+            if value.has_subquery() {
+                return Err(SqlError::unsupported("a query in an argument of a procedure"));
+            }
+            *slot = Some(value);
         }
         // What may be missing is null; the call tells of what may not.
-        let all_given = written.iter().all(|argument| matches!(argument, FunctionArg::Unnamed(_)));
-        if all_given && written.len() != parameters.len() {
+        if !has_named && written.len() != parameters.len() {
             return Err(wrong_arguments(routine));
         }
         let arguments =
@@ -140,6 +165,18 @@ fn of_argument(error: SqlError, routine: &Routine, name: &str) -> SqlError {
     let argument = format!("argument \"{name}\" of procedure {}", routine.name);
     let message = error.message.replacen(&column, &argument, 1);
     SqlError { message, ..error }.with_hint(routine.hint())
+}
+
+/// The error of a number with a fraction where an integer is expected.
+fn fractional(routine: &Routine, parameter: &RoutineValue, given: SqlType) -> SqlError {
+    let message = format!(
+        "argument \"{}\" of procedure {} is of type {} but expression is of type {}",
+        parameter.name,
+        routine.name,
+        parameter.data_type.name(),
+        given.name()
+    );
+    SqlError::new(SqlState::DATATYPE_MISMATCH, message).with_hint(routine.hint())
 }
 
 fn wrong_arguments(routine: &Routine) -> SqlError {

@@ -120,7 +120,8 @@ impl Binder<'_> {
         }
         let arguments = self.shown_padded(name, arguments)?;
         let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
-        let function = functions::resolve(name, &types)?;
+        let function = functions::resolve(name, &types);
+        let function = function.map_err(|error| self.misplaced_call(name).unwrap_or(error))?;
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, wanted) in arguments.into_iter().zip(&function.arguments) {
             values.push(self.argument(argument, *wanted)?);

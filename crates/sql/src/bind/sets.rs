@@ -72,8 +72,8 @@ impl Binder<'_> {
         let types: Vec<SqlType> = arguments.iter().map(|argument| argument.data_type).collect();
         let is_of_vector =
             name == "generate_subscripts" && types.first().is_some_and(|first| first.is_vector());
-        let function =
-            resolve_set(if is_of_vector { functions::SUBSCRIPTS_OF_VECTOR } else { name }, &types)?;
+        let function = resolve_set(if is_of_vector { functions::SUBSCRIPTS_OF_VECTOR } else { name }, &types);
+        let function = function.map_err(|error| self.misplaced_call(name).unwrap_or(error))?;
         let mut values = Vec::with_capacity(arguments.len());
         for (argument, wanted) in arguments.into_iter().zip(&function.arguments) {
             values.push(self.argument(argument, *wanted)?);
