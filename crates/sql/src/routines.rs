@@ -94,7 +94,7 @@ impl Routines {
         let undefined =
             || SqlError::new(SqlState::UNDEFINED_FUNCTION, format!("procedure {name} does not exist"));
         let routine = self.find(name)?.ok_or_else(undefined)?;
-        let mut no_draw = |_| Err(SqlError::unsupported("nextval as an argument of a procedure"));
+        let mut no_draw = |_| Err(SqlError::unsupported("nextval in an argument of a procedure"));
         let mut randoms = 0;
         let values =
             arguments.iter().map(|argument| try_evaluate(argument, inputs, &mut randoms, &mut no_draw));

@@ -148,6 +148,13 @@ const TEXTS: &[&[&str]] = &[
         "INSERT INTO t(id, n) VALUES (100, 1), (101, 2)",
     ],
     &["BEGIN", "CALL transfer(1, 2, 0, 'a')", "ROLLBACK"],
+    &[
+        "SELECT id - -3000000000 FROM t WHERE id = 1",
+        "SELECT id - -4000000000 FROM t WHERE id = 1",
+        "SELECT id - -2147483648 FROM t WHERE id = 1",
+        "SELECT id - -2147483647 FROM t WHERE id = 1",
+    ],
+    &["SELECT id FROM t WHERE id = 1;", "SELECT id FROM t WHERE id = 2;\u{a0}"],
     &["SELECT 1 = 1", "SELECT 1 = 2"],
     &["SELECT id FROM t WHERE id = 7 FOR UPDATE", "SELECT id FROM t WHERE id = 8 FOR UPDATE"],
     &["SELECT id FROM nothing WHERE id = 7", "SELECT id FROM nothing WHERE id = 8"],

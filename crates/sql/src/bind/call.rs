@@ -124,9 +124,7 @@ impl Binder<'_> {
             }
             let value = self.assigned_to(value, parameter.data_type, &parameter.name);
             let value = value.map_err(|error| of_argument(error, routine, &parameter.name))?;
-            if value.has_subquery() {
-                return Err(SqlError::unsupported("a query in an argument of a procedure"));
-            }
+            refuse_within(&value)?;
             *slot = Some(value);
         }
         // What may be missing is null; the call tells of what may not.
@@ -165,6 +163,18 @@ fn of_argument(error: SqlError, routine: &Routine, name: &str) -> SqlError {
     let argument = format!("argument \"{name}\" of procedure {}", routine.name);
     let message = error.message.replacen(&column, &argument, 1);
     SqlError { message, ..error }.with_hint(routine.hint())
+}
+
+/// Fails for what can only be computed where there are rows.
+fn refuse_within(argument: &Expression) -> Result<(), SqlError> {
+    let mut refused = None;
+    argument.visit(0, &mut |part, _| match part {
+        Expression::Subquery { .. } => refused = Some("a query"),
+        Expression::NextValue(_) => refused = Some("nextval"),
+        Expression::SetValue { .. } => refused = Some("setval"),
+        _ => {}
+    });
+    refused.map_or(Ok(()), |what| Err(SqlError::unsupported(format!("{what} in an argument of a procedure"))))
 }
 
 /// The error of a number with a fraction where an integer is expected.

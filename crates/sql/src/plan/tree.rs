@@ -296,13 +296,6 @@ impl Expression {
         reads
     }
 
-    /// Whether there is a query within it.
-    pub fn has_subquery(&self) -> bool {
-        let mut found = Vec::new();
-        self.find_subqueries(&mut found);
-        !found.is_empty()
-    }
-
     /// Whether it has a value of its own each time, or does something: neither is to be left out, put off or done once for many.
     pub fn is_volatile(&self) -> bool {
         let mut is_volatile = false;

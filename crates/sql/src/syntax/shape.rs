@@ -123,7 +123,7 @@ impl Reader<'_> {
                 }
                 b',' => self.sign(Before::Comma),
                 b'.' | b'[' | b']' | b':' => self.sign(Before::Other),
-                b';' if self.text[self.place + 1..].trim_end().is_empty() => break,
+                b';' if self.text[self.place + 1..].trim_ascii_end().is_empty() => break,
                 b'+' | b'-' | b'*' | b'/' | b'<' | b'>' | b'=' | b'~' | b'!' | b'@' | b'#' | b'%' | b'^'
                 | b'&' | b'|' | b'`' => self.operator()?,
                 _ => return None,
@@ -209,6 +209,10 @@ impl Reader<'_> {
             return None;
         }
         let number = &self.text[self.place..self.place + length];
+        // With its sign it is an integer, and without a bigint.
+        if self.before == Before::Sign && number.parse() == Ok(i64::from(i32::MAX) + 1) {
+            return None;
+        }
         let data_type = match number.split_once('.') {
             None if number.parse::<i32>().is_ok() => SqlType::INT4,
             None if number.parse::<i64>().is_ok() => SqlType::INT8,
@@ -370,6 +374,8 @@ mod tests {
             "SELECT a FROM t WHERE id = 1e5",
             "SELECT a FROM t WHERE id = 0x1f",
             "SELECT a FROM t WHERE id = 1.",
+            "SELECT a FROM t WHERE id = -2147483648",
+            "SELECT a FROM t WHERE id = 1;\u{a0}",
             "SELECT a FROM t WHERE id = 99999999999999999999",
             "SELECT a FROM t WHERE b = 'open",
             "SELECT a FROM t WHERE (b = 1))",
