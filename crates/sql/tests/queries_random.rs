@@ -128,6 +128,55 @@ fn as_many_queries_are_combined_as_may_be() {
     assert!(ask(combined(1001, " UNION ALL ")).contains("more than 1000 queries are combined"));
 }
 
+/// Chains of all operations against lists that are combined step by step.
+#[test]
+fn chains_of_queries_are_combined_from_the_left() {
+    const OPERATORS: [&str; 6] = ["UNION", "UNION ALL", "EXCEPT", "EXCEPT ALL", "INTERSECT", "INTERSECT ALL"];
+    let mut world = World::new(EngineKind::Serial, 1);
+    let mut generator = Generator(5);
+    for _ in 0..500 {
+        let mut list = || -> Vec<usize> { (0..1 + generator.below(6)).map(|_| generator.below(4)).collect() };
+        let lists: Vec<Vec<usize>> = (0..6).map(|_| list()).collect();
+        // Two, so that a chain often has the same one twice.
+        let few = [generator.pick(&OPERATORS), generator.pick(&OPERATORS)];
+        let query_of = |list: &[usize]| {
+            let rows: Vec<String> = list.iter().map(|value| format!("({value})")).collect();
+            format!("VALUES {}", rows.join(", "))
+        };
+        let (mut query, mut wanted) = (query_of(&lists[0]), lists[0].clone());
+        for list in &lists[1..] {
+            let operator = generator.pick(&few);
+            query = format!("({query}) {operator} ({})", query_of(list));
+            wanted = combined(wanted, operator, list);
+        }
+        wanted.sort_unstable();
+        let answer = told(&world.send("a", Frontend::Query(format!("{query} ORDER BY 1"))));
+        let rows: Vec<usize> = answer.lines().filter_map(|line| line.trim().parse().ok()).collect();
+        assert_eq!(rows, wanted, "{query}\n{answer}");
+    }
+}
+
+/// What SQL's rules make of two lists.
+fn combined(mut left: Vec<usize>, operator: &str, right: &[usize]) -> Vec<usize> {
+    let mut other = right.to_vec();
+    let mut take = |value: &usize| {
+        let found = other.iter().position(|there| there == value);
+        found.map(|place| other.remove(place)).is_some()
+    };
+    match operator {
+        "UNION" | "UNION ALL" => left.extend(right),
+        "EXCEPT" => left.retain(|value| !right.contains(value)),
+        "EXCEPT ALL" => left.retain(|value| !take(value)),
+        "INTERSECT" => left.retain(|value| right.contains(value)),
+        _ => left.retain(|value| take(value)),
+    }
+    if !operator.ends_with("ALL") {
+        left.sort_unstable();
+        left.dedup();
+    }
+    left
+}
+
 /// Queries whose rows others ask conditions of: each has columns `id`, `a`, `b` and `x`.
 const WITHIN: [&str; 13] = [
     "SELECT id, a, b + 0 AS b, x FROM t WHERE w < 3",

@@ -289,6 +289,8 @@ impl Run<'_, '_> {
         Ok(wants)
     }
 
+    /// Visits the rows of queries that are combined. A chain of one operation is run as one: each row is hashed once, not once for each
+    /// query that follows, and the stack does not grow with the chain.
     fn combine(
         &mut self,
         (operation, all): (SetOperation, bool),
@@ -296,18 +298,30 @@ impl Run<'_, '_> {
         wanted: Wanted,
         visit: &mut dyn FnMut(&mut Self, &mut Row) -> Result<bool, Failure>,
     ) -> Result<bool, Failure> {
+        let (mut first, mut others) = (left, vec![right]);
+        // Nodes that are observed, or whose rows may be there already, are visited one by one.
+        if !self.inputs.observes && self.ready.is_empty() {
+            while let Node::Combine { operation: before, all: all_before, left, right } = first
+                && follows((*before, *all_before), (operation, all))
+            {
+                others.push(right);
+                first = left;
+            }
+        }
         let mut counts: KeyMap<usize> = KeyMap::with_hasher(self.hash_seed());
         let (mut held, mut key) = (0, Vec::new());
         if operation != SetOperation::Union {
             let ((), held_here) = self.holding(|run| {
-                run.each(right, Wanted::ALL, &mut |run, row| {
-                    run.hash(row, &mut key)?;
-                    if count(&mut counts, &key) {
-                        run.hold(key.len() + HELD_PER_KEY)?;
-                    }
-                    Ok(true)
-                })
-                .map(drop)
+                for other in &others {
+                    run.each(other, Wanted::ALL, &mut |run, row| {
+                        run.hash(row, &mut key)?;
+                        if count(&mut counts, &key) {
+                            run.hold(key.len() + HELD_PER_KEY)?;
+                        }
+                        Ok(true)
+                    })?;
+                }
+                Ok(())
             })?;
             held = held_here;
         }
@@ -330,9 +344,11 @@ impl Run<'_, '_> {
             }
             if all || seen.insert(run, &key)? { visit(run, row) } else { Ok(true) }
         };
-        let mut wants = self.each(left, wanted.of_some(), &mut give)?;
-        if wants && operation == SetOperation::Union {
-            wants = self.each(right, wanted.of_some(), &mut give)?;
+        let mut wants = self.each(first, wanted.of_some(), &mut give)?;
+        if operation == SetOperation::Union {
+            for other in others.into_iter().rev() {
+                wants = wants && self.each(other, wanted.of_some(), &mut give)?;
+            }
         }
         self.let_go(held + seen.bytes);
         Ok(wants)
@@ -537,6 +553,16 @@ impl Run<'_, '_> {
 fn held_if_long(values: &[Datum]) -> usize {
     const LONG: u64 = 1 << 20;
     if values.iter().map(length).sum::<u64>() > LONG { size_of_row(values) } else { 0 }
+}
+
+/// Whether queries that are combined by the first of two ways, and then with another by the second, may all be combined by the second at
+/// once: `UNION` removes what an earlier `UNION ALL` leaves twice, and what is taken away may be taken away together.
+fn follows(before: (SetOperation, bool), after: (SetOperation, bool)) -> bool {
+    match after {
+        (SetOperation::Union, false) => before.0 == SetOperation::Union,
+        (SetOperation::Union, true) | (SetOperation::Except, _) => before == after,
+        (SetOperation::Intersect, _) => false,
+    }
 }
 
 fn endless(how: String) -> SqlError {
