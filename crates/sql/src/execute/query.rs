@@ -289,8 +289,8 @@ impl Run<'_, '_> {
         Ok(wants)
     }
 
-    /// Visits the rows of queries that are combined. A chain of one operation is run as one: each row is hashed once, not once for each
-    /// query that follows, and the stack does not grow with the chain.
+    /// Visits the rows of queries that are combined. A chain of `EXCEPT` comes with a level for each of its queries and is run as one, so
+    /// that each row is hashed once and the stack does not grow with it; chains of `UNION` come as flat as they can be.
     fn combine(
         &mut self,
         (operation, all): (SetOperation, bool),
